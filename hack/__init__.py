@@ -1,0 +1,1 @@
+"""What a contributor runs; no logic of the product."""

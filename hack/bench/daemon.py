@@ -1,0 +1,120 @@
+"""The daemon as a user would start it, in a process of its own, and what it costs: CPU, memory, requests."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from hack.ports import free_port
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+_SAMPLE = re.compile(r"^(\w+)(?:\{(.*)\})? ([0-9.e+-]+)$")
+
+
+@dataclass
+class Daemon:
+    """A `syncer` process with a configuration file."""
+
+    config: dict[str, Any]
+    folder: Path
+    process: "subprocess.Popen[bytes] | None" = None
+    port: int = field(default_factory=free_port)
+    health: int = field(default_factory=free_port)
+    #: How it is called.
+    command: Sequence[str] = (str(Path(sys.executable).with_name("syncer")),)
+
+    @property
+    def file(self) -> Path:
+        """Its configuration, as it is written when it is started."""
+        return self.folder / "syncer.yaml"
+
+    @property
+    def log(self) -> Path:
+        """What it has written so far, over all its lives."""
+        return self.folder / "syncer.log"
+
+    def write(self) -> None:
+        """Write the configuration file."""
+        ports = {"metrics": {"address": f"127.0.0.1:{self.port}"}, "health": {"address": f"127.0.0.1:{self.health}"}}
+        self.file.write_text(yaml.safe_dump({**self.config, **ports}, sort_keys=False))
+
+    def start(self) -> None:
+        """Start it and return when it is ready."""
+        self.spawn()
+        self._wait_ready()
+
+    def spawn(self) -> None:
+        """Start it without waiting for anything."""
+        self.write()
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen([*self.command, "--config", str(self.file)], stdout=log, stderr=log)
+
+    def _wait_ready(self) -> None:
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            assert self.process is not None
+            if self.process.poll() is not None:
+                raise SystemExit(f"the daemon ended:\n{self.log.read_text()[-4000:]}")
+            try:
+                with urllib.request.urlopen(f"http://127.0.0.1:{self.health}/readyz", timeout=2):
+                    return
+            except (urllib.error.URLError, OSError):
+                time.sleep(0.02)
+        raise SystemExit("the daemon did not become ready")
+
+    def stop(self) -> None:
+        """End it as Kubernetes would."""
+        if self.process and self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+            self.process.wait(30)
+
+    def cpu(self) -> float:
+        """CPU seconds that it has used, user and system."""
+        assert self.process is not None
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / _TICKS
+
+    def rss(self) -> float:
+        """Resident memory in MB."""
+        assert self.process is not None
+        for line in Path(f"/proc/{self.process.pid}/status").read_text().splitlines():
+            if line.startswith("VmRSS"):
+                return int(line.split()[1]) / 1024
+        return 0.0
+
+    def samples(self) -> dict[tuple[str, str], float]:
+        """All metrics by name and labels."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=5) as page:
+            found = (_SAMPLE.match(line) for line in page.read().decode().splitlines())
+        return {(match[1], match[2] or ""): float(match[3]) for match in found if match}
+
+    def calls(self) -> dict[str, float]:
+        """Requests sent so far by method."""
+        calls: dict[str, float] = {}
+        for (name, labels), value in self.samples().items():
+            if name == "rest_client_requests_total":
+                method = re.search(r'method="(\w+)"', labels)
+                key = method[1] if method else "?"
+                calls[key] = calls.get(key, 0) + value
+        return calls
+
+    def depth(self) -> float:
+        """Requests that wait or are worked on."""
+        samples = self.samples()
+        waiting = sum(value for (name, _), value in samples.items() if name == "workqueue_depth")
+        active = sum(value for (name, _), value in samples.items() if name == "controller_runtime_active_workers")
+        return waiting + active
+
+    def total(self, name: str) -> float:
+        """The sum of one metric over all labels."""
+        return sum(value for (found, _), value in self.samples().items() if found == name)

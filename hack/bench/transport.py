@@ -1,0 +1,167 @@
+"""What a request costs in CPU with each transport: POSTs of 3 KB over TLS, answered with 4.6 KB by a server of its own.
+
+Each variant runs in a process of its own against the same server, which runs in another; one JSON line a variant.
+"""
+
+import argparse
+import asyncio
+import json
+import ssl
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import httptools
+import trustme
+import uvloop
+
+from syncer.api.objects import Obj, Resource, Side
+from syncer.clusters.client import Cluster
+from syncer.clusters.credentials import LoginCredentials
+from syncer.clusters.httptools_transport import HttptoolsTransport
+from syncer.clusters.login import Login, Material
+from syncer.clusters.transport import Endpoint, Transport
+
+REPLY_BYTES, BODY_BYTES = 4600, 3000
+CONFIGMAPS = Resource("v1", "ConfigMap", "configmaps")
+#: variant → transport, event loop, whether through the client (encoding and decoding JSON too)
+VARIANTS = {
+    "httptools": ("httptools", "uvloop", False),
+    "httptools-asyncio": ("httptools", "asyncio", False),
+    "httptools-client": ("httptools", "uvloop", True),
+    "aiohttp": ("aiohttp", "uvloop", False),
+    "aiohttp-client": ("aiohttp", "uvloop", True),
+}
+Run = Callable[[Any], Any]
+
+
+class Server(asyncio.Protocol):
+    """Answers each request with the same object."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Keep the way to answer."""
+        self._transport = transport
+        self._parser = httptools.HttpRequestParser(self)
+        body = json.dumps(config_map(REPLY_BYTES)).encode()
+        head = f"HTTP/1.1 201 Created\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+        self._reply = head.encode() + body
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes of a request."""
+        self._parser.feed_data(data)
+
+    def on_message_complete(self) -> None:
+        """A request is whole."""
+        self._transport.write(self._reply)  # type: ignore[attr-defined]
+
+
+def config_map(size: int) -> Obj:
+    """A ConfigMap of about so many bytes, in values of 100."""
+    data = {f"key-{index}": "x" * 100 for index in range((size - 200) // 112)}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "shop"}, "data": data}
+
+
+async def serve(directory: Path) -> None:
+    """Make certificates, listen, write down the port, and stay."""
+    ca = trustme.CA()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    ca.issue_cert("127.0.0.1").configure_cert(context)
+    ca.cert_pem.write_to_path(str(directory / "ca.pem"))
+    server = await asyncio.get_running_loop().create_server(Server, "127.0.0.1", 0, ssl=context)
+    (directory / "port.new").write_text(str(server.sockets[0].getsockname()[1]))
+    (directory / "port.new").rename(directory / "port")
+    await server.serve_forever()
+
+
+async def measure(directory: Path, variant: str, n: int, concurrency: int) -> dict[str, object]:
+    """Send ``n`` requests from so many tasks, after a tenth of them to warm up."""
+    name, _, through_client = VARIANTS[variant]
+    transport = _transport(name, directory)
+    send = _by_client(transport) if through_client else _bare(transport)
+    await _repeat(send, n // 10, concurrency)
+    cpu, wall = time.process_time(), time.perf_counter()
+    await _repeat(send, n, concurrency)
+    cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
+    await transport.close()
+    return {
+        "bench": "transport",
+        "variant": variant,
+        "n": n,
+        "cpu_us_per_request": round(cpu / n * 1e6, 1),
+        "requests_per_s": round(n / wall),
+    }
+
+
+def _transport(name: str, directory: Path) -> Transport:
+    endpoint = Endpoint("127.0.0.1", int((directory / "port").read_text()))
+    credentials = LoginCredentials(Login(endpoint, ca=Material(path=directory / "ca.pem")))
+    if name == "httptools":
+        return HttptoolsTransport(endpoint, credentials)
+    from syncer.clusters.aiohttp_transport import AiohttpTransport
+
+    return AiohttpTransport(endpoint, credentials)
+
+
+def _bare(transport: Transport) -> Callable[[], Awaitable[object]]:
+    body = json.dumps(config_map(BODY_BYTES)).encode()
+    return lambda: transport.request("POST", CONFIGMAPS.collection("shop"), body=body)
+
+
+def _by_client(transport: Transport) -> Callable[[], Awaitable[object]]:
+    cluster, obj = Cluster("host", Side.HOST, transport), config_map(BODY_BYTES)
+    return lambda: cluster.create(CONFIGMAPS, obj)
+
+
+async def _repeat(send: Callable[[], Awaitable[object]], n: int, concurrency: int) -> None:
+    left = iter(range(n))
+
+    async def worker() -> None:
+        for _ in left:
+            await send()
+
+    await asyncio.gather(*(worker() for _ in range(concurrency)))
+
+
+def _runner(loop: str) -> Run:
+    return uvloop.run if loop == "uvloop" else asyncio.run
+
+
+def main() -> None:
+    """Start the server, then each variant after the other."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("-n", type=int, default=20_000, help="requests a variant")
+    parser.add_argument("-c", "--concurrency", type=int, default=16, help="requests at a time")
+    parser.add_argument("--variant", choices=list(VARIANTS), help="only this one")
+    parser.add_argument("--part", nargs=2, metavar=("PART", "DIRECTORY"), help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.part is None:
+        return _all(options)
+    part, directory = options.part[0], Path(options.part[1])
+    if part == "server":
+        return uvloop.run(serve(directory))
+    run = _runner(VARIANTS[part][1])
+    print(json.dumps(run(measure(directory, part, options.n, options.concurrency))))
+    return None
+
+
+def _all(options: argparse.Namespace) -> None:
+    with tempfile.TemporaryDirectory() as directory:
+        server = subprocess.Popen([sys.executable, __file__, "--part", "server", directory])
+        try:
+            while not (Path(directory) / "port").exists():
+                server.poll() is None or sys.exit("the server did not start")
+                time.sleep(0.05)
+            for variant in [options.variant] if options.variant else VARIANTS:
+                arguments = ["-n", str(options.n), "-c", str(options.concurrency), "--part", variant, directory]
+                subprocess.run([sys.executable, __file__, *arguments], check=True)
+        finally:
+            server.kill()
+            server.wait()
+
+
+if __name__ == "__main__":
+    main()

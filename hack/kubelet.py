@@ -1,0 +1,191 @@
+"""A small simulation of scheduler and kubelet: pods are bound to a node, and report Running and then Ready.
+
+It remembers what it has reported and counts how often somebody else has overwritten it.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from syncer.api import ClusterError, Exists, Key, Missing, Obj, Resource, dig, is_deleting
+from syncer.clusters import codec
+from syncer.clusters.client import Cluster
+
+PODS = Resource("v1", "Pod", "pods")
+NODES = Resource("v1", "Node", "nodes", namespaced=False)
+EVENTS = Resource("v1", "Event", "events")
+
+
+def is_ready(pod: Obj) -> bool:
+    """Whether a Pod reports that it is Ready."""
+    conditions = dig(pod, "status.conditions") or ()
+    return any(one.get("type") == "Ready" and one.get("status") == "True" for one in conditions)
+
+
+def now() -> str:
+    """The time as Kubernetes writes it."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+@dataclass
+class Kubelet:
+    """Plays scheduler and kubelet for all pods of one namespace of a cluster."""
+
+    cluster: Cluster
+    namespace: str
+    node: str = "node-1"
+    #: Seconds between the steps of a pod's life.
+    pause: float = 0.0
+    #: Whether it also tells of its steps in Events, as a real one does.
+    events: bool = False
+    #: How many states of pods show that what was reported is gone.
+    overwritten: int = 0
+    on_ready: Callable[[str], None] = lambda name: None
+    _ready: set[str] = field(default_factory=set)
+    _known: set[str] = field(default_factory=set)
+    _addresses: dict[str, int] = field(default_factory=dict)
+    _tasks: set["asyncio.Task[None]"] = field(default_factory=set)
+
+    async def run(self) -> None:
+        """Play until cancelled."""
+        await self._make_node()
+        while True:
+            try:
+                await self._watch()
+            except ClusterError:
+                await asyncio.sleep(0.2)
+
+    async def _make_node(self) -> None:
+        ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", "lastHeartbeatTime": now()}
+        status = {"conditions": [ready], "capacity": {"cpu": "64", "memory": "256Gi", "pods": "1000"}}
+        node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": self.node}, "status": status}
+        try:
+            await self.cluster.get(NODES, Key("", self.node))
+        except Missing:
+            await self.cluster.create(NODES, node)
+
+    async def _watch(self) -> None:
+        version = ""
+        async for page in self.cluster.list_pages(PODS, namespace=self.namespace):
+            for raw in page.items:
+                self._see("ADDED", codec.decode(raw))
+            version = page.resource_version
+        async with self.cluster.watch(PODS, namespace=self.namespace, resource_version=version) as events:
+            async for batch in events:
+                for event in batch:
+                    if event.type in ("ADDED", "MODIFIED", "DELETED"):
+                        self._see(event.type, codec.decode(event.object))
+
+    def _see(self, kind: str, pod: Obj) -> None:
+        uid = pod["metadata"]["uid"]
+        if kind == "DELETED":
+            self._known.discard(uid)
+            self._ready.discard(uid)
+            return
+        if is_ready(pod):
+            self._ready.add(uid)
+        elif uid in self._ready:
+            self.overwritten += 1
+        if is_deleting(pod) and dig(pod, "spec.nodeName"):
+            self._start(self._end(pod))
+        elif uid not in self._known:
+            self._known.add(uid)
+            self._start(self._live(pod))
+
+    def _start(self, step: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(step)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _live(self, pod: Obj) -> None:
+        """Bind, run, be ready."""
+        metadata = pod["metadata"]
+        key = Key(metadata["namespace"], metadata["name"])
+        try:
+            if not dig(pod, "spec.nodeName"):
+                await self.cluster.create(PODS, self._binding(key), subresource="binding", key=key)
+                place = f"Successfully assigned {key} to {self.node}"
+                await self._tell(pod, "default-scheduler", "Scheduled", place)
+            await asyncio.sleep(self.pause)
+            await self._report(key, pod, ready="False")
+            await self._tell(pod, "kubelet", "Started", "Started container")
+            await asyncio.sleep(self.pause)
+            await self._report(key, pod, ready="True")
+        except ClusterError:
+            self._known.discard(metadata["uid"])
+            return
+        self.on_ready(key.name)
+
+    def _binding(self, key: Key) -> Obj:
+        target = {"apiVersion": "v1", "kind": "Node", "name": self.node}
+        metadata = {"name": key.name, "namespace": key.namespace}
+        return {"apiVersion": "v1", "kind": "Binding", "metadata": metadata, "target": target}
+
+    async def _tell(self, pod: Obj, source: str, reason: str, message: str) -> None:
+        if not self.events:
+            return
+        metadata, time = pod["metadata"], now()
+        event = {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"name": f"{metadata['name']}.{reason.lower()}", "namespace": metadata["namespace"]},
+            "involvedObject": {"apiVersion": "v1", "kind": "Pod"}
+            | {name: metadata[name] for name in ("name", "namespace", "uid")},
+            "source": {"component": source, "host": self.node},
+            "type": "Normal",
+            "reason": reason,
+            "message": message,
+            "count": 1,
+            "firstTimestamp": time,
+            "lastTimestamp": time,
+        }
+        with contextlib.suppress(Exists):  # told of an earlier pod of this name
+            await self.cluster.create(EVENTS, event)
+
+    async def _report(self, key: Key, pod: Obj, *, ready: str) -> None:
+        started = now()
+        conditions = [
+            {"type": kind, "status": status, "lastTransitionTime": started}
+            for kind, status in (
+                ("PodScheduled", "True"),
+                ("Initialized", "True"),
+                ("ContainersReady", ready),
+                ("Ready", ready),
+            )
+        ]
+        containers = [
+            {
+                "name": container["name"],
+                "image": container["image"],
+                "imageID": f"sim://{container['image']}",
+                "containerID": f"sim://{key.name}-{container['name']}",
+                "ready": ready == "True",
+                "restartCount": 0,
+                "state": {"running": {"startedAt": started}},
+            }
+            for container in pod["spec"]["containers"]
+        ]
+        status = {
+            "phase": "Running",
+            "conditions": conditions,
+            "containerStatuses": containers,
+            "hostIP": "192.0.2.10",
+            "podIP": self._address(pod["metadata"]["uid"]),
+            "startTime": started,
+        }
+        await self.cluster.patch(PODS, key, {"status": status}, kind="strategic", subresource="status")
+
+    def _address(self, uid: str) -> str:
+        """One of its own for each pod."""
+        number = self._addresses.setdefault(uid, len(self._addresses))
+        return f"10.244.{number // 250 % 250}.{number % 250 + 1}"
+
+    async def _end(self, pod: Obj) -> None:
+        metadata = pod["metadata"]
+        try:
+            await self.cluster.delete(PODS, Key(metadata["namespace"], metadata["name"]), uid=metadata["uid"], grace=0)
+        except ClusterError:
+            return

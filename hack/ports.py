@@ -1,0 +1,8 @@
+"""Free ports on the loopback interface."""
+
+from syncer.testing.controlplane.folder import free_ports
+
+
+def free_port() -> int:
+    """A port that nobody listens on now, and that no outgoing connection can take."""
+    return free_ports(1)[0]

@@ -1,0 +1,1 @@
+"""What hack/demo runs: two clusters, the daemon between them, and a web shop."""

@@ -1,0 +1,142 @@
+"""The demo's two clusters: real ones where they can be had, else in-process ones."""
+
+import asyncio
+import os
+import shutil
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from hack.webshop.waiting import Failed, in_thread, say
+from syncer.api import Side
+from syncer.testing.controlplane import (
+    HOST_CONTROLLERS,
+    VIRTUAL_CONTROLLERS,
+    ControlPlane,
+    NotAvailable,
+    Programs,
+    StartFailed,
+    find,
+    start_all,
+)
+from syncer.testing.controlplane.programs import CONTROLLER_MANAGER
+from syncer.testing.controlplane.sources import binary
+
+ROOT = Path(__file__).parents[2]
+BUILD = ROOT / "hack" / "controlplane" / "build"
+
+#: The user whom the daemon logs in as.
+DAEMON = "daemon"
+
+#: Writes the kubeconfig of a user for one side to a path.
+WriteKubeconfig = Callable[[Side, str, Path], Path]
+
+#: Settings that say where real clusters come from; where one is given, nothing is built in its stead.
+_CHOSEN = ("SYNCER_TEST_DOCKER", "KUBEBUILDER_ASSETS", "SYNCER_CONTROLPLANE")
+
+
+@dataclass(frozen=True)
+class Clusters:
+    """Two running clusters."""
+
+    #: Of an administrator.
+    kubeconfigs: Mapping[Side, Path]
+    #: Of a user who may do nothing yet.
+    daemon_kubeconfigs: Mapping[Side, Path]
+    #: How kubectl is called; empty where there is none.
+    kubectl: tuple[str, ...]
+    #: Whether something makes Pods of a Deployment in the virtual cluster.
+    deployments: bool
+    #: How long they took to start.
+    seconds: float
+
+
+@asynccontextmanager
+async def started(folder: Path, *, embedded: bool) -> AsyncIterator[Clusters]:
+    """Two clusters for as long as the context is open, their kubeconfigs in the folder."""
+    programs: Programs | str = "because of --embedded" if embedded else await _programs()
+    begun = time.monotonic()
+    async with AsyncExitStack() as stack:
+        if isinstance(programs, str):
+            say(f"1. Two clusters in this process, {programs}. Nothing makes Pods of Deployments in them.")
+            write, deployments = await _embedded(stack), False
+        else:
+            say(f"1. Two real clusters, etcd and kube-apiserver from {_short(programs.source)}.")
+            write, deployments = await _real(programs, stack), programs.has(CONTROLLER_MANAGER)
+        real = None if isinstance(programs, str) else programs
+        kubeconfigs = {side: write(side, "admin", folder / f"{side}.kubeconfig") for side in Side}
+        of_daemon = {side: write(side, DAEMON, folder / f"{side}-{DAEMON}.kubeconfig") for side in Side}
+        yield Clusters(kubeconfigs, of_daemon, kubectl(real), deployments, time.monotonic() - begun)
+
+
+async def _programs() -> Programs | str:
+    """What real clusters are made of, or why there are none."""
+    try:
+        return find()
+    except NotAvailable as missing:
+        if any(os.environ.get(name) for name in _CHOSEN):
+            return f"as there is nothing to start real ones with ({missing})"
+    if not shutil.which("go"):
+        return "as there is no kube-apiserver here, and no Go for hack/controlplane/build to build one with"
+    say("There is no kube-apiserver here yet. This builds one, once; hack/demo --embedded does without.")
+    if await _build():
+        return find()
+    return "as hack/controlplane/build failed, see above"
+
+
+async def _build() -> bool:
+    process = await asyncio.create_subprocess_exec(BUILD)
+    try:
+        return await process.wait() == 0
+    finally:
+        if process.returncode is None:
+            process.terminate()
+            await process.wait()
+
+
+async def _real(programs: Programs, stack: AsyncExitStack) -> WriteKubeconfig:
+    has = programs.has(CONTROLLER_MANAGER)
+    virtual = ControlPlane(
+        "virtual",
+        programs=programs,
+        controllers=VIRTUAL_CONTROLLERS if has else "",
+        service_range="10.97.0.0/16",  # so that a ClusterIP tells which side it is from
+    )
+    host = ControlPlane("host", programs=programs, controllers=HOST_CONTROLLERS if has else "")
+    planes = {Side.VIRTUAL: virtual, Side.HOST: host}
+    for plane in planes.values():
+        stack.callback(plane.stop)
+    try:
+        await in_thread(lambda: start_all(virtual, host))
+    except StartFailed as failure:
+        raise Failed(f"{failure}\nhack/demo --embedded does without real clusters") from failure
+    return lambda side, user, path: planes[side].kubeconfig(user, path=path)
+
+
+async def _embedded(stack: AsyncExitStack) -> WriteKubeconfig:
+    from syncer.testing.apiserver import ApiServer, User  # imported late: real clusters start sooner without it
+
+    users = {"admin-token": User("admin", ("system:masters",)), "daemon-token": User(DAEMON)}
+    servers = {side: ApiServer(tokens=users, rbac=True) for side in Side}
+    for server in servers.values():
+        await server.start(tls=True)
+        stack.push_async_callback(server.stop)
+    return lambda side, user, path: servers[side].kubeconfig(path, user)
+
+
+def kubectl(programs: Programs | None) -> tuple[str, ...]:
+    """How kubectl is called: the one that came with the clusters, else that of our binary, else the user's own."""
+    if programs is not None and programs.kubectl:
+        return programs.kubectl
+    try:
+        return (str(binary()), "kubectl")
+    except NotAvailable:
+        found = shutil.which("kubectl")
+        return (found,) if found else ()
+
+
+def _short(source: str) -> str:
+    path = Path(source)
+    return str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else source

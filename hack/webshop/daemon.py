@@ -1,0 +1,75 @@
+"""The daemon of the demo: a process of its own with a configuration file, as a user would start it."""
+
+import asyncio
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from pathlib import Path
+
+from hack.bench import daemon
+from hack.webshop.clusters import DAEMON, Clusters
+from hack.webshop.waiting import Failed, in_thread
+from syncer.api import Obj, Side
+from syncer.config import load
+from syncer.plugins import installed
+from syncer.rbac import Subject, manifests, needed
+from syncer.testing.controlplane.processes import spawn
+
+HOST_NAMESPACE = "vc-shop"
+READY_SECONDS = 60.0
+
+
+class Daemon(daemon.Daemon):
+    """It ends with the demo, however that ends."""
+
+    def spawn(self) -> None:
+        """Start it without waiting for anything."""
+        self.write()
+        self.process = spawn([*self.command, "--config", str(self.file)], self.log, self.folder)
+
+    def rights(self) -> Mapping[Side, list[Obj]]:
+        """The roles that it needs on each side, bound to its user, as `syncer rbac` prints them."""
+        config = load(str(self.file), installed()).config
+        return manifests(
+            needed(enabled.syncer for enabled in config.enabled()),
+            cluster=config.cluster,
+            home=config.host.namespace,
+            host_namespaces=config.translator().host_namespaces(),
+            subjects=dict.fromkeys(Side, Subject(DAEMON)),
+        )
+
+    async def ready(self) -> None:
+        """Wait until it says that it is; :class:`Failed` where it doesn't."""
+        deadline = time.monotonic() + READY_SECONDS
+        while not await in_thread(self._answers):
+            self.check()
+            if time.monotonic() > deadline:
+                raise Failed(f"the daemon isn't ready after {READY_SECONDS:g} s; its log: {self.log}")
+            await asyncio.sleep(0.05)
+
+    def check(self) -> None:
+        """:class:`Failed` where it has ended."""
+        if self.process is not None and self.process.poll() is not None:
+            last = "\n".join(self.log.read_text().splitlines()[-12:])
+            raise Failed(f"the daemon has ended with status {self.process.returncode}; its log {self.log} says\n{last}")
+
+    def _answers(self) -> bool:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.health}/readyz", timeout=2):
+                return True
+        except (urllib.error.URLError, OSError):
+            return False
+
+
+def make(clusters: Clusters, folder: Path) -> Daemon:
+    """The daemon between the two clusters; not yet started."""
+    config = {
+        "apiVersion": "vsyncer.dev/v1alpha1",
+        "kind": "SyncerConfig",
+        "cluster": "shop",
+        "virtual": {"kubeconfig": str(clusters.daemon_kubeconfigs[Side.VIRTUAL])},
+        "host": {"kubeconfig": str(clusters.daemon_kubeconfigs[Side.HOST]), "namespace": HOST_NAMESPACE},
+        "sync": {"toHost": {"ingresses": {"enabled": True}}},
+    }
+    return Daemon(config, folder)

@@ -1,0 +1,161 @@
+"""The demo from its first to its last step."""
+
+import asyncio
+import math
+import shutil
+import time
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from hack.kubelet import Kubelet
+from hack.webshop import samples as shop
+from hack.webshop import table
+from hack.webshop.clusters import DAEMON, ROOT, Clusters, started
+from hack.webshop.daemon import HOST_NAMESPACE, Daemon, make
+from hack.webshop.samples import Samples
+from hack.webshop.state import Row, read, rows
+from hack.webshop.waiting import Failed, in_thread, say
+from syncer.api import ClusterError, Resource, Side
+from syncer.clusters.client import Cluster
+from syncer.clusters.connection import ConnectionSettings, connect
+from syncer.resources.kinds import NAMESPACES
+
+#: Seconds between two looks at the clusters.
+GLANCE = 0.2
+
+
+@dataclass(frozen=True)
+class Demo:
+    """One run: where its files are, whether it ends when all has arrived, and how long that may take in seconds."""
+
+    folder: Path
+    once: bool
+    embedded: bool
+    timeout: float
+
+    async def run(self) -> None:
+        """Start all, apply the samples, show what happens until cancelled; :class:`Failed` where it can't."""
+        async with AsyncExitStack() as stack:
+            clusters = await stack.enter_async_context(started(self.folder, embedded=self.embedded))
+            say(f"   They took {clusters.seconds:.1f} s to start.")
+            virtual, host = await stack.enter_async_context(_connected(clusters))
+            await stack.enter_async_context(_simulation(host))
+            say("   In the host cluster a simulation plays scheduler and kubelet: no container really runs.")
+            daemon = await self._daemon(clusters, {Side.VIRTUAL: virtual, Side.HOST: host}, stack)
+            samples, begun = Samples(deployments=clusters.deployments), time.monotonic()
+            await self._apply(clusters, samples, virtual)
+            await daemon.ready()
+            if not self.once:
+                say(*_hints(clusters))
+            say("", "4. What the daemon has done:" if self.once else "4. What the daemon does:", "")
+            await self._follow(virtual, host, samples, daemon)
+            say("", f"All has arrived, {time.monotonic() - begun:.1f} s after kubectl began to apply it.")
+
+    async def _daemon(self, clusters: Clusters, admins: Mapping[Side, Cluster], stack: AsyncExitStack) -> Daemon:
+        daemon = make(clusters, self.folder)
+        daemon.write()
+        for side, objects in daemon.rights().items():
+            for obj in objects:
+                await admins[side].create(_rbac(obj["kind"]), obj)
+        stack.push_async_callback(in_thread, daemon.stop)
+        daemon.spawn()
+        say("", f"2. The daemon: syncer --config {daemon.file}", *_indented(daemon.file.read_text().splitlines()))
+        say(f"   It is the user {DAEMON!r}, who may do what `syncer rbac --user {DAEMON}` prints, and nothing else.")
+        return daemon
+
+    async def _apply(self, clusters: Clusters, samples: Samples, virtual: Cluster) -> None:
+        command = " ".join(_short(part) for part in shop.command(clusters, samples))
+        files = " ".join(_short(file) for file in samples.files)
+        say("", f"3. The web shop, in the virtual cluster: {command or f'{files} (there is no kubectl)'}")
+        say(*_indented(await shop.apply(clusters, samples, virtual, self.folder)))
+
+    async def _follow(self, virtual: Cluster, host: Cluster, samples: Samples, daemon: Daemon) -> None:
+        """Look again and again; what the samples must bring counts only until all of it is there."""
+        wanted: Samples | None = samples
+        screen, found = table.screen(), list[Row]()
+        deadline = time.monotonic() + (self.timeout if self.once else math.inf)
+        try:
+            while True:
+                daemon.check()
+                found = await _look(virtual, host, wanted) or found
+                screen.show(found)
+                if found and all(row.good for row in found):
+                    wanted = None
+                if self.once and wanted is None:
+                    return
+                if time.monotonic() > deadline:
+                    raise Failed(_missing(found, self.timeout, daemon))
+                await asyncio.sleep(GLANCE)
+        finally:
+            screen.end(found)
+
+
+def _rbac(kind: str) -> Resource:
+    plural, namespaced = f"{kind.lower()}s", not kind.startswith("Cluster")
+    return Resource("rbac.authorization.k8s.io/v1", kind, plural, namespaced)
+
+
+async def _look(virtual: Cluster, host: Cluster, wanted: Samples | None) -> list[Row]:
+    """The rows; none while a cluster can't be reached."""
+    try:
+        return rows(await read(virtual, host, HOST_NAMESPACE), wanted)
+    except ClusterError:
+        return []
+
+
+def _missing(found: Iterable[Row], seconds: float, daemon: Daemon) -> str:
+    bad = [f"  {row.kind} {row.virtual} {row.arrow} {row.host}: {row.status}" for row in found if not row.good]
+    lines = [f"not all has arrived within {seconds:g} s:", *bad, f"The daemon's log: {daemon.log}"]
+    return "\n".join(lines)
+
+
+@asynccontextmanager
+async def _connected(clusters: Clusters) -> AsyncIterator[tuple[Cluster, Cluster]]:
+    """Clients of both clusters, virtual and host; the host has the namespace that copies are put into."""
+    virtual, host = (
+        connect(ConnectionSettings(str(clusters.kubeconfigs[side])), side=side, environ={})
+        for side in (Side.VIRTUAL, Side.HOST)
+    )
+    try:
+        await host.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": HOST_NAMESPACE}})
+        yield virtual, host
+    finally:
+        await virtual.close()
+        await host.close()
+
+
+@asynccontextmanager
+async def _simulation(host: Cluster) -> AsyncIterator[None]:
+    playing = asyncio.create_task(Kubelet(host, HOST_NAMESPACE, events=True).run())
+    try:
+        yield
+    finally:
+        playing.cancel()
+        await asyncio.wait({playing})
+
+
+def _hints(clusters: Clusters) -> Sequence[str]:
+    """What to do with two running clusters."""
+    kubectl = "kubectl" if shutil.which("kubectl") else " ".join(map(_short, clusters.kubectl)) or "kubectl"
+    virtual, host = (f"{kubectl} --kubeconfig {clusters.kubeconfigs[side]}" for side in (Side.VIRTUAL, Side.HOST))
+    return (
+        "",
+        "To play with, in another terminal:",
+        f"   {virtual} get pods,services,configmaps -n shop -o wide",
+        f"   {host} get pods,services,configmaps -n {HOST_NAMESPACE} -o wide",
+        f"   {virtual} edit configmap web-config -n shop",
+        f"   {virtual} {'scale deployment web --replicas=4' if clusters.deployments else 'delete pod web-1'} -n shop",
+        "Ctrl-C here ends it all and cleans up.",
+    )
+
+
+def _short(path: str | Path) -> str:
+    """A path as it is seen from the top of the repository."""
+    path = Path(path)
+    return str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else str(path)
+
+
+def _indented(lines: Iterable[str]) -> Sequence[str]:
+    return [f"   | {line}" for line in lines]

@@ -1,0 +1,57 @@
+"""The web shop's objects, and how they get into the virtual cluster."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import yaml
+
+from hack.webshop.clusters import ROOT, Clusters
+from hack.webshop.waiting import output_of
+from syncer.api import Obj, Resource, Side
+from syncer.clusters.client import Cluster
+from syncer.resources.kinds import CONFIG_MAPS, INGRESSES, NAMESPACES, PODS, SECRETS, SERVICE_ACCOUNTS, SERVICES
+
+WEBSHOP = ROOT / "examples" / "webshop"
+DEPLOYMENTS = Resource("apps/v1", "Deployment", "deployments")
+
+_BY_KIND = {
+    resource.kind: resource
+    for resource in (
+        NAMESPACES,
+        SERVICE_ACCOUNTS,
+        CONFIG_MAPS,
+        SECRETS,
+        SERVICES,
+        INGRESSES,
+        PODS,
+        DEPLOYMENTS,
+    )
+}
+
+
+class Samples:
+    """The objects of some files."""
+
+    def __init__(self, *, deployments: bool) -> None:
+        runs = "deployment.yaml" if deployments else "pods.yaml"
+        self.files = (WEBSHOP / "shop.yaml", WEBSHOP / runs)
+        self.objects: list[Obj] = [obj for file in self.files for obj in yaml.safe_load_all(file.read_text()) if obj]
+
+
+def command(clusters: Clusters, samples: Samples) -> list[str]:
+    """How a user would apply them; empty without kubectl."""
+    files = [part for file in samples.files for part in ("-f", str(file.relative_to(ROOT)))]
+    if not clusters.kubectl:
+        return []
+    return [*clusters.kubectl, "--kubeconfig", str(clusters.kubeconfigs[Side.VIRTUAL]), "apply", *files]
+
+
+async def apply(clusters: Clusters, samples: Samples, virtual: Cluster, folder: Path) -> Sequence[str]:
+    """Apply them with kubectl, without one through the client; returns a line for each."""
+    if with_kubectl := command(clusters, samples):
+        environ = {**os.environ, "KUBECACHEDIR": str(folder / "kubectl-cache"), "KUBERC": "off"}
+        return (await output_of(with_kubectl, environ)).splitlines()
+    for obj in samples.objects:
+        await virtual.create(_BY_KIND[obj["kind"]], obj)
+    return [f"{obj['kind'].lower()}/{obj['metadata']['name']} created" for obj in samples.objects]

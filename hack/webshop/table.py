@@ -1,0 +1,98 @@
+"""The table of what was synced where: live on a terminal with rich, else plain text."""
+
+import importlib.util
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from hack.webshop.state import Row
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+HEAD = Row("KIND", "VIRTUAL CLUSTER", "", "HOST CLUSTER", "LAST WRITE", "STATUS", good=True)
+
+
+class Screen(Protocol):
+    """Where rows are shown."""
+
+    def show(self, rows: Sequence[Row]) -> None:
+        """Show the rows as they are now."""
+
+    def end(self, rows: Sequence[Row]) -> None:
+        """Show the rows for the last time."""
+
+
+class Plain:
+    """Lines: the whole table once, then each row that changes or goes."""
+
+    def __init__(self) -> None:
+        self._shown: list[Row] = []
+
+    def show(self, rows: Sequence[Row]) -> None:
+        """Print the rows once all are as they should be, and from then on what has become of them."""
+        if self._shown:
+            self._follow(rows)
+        elif rows and all(row.good for row in rows):
+            print("\n".join(lines(rows)))
+            self._shown = list(rows)
+
+    def _follow(self, rows: Sequence[Row]) -> None:
+        there = {row[:2] for row in rows}
+        gone = [row._replace(status="gone") for row in self._shown if row[:2] not in there]
+        changed = [*gone, *(row for row in rows if row not in self._shown)]
+        self._shown = list(rows)
+        if changed:
+            print("\n".join(lines(changed, head=False)), flush=True)
+
+    def end(self, rows: Sequence[Row]) -> None:
+        """Print the table unless it was."""
+        if not self._shown:
+            print("\n".join(lines(rows)), flush=True)
+
+
+def lines(rows: Sequence[Row], *, head: bool = True) -> list[str]:
+    """The table as text."""
+    cells = [row[:-1] for row in ([HEAD, *rows] if head else rows)]
+    widths = [max(map(len, column), default=0) for column in zip(*cells, strict=True)]
+    signs = ["  "] * head + ["  " if row.good else "! " for row in rows]
+    padded = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in cells)
+    return [f"{sign}{text}".rstrip() for sign, text in zip(signs, padded, strict=True)]
+
+
+class Live:
+    """A table that follows what happens."""
+
+    def __init__(self) -> None:
+        from rich.console import Console
+        from rich.live import Live as RichLive
+
+        self._console = Console()
+        self._live = RichLive(console=self._console, auto_refresh=False, transient=True)
+        self._live.start()
+
+    def show(self, rows: Sequence[Row]) -> None:
+        """Draw it anew."""
+        self._live.update(_drawn(rows), refresh=True)
+
+    def end(self, rows: Sequence[Row]) -> None:
+        """Leave the last one standing."""
+        self._live.stop()
+        self._console.print(_drawn(rows))
+
+
+def _drawn(rows: Sequence[Row]) -> "Table":
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for title in HEAD[:-1]:
+        table.add_column(title, overflow="fold", no_wrap=False)
+    for row in rows:
+        table.add_row(*row[:-1], style="green" if row.good else "yellow")
+    return table
+
+
+def screen() -> Screen:
+    """The best that this terminal, or file, can show."""
+    return Live() if sys.stdout.isatty() and importlib.util.find_spec("rich") else Plain()

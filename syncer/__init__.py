@@ -1,0 +1,1 @@
+"""A resource syncer daemon for virtual Kubernetes clusters."""

@@ -1,0 +1,153 @@
+"""The values that everything else speaks of: objects, keys, resources, pairs and requests."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+#: A Kubernetes object as the JSON that the API server sent. Nothing is converted, so nothing is lost.
+Obj = dict[str, Any]
+
+
+class Side(StrEnum):
+    """One of the two clusters that are kept in step."""
+
+    VIRTUAL = "virtual"
+    HOST = "host"
+
+    @property
+    def other(self) -> "Side":
+        """The opposite side."""
+        return Side.HOST if self is Side.VIRTUAL else Side.VIRTUAL
+
+
+class Key(NamedTuple):
+    """Namespace and name of an object; the namespace of a cluster-scoped object is ``""``."""
+
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+    @classmethod
+    def parse(cls, text: str) -> "Key":
+        """Read ``shop/db`` or, for a cluster-scoped object, ``node-1``."""
+        namespace, _, name = text.rpartition("/")
+        return cls(namespace, name)
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """A kind of object and where the API server serves it."""
+
+    api_version: str
+    kind: str
+    plural: str
+    namespaced: bool = True
+    _prefix: str = field(init=False, repr=False, compare=False)
+    _hash: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        root = f"/apis/{self.api_version}" if "/" in self.api_version else f"/api/{self.api_version}"
+        object.__setattr__(self, "_prefix", root)
+        object.__setattr__(self, "_hash", hash((self.api_version, self.plural)))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @property
+    def group(self) -> str:
+        """The API group; ``""`` for the core group."""
+        return self.api_version.rpartition("/")[0]
+
+    @property
+    def version(self) -> str:
+        """The version within the group, such as ``v1``."""
+        return self.api_version.rpartition("/")[2]
+
+    def __str__(self) -> str:
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    def collection(self, namespace: str = "") -> str:
+        """The URL path of the collection, of all namespaces where none is named."""
+        if namespace and self.namespaced:
+            return f"{self._prefix}/namespaces/{namespace}/{self.plural}"
+        return f"{self._prefix}/{self.plural}"
+
+    def path(self, key: Key, subresource: str = "") -> str:
+        """The URL path of one object or of one of its subresources."""
+        path = f"{self.collection(key.namespace)}/{key.name}"
+        return f"{path}/{subresource}" if subresource else path
+
+
+class Seen(NamedTuple):
+    """An object as one waits for it: its side, resource and key."""
+
+    side: Side
+    resource: Resource
+    key: Key
+
+    def __str__(self) -> str:
+        return f"the {self.side} {self.resource.kind} {self.key}"
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """The two objects of one key where both exist."""
+
+    virtual: Obj
+    host: Obj
+
+
+class Request(NamedTuple):
+    """What waits in the queue: look at this key of this syncer in this virtual cluster.
+
+    ``host_key`` is set only where the virtual key does not lead to the host object: for objects that begin on the
+    host (an Event, say) and for a marked object that stands at another place than its key translates to.
+    """
+
+    cluster: str
+    syncer: str
+    key: Key
+    host_key: Key | None = None
+
+    def __str__(self) -> str:
+        return f"{self.syncer} {self.key}"
+
+
+def key_of(obj: Obj) -> Key:
+    """Namespace and name of an object."""
+    metadata = obj["metadata"]
+    return Key(metadata.get("namespace", ""), metadata["name"])
+
+
+def labels_of(obj: Obj) -> Mapping[str, str]:
+    """The object's labels, empty where it has none."""
+    return obj["metadata"].get("labels") or {}
+
+
+def annotations_of(obj: Obj) -> Mapping[str, str]:
+    """The object's annotations, empty where it has none."""
+    return obj["metadata"].get("annotations") or {}
+
+
+def uid_of(obj: Obj) -> str:
+    """The object's uid, ``""`` where it has none yet."""
+    uid: str = obj["metadata"].get("uid", "")
+    return uid
+
+
+def is_deleting(obj: Obj) -> bool:
+    """Whether the object is marked for deletion and waits for finalizers or its grace period."""
+    return "deletionTimestamp" in obj["metadata"]
+
+
+def dig(obj: Mapping[str, Any], path: str, default: Any = None) -> Any:
+    """The value at a dotted path, ``dig(pod, "spec.nodeName")``, or the default where the path ends early."""
+    found: Any = obj
+    for step in path.split("."):
+        if not isinstance(found, Mapping) or step not in found:
+            return default
+        found = found[step]
+    return found

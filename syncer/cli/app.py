@@ -1,0 +1,62 @@
+"""The command ``syncer`` and its subcommands."""
+
+from typing import Any
+
+import click
+
+from syncer.cli import show
+from syncer.cli.about import completion, show_version
+from syncer.cli.config import config
+from syncer.cli.names import names
+from syncer.cli.options import Given, modes, pass_given, settings
+from syncer.cli.plugins import plugins
+from syncer.cli.rbac import rbac
+from syncer.cli.run import run, start
+from syncer.version import VERSION
+
+
+class App(click.Group):
+    """A group that tells errors of ours in one message, with their exit code."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command."""
+        try:
+            return super().invoke(ctx)
+        except (click.ClickException, click.exceptions.Exit, click.Abort):
+            raise
+        except Exception as error:
+            show.told(error)
+            raise
+
+
+def _version(ctx: click.Context, _parameter: click.Parameter, value: bool) -> None:
+    if value:
+        click.echo(f"syncer {VERSION}")
+        ctx.exit()
+
+
+@click.group(cls=App, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+@settings(hidden=True)
+@modes
+@click.option(
+    "--version", is_flag=True, expose_value=False, is_eager=True, callback=_version, help="Print the version."
+)
+@pass_given
+@click.pass_context
+def app(ctx: click.Context, given: Given) -> None:
+    """Keep virtual Kubernetes clusters in step with a host cluster.
+
+    `syncer --config FILE` runs the daemon, as `syncer run --config FILE` does; it takes all flags of `run`.
+
+    Exit status: 0 fine, 1 failed, 2 usage or configuration, 3 a plugin can't be used.
+    """
+    if ctx.invoked_subcommand is not None:
+        return
+    if not given.settings and not given.once and not given.dry_run:
+        click.echo(ctx.get_help())
+        return
+    ctx.exit(start(given))
+
+
+for command in (run, config, names, plugins, rbac, show_version, completion):
+    app.add_command(command)

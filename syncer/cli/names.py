@@ -1,0 +1,89 @@
+"""``syncer names …``: which object on one side belongs to which on the other."""
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from syncer.cli import show
+from syncer.cli.options import Given, output, pass_given, settings
+
+if TYPE_CHECKING:
+    from syncer.api import Key, Settings, Syncer
+
+
+@click.group()
+def names() -> None:
+    """Translate names, from the virtual side to the host and back."""
+
+
+@names.command("to-host")
+@settings()
+@output("name", "table", "json", "yaml")
+@click.argument("kind")
+@click.argument("key")
+@pass_given
+def to_host(given: Given, kind: str, key: str, output: str, no_headers: bool) -> None:
+    """Where the host copy of the virtual KIND KEY is, as in `to-host secret shop/db`."""
+    syncer, configured = _syncer(given, kind)
+    virtual = _key(key, namespaced=syncer.resource.namespaced)
+    _print(virtual, syncer.host_key(configured, virtual), syncer, output, headers=not no_headers, side="host")
+
+
+@names.command("to-virtual")
+@settings()
+@output("name", "table", "json", "yaml")
+@click.argument("kind")
+@click.argument("key")
+@pass_given
+def to_virtual(given: Given, kind: str, key: str, output: str, no_headers: bool) -> None:
+    """Which virtual object the host's KIND KEY is a copy of, where the name alone tells it."""
+    syncer, configured = _syncer(given, kind)
+    host = _key(key, namespaced=syncer.host_resource.namespaced)
+    virtual = configured.names.to_virtual(syncer.host_resource, host)
+    if virtual is None:
+        marks = configured.marks
+        show.fail(
+            f"the name {host} doesn't tell its virtual object. If it is a copy, its annotations do: "
+            f"{marks.namespace} and {marks.name}"
+        )
+    _print(virtual, host, syncer, output, headers=not no_headers, side="virtual")
+
+
+def _syncer(given: Given, kind: str) -> "tuple[Syncer, Settings]":
+    """The syncer of a kind, and what it is told about the virtual cluster."""
+    from syncer.cli.loading import loaded
+
+    config = loaded(given)[0].config
+    known = [syncer() for syncer in config.syncers]
+    found = [syncer for syncer in known if kind.lower() in _called(syncer)]
+    if not found:
+        raise click.UsageError(f"no syncer is for {kind!r}. There are {', '.join(_plurals(known))}")
+    own = [syncer for syncer in found if syncer.host_resource == syncer.resource]
+    return (own or found)[0], config.settings()
+
+
+def _called(syncer: "Syncer") -> set[str]:
+    """What a person may call a resource: ``secret``, ``secrets``, ``ingresses.networking.k8s.io``."""
+    resource = syncer.resource
+    return {resource.kind.lower(), resource.plural.lower(), str(resource).lower()}
+
+
+def _plurals(syncers: "Iterable[Syncer]") -> Sequence[str]:
+    return sorted({syncer.resource.plural for syncer in syncers})
+
+
+def _key(text: str, *, namespaced: bool) -> "Key":
+    from syncer.api import Key
+
+    parts = text.split("/")
+    if not all(parts) or len(parts) != (2 if namespaced else 1):
+        form = "NAMESPACE/NAME" if namespaced else "NAME"
+        raise click.UsageError(f"{text!r} is not of the form {form}")
+    return Key.parse(text)
+
+
+def _print(virtual: "Key", host: "Key", syncer: "Syncer", form: str, *, headers: bool, side: str) -> None:
+    record = {"virtual": str(virtual), "host": str(host), "resource": str(syncer.resource)}
+    first = {side: record[side]}
+    show.records([first | record], form, headers=headers)

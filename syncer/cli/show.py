@@ -1,0 +1,83 @@
+"""Prints results: tables for people, JSON, YAML and names for programs; errors as one message without a traceback."""
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, NoReturn
+
+import click
+
+#: A result: one mapping for each line of the table, all with the same keys.
+Records = Sequence[Mapping[str, Any]]
+
+
+def fail(message: str, exit_code: int = 1) -> NoReturn:
+    """Print a message to standard error and end the command."""
+    click.echo(message, err=True)
+    raise click.exceptions.Exit(exit_code)
+
+
+def told(error: Exception) -> None:
+    """End the command with the message of an error of ours; any other is a fault in the program: nothing is done."""
+    from syncer.api import ConfigError, SyncerError
+
+    if isinstance(error, ConfigError):
+        count = len(error.problems)
+        fail(f"{error}\n{count} problem{'s' if count > 1 else ''}. Nothing was started.", error.exit_code)
+    if isinstance(error, SyncerError):
+        fail(f"{red('syncer:')} {error}", error.exit_code)
+
+
+def red(text: str) -> str:
+    """The text in red, on a terminal and where NO_COLOR (https://no-color.org) isn't set."""
+    return text if os.environ.get("NO_COLOR") else click.style(text, fg="red")
+
+
+def records(found: Records, form: str, *, headers: bool = True) -> None:
+    """Print records in a format; the first value of each is its name."""
+    match form:
+        case "name":
+            for record in found:
+                click.echo(_cell(next(iter(record.values()))))
+        case "table":
+            _table(found, headers=headers)
+        case _:
+            value([dict(record) for record in found], form)
+
+
+def value(data: Any, form: str) -> None:
+    """Print data as JSON or YAML."""
+    if form == "json":
+        click.echo(json.dumps(data, indent=2, ensure_ascii=False))
+        return
+    import yaml
+
+    click.echo(yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=120), nl=False)
+
+
+def documents(found: Sequence[Mapping[str, Any]], form: str) -> None:
+    """Print Kubernetes objects so that ``kubectl apply -f -`` takes them."""
+    if form == "json":
+        value({"apiVersion": "v1", "kind": "List", "items": list(found)}, form)
+        return
+    for place, each in enumerate(found):
+        if place:
+            click.echo("---")
+        value(each, form)
+
+
+def _table(found: Records, *, headers: bool) -> None:
+    lines = [[_cell(cell) for cell in record.values()] for record in found]
+    if headers and found:
+        lines.insert(0, [name.upper() for name in found[0]])
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        click.echo("   ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+
+
+def _cell(cell: Any) -> str:
+    if isinstance(cell, bool):
+        return "true" if cell else "false"
+    if isinstance(cell, list | tuple):
+        return ",".join(map(str, cell))
+    return json.dumps(cell) if isinstance(cell, dict) or cell == "" else str(cell)

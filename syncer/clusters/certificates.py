@@ -1,0 +1,120 @@
+"""Reading certificates: until when they are valid, and an SSLContext from files or inline data."""
+
+import base64
+import os
+import re
+import ssl
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+_PEM = re.compile(rb"-----BEGIN CERTIFICATE-----(.+?)-----END CERTIFICATE-----", re.DOTALL)
+_EXPLICIT_0, _UTC_TIME = 0xA0, 0x17
+
+
+class Validity(NamedTuple):
+    """The time in which a certificate may be used."""
+
+    begins: datetime
+    ends: datetime
+
+    def wrong(self, now: datetime) -> str:
+        """``"expired at …"`` or ``"is valid only from …"``, and ``""`` where the certificate may be used now."""
+        if now < self.begins:
+            return f"is valid only from {self.begins:%Y-%m-%d %H:%M:%S}Z on"
+        return f"expired at {self.ends:%Y-%m-%d %H:%M:%S}Z" if now >= self.ends else ""
+
+
+def first_certificate(pem: bytes) -> bytes:
+    """The DER form of the first certificate in PEM text; raises ``ValueError`` where there is none."""
+    found = _PEM.search(pem)
+    if found is None:
+        raise ValueError("no certificate in PEM form")
+    return base64.b64decode(found[1])
+
+
+def validity(der: bytes) -> Validity:
+    """When a certificate in DER form begins and ends to be valid; raises ``ValueError`` for anything else.
+
+    The standard library tells this only of a peer's trusted certificate, and what is asked here is asked when the
+    peer is *not* trusted; so the two dates are read from the ASN.1 of RFC 5280 §4.1.
+    """
+    try:
+        [whole] = _elements(der)
+        tbs = _elements(whole.content)[0]
+        fields = _elements(tbs.content)
+        dates = fields[4 if fields[0].tag == _EXPLICIT_0 else 3]
+        begins, ends = _elements(dates.content)
+        return Validity(_time(begins), _time(ends))
+    except (IndexError, ValueError) as error:
+        raise ValueError("not a certificate in DER form") from error
+
+
+class _Element(NamedTuple):
+    tag: int
+    content: bytes
+
+
+def _elements(data: bytes) -> list[_Element]:
+    """The ASN.1 elements of which some bytes consist."""
+    found, at = [], 0
+    while at < len(data):
+        tag, length, start = data[at], data[at + 1], at + 2
+        if length & 0x80:
+            size = length & 0x7F
+            length, start = int.from_bytes(data[start : start + size], "big"), start + size
+        at = start + length
+        if at > len(data):
+            raise ValueError("cut off")
+        found.append(_Element(tag, data[start:at]))
+    return found
+
+
+def _time(element: _Element) -> datetime:
+    text = element.content.decode("ascii")
+    if element.tag == _UTC_TIME:
+        text = ("19" if text[:2] >= "50" else "20") + text
+    return datetime.strptime(text, "%Y%m%d%H%M%SZ").replace(tzinfo=UTC)
+
+
+def client_context(*, ca: bytes | None, insecure: bool) -> ssl.SSLContext:
+    """A context that trusts this CA bundle (PEM), or the system's where there is none; raises ``ssl.SSLError``.
+
+    Like Go's client, and unlike Python 3.13's default, it accepts an intermediate CA as the root of trust and
+    certificates without key identifiers: kubeadm and many others make such.
+    """
+    context = ssl.create_default_context(cadata=ca.decode("ascii", "replace") if ca else None)
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    context.set_alpn_protocols(["http/1.1"])
+    if insecure:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+def load_client_certificate(context: ssl.SSLContext, *, certificate: bytes, key: bytes) -> None:
+    """Let a context show this certificate (PEM, with its chain); raises ``ssl.SSLError`` where key and it differ."""
+    with _as_file(certificate + b"\n" + key) as path:
+        context.load_cert_chain(path)
+
+
+@contextmanager
+def _as_file(data: bytes) -> Iterator[str]:
+    """A file with this content, in memory where the system can: OpenSSL reads keys from files only."""
+    if hasattr(os, "memfd_create"):
+        descriptor = os.memfd_create("certificate")
+        path = f"/proc/self/fd/{descriptor}"
+    else:
+        descriptor, path = tempfile.mkstemp()
+    try:
+        with os.fdopen(descriptor, "wb", closefd=False) as file:
+            file.write(data)
+        yield path
+    finally:
+        os.close(descriptor)
+        if not path.startswith("/proc/"):
+            Path(path).unlink()

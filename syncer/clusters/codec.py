@@ -1,0 +1,123 @@
+"""JSON in and out, and the shortcuts past it: the only module that imports msgspec.
+
+Integers of any size stay integers (``msgspec`` keeps those over 64 bits, other fast codecs turn them into floats);
+``1.0`` stays a float; a float that doesn't fit 64 bits is an error; of equal keys the last one stays.
+
+A :class:`Raw` taken from a list or a watch line is a view into the whole reply and keeps it in memory: copy it with
+:func:`exact` before keeping it.
+"""
+
+from typing import Any, NamedTuple
+
+import msgspec
+
+from syncer.api.objects import Key, Obj
+
+Raw = msgspec.Raw
+#: What a JSON text that can't be read raises.
+DecodeError = msgspec.DecodeError
+
+_decode = msgspec.json.Decoder().decode
+_encode = msgspec.json.Encoder().encode
+_encode_sorted = msgspec.json.Encoder(order="sorted").encode
+
+
+def decode(data: bytes | memoryview | msgspec.Raw) -> Obj:
+    """Read a JSON object; each call gives a private copy. Raises :data:`DecodeError`."""
+    decoded: Obj = _decode(data)
+    return decoded
+
+
+def encode(value: Any) -> bytes:
+    """Write JSON as bytes of exactly their size.
+
+    The encoder's own result is cut down from a larger buffer, and memory allocators do not fill the holes that
+    remain: 3.2 KB for each 2.5 KB object that is kept. A copy costs 0.4 µs and avoids it.
+    """
+    return bytes(memoryview(_encode(value)))
+
+
+def encode_sorted(value: Any) -> str:
+    """Write JSON as text with the names of every object in order, so that equal values give equal texts."""
+    return _encode_sorted(value).decode()
+
+
+def exact(raw: bytes | msgspec.Raw) -> bytes:
+    """The bytes of a view alone, so that what it was cut from can go."""
+    return bytes(raw)
+
+
+class _HeadMetadata(msgspec.Struct, gc=False):
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resourceVersion: str = ""  # noqa: N815  (the name in the JSON)
+
+
+class _Head(msgspec.Struct, gc=False):
+    metadata: _HeadMetadata
+
+
+class Head(NamedTuple):
+    """What identifies one version of an object."""
+
+    key: Key
+    uid: str
+    resource_version: str
+
+
+_decode_head = msgspec.json.Decoder(_Head).decode
+
+
+def head(data: bytes | msgspec.Raw) -> Head:
+    """Key, uid and resourceVersion of an object, a quarter of the cost of decoding it. Raises :data:`DecodeError`."""
+    metadata = _decode_head(data).metadata
+    return Head(Key(metadata.namespace, metadata.name), metadata.uid, metadata.resourceVersion)
+
+
+class WatchEvent(msgspec.Struct, gc=False, frozen=True):
+    """One line of a watch: ``ADDED``, ``MODIFIED``, ``DELETED``, ``BOOKMARK`` or ``ERROR`` and its object."""
+
+    type: str
+    object: msgspec.Raw
+
+
+_decode_event = msgspec.json.Decoder(WatchEvent).decode
+
+
+def watch_event(line: bytes) -> WatchEvent:
+    """Open the envelope of a watch line and leave the object as it is. Raises :data:`DecodeError`."""
+    return _decode_event(line)
+
+
+class _ListMetadata(msgspec.Struct, rename={"continue_": "continue"}):
+    resourceVersion: str = ""  # noqa: N815  (the name in the JSON)
+    continue_: str = ""
+    remainingItemCount: int | None = None  # noqa: N815  (the name in the JSON)
+
+
+class _List(msgspec.Struct):
+    metadata: _ListMetadata = msgspec.field(default_factory=_ListMetadata)
+    items: list[msgspec.Raw] | None = None
+
+
+_decode_list = msgspec.json.Decoder(_List).decode
+
+
+class Page(NamedTuple):
+    """A part of a list: undecoded items, the version of the whole list, and how many are still to come, if known.
+
+    The items of built-in kinds have no ``apiVersion`` and ``kind`` of their own.
+    """
+
+    items: list[msgspec.Raw]
+    resource_version: str
+    remaining: int | None
+    next_token: str
+
+
+def split_list(data: bytes) -> Page:
+    """Cut the reply to a LIST into its items, without decoding these. Raises :data:`DecodeError`."""
+    whole = _decode_list(data)
+    metadata = whole.metadata
+    return Page(whole.items or [], metadata.resourceVersion, metadata.remainingItemCount, metadata.continue_)

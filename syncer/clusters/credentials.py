@@ -1,0 +1,189 @@
+"""What a request needs to be let in, kept fresh: tokens, exec credentials and certificates rotate under it.
+
+An :class:`Access` is a value; a new one appears when a token file, a certificate or an exec credential changes.
+Connections remember the TLS context that they were made with, so that new ones use the new certificate while running
+watches go on.
+"""
+
+import asyncio
+import base64
+import logging
+import ssl
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Protocol
+from urllib.parse import quote
+
+from syncer.clusters.certificates import client_context, first_certificate, load_client_certificate, validity
+from syncer.clusters.diagnose import why_not_trusted
+from syncer.clusters.exec_plugin import Issued, PluginFailed, issue
+from syncer.clusters.login import Impersonation, Login
+from syncer.clusters.transport import CredentialsFailed
+
+log = logging.getLogger(__name__)
+
+#: Seconds between two looks at the files; a kubelet renews a token when a fifth of its life is left.
+CHECK_SECONDS = 10.0
+#: Seconds before its end that an exec credential is renewed.
+EARLY_SECONDS = 30.0
+#: Seconds in which a plugin is not run twice, however many requests are refused at once.
+PLUGIN_PAUSE = 10.0
+
+Header = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Access:
+    """Headers and TLS context for the requests of the moment; another object means that something changed."""
+
+    headers: tuple[Header, ...] = field(default=(), repr=False)
+    tls: ssl.SSLContext | None = None
+
+
+class Credentials(Protocol):
+    """Gives an access for each request and hears when one was not accepted."""
+
+    async def access(self) -> Access:
+        """What to send now. Raises :class:`CredentialsFailed` where there is nothing to send."""
+
+    async def refused(self, access: Access) -> bool:
+        """A request with this access was answered 401; whether a second try with a new access makes sense."""
+
+    async def explain(self, error: ssl.SSLError) -> str:
+        """Why a TLS connection failed, in words for people."""
+
+
+class LoginCredentials:
+    """The credentials of a :class:`Login`, renewed as its files and plugins renew them."""
+
+    def __init__(self, login: Login, *, clock: Callable[[], float] = time.time) -> None:
+        self.login = login
+        self._clock = clock
+        self._lock = asyncio.Lock()
+        self._access: Access | None = None
+        self._seen: object = None
+        self._issued: Issued | None = None
+        self._failed: PluginFailed | None = None
+        self._asked_at = self._checked_at = float("-inf")
+
+    async def access(self) -> Access:
+        """The access of the moment; looks at the files every ten seconds and runs a plugin when its answer ends."""
+        now = self._clock()
+        if self._access is not None and now < self._checked_at + CHECK_SECONDS and not self._ended(now):
+            return self._access
+        async with self._lock:
+            return await self._renew(now)
+
+    async def refused(self, access: Access) -> bool:
+        """Read all files anew and run the plugin again; true where that gave something else than was refused."""
+        async with self._lock:
+            if self._access is access:
+                now = self._clock()
+                if now >= self._asked_at + PLUGIN_PAUSE:
+                    self._issued = None
+                await self._renew(now)
+            return self._access is not access
+
+    async def explain(self, error: ssl.SSLError) -> str:
+        """Why the server is not trusted, with the file to look at."""
+        return await why_not_trusted(self.login, error)
+
+    def complaint(self) -> str:
+        """What is wrong with the client certificate, ``""`` where nothing is."""
+        certificate = self._issued.certificate if self._issued else b""
+        try:
+            pem = certificate or self.login.certificate.read()
+            limits = validity(first_certificate(pem)) if pem else None
+        except (OSError, ValueError) as error:
+            return f"the client certificate ({self.login.certificate}) can't be read: {error}"
+        wrong = limits.wrong(datetime.fromtimestamp(self._clock(), UTC)) if limits else ""
+        return f"the client certificate ({self.login.certificate}) {wrong}" if wrong else ""
+
+    def _ended(self, now: float) -> bool:
+        return self._issued is not None and now >= self._issued.expires - EARLY_SECONDS
+
+    async def _renew(self, now: float) -> Access:
+        """Look at everything again; what can't be read any more leaves the old access in place, with a warning."""
+        try:
+            await self._ask_plugin(now)
+            seen = (self._issued, _signatures(self.login), _token(self.login))
+            if self._access is None or seen != self._seen:
+                self._access, self._seen = self._build(), seen
+        except (PluginFailed, OSError, ValueError) as error:
+            if self._access is None:
+                raise CredentialsFailed(f"{error}") from error
+            log.warning("credentials can't be renewed, the old ones stay in use: %s", error)
+        self._checked_at = now
+        return self._access
+
+    async def _ask_plugin(self, now: float) -> None:
+        plugin = self.login.plugin
+        if plugin is None or (self._issued is not None and not self._ended(now)):
+            return
+        if now >= self._asked_at + PLUGIN_PAUSE:
+            self._asked_at, self._failed = now, None
+            try:
+                self._issued = await issue(plugin)
+            except PluginFailed as error:
+                self._failed = error
+        if self._failed is not None:
+            raise self._failed
+
+    def _build(self) -> Access:
+        tls = self._context() if self.login.endpoint.tls else None
+        headers = tuple(self._headers())
+        if any("\n" in value or "\r" in value for _, value in headers):
+            raise ValueError("a token or name with a line break in it")
+        return Access(headers, tls)
+
+    def _context(self) -> ssl.SSLContext:
+        login, issued = self.login, self._issued
+        context = client_context(ca=login.ca.read(), insecure=login.insecure)
+        if login.certificate:
+            load_client_certificate(context, certificate=login.certificate.read(), key=login.key.read())
+        elif issued is not None and issued.certificate:
+            load_client_certificate(context, certificate=issued.certificate, key=issued.key)
+        return context
+
+    def _headers(self) -> list[Header]:
+        login = self.login
+        found = list(_impersonation(login.impersonation)) if login.impersonation else []
+        token = _token(login) or (self._issued.token if self._issued else "")
+        if token:
+            found.append(("Authorization", f"Bearer {token}"))
+        elif login.username:
+            pair = base64.b64encode(f"{login.username}:{login.password}".encode()).decode("ascii")
+            found.append(("Authorization", f"Basic {pair}"))
+        return found
+
+
+def _token(login: Login) -> str:
+    """The token; what stands in the file goes before what stands in the kubeconfig, as in Go's client."""
+    if login.token_file is not None:
+        return login.token_file.read_text(encoding="ascii").strip()
+    return login.token
+
+
+def _signatures(login: Login) -> tuple[tuple[int, int, int], ...]:
+    """What changes when one of the certificate files does; a mounted Secret is swapped by a symbolic link."""
+    paths = (login.ca.path, login.certificate.path, login.key.path)
+    return tuple(_signature(path) for path in paths if path is not None)
+
+
+def _signature(path: Path) -> tuple[int, int, int]:
+    stat = path.stat()
+    return stat.st_mtime_ns, stat.st_size, stat.st_ino
+
+
+def _impersonation(who: Impersonation) -> list[Header]:
+    """The headers of https://kubernetes.io/docs/reference/access-authn-authz/authentication/#user-impersonation."""
+    found = [("Impersonate-User", who.user)]
+    if who.uid:
+        found.append(("Impersonate-Uid", who.uid))
+    found.extend(("Impersonate-Group", group) for group in who.groups)
+    for name, values in who.extra.items():
+        found.extend((f"Impersonate-Extra-{quote(name, safe='')}", value) for value in values)
+    return found

@@ -1,0 +1,61 @@
+"""Why a server's certificate is not trusted: OpenSSL says what, people need which one, since when, from which file."""
+
+import asyncio
+import ssl
+from datetime import UTC, datetime
+
+from syncer.clusters.certificates import client_context, first_certificate, validity
+from syncer.clusters.login import Login
+
+#: Seconds for the second look at a server whose certificate is not trusted.
+LOOK_SECONDS = 5.0
+# Codes of OpenSSL's x509_vfy.h.
+_OUT_OF_DATE = frozenset({9, 10})
+_OTHER_NAME = frozenset({62, 64})
+_UNKNOWN_ISSUER = frozenset({2, 18, 19, 20, 21})
+
+
+async def why_not_trusted(login: Login, error: ssl.SSLError) -> str:
+    """A sentence for a failed TLS handshake."""
+    address = login.endpoint.authority
+    if not isinstance(error, ssl.SSLCertVerificationError):
+        return f"no TLS connection to {address}: {(error.reason or str(error)).lower().replace('_', ' ')}"
+    match error.verify_code:
+        case code if code in _OUT_OF_DATE:
+            return await _which_is_out_of_date(login)
+        case code if code in _OTHER_NAME:
+            asked = login.endpoint.server_name or login.endpoint.host
+            return f"the certificate of {address} is not for {asked}. Set tls-server-name to a name that it is for."
+        case code if code in _UNKNOWN_ISSUER:
+            ca = f"the certificate authority in {login.ca}" if login.ca else "an authority that this system trusts"
+            return f"the certificate of {address} is not signed by {ca}. Set certificate-authority to the right one."
+        case _:
+            return f"the certificate of {address} is not trusted: {error.verify_message}"
+
+
+async def _which_is_out_of_date(login: Login) -> str:
+    """The server's certificate or the authority's, with the date."""
+    address, now = login.endpoint.authority, datetime.now(UTC)
+    found = []
+    if login.ca:
+        wrong = validity(first_certificate(login.ca.read())).wrong(now)
+        found = [f"the certificate authority in {login.ca} {wrong}"] if wrong else []
+    try:
+        wrong = validity(await _peer_certificate(login)).wrong(now)
+        found += [f"the certificate of {address} {wrong}"] if wrong else []
+    except (OSError, ValueError):
+        pass
+    return " and ".join(found) or f"a certificate between {address} and its authority is out of date"
+
+
+async def _peer_certificate(login: Login) -> bytes:
+    """What the server shows, in DER form, without trusting it: nothing is sent over this connection."""
+    endpoint = login.endpoint
+    context = client_context(ca=None, insecure=True)
+    async with asyncio.timeout(LOOK_SECONDS):
+        _, writer = await asyncio.open_connection(
+            endpoint.host, endpoint.port, ssl=context, server_hostname=endpoint.server_name or endpoint.host
+        )
+    tls = writer.get_extra_info("ssl_object")
+    writer.transport.abort()
+    return tls.getpeercert(binary_form=True) or b""

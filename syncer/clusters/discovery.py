@@ -1,0 +1,218 @@
+"""Which resources an API server serves, with their verbs and subresources, and which are new since the last look.
+
+Asks for aggregated discovery (two requests, Kubernetes 1.26 and later) and, where the server doesn't know that, for one
+document a group and version (https://kubernetes.io/docs/concepts/overview/kubernetes-api/#discovery-api).
+"""
+
+import asyncio
+import difflib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from syncer.api.errors import ClusterError, Missing
+from syncer.api.objects import Obj, Resource
+from syncer.clusters.client import Cluster
+
+_AGGREGATED = ",".join(
+    [
+        "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
+        "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList",
+        "application/json",
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A resource in one version, as the server serves it."""
+
+    resource: Resource
+    verbs: frozenset[str]
+    subresources: frozenset[str] = frozenset()
+    singular: str = ""
+    short_names: tuple[str, ...] = ()
+
+    def is_called(self, name: str) -> bool:
+        """Whether people may mean this one by a plural, singular, short name or kind."""
+        resource = self.resource
+        return name in (resource.plural, resource.kind, self.singular, *self.short_names)
+
+
+class Changes(NamedTuple):
+    """What a look found that the one before did not, and the other way round."""
+
+    added: tuple[Resource, ...] = ()
+    removed: tuple[Resource, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.added or self.removed)
+
+
+#: ``apiVersion`` → what it serves; ``None`` where the server can't say at the moment (an aggregated API that is down).
+_Found = dict[str, list[Served] | None]
+
+
+class Discovery:
+    """The resources of one cluster as of the last :meth:`refresh`; empty before the first."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self._versions: dict[str, list[Served]] = {}
+        self._by_resource: dict[tuple[str, str], Served] = {}
+        self._lock = asyncio.Lock()
+        self._looks = self._last_good = 0
+
+    async def refresh(self) -> Changes:
+        """Look again: at the start, when a CustomResourceDefinition or APIService changed, and at intervals.
+
+        Calls that wait while another one looks share one further look; its changes go to the first of them. Raises
+        :class:`~syncer.api.errors.ClusterError`; what was known stays then.
+        """
+        looks = self._looks
+        async with self._lock:
+            if self._last_good > looks:
+                return Changes()
+            self._looks = this_look = self._looks + 1
+            found = await _look(self.cluster)
+            self._last_good = this_look
+            return self._take_over(found)
+
+    def find(self, name: str) -> Resource:
+        """The resource that people mean, in the version that the server prefers unless one is named.
+
+        ``configmaps``, ``ConfigMap``, ``certificates.cert-manager.io``, ``certificates.cert-manager.io/v1``; without a
+        group the core group goes first. Raises :class:`~syncer.api.errors.Missing` with the nearest names.
+        """
+        plain, _, version = name.partition("/")
+        plural, _, group = plain.partition(".")
+        for served in self._in_order():
+            resource = served.resource
+            if served.is_called(plural) and group in ("", resource.group) and version in ("", resource.version):
+                return resource
+        raise self._missing(name)
+
+    def served(self, resource: Resource) -> Served | None:
+        """All that is known of a resource in its version, ``None`` where the server does not serve it."""
+        return self._by_resource.get((resource.api_version, resource.plural))
+
+    def verbs(self, resource: Resource) -> frozenset[str]:
+        """What the server can do with a resource; empty where it does not serve it."""
+        served = self.served(resource)
+        return served.verbs if served else frozenset()
+
+    def has_status(self, resource: Resource) -> bool:
+        """Whether the status is a subresource, which is written by requests of its own."""
+        return self.has_subresource(resource, "status")
+
+    def has_subresource(self, resource: Resource, name: str) -> bool:
+        """Whether a resource has a subresource: ``status``, ``scale``, ``binding``, ``eviction``."""
+        served = self.served(resource)
+        return served is not None and name in served.subresources
+
+    def resources(self) -> list[Resource]:
+        """Every resource in every version, in the server's order: preferred versions first."""
+        return [served.resource for served in self._in_order()]
+
+    def _in_order(self) -> Iterator[Served]:
+        for versions in self._versions.values():
+            yield from versions
+
+    def _take_over(self, found: _Found) -> Changes:
+        versions = {
+            version: self._versions.get(version, []) if served is None else served for version, served in found.items()
+        }
+        before = self._by_resource
+        self._versions = versions
+        self._by_resource = {(s.resource.api_version, s.resource.plural): s for s in self._in_order()}
+        after = self._by_resource
+        return Changes(
+            tuple(after[key].resource for key in after if key not in before),
+            tuple(before[key].resource for key in before if key not in after),
+        )
+
+    def _missing(self, name: str) -> Missing:
+        known = {str(resource) for resource in self.resources()}
+        near = difflib.get_close_matches(name.partition("/")[0], known, n=3, cutoff=0.85)
+        guess = f" Did you mean {' or '.join(near)}?" if near else " Is its CustomResourceDefinition installed?"
+        return Missing(
+            f"{self.cluster.place}: there is no resource {name}.{guess}",
+            cluster=self.cluster.name,
+            side=self.cluster.side,
+        )
+
+
+async def _look(cluster: Cluster) -> _Found:
+    core, groups = await asyncio.gather(
+        cluster.fetch("/api", accept=_AGGREGATED), cluster.fetch("/apis", accept=_AGGREGATED)
+    )
+    found = _aggregated(core) if core.get("kind") == "APIGroupDiscoveryList" else await _one_by_one(cluster, core)
+    rest = _aggregated(groups) if groups.get("kind") == "APIGroupDiscoveryList" else await _one_by_one(cluster, groups)
+    return found | rest
+
+
+def _aggregated(document: Obj) -> _Found:
+    found: _Found = {}
+    for group in document.get("items") or []:
+        name = (group.get("metadata") or {}).get("name") or ""
+        for version in group.get("versions") or []:
+            api_version = f"{name}/{version['version']}" if name else version["version"]
+            known = [_served_by_aggregated(api_version, entry) for entry in version.get("resources") or []]
+            found[api_version] = None if version.get("freshness") == "Stale" and not known else known
+    return found
+
+
+def _served_by_aggregated(api_version: str, entry: Obj) -> Served:
+    kind = (entry.get("responseKind") or {}).get("kind") or ""
+    resource = Resource(api_version, kind, entry["resource"], entry.get("scope") == "Namespaced")
+    return Served(
+        resource,
+        frozenset(entry.get("verbs") or ()),
+        frozenset(sub["subresource"] for sub in entry.get("subresources") or ()),
+        entry.get("singularResource") or "",
+        tuple(entry.get("shortNames") or ()),
+    )
+
+
+async def _one_by_one(cluster: Cluster, document: Obj) -> _Found:
+    """From ``APIVersions`` or ``APIGroupList``: ask for each group and version by itself, preferred ones first."""
+    names = [(version, f"/api/{version}") for version in document.get("versions") or []]
+    for group in document.get("groups") or []:
+        preferred = (group.get("preferredVersion") or {}).get("groupVersion")
+        listed = [version["groupVersion"] for version in group.get("versions") or []]
+        listed.sort(key=lambda version: version != preferred)
+        names.extend((version, f"/apis/{version}") for version in listed)
+    documents = await asyncio.gather(*(_resource_list(cluster, path) for _, path in names))
+    return {
+        version: None if found is None else _served_by_list(version, found)
+        for (version, _), found in zip(names, documents, strict=True)
+    }
+
+
+async def _resource_list(cluster: Cluster, path: str) -> Obj | None:
+    """``None`` where the API server that is asked through this one does not answer."""
+    try:
+        return await cluster.fetch(path)
+    except ClusterError as error:
+        if error.status in (404, 503):
+            return None
+        raise
+
+
+def _served_by_list(api_version: str, document: Obj) -> list[Served]:
+    entries = document.get("resources") or []
+    subresources: dict[str, set[str]] = {}
+    for entry in entries:
+        plural, _, sub = entry["name"].partition("/")
+        subresources.setdefault(plural, set()).update({sub} - {""})
+    return [
+        Served(
+            Resource(api_version, entry["kind"], entry["name"], bool(entry.get("namespaced"))),
+            frozenset(entry.get("verbs") or ()),
+            frozenset(subresources[entry["name"]]),
+            entry.get("singularName") or "",
+            tuple(entry.get("shortNames") or ()),
+        )
+        for entry in entries
+        if "/" not in entry["name"]
+    ]

@@ -1,0 +1,225 @@
+"""From a refused or lost request to the error that says what the flow does next, in words for people."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+from syncer.api.errors import (
+    ClusterError,
+    Conflict,
+    Exists,
+    Expired,
+    Forbidden,
+    Invalid,
+    Missing,
+    TooMany,
+    Unauthorized,
+    Unreachable,
+)
+from syncer.api.objects import Key, Obj, Resource, Side
+from syncer.clusters import codec
+from syncer.clusters.transport import ConnectionFailed, CredentialsFailed, Reply
+
+#: Seconds to wait where the server asks for patience without saying how long.
+DEFAULT_RETRY_AFTER = 1.0
+#: Longest wait that a server is believed.
+LONGEST_RETRY_AFTER = 60.0
+#: How an API server says that an authorizer has refused (``ForbiddenMessage`` in k8s.io/apiserver).
+_REFUSAL = re.compile(
+    r'User "([^"]*)" cannot (\S+) resource "([^"]*)"(?: in API group "([^"]*)")?(?: in the namespace "([^"]*)")?'
+)
+_MOST_CAUSES = 5
+_MOST_MESSAGE = 500
+
+
+def _nothing() -> str:
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """What messages say of a cluster: its address, the file it comes from, and the state of its credentials.
+
+    ``credentials`` describes them; ``complaint`` says what is known to be wrong with them, ``""``: nothing.
+    """
+
+    address: str = ""
+    source: str = ""
+    credentials: Callable[[], str] = _nothing
+    complaint: Callable[[], str] = _nothing
+
+
+UNKNOWN_ORIGIN = Origin()
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """One request, as a message speaks of it."""
+
+    cluster: str
+    side: Side
+    verb: str
+    resource: Resource | None = None
+    key: Key | None = None
+    subresource: str = ""
+
+    def __str__(self) -> str:
+        what = str(self.resource) if self.resource else "the API"
+        what = f"{what}/{self.subresource}" if self.subresource else what
+        return f"{self.place}: {self.verb} {what}{f' {self.key}' if self.key and self.key.name else ''}"
+
+    @property
+    def place(self) -> str:
+        """The cluster: its side, and its name where that says more."""
+        return f"{self.side} cluster" + (f" {self.cluster}" if self.cluster not in ("", self.side.value) else "")
+
+    def fields(self) -> dict[str, Any]:
+        """The keyword arguments that every :class:`ClusterError` takes."""
+        return {
+            "cluster": self.cluster,
+            "side": self.side,
+            "verb": self.verb,
+            "resource": self.resource,
+            "key": self.key,
+        }
+
+
+def from_reply(reply: Reply, where: Where, origin: Origin = UNKNOWN_ORIGIN) -> ClusterError:
+    """The error for a reply whose status is not 2xx."""
+    return from_status(_status_of(reply), where, origin, retry_after=_retry_after(reply))
+
+
+def from_status(
+    status: Obj, where: Where, origin: Origin = UNKNOWN_ORIGIN, *, retry_after: float | None = None
+) -> ClusterError:
+    """The error for a ``Status`` object: the body of a refused request, or the object of a watch's ERROR event."""
+    code = int(status.get("code") or 500)
+    details = status.get("details") or {}
+    if retry_after is None and details.get("retryAfterSeconds"):
+        retry_after = float(details["retryAfterSeconds"])
+    fields = {**where.fields(), "status": code, "reason": status.get("reason") or "", "details": _harmless(details)}
+    if code == 429 or (code == 503 and retry_after is not None):
+        wait = min(DEFAULT_RETRY_AFTER if retry_after is None else retry_after, LONGEST_RETRY_AFTER)
+        return TooMany(f"{where}: the API server asks to come back in {wait:g} s", retry_after=wait, **fields)
+    kind, message = _kind_and_message(code, status, where, origin)
+    return kind(message, **fields)
+
+
+def from_failure(failure: ConnectionFailed, where: Where, origin: Origin = UNKNOWN_ORIGIN) -> ClusterError:
+    """The error for a request that got no reply."""
+    if isinstance(failure, CredentialsFailed):
+        source = f" in {origin.source}" if origin.source else ""
+        message = f"{where.place}: there are no usable credentials{source}: {failure}{_complaint(origin)}"
+        return Unauthorized(message, status=401, **where.fields())
+    return Unreachable(f"{where}: {failure}{_reached_by(origin, str(failure))}", **where.fields())
+
+
+def _reached_by(origin: Origin, said: str) -> str:
+    address = "" if not origin.address or origin.address in said else f" at {origin.address}"
+    source = f" (from {origin.source})" if origin.source else ""
+    return f"{address}{source}{_complaint(origin)}"
+
+
+def _complaint(origin: Origin) -> str:
+    complaint = origin.complaint()
+    return f"; {complaint}" if complaint else ""
+
+
+def _kind_and_message(code: int, status: Obj, where: Where, origin: Origin) -> tuple[type[ClusterError], str]:
+    said = str(status.get("message") or status.get("reason") or f"status {code}")[:_MOST_MESSAGE]
+    match code:
+        case 401:
+            described = origin.credentials()
+            whose = f"the credentials from {described}" if described else "the credentials"
+            message = f"{where.place} says 401: {whose} are not accepted{_complaint(origin)}. Renew them."
+            return Unauthorized, message
+        case 403:
+            return Forbidden, f"{where} is forbidden. {_missing_rule(said)}"
+        case 404:
+            return Missing, f"{where}: {_what_is_missing(status, where)}"
+        case 409 if status.get("reason") == "AlreadyExists":
+            return Exists, f"{where}: another object has the name"
+        case 409:
+            return Conflict, f"{where}: the object has changed meanwhile or is not the one that was meant"
+        case 410:
+            return Expired, f"{where}: the version asked for is too old"
+        case 400 | 405 | 406 | 413 | 415 | 422:
+            return Invalid, f"{where} is not accepted: {_causes(status) or said}"
+        case _ if code >= 500:
+            return Unreachable, f"{where}: the API server failed with {code}: {said}{_reached_by(origin, said)}"
+        case _:
+            return ClusterError, f"{where}: unexpected status {code}: {said}"
+
+
+def _what_is_missing(status: Obj, where: Where) -> str:
+    kind = (status.get("details") or {}).get("kind")
+    if kind == "namespaces" and where.key and where.key.namespace:
+        return f"the namespace {where.key.namespace} does not exist"
+    return "not found" if kind else "not found: the API server does not serve this"
+
+
+def _missing_rule(said: str) -> str:
+    """The RBAC rule to add; a refusal by admission, quota or namespace termination has no such rule."""
+    refusal = _REFUSAL.search(said)
+    if refusal is None:
+        return said
+    user, verb, resource, group, namespace = refusal.groups()
+    place = f" in namespace {namespace}" if namespace else ""
+    rule = f'{{apiGroups: ["{group or ""}"], resources: ["{resource}"], verbs: ["{verb}"]}}'
+    return f"Missing RBAC rule for {user}: {rule}{place}."
+
+
+def _causes(status: Obj) -> str:
+    """Which fields are wrong and why.
+
+    Only what the API server itself says about them; its messages quote values for some kinds of error, so the
+    quoted values of a Secret are cut out.
+    """
+    details = status.get("details") or {}
+    causes = details.get("causes") or []
+    shown = [f"{cause.get('field', '?')}: {_cause_text(cause)}" for cause in causes[:_MOST_CAUSES]]
+    more = len(causes) - len(shown)
+    return "; ".join(shown) + (f"; and {more} more" if more > 0 else "")
+
+
+def _cause_text(cause: Obj) -> str:
+    """``Invalid value: "s3cr3t": must be …`` without the value."""
+    text = str(cause.get("message") or cause.get("reason") or "")
+    title, colon, rest = text.partition(": ")
+    if not colon or title not in ("Invalid value", "Duplicate value", "Unsupported value", "Too many"):
+        return text[:_MOST_MESSAGE]
+    _, quoted, why = rest.rpartition(": ")
+    return f"{title}: {why}" if quoted else title
+
+
+def _harmless(details: Obj) -> Obj:
+    """What the flow may need of a Status' details, without the causes, which may quote values."""
+    return {name: value for name, value in details.items() if name != "causes"}
+
+
+def _status_of(reply: Reply) -> Obj:
+    """The Status in a reply; a proxy's error page becomes one that says only the code."""
+    try:
+        status = codec.decode(reply.body)
+    except codec.DecodeError:
+        status = None
+    if not isinstance(status, dict) or status.get("kind") != "Status":
+        return {"code": reply.status, "message": f"status {reply.status}"}
+    return {**status, "code": reply.status}
+
+
+def _retry_after(reply: Reply) -> float | None:
+    text = reply.headers.get("retry-after")
+    if text is None:
+        return None
+    try:
+        return max(float(text), 0.0)
+    except ValueError:
+        pass
+    try:
+        date, now = parsedate_to_datetime(text), parsedate_to_datetime(reply.headers["date"])
+    except (ValueError, KeyError):
+        return DEFAULT_RETRY_AFTER
+    return max((date - now).total_seconds(), 0.0)

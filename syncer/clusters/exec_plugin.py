@@ -1,0 +1,155 @@
+"""Running the programs that print credentials (client.authentication.k8s.io, KEP-541).
+
+``kubernetes.config`` can do it too, but importing any part of that package costs 200 ms of CPU and 31 MB, its runs
+have no timeout and it never runs a plugin again on a 401; only the legacy auth providers are left to it, and it is
+imported only for those.
+"""
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import time
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from syncer.clusters.login import ExecPlugin, LegacyProvider
+
+#: Seconds that a plugin may take; many ask an identity service over the network.
+PLUGIN_SECONDS = 60.0
+#: A token of a legacy provider says nothing of its end here, so it is asked for again after this time.
+LEGACY_SECONDS = 300.0
+_MOST_OUTPUT, _MOST_COMPLAINT = 1 << 20, 2000
+_API_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
+
+
+class PluginFailed(Exception):
+    """A plugin gave no credentials; the message says which, why, and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Issued:
+    """What a plugin gave, and until when it is valid (seconds since 1970; ``inf`` where the plugin doesn't say)."""
+
+    token: str = field(default="", repr=False)
+    certificate: bytes = b""
+    key: bytes = field(default=b"", repr=False)
+    expires: float = float("inf")
+
+
+async def issue(plugin: ExecPlugin | LegacyProvider, *, seconds: float = PLUGIN_SECONDS) -> Issued:
+    """Ask a plugin for credentials; raises :class:`PluginFailed`."""
+    if isinstance(plugin, LegacyProvider):
+        token = await asyncio.to_thread(_legacy_token, plugin)
+        return Issued(token=token, expires=time.time() + LEGACY_SECONDS)
+    return parse(plugin, await _run(plugin, seconds))
+
+
+def parse(plugin: ExecPlugin, output: bytes) -> Issued:
+    """Read the ``ExecCredential`` that a plugin printed; raises :class:`PluginFailed`."""
+    try:
+        answer = json.loads(output)
+        version, status = answer["apiVersion"], answer["status"]
+        issued = Issued(
+            token=status.get("token") or "",
+            certificate=(status.get("clientCertificateData") or "").encode(),
+            key=(status.get("clientKeyData") or "").encode(),
+            expires=_timestamp(status.get("expirationTimestamp")),
+        )
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise PluginFailed(f"exec plugin {plugin.command} printed no ExecCredential with a status") from None
+    if version != plugin.api_version:
+        raise PluginFailed(
+            f"exec plugin {plugin.command} answered as {version}, the kubeconfig says {plugin.api_version}. "
+            f"Use one of {', '.join(_API_VERSIONS)} in both."
+        )
+    if not issued.token and not (issued.certificate and issued.key):
+        raise PluginFailed(f"exec plugin {plugin.command} gave neither a token nor a client certificate with its key")
+    return issued
+
+
+def _timestamp(text: str | None) -> float:
+    return datetime.fromisoformat(text).timestamp() if text else float("inf")
+
+
+async def _run(plugin: ExecPlugin, seconds: float) -> bytes:
+    try:
+        process = await asyncio.create_subprocess_exec(
+            plugin.command,
+            *plugin.args,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env={**os.environ, **plugin.env, "KUBERNETES_EXEC_INFO": _exec_info(plugin)},
+            start_new_session=True,
+        )
+    except OSError as error:
+        hint = f" {plugin.install_hint.strip()}" if plugin.install_hint else " Is it installed and in the PATH?"
+        raise PluginFailed(f"exec plugin {plugin.command} can't be started: {error.strerror}.{hint}") from None
+    try:
+        async with asyncio.timeout(seconds):
+            output, complaint = await asyncio.gather(_read(process.stdout), _read(process.stderr))
+            await process.wait()
+    except TimeoutError:
+        raise PluginFailed(f"exec plugin {plugin.command} gave no answer in {seconds:g} s") from None
+    finally:
+        if process.returncode is None:
+            _kill(process.pid)
+            await process.wait()
+    if process.returncode:
+        said = complaint[-_MOST_COMPLAINT:].decode(errors="replace").strip() or "nothing"
+        raise PluginFailed(
+            f"exec plugin {plugin.command} failed with exit status {process.returncode}; it said: {said}"
+        )
+    return output
+
+
+async def _read(stream: asyncio.StreamReader | None) -> bytes:
+    """Read to the end, so that the plugin never hangs, but keep only so much."""
+    kept = b""
+    while stream is not None and (piece := await stream.read(1 << 16)):
+        kept = (kept + piece)[-_MOST_OUTPUT:]
+    return kept
+
+
+def _kill(pid: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(pid, signal.SIGKILL)
+
+
+def _exec_info(plugin: ExecPlugin) -> str:
+    spec: dict[str, Any] = {"interactive": False}
+    if plugin.cluster is not None:
+        spec["cluster"] = dict(plugin.cluster)
+    return json.dumps({"apiVersion": plugin.api_version, "kind": "ExecCredential", "spec": spec})
+
+
+def _legacy_token(provider: LegacyProvider) -> str:
+    """Let the ``kubernetes`` package do what only it knows: the oidc and gcp auth providers."""
+    from kubernetes.client import Configuration
+    from kubernetes.config import load_kube_config_from_dict
+
+    configuration = Configuration()
+    try:
+        load_kube_config_from_dict(_kubeconfig(provider), client_configuration=configuration)  # type: ignore[no-untyped-call]
+    except Exception as error:  # noqa: BLE001  (whatever a third-party login flow raises)
+        raise PluginFailed(f"auth provider {provider.name} failed: {type(error).__name__}: {error}") from None
+    header = configuration.get_api_key_with_prefix("BearerToken") or ""
+    if not header.startswith("Bearer "):
+        raise PluginFailed(
+            f"auth provider {provider.name} gave no token. Log in with kubectl, or use an exec plugin instead."
+        )
+    return header.removeprefix("Bearer ")
+
+
+def _kubeconfig(provider: LegacyProvider) -> dict[str, Any]:
+    """A kubeconfig of nothing but this provider; a fresh copy, because the loader writes renewed tokens into it."""
+    user = {"auth-provider": {"name": provider.name, "config": dict(provider.config)}}
+    return {
+        "current-context": "only",
+        "contexts": [{"name": "only", "context": {"cluster": "only", "user": "only"}}],
+        "clusters": [{"name": "only", "cluster": {"server": "https://localhost"}}],
+        "users": [{"name": "only", "user": user}],
+    }

@@ -1,0 +1,218 @@
+"""One HTTP/1.1 connection on asyncio: httptools reads the replies, a timer that rarely moves keeps the deadlines."""
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Callable
+from typing import cast
+
+import httptools
+
+from syncer.clusters.transport import ConnectionFailed, DeadlineExceeded, Headers, Reply
+
+#: A deadline that does not come.
+NEVER = float("inf")
+
+
+class Deadline:
+    """A timer that is set for each request and cleared after it, and touches the loop only when it must.
+
+    Clearing leaves the loop's timer where it is; it finds nothing to do, or moves on to the deadline set meanwhile.
+    """
+
+    __slots__ = ("_armed", "_at", "_expired", "_handle", "_loop")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, expired: Callable[[], None]) -> None:
+        self._loop, self._expired = loop, expired
+        self._at = self._armed = NEVER
+        self._handle: asyncio.TimerHandle | None = None
+
+    def set(self, at: float) -> None:
+        """Call ``expired`` at this time of the loop's clock unless cleared before."""
+        self._at = at
+        if at < self._armed:
+            self.close()
+            self._arm(at)
+
+    def clear(self) -> None:
+        """Nothing is waited for now."""
+        self._at = NEVER
+
+    def close(self) -> None:
+        """Drop the loop's timer."""
+        if self._handle is not None:
+            self._handle.cancel()
+        self._handle, self._armed = None, NEVER
+
+    def _arm(self, at: float) -> None:
+        self._armed = at
+        self._handle = self._loop.call_at(at, self._fire)
+
+    def _fire(self) -> None:
+        self._handle, self._armed = None, NEVER
+        if self._at == NEVER:
+            return
+        if self._loop.time() < self._at:
+            self._arm(self._at)
+        else:
+            self._at = NEVER
+            self._expired()
+
+
+def _tune(sock: socket.socket) -> None:
+    """Send at once, and notice within two minutes that the other side has gone without a word."""
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, value in (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 6)):
+        if hasattr(socket, option):
+            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
+
+
+class Connection(asyncio.Protocol):
+    """What an exchange and a watch have in common: the parser, the reply's head, the end of the connection."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, access_tls: ssl.SSLContext | None = None) -> None:
+        self.tls = access_tls
+        self.answered = False
+        self.open = False
+        self._loop = loop
+        self._parser = httptools.HttpResponseParser(self)
+        self._deadline = Deadline(loop, self._expired)
+        self._lines: list[tuple[bytes, bytes]] = []
+        self._transport: asyncio.Transport = cast("asyncio.Transport", None)
+        self._failure: ConnectionFailed | None = None
+
+    # What asyncio calls.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """The connection is open: keep-alive probes on, no waiting for more to send."""
+        self._transport = cast("asyncio.Transport", transport)
+        self.open = True
+        sock = transport.get_extra_info("socket")
+        if sock is not None and sock.family in (socket.AF_INET, socket.AF_INET6):
+            _tune(sock)
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes of a reply."""
+        self.answered = True
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserError as error:
+            self.fail(ConnectionFailed(f"the reply is not HTTP/1.1: {error}"))
+        except ConnectionFailed as error:
+            self.fail(error)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Who waits for a reply is told."""
+        self.open = False
+        self._deadline.close()
+        self._lost(self._failure or ConnectionFailed(f"connection lost: {exc or 'closed by the server'}"))
+
+    # What the parser calls.
+
+    def on_message_begin(self) -> None:
+        """A new reply begins."""
+        self._lines = []
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """One header line."""
+        self._lines.append((name, value))
+
+    # What subclasses fill in.
+
+    def _expired(self) -> None:
+        self.fail(DeadlineExceeded("no reply in time"))
+
+    def _lost(self, failure: ConnectionFailed) -> None:
+        raise AssertionError
+
+    # What everybody may call.
+
+    def fail(self, failure: ConnectionFailed) -> None:
+        """Give up the connection; who waits on it gets this failure."""
+        self._failure = failure
+        self.open = False
+        self._transport.abort()
+        self._lost(failure)
+
+    def close(self) -> None:
+        """End the connection; a request under way on it fails."""
+        self.open = False
+        self._deadline.close()
+        self._transport.close()
+
+    def abort(self) -> None:
+        """End the connection without waiting for the other side."""
+        self.open = False
+        self._deadline.close()
+        self._transport.abort()
+
+    def _until_closed(self) -> bool:
+        """Whether the body of this reply ends where the connection ends."""
+        headers = Headers(self._lines)
+        return "content-length" not in headers and headers.get("transfer-encoding", "").lower() != "chunked"
+
+
+class Exchange(Connection):
+    """A keep-alive connection: one request, one reply, then the next."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, access_tls: ssl.SSLContext | None = None) -> None:
+        super().__init__(loop, access_tls)
+        self.used_before = self._used = False
+        self.idle_since = 0.0
+        self._waiter: asyncio.Future[Reply] | None = None
+        self._body: list[bytes] = []
+        self._head_only = False
+        self._complete_head = False
+
+    async def exchange(self, data: bytes, *, deadline: float, head_only: bool = False) -> Reply:
+        """Send a request and wait for its reply until ``deadline`` on the loop's clock."""
+        self.answered = self._complete_head = False
+        self.used_before, self._used = self._used, True
+        self._head_only = head_only
+        waiter: asyncio.Future[Reply] = self._loop.create_future()
+        self._waiter = waiter
+        self._deadline.set(deadline)
+        self._transport.write(data)
+        try:
+            return await waiter
+        finally:
+            self._waiter = None
+            self._deadline.clear()
+
+    def on_headers_complete(self) -> None:
+        """The head of a reply is there."""
+        self._complete_head = True
+        self._body = []
+        if self._head_only:
+            done, self._parser = self._parser, httptools.HttpResponseParser(self)
+            self._answer(done, b"")
+
+    def on_body(self, piece: bytes) -> None:
+        """A piece of the body."""
+        self._body.append(piece)
+
+    def on_message_complete(self) -> None:
+        """The reply is whole."""
+        if self._parser.get_status_code() < 200:
+            self._complete_head = False
+            return
+        body = self._body
+        self._answer(self._parser, body[0] if len(body) == 1 else b"".join(body))
+
+    def _answer(self, parser: httptools.HttpResponseParser, body: bytes) -> None:
+        if not parser.should_keep_alive():
+            self.close()
+        if self._waiter is None:
+            self.close()
+        elif not self._waiter.done():
+            self._waiter.set_result(Reply(parser.get_status_code(), Headers(self._lines), body))
+
+    def _lost(self, failure: ConnectionFailed) -> None:
+        waiter = self._waiter
+        if waiter is None or waiter.done():
+            return
+        if self._failure is None and self._complete_head and self._until_closed():
+            waiter.set_result(Reply(self._parser.get_status_code(), Headers(self._lines), b"".join(self._body)))
+        else:
+            waiter.set_exception(failure)

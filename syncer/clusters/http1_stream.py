@@ -1,0 +1,114 @@
+"""One HTTP/1.1 connection whose reply is read line by line: a watch."""
+
+import asyncio
+import ssl
+from collections.abc import Mapping
+
+from syncer.clusters.http1 import NEVER, Connection
+from syncer.clusters.transport import ConnectionFailed, Headers, Lines
+
+
+class LineStream(Connection):
+    """A connection for one watch: the reply is handed over in batches of lines while it arrives."""
+
+    #: Bytes of lines that may wait for a slow reader before the server is made to wait.
+    HIGH_WATER = 4 << 20
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, access_tls: ssl.SSLContext | None = None) -> None:
+        super().__init__(loop, access_tls)
+        self.status = 0
+        self.idle_timeout: float | None = None
+        self._received = Lines()
+        self._pieces: list[bytes] = []
+        self._ended = self._paused = False
+        self._waiter: asyncio.Future[None] | None = None
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """The reply's headers; names are lower-case."""
+        return Headers(self._lines)
+
+    async def start(self, data: bytes, *, deadline: float) -> None:
+        """Send the request and wait for the head of the reply until ``deadline`` on the loop's clock."""
+        self._transport.write(data)
+        while not self.status:
+            await self._wait(deadline)
+
+    def __aiter__(self) -> "LineStream":
+        return self
+
+    async def __anext__(self) -> list[bytes]:
+        while not self._received.ready:
+            if self._ended:
+                raise StopAsyncIteration
+            await self._wait(self._idle_deadline())
+        if self._paused and self.open:
+            self._paused = False
+            self._transport.resume_reading()
+        return self._received.take()
+
+    async def body(self) -> bytes:
+        """Read the whole body; for a status other than 200."""
+        while not self._ended:
+            await self._wait(self._idle_deadline())
+        return b"".join(self._pieces)
+
+    def _idle_deadline(self) -> float:
+        return NEVER if self.idle_timeout is None else self._loop.time() + self.idle_timeout
+
+    async def _wait(self, deadline: float) -> None:
+        if self._failure is not None:
+            raise self._failure
+        self._waiter = self._loop.create_future()
+        if deadline != NEVER:
+            self._deadline.set(deadline)
+        try:
+            await self._waiter
+        finally:
+            self._waiter = None
+            self._deadline.clear()
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes of a reply."""
+        super().data_received(data)
+        if self.status == 200 and self._failure is None:
+            try:
+                self._split()
+            except ConnectionFailed as error:
+                self.fail(error)
+        self._wake()
+
+    def _split(self) -> None:
+        for piece in self._pieces:
+            self._received.feed(piece)
+        self._pieces.clear()
+        if self._ended:
+            self._received.finish()
+        elif self._received.size > self.HIGH_WATER and not self._paused:
+            self._paused = True
+            self._transport.pause_reading()
+
+    def on_headers_complete(self) -> None:
+        """The head of a reply is there."""
+        status = self._parser.get_status_code()
+        self.status = status if status >= 200 else 0
+
+    def on_body(self, piece: bytes) -> None:
+        """A piece of the body."""
+        self._pieces.append(piece)
+
+    def on_message_complete(self) -> None:
+        """The reply is whole."""
+        self._ended = bool(self.status)
+
+    def _lost(self, failure: ConnectionFailed) -> None:
+        if self.status and self._failure is None and self._until_closed():
+            self._ended = True
+            self._received.finish()
+        elif not self._ended:
+            self._failure = failure
+        self._wake()

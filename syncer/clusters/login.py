@@ -1,0 +1,95 @@
+"""Who we are to a cluster, as a kubeconfig or a Pod's service account says it: plain values, nothing read yet."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from syncer.clusters.transport import Endpoint
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """Something that stands inline or in a file, such as a certificate."""
+
+    data: bytes = b""
+    path: Path | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self.data or self.path)
+
+    def read(self) -> bytes:
+        """The content; raises ``OSError``."""
+        return self.data or (self.path.read_bytes() if self.path else b"")
+
+    def __str__(self) -> str:
+        return str(self.path or "inline data")
+
+
+@dataclass(frozen=True, slots=True)
+class ExecPlugin:
+    """A program that prints credentials: the ``exec`` section of a kubeconfig user.
+
+    ``cluster`` is what the plugin is told about the cluster where it asks for it (``provideClusterInfo``).
+    """
+
+    command: str
+    args: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
+    api_version: str = "client.authentication.k8s.io/v1"
+    install_hint: str = ""
+    cluster: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LegacyProvider:
+    """An ``auth-provider`` section (oidc, gcp), which only the ``kubernetes`` package understands."""
+
+    name: str
+    config: Mapping[str, Any] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Impersonation:
+    """As whom to act; needs the right to impersonate."""
+
+    user: str = ""
+    uid: str = ""
+    groups: tuple[str, ...] = ()
+    extra: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """All that is needed to open a connection to one cluster."""
+
+    endpoint: Endpoint
+    ca: Material = Material()
+    insecure: bool = False
+    certificate: Material = Material()
+    key: Material = Material()
+    token: str = field(default="", repr=False)
+    token_file: Path | None = None
+    username: str = ""
+    password: str = field(default="", repr=False)
+    plugin: ExecPlugin | LegacyProvider | None = None
+    impersonation: Impersonation | None = None
+
+    def __str__(self) -> str:
+        """Where the credentials come from, for people."""
+        match self.plugin:
+            case ExecPlugin(command=command):
+                return f"{self.endpoint.source} (exec plugin {command})"
+            case LegacyProvider(name=name):
+                return f"{self.endpoint.source} (auth provider {name})"
+            case _:
+                return f"{self.endpoint.source} ({self._kind()})"
+
+    def _kind(self) -> str:
+        if self.token_file:
+            return f"token from {self.token_file}"
+        if self.token:
+            return "token"
+        if self.certificate:
+            return f"client certificate from {self.certificate}"
+        return f"basic auth of {self.username}" if self.username else "no credentials"

@@ -1,0 +1,76 @@
+"""An open watch: batches of events while they arrive, failures as errors of ours."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
+from types import TracebackType
+from typing import Self
+
+from syncer.api.errors import Unreachable
+from syncer.clusters import errors
+from syncer.clusters.codec import DecodeError, WatchEvent, watch_event
+from syncer.clusters.errors import Origin, Where
+from syncer.clusters.transport import ConnectionFailed, Reply, Stream, Transport
+
+
+class Watch:
+    """``async with`` opens the watch, ``async for`` yields lists of events, the end of the loop is the server's end.
+
+    Raises :class:`~syncer.api.errors.ClusterError` for a refusal at the start and ``Unreachable`` for a cut later.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        path: str,
+        *,
+        where: Where,
+        origin: Origin,
+        connect_timeout: float,
+        idle_timeout: float | None,
+        observe: Callable[[int], None],
+    ) -> None:
+        self._context: AbstractAsyncContextManager[Stream] = transport.stream(
+            path, connect_timeout=connect_timeout, idle_timeout=idle_timeout
+        )
+        self._where, self._origin, self._observe = where, origin, observe
+        self._batches: AsyncIterator[list[bytes]] | None = None
+
+    async def __aenter__(self) -> Self:
+        try:
+            stream = await self._context.__aenter__()
+        except ConnectionFailed as failure:
+            self._observe(0)
+            raise errors.from_failure(failure, self._where, self._origin) from failure
+        self._observe(stream.status)
+        if stream.status != 200:
+            await self._refuse(stream)
+        self._batches = aiter(stream)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self._context.__aexit__(kind, error, traceback)
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> list[WatchEvent]:
+        if self._batches is None:
+            raise RuntimeError("a watch is opened by 'async with'")
+        try:
+            lines = await anext(self._batches)
+            return [watch_event(line) for line in lines]
+        except ConnectionFailed as failure:
+            raise errors.from_failure(failure, self._where, self._origin) from failure
+        except DecodeError:
+            raise Unreachable(f"{self._where}: a line that is no watch event", **self._where.fields()) from None
+
+    async def _refuse(self, stream: Stream) -> None:
+        try:
+            reply = Reply(stream.status, stream.headers, await stream.body())
+        except ConnectionFailed as failure:
+            raise errors.from_failure(failure, self._where, self._origin) from failure
+        finally:
+            await self._context.__aexit__(None, None, None)
+        raise errors.from_reply(reply, self._where, self._origin)

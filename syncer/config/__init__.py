@@ -1,0 +1,34 @@
+"""Reads, checks and explains the configuration. What shows it is in :mod:`syncer.config.render`, loaded when asked."""
+
+from syncer.config.document import Document, dotted, parse, read
+from syncer.config.load import DEFAULT, Loaded, Override, Plugins, build, load, model_for
+from syncer.config.model import Enabled, LeaderElection, Networking, SyncerConfig
+from syncer.config.problems import nearest
+from syncer.config.sections import config_with
+from syncer.config.types import Option, option_at, options
+from syncer.config.values import duration_text, listen_on
+
+__all__ = [
+    "DEFAULT",
+    "Document",
+    "Enabled",
+    "LeaderElection",
+    "Loaded",
+    "Networking",
+    "Option",
+    "Override",
+    "Plugins",
+    "SyncerConfig",
+    "build",
+    "config_with",
+    "dotted",
+    "duration_text",
+    "listen_on",
+    "load",
+    "model_for",
+    "nearest",
+    "option_at",
+    "options",
+    "parse",
+    "read",
+]

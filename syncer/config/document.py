@@ -1,0 +1,141 @@
+"""Reads YAML so that every value can be traced to its line, and finds what YAML itself would silently accept."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from syncer.api import ConfigError, Problem
+
+#: Where a value is: keys of mappings and positions in lists, from the top of the document.
+Steps = tuple[str | int, ...]
+
+try:
+    from yaml import CSafeLoader as Loader
+except ImportError:  # PyYAML was built without libyaml: slower, and otherwise the same
+    from yaml import SafeLoader as Loader  # type: ignore[assignment]
+
+_MERGE = "tag:yaml.org,2002:merge"
+_NULL = "tag:yaml.org,2002:null"
+_COLLECTIONS = ("tag:yaml.org,2002:map", "tag:yaml.org,2002:seq")
+
+
+def dotted(steps: Steps) -> str:
+    """``sync.toHost.pods.rules[0].name``, as errors and ``config explain`` write it."""
+    path = ""
+    for step in steps:
+        path += f"[{step}]" if isinstance(step, int) else f".{step}" if path else str(step)
+    return path
+
+
+@dataclass(slots=True)
+class Document:
+    """A YAML file as plain data, the line of each value, and the problems that reading found."""
+
+    file: str = ""
+    data: dict[str, Any] = field(default_factory=dict)
+    lines: dict[Steps, int] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+
+    def line(self, steps: Steps) -> int | None:
+        """The line of a value, or of the nearest thing around it; None where there is no file."""
+        while steps not in self.lines and steps:
+            steps = steps[:-1]
+        return self.lines.get(steps)
+
+    def problem(self, steps: Steps, message: str, hint: str = "") -> Problem:
+        """Something wrong with the value at a place."""
+        return Problem(message, path=dotted(steps), line=self.line(steps), file=self.file, hint=hint)
+
+
+def read(path: str) -> Document:
+    """The document in a file. Raises ConfigError where it can't be read or is no YAML mapping."""
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(Problem(f"cannot be read: {error.strerror or error}", file=path)) from None
+    except UnicodeDecodeError as error:
+        raise ConfigError(Problem(f"is not UTF-8 text (byte {error.start})", file=path)) from None
+    return parse(text, path)
+
+
+def parse(text: str, file: str = "") -> Document:
+    """The document in a text. Raises ConfigError where it is no YAML mapping."""
+    loader = Loader(text)
+    try:
+        return _Reader(loader, Document(file)).document()
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line = mark.line + 1 if mark else None
+        raise ConfigError(Problem(f"is not YAML: {error.problem or error}", line=line, file=file)) from None
+    except yaml.YAMLError as error:  # a character that YAML forbids; its text may quote the file, so it is not shown
+        raise ConfigError(Problem(f"is not YAML ({type(error).__name__})", file=file)) from None
+    finally:
+        loader.dispose()
+
+
+class _Reader:
+    """Walks the nodes that the YAML library composed."""
+
+    def __init__(self, loader: Any, document: Document) -> None:
+        self._loader, self._document = loader, document
+        self._open: set[int] = set()
+
+    def document(self) -> Document:
+        node = self._loader.get_single_node()
+        if node is None or node.tag == _NULL:
+            return self._document
+        if not isinstance(node, yaml.MappingNode):
+            line = node.start_mark.line + 1
+            raise ConfigError(
+                Problem("expected a mapping (`key: value` lines) at the top", line=line, file=self._document.file)
+            )
+        self._document.data = self._value(node, ())
+        return self._document
+
+    def _value(self, node: yaml.Node, steps: Steps) -> Any:
+        self._document.lines.setdefault(steps, node.start_mark.line + 1)
+        if id(node) in self._open:
+            self._document.problems.append(self._document.problem(steps, "contains itself (by an alias)."))
+            return None
+        self._open.add(id(node))
+        try:
+            return self._built(node, steps)
+        finally:
+            self._open.discard(id(node))
+
+    def _built(self, node: yaml.Node, steps: Steps) -> Any:
+        if isinstance(node, yaml.CollectionNode) and node.tag not in _COLLECTIONS:
+            self._document.problems.append(self._document.problem(steps, f"has the tag {node.tag}, unknown here."))
+            return None
+        if isinstance(node, yaml.MappingNode):
+            return self._mapping(node, steps)
+        if isinstance(node, yaml.SequenceNode):
+            return [self._value(item, (*steps, place)) for place, item in enumerate(node.value)]
+        return self._loader.construct_object(node)
+
+    def _mapping(self, node: yaml.MappingNode, steps: Steps) -> dict[str, Any]:
+        self._refuse_duplicates(node, steps)
+        if any(key.tag == _MERGE for key, _ in node.value):
+            self._loader.flatten_mapping(node)
+        mapping: dict[str, Any] = {}
+        for key, value in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                self._document.problems.append(self._document.problem(steps, "has a key that is no plain text."))
+                continue
+            place = (*steps, str(key.value))
+            self._document.lines[place] = key.start_mark.line + 1
+            mapping[str(key.value)] = self._value(value, place)
+        return mapping
+
+    def _refuse_duplicates(self, node: yaml.MappingNode, steps: Steps) -> None:
+        first: dict[str, int] = {}
+        for key, _ in node.value:
+            line, name = key.start_mark.line + 1, str(key.value)
+            if name in first and key.tag != _MERGE:
+                message = f"is given twice, first in line {first[name]}."
+                self._document.problems.append(
+                    Problem(message, path=dotted((*steps, name)), line=line, file=self._document.file)
+                )
+            first.setdefault(name, line)

@@ -1,0 +1,231 @@
+"""The configuration as frozen values: what can be set, its default, and what it is for."""
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar, Literal, NamedTuple, Self
+
+from pydantic import Field, model_validator
+
+from syncer.api import Config, Marks, NameTranslator, Section, Settings, Syncer
+from syncer.config.values import Address, ClusterName, Duration, Label, ServiceKey, Subdomain
+
+
+class Enabled(NamedTuple):
+    """A syncer that is switched on, and its own section."""
+
+    syncer: Syncer
+    section: Config
+
+
+class ClusterSide(Section):
+    """How to reach an API server."""
+
+    kubeconfig: str = ""
+    """Path of a kubeconfig file. Empty: as kubectl finds it (`KUBECONFIG`, `~/.kube/config`), or in a pod its service
+    account. For the virtual side a file or a context must be given."""
+
+    context: str = ""
+    """The context within the kubeconfig. Empty: its current context."""
+
+    qps: float = Field(default=0, ge=0)
+    """The most requests a second that the daemon makes in the long run. 0: no limit."""
+
+    burst: int = Field(default=0, ge=0)
+    """How many requests may be made at once above the limit. 0: as many as `qps`."""
+
+
+class VirtualSide(ClusterSide):
+    """How to reach the API server of the virtual cluster, the one that tenants use."""
+
+
+class HostSide(ClusterSide):
+    """How to reach the API server of the host cluster, the one that runs the pods, and where copies go."""
+
+    namespace: Label = ""
+    """The namespace on the host that copies are put in. Must be there already."""
+
+
+class Names(Section):
+    """How names on one side become names on the other."""
+
+    translator: str = "single-namespace"
+    """The name translator. It can't be changed once objects were synced: they would be made anew under other names."""
+
+
+class MarksSection(Section):
+    """The labels and annotations that say whose copy an object is."""
+
+    prefix: Subdomain = Field(default=Marks().prefix, min_length=1)
+    """What they begin with. It can't be changed once objects were synced: they would be taken for somebody else's."""
+
+
+class ApiServer(Section):
+    """Where pods find the API server of their virtual cluster."""
+
+    host: str = ""
+    """Address or DNS name as a pod on the host reaches it. Empty: pods are told nothing of it."""
+
+    port: int = Field(default=443, ge=1, le=65535)
+    """Port of that address."""
+
+
+class Dns(Section):
+    """Where pods resolve the names of their virtual cluster."""
+
+    service: ServiceKey = "kube-system/kube-dns"
+    """The virtual Service of the DNS server, as namespace/name. Empty: pods use the host's DNS."""
+
+
+class Networking(Section):
+    """What pods are told about the network of their virtual cluster."""
+
+    api_server: ApiServer = ApiServer()
+    dns: Dns = Dns()
+    cluster_domain: Subdomain = Field(default="cluster.local", min_length=1)
+    """The domain under which Services have their names."""
+
+
+class LeaderElection(Section):
+    """One of several daemons works and the others stand by. Needs `host.namespace`, where its Lease is."""
+
+    enabled: bool = False
+    """Whether to elect. Needed as soon as a second daemon may run for the same virtual cluster."""
+
+    name: Subdomain = ""
+    """Name of the Lease. Empty: `vsyncer-<cluster>`."""
+
+    lease_duration: Duration = 15.0
+    """How long a leader that has fallen silent is waited for before another takes over."""
+
+    renew_deadline: Duration = 10.0
+    """How long a leader tries to renew before it stops working. Less than `leaseDuration`."""
+
+    retry_period: Duration = 2.0
+    """Time between two tries. Less than `renewDeadline`."""
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        if self.renew_deadline >= self.lease_duration:
+            raise ValueError(
+                "renewDeadline must be shorter than leaseDuration, or two daemons could both believe that they lead"
+            )
+        if self.retry_period >= self.renew_deadline:
+            raise ValueError("retryPeriod must be shorter than renewDeadline, or there is no second try to renew")
+        if self.lease_duration < 1 or self.retry_period <= 0:
+            raise ValueError(
+                "leaseDuration must be at least 1s, which is what a Lease can hold, and retryPeriod above 0s"
+            )
+        return self
+
+
+class Metrics(Section):
+    """Prometheus metrics at `/metrics`."""
+
+    address: Address = ":8080"
+    """Where to listen. Empty or `0`: off."""
+
+
+class Health(Section):
+    """`/livez`, `/readyz` and `/healthz`."""
+
+    address: Address = ":8081"
+    """Where to listen. Empty or `0`: off."""
+
+
+class Log(Section):
+    """What the daemon writes to standard error."""
+
+    level: Literal["debug", "info", "warning", "error"] = "info"
+    """The least important lines that are still written."""
+
+    format: Literal["auto", "json", "console"] = "auto"
+    """`auto` is `console` on a terminal and `json` elsewhere."""
+
+
+class Sync(Section):
+    """What is synced. Each section belongs to a syncer; that of an installed plugin is known by its name."""
+
+    to_host: Section = Section()
+    """Syncers of what begins on the virtual side."""
+    from_host: Section = Section()
+    """Syncers of what begins on the host."""
+    fake: Section = Section()
+    """Syncers of what the virtual side needs and neither side has."""
+
+
+class SyncerConfig(Section, defer_build=True):
+    """The configuration of the syncer daemon of one virtual cluster."""
+
+    #: The classes behind the sections of ``sync``, and the name translator's; set by ``config_with``.
+    syncers: ClassVar[Sequence[type[Syncer]]] = ()
+    translator_class: ClassVar[type[NameTranslator] | None] = None
+
+    api_version: Literal["vsyncer.dev/v1alpha1"] = "vsyncer.dev/v1alpha1"
+    """The version of this format."""
+
+    kind: Literal["SyncerConfig"] = "SyncerConfig"
+    """Always `SyncerConfig`."""
+
+    cluster: ClusterName = Field(min_length=1)
+    """The virtual cluster's name, a DNS label of at most 40 characters. Part of the names of all copies on the host."""
+
+    virtual: VirtualSide = VirtualSide()
+    host: HostSide = HostSide()
+    names: Names = Names()
+    marks: MarksSection = MarksSection()
+    sync: Sync = Sync()
+    networking: Networking = Networking()
+    leader_election: LeaderElection = LeaderElection()
+    metrics: Metrics = Metrics()
+    health: Health = Health()
+    log: Log = Log()
+
+    workers: int = Field(default=32, ge=1, le=1024)
+    """How many objects are worked on at the same time."""
+
+    grace_period: Duration = 20.0
+    """How long the daemon finishes what it has begun when it is told to stop. Less than the pod's own grace period."""
+
+    def section_of(self, syncer: type[Syncer]) -> Config:
+        """The section of a syncer's options."""
+        direction, _, name = syncer.section.partition(".")
+        part = getattr(self.sync, field_name(direction))
+        section: Config = getattr(part, field_name(name))
+        return section
+
+    def enabled(self) -> tuple[Enabled, ...]:
+        """The syncers that are switched on and have something to do here, made, in the order of registration."""
+        settings = self._settings({})
+        switched_on = [(syncer(), section) for syncer in self.syncers if (section := self.section_of(syncer)).enabled]
+        return tuple(Enabled(syncer, section) for syncer, section in switched_on if syncer.concerns(settings))
+
+    def translator(self) -> NameTranslator:
+        """The name translator for this virtual cluster."""
+        if self.translator_class is None:
+            raise TypeError("this model was made without a name translator; give one to config_with()")
+        make = self.translator_class
+        made: NameTranslator = make(cluster=self.cluster, namespace=self.host.namespace)  # type: ignore[call-arg]
+        return made
+
+    def settings(self) -> Settings:
+        """What syncers are told about their virtual cluster."""
+        return self._settings({enabled.syncer.name: enabled.section for enabled in self.enabled()})
+
+    def _settings(self, sections: Mapping[str, Config]) -> Settings:
+        return Settings(
+            cluster=self.cluster,
+            host_namespace=self.host.namespace,
+            names=self.translator(),
+            marks=Marks(self.marks.prefix),
+            sections=sections,
+            networking=self.networking,
+        )
+
+    @property
+    def lease_name(self) -> str:
+        """The name of the Lease that leadership is a matter of."""
+        return self.leader_election.name or f"vsyncer-{self.cluster}"
+
+
+def field_name(key: str) -> str:
+    """The attribute that holds the section of this name: ``configMaps`` → ``config_maps``."""
+    return "".join(f"_{char.lower()}" if char.isupper() else char if char.isalnum() else "_" for char in key).strip("_")

@@ -1,0 +1,47 @@
+"""Makes the model of ``sync`` from the syncers that are there: each owns its section."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from pydantic import Field, create_model
+
+from syncer.api import Config, NameTranslator, Section, Syncer
+from syncer.config.model import Sync, SyncerConfig, field_name
+
+#: The three places below ``sync`` that a section can be in.
+DIRECTIONS = ("toHost", "fromHost", "fake")
+
+
+def config_with(
+    syncers: Iterable[type[Syncer]], *, translator: type[NameTranslator] | None = None
+) -> type[SyncerConfig]:
+    """The model of a configuration in which exactly these syncers have sections."""
+    known = tuple(syncers)
+    parts = {field_name(direction): _part(direction, known) for direction in DIRECTIONS}
+    fields: dict[str, Any] = {
+        name: (part, Field(default=part(), description=Sync.model_fields[name].description))
+        for name, part in parts.items()
+    }
+    sync = create_model("Sync", __base__=Sync, __doc__=Sync.__doc__, **fields)
+    made = create_model("SyncerConfig", __base__=SyncerConfig, __doc__=SyncerConfig.__doc__, sync=(sync, sync()))
+    made.syncers, made.translator_class = known, translator
+    return made
+
+
+def _part(direction: str, syncers: Sequence[type[Syncer]]) -> type[Section]:
+    owners: dict[str, type[Syncer]] = {}
+    for syncer in syncers:
+        where, _, name = syncer.section.partition(".")
+        if where == direction:
+            owners.setdefault(name, syncer)
+    fields: dict[str, Any] = {
+        field_name(name): (owner.config, Field(default=owner.config(), alias=name, description=_help(owner)))
+        for name, owner in owners.items()
+    }
+    return create_model(direction[0].upper() + direction[1:], __base__=Section, **fields)
+
+
+def _help(owner: type[Syncer]) -> str:
+    """What the section is for: its own docstring, else the first sentence of its syncer's."""
+    own = owner.config.__doc__ if owner.config is not Config else None
+    return (own or (owner.__doc__ or "").partition("\n\n")[0]).strip()

@@ -1,0 +1,1 @@
+"""The straight path, one file a step: watch, store, queue, decide, carry out."""

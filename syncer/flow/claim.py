@@ -1,0 +1,58 @@
+"""A note in the virtual cluster that says whose it is, so that a changed setting can't make every copy look lost.
+
+Under another cluster name, host namespace, translator or mark prefix none of the copies on the host would be known any
+more: all would be made a second time, and Pods that have started would be taken for lost and deleted.
+"""
+
+from syncer.api.context import Settings
+from syncer.api.errors import ConfigError, Exists, Missing, Problem
+from syncer.api.objects import Key, Obj
+from syncer.clusters.client import Cluster
+from syncer.resources.kinds import CONFIG_MAPS
+
+#: Where the note is, in the virtual cluster.
+PLACE = Key("kube-system", "vsyncer")
+
+
+async def claim(virtual: Cluster, settings: Settings, *, translator: str) -> None:
+    """Leave the note, or compare with the one that is there.
+
+    Raises :class:`ConfigError` where another identity is noted, and ``ClusterError``.
+    """
+    wanted = {"identity": settings.identity, "translator": translator, "marks": settings.marks.prefix}
+    noted = await _noted(virtual)
+    if noted is None:
+        noted = await _note(virtual, wanted)
+    problems = [
+        _problem(name, str(noted.get(name)), value) for name, value in wanted.items() if noted.get(name) != value
+    ]
+    if problems:
+        raise ConfigError(*problems)
+
+
+async def _noted(virtual: Cluster) -> Obj | None:
+    try:
+        found = await virtual.get(CONFIG_MAPS, PLACE)
+    except Missing:
+        return None
+    return found.get("data") or {}
+
+
+async def _note(virtual: Cluster, wanted: Obj) -> Obj:
+    metadata = {"name": PLACE.name, "namespace": PLACE.namespace}
+    try:
+        await virtual.create(
+            CONFIG_MAPS, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": wanted}
+        )
+    except Exists:
+        return await _noted(virtual) or {}
+    return wanted
+
+
+_PATHS = {"identity": "cluster, host.namespace", "translator": "names.translator", "marks": "marks.prefix"}
+
+
+def _problem(name: str, noted: str, wanted: str) -> Problem:
+    why = f"this virtual cluster was synced as {noted!r} before and is now to be {wanted!r}: its copies would be lost."
+    hint = f"Set it back; or, if there are no copies left, delete the ConfigMap {PLACE} in the virtual cluster."
+    return Problem(why, path=_PATHS[name], hint=hint)

@@ -1,0 +1,61 @@
+"""Whether a cluster answers at all: one prober instead of every request finding out for itself."""
+
+import asyncio
+import random
+from collections.abc import Callable
+
+from syncer.api.errors import SyncerError
+from syncer.clusters.client import Cluster
+from syncer.clusters.transport import ConnectionFailed
+from syncer.observe.logs import get_logger
+
+#: Seconds between probes of a cluster that doesn't answer: the first wait, doubled up to the last.
+FIRST_PROBE, LAST_PROBE = 0.1, 5.0
+#: Seconds that a probe waits for its answer.
+PROBE_SECONDS = 5.0
+
+log = get_logger(__name__)
+
+
+class Connection:
+    """Up until somebody says that the cluster was lost, then down until a probe is answered."""
+
+    def __init__(self, cluster: Cluster, *, lost: Callable[[], None], back: Callable[[], None]) -> None:
+        self.cluster = cluster
+        #: Why the cluster doesn't answer, or None.
+        self.error: SyncerError | None = None
+        self._tell_lost, self._tell_back = lost, back
+        self._down = asyncio.Event()
+
+    @property
+    def up(self) -> bool:
+        """Whether the cluster answered when it was last asked."""
+        return self.error is None
+
+    def lost(self, error: SyncerError) -> None:
+        """Take it that a request got no answer."""
+        if self.error is None:
+            log.warning("no answer from a cluster; its requests wait", side=self.cluster.side, error=str(error))
+            self.error = error
+            self._tell_lost()
+            self._down.set()
+
+    async def run(self) -> None:
+        """Probe whenever the cluster was lost, until cancelled."""
+        while True:
+            await self._down.wait()
+            wait = FIRST_PROBE
+            while not await self._answers():
+                await asyncio.sleep(wait * random.uniform(0.75, 1.25))  # noqa: S311 — jitter, not a secret
+                wait = min(wait * 2, LAST_PROBE)
+            self._down.clear()
+            self.error = None
+            log.info("a cluster answers again", side=self.cluster.side)
+            self._tell_back()
+
+    async def _answers(self) -> bool:
+        try:
+            reply = await self.cluster.transport.request("GET", "/readyz", timeout=PROBE_SECONDS)
+        except ConnectionFailed:
+            return False
+        return reply.status < 500

@@ -1,0 +1,272 @@
+"""Leader election on a Lease: of several daemons one works, and the others stand by.
+
+The rules are client-go's (``tools/leaderelection``): a Lease is taken by compare-and-swap on its resourceVersion, and
+another's Lease has run out when *this* process has seen no change of it for its duration, so that clocks of different
+machines are never compared. Unlike there, losing the Lease ends the term and not the process, and the Lease is kept
+while the work of a term winds down.
+"""
+
+import asyncio
+import math
+import random
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from syncer.api import (
+    ClusterError,
+    ConfigError,
+    Conflict,
+    Exists,
+    Key,
+    LiveClient,
+    Missing,
+    Obj,
+    Problem,
+    Resource,
+)
+from syncer.observe.logs import get_logger
+
+LEASES = Resource("coordination.k8s.io/v1", "Lease", "leases")
+
+#: A candidate waits for up to this many times the retry period longer, so that candidates don't ask in step.
+JITTER = 1.2
+
+log = get_logger(__name__)
+
+Work = Callable[[], Coroutine[Any, Any, None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A Lease as it was last seen or written, and when that was by our own clock."""
+
+    version: str
+    holder: str
+    duration: float
+    transitions: int
+    at: float
+
+    @classmethod
+    def of(cls, lease: Obj, *, at: float) -> "Seen":
+        """Read a Lease object."""
+        spec = lease.get("spec") or {}
+        version = lease["metadata"]["resourceVersion"]
+        holder, duration = spec.get("holderIdentity") or "", spec.get("leaseDurationSeconds") or 0
+        return cls(version, holder, float(duration), spec.get("leaseTransitions") or 0, at)
+
+    def is_free(self, identity: str, *, now: float) -> bool:
+        """Whether ``identity`` may take it: it is its own already, nobody's, or has run out before our eyes."""
+        return self.holder in ("", identity) or now >= self.at + self.duration
+
+
+class Lease:
+    """Makes sure that at any time at most one process runs the work.
+
+    ``identity`` must be unique to this process: a Lease that bears it is taken at once. ``duration``,
+    ``renew_deadline`` and ``retry_period`` are seconds. Raises ConfigError where they contradict each other.
+    """
+
+    def __init__(
+        self,
+        client: LiveClient,
+        *,
+        key: Key,
+        identity: str,
+        duration: float = 15.0,
+        renew_deadline: float = 10.0,
+        retry_period: float = 2.0,
+        clock: Callable[[], float] | None = None,
+        random: Callable[[], float] = random.random,
+        utcnow: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        _check_times(duration, renew_deadline, retry_period)
+        self._client, self._key, self._identity = client, key, identity
+        self._duration, self._renew_deadline, self._retry_period = duration, renew_deadline, retry_period
+        self._clock = clock or asyncio.get_running_loop().time
+        self._random, self._utcnow = random, utcnow
+        self._seen: Seen | None = None
+        self._sure = False
+        self._held_until = -math.inf
+        self._complaint = ""
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether this process leads now; false by itself when the last renewal is too old, however stuck the loop."""
+        return self._clock() < self._held_until
+
+    @property
+    def holder(self) -> str:
+        """The identity of who was last seen to hold the Lease; ``""`` for nobody."""
+        return self._seen.holder if self._seen else ""
+
+    async def lead(self, work: Work) -> None:
+        """Run ``work()`` whenever this process leads, until cancelled or until the work ends by itself.
+
+        Losing the Lease cancels the work and waits for its end before standing by again. Cancelling this cancels the
+        work, keeps the Lease until the work has ended, and gives it up. An error of the work is raised.
+        """
+        while True:
+            await self._acquire()
+            log.info("leading", lease=self._key, identity=self._identity)
+            if await self._term(work):
+                return
+            log.warning("no longer leading, standing by", lease=self._key, holder=self.holder)
+
+    async def _term(self, work: Work) -> bool:
+        """One term; whether the work came to its own end, and not to that of the Lease."""
+        working, renewing = asyncio.create_task(work()), asyncio.create_task(self._keep())
+        try:
+            await asyncio.wait({working, renewing}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            ended = working.done()
+            await self._wind_down(working, renewing)
+        if ended:
+            working.result()
+        elif not working.cancelled() and (error := working.exception()):
+            log.error("the work of a lost term did not end well", error=repr(error))
+        return ended
+
+    async def _wind_down(self, working: asyncio.Task[None], renewing: asyncio.Task[None]) -> None:
+        """End the work while the Lease is still kept, then give it up. Cut short, the Lease is left to run out."""
+        try:
+            working.cancel()
+            await asyncio.wait({working})
+        finally:
+            renewing.cancel()
+            await asyncio.wait({renewing})
+            held, self._held_until = self.is_leader, -math.inf
+        if held:
+            await self._release()
+
+    async def _acquire(self) -> None:
+        while True:
+            if await self._attempt(self._clock() + self._renew_deadline):
+                return
+            await asyncio.sleep(self._retry_period * (1 + JITTER * self._random()))
+
+    async def _keep(self) -> None:
+        """Renew until that has failed for too long, or another holds the Lease."""
+        while self.is_leader:
+            await asyncio.sleep(min(self._retry_period, max(0.0, self._held_until - self._clock())))
+            if self.is_leader and not await self._attempt(self._held_until) and self._taken_by_another():
+                self._held_until = -math.inf
+
+    def _taken_by_another(self) -> bool:
+        return self.holder not in ("", self._identity)
+
+    async def _attempt(self, deadline: float) -> bool:
+        """Take or renew the Lease. A call that hangs ends at the deadline, or earlier to leave time for another."""
+        start = self._clock()
+        limit = min(deadline - start, self._renew_deadline / 2)
+        try:
+            async with asyncio.timeout(limit):
+                return await self._take_or_renew(start)
+        except (Conflict, Exists):
+            return False
+        except (ClusterError, TimeoutError) as error:
+            self._complain(_said(error))
+            return False
+
+    async def _take_or_renew(self, start: float) -> bool:
+        """Once, and once more from fresh state where somebody else was faster."""
+        try:
+            return await self._swap(start)
+        except (Conflict, Exists, Missing):
+            return await self._swap(start)
+
+    async def _swap(self, start: float) -> bool:
+        """One compare-and-swap; without a look at the Lease first where our last one has succeeded."""
+        if not self._sure:
+            await self._look()
+        self._sure = False
+        seen = self._seen
+        if seen is None:
+            self._won(await self._client.create(LEASES, self._fresh()), start)
+        elif seen.is_free(self._identity, now=self._clock()):
+            self._won(await self._client.patch(LEASES, self._key, self._claim(seen)), start)
+        else:
+            return False
+        return True
+
+    async def _look(self) -> None:
+        """See who holds the Lease. Only a change of it counts as a sign of life of its holder."""
+        try:
+            lease = await self._client.get(LEASES, self._key)
+        except Missing:
+            self._seen = None
+            return
+        if not self._seen or self._seen.version != lease["metadata"]["resourceVersion"]:
+            self._seen = Seen.of(lease, at=self._clock())
+
+    def _won(self, lease: Obj, start: float) -> None:
+        """The Lease is ours, counted from before we asked: others can't have seen it earlier."""
+        self._seen, self._sure = Seen.of(lease, at=self._clock()), True
+        self._held_until = start + self._renew_deadline
+        self._complaint = ""
+
+    def _fresh(self) -> Obj:
+        metadata = {"name": self._key.name, "namespace": self._key.namespace}
+        spec = self._term_spec(0) | self._renewal()
+        return {"apiVersion": LEASES.api_version, "kind": LEASES.kind, "metadata": metadata, "spec": spec}
+
+    def _claim(self, seen: Seen) -> Obj:
+        """The patch that renews what is ours, or takes what is free; refused if the Lease changes before it arrives."""
+        begins = {} if seen.holder == self._identity else self._term_spec(seen.transitions + 1)
+        return {"metadata": {"resourceVersion": seen.version}, "spec": begins | self._renewal()}
+
+    def _term_spec(self, transitions: int) -> Obj:
+        return {"acquireTime": micro_time(self._utcnow()), "leaseTransitions": transitions}
+
+    def _renewal(self) -> Obj:
+        duration = math.ceil(self._duration)
+        renewed = micro_time(self._utcnow())
+        return {"holderIdentity": self._identity, "leaseDurationSeconds": duration, "renewTime": renewed}
+
+    async def _release(self) -> None:
+        """Give the Lease up, so that another need not wait for it to run out."""
+        try:
+            async with asyncio.timeout(self._renew_deadline / 2):
+                await self._give_up()
+        except (ClusterError, TimeoutError) as error:
+            log.warning("the lease could not be given up, it will run out", lease=self._key, error=_said(error))
+
+    async def _give_up(self) -> None:
+        if not self._sure:
+            await self._look()
+        if self._seen and self._seen.holder == self._identity:
+            now = micro_time(self._utcnow())
+            spec = {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": now, "acquireTime": now}
+            patch = {"metadata": {"resourceVersion": self._seen.version}, "spec": spec}
+            self._seen = Seen.of(await self._client.patch(LEASES, self._key, patch), at=self._clock())
+            self._sure = False
+            log.info("gave the lease up", lease=self._key)
+
+    def _complain(self, error: str) -> None:
+        """Say what is wrong once, not at every attempt."""
+        if error != self._complaint:
+            self._complaint = error
+            log.warning("can't take or renew the lease", lease=self._key, error=error)
+
+
+def micro_time(time: datetime) -> str:
+    """A time as a Lease has it: ``2026-01-31T12:00:00.000000Z``."""
+    return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def _said(error: Exception) -> str:
+    return "no answer in time" if isinstance(error, TimeoutError) else str(error)
+
+
+def _check_times(duration: float, renew_deadline: float, retry_period: float) -> None:
+    """client-go's rules: without them two could lead at once, or one could never renew in time."""
+    if not duration > renew_deadline > retry_period * JITTER > 0:
+        raise ConfigError(
+            Problem(
+                f"leaseDuration {duration:g}s, renewDeadline {renew_deadline:g}s and retryPeriod {retry_period:g}s "
+                "do not fit together.",
+                path="leaderElection",
+                hint=f"leaseDuration must be more than renewDeadline, and that more than {JITTER} times retryPeriod.",
+            )
+        )

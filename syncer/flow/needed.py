@@ -1,0 +1,295 @@
+"""The pure half of step 5: which API calls a write really needs, often none.
+
+A whole-object comparison never settles, because the API server defaults and normalises. So only what we say is
+compared. What we said before and no longer say is taken away: its names (not its values) are kept on the objects that
+bear our mark, in one annotation, so that this survives a restart. Under ``exact`` paths, where one side owns
+everything, what isn't said must not be there.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from enum import StrEnum
+from functools import lru_cache
+from typing import Any
+
+from syncer.api.decision import Verb, Write
+from syncer.api.marks import Marks
+from syncer.api.objects import Obj, Side, annotations_of, labels_of, uid_of
+from syncer.api.roles import Syncer
+from syncer.clusters import codec
+
+#: A tree of names: which fields we set. A leaf is 1.
+Tree = dict[str, Any]
+
+_IDENTITY = ("apiVersion", "kind", "metadata")
+_SUFFIXES = {
+    **{name: Decimal(1000) ** power for power, name in enumerate(("", "k", "M", "G", "T", "P", "E"))},
+    **{name: Decimal(1024) ** power for power, name in enumerate(("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")) if name},
+    "m": Decimal("0.001"),
+    "u": Decimal("0.000001"),
+    "n": Decimal("0.000000001"),
+}
+
+
+class Kind(StrEnum):
+    """The kinds of API call, each its own path or method."""
+
+    CREATE = "create"
+    PATCH = "patch"
+    PATCH_STATUS = "patch_status"
+    DELETE = "delete"
+    BIND = "bind"
+    CONDITIONS = "conditions"
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One API call, and what is to be sent."""
+
+    kind: Kind
+    body: Obj
+
+
+def needed(
+    write: Write, live: Obj | None, *, exact: tuple[str, ...], marks: Marks, has_status: bool = True
+) -> list[Call]:
+    """The calls that bring the live object (None: there is none) to what the write says."""
+    match write.verb:
+        case Verb.APPLY if live is None:
+            return [Call(Kind.CREATE, _without_version(_with_names(write.obj, exact, marks, partial=write.partial)))]
+        case Verb.APPLY if write.create_only:
+            return []
+        case Verb.APPLY if write.tokens:
+            assert live is not None
+            changes = _changes(write, live, (), marks, has_status=False)
+            return changes or [Call(Kind.PATCH, _guarded({}, live))]
+        case Verb.APPLY:
+            assert live is not None
+            return _changes(write, live, exact, marks, has_status=has_status)
+        case Verb.DELETE:
+            return [Call(Kind.DELETE, write.obj)] if live is not None and uid_of(live) == uid_of(write.obj) else []
+        case Verb.BIND:
+            bound = live is None or bool((live.get("spec") or {}).get("nodeName"))
+            return [] if bound else [Call(Kind.BIND, _binding(write))]
+        case Verb.CONDITIONS:
+            return _conditions(write.obj, live)
+
+
+def exact_paths(syncer: Syncer[Any], write: Write) -> tuple[str, ...]:
+    """The paths of a write under which what it doesn't say must not be there: of those that its side doesn't own."""
+    if write.exact is not None:
+        return write.exact
+    return _within(syncer.exact, syncer.down if write.side is Side.HOST else syncer.up)
+
+
+@lru_cache(maxsize=1024)
+def _within(exact: tuple[str, ...], owned: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(path for path in exact if any(path == own or path.startswith(own + ".") for own in owned))
+
+
+def _changes(write: Write, live: Obj, exact: tuple[str, ...], marks: Marks, *, has_status: bool) -> list[Call]:
+    want = _with_names(write.obj, exact, marks, partial=write.partial)
+    before = said_before(live, marks) if _is_marked(want, marks) else {}
+    patch: Obj = {}
+    for part in want.keys() | ((before.keys() | set(exact)) & live.keys()):
+        if part in _IDENTITY:
+            continue
+        change = _part(want, live, part, before, exact)
+        if change is not _SAME:
+            patch[part] = change
+    metadata = _metadata(want["metadata"], live["metadata"], _said_of_metadata(before, marks))
+    status = {"status": patch.pop("status")} if has_status and "status" in patch else None
+    if metadata:
+        patch["metadata"] = metadata
+    version = want["metadata"].get("resourceVersion")
+    calls = [Call(Kind.PATCH, _guarded(patch, live, version))] if patch else []
+    return [*calls, Call(Kind.PATCH_STATUS, _guarded(status, live))] if status else calls
+
+
+class _Same:
+    """Says that there is nothing to change; None can't, since in a merge patch it takes a field away."""
+
+
+_SAME = _Same()
+
+
+def _part(want: Obj, live: Obj, part: str, before: Tree, exact: tuple[str, ...]) -> Any:
+    below = tuple(path[len(part) + 1 :] for path in exact if path.startswith(part + "."))
+    return _difference(want.get(part), live.get(part), before.get(part), below, whole=part in exact)
+
+
+def _difference(want: Any, live: Any, before: Any, exact: tuple[str, ...], *, whole: bool) -> Any:
+    """The merge patch from live to want, or ``_SAME``."""
+    if want == live or (not want and live is None and (want is None or isinstance(want, dict | list))):
+        return _SAME
+    if isinstance(live, dict) and (isinstance(want, dict) or (want is None and isinstance(before, dict))):
+        patch = _fields(want or {}, live, before if isinstance(before, dict) else {}, exact, whole=whole)
+        return None if want is None and _empties(patch, live) else patch
+    if want is None:
+        return None if whole or before else _SAME
+    if not whole and _covers(want, live):
+        return _SAME
+    return want
+
+
+def _fields(want: Obj, live: Obj, before: Tree, exact: tuple[str, ...], *, whole: bool) -> Any:
+    patch: Obj = {}
+    for name in want.keys() | (live.keys() if whole else before.keys() & live.keys()):
+        below = tuple(path[len(name) + 1 :] for path in exact if path.startswith(name + ".")) if exact else ()
+        change = _difference(want.get(name), live.get(name), before.get(name), below, whole=whole or name in exact)
+        if change is not _SAME:
+            patch[name] = change
+    return patch or _SAME
+
+
+def _empties(patch: Any, live: Obj) -> bool:
+    """Whether a patch takes every field away; an empty mapping that is left behind may mean something."""
+    return isinstance(patch, dict) and patch.keys() == live.keys() and all(value is None for value in patch.values())
+
+
+def _covers(want: Any, live: Any) -> bool:
+    """Whether live says all that want says: it may have more fields, and numbers may be written differently."""
+    if want == live:
+        return True
+    if isinstance(want, dict):
+        return isinstance(live, dict) and all(
+            _covers(value, live.get(name)) for name, value in want.items() if value is not None
+        )
+    if isinstance(want, list):
+        return (not want and live is None) or (
+            isinstance(live, list)
+            and len(want) == len(live)
+            and all(_covers(one, other) for one, other in zip(want, live, strict=True))
+        )
+    return _same_quantity(want, live)
+
+
+def _same_quantity(one: Any, other: Any) -> bool:
+    """Whether both are the same resource quantity: ``"1000m"`` and ``"1"``, ``"1Gi"`` and ``"1024Mi"``."""
+    if isinstance(one, bool) or isinstance(other, bool):
+        return False
+    first, second = _quantity(one), _quantity(other)
+    return first is not None and first == second
+
+
+def _quantity(value: Any) -> Decimal | None:
+    text = str(value)
+    number = text.rstrip("numkKMGTPEi")
+    scale = _SUFFIXES.get(text[len(number) :])
+    if scale is None or not number[:1].lstrip("+-.").isdigit():
+        return None
+    try:
+        return Decimal(number) * scale
+    except InvalidOperation:
+        return None
+
+
+def _metadata(want: Obj, live: Obj, before: Tree) -> Obj:
+    """Changes to labels and annotations; nothing else of the metadata is ever ours to change."""
+    patch: Obj = {}
+    for part in ("labels", "annotations"):
+        change = _fields(want.get(part) or {}, live.get(part) or {}, before.get(part) or {}, (), whole=False)
+        if change is not _SAME:
+            patch[part] = change
+    return patch
+
+
+def _said_of_metadata(before: Tree, marks: Marks) -> Tree:
+    """What we said of labels and annotations; the note itself goes when there is nothing more to note."""
+    said = before.get("metadata") or {}
+    return {**said, "annotations": {**(said.get("annotations") or {}), marks.fields: 1}} if before else said
+
+
+def _guarded(patch: Obj, live: Obj, version: str | None = None) -> Obj:
+    """The patch with the uid of the object that is meant, so that it can't change another one of the same name."""
+    guard = {"uid": uid_of(live), "resourceVersion": version} if version else {"uid": uid_of(live)}
+    return {**patch, "metadata": {**patch.get("metadata", {}), **guard}}
+
+
+def _conditions(want: Obj, live: Obj | None) -> list[Call]:
+    if live is None:
+        return []
+    found = {one.get("type"): one for one in (live.get("status") or {}).get("conditions") or ()}
+    new = [
+        condition
+        for condition in (want.get("status") or {}).get("conditions") or ()
+        if not _covers(condition, found.get(condition.get("type")))
+    ]
+    body = {"metadata": {"uid": uid_of(live)}, "status": {"conditions": new}}
+    return [Call(Kind.CONDITIONS, body)] if new else []
+
+
+def _binding(write: Write) -> Obj:
+    metadata = write.obj["metadata"]
+    return {
+        "apiVersion": "v1",
+        "kind": "Binding",
+        "metadata": {key: metadata[key] for key in ("name", "namespace", "uid") if key in metadata},
+        "target": {"apiVersion": "v1", "kind": "Node", "name": write.node},
+    }
+
+
+# -- which fields we set, kept on the object ---------------------------------------------------------------------------
+
+
+def _is_marked(obj: Obj, marks: Marks) -> bool:
+    return marks.cluster in labels_of(obj)
+
+
+def _without_version(want: Obj) -> Obj:
+    metadata = want["metadata"]
+    if "resourceVersion" not in metadata:
+        return want
+    return {**want, "metadata": {name: value for name, value in metadata.items() if name != "resourceVersion"}}
+
+
+def _with_names(want: Obj, exact: tuple[str, ...], marks: Marks, *, partial: bool) -> Obj:
+    """The object with the annotation of the names of the fields that it sets, where there is anything to remember."""
+    if not _is_marked(want, marks):
+        return want
+    tree = _names_of(want, exact, marks, partial=partial)
+    if not tree:
+        return want
+    text = codec.encode_sorted(tree)
+    metadata = want["metadata"]
+    annotations = {**(metadata.get("annotations") or {}), marks.fields: text}
+    return {**want, "metadata": {**metadata, "annotations": annotations}}
+
+
+def said_before(live: Obj, marks: Marks) -> Tree:
+    """The names of the fields that we set on a live object; empty where there is no note or it can't be read."""
+    text = annotations_of(live).get(marks.fields)
+    if not text:
+        return {}
+    try:
+        tree = json.loads(text)
+    except ValueError:
+        return {}
+    return tree if isinstance(tree, dict) else {}
+
+
+def _names_of(want: Obj, exact: tuple[str, ...], marks: Marks, *, partial: bool) -> Tree:
+    tree: Tree = {}
+    metadata = want["metadata"]
+    prefix = marks.prefix + "/"
+    own: Tree = {
+        part: names
+        for part in ("labels", "annotations")
+        if (names := {name: 1 for name in metadata.get(part) or () if not name.startswith(prefix)})
+    }
+    if own:
+        tree["metadata"] = own
+    for part, value in () if partial else want.items():
+        if part not in _IDENTITY and part not in exact:
+            names = _tree(value)
+            if names:
+                tree[part] = names
+    return tree
+
+
+def _tree(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _tree(below) for name, below in value.items()}
+    return 1

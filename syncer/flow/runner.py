@@ -1,0 +1,294 @@
+"""The life of the daemon: start order, leadership, signals and the end."""
+
+import asyncio
+import functools
+import os
+import signal
+import socket
+import uuid
+from collections import Counter
+from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_after_delay, wait_exponential_jitter
+
+from syncer.api.errors import ConfigError, Problem, Unreachable
+from syncer.api.objects import Key, Side
+from syncer.clusters.client import Cluster
+from syncer.clusters.connection import ConnectionSettings, connect, first_contact
+from syncer.clusters.dry_run import DryRun
+from syncer.config import SyncerConfig
+from syncer.config.model import ClusterSide
+from syncer.flow import status
+from syncer.flow.claim import claim
+from syncer.flow.connection import Connection
+from syncer.flow.engine import Engine
+from syncer.flow.lease import Lease
+from syncer.observe.health import Checks, Heartbeat, at_most
+from syncer.observe.logs import get_logger
+from syncer.observe.metrics import Metrics
+from syncer.observe.server import metrics_app, serve
+from syncer.version import VERSION
+
+#: Seconds that a cluster may take to answer for the first time; it may be starting just like the daemon.
+START_SECONDS = 60.0
+#: Seconds that one request may be worked on before the process counts as stuck; longer than all deadlines in it.
+STUCK_SECONDS = 300.0
+
+log = get_logger(__name__)
+
+
+@dataclass(slots=True)
+class Summary:
+    """What a run has done, and how it ended."""
+
+    #: Calls that changed something, by syncer, side and verb.
+    done: Mapping[tuple[str, str, str], int] = field(default_factory=dict)
+    #: What is not in step, each with the reason.
+    troubles: list[str] = field(default_factory=list)
+    #: Requests that a dry run would have sent.
+    planned: list[str] = field(default_factory=list)
+    in_step: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def exit_code(self) -> int:
+        """0 where both sides are in step, else 1."""
+        return 1 if self.troubles else 0
+
+    def lines(self) -> list[str]:
+        """The summary for people."""
+        lines = [f"would {line}" for line in self.planned]
+        if not self.planned:
+            done = sorted(self.done.items())
+            lines += [f"{syncer}: {verb} on the {side} side: {number}" for (syncer, side, verb), number in done]
+        lines += [f"{syncer}: in step: {n}" for syncer, n in sorted(self.in_step.items()) if n]
+        return [*lines, *(f"not in step: {line}" for line in self.troubles)]
+
+
+async def run(config: SyncerConfig, *, once: bool = False, dry_run: bool = False) -> Summary:
+    """Run the daemon until it is told to stop, or with ``once`` until both sides are in step.
+
+    ``dry_run`` implies ``once`` and writes nothing. Raises :class:`~syncer.api.SyncerError` where it can't start.
+    """
+    metrics = Metrics(version=VERSION)
+    async with AsyncExitStack() as stack:
+        clusters = _connected(config, metrics, stack)
+        if dry_run:
+            clusters = {side: DryRun(cluster) for side, cluster in clusters.items()}
+        await asyncio.gather(*(_reach(cluster, START_SECONDS) for cluster in clusters.values()))
+        settings = config.settings()
+        await claim(clusters[Side.VIRTUAL], settings, translator=config.names.translator)
+        engine = Engine(host=clusters[Side.HOST], metrics=metrics, workers=config.workers)
+        enabled = [(each.syncer, each.section) for each in config.enabled()]
+        engine.add(settings, enabled, virtual=clusters[Side.VIRTUAL])
+        await engine.prepare()
+        if once or dry_run:
+            return await _once(engine, clusters)
+        await _daemon(engine, config, stack)
+        return _summary(engine)
+
+
+def _connected(config: SyncerConfig, metrics: Metrics, stack: AsyncExitStack) -> Mapping[Side, Cluster]:
+    """The clients of both sides, closed with the stack; nothing is sent yet."""
+    clusters = {}
+    for side, settings in ((Side.VIRTUAL, config.virtual), (Side.HOST, config.host)):
+        clusters[side] = _connect(config, side, settings, metrics)
+        stack.push_async_callback(clusters[side].close)
+    _must_differ(clusters)
+    return clusters
+
+
+def _connect(config: SyncerConfig, side: Side, settings: ClusterSide, metrics: Metrics) -> Cluster:
+    if side is Side.VIRTUAL and not (settings.kubeconfig or settings.context):
+        why = "is required to run: a kubeconfig (or a context) of the virtual cluster's API server"
+        raise ConfigError(Problem(why, path="virtual.kubeconfig"))
+    connection = ConnectionSettings(settings.kubeconfig, settings.context, qps=settings.qps, burst=settings.burst)
+    name = config.cluster if side is Side.VIRTUAL else ""
+    try:
+        return connect(connection, side=side, environ=os.environ, name=name, observer=metrics)
+    except ConfigError as error:
+        place = f"{side}.kubeconfig"
+        raise ConfigError(*(replace(problem, path=problem.path or place) for problem in error.problems)) from error
+
+
+def _must_differ(clusters: Mapping[Side, Cluster]) -> None:
+    """One API server as both sides would be synced into itself."""
+    address = clusters[Side.VIRTUAL].origin.address
+    if address == clusters[Side.HOST].origin.address:
+        why = f"the virtual and the host cluster are the same API server, {address}"
+        raise ConfigError(Problem(why, path="virtual.kubeconfig"))
+
+
+async def _reach(cluster: Cluster, seconds: float) -> None:
+    """Wait until the cluster answers; an answer that it won't have us is final."""
+
+    def tell(state: RetryCallState) -> None:
+        error = state.outcome.exception() if state.outcome else None
+        if state.attempt_number == 1:
+            log.warning("no answer yet, will try again", side=cluster.side, error=str(error))
+
+    async for attempt in AsyncRetrying(
+        retry=retry_if_exception_type(Unreachable),
+        stop=stop_after_delay(seconds),
+        wait=wait_exponential_jitter(initial=0.2, max=5.0),
+        before_sleep=tell,
+        reraise=True,
+    ):
+        with attempt:
+            version = await first_contact(cluster)
+    log.info("connected", side=cluster.side, version=version)
+
+
+async def _once(engine: Engine, clusters: Mapping[Side, Cluster]) -> Summary:
+    async with engine.running():
+        work = asyncio.create_task(engine.work())
+        try:
+            await status.settle(engine)
+            summary = _summary(engine)
+        finally:
+            engine.queue.close()
+            await work
+    for cluster in clusters.values():
+        if isinstance(cluster, DryRun):
+            summary.planned += [f"{write} on the {cluster.side} side" for write in cluster.writes]
+    return summary
+
+
+def _summary(engine: Engine) -> Summary:
+    troubles = [f"{request}: {standing.reason}" for request, standing in engine.ledger.troubles()]
+    troubles += [f"{request}: {standing.reason}" for request, standing in engine.ledger.pending()]
+    troubles += [f"{syncer}: {reason}" for syncer, reason in status.degraded(engine).items()]
+    in_step = {syncer: n for (syncer, state), n in status.states(engine).items() if state == "in_step"}
+    return Summary(dict(engine.ledger.done), troubles, in_step=in_step)
+
+
+# -- the daemon --------------------------------------------------------------------------------------------------------
+
+
+async def _daemon(engine: Engine, config: SyncerConfig, stack: AsyncExitStack) -> None:
+    lease = _lease(engine, config)
+    if lease:
+        engine.may_write = lambda: lease.is_leader
+    heartbeat = Heartbeat()
+    _serve(engine, config, heartbeat, lease, stack)
+    stopped = _stop_signal()
+    async with engine.running(), _beside(heartbeat.keep()):
+        working = asyncio.create_task(lease.lead(engine.work) if lease else engine.work())
+        waiting = asyncio.create_task(stopped.wait())
+        await asyncio.wait({working, waiting}, return_when=asyncio.FIRST_COMPLETED)
+        waiting.cancel()
+        await _stop(engine, working, config.grace_period, leading=lease is None or lease.is_leader)
+
+
+@asynccontextmanager
+async def _beside(*coroutines: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    tasks = [asyncio.create_task(each) for each in coroutines]
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+
+
+async def _stop(engine: Engine, working: "asyncio.Task[None]", grace: float, *, leading: bool) -> None:
+    """Take no more work, finish what runs, release the lease."""
+    engine.queue.close()
+    if not working.done():
+        log.info("stopping", running=len(engine.queue.running()))
+        if not leading:
+            working.cancel()
+        await asyncio.wait({working}, timeout=grace)
+    if not working.done():
+        log.warning("the grace period is over; unfinished requests are done again at the next start")
+        working.cancel()
+        await asyncio.wait({working}, timeout=2.0)
+    if working.done() and not working.cancelled():
+        working.result()
+
+
+def _stop_signal() -> asyncio.Event:
+    """Set by the first SIGTERM or SIGINT; the second ends the process at once."""
+    stopped, loop = asyncio.Event(), asyncio.get_running_loop()
+
+    def stop() -> None:
+        if stopped.is_set():
+            os._exit(1)
+        stopped.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop)
+    return stopped
+
+
+def _lease(engine: Engine, config: SyncerConfig) -> Lease | None:
+    election = config.leader_election
+    if not election.enabled:
+        return None
+    identity = f"{os.environ.get('POD_NAME') or socket.gethostname()}_{uuid.uuid4().hex[:8]}"
+    return Lease(
+        engine.host,
+        key=Key(config.host.namespace, config.lease_name),
+        identity=identity,
+        duration=election.lease_duration,
+        renew_deadline=election.renew_deadline,
+        retry_period=election.retry_period,
+    )
+
+
+def _serve(
+    engine: Engine, config: SyncerConfig, heartbeat: Heartbeat, lease: Lease | None, stack: AsyncExitStack
+) -> None:
+    _measure(engine, config, lease)
+    checks = _checks(engine, heartbeat)
+    for server in (
+        serve(config.metrics.address, metrics_app(engine.metrics.registry), setting="metrics.address"),
+        serve(config.health.address, checks.app(), setting="health.address"),
+    ):
+        if server:
+            stack.callback(server.close)
+
+
+def _checks(engine: Engine, heartbeat: Heartbeat) -> Checks:
+    checks = Checks()
+    checks.live("loop", heartbeat)
+    checks.live("workers", at_most(STUCK_SECONDS, lambda: _longest(engine), "a request has been worked on"))
+    checks.ready("host", functools.partial(_down, engine.host_connection))
+    for name, served in engine.served.items():
+        checks.ready(f"virtual/{name}", functools.partial(_down, served.connection))
+    checks.ready("caches", lambda: "; ".join(status.unfilled(engine)) or None)
+    checks.degraded(lambda: status.degraded(engine))
+    return checks
+
+
+def _down(connection: Connection) -> str | None:
+    return str(connection.error) if connection.error else None
+
+
+def _longest(engine: Engine) -> float:
+    return max((engine.clock() - begun for begun in list(engine.queue.running().values())), default=0.0)
+
+
+def _measure(engine: Engine, config: SyncerConfig, lease: Lease | None) -> None:
+    ask = engine.metrics.ask
+    ask("syncer_objects", lambda: status.states(engine))
+    ask("syncer_parked", engine.ledger.parked)
+    ask("syncer_cache_objects", lambda: _sum(made.caches.sizes() for made in list(engine.links.values())))
+    ask("syncer_cluster_up", lambda: {(side.value,): float(up) for side, up in _up(engine).items()})
+    if lease:
+        ask("leader_election_master_status", lambda: {(config.lease_name,): float(lease.is_leader)})
+    ask("controller_runtime_max_concurrent_reconciles", lambda: {("syncer",): config.workers})
+    ask("controller_runtime_active_workers", lambda: {("syncer",): len(engine.queue.running())})
+
+
+def _up(engine: Engine) -> Mapping[Side, bool]:
+    virtual = all(served.connection.up for served in list(engine.served.values()))
+    return {Side.HOST: engine.host_connection.up, Side.VIRTUAL: virtual}
+
+
+def _sum(sizes: Iterable[Mapping[tuple[str, ...], int]]) -> Mapping[tuple[str, ...], int]:
+    total: Counter[tuple[str, ...]] = Counter()
+    for each in sizes:
+        total.update(each)
+    return total

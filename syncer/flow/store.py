@@ -1,0 +1,340 @@
+"""Step 2: what was last seen of one resource on one cluster, as exact-size bytes, with indexes.
+
+The store is fed by the watch and by the replies to our own writes. A reply is the newest state there is, so it is put
+at once and a decision that follows sees it. The events of a watch come in order, so whatever arrives before the echo
+of our own write is older than that write and is dropped, and the echo itself brings nothing new. What is dropped and
+isn't ours is told all the same: somebody else's change is part of the state that our write was answered with, though
+not of the state that it was decided from. resourceVersions are compared for equality, and for order only between a
+list and the replies that arrive while it is read (https://kubernetes.io/docs/reference/using-api/api-concepts/).
+"""
+
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple, Self
+
+from syncer.api.objects import Key, Obj, Resource, Side, key_of
+from syncer.api.roles import IndexFunction
+from syncer.clusters import codec
+
+#: Seconds after which an echo that has not come is no longer waited for: an event got lost, and the next one counts.
+ECHO_SECONDS = 10.0
+
+
+class Entry(NamedTuple):
+    """One object: its resourceVersion, its uid, and its JSON without managedFields, which are most of its size."""
+
+    version: str
+    uid: str
+    raw: bytes
+
+
+@dataclass(slots=True)
+class _Watcher:
+    """Somebody who wants the keys that an object names, and those that it ceases to name."""
+
+    keys: Callable[[Obj], Iterable[Key]]
+    when: Literal["keys", "change"]
+    notify: Callable[[Iterable[Key]], None]
+    named: dict[Key, frozenset[Key]] = field(default_factory=dict)
+
+    def see(self, key: Key, obj: Obj | None) -> None:
+        """Take the object's new state (None: it is gone) and tell the keys that are concerned."""
+        before = self.named.get(key, frozenset())
+        now = frozenset(self.keys(obj)) if obj is not None else frozenset()
+        if now:
+            self.named[key] = now
+        elif before:
+            del self.named[key]
+        concerned = before ^ now if self.when == "keys" else before | now
+        if concerned:
+            self.notify(concerned)
+
+
+@dataclass(slots=True)
+class _Index:
+    """Keys by value, and values by key so that they can be taken back."""
+
+    values: IndexFunction
+    by_value: dict[str, set[Key]] = field(default_factory=dict)
+    by_key: dict[Key, tuple[str, ...]] = field(default_factory=dict)
+
+    def see(self, key: Key, obj: Obj | None) -> None:
+        """Replace what is known of a key."""
+        for value in self.by_key.pop(key, ()):
+            keys = self.by_value[value]
+            keys.discard(key)
+            if not keys:
+                del self.by_value[value]
+        values = tuple(set(self.values(obj))) if obj is not None else ()
+        if values:
+            self.by_key[key] = values
+        for value in values:
+            self.by_value.setdefault(value, set()).add(key)
+
+
+class Writing:
+    """A write of ours under way, as a ``with`` block: remembers which states the watch has shown meanwhile."""
+
+    __slots__ = ("_key", "_under_way", "seen")
+
+    def __init__(self, under_way: "dict[Key, list[Writing]]", key: Key) -> None:
+        self.seen: set[str] = set()
+        self._under_way, self._key = under_way, key
+
+    def __enter__(self) -> Self:
+        self._under_way.setdefault(self._key, []).append(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        others = self._under_way[self._key]
+        others.remove(self)
+        if not others:
+            del self._under_way[self._key]
+
+
+class Store:
+    """What was last seen of one resource. Reads give private copies."""
+
+    def __init__(self, side: Side, resource: Resource, *, clock: Callable[[], float]) -> None:
+        self.side, self.resource = side, resource
+        self.synced = False
+        self._clock = clock
+        self._entries: dict[Key, Entry] = {}
+        self._indexes: dict[str, _Index] = {}
+        self._watchers: list[_Watcher] = []
+        self._listeners: list[Callable[[Key, Obj], None]] = []
+        self._waiting: dict[Key, dict[Hashable, Callable[[], None]]] = {}
+        self._writing: dict[Key, list[Writing]] = {}
+        self._echoes: dict[Key, tuple[float, set[str]]] = {}
+        self._doomed: dict[Key, str] = {}
+        self._own_while_listing: dict[Key, str] | None = None
+
+    # -- what is registered before the first list ------------------------------------------------------------------
+
+    def add_index(self, name: str, values: IndexFunction) -> None:
+        """Keep the store findable by the values of this function."""
+        self._indexes[name] = _Index(values)
+
+    def add_watcher(
+        self,
+        keys: Callable[[Obj], Iterable[Key]],
+        when: Literal["keys", "change"],
+        notify: Callable[[Iterable[Key]], None],
+    ) -> None:
+        """Tell ``notify`` which keys an object concerns, whenever it changes."""
+        self._watchers.append(_Watcher(keys, when, notify))
+
+    def add_listener(self, listener: Callable[[Key, Obj], None]) -> None:
+        """Tell ``listener`` of every change that isn't our own, with the object as it is now or last was."""
+        self._listeners.append(listener)
+
+    def wake(self, key: Key, who: Hashable, waiter: Callable[[], None]) -> None:
+        """Call ``waiter`` once, when the object of this key appears, changes or goes; one a ``who``."""
+        self._waiting.setdefault(key, {})[who] = waiter
+
+    # -- reads -----------------------------------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __contains__(self, key: Key) -> bool:
+        return key in self._entries
+
+    def get(self, key: Key) -> Obj | None:
+        """The object as a private copy."""
+        entry = self._entries.get(key)
+        return codec.decode(entry.raw) if entry else None
+
+    def entry(self, key: Key) -> Entry | None:
+        """The entry as it is kept."""
+        return self._entries.get(key)
+
+    def keys(self) -> Collection[Key]:
+        """All keys."""
+        return self._entries.keys()
+
+    def indexed(self, index: str, value: str) -> Collection[Key]:
+        """The keys for which an index function gave this value."""
+        return self._indexes[index].by_value.get(value, ())
+
+    # -- fed by the watch ------------------------------------------------------------------------------------------
+
+    def event(self, kind: str, raw: codec.Raw) -> None:
+        """Take an ADDED, MODIFIED or DELETED event."""
+        head = codec.head(raw)
+        key = head.key
+        self._show(key, head.resource_version, *([head.uid] if kind == "DELETED" else ()))
+        if self._is_known(key, head, kind):
+            return
+        if kind == "DELETED":
+            self._remove(key)
+        elif not self._has(key, head.resource_version):
+            self._put(key, codec.decode(raw))
+
+    @contextmanager
+    def replacing(self) -> Iterator[Callable[[Iterable[codec.Raw], str], None]]:
+        """Replace all by a list: feed the pages, each with the list's version; what was in none of them is gone after.
+
+        Where the block ends by an error, what the pages brought stays and nothing is taken away.
+        """
+        listed: set[Key] = set()
+        own = self._own_while_listing = {}
+        version = ""
+
+        def page(items: Iterable[codec.Raw], of_list: str) -> None:
+            nonlocal version
+            version = of_list
+            for raw in items:
+                head = codec.head(raw)
+                key = head.key
+                listed.add(key)
+                self._show(key, head.resource_version)
+                if self._doomed.get(key) == head.uid or (key in own and _is_later(own[key], head.resource_version)):
+                    continue
+                if not self._has(key, head.resource_version):
+                    self._put(key, codec.decode(raw))
+
+        try:
+            yield page
+        finally:
+            self._own_while_listing = None
+        self._doomed = {key: uid for key, uid in self._doomed.items() if key in own}
+        for key in self._entries.keys() - listed - {key for key, made in own.items() if _is_later(made, version)}:
+            self._remove(key)
+        self._end_echoes(version)
+        self.synced = True
+
+    # -- fed by our own writes -------------------------------------------------------------------------------------
+
+    def writing(self, key: Key) -> Writing:
+        """Surround a write of ours, and call :meth:`wrote` or :meth:`deleted` within."""
+        return Writing(self._writing, key)
+
+    def wrote(self, key: Key, writing: Writing, reply: Obj) -> bool:
+        """Take the reply to a create or a change; False where it changed nothing (the version is the old one)."""
+        version = reply["metadata"]["resourceVersion"]
+        before = self._entries.get(key)
+        if before and before.version == version:
+            return version in writing.seen
+        if version in writing.seen:
+            return True
+        self._expect_echo(key, version)
+        self._put(key, reply, own=True)
+        return True
+
+    def deleted(self, key: Key, writing: Writing, uid: str) -> None:
+        """Take it that the object with this uid is gone at once."""
+        if uid in writing.seen:
+            return
+        if self._own_while_listing is not None:
+            self._own_while_listing.setdefault(key, "")
+        self._doomed[key] = uid
+        self._echoes.pop(key, None)
+        entry = self._entries.get(key)
+        if entry and entry.uid == uid:
+            self._remove(key)
+
+    def seen_live(self, obj: Obj, writing: Writing | None = None) -> None:
+        """Take an object that was read from the API server, because the store turned out to be behind.
+
+        ``writing`` is the write that showed it. Where the watch has shown the object meanwhile, it is no longer behind,
+        and what was read may be older.
+        """
+        key, version = key_of(obj), obj["metadata"]["resourceVersion"]
+        if (writing is not None and writing.seen) or self._has(key, version):
+            return
+        self._expect_echo(key, version)
+        self._put(key, obj)
+
+    def gone_live(self, key: Key, writing: Writing | None = None) -> None:
+        """Take it that the API server says there is no such object; ``writing`` as in :meth:`seen_live`."""
+        if key in self._entries and not (writing is not None and writing.seen):
+            self._remove(key)
+
+    # -- inside ----------------------------------------------------------------------------------------------------
+
+    def _show(self, key: Key, *marks: str) -> None:
+        """Let the writes under way know what the watch or a list has shown of their object."""
+        for writing in self._writing.get(key, ()):
+            writing.seen.update(marks)
+
+    def _expect_echo(self, key: Key, version: str) -> None:
+        """Take this version for the latest until the watch shows it; what it shows before that is older."""
+        if self._own_while_listing is not None:
+            self._own_while_listing[key] = version
+        _, versions = self._echoes.get(key, (0.0, set()))
+        self._echoes[key] = (self._clock(), versions | {version})
+        self._doomed.pop(key, None)
+
+    def _end_echoes(self, listed: str) -> None:
+        """Wait no longer for what a list of this version had; nobody will say what else lay between, so look again."""
+        echoes, self._echoes = self._echoes, {}
+        for key, (since, versions) in echoes.items():
+            later = {version for version in versions if _is_later(version, listed)}
+            if later:
+                self._echoes[key] = (since, later)
+            if later != versions:
+                self._tell_listeners(key)
+
+    def _has(self, key: Key, version: str) -> bool:
+        entry = self._entries.get(key)
+        return entry is not None and entry.version == version
+
+    def _is_known(self, key: Key, head: codec.Head, kind: str) -> bool:
+        """Whether an event tells nothing new: the echo of a write of ours, or older than one."""
+        if uid := self._doomed.get(key):
+            if uid == head.uid:
+                if kind == "DELETED":
+                    del self._doomed[key]
+                return True
+            del self._doomed[key]
+        if key not in self._echoes:
+            return False
+        since, versions = self._echoes[key]
+        if self._clock() - since > ECHO_SECONDS:
+            del self._echoes[key]
+            return False
+        if head.resource_version in versions:
+            versions.discard(head.resource_version)
+            if not versions:
+                del self._echoes[key]
+            return kind != "DELETED"
+        if kind != "DELETED":
+            self._tell_listeners(key)
+        return True
+
+    def _put(self, key: Key, obj: Obj, *, own: bool = False) -> None:
+        metadata = obj["metadata"]
+        metadata.pop("managedFields", None)
+        if "kind" not in obj:
+            obj = {"apiVersion": self.resource.api_version, "kind": self.resource.kind, **obj}
+        self._entries[key] = Entry(metadata["resourceVersion"], metadata.get("uid", ""), codec.encode(obj))
+        self._tell(key, obj, obj, own=own)
+
+    def _remove(self, key: Key) -> None:
+        entry = self._entries.pop(key, None)
+        if entry:
+            self._tell(key, None, codec.decode(entry.raw), own=False)
+
+    def _tell(self, key: Key, now: Obj | None, last: Obj, *, own: bool) -> None:
+        for index in self._indexes.values():
+            index.see(key, now)
+        for watcher in self._watchers:
+            watcher.see(key, now)
+        for waiter in self._waiting.pop(key, {}).values():
+            waiter()
+        if not own:
+            for listener in self._listeners:
+                listener(key, last)
+
+    def _tell_listeners(self, key: Key) -> None:
+        obj = self.get(key)
+        if obj is not None:
+            for listener in self._listeners:
+                listener(key, obj)
+
+
+def _is_later(one: str, other: str) -> bool:
+    """Whether one resourceVersion is later than another of the same API server; ``""`` is none."""
+    return int(one or 0) > int(other or 0) if (one + other).isdigit() else one != other

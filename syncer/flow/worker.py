@@ -1,0 +1,222 @@
+"""Takes requests from the queue, has them decided and carried out, and settles what becomes of each."""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from syncer.api.decision import Decision, Outcome, Verb
+from syncer.api.errors import Refused, SyncerError
+from syncer.api.objects import Request, Side
+from syncer.flow.ledger import Ledger, State
+from syncer.flow.link import Link, Part
+from syncer.flow.outcomes import Fate, Next, after
+from syncer.flow.queue import Queue, QueueClosed
+from syncer.observe.logs import get_logger
+from syncer.observe.metrics import Metrics, QueueMetrics, SyncerMetrics
+
+#: How often a request is decided again at once because its own writes changed what it sees.
+ROUNDS = 6
+#: Seconds that requests get to finish when leadership is lost; less than what is left of the Lease then (15 - 10).
+DRAIN_SECONDS = 3.0
+
+log = get_logger(__name__)
+
+
+class Told(Protocol):
+    """What the workers tell the rest of the flow."""
+
+    def lost(self, link: Link, side: Side, error: SyncerError) -> None:
+        """A request got no answer from one side."""
+        ...
+
+    def warn(self, link: Link, request: Request, reason: str, message: str) -> None:
+        """The owner of the virtual object should know."""
+        ...
+
+
+@dataclass(slots=True)
+class _Recorder:
+    """Counts the writes of one request."""
+
+    metrics: SyncerMetrics
+    ledger: Ledger
+    syncer: str
+    sides: set[Side]
+
+    def wrote(self, side: Side, verb: str) -> None:
+        self.metrics.wrote(side.value, verb)
+        self.ledger.done[self.syncer, side.value, verb] += 1
+        self.sides.add(side)
+
+    def futile(self, side: Side) -> None:
+        self.metrics.futile(side.value)
+
+
+class Workers:
+    """A number of workers on one queue."""
+
+    def __init__(
+        self,
+        queue: Queue,
+        links: Mapping[str, Link],
+        ledger: Ledger,
+        told: Told,
+        metrics: Metrics,
+        queue_metrics: QueueMetrics,
+        *,
+        clock: Callable[[], float],
+    ) -> None:
+        self.queue, self.links, self.ledger, self.told = queue, links, ledger, told
+        self._metrics, self._queue_metrics, self._clock = metrics, queue_metrics, clock
+        self._by_syncer: dict[str, SyncerMetrics] = {}
+        self._busy: set[asyncio.Task[None] | None] = set()
+        self._draining = False
+
+    async def run(self, count: int) -> None:
+        """Work until the queue is closed or this is cancelled; requests that have begun are finished, in bounds."""
+        tasks = [asyncio.create_task(self._work()) for _ in range(count)]
+        try:
+            await asyncio.gather(*tasks)
+        except asyncio.CancelledError:
+            await self._drain(tasks)
+            raise
+
+    async def _drain(self, tasks: Iterable["asyncio.Task[None]"]) -> None:
+        """Stop those who wait for a request, and give the others some seconds to finish theirs."""
+        self._draining = True
+        busy = [task for task in tasks if task in self._busy]
+        for task in tasks:
+            if task not in self._busy:
+                task.cancel()
+        if busy:
+            await asyncio.wait(busy, timeout=DRAIN_SECONDS)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._draining = False
+
+    async def _work(self) -> None:
+        me = asyncio.current_task()
+        while not self._draining:
+            try:
+                request, changed = await self.queue.get()
+            except QueueClosed:
+                return
+            start = self._clock()
+            self._busy.add(me)
+            self._queue_metrics.waited(start - changed)
+            try:
+                await self.handle(request, changed)
+            finally:
+                seconds = self._clock() - start
+                self._queue_metrics.worked(seconds)
+                self.queue.done(request, seconds=seconds)
+                self._busy.discard(me)
+
+    async def handle(self, request: Request, changed: float) -> None:
+        """Look at one request from beginning to end; whatever goes wrong stays with this request."""
+        link = self.links[request.cluster]
+        part = link.parts[request.syncer]
+        if not part.ready:
+            return  # every key is asked when the syncer is ready
+        metrics = self._metrics_of(request.syncer)
+        start = time.perf_counter()
+        result: Literal["success", "error", "requeue", "requeue_after"] = "success"
+        try:
+            decision = await self._in_step(link, part, request, changed, metrics)
+            result = self._settle(link, request, decision)
+        except Exception as error:  # noqa: BLE001 — a syncer's bug must not stop the others
+            result = "error"
+            metrics.failed(type(error).__name__)
+            self._failed(link, request, error)
+        metrics.reconciled(result, time.perf_counter() - start)
+
+    async def _in_step(
+        self, link: Link, part: Part, request: Request, changed: float, metrics: SyncerMetrics
+    ) -> Decision:
+        """Decide and carry out until there is nothing left to write."""
+        recorder = _Recorder(metrics, self.ledger, request.syncer, set())
+        for _ in range(ROUNDS):
+            decision = link.decide(request)
+            for seen in decision.on:  # before anything is awaited, so that nothing can appear unnoticed
+                link.caches.store(seen.side, seen.resource).wake(seen.key, request, lambda: self.queue.add(request))
+            made = await link.carrier.carry_out(part.syncer, decision, recorder) if decision.writes else 0
+            if not made or not _may_follow(part, decision):
+                self.queue.forget(request)
+                break
+        else:
+            self.queue.retry(request)
+        for side in recorder.sides:
+            metrics.lag("down" if side is Side.HOST else "up", self._clock() - changed)
+        if recorder.sides:
+            sides = ",".join(sorted(recorder.sides))
+            log.debug("wrote", syncer=request.syncer, key=str(request.key), sides=sides, reason=decision.reason)
+        else:
+            metrics.no_op()
+        return decision
+
+    def _settle(
+        self, link: Link, request: Request, decision: Decision
+    ) -> Literal["success", "requeue", "requeue_after"]:
+        match decision.outcome:
+            case Outcome.IN_STEP:
+                self.ledger.in_step(request)
+            case Outcome.SKIPPED if link.is_gone(request):
+                self.ledger.in_step(request)
+            case Outcome.SKIPPED:
+                self.ledger.note(request, State.SKIPPED, decision.reason)
+            case Outcome.PENDING:
+                if self.ledger.note(request, State.PENDING, decision.reason):
+                    log.debug("waits", syncer=request.syncer, key=str(request.key), reason=decision.reason)
+        if decision.after is None:
+            return "success"
+        self.queue.add(request, after=decision.after)
+        return "requeue_after"
+
+    def _failed(self, link: Link, request: Request, error: Exception) -> None:
+        what = after(error, self.queue.failures(request))
+        parked = what.fate is Fate.PARK
+        message = str(error) if isinstance(error, SyncerError) else f"{type(error).__name__}: {error}"
+        state = State.PARKED if parked else State.FAILING
+        new = self.ledger.note(request, state, message, error=type(error).__name__)
+        if new:
+            self._log(request, error, message)
+        if what.event and (new or what.fate is Fate.BACK_OFF):
+            self.told.warn(link, request, what.event, message)
+        self._queue_metrics.retried()
+        self._again(link, request, error, what)
+
+    def _log(self, request: Request, error: Exception, message: str) -> None:
+        keys = {"syncer": request.syncer, "key": str(request.key)}
+        if isinstance(error, SyncerError):
+            log.warning("parked" if isinstance(error, Refused) else "failed, will try again", **keys, error=message)
+        else:
+            log.error("a syncer raised", **keys, exc_info=error)
+
+    def _again(self, link: Link, request: Request, error: Exception, what: Next) -> None:
+        match what.fate:
+            case Fate.AT_ONCE:
+                self.queue.retry(request, at_once=True)
+            case Fate.PARK:
+                self.queue.add(request, after=what.seconds)
+            case Fate.LATER:
+                self.queue.retry(request, at_least=what.seconds)
+            case Fate.RECONNECT:
+                side = getattr(error, "side", None)
+                if isinstance(error, SyncerError) and side is not None:
+                    self.told.lost(link, side, error)
+                self.queue.retry(request)
+            case Fate.BACK_OFF:
+                self.queue.retry(request)
+
+    def _metrics_of(self, syncer: str) -> SyncerMetrics:
+        if syncer not in self._by_syncer:
+            self._by_syncer[syncer] = self._metrics.syncer(syncer)
+        return self._by_syncer[syncer]
+
+
+def _may_follow(part: Part, decision: Decision) -> bool:
+    """Whether what was written may call for more: something may flow back, or what was deleted is made anew."""
+    return bool(part.syncer.up) or any(write.verb is Verb.DELETE for write in decision.writes)

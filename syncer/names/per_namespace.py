@@ -1,0 +1,54 @@
+"""A host namespace for each virtual namespace; names stay as they are."""
+
+from functools import lru_cache
+
+from syncer.api import Key, Resource
+from syncer.names.forms import LABEL
+from syncer.names.joined import SEPARATOR, join, split
+from syncer.names.reserved import move_away, move_back
+from syncer.names.single_namespace import REMEMBERED, SingleNamespace
+
+
+class PerNamespace:
+    """Puts ``db`` in ``shop`` of the virtual cluster ``vc`` as ``db`` into the host namespace ``shop-x-vc-x-vc-ns``.
+
+    The host namespace is named as a Namespace object is, like everything that has no namespace: by name, cluster and
+    the cluster's own host namespace (hashed where too long or ambiguous). Names that every host namespace has
+    already get the cluster as a suffix: see :mod:`syncer.names.reserved`.
+    """
+
+    def __init__(self, *, cluster: str, namespace: str) -> None:
+        self.cluster, self.namespace = cluster, namespace
+        self._suffix = SEPARATOR + cluster
+        self._without_namespace = SingleNamespace(cluster=cluster, namespace=namespace)
+        self._remembered = lru_cache(REMEMBERED)(self._translate)
+
+    def to_host(self, resource: Resource, key: Key) -> Key:
+        """The place on the host. Raises Refused for a reserved name with no room for the suffix."""
+        return self._remembered(resource, key)
+
+    def to_virtual(self, resource: Resource, key: Key) -> Key | None:
+        """The virtual key, where the host namespace has a readable name of this virtual cluster."""
+        if key.namespace not in ("", self.namespace):
+            return self._moved_back(resource, key)
+        found = self._without_namespace.to_virtual(resource, key)
+        return found if found and self.to_host(resource, found) == key else None
+
+    def host_namespaces(self) -> tuple[str, ...] | None:
+        """Not known beforehand: a host namespace comes with each virtual one."""
+        return None
+
+    def _translate(self, resource: Resource, key: Key) -> Key:
+        if not (key.namespace and resource.namespaced):
+            return self._without_namespace.to_host(resource, key)
+        return Key(self._namespace(key.namespace), move_away(resource, key, self._suffix))
+
+    def _moved_back(self, resource: Resource, key: Key) -> Key | None:
+        virtual, *tail = split(key.namespace)
+        if tail != [self.cluster, self.namespace] or self._namespace(virtual) != key.namespace:
+            return None
+        name = move_back(resource, key, self._suffix)
+        return Key(virtual, name) if name else None
+
+    def _namespace(self, virtual: str) -> str:
+        return join((virtual, self.cluster, self.namespace), LABEL)

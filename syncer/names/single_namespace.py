@@ -1,0 +1,49 @@
+"""All of a virtual cluster in one host namespace, as ``name-x-namespace-x-cluster``; the default."""
+
+from functools import lru_cache
+
+from syncer.api import Key, Resource
+from syncer.names.forms import form_of
+from syncer.names.joined import join, split
+
+#: Translations that are remembered: those of the objects at hand, not of all. A reconcile asks for the same few
+#: several times. functools' cache answers in 0.2 µs, cachetools' in 0.4 µs; a readable name takes 1.4 µs to make and
+#: a hashed one 5 µs.
+REMEMBERED = 4096
+
+
+class SingleNamespace:
+    """Names ``db`` in ``shop`` of the virtual cluster ``vc`` as ``db-x-shop-x-vc``, in the one host namespace.
+
+    What has no namespace on the host shares its names with the whole host, so its name says the host namespace too:
+    ``gold-x-vc-x-vc-ns``. A name is hashed where it would be too long or could be read in two ways; see
+    :mod:`syncer.names.joined` for why no two objects share a name.
+    """
+
+    def __init__(self, *, cluster: str, namespace: str) -> None:
+        self.cluster, self.namespace = cluster, namespace
+        self._remembered = lru_cache(REMEMBERED)(self._translate)
+
+    def to_host(self, resource: Resource, key: Key) -> Key:
+        """The place on the host; never refuses."""
+        return self._remembered(resource, key)
+
+    def to_virtual(self, resource: Resource, key: Key) -> Key | None:
+        """The virtual key, where the name is a readable one of this virtual cluster."""
+        tail = (self.cluster,) if resource.namespaced else (self.cluster, self.namespace)
+        parts = split(key.name)
+        head = parts[: -len(tail)]
+        if parts[len(head) :] != tail or not 1 <= len(head) <= 2:
+            return None
+        found = Key(head[1] if len(head) == 2 else "", head[0])
+        return found if self.to_host(resource, found) == key else None
+
+    def host_namespaces(self) -> tuple[str, ...] | None:
+        """The one host namespace."""
+        return (self.namespace,)
+
+    def _translate(self, resource: Resource, key: Key) -> Key:
+        parts = (key.name, key.namespace, self.cluster) if key.namespace else (key.name, self.cluster)
+        if resource.namespaced:
+            return Key(self.namespace, join(parts, form_of(resource)))
+        return Key("", join((*parts, self.namespace), form_of(resource)))

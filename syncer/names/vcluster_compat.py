@@ -1,0 +1,61 @@
+"""The names that vcluster gives, for taking over what it has synced."""
+
+import hashlib
+from functools import lru_cache
+
+from syncer.api import Key, Resource
+from syncer.names.joined import SEPARATOR, split
+from syncer.names.single_namespace import REMEMBERED
+
+#: The longest name that vcluster gives, whatever the kind.
+_LIMIT = 63
+
+#: vcluster's own Service answers where the virtual cluster has ``default/kubernetes``.
+_API_SERVER = Key("default", "kubernetes")
+_API_SERVER_KINDS = ("services", "endpoints")
+
+
+class VclusterCompat:
+    """vcluster's algorithm for one host namespace, with its faults.
+
+    **Not injective**, unlike the other translators: ``a-x-b`` in ``c`` and ``a`` in ``b-x-c`` share a name, and names
+    over 63 characters are told apart by 40 bits of SHA-256. The flow parks the later of two objects that want one
+    place and says so. Names may also be invalid for a kind, as vcluster's may: the host then refuses the object.
+    """
+
+    def __init__(self, *, cluster: str, namespace: str) -> None:
+        self.cluster, self.namespace = cluster, namespace
+        self._remembered = lru_cache(REMEMBERED)(self._translate)
+
+    def to_host(self, resource: Resource, key: Key) -> Key:
+        """The place where vcluster puts the object; never refuses."""
+        return self._remembered(resource, key)
+
+    def to_virtual(self, resource: Resource, key: Key) -> Key | None:
+        """The virtual key, where the name can be read in one way only."""
+        if not resource.namespaced or key.namespace != self.namespace:
+            return None
+        # The end is cut off only when the whole was split: it may overlap with what stands before it.
+        parts = split(key.name)
+        inner = parts[: -self.cluster.count(SEPARATOR) - 1]
+        found = Key(inner[1], inner[0]) if len(inner) == 2 else None
+        return found if found and self.to_host(resource, found) == key else None
+
+    def host_namespaces(self) -> tuple[str, ...] | None:
+        """The one host namespace."""
+        return (self.namespace,)
+
+    def _translate(self, resource: Resource, key: Key) -> Key:
+        if not resource.namespaced:
+            return Key("", _shortened("-".join(("vcluster", key.name, "x", self.namespace, "x", self.cluster))))
+        if key == _API_SERVER and str(resource) in _API_SERVER_KINDS:
+            return Key(self.namespace, self.cluster)
+        return Key(self.namespace, _shortened("-".join((key.name, "x", key.namespace, "x", self.cluster))))
+
+
+def _shortened(text: str) -> str:
+    """Apply the rule of vcluster to the letter (``SafeConcatName``)."""
+    if len(text) <= _LIMIT:
+        return text
+    digest = hashlib.sha256(text.encode()).hexdigest()[:10]
+    return f"{text[:52]}-{digest}".replace(".-", "-")

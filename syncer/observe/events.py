@@ -1,0 +1,235 @@
+"""Kubernetes events on the virtual object, where its owner looks: what was refused, what failed, and why.
+
+Recording never waits and never raises. What is alike becomes one event with a count, as client-go's recorder does it,
+and one object can't cause more than a few events: ``BURST`` at once, then one in ``REFILL`` seconds.
+"""
+
+import asyncio
+import re
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Literal
+
+from cachetools import LRUCache, TTLCache
+
+from syncer.api import ClusterError, Key, LiveClient, Missing, Obj, Resource
+from syncer.observe.logs import get_logger
+
+EVENTS = Resource("v1", "Event", "events")
+
+#: client-go's limits: events about one object at once, and seconds until one more is allowed.
+BURST, REFILL = 25, 300.0
+#: How many series and objects are remembered, and for how many seconds a series; an API server keeps events an hour.
+REMEMBERED, SERIES_LIFE = 4096, 3600.0
+#: How many events may wait to be written; more are dropped, as nobody reads so many.
+WAITING = 1000
+#: Seconds that writing one event may take.
+CALL_TIMEOUT = 10.0
+#: The API server's limits: bytes of a message, characters of a name.
+MESSAGE_LIMIT, NAME_LIMIT = 1024, 253
+
+Level = Literal["Normal", "Warning"]
+
+log = get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """What an event says, and about which object: all that makes two events alike."""
+
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+    uid: str
+    level: Level
+    reason: str
+    message: str
+
+    def object_id(self) -> tuple[str, ...]:
+        """The object, for limits that hold for each object."""
+        return (self.kind, self.namespace, self.name, self.uid)
+
+
+@dataclass(slots=True)
+class _Series:
+    """An event that has been written, to be counted up when it happens again."""
+
+    key: Key
+    count: int
+
+
+class EventRecorder:
+    """Writes events about objects of one cluster; run :meth:`run` as a task beside whatever records."""
+
+    def __init__(
+        self,
+        client: LiveClient,
+        *,
+        component: str = "vsyncer",
+        instance: str = "",
+        clock: Callable[[], float] = time.monotonic,
+        utcnow: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._client = client
+        self._component, self._instance = component, instance or component
+        self._utcnow = utcnow
+        self._series: TTLCache[Note, _Series] = TTLCache(REMEMBERED, SERIES_LIFE, timer=clock)
+        self._limits = _Limits(clock)
+        self._waiting: dict[Note, int] = {}
+        self._wake, self._idle = asyncio.Event(), asyncio.Event()
+        self._idle.set()
+        self._complained = False
+        self._last_name = 0
+
+    def warning(
+        self, resource: Resource, obj: Obj, reason: str, message: str, *, names: Mapping[str, str] | None = None
+    ) -> None:
+        """Something is wrong with a virtual object; ``names`` says which host names in the message to make virtual."""
+        self._record(note_about(resource, obj, "Warning", reason, virtual_names(message, names or {})))
+
+    def normal(
+        self, resource: Resource, obj: Obj, reason: str, message: str, *, names: Mapping[str, str] | None = None
+    ) -> None:
+        """Something worth knowing has been done."""
+        self._record(note_about(resource, obj, "Normal", reason, virtual_names(message, names or {})))
+
+    async def run(self) -> None:
+        """Write what is recorded, one after the other, until cancelled."""
+        while True:
+            await self._wake.wait()
+            while self._waiting:
+                note = next(iter(self._waiting))
+                await self._write(note, self._waiting.pop(note))
+            self._wake.clear()
+            self._idle.set()
+
+    async def flush(self) -> None:
+        """Wait until all that is recorded has been written or given up; :meth:`run` must be running."""
+        await self._idle.wait()
+
+    def _record(self, note: Note) -> None:
+        if not self._limits.allow(note.object_id()):
+            return
+        if note not in self._waiting and len(self._waiting) >= WAITING:
+            return
+        self._waiting[note] = self._waiting.get(note, 0) + 1
+        self._idle.clear()
+        self._wake.set()
+
+    async def _write(self, note: Note, times: int) -> None:
+        try:
+            async with asyncio.timeout(CALL_TIMEOUT):
+                await self._count_up_or_create(note, times)
+            self._complained = False
+        except (ClusterError, TimeoutError) as error:
+            self._complain(note, error)
+
+    async def _count_up_or_create(self, note: Note, times: int) -> None:
+        series = self._series.get(note)
+        if series:
+            try:
+                await self._count_up(series, times)
+            except Missing:
+                del self._series[note]
+            else:
+                return
+        await self._create(note, times)
+
+    async def _count_up(self, series: _Series, times: int) -> None:
+        count = series.count + times
+        patch = {"count": count, "lastTimestamp": rfc3339(self._utcnow())}
+        await self._client.patch(EVENTS, series.key, patch)
+        series.count = count
+
+    async def _create(self, note: Note, times: int) -> None:
+        now = self._utcnow()
+        key = Key(note.namespace or "default", self._name(note, now))
+        await self._client.create(EVENTS, self._event(note, key, times, rfc3339(now)))
+        self._series[note] = _Series(key, times)
+
+    def _name(self, note: Note, now: datetime) -> str:
+        """The object's name and the time, as client-go has it; never the same twice."""
+        self._last_name = max(self._last_name + 1, int(now.timestamp() * 1e9))
+        suffix = f".{self._last_name:x}"
+        return note.name[: NAME_LIMIT - len(suffix)].rstrip(".-") + suffix
+
+    def _event(self, note: Note, key: Key, count: int, now: str) -> Obj:
+        about = {"apiVersion": note.api_version, "kind": note.kind, "name": note.name}
+        optional = {"namespace": note.namespace, "uid": note.uid}
+        return {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"namespace": key.namespace, "name": key.name},
+            "involvedObject": about | {name: value for name, value in optional.items() if value},
+            "type": note.level,
+            "reason": note.reason,
+            "message": note.message,
+            "count": count,
+            "firstTimestamp": now,
+            "lastTimestamp": now,
+            "source": {"component": self._component},
+            "reportingComponent": self._component,
+            "reportingInstance": self._instance,
+        }
+
+    def _complain(self, note: Note, error: Exception) -> None:
+        """Say it once, until an event gets through again: without the right to create events this is every event."""
+        if not self._complained:
+            self._complained = True
+            key = str(Key(note.namespace, note.name))
+            log.warning("an event could not be written", key=key, reason=note.reason, error=str(error) or "no answer")
+
+
+class _Limits:
+    """A token bucket for each object, for the objects that were last spoken of."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._buckets: LRUCache[tuple[str, ...], tuple[float, float]] = LRUCache(REMEMBERED)
+
+    def allow(self, about: tuple[str, ...]) -> bool:
+        """Take a token of this object, if it has one."""
+        now = self._clock()
+        tokens, last = self._buckets.get(about, (float(BURST), now))
+        tokens = min(float(BURST), tokens + (now - last) / REFILL)
+        allowed = tokens >= 1
+        self._buckets[about] = (tokens - 1 if allowed else tokens, now)
+        return allowed
+
+
+def note_about(resource: Resource, obj: Obj, level: Level, reason: str, message: str) -> Note:
+    """What to say about an object; of the object only its identity is used."""
+    metadata = obj["metadata"]
+    return Note(
+        resource.api_version,
+        resource.kind,
+        metadata.get("namespace", ""),
+        metadata["name"],
+        metadata.get("uid", ""),
+        level,
+        reason,
+        _shortened(message),
+    )
+
+
+def virtual_names(message: str, names: Mapping[str, str]) -> str:
+    """The message with every host name in it replaced by the virtual one; a name within a longer one is left alone."""
+    if not names:
+        return message
+    alternatives = "|".join(map(re.escape, names))
+    return re.sub(rf"(?<![\w.-])(?:{alternatives})(?![\w-]|\.\w)", lambda found: names[found[0]], message)
+
+
+def rfc3339(time: datetime) -> str:
+    """A time in whole seconds, as the core API writes it: ``2026-01-31T12:00:00Z``."""
+    return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _shortened(message: str) -> str:
+    data = message.encode()
+    if len(data) <= MESSAGE_LIMIT:
+        return message
+    return data[: MESSAGE_LIMIT - 3].decode(errors="ignore") + "…"

@@ -1,0 +1,132 @@
+"""Health as Kubernetes asks for it: ``/livez``, ``/readyz`` and ``/healthz``, each a list of named checks.
+
+The pages look like kube-apiserver's: ``ok``, or with ``?verbose`` or after a failure one line a check, status 500 on
+failure, ``?exclude=NAME`` and ``/readyz/NAME``. Unlike there a failed check gives its reason, which names no secret.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from urllib.parse import parse_qs
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
+
+from syncer.observe.server import reply, routes
+
+#: None where all is well, else what is wrong: one sentence that may be shown to anybody. Runs on the server's threads.
+Check = Callable[[], str | None]
+
+#: Seconds between two signs of life of the event loop, and after how many without one it counts as stuck.
+BEAT, DEADLINE = 1.0, 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What one check said."""
+
+    name: str
+    problem: str | None = None
+    excluded: bool = False
+
+    def __str__(self) -> str:
+        if self.excluded:
+            return f"[+]{self.name} excluded: ok"
+        return f"[-]{self.name} failed: {self.problem}" if self.problem else f"[+]{self.name} ok"
+
+
+class Checks:
+    """The checks by name. Liveness is for what only a new start heals: never let it depend on a cluster."""
+
+    def __init__(self) -> None:
+        self._live: dict[str, Check] = {"ping": lambda: None}
+        self._ready: dict[str, Check] = {"ping": lambda: None}
+        self._degraded: Callable[[], Mapping[str, str]] = dict
+
+    def live(self, name: str, check: Check) -> None:
+        """Add a check to ``/livez`` (and ``/healthz``)."""
+        self._live[name] = check
+
+    def ready(self, name: str, check: Check) -> None:
+        """Add a check to ``/readyz``."""
+        self._ready[name] = check
+
+    def degraded(self, read: Callable[[], Mapping[str, str]]) -> None:
+        """``read`` gives what works in part only, by name, with the reason; shown by ``/readyz``, which stays ready."""
+        self._degraded = read
+
+    def problems(self) -> dict[str, str]:
+        """Why the daemon isn't ready, by check; empty where it is."""
+        return {found.name: found.problem for found in _ask(self._ready) if found.problem}
+
+    def app(self) -> WSGIApplication:
+        """The pages."""
+        live = _page("livez", self._live, dict)
+        ready = _page("readyz", self._ready, lambda: self._degraded())
+        return routes({"/livez": live, "/readyz": ready, "/healthz": _page("healthz", self._live, dict)})
+
+
+class Heartbeat:
+    """A sign of life that something must give again and again; as a check it fails when it stays away too long."""
+
+    def __init__(
+        self, what: str = "the event loop", *, deadline: float = DEADLINE, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._what, self._deadline, self._clock = what, deadline, clock
+        self._last = clock()
+
+    def beat(self) -> None:
+        """Still here."""
+        self._last = self._clock()
+
+    async def keep(self) -> None:
+        """Beat for as long as the event loop turns; run it as a task."""
+        while True:
+            self.beat()
+            await asyncio.sleep(BEAT)
+
+    def __call__(self) -> str | None:
+        """The check."""
+        silent = self._clock() - self._last
+        return f"{self._what} has given no sign of life for {silent:.0f} s" if silent > self._deadline else None
+
+
+def at_most(seconds: float, age: Callable[[], float], what: str) -> Check:
+    """A check that fails while ``age()`` is over so many seconds: the oldest work in progress, say."""
+
+    def check() -> str | None:
+        now = age()
+        return f"{what} for {now:.0f} s, more than {seconds:.0f} s" if now > seconds else None
+
+    return check
+
+
+def _page(name: str, checks: Mapping[str, Check], degraded: Callable[[], Mapping[str, str]]) -> WSGIApplication:
+    def page(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        chosen = environ["PATH_INFO"].removeprefix(f"/{name}").strip("/")
+        if chosen and chosen not in checks:
+            return reply(start_response, "404 Not Found", f"no check {chosen}; there are {', '.join(checks)}\n")
+        query = parse_qs(environ.get("QUERY_STRING", ""), keep_blank_values=True)
+        asked = {chosen: checks[chosen]} if chosen else dict(checks)
+        findings = _ask(asked, excluded=query.get("exclude", ()))
+        lines = [*map(str, findings), *(f"[!]{kind} degraded: {why}" for kind, why in degraded().items())]
+        if any(found.problem for found in findings):
+            return reply(start_response, "500 Internal Server Error", "\n".join([*lines, f"{name} check failed\n"]))
+        if "verbose" in query:
+            return reply(start_response, "200 OK", "\n".join([*lines, f"{name} check passed\n"]))
+        return reply(start_response, "200 OK", "ok")
+
+    return page
+
+
+def _ask(checks: Mapping[str, Check], excluded: Iterable[str] = ()) -> list[Finding]:
+    return [
+        Finding(name, excluded=True) if name in excluded else Finding(name, _outcome(check))
+        for name, check in list(checks.items())
+    ]
+
+
+def _outcome(check: Check) -> str | None:
+    try:
+        return check()
+    except Exception as error:  # noqa: BLE001  # a check that can't be made has not passed
+        return f"the check itself failed: {type(error).__name__}"

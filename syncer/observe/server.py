@@ -1,0 +1,157 @@
+"""A small HTTP server on threads of its own, so that it answers also when the event loop is stuck."""
+
+import errno
+import functools
+import socket
+import threading
+from collections.abc import Iterable
+from socketserver import TCPServer, ThreadingMixIn
+from typing import Any, NamedTuple
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
+from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import make_wsgi_app
+
+from syncer.api import ConfigError, Problem
+
+#: Seconds after which a client that says nothing is hung up on.
+CLIENT_TIMEOUT = 10.0
+
+#: Seconds that closing a server takes at most.
+CLOSE_WITHIN = 0.2
+
+TEXT = (("Content-Type", "text/plain; charset=utf-8"), ("X-Content-Type-Options", "nosniff"))
+
+
+class Address(NamedTuple):
+    """Where to listen; an empty host is every address of the machine, port 0 is any free one."""
+
+    host: str
+    port: int
+
+
+def parse_address(text: str, *, setting: str) -> Address | None:
+    """Read ``:8080``, ``127.0.0.1:9090`` or ``[::1]:9090``; ``""`` and ``"0"`` are off and give None.
+
+    Raises ConfigError, with the name of the setting, for anything else.
+    """
+    if text in ("", "0"):
+        return None
+    host, colon, port = text.rpartition(":")
+    plain = host[1:-1] if host.startswith("[") and host.endswith("]") else host
+    if not colon or not (port.isascii() and port.isdecimal()) or int(port) > 65535 or (":" in host and plain == host):
+        raise ConfigError(
+            Problem(
+                f"'{text}' is not an address.", path=setting, hint="Write ':8080', '127.0.0.1:8080', or '0' for off."
+            )
+        )
+    return Address(plain, int(port))
+
+
+class Server:
+    """Serves a WSGI application until it is closed. Raises ConfigError where it can't listen."""
+
+    def __init__(self, address: Address, app: WSGIApplication, *, setting: str) -> None:
+        self._http = _listen(address, setting)
+        self._http.set_app(app)
+        serve = functools.partial(self._http.serve_forever, poll_interval=CLOSE_WITHIN)
+        self._thread = threading.Thread(target=serve, name=f"http {setting}", daemon=True)
+        self._thread.start()
+
+    @property
+    def port(self) -> int:
+        """The port that it listens on."""
+        return self._http.server_port
+
+    def close(self) -> None:
+        """Stop listening; waits for the thread."""
+        self._http.shutdown()
+        self._http.server_close()
+        self._thread.join()
+
+
+def serve(address: str, app: WSGIApplication, *, setting: str) -> Server | None:
+    """Serve ``app`` at an address as :func:`parse_address` reads it, or nowhere (None) where that says off."""
+    parsed = parse_address(address, setting=setting)
+    return Server(parsed, app, setting=setting) if parsed else None
+
+
+def metrics_app(registry: CollectorRegistry) -> WSGIApplication:
+    """``/metrics`` in Prometheus' text format, or in OpenMetrics where that is asked for."""
+    return routes({"/metrics": make_wsgi_app(registry)})
+
+
+def routes(pages: dict[str, WSGIApplication]) -> WSGIApplication:
+    """An application that gives a path, and all below it, to its page; 404 with the known paths for any other."""
+
+    def app(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        path = environ.get("PATH_INFO", "/")
+        for prefix, page in pages.items():
+            if path == prefix or path.startswith(prefix + "/"):
+                return page(environ, start_response)
+        return reply(start_response, "404 Not Found", f"no such page; there are {', '.join(pages)}\n")
+
+    return app
+
+
+def reply(start_response: StartResponse, status: str, text: str) -> list[bytes]:
+    """A reply of plain text."""
+    start_response(status, list(TEXT))  # a list of its own: wsgiref adds the length to it
+    return [text.encode()]
+
+
+class _Handler(WSGIRequestHandler):
+    timeout = CLIENT_TIMEOUT
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  # the name in the base class
+        """Probes come every few seconds; nobody wants a line for each."""
+
+
+class _Http(ThreadingMixIn, WSGIServer):
+    daemon_threads = True
+    block_on_close = False
+    allow_reuse_address = True
+
+    def server_bind(self) -> None:
+        """As the base class does, but without asking DNS for the machine's name, which may take seconds."""
+        TCPServer.server_bind(self)
+        self.server_name, self.server_port = "localhost", self.server_address[1]
+        self.setup_environ()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that hangs up in the middle is no news."""
+
+
+class _Http6(_Http):
+    address_family = socket.AF_INET6
+
+    def server_bind(self) -> None:
+        """Take IPv4 connections, too, where every address is meant."""
+        if self.server_address[0] == "::":
+            self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        super().server_bind()
+
+
+def _listen(address: Address, setting: str) -> _Http:
+    host, port = address
+    try:
+        if host:
+            return (_Http6 if ":" in host else _Http)((host, port), _Handler)
+        return _listen_everywhere(port)
+    except OSError as error:
+        why = "the port is in use" if error.errno == errno.EADDRINUSE else (error.strerror or str(error))
+        raise ConfigError(
+            Problem(f"can't listen on {host}:{port}: {why}.", path=setting, hint="Choose another, or '0' for off.")
+        ) from error
+
+
+def _listen_everywhere(port: int) -> _Http:
+    """On IPv6 and IPv4 with one socket; on IPv4 alone where the machine has no IPv6."""
+    if socket.has_dualstack_ipv6():
+        try:
+            return _Http6(("::", port), _Handler)
+        except OSError as error:
+            if error.errno not in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT):
+                raise
+    return _Http(("0.0.0.0", port), _Handler)  # noqa: S104  # probes and scrapes come from other machines

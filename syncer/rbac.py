@@ -1,0 +1,177 @@
+"""The rights that the daemon needs, no more: they follow from the roles, the sources and the rights of its syncers."""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from syncer.api import (
+    FakeSyncUp,
+    Index,
+    Indexes,
+    Obj,
+    Resource,
+    Right,
+    Side,
+    Source,
+    Sync,
+    SyncDown,
+    Syncer,
+    SyncUp,
+    Watch,
+    Watches,
+)
+from syncer.resources.kinds import CONFIG_MAPS, EVENTS
+
+READ = ("get", "list", "watch")
+#: Objects are made by POST, changed by PATCH and removed by DELETE; nothing is ever replaced by PUT.
+WRITE = ("create", "patch", "delete")
+LEASES = Resource("coordination.k8s.io/v1", "Lease", "leases")
+#: What the daemon itself needs whatever its syncers are: it tells tenants of refusals by events.
+EVENT_RIGHTS = (Right(Side.VIRTUAL, EVENTS, ("create", "patch")),)
+#: And it notes in the virtual cluster whose it is.
+CLAIM_RIGHTS = (Right(Side.VIRTUAL, CONFIG_MAPS, ("get", "create")),)
+LEASE_RIGHTS = (Right(Side.HOST, LEASES, ("get", "create", "patch")),)
+
+_API = "rbac.authorization.k8s.io"
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """Whom a binding gives the rights: a ServiceAccount, or a user (then ``namespace`` is empty)."""
+
+    name: str
+    namespace: str = ""
+
+    def manifest(self) -> Obj:
+        """The entry under ``subjects``."""
+        if self.namespace:
+            return {"kind": "ServiceAccount", "name": self.name, "namespace": self.namespace}
+        return {"kind": "User", "name": self.name, "apiGroup": _API}
+
+
+def sources(syncer: Syncer, enabled: Collection[str] | None = None) -> frozenset[Source]:
+    """All that must be watched for a syncer: its resource on both sides, and what it, its indexes and watches read.
+
+    ``enabled`` are the names of all syncers that are on; indexes and watches that need another one are left out with
+    it. None stands for all.
+    """
+    begins_on_host = isinstance(syncer, SyncUp) and not isinstance(syncer, SyncDown | FakeSyncUp)
+    found = {Source(Side.VIRTUAL, syncer.resource, marked=begins_on_host), *syncer.reads}
+    if isinstance(syncer, SyncDown | Sync | SyncUp):
+        found.add(Source(Side.HOST, syncer.host_resource, marked=getattr(syncer, "host_marked", True)))
+    extras: list[Index | Watch] = list(syncer.indexes()) if isinstance(syncer, Indexes) else []
+    extras += syncer.watches() if isinstance(syncer, Watches) else ()
+    found |= {extra.source for extra in extras if enabled is None or not extra.needs or extra.needs in enabled}
+    return frozenset(source for source in found if enabled is None or not source.needs or source.needs in enabled)
+
+
+def rights(syncer: Syncer, enabled: Collection[str] | None = None) -> Iterator[Right]:
+    """Every right that a syncer needs, by source, by role, and as it says itself."""
+    yield from (Right(source.side, source.resource, READ) for source in sources(syncer, enabled))
+    begins_on_host = isinstance(syncer, SyncUp) and not isinstance(syncer, SyncDown)
+    if isinstance(syncer, SyncDown | Sync):
+        if not begins_on_host:
+            yield Right(Side.HOST, syncer.host_resource, WRITE)
+        yield from _by_path(Side.HOST, syncer.host_resource, syncer.down)
+    if isinstance(syncer, Sync):
+        yield from _by_path(Side.VIRTUAL, syncer.resource, syncer.up)
+    if isinstance(syncer, FakeSyncUp) or begins_on_host:
+        yield Right(Side.VIRTUAL, syncer.resource, WRITE)
+    if isinstance(syncer, FakeSyncUp):
+        yield Right(Side.VIRTUAL, syncer.resource, ("patch",), "status")
+    yield from syncer.rights
+
+
+def _by_path(side: Side, resource: Resource, paths: Iterable[str]) -> Iterator[Right]:
+    """Fields that one side takes over from the other are patched; status is a subresource with a right of its own."""
+    firsts = {path.partition(".")[0] for path in paths}
+    if "status" in firsts:
+        yield Right(side, resource, ("patch",), "status")
+    if firsts - {"status"}:
+        yield Right(side, resource, ("patch",))
+
+
+def needed(syncers: Iterable[Syncer], *, leader_election: bool = False) -> tuple[Right, ...]:
+    """Every right that a daemon with these syncers needs; each resource and subresource once, the verbs in order."""
+    on = {syncer.name: syncer for syncer in syncers}
+    own = (*EVENT_RIGHTS, *CLAIM_RIGHTS, *(LEASE_RIGHTS if leader_election else ()))
+    verbs: dict[tuple[Side, Resource, str], set[str]] = defaultdict(set)
+    for right in (*own, *(right for syncer in on.values() for right in rights(syncer, on))):
+        verbs[right.side, right.resource, right.subresource].update(right.verbs)
+    order = sorted(verbs, key=lambda place: (place[0], place[1].group, place[1].plural, place[2]))
+    return tuple(
+        Right(side, resource, tuple(sorted(verbs[side, resource, part], key=_rank)), part)
+        for side, resource, part in order
+    )
+
+
+def allows(granted: Iterable[Right], side: Side, resource: Resource, verb: str, subresource: str = "") -> bool:
+    """Whether a request is within the rights."""
+    place = (side, resource, subresource)
+    return any((right.side, right.resource, right.subresource) == place and verb in right.verbs for right in granted)
+
+
+def manifests(
+    granted: Sequence[Right],
+    *,
+    cluster: str,
+    home: str,
+    host_namespaces: Sequence[str] | None,
+    subjects: Mapping[Side, Subject] | None = None,
+) -> dict[Side, list[Obj]]:
+    """The roles to be made on each side, and the bindings where a subject is known.
+
+    ``cluster`` is the virtual cluster and ``home`` its configured namespace on the host, where the Lease is.
+
+    On the host a Role in each of ``host_namespaces`` holds what is namespaced; where that is None, they are not known
+    beforehand and a ClusterRole has to hold all. A tenant may use any namespace, so the virtual side is a ClusterRole.
+    """
+    given = subjects or {}
+    by_place: dict[str, list[Right]] = defaultdict(list)
+    for right in granted:
+        if right.side is Side.HOST:
+            for namespace in (home,) if right.resource == LEASES else _places(right, host_namespaces):
+                by_place[namespace].append(right)
+    virtual = [right for right in granted if right.side is Side.VIRTUAL]
+    name = f"vsyncer-{cluster}"
+    host = [
+        each
+        for namespace, rights in sorted(by_place.items())
+        for each in _role(namespace, name if namespace else f"{name}.{home}", rights, given.get(Side.HOST))
+    ]
+    return {Side.VIRTUAL: _role("", name, virtual, given.get(Side.VIRTUAL)), Side.HOST: host}
+
+
+def _places(right: Right, host_namespaces: Sequence[str] | None) -> Sequence[str]:
+    """The namespaces that a right on the host is needed in; ``""`` for the whole cluster."""
+    return host_namespaces if right.resource.namespaced and host_namespaces is not None else ("",)
+
+
+def _role(namespace: str, name: str, granted: Sequence[Right], subject: Subject | None) -> list[Obj]:
+    kind = "Role" if namespace else "ClusterRole"
+    metadata: dict[str, Any] = {"name": name} | ({"namespace": namespace} if namespace else {})
+    role = {"apiVersion": f"{_API}/v1", "kind": kind, "metadata": metadata, "rules": _rules(granted)}
+    if subject is None:
+        return [role]
+    reference = {"apiGroup": _API, "kind": kind, "name": name}
+    binding = {"apiVersion": f"{_API}/v1", "kind": f"{kind}Binding", "metadata": dict(metadata)}
+    return [role, binding | {"roleRef": reference, "subjects": [subject.manifest()]}]
+
+
+def _rules(granted: Sequence[Right]) -> list[Obj]:
+    """The rules; resources of one group that need the same verbs share one."""
+    together: dict[tuple[str, tuple[str, ...]], list[str]] = defaultdict(list)
+    for right in granted:
+        resource = f"{right.resource.plural}/{right.subresource}" if right.subresource else right.resource.plural
+        together[right.resource.group, right.verbs].append(resource)
+    return [
+        {"apiGroups": [group], "resources": sorted(resources), "verbs": list(verbs)}
+        for (group, verbs), resources in sorted(together.items())
+    ]
+
+
+def _rank(verb: str) -> tuple[int, str]:
+    """Verbs in the order in which people write them."""
+    known = ("get", "list", "watch", "create", "update", "patch", "delete")
+    return (known.index(verb) if verb in known else len(known), verb)

@@ -1,0 +1,1 @@
+"""The built-in syncers, one file a kind. They obey the same contract as a plugin of a stranger."""

@@ -1,0 +1,22 @@
+"""What an Ingress refers to by name."""
+
+from collections.abc import Iterable
+
+from syncer.api import Key, Obj, Resource
+from syncer.resources.kinds import SECRETS, SERVICES
+from syncer.translate.paths import Paths
+
+#: Paths below an Ingress's ``spec`` whose strings are names in the Ingress's namespace, with what they name.
+NAMES: Paths[Resource] = Paths(
+    {
+        "defaultBackend.service.name": SERVICES,
+        "rules[].http.paths[].backend.service.name": SERVICES,
+        "tls[].secretName": SECRETS,
+    }
+)
+
+
+def secrets_of(ingress: Obj) -> Iterable[Key]:
+    """The keys of the Secrets that hold an Ingress's certificates."""
+    namespace = ingress["metadata"].get("namespace", "")
+    return {Key(namespace, name) for kind, name in NAMES.found(ingress.get("spec") or {}) if kind is SECRETS}

@@ -1,0 +1,36 @@
+"""Copies of virtual Ingresses on the host; the host's addresses flow back."""
+
+from typing import Any
+
+from syncer.api import Config, Context, Mirror, Obj, Resource
+from syncer.resources.ingress_references import NAMES
+from syncer.resources.kinds import INGRESSES
+
+
+class IngressConfig(Config):
+    """Whether tenants may publish Services through the host's ingress controllers."""
+
+    enabled: bool = False
+    """Whether the kind is synced. Off at first: a tenant's annotations reach the host's ingress controllers."""
+
+
+class IngressSyncer(Mirror[IngressConfig]):
+    """The virtual side owns the routes, the host side the addresses; the class is one of the host's."""
+
+    name = "ingresses"
+    resource = INGRESSES
+    config = IngressConfig
+    down = ("spec",)
+    up = ("status",)
+
+    def translate(self, ctx: Context[Any], virtual: Obj) -> Obj:
+        """The copy, with the names of the copies of what it refers to."""
+        host = super().translate(ctx, virtual)
+        namespace = virtual["metadata"].get("namespace", "")
+
+        def renamed(kind: Resource, name: str) -> str:
+            return ctx.host_name(kind, namespace, name)
+
+        if spec := host.get("spec"):
+            host["spec"] = NAMES.rewritten(spec, renamed)
+        return host

@@ -1,0 +1,155 @@
+"""Stand-in Nodes in the virtual cluster, one for each host node that runs a synced Pod."""
+
+from collections.abc import Iterable, Sequence
+
+from syncer.api import (
+    Config,
+    Context,
+    Decision,
+    FakeSyncUp,
+    Index,
+    Indexes,
+    Key,
+    Obj,
+    Settings,
+    Side,
+    Source,
+    Syncer,
+    Watch,
+    Watches,
+    apply,
+    delete,
+    dig,
+    skip,
+)
+from syncer.resources.kinds import NODES, PODS
+from syncer.translate import times
+
+_HOST_PODS = Source(Side.HOST, PODS, marked=True)
+_VIRTUAL_PODS = Source(Side.VIRTUAL, PODS)
+
+#: The conditions of a healthy Node, in the order in which ``kubectl describe`` users expect them.
+_CONDITIONS = (
+    ("MemoryPressure", "False", "KubeletHasSufficientMemory"),
+    ("DiskPressure", "False", "KubeletHasNoDiskPressure"),
+    ("PIDPressure", "False", "KubeletHasSufficientPID"),
+    ("Ready", "True", "KubeletReady"),
+)
+
+_MESSAGE = "stands for the host node of this name; its health is not reported"
+
+
+class NodeConfig(Config):
+    """What the stand-ins claim to be."""
+
+    cpu: str = "16"
+    """The CPUs that a stand-in claims to have. Nothing is scheduled by it: the host's scheduler places Pods."""
+
+    memory: str = "32Gi"
+    """The memory that a stand-in claims to have."""
+
+    pods: str = "110"
+    """The number of Pods that a stand-in claims to have room for."""
+
+
+class NodeSyncer(Syncer[NodeConfig], FakeSyncUp, Indexes, Watches):
+    """A stand-in is made when a synced Pod is on the host node that it stands for, and goes after the last Pod there.
+
+    Run the virtual cluster's controller manager without its ``nodelifecycle`` controller (``--controllers=*,
+    -nodelifecycle``): no kubelet sends a heartbeat, so that controller would take every stand-in for dead.
+    """
+
+    name = "nodes"
+    section = "fake.nodes"
+    resource = NODES
+    config = NodeConfig
+    reads = (_HOST_PODS, _VIRTUAL_PODS)
+
+    def indexes(self) -> Sequence[Index]:
+        """Pods of both sides by the node that they are on."""
+        return [Index(_HOST_PODS, "node", _nodes_of), Index(_VIRTUAL_PODS, "node", _nodes_of)]
+
+    def watches(self) -> Sequence[Watch]:
+        """Look at a node when a Pod is bound to it or leaves it."""
+        return [Watch(_HOST_PODS, _keys), Watch(_VIRTUAL_PODS, _keys_of_virtual)]
+
+    def fake_sync_up(self, ctx: Context[NodeConfig], key: Key) -> Decision:
+        """Make the stand-in where a Pod needs it."""
+        if not _is_used(ctx, key.name):
+            return skip("no synced Pod is on this node")
+        return apply(virtual=_node(ctx, key.name, {}), reason=f"a synced Pod is on the host node {key.name}")
+
+    def fake_sync(self, ctx: Context[NodeConfig], virtual: Obj) -> Decision:
+        """Keep the stand-in ready, and delete it after the last Pod.
+
+        A Node that isn't ours never gets here.
+        """
+        name = virtual["metadata"]["name"]
+        if not _is_used(ctx, name) and not ctx.reader.indexed(Side.VIRTUAL, PODS, "node", name):
+            return delete(virtual=virtual, reason="no synced Pod is on this node any more")
+        return apply(virtual=_node(ctx, name, _since(virtual)))
+
+
+def _nodes_of(pod: Obj) -> Iterable[str]:
+    name = dig(pod, "spec.nodeName")
+    return (name,) if name else ()
+
+
+def _keys(pod: Obj, settings: Settings) -> Iterable[Key]:
+    if not settings.marks.is_ours(pod, cluster=settings.identity, resource=PODS):
+        return ()
+    return [Key("", name) for name in _nodes_of(pod)]
+
+
+def _keys_of_virtual(pod: Obj, settings: Settings) -> Iterable[Key]:
+    return [Key("", name) for name in _nodes_of(pod)]
+
+
+def _is_used(ctx: Context[NodeConfig], node: str) -> bool:
+    return any(_is_our_pod(ctx, key) for key in ctx.reader.indexed(Side.HOST, PODS, "node", node))
+
+
+def _is_our_pod(ctx: Context[NodeConfig], key: Key) -> bool:
+    pod = ctx.host(PODS, key)
+    return pod is not None and ctx.marks.is_ours(pod, cluster=ctx.identity, resource=PODS)
+
+
+def _since(node: Obj) -> dict[str, str]:
+    """When each condition became as it is, for those that are as they should be."""
+    right = {kind: status for kind, status, _ in _CONDITIONS}
+    found = dig(node, "status.conditions") or ()
+    return {
+        one["type"]: one["lastTransitionTime"]
+        for one in found
+        if one.get("lastTransitionTime") and right.get(one["type"]) == one.get("status")
+    }
+
+
+def _node(ctx: Context[NodeConfig], name: str, since: dict[str, str]) -> Obj:
+    room = {"cpu": ctx.config.cpu, "memory": ctx.config.memory, "pods": ctx.config.pods}
+    now = times.written(ctx.now)
+    conditions = [
+        {
+            "type": kind,
+            "status": status,
+            "reason": reason,
+            "message": _MESSAGE,
+            "lastTransitionTime": since.get(kind, now),
+        }
+        for kind, status, reason in _CONDITIONS
+    ]
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": _labels(ctx, name)},
+        "status": {
+            "capacity": room,
+            "allocatable": room,
+            "conditions": conditions,
+            "addresses": [{"type": "Hostname", "address": name}],
+        },
+    }
+
+
+def _labels(ctx: Context[NodeConfig], name: str) -> dict[str, str]:
+    return {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux", ctx.marks.cluster: ctx.identity}

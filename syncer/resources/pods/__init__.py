@@ -1,0 +1,1 @@
+"""Pods: run on the host as the virtual cluster says, reported back as the host says."""

@@ -1,0 +1,75 @@
+"""Host name and DNS of a Pod: what ``ClusterFirst`` means in the virtual cluster, written out for the host.
+
+See https://kubernetes.io/docs/concepts/services-networking/dns-pod-service/.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+from syncer.api import Context, Decision, Key, Obj, Seen, Side, wait
+from syncer.resources.kinds import SERVICES
+
+#: What an API server accepts in a Pod's ``dnsConfig``.
+_NAMESERVERS, _SEARCHES = 3, 32
+
+_HOSTNAME = 63
+
+
+def hostname(name: str) -> str:
+    """The host name of a Pod of this name: a DNS label, as the kubelet cuts it."""
+    return name[:_HOSTNAME].rstrip("-.").replace(".", "-")
+
+
+def uses_cluster_dns(spec: Obj) -> bool:
+    """Whether the Pod asks its cluster's DNS server."""
+    policy = spec.get("dnsPolicy") or "ClusterFirst"
+    return policy == "ClusterFirstWithHostNet" or (policy == "ClusterFirst" and not spec.get("hostNetwork"))
+
+
+def missing_server(ctx: Context[Any], virtual: Obj) -> Decision | None:
+    """Waits until the virtual DNS Service, if there is one, can be reached on the host."""
+    key = _service(ctx)
+    if key is None or not uses_cluster_dns(virtual["spec"]) or ctx.virtual(SERVICES, key) is None:
+        return None
+    if _address(ctx, key):
+        return None
+    seen = Seen(Side.HOST, SERVICES, ctx.names.to_host(SERVICES, key))
+    return wait(f"the DNS Service {key} has no address on the host yet", on=(seen,))
+
+
+def fields(ctx: Context[Any], virtual: Obj) -> Obj:
+    """The fields of the host pod's spec about DNS; none where the host's own DNS serves the Pod."""
+    spec, key = virtual["spec"], _service(ctx)
+    address = _address(ctx, key) if key and uses_cluster_dns(spec) else ""
+    if not address or address == "None":
+        return {}
+    domain = ctx.settings.networking.cluster_domain
+    given = spec.get("dnsConfig") or {}
+    searches = [f"{virtual['metadata'].get('namespace', '')}.svc.{domain}", f"svc.{domain}", domain]
+    config = {
+        "nameservers": _unique([address, *(given.get("nameservers") or ())])[:_NAMESERVERS],
+        "searches": _unique([*searches, *(given.get("searches") or ())])[:_SEARCHES],
+        "options": _options(given.get("options") or ()),
+    }
+    return {"dnsPolicy": "None", "dnsConfig": config}
+
+
+def _service(ctx: Context[Any]) -> Key | None:
+    networking = ctx.settings.networking
+    if networking is None or not networking.dns.service or not ctx.enabled("services"):
+        return None
+    return Key.parse(networking.dns.service)
+
+
+def _address(ctx: Context[Any], key: Key) -> str:
+    copy = ctx.host_of(SERVICES, key)
+    return ((copy or {}).get("spec") or {}).get("clusterIP") or ""
+
+
+def _options(given: Iterable[Obj]) -> list[Obj]:
+    """The kubelet's options for a cluster's DNS, and the Pod's, which win."""
+    return list({option["name"]: option for option in ({"name": "ndots", "value": "5"}, *given)}.values())
+
+
+def _unique(values: list[str]) -> list[str]:
+    return list(dict.fromkeys(values))

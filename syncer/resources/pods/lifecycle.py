@@ -1,0 +1,58 @@
+"""How far a Pod has come, and whether the host is to run it (now, later, or not at all)."""
+
+from typing import Any
+
+from syncer.api import Context, Decision, Key, Obj, annotations_of, delete, is_deleting, skip
+from syncer.resources.kinds import NODES
+from syncer.resources.pods.references import MIRROR
+
+_FINISHED = ("Succeeded", "Failed")
+
+
+def is_finished(pod: Obj) -> bool:
+    """Whether all its containers have ended for good."""
+    return (pod.get("status") or {}).get("phase") in _FINISHED
+
+
+def has_started(pod: Obj) -> bool:
+    """Whether a kubelet has taken it on; such a Pod is never started again elsewhere."""
+    status = pod.get("status") or {}
+    return bool(status.get("startTime")) or status.get("phase", "Pending") in ("Running", "Unknown")
+
+
+def is_mirror(pod: Obj) -> bool:
+    """Whether it only shows what a kubelet runs from a manifest on its node's disk."""
+    return MIRROR in annotations_of(pod)
+
+
+def runs_elsewhere(ctx: Context[Any], virtual: Obj) -> bool:
+    """Whether it is on a Node that the virtual cluster has for itself, with a kubelet of its own."""
+    name = (virtual.get("spec") or {}).get("nodeName")
+    node = ctx.virtual(NODES, Key("", name)) if name else None
+    return node is not None and not ctx.marks.is_from_here(node, cluster=ctx.identity)
+
+
+def not_to_run(ctx: Context[Any], virtual: Obj) -> Decision | None:
+    """For a virtual Pod without a copy: what is to be done instead of making one; None where one is to be made.
+
+    Caches are complete when a syncer is asked, so a copy that isn't seen isn't there.
+    """
+    if runs_elsewhere(ctx, virtual):
+        return skip("a node of the virtual cluster itself runs it")
+    if is_deleting(virtual):
+        return _end(virtual)
+    if has_started(virtual):
+        reason = "it had started and the host has it no more; a Pod that has started is never started again"
+        return delete(virtual=virtual, grace=0, reason=reason)
+    if is_finished(virtual):
+        return skip("it has finished")
+    if (virtual.get("spec") or {}).get("schedulingGates"):
+        return skip("scheduling gates hold it; it is sent to the host when they are gone")
+    return None
+
+
+def _end(virtual: Obj) -> Decision:
+    """Finish a deletion: nothing runs any more."""
+    if virtual["metadata"].get("deletionGracePeriodSeconds") == 0:
+        return skip("it is being deleted and waits for its finalizers")
+    return delete(virtual=virtual, grace=0, reason="it is being deleted, and the host runs it no more")

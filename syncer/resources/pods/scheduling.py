@@ -1,0 +1,109 @@
+"""Where a Pod may run relative to others: the tenant's selectors must see this tenant's pods only.
+
+All virtual namespaces may share one host namespace. So a selector is narrowed to the marks that say whose a pod is and
+which virtual namespace it comes from.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+from syncer.api import Context, Key, Obj, Side, labels_of
+from syncer.resources.kinds import NAMESPACES, PODS
+from syncer.translate import selectors
+
+#: Fields of an affinity term that end up in its selector.
+_FOLDED = frozenset({"namespaces", "namespaceSelector", "matchLabelKeys", "mismatchLabelKeys"})
+
+_REQUIRED, _PREFERRED = (
+    "requiredDuringSchedulingIgnoredDuringExecution",
+    "preferredDuringSchedulingIgnoredDuringExecution",
+)
+
+
+def spread(ctx: Context[Any], virtual: Obj, constraints: list[Obj]) -> list[Obj]:
+    """Topology spread constraints, which count pods of the Pod's own namespace."""
+    namespace, labels = virtual["metadata"].get("namespace", ""), labels_of(virtual)
+    marks = ctx.marks.labels(ctx.identity, Key(namespace, ""))
+    result = []
+    for constraint in constraints:
+        kept = {name: value for name, value in constraint.items() if name != "matchLabelKeys"}
+        if (selector := constraint.get("labelSelector")) is not None:
+            wide = selectors.folded(selector, labels, match=constraint.get("matchLabelKeys") or ())
+            kept["labelSelector"] = selectors.narrowed(wide, marks)
+        result.append(kept)
+    return result
+
+
+def affinity(ctx: Context[Any], virtual: Obj, given: Obj) -> Obj:
+    """Affinity to nodes as it is, to and against pods narrowed."""
+    result = dict(given)
+    for part in ("podAffinity", "podAntiAffinity"):
+        if found := given.get(part):
+            result[part] = _pod_affinity(ctx, virtual, found)
+    return result
+
+
+def _pod_affinity(ctx: Context[Any], virtual: Obj, given: Obj) -> Obj:
+    result = dict(given)
+    if terms := given.get(_REQUIRED):
+        result[_REQUIRED] = [_term(ctx, virtual, term) for term in terms]
+    if weighted := given.get(_PREFERRED):
+        result[_PREFERRED] = [
+            {**one, "podAffinityTerm": _term(ctx, virtual, one["podAffinityTerm"])} for one in weighted
+        ]
+    return result
+
+
+def _term(ctx: Context[Any], virtual: Obj, term: Obj) -> Obj:
+    """One affinity term. Without a selector it selects no pod, and stays so."""
+    result = {name: value for name, value in term.items() if name not in _FOLDED}
+    selector = term.get("labelSelector")
+    if selector is None:
+        return result
+    selector = selectors.folded(
+        selector,
+        labels_of(virtual),
+        match=term.get("matchLabelKeys") or (),
+        mismatch=term.get("mismatchLabelKeys") or (),
+    )
+    selector = selectors.narrowed(selector, {ctx.marks.cluster: ctx.identity})
+    if (wanted := _namespaces(ctx, virtual, term)) is None:
+        return {**result, "labelSelector": selector, **_anywhere(ctx)}
+    selector = selectors.required(selector, selectors.one_of(ctx.marks.namespace_label, wanted))
+    return {**result, "labelSelector": selector, **_places(ctx, virtual, wanted)}
+
+
+def _namespaces(ctx: Context[Any], virtual: Obj, term: Obj) -> list[str] | None:
+    """The virtual namespaces that a term speaks of; None for all.
+
+    A namespace selector is answered now: the scheduler looks at a term when it places the Pod, and that is soon.
+    """
+    named, selector = term.get("namespaces") or [], term.get("namespaceSelector")
+    if selector is None:
+        return named or [virtual["metadata"].get("namespace", "")]
+    if not selector.get("matchLabels") and not selector.get("matchExpressions"):
+        return None
+    keys = ctx.reader.keys(Side.VIRTUAL, NAMESPACES)
+    return [*named, *(key.name for key in keys if _matches(ctx, key, selector))]
+
+
+def _matches(ctx: Context[Any], key: Key, selector: Obj) -> bool:
+    namespace = ctx.virtual(NAMESPACES, key)
+    return namespace is not None and selectors.matches(selector, labels_of(namespace))
+
+
+def _anywhere(ctx: Context[Any]) -> Obj:
+    """Says nothing where all copies share the Pod's host namespace, which is what a term means by default."""
+    spaces = ctx.names.host_namespaces()
+    return {} if spaces is not None and len(spaces) == 1 else {"namespaceSelector": {}}
+
+
+def _places(ctx: Context[Any], virtual: Obj, namespaces: Iterable[str]) -> Obj:
+    """The host namespaces of virtual ones, where they are not the Pod's own."""
+    own = _place(ctx, virtual["metadata"].get("namespace", ""))
+    places = sorted({_place(ctx, namespace) for namespace in namespaces})
+    return {"namespaces": places} if places and places != [own] else {}
+
+
+def _place(ctx: Context[Any], namespace: str) -> str:
+    return ctx.names.to_host(PODS, Key(namespace, "any")).namespace

@@ -1,0 +1,100 @@
+"""The host pod of a virtual Pod. Fields that aren't named here cross as they are."""
+
+import hashlib
+from typing import Any
+
+from syncer.api import Context, Obj, Resource
+from syncer.resources.kinds import SERVICE_ACCOUNTS
+from syncer.resources.pods import dns, fields, scheduling, volumes
+from syncer.resources.pods.env import service_env, with_env
+from syncer.resources.pods.references import NAMES
+from syncer.translate.paths import Paths
+
+#: Fields that stay behind. The host's admission computes priority and overhead from its own classes and refuses others;
+#: debug containers can't be there from the start; a Pod that is held by gates isn't sent before they are gone.
+DROPPED = frozenset(
+    {
+        "serviceAccount",
+        "priority",
+        "priorityClassName",
+        "preemptionPolicy",
+        "overhead",
+        "ephemeralContainers",
+        "schedulingGates",
+    }
+)
+
+#: Below the marks' prefix: a digest of the images that were last sent. The host may have others in their place (a
+#: registry mirror, say), so only this tells when the tenant has changed one.
+IMAGES = "pod-images"
+
+#: Everything that is rewritten in place: names of other objects (with what they name), and fields of the Pod itself.
+_REWRITES: Paths[Resource | None] = Paths({**NAMES, **dict.fromkeys(fields.PLACES, None)})
+
+
+def host_pod(ctx: Context[Any], virtual: Obj) -> Obj:
+    """The pod to create on the host."""
+    host = metadata(ctx, virtual)
+    host["spec"] = _spec(ctx, virtual)
+    return host
+
+
+def metadata(ctx: Context[Any], virtual: Obj) -> Obj:
+    """The host pod without a spec: name, labels, annotations, marks, and what the downward API reads."""
+    host = ctx.host_copy(virtual)
+    annotations = host["metadata"]["annotations"]
+    annotations |= fields.annotations(ctx, virtual)
+    annotations[f"{ctx.marks.prefix}/{IMAGES}"] = images_digest(virtual["spec"])
+    return host
+
+
+def images_digest(spec: Obj) -> str:
+    """A short digest of all container images, by container."""
+    containers = (spec.get("containers") or []) + (spec.get("initContainers") or [])
+    text = "\n".join(f"{container['name']}={container.get('image', '')}" for container in containers)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _spec(ctx: Context[Any], virtual: Obj) -> Obj:
+    namespace = virtual["metadata"].get("namespace", "")
+
+    def renamed(kind: Resource | None, text: str) -> str:
+        return fields.host_field(text, ctx.marks) if kind is None else ctx.host_name(kind, namespace, text)
+
+    given = _REWRITES.rewritten(virtual["spec"], renamed)
+    spec = {name: value for name, value in given.items() if name not in DROPPED}
+    spec["enableServiceLinks"] = False
+    spec |= dns.fields(ctx, virtual)
+    _identify(ctx, virtual, spec)
+    _place(ctx, virtual, spec)
+    _fill(ctx, virtual, spec)
+    return spec
+
+
+def _identify(ctx: Context[Any], virtual: Obj, spec: Obj) -> None:
+    """Whom the Pod is and whom it runs as: the host gives it no token of its own accord."""
+    metadata = virtual["metadata"]
+    spec["automountServiceAccountToken"] = False
+    spec.pop("serviceAccountName", None)
+    if ctx.enabled("serviceaccounts"):
+        account = fields.service_account(virtual)
+        spec["serviceAccountName"] = ctx.host_name(SERVICE_ACCOUNTS, metadata.get("namespace", ""), account)
+    if not spec.get("hostname") and not spec.get("hostnameOverride"):
+        spec["hostname"] = dns.hostname(metadata["name"])
+
+
+def _place(ctx: Context[Any], virtual: Obj, spec: Obj) -> None:
+    if given := spec.get("affinity"):
+        spec["affinity"] = scheduling.affinity(ctx, virtual, given)
+    if constraints := spec.get("topologySpreadConstraints"):
+        spec["topologySpreadConstraints"] = scheduling.spread(ctx, virtual, constraints)
+
+
+def _fill(ctx: Context[Any], virtual: Obj, spec: Obj) -> None:
+    """What goes into the containers: volumes, and the variables by which they find Services."""
+    if given := spec.get("volumes"):
+        spec["volumes"] = volumes.translated(ctx, virtual, given)
+    if variables := service_env(ctx, virtual):
+        for part in ("containers", "initContainers"):
+            if containers := spec.get(part):
+                spec[part] = [with_env(container, variables) for container in containers]

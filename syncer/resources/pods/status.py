@@ -1,0 +1,106 @@
+"""What the host reports about a Pod flows up; the conditions that its readiness gates name flow down, and no others.
+
+A kubelet writes the status of its pods as a whole, so a condition that is written back to the host from an older copy
+erases what the kubelet has said since. Nothing of the host's status is ever written, therefore, but conditions that the
+tenant's own controllers answer for.
+"""
+
+from collections.abc import Iterable
+
+from syncer.api import Obj, Pair
+
+#: Conditions that the host's control plane and kubelet answer for. Of others, those that only the virtual Pod has stay.
+HOST_CONDITIONS = frozenset(
+    {
+        "PodScheduled",
+        "PodReadyToStartContainers",
+        "Initialized",
+        "ContainersReady",
+        "Ready",
+        "PodResizePending",
+        "PodResizeInProgress",
+    }
+)
+
+_STATUSES = (
+    ("containerStatuses", "containers"),
+    ("initContainerStatuses", "initContainers"),
+    ("ephemeralContainerStatuses", "ephemeralContainers"),
+)
+
+
+def virtual_status(pair: Pair) -> Obj | None:
+    """The status of the virtual Pod, or None where the host hasn't reported anything yet."""
+    reported = pair.host.get("status") or {}
+    if not reported.get("phase"):
+        return None
+    status = dict(reported)
+    _keep_own(status, pair)
+    if conditions := _conditions(pair):
+        status["conditions"] = conditions
+    for part, containers in _STATUSES:
+        if part in status:
+            status[part] = _of_containers(status[part], pair.virtual["spec"].get(containers) or ())
+    return status
+
+
+def gate_conditions(pair: Pair) -> list[Obj]:
+    """The conditions that flow down: those of the readiness gates, as the virtual Pod has them."""
+    gates = _gates(pair.virtual)
+    if not gates:
+        return []
+    own = (pair.virtual.get("status") or {}).get("conditions") or ()
+    return [_without_generation(condition) for condition in own if condition.get("type") in gates]
+
+
+def _keep_own(status: Obj, pair: Pair) -> None:
+    """The quality of service can't change, and the host may see another; generations are each API server's own."""
+    own = pair.virtual.get("status") or {}
+    if "qosClass" in own:
+        status["qosClass"] = own["qosClass"]
+    _set_generation(status, pair)
+
+
+def _conditions(pair: Pair) -> list[Obj]:
+    gates = _gates(pair.virtual)
+    own = {one.get("type"): one for one in (pair.virtual.get("status") or {}).get("conditions") or ()}
+    result = []
+    for condition in pair.host["status"].get("conditions") or ():
+        kind = condition.get("type")
+        mine = own.pop(kind, None)
+        if mine is not None and kind in gates:
+            result.append(mine)
+        else:
+            result.append(_translated(condition, pair))
+    return result + [one for kind, one in own.items() if kind in gates or kind not in HOST_CONDITIONS]
+
+
+def _gates(pod: Obj) -> frozenset[str]:
+    gates = pod["spec"].get("readinessGates") or ()
+    return frozenset(gate["conditionType"] for gate in gates) - HOST_CONDITIONS
+
+
+def _translated(condition: Obj, pair: Pair) -> Obj:
+    if "observedGeneration" not in condition:
+        return condition
+    result = dict(condition)
+    _set_generation(result, pair)
+    return result
+
+
+def _set_generation(part: Obj, pair: Pair) -> None:
+    """Say of the virtual generation what the host says of its own, where it speaks of its latest."""
+    seen = part.pop("observedGeneration", None)
+    virtual, host = (obj["metadata"].get("generation") for obj in (pair.virtual, pair.host))
+    if seen and virtual and host and seen >= host:
+        part["observedGeneration"] = virtual
+
+
+def _without_generation(condition: Obj) -> Obj:
+    return {name: value for name, value in condition.items() if name != "observedGeneration"}
+
+
+def _of_containers(statuses: list[Obj], containers: Iterable[Obj]) -> list[Obj]:
+    """Without those of containers that the host has put into the pod."""
+    names = {container["name"] for container in containers}
+    return [status for status in statuses if status.get("name") in names]

@@ -1,0 +1,160 @@
+"""Run virtual Pods on the host, and tell the tenant how they fare."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from syncer.api import (
+    Context,
+    Decision,
+    Excludes,
+    Index,
+    Indexes,
+    Key,
+    Obj,
+    Pair,
+    Right,
+    Seen,
+    Side,
+    Source,
+    Sync,
+    SyncDown,
+    Syncer,
+    annotations_of,
+    apply,
+    bind,
+    delete,
+    is_deleting,
+    key_of,
+    set_conditions,
+    uid_of,
+    wait,
+)
+from syncer.resources.kinds import NAMESPACES, NODES, PODS, SECRETS, SERVICE_ACCOUNTS, SERVICES
+from syncer.resources.pods import dns, fields, lifecycle, status
+from syncer.resources.pods.changes import spec_changes
+from syncer.resources.pods.env import BY_NAMESPACE
+from syncer.resources.pods.spec import host_pod, metadata
+from syncer.resources.pods.volumes import token_files, tokens_key
+
+_VIRTUAL_SERVICES = Source(Side.VIRTUAL, SERVICES)
+
+
+class PodSyncer(Syncer, SyncDown, Sync, Excludes, Indexes):
+    """The virtual side owns what a Pod is, the host side where it runs and how it fares.
+
+    A Pod is made on the host once, with everything that it needs there at hand, and never a second time: where the
+    host has lost a Pod that had started, the virtual one is deleted, as its controller expects of a lost Pod.
+    """
+
+    name = "pods"
+    resource = PODS
+    down = ("spec",)
+    up = ("status",)
+    own_deletion = True
+    reads = (
+        _VIRTUAL_SERVICES,
+        Source(Side.VIRTUAL, NODES),
+        Source(Side.VIRTUAL, NAMESPACES),
+        Source(Side.HOST, SERVICES, marked=True),
+        Source(Side.HOST, SECRETS, marked=True),
+        Source(Side.HOST, SERVICE_ACCOUNTS, marked=True),
+    )
+    rights = (
+        Right(Side.VIRTUAL, PODS, ("create",), "binding"),
+        Right(Side.VIRTUAL, PODS, ("delete",)),
+        Right(Side.HOST, PODS, ("patch",), "status"),
+    )
+
+    def indexes(self) -> Sequence[Index]:
+        """Services by namespace: a container gets the addresses of those beside it."""
+        return [Index(_VIRTUAL_SERVICES, BY_NAMESPACE, lambda service: (service["metadata"].get("namespace", ""),))]
+
+    def excluded(self, ctx: Context[Any], side: Side, obj: Obj) -> str | None:
+        """Leave alone what only mirrors a kubelet's own manifest."""
+        return "it mirrors a static Pod of a kubelet" if lifecycle.is_mirror(obj) else None
+
+    def sync_down(self, ctx: Context[Any], virtual: Obj) -> Decision:
+        """Make the host pod, once everything is there that it can't do without."""
+        return (
+            lifecycle.not_to_run(ctx, virtual)
+            or _missing_account(ctx, virtual)
+            or _missing_tokens(ctx, virtual)
+            or dns.missing_server(ctx, virtual)
+            or apply(host=host_pod(ctx, virtual), partial=True, reason="the host is to run it")
+        )
+
+    def sync(self, ctx: Context[Any], pair: Pair) -> Decision:
+        """Deletion goes both ways with its grace period; changes go down, place and status up."""
+        report = apply(virtual=_reported(pair))
+        if is_deleting(pair.virtual):
+            return report.then(_end_host(pair))
+        if is_deleting(pair.host):
+            return report.then(_end_virtual(pair))
+        decision = apply(host=_updated(ctx, pair), partial=True)
+        if conditions := status.gate_conditions(pair):
+            decision = decision.then(set_conditions(host={**pair.host, "status": {"conditions": conditions}}))
+        return decision.then(_bound(ctx, pair, report))
+
+
+def _bound(ctx: Context[Any], pair: Pair, report: Decision) -> Decision:
+    """Bind the virtual Pod where the host has placed it, and report. A Pod without a node can't have a full status."""
+    node = pair.host["spec"].get("nodeName")
+    if not node or pair.virtual["spec"].get("nodeName"):
+        return report
+    if ctx.virtual(NODES, Key("", node)) is None:
+        reason = f"the virtual cluster has no Node {node} yet; sync.fake.nodes makes one for each that is used"
+        return wait(reason, on=(Seen(Side.VIRTUAL, NODES, Key("", node)),))
+    return bind(virtual=pair.virtual, node=node).then(report)
+
+
+def _updated(ctx: Context[Any], pair: Pair) -> Obj:
+    """The host pod with only what may have changed."""
+    host = metadata(ctx, pair.virtual)
+    if changes := spec_changes(ctx, pair):
+        # Lists are written whole: what the host changes meanwhile must not be undone.
+        host["metadata"]["resourceVersion"] = pair.host["metadata"].get("resourceVersion", "")
+        host["spec"] = changes
+    return host
+
+
+def _reported(pair: Pair) -> Obj | None:
+    reported = status.virtual_status(pair)
+    if reported is None:
+        return None
+    own = pair.virtual["metadata"]
+    identity = {name: own[name] for name in ("name", "namespace", "uid") if name in own}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": identity, "status": reported}
+
+
+def _end_host(pair: Pair) -> Decision:
+    """Delete the host pod as the virtual one is being deleted, and sooner if the tenant has shortened its time."""
+    grace, left = (obj["metadata"].get("deletionGracePeriodSeconds") for obj in (pair.virtual, pair.host))
+    if is_deleting(pair.host) and (grace is None or left is None or grace >= left):
+        return wait("both are being deleted; the host's kubelet is stopping it")
+    return delete(host=pair.host, grace=grace, reason="the virtual Pod is being deleted")
+
+
+def _end_virtual(pair: Pair) -> Decision:
+    grace = pair.host["metadata"].get("deletionGracePeriodSeconds")
+    return delete(virtual=pair.virtual, grace=grace, reason="the host is deleting it")
+
+
+def _missing_account(ctx: Context[Any], virtual: Obj) -> Decision | None:
+    """The host's admission refuses a pod whose ServiceAccount isn't there."""
+    if not ctx.enabled("serviceaccounts"):
+        return None
+    account = Key(key_of(virtual).namespace, fields.service_account(virtual))
+    if ctx.host_of(SERVICE_ACCOUNTS, account) is not None:
+        return None
+    seen = Seen(Side.HOST, SERVICE_ACCOUNTS, ctx.names.to_host(SERVICE_ACCOUNTS, account))
+    return wait(f"its ServiceAccount {account.name} is not on the host yet", on=(seen,))
+
+
+def _missing_tokens(ctx: Context[Any], virtual: Obj) -> Decision | None:
+    if not ctx.enabled("pod-tokens") or not token_files(virtual):
+        return None
+    key = tokens_key(ctx.settings, key_of(virtual))
+    secret = ctx.host(SECRETS, key)
+    if secret is not None and annotations_of(secret).get(ctx.marks.uid) == uid_of(virtual):
+        return None
+    return wait("its token is not on the host yet", on=(Seen(Side.HOST, SECRETS, key),))

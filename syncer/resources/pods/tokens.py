@@ -1,0 +1,141 @@
+"""The tokens of Pods: of the virtual API server, kept in a Secret on the host, renewed before they end."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from syncer.api import (
+    Context,
+    Decision,
+    Excludes,
+    Key,
+    Obj,
+    Pair,
+    Right,
+    Settings,
+    Side,
+    Source,
+    Sync,
+    SyncDown,
+    Syncer,
+    Token,
+    annotations_of,
+    apply,
+    is_deleting,
+    key_of,
+    skip,
+    uid_of,
+    wait,
+)
+from syncer.resources.kinds import NODES, PODS, SECRETS, SERVICE_ACCOUNTS
+from syncer.resources.pods import lifecycle
+from syncer.resources.pods.config import PodTokenConfig
+from syncer.resources.pods.fields import service_account
+from syncer.resources.pods.volumes import token_files, tokens_key
+from syncer.translate import times
+
+#: Renewed when this part of its life is left, as a kubelet does.
+_LEFT = 0.2
+
+#: Renewed no more often, should the two clocks differ so much that a token seems to be born old.
+_SELDOM = timedelta(minutes=1)
+
+#: Below the marks' prefix: the annotation on the Secret that says when its tokens were asked for.
+ASKED = "tokens-asked"
+
+
+class PodTokenSyncer(Syncer[PodTokenConfig], SyncDown, Sync, Excludes):
+    """A host Secret for each virtual Pod that mounts tokens of its ServiceAccount.
+
+    Each token has the lifetime and the audience that the Pod asks for and is bound to the virtual Pod, so it ends with
+    it. The Secret is there before the host pod is made, and is deleted after the virtual Pod is gone.
+    """
+
+    name = "pod-tokens"
+    section = "toHost.podTokens"
+    resource = PODS
+    host_resource = SECRETS
+    config = PodTokenConfig
+    own_deletion = True
+    reads = (Source(Side.VIRTUAL, NODES), Source(Side.HOST, PODS, marked=True))
+    rights = (Right(Side.VIRTUAL, SERVICE_ACCOUNTS, ("create",), "token"),)
+
+    def host_key(self, settings: Settings, key: Key) -> Key:
+        """A name that no copy of a Secret can have."""
+        return tokens_key(settings, key)
+
+    def excluded(self, ctx: Context[Any], side: Side, obj: Obj) -> str | None:
+        """Leave alone what is never run on the host."""
+        return "it mirrors a static Pod of a kubelet" if side is Side.VIRTUAL and lifecycle.is_mirror(obj) else None
+
+    def sync_down(self, ctx: Context[PodTokenConfig], virtual: Obj) -> Decision:
+        """Get the tokens of a Pod that is about to run, or that runs and has lost them."""
+        if not token_files(virtual):
+            return skip("it mounts no token")
+        if _ends(virtual):
+            return skip("the Pod has finished or is being deleted")
+        if ctx.host_of(PODS, key_of(virtual)) is None and lifecycle.not_to_run(ctx, virtual):
+            return skip("the host is not to run it")
+        return _renewed(ctx, virtual, reason="the Pod needs tokens of its ServiceAccount")
+
+    def sync(self, ctx: Context[PodTokenConfig], pair: Pair) -> Decision:
+        """Renew the tokens in time, for as long as the Pod runs."""
+        if is_deleting(pair.host):
+            return wait("the Secret is being deleted; it is made again when it is gone")
+        if _ends(pair.virtual):
+            return skip("the Pod has finished or is being deleted")
+        left = _seconds_left(ctx, pair)
+        if left <= 0:
+            return _renewed(ctx, pair.virtual, reason="a token is about to end, or is missing")
+        return apply(reason="the tokens are good for a while").look_again(left)
+
+
+def _ends(virtual: Obj) -> bool:
+    return is_deleting(virtual) or lifecycle.is_finished(virtual)
+
+
+def _renewed(ctx: Context[PodTokenConfig], virtual: Obj, *, reason: str) -> Decision:
+    return apply(host=_secret(ctx, virtual), tokens=_tokens(virtual), reason=reason)
+
+
+def _secret(ctx: Context[PodTokenConfig], virtual: Obj) -> Obj:
+    """The Secret without its tokens. What the tenant has written on the Pod isn't repeated on it."""
+    host, key = ctx.host_copy(virtual), key_of(virtual)
+    host["metadata"]["labels"] = ctx.marks.labels(ctx.identity, key)
+    marks = ctx.marks.annotations(ctx.resource, virtual, key_of(host))
+    host["metadata"]["annotations"] = {**marks, f"{ctx.marks.prefix}/{ASKED}": times.written(ctx.now)}
+    return {**host, "type": "Opaque"}
+
+
+def _tokens(virtual: Obj) -> tuple[Token, ...]:
+    metadata = {"name": virtual["metadata"]["name"], "uid": uid_of(virtual)}
+    return tuple(
+        Token(
+            field=file.field,
+            service_account=service_account(virtual),
+            namespace=key_of(virtual).namespace,
+            seconds=file.seconds,
+            audiences=file.audiences,
+            bound_to={"apiVersion": "v1", "kind": "Pod", "metadata": metadata},
+        )
+        for file in token_files(virtual)
+    )
+
+
+def _seconds_left(ctx: Context[PodTokenConfig], pair: Pair) -> float:
+    """Seconds until the tokens are to be renewed; 0 where one is missing or nothing tells their age.
+
+    The life that counts is the one that was granted, which an API server may have cut short.
+    """
+    fields = {file.field for file in token_files(pair.virtual)}
+    asked, ends = (_time(pair.host, mark) for mark in (f"{ctx.marks.prefix}/{ASKED}", ctx.marks.token_expires))
+    if asked is None or ends is None or not fields <= (pair.host.get("data") or {}).keys():
+        return 0
+    due = max(ends - _LEFT * (ends - asked), asked + _SELDOM)
+    return (due - ctx.now).total_seconds()
+
+
+def _time(secret: Obj, annotation: str) -> datetime | None:
+    try:
+        return times.read(annotations_of(secret).get(annotation, ""))
+    except ValueError:
+        return None

@@ -1,0 +1,74 @@
+"""Volumes whose contents come from the virtual API server: tokens, and claims that are made for one Pod."""
+
+from typing import Any, NamedTuple
+
+from syncer.api import Context, Key, Obj, Settings
+from syncer.resources.kinds import PERSISTENT_VOLUME_CLAIMS, SECRETS
+from syncer.resources.secrets import TOKENS_ENDING
+
+#: What the API server sets where a token source says no lifetime, in seconds.
+_LIFETIME = 3600
+
+
+class TokenFile(NamedTuple):
+    """A token that a Pod mounts: its field in the Secret, its lifetime in seconds, and whom it is for."""
+
+    field: str
+    seconds: int
+    audiences: tuple[str, ...]
+
+
+def token_files(pod: Obj) -> list[TokenFile]:
+    """Every token that a Pod mounts; none for a Pod that doesn't want its ServiceAccount's."""
+    return [
+        _token_file(volume["name"], position, source["serviceAccountToken"])
+        for volume in (pod.get("spec") or {}).get("volumes") or ()
+        for position, source in enumerate(_sources(volume))
+        if source.get("serviceAccountToken")
+    ]
+
+
+def tokens_key(settings: Settings, pod: Key) -> Key:
+    """The place on the host of the Secret with a virtual Pod's tokens; no copy of a Secret can have it."""
+    return settings.names.to_host(SECRETS, Key(pod.namespace, pod.name + TOKENS_ENDING))
+
+
+def translated(ctx: Context[Any], virtual: Obj, volumes: list[Obj]) -> list[Obj]:
+    """The volumes of the host pod, once names in them are those of the host."""
+    return [_volume(ctx, virtual, volume) for volume in volumes]
+
+
+def _volume(ctx: Context[Any], virtual: Obj, volume: Obj) -> Obj:
+    if volume.get("ephemeral"):
+        return {"name": volume["name"], "persistentVolumeClaim": {"claimName": _claim(ctx, virtual, volume["name"])}}
+    sources = _sources(volume)
+    if not ctx.enabled("pod-tokens") or not any(source.get("serviceAccountToken") for source in sources):
+        return volume
+    metadata = virtual["metadata"]
+    secret = tokens_key(ctx.settings, Key(metadata.get("namespace", ""), metadata["name"])).name
+    replaced = [_source(secret, volume["name"], position, source) for position, source in enumerate(sources)]
+    return {**volume, "projected": {**volume["projected"], "sources": replaced}}
+
+
+def _claim(ctx: Context[Any], virtual: Obj, volume: str) -> str:
+    """The claim that the virtual cluster's controller makes for a generic ephemeral volume."""
+    metadata = virtual["metadata"]
+    return ctx.host_name(PERSISTENT_VOLUME_CLAIMS, metadata.get("namespace", ""), f"{metadata['name']}-{volume}")
+
+
+def _source(secret: str, volume: str, position: int, source: Obj) -> Obj:
+    token = source.get("serviceAccountToken")
+    if not token:
+        return source
+    field = _token_file(volume, position, token).field
+    return {"secret": {"name": secret, "items": [{"key": field, "path": token["path"]}]}}
+
+
+def _token_file(volume: str, position: int, token: Obj) -> TokenFile:
+    audience = token.get("audience")
+    seconds = token.get("expirationSeconds") or _LIFETIME
+    return TokenFile(f"{volume}.{position}", seconds, (audience,) if audience else ())
+
+
+def _sources(volume: Obj) -> list[Obj]:
+    return (volume.get("projected") or {}).get("sources") or []

@@ -1,0 +1,242 @@
+"""Cases written in YAML: what is given, what is asked, and what should be decided.
+
+::
+
+    syncer: configmaps                  # for all cases of the file, as are config and given
+    config: {sync: {toHost: {configMaps: {all: true}}}}
+    given:
+      virtual:
+        - {apiVersion: v1, kind: ConfigMap, metadata: {name: db, namespace: shop, uid: u-1}, data: {color: blue}}
+    cases:
+      - name: a ConfigMap is copied
+        ask: shop/db
+        expect:
+          writes: [{verb: apply, side: host, contains: {data: {color: blue}}}]
+      - name: in step, nothing is written
+        ask: shop/db
+        given: {inStep: true}
+        expect: {calls: []}
+
+A test of a plugin's own folder::
+
+    @pytest.mark.parametrize("case", load("tests/cases"), ids=str)
+    def test_case(case):
+        case.check()
+
+The object in a write is compared as a whole under ``object``, and as far as it is said under ``contains``.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from pydantic import AwareDatetime, Field, ValidationError, model_validator
+
+from syncer.api import ConfigError, Decision, Key, Obj, Refused, Section, Syncer, Write
+from syncer.config.document import Document, read
+from syncer.config.problems import explained
+from syncer.testing.differences import differences
+from syncer.testing.memory import Sent
+from syncer.testing.merge import merged
+from syncer.testing.world import NOON, World
+
+Objects = tuple[Obj, ...]
+
+
+class Sides(Section):
+    """Objects of both sides."""
+
+    virtual: Objects = ()
+    host: Objects = ()
+
+
+class Given(Sides):
+    """What there is when the key is asked about."""
+
+    in_step: bool = False
+    """Let it be carried out first, so that the copy is there."""
+
+    changed: Sides = Sides()
+    """Merge patches, each with kind and metadata of the object that changes (after ``inStep``)."""
+
+    gone: Sides = Sides()
+    """Objects, by kind and metadata, that vanish (after ``inStep``)."""
+
+
+class ExpectedWrite(Section):
+    """A write of the decision."""
+
+    verb: Literal["apply", "delete", "bind", "conditions"]
+    side: Literal["virtual", "host"]
+    object: Obj | None = None
+    contains: Obj | None = None
+    node: str | None = None
+    grace: int | None = None
+
+
+class Expected(Section):
+    """What should be decided; what isn't said is not compared."""
+
+    writes: tuple[ExpectedWrite, ...] | None = None
+    calls: tuple[str, ...] | None = None
+    """The requests that it takes, as ``verb side resource namespace/name``."""
+    reason: str | None = None
+    """A part of the reason."""
+    outcome: Literal["in_step", "skipped", "pending"] | None = None
+    after: float | None = None
+    refused: str | None = None
+    """A part of why it is refused; then nothing else is compared."""
+
+    @model_validator(mode="after")
+    def _says_something(self) -> Self:
+        if not self.model_fields_set:
+            raise ValueError("expects nothing, so it could never fail")
+        return self
+
+
+class CaseModel(Section):
+    """One case in a file."""
+
+    name: str = Field(min_length=1)
+    ask: str = Field(min_length=1)
+    host_key: str | None = None
+    config: Obj = Field(default_factory=dict)
+    given: Given = Given()
+    now: AwareDatetime | None = None
+    expect: Expected
+
+
+class CaseFile(Section):
+    """A file of cases of one syncer."""
+
+    syncer: str
+    config: Obj = Field(default_factory=dict)
+    given: Given = Given()
+    now: AwareDatetime = NOON
+    cases: tuple[CaseModel, ...]
+
+    @model_validator(mode="after")
+    def _has_cases(self) -> Self:
+        if not self.cases:
+            raise ValueError("has no cases")
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One case, ready to be checked."""
+
+    path: str
+    line: int | None
+    file: CaseFile
+    model: CaseModel
+
+    def __str__(self) -> str:
+        return f"{Path(self.path).stem}: {self.model.name}"
+
+    def world(self, syncers: Iterable[type[Syncer[Any]]] | None = None) -> World:
+        """The world of the case, before the key is asked about. ``syncers`` None takes all built-in ones."""
+        now: datetime = self.model.now or self.file.now
+        world = World(syncers, config=merged(self.file.config, self.model.config), now=now)
+        parts = (self.file.given, self.model.given)
+        for given in parts:
+            world.given(virtual=given.virtual, host=given.host)
+        for given in parts:
+            if given.in_step:
+                world.settle(self.file.syncer, self.model.ask, host_key=self.model.host_key)
+        for given in parts:
+            _change(world, given)
+        return world
+
+    def check(self, syncers: Iterable[type[Syncer[Any]]] | None = None) -> None:
+        """Raise AssertionError, with place and difference, where it is not as expected."""
+        problems = list(self._problems(self.world(syncers)))
+        if problems:
+            where = f"{self.path}:{self.line}: {self.model.name}"
+            raise AssertionError("\n".join([where, *(f"  {problem}" for problem in problems)]))
+
+    def _problems(self, world: World) -> Iterable[str]:
+        expect, refused, calls = self.model.expect, "", []
+        decision = Decision()
+        try:
+            decision = world.decide(self.file.syncer, self.model.ask, host_key=self.model.host_key)
+            calls = world.apply(decision)
+        except Refused as error:
+            refused = str(error)
+        if refused or expect.refused is not None:
+            if not (refused and expect.refused and expect.refused in refused):
+                yield f"refused: expected {expect.refused!r}, found {refused!r}"
+            return
+        yield from _compared(expect, decision)
+        yield from _called(expect, calls)
+
+
+def load(path: str | Path) -> list[Case]:
+    """The cases in a file, or in all ``*.yaml`` files below a folder.
+
+    Raises ConfigError with every problem, each with its line: unknown keys are problems, and so is a folder of none.
+    """
+    top = Path(path)
+    files = sorted(top.rglob("*.yaml")) if top.is_dir() else [top]
+    if not files:
+        raise FileNotFoundError(f"there is no *.yaml file below {top}")
+    return [case for file in files for case in _cases(read(str(file)))]
+
+
+def _cases(document: Document) -> list[Case]:
+    try:
+        file = CaseFile.model_validate(document.data)
+    except ValidationError as error:
+        problems = explained(error, CaseFile, document.data, document.problem)
+        raise ConfigError(*sorted((*document.problems, *problems), key=lambda one: one.line or 0)) from None
+    if document.problems:
+        raise ConfigError(*document.problems)
+    return [Case(document.file, document.line(("cases", place)), file, model) for place, model in enumerate(file.cases)]
+
+
+def _change(world: World, given: Given) -> None:
+    for side, objects in (("virtual", given.changed.virtual), ("host", given.changed.host)):
+        find = world.virtual if side == "virtual" else world.host
+        for patch in objects:
+            metadata = patch["metadata"]
+            found = find(patch["kind"], Key(metadata.get("namespace", ""), metadata["name"]))
+            assert found is not None, f"there is no {side} {patch['kind']} {metadata['name']} that could change"
+            world.given(**{side: [merged(found, patch)]})
+    world.gone(virtual=given.gone.virtual, host=given.gone.host)
+
+
+def _compared(expect: Expected, decision: Decision) -> Iterable[str]:
+    if expect.outcome is not None and expect.outcome != decision.outcome.value:
+        yield f"outcome: expected {expect.outcome}, found {decision.outcome.value} ({decision.reason})"
+    if expect.reason is not None and expect.reason not in decision.reason:
+        yield f"reason: expected {expect.reason!r} in {decision.reason!r}"
+    if expect.after is not None and expect.after != decision.after:
+        yield f"after: expected {expect.after}, found {decision.after}"
+    if expect.writes is not None:
+        yield from _written(expect.writes, decision.writes)
+
+
+def _written(expected: Sequence[ExpectedWrite], found: Sequence[Write]) -> Iterable[str]:
+    if len(expected) != len(found):
+        kinds = ", ".join(f"{write.verb.value} {write.side.value}" for write in found) or "none"
+        yield f"writes: expected {len(expected)}, found {len(found)}: {kinds}"
+        return
+    for place, (one, other) in enumerate(zip(expected, found, strict=True)):
+        for name, said, is_so in (
+            ("verb", one.verb, other.verb.value),
+            ("side", one.side, other.side.value),
+            ("node", one.node, other.node),
+            ("grace", one.grace, other.grace),
+        ):
+            if name in one.model_fields_set and said != is_so:
+                yield f"writes[{place}].{name}: expected {said}, found {is_so}"
+        for wanted, whole in ((one.object, True), (one.contains, False)):
+            if wanted is not None:
+                yield from differences(wanted, other.obj, f"writes[{place}]", whole=whole)
+
+
+def _called(expect: Expected, calls: Sequence[Sent]) -> Iterable[str]:
+    if expect.calls is not None and list(expect.calls) != (found := [str(call) for call in calls]):
+        yield f"calls: expected {list(expect.calls)}, found {found}"

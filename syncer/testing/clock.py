@@ -1,0 +1,48 @@
+"""Virtual time: an event loop whose clock jumps to the next timer instead of waiting for it."""
+
+import asyncio
+import selectors
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+#: Real seconds that a loop without any timer waits for the outside world before it says that nothing can happen.
+STUCK_AFTER = 30.0
+
+
+class _JumpingSelector(selectors.DefaultSelector):
+    """Answers at once and moves the clock by what it was asked to wait for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = 0.0
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        if timeout is None:
+            ready = super().select(STUCK_AFTER)
+            if not ready:
+                raise RuntimeError("virtual time: every task waits and no timer is set, so nothing can ever happen")
+            return ready
+        ready = super().select(0)
+        if not ready and timeout > 0:
+            self.now += timeout
+        return ready
+
+
+class VirtualTimeLoop(asyncio.SelectorEventLoop):
+    """An asyncio loop for flow tests: sleeping takes no time, and ``loop.time()`` starts at 0 and is exact."""
+
+    def __init__(self) -> None:
+        self._virtual = _JumpingSelector()
+        super().__init__(self._virtual)
+
+    def time(self) -> float:
+        """Seconds of virtual time since the loop was made."""
+        return self._virtual.now
+
+
+def run(main: Coroutine[Any, Any, T]) -> T:
+    """Run ``main`` to its end in virtual time; the contract of ``asyncio.run``."""
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+        return runner.run(main)

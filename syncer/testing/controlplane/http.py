@@ -1,0 +1,64 @@
+"""One request at a time to an API server, and etcd's HTTP gateway: all that the fixture itself needs."""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import json
+import ssl
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+
+def tls(folder: Path, *, as_admin: bool) -> ssl.SSLContext:
+    """Return a context that trusts the plane's CA and, as admin, shows the admin's certificate."""
+    context = ssl.create_default_context(cafile=str(folder / "ca.crt"))
+    if as_admin:
+        context.load_cert_chain(folder / "admin.crt", folder / "admin.key")
+    return context
+
+
+def request(
+    port: int, method: str, path: str, *, tls: ssl.SSLContext, token: str | None, body: Any, timeout: float
+) -> tuple[int, Any]:
+    """Send one request over a connection of its own; return the status and the decoded JSON, or the text.
+
+    Raises:
+        OSError: no connection, or no answer within `timeout` seconds.
+    """
+    connection = http.client.HTTPSConnection("127.0.0.1", port, context=tls, timeout=timeout)
+    try:
+        connection.request(method, path, None if body is None else json.dumps(body), _headers(method, token))
+        reply = connection.getresponse()
+        return reply.status, _decoded(reply.read())
+    except http.client.HTTPException as error:
+        raise ConnectionError(f"{method} {path}: {error!r}") from error
+    finally:
+        connection.close()
+
+
+def _headers(method: str, token: str | None) -> dict[str, str]:
+    kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
+    return {"Content-Type": kind, **({"Authorization": f"Bearer {token}"} if token else {})}
+
+
+def _decoded(body: bytes) -> Any:
+    try:
+        return json.loads(body)
+    except ValueError:
+        return body.decode(errors="replace")
+
+
+def compact(etcd_url: str) -> int:
+    """Throw away every revision of etcd but the newest; return that one."""
+    found = _gateway(f"{etcd_url}/v3/kv/range", {"key": base64.b64encode(b"/").decode()})
+    revision = found["header"]["revision"]
+    _gateway(f"{etcd_url}/v3/kv/compaction", {"revision": revision, "physical": True})
+    return int(revision)
+
+
+def _gateway(url: str, body: dict[str, Any]) -> Any:
+    straight = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # etcd is here, whatever HTTP_PROXY says
+    with straight.open(url, json.dumps(body).encode(), timeout=30) as reply:
+        return json.load(reply)

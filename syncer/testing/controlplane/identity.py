@@ -1,0 +1,106 @@
+"""Certificates, keys, tokens and kubeconfigs of a control plane, as files in its folder."""
+
+from __future__ import annotations
+
+import base64
+import ipaddress
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import trustme
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+ADMIN = "admin"
+MASTERS = "system:masters"
+SERVER_NAMES = ("localhost", "127.0.0.1", "kubernetes", "kubernetes.default", "kubernetes.default.svc")
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """Somebody whom the API server knows by a token."""
+
+    name: str
+    token: str
+    groups: tuple[str, ...]
+
+
+def write_certificates(folder: Path, service_range: str) -> None:
+    """Write `ca.crt/.key`, `server.crt/.key` and `admin.crt/.key`, the admin's in the group system:masters."""
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(folder / "ca.crt")
+    authority.private_key_pem.write_to_path(folder / "ca.key")
+    kubernetes_service = str(ipaddress.ip_network(service_range)[1])
+    _write_pair(folder, "server", authority.issue_cert(*SERVER_NAMES, kubernetes_service))
+    _write_pair(folder, ADMIN, authority.issue_cert(ADMIN, common_name=ADMIN, organization_name=MASTERS))
+
+
+def _write_pair(folder: Path, name: str, certificate: trustme.LeafCert) -> None:
+    (folder / f"{name}.crt").write_bytes(b"".join(blob.bytes() for blob in certificate.cert_chain_pems))
+    certificate.private_key_pem.write_to_path(folder / f"{name}.key")
+
+
+def write_service_account_keys(folder: Path) -> None:
+    """Write `sa.key` and `sa.pub`, with which tokens of ServiceAccounts are signed and checked."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    (folder / "sa.key").write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption()
+        )
+    )
+    public = key.public_key()
+    (folder / "sa.pub").write_bytes(
+        public.public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
+    )
+
+
+def write_tokens(folder: Path, users: Mapping[str, User]) -> None:
+    """Write `tokens.csv` in the form of `--token-auth-file`: token, name, uid, groups."""
+    lines = (f'{user.token},{user.name},{user.name},"{",".join(user.groups)}"\n' for user in users.values())
+    (folder / "tokens.csv").write_text("".join(lines))
+
+
+def admin_kubeconfig(folder: Path, url: str) -> str:
+    """Return a kubeconfig with the admin's client certificate."""
+    credentials = {
+        "client-certificate-data": _encoded(folder / f"{ADMIN}.crt"),
+        "client-key-data": _encoded(folder / f"{ADMIN}.key"),
+    }
+    return _kubeconfig(folder, url, ADMIN, credentials)
+
+
+def token_kubeconfig(folder: Path, url: str, user: User) -> str:
+    """Return a kubeconfig with the user's token."""
+    return _kubeconfig(folder, url, user.name, {"token": user.token})
+
+
+def replace(path: Path, text: str) -> None:
+    """Write a file that only we may read, at once: who reads it meanwhile sees the old or the new, never a half."""
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+    with os.fdopen(descriptor, "w") as file:
+        file.write(text)
+    Path(name).rename(path)
+
+
+def _kubeconfig(folder: Path, url: str, user: str, credentials: dict[str, str]) -> str:
+    """Everything inline, so that the file can be copied elsewhere; JSON is YAML."""
+    document: dict[str, Any] = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [
+            {"name": "cluster", "cluster": {"server": url, "certificate-authority-data": _encoded(folder / "ca.crt")}}
+        ],
+        "users": [{"name": user, "user": credentials}],
+        "contexts": [{"name": "cluster", "context": {"cluster": "cluster", "user": user}}],
+        "current-context": "cluster",
+    }
+    return json.dumps(document, indent=2) + "\n"
+
+
+def _encoded(path: Path) -> str:
+    return base64.b64encode(path.read_bytes()).decode()

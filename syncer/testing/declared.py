@@ -1,0 +1,42 @@
+"""Lets a syncer read only what it has said that it reads, as in a daemon where it is the only one."""
+
+from collections.abc import Collection, Iterable
+from typing import Any
+
+from syncer.api import Key, Obj, Resource, Side, Source, Syncer
+from syncer.flow.caches import Caches
+from syncer.flow.store import Store
+
+
+class Declared:
+    """The stores of a link, but only those of a syncer's own sources."""
+
+    def __init__(self, caches: Caches, syncer: Syncer[Any], sources: Iterable[Source]) -> None:
+        self._caches, self._syncer = caches, syncer
+        self._allowed = {(source.side, source.resource) for source in sources}
+        self.marked = caches.marked
+
+    def store(self, side: Side, resource: Resource) -> Store:
+        """The store of a resource on one side. Raises KeyError where the syncer has not declared it."""
+        if (side, resource) not in self._allowed:
+            raise KeyError(
+                f"{type(self._syncer).__name__} reads {resource} of the {side.value} side, which it does not declare: "
+                f"put Source(Side.{side.name}, …) into its `reads`"
+            )
+        return self._caches.store(side, resource)
+
+    def has(self, side: Side, resource: Resource) -> bool:
+        """Whether the syncer has declared a resource on a side."""
+        return (side, resource) in self._allowed
+
+    def get(self, side: Side, resource: Resource, key: Key) -> Obj | None:
+        """The object as a private copy."""
+        return self.store(side, resource).get(key)
+
+    def keys(self, side: Side, resource: Resource) -> Collection[Key]:
+        """The keys of all objects."""
+        return self.store(side, resource).keys()
+
+    def indexed(self, side: Side, resource: Resource, index: str, value: str) -> Collection[Key]:
+        """The keys for which an index function gave this value."""
+        return self.store(side, resource).indexed(index, value)

@@ -1,0 +1,274 @@
+"""What holds for every syncer, checked by hypothesis.
+
+One import and one line a syncer::
+
+    from syncer.testing import laws, strategies
+
+    TestConfigMaps = laws.laws_for(ConfigMaps, objects=strategies.configmaps())
+
+:data:`LAWS` are checked on each of many trials, in which things happen to the objects; the ``test_`` functions are laws
+that need trials of their own. The names say what holds; a failure shows the function.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Any
+
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from syncer.api import (
+    FakeSyncUp,
+    Key,
+    NameTranslator,
+    Obj,
+    Side,
+    Sync,
+    SyncDown,
+    Syncer,
+    SyncUp,
+    key_of,
+    labels_of,
+)
+from syncer.names import SingleNamespace
+from syncer.names.forms import form_of
+from syncer.rbac import allows
+from syncer.rbac import needed as rights_of
+from syncer.testing.memory import Sent
+from syncer.testing.merge import merged
+from syncer.testing.strategies import LABELS, NAMES
+from syncer.testing.trial import Event, Scene, Trial
+from syncer.testing.unknown import MARKER, count, planted
+from syncer.testing.world import World
+
+__all__ = ["Scene", "Trial", "laws_for"]
+
+#: Worlds are slower to make than numbers, and some laws are about some of the objects only.
+_UNCHECKED = (HealthCheck.too_slow, HealthCheck.filter_too_much)
+
+_FOREIGN = {"metadata": {"labels": {"app": "changed"}, "annotations": {"example.org/note": "by somebody else"}}}
+
+#: What may have happened before a law is checked.
+EVENTS: Mapping[str, Event] = {
+    "somebody edits the copy": lambda trial: trial.change_copy(_FOREIGN),
+    "the copy loses its contents": lambda trial: trial.change_copy({"data": None, "immutable": None}),
+    "somebody deletes the copy": Trial.remove_copy,
+    "the original is made again": Trial.remake_source,
+    "the syncer is asked once": Trial.step_once,
+    "the syncer is asked until it rests": Trial.settle,
+}
+
+#: Asserts something of a trial; the law of places also takes two keys.
+Law = Callable[..., None]
+
+#: Any two keys, and two that give the same text when their parts are joined by ``-x-``.
+_PAIRS = st.one_of(
+    st.tuples(st.builds(Key, LABELS, NAMES), st.builds(Key, LABELS, NAMES)),
+    st.builds(lambda a, b, c: (Key(c, f"{a}-x-{b}"), Key(f"{b}-x-{c}", a)), LABELS, LABELS, LABELS),
+)
+
+
+def laws_for(
+    syncer: type[Syncer[Any]] | Syncer[Any],
+    *,
+    objects: st.SearchStrategy[Any],
+    config: Mapping[str, Any] | None = None,
+    translator: type[NameTranslator] = SingleNamespace,
+    together: Iterable[type[Syncer[Any]]] = (),
+    dropped: Iterable[str] = (),
+    events: Mapping[str, Event] | None = None,
+    examples: int = 50,
+) -> type:
+    """A class of tests for pytest.
+
+    ``objects`` gives virtual objects of the syncer, or :class:`Scene` where others must be there too (a Secret needs
+    a Pod that uses it) or where it begins on the host. ``together`` are syncers that must be on as well, ``config``
+    is what stands in the configuration (but the name translator).
+    ``dropped`` lists dotted paths of fields that the copy leaves out on purpose.
+    ``events`` names more that may happen to the objects while nobody looks.
+    """
+    made = syncer() if isinstance(syncer, type) else syncer
+    world = partial(World, [made, *together], config=config, translator=translator)
+    happen = {**EVENTS, **(events or {})}
+    trials = st.builds(
+        Trial,
+        syncer=st.just(made),
+        scene=objects.map(_scene),
+        make=st.just(world),
+        history=st.lists(st.sampled_from(sorted(happen)), max_size=4),
+        events=st.just(happen),
+        dropped=st.just(tuple(dropped)),
+    )
+    checked = [test_what_happens, test_squatters_are_left_alone]
+    if not isinstance(made, FakeSyncUp) and (made.down or not isinstance(made, SyncDown)):
+        checked.append(test_unknown_fields_are_kept)
+    tests = {law.__name__: _test(made.name, law, {"trial": trials}, examples) for law in checked}
+    if isinstance(made, SyncDown):
+        law = test_no_two_keys_share_a_place
+        empty = st.builds(Trial, st.just(made), st.just(Scene(Key("", ""))), st.just(world))
+        tests[law.__name__] = _test(made.name, law, {"trial": empty, "keys": _PAIRS}, examples)
+    return type(f"LawsOf{made.name.title().replace('-', '')}", (), tests)
+
+
+def test_what_happens(trial: Trial) -> None:
+    """Whatever has happened, each law of :data:`LAWS` holds when the syncer has been asked until it rests."""
+    trial.live()
+    trial.settle()
+    for law in LAWS:
+        law(trial)
+
+
+def it_is_at_rest(trial: Trial) -> None:
+    """Carried out, then asked again, nothing is left to write; and a new process sees it so too."""
+    assert trial.step() == [], "asked again, something is left to write"
+    assert trial.restart().step() == [], "after a restart, something is left to write"
+
+
+def its_marks_lead_back(trial: Trial) -> None:
+    """The marks of a copy name the key that it is the copy of."""
+    copied, known = trial.copied(), trial.world.settings
+    if copied is not None and isinstance(trial.syncer, SyncDown):
+        told = known.marks.virtual_key(copied)
+        assert told == trial.scene.key, f"the copy's marks lead back to {told}, not to {trial.scene.key}"
+        ours = known.marks.is_ours(copied, cluster=known.identity, resource=trial.syncer.resource)
+        assert ours, "the copy doesn't bear the marks of a copy"
+
+
+def nothing_is_left_behind(trial: Trial) -> None:
+    """When the original is gone, from any state, no copy stays behind."""
+    syncer = trial.syncer
+    trial.remove_source()
+    trial.settle()
+    if isinstance(syncer, SyncUp) and not isinstance(syncer, SyncDown | Sync):
+        return  # what it reports stays as long as the virtual side keeps it
+    assert trial.refused == "", f"it can't be cleaned up: {trial.refused}"
+    assert trial.copies() == [], "the original is gone, and the copy is not"
+
+
+def only_what_is_marked_is_touched(trial: Trial) -> None:
+    """Nothing unmarked is written or deleted, and nothing outside the namespaces of the virtual cluster."""
+    for sent, before in trial.sent:
+        assert _may(trial, sent, before), f"{sent}: the object is not ours"
+        assert _inside(trial, sent), f"{sent}: the namespace is not one of this virtual cluster"
+    for forbidden in ("without our mark", "may write to"):
+        prevented = [refusal for refusal in trial.refusals if forbidden in refusal]
+        assert not prevented, f"the flow had to prevent it: {prevented[0]}"
+
+
+def no_more_rights_are_needed_than_generated(trial: Trial) -> None:
+    """Every request is within the rights that are generated for the syncer."""
+    granted = rights_of([trial.syncer])
+    for sent, _ in trial.sent:
+        assert allows(granted, sent.side, sent.resource, sent.verb, sent.subresource), f"no right to {sent}"
+
+
+def names_fit(trial: Trial) -> None:
+    """An API server takes the name of everything that is made."""
+    for sent, _ in trial.sent:
+        if sent.verb == "create" and not sent.subresource:
+            assert form_of(sent.resource).fits(sent.key.name), f"{sent}: no name for a {sent.resource.kind}"
+
+
+def doing_nothing_has_a_reason(trial: Trial) -> None:
+    """A decision without writes says why."""
+    assert all(trial.idle), "a decision that writes nothing gives no reason"
+
+
+def inputs_are_not_changed(trial: Trial) -> None:
+    """What a syncer is given is afterwards as it was before."""
+    assert not trial.changed_inputs, "the syncer has changed what it was given"
+
+
+#: The laws of what has happened, in the order in which they are checked: the third lets the original be gone.
+LAWS: tuple[Law, ...] = (
+    it_is_at_rest,
+    its_marks_lead_back,
+    nothing_is_left_behind,
+    only_what_is_marked_is_touched,
+    no_more_rights_are_needed_than_generated,
+    names_fit,
+    doing_nothing_has_a_reason,
+    inputs_are_not_changed,
+)
+
+
+def test_squatters_are_left_alone(trial: Trial) -> None:
+    """An object of somebody else at the place of the copy stays as it is, whether or not it bears our label."""
+    trial.settle()
+    copied = trial.copied()
+    assume(copied is not None)
+    assert copied is not None, "there is no copy"
+    side = trial.copy_side()
+    for labels in _labels_of_others(trial, copied):
+        squatter = merged(copied, {"metadata": {"uid": "squatter", "labels": labels, "annotations": None}})
+        other = Trial(trial.syncer, trial.scene, trial.make)
+        other.world.given(**{side.value: [squatter]})
+        find = other.world.host if side is Side.HOST else other.world.virtual
+        before = find(squatter["kind"], key_of(squatter))
+        other.settle()
+        assert find(squatter["kind"], key_of(squatter)) == before, "an object that is not ours was changed"
+
+
+def test_unknown_fields_are_kept(trial: Trial) -> None:
+    """A field that the syncer has never heard of is in the copy, unless its path is listed as dropped."""
+    paths = trial.syncer.down if trial.source_side() is Side.VIRTUAL else None
+    for source in trial.sources()[:1]:
+        changed = planted(source, paths=paths, dropped=trial.dropped)
+        trial.world.given(**{trial.source_side().value: [changed]})
+    trial.settle()
+    copied = trial.copied()
+    assume(copied is not None)
+    lost = f"a field {MARKER!r} was lost on the way"
+    assert count(copied) >= sum(count(source) for source in trial.sources()), lost
+
+
+def test_no_two_keys_share_a_place(trial: Trial, keys: tuple[Key, Key]) -> None:
+    """No two keys have their copies at one place."""
+    one, other = keys
+    assume(one != other)
+    known = trial.world.settings
+    places = [trial.syncer.host_key(known, key) for key in (one, other)]
+    assert places[0] != places[1], f"{one} and {other} share the place {places[0]}"
+
+
+# -- how they are checked ----------------------------------------------------------------------------------------------
+
+
+def _test(name: str, law: Law, drawn: dict[str, st.SearchStrategy[Any]], examples: int) -> Any:
+    def test(self: Any, **arguments: Any) -> None:
+        law(**arguments)
+
+    # Hypothesis keeps failures by this name.
+    test.__name__, test.__doc__ = f"{law.__name__}_{name.replace('-', '_')}", law.__doc__
+    checked = given(**drawn)(test)
+    return settings(max_examples=examples, deadline=None, suppress_health_check=_UNCHECKED)(checked)
+
+
+def _scene(found: Any) -> Scene:
+    return found if isinstance(found, Scene) else Scene(key_of(found), (found,))
+
+
+def _may(trial: Trial, sent: Sent, before: Obj | None) -> bool:
+    """Whether a request is about something of ours: it bears the mark, or it is the tenant's own object of the key."""
+    if sent.subresource == "token":
+        return sent.side is Side.VIRTUAL
+    if sent.verb == "create" and not sent.subresource:
+        return trial.marked(sent.body)
+    own = sent.side is Side.VIRTUAL and (sent.resource, sent.key) == (trial.syncer.resource, trial.scene.key)
+    return own or before is None or trial.marked(before)
+
+
+def _inside(trial: Trial, sent: Sent) -> bool:
+    if sent.side is Side.VIRTUAL or not sent.resource.namespaced:
+        return True
+    namespaces = trial.world.settings.names.host_namespaces()
+    return namespaces is None or sent.key.namespace in namespaces
+
+
+def _labels_of_others(trial: Trial, copied: Obj) -> list[dict[str, None]]:
+    """Changes that make the labels of a copy somebody else's. On the host, our label alone makes nothing ours: a
+    controller there may have copied it from a copy.
+    """
+    marks = trial.world.settings.marks
+    unmarked: dict[str, None] = {key: None for key in labels_of(copied) if marks.is_mark(key)}
+    return [unmarked, {}] if trial.copy_side() is Side.HOST else [unmarked]

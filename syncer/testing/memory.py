@@ -1,0 +1,223 @@
+"""Two API servers reduced to what a decision can do to them: objects in memory, without sockets, loops or time."""
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from syncer.api import ClusterError, Conflict, Exists, Invalid, Key, Missing, Obj, Resource, Side, key_of, uid_of
+from syncer.clusters.client import Cluster, PatchKind, Propagation
+from syncer.clusters.transport import Transport
+from syncer.testing.merge import merged
+from syncer.testing.objects import uid_for
+
+#: Kinds without a status subresource: what is written to them is written whole.
+WITHOUT_STATUS = frozenset({"configmaps", "secrets", "serviceaccounts", "events", "endpoints", "endpointslices"})
+#: Kinds whose status an API server keeps when they are created.
+_BORN_WITH_STATUS = WITHOUT_STATUS | {"nodes"}
+_DEFAULT_GRACE = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """One request that was made: the verb of RBAC, and to what."""
+
+    side: Side
+    verb: str
+    resource: Resource
+    key: Key
+    subresource: str
+    body: Obj
+
+    def __str__(self) -> str:
+        kind = f"{self.resource}/{self.subresource}" if self.subresource else str(self.resource)
+        return f"{self.verb} {self.side.value} {kind} {self.key}"
+
+
+class MemoryCluster(Cluster):
+    """One side of a :class:`~syncer.testing.World`. Methods are coroutines that never wait."""
+
+    def __init__(self, side: Side, sent: list[Sent], now: Callable[[], datetime]) -> None:
+        super().__init__("world", side, _Unreachable())
+        self.objects: dict[Resource, dict[Key, Obj]] = {}
+        self._sent, self._now, self._version = sent, now, 0
+
+    # -- what the world does ---------------------------------------------------------------------------------------
+
+    def put(self, resource: Resource, obj: Obj) -> None:
+        """Set an object as it is given, with what an API server would add to its metadata."""
+        obj = copy.deepcopy(obj)
+        metadata, before = obj["metadata"], self.find(resource, key_of(obj))
+        metadata.setdefault("uid", uid_of(before) if before else uid_for(self.side.value, obj))
+        metadata.setdefault("creationTimestamp", _rfc3339(self._now()))
+        self._keep(resource, obj)
+
+    def find(self, resource: Resource, key: Key) -> Obj | None:
+        """The object itself, or None."""
+        return self.objects.get(resource, {}).get(key)
+
+    def drop(self, resource: Resource, key: Key) -> None:
+        """Let an object be gone, whatever waits for it."""
+        self.objects.get(resource, {}).pop(key, None)
+
+    # -- what the flow does ----------------------------------------------------------------------------------------
+
+    async def get(self, resource: Resource, key: Key, *, subresource: str = "") -> Obj:
+        """The object. Raises Missing."""
+        return copy.deepcopy(self._there(resource, key))
+
+    async def create(self, resource: Resource, obj: Obj, *, subresource: str = "", key: Key | None = None) -> Obj:
+        """Create an object, bind a Pod, or make a token. Raises Exists, Conflict."""
+        place = key or key_of(obj)
+        self._note("create", resource, place, subresource, obj)
+        if subresource == "token":
+            return self._token(place, obj)
+        if subresource == "binding":
+            return self._bind(resource, place, obj)
+        if self.find(resource, place) is not None:
+            raise Exists(f"{resource} {place} already exists on the {self.side.value} side")
+        self._version += 1
+        metadata = {"uid": f"{self.side.value}-uid-{self._version}", "creationTimestamp": _rfc3339(self._now())}
+        made = merged(copy.deepcopy(obj), {"metadata": metadata})
+        if resource.plural not in _BORN_WITH_STATUS:
+            made.pop("status", None)
+        return self._keep(resource, _allocated(made, self._version))
+
+    async def patch(
+        self,
+        resource: Resource,
+        key: Key,
+        patch: Obj | list[Obj],
+        *,
+        kind: PatchKind = "merge",
+        subresource: str = "",
+        force: bool = False,
+    ) -> Obj:
+        """Apply a merge patch, or set conditions by type. Raises Missing, and Conflict for another uid."""
+        assert isinstance(patch, dict)
+        self._note("patch", resource, key, subresource, patch)
+        before = self._there(resource, key)
+        uid = patch.get("metadata", {}).get("uid")
+        if uid is not None and uid != uid_of(before):
+            raise Conflict(f"{resource} {key} is another object: its uid is {uid_of(before)}, not {uid}")
+        after = merged(before, _parts(patch, resource, subresource))
+        if kind == "strategic":
+            after["status"] = {**after["status"], "conditions": _by_type(before, patch)}
+        _refuse_changed_immutable(before, after)
+        after = _allocated(copy.deepcopy(after), self._version)
+        return copy.deepcopy(before) if after == before else self._keep(resource, after)
+
+    async def delete(
+        self,
+        resource: Resource,
+        key: Key,
+        *,
+        uid: str | None = None,
+        resource_version: str | None = None,
+        grace: int | None = None,
+        propagation: Propagation | None = None,
+    ) -> Obj | None:
+        """Delete an object; one with finalizers, and a Pod on a node, is only marked. Raises Missing, Conflict."""
+        self._note("delete", resource, key, "", {"uid": uid, "gracePeriodSeconds": grace})
+        obj = self._there(resource, key)
+        if uid is not None and uid != uid_of(obj):
+            raise Conflict(f"{resource} {key} is another object: its uid is {uid_of(obj)}, not {uid}")
+        seconds = _grace(resource, obj, grace)
+        if not seconds and not obj["metadata"].get("finalizers"):
+            self.drop(resource, key)
+            return None
+        mark = {"deletionTimestamp": _rfc3339(self._now()), "deletionGracePeriodSeconds": seconds}
+        return self._keep(resource, merged(obj, {"metadata": mark}))
+
+    # -- inside ----------------------------------------------------------------------------------------------------
+
+    def _keep(self, resource: Resource, obj: Obj) -> Obj:
+        self._version += 1
+        obj["metadata"]["resourceVersion"] = str(self._version)
+        self.objects.setdefault(resource, {})[key_of(obj)] = obj
+        return copy.deepcopy(obj)
+
+    def _there(self, resource: Resource, key: Key) -> Obj:
+        obj = self.find(resource, key)
+        if obj is None:
+            raise Missing(f"there is no {resource} {key} on the {self.side.value} side")
+        return obj
+
+    def _note(self, verb: str, resource: Resource, key: Key, subresource: str, body: Obj) -> None:
+        self._sent.append(Sent(self.side, verb, resource, key, subresource, copy.deepcopy(body)))
+
+    def _bind(self, resource: Resource, key: Key, binding: Obj) -> Obj:
+        pod = self._there(resource, key)
+        if (pod.get("spec") or {}).get("nodeName"):
+            raise Conflict(f"pod {key} is bound already")
+        self._keep(resource, merged(pod, {"spec": {"nodeName": binding["target"]["name"]}}))
+        return {"kind": "Status", "status": "Success"}
+
+    def _token(self, key: Key, request: Obj) -> Obj:
+        ends = self._now() + timedelta(seconds=request["spec"]["expirationSeconds"])
+        audiences = ",".join(request["spec"].get("audiences") or ())
+        token = f"token of {key} for {audiences or 'the API server'}"
+        return {"status": {"token": token, "expirationTimestamp": _rfc3339(ends)}}
+
+
+class _Unreachable(Transport):
+    """There is no server behind a world."""
+
+    async def request(self, method: str, path: str, **options: Any) -> Any:
+        """Say that a decision needed something that a world has not."""
+        raise ClusterError(f"{method} {path} was sent from a World, where only objects in memory are")
+
+    def stream(self, path: str, **options: Any) -> Any:
+        """Say that a decision needed something that a world has not."""
+        raise ClusterError(f"{path} was opened from a World, where only objects in memory are")
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+def _parts(patch: Obj, resource: Resource, subresource: str) -> Obj:
+    """What of a patch takes effect: a status is changed through its own path only, and nothing else through it."""
+    if resource.plural in WITHOUT_STATUS:
+        return patch
+    return {part: value for part, value in patch.items() if (part == "status") == (subresource == "status")}
+
+
+def _by_type(before: Obj, patch: Obj) -> list[Obj]:
+    """The conditions, merged by their type as a strategic merge patch does."""
+    found = {one["type"]: one for one in (before.get("status") or {}).get("conditions") or ()}
+    for one in patch["status"]["conditions"]:
+        found[one["type"]] = {**found.get(one["type"], {}), **one}
+    return list(found.values())
+
+
+def _grace(resource: Resource, obj: Obj, grace: int | None) -> int:
+    """Seconds for which a Pod that runs somewhere stays."""
+    spec = obj.get("spec") or {}
+    if resource.plural != "pods" or not spec.get("nodeName"):
+        return 0
+    own: int = spec.get("terminationGracePeriodSeconds", _DEFAULT_GRACE)
+    return own if grace is None else grace
+
+
+def _refuse_changed_immutable(before: Obj, after: Obj) -> None:
+    if before.get("immutable") and any(before.get(part) != after.get(part) for part in ("data", "binaryData")):
+        raise Invalid("the object is immutable: its data can't be changed")
+
+
+def _allocated(obj: Obj, number: int) -> Obj:
+    """The object with what an API server allocates: the addresses and node ports of a Service."""
+    spec = obj.get("spec") or {}
+    if obj.get("kind") != "Service" or spec.get("type") == "ExternalName":
+        return obj
+    spec.setdefault("clusterIP", f"10.0.{number // 256 % 256}.{number % 256}")
+    spec["clusterIPs"] = [spec["clusterIP"]]
+    spec["ports"] = [{"protocol": "TCP", "targetPort": port["port"], **port} for port in spec.get("ports") or ()]
+    if spec.get("type") in ("NodePort", "LoadBalancer"):
+        for place, port in enumerate(spec["ports"]):
+            port.setdefault("nodePort", 30000 + number % 1000 + place)
+    return obj
+
+
+def _rfc3339(time: datetime) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,171 @@
+"""Builders of small Kubernetes objects, valid enough for a real API server, for tests.
+
+Each takes the name first and ``namespace="shop"``; any other keyword is merged over the object, so that
+``pod("web", spec={"nodeName": "n1"}, metadata={"labels": {"app": "web"}})`` says only what the test is about.
+"""
+
+import base64
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from syncer.api import Obj, Resource, Settings, key_of
+from syncer.names import SingleNamespace
+from syncer.resources import kinds
+from syncer.testing.merge import merged
+
+NAMESPACE = "shop"
+IMAGE = "registry.example.org/app:1"
+
+#: The virtual cluster and the host namespace of a World that is given no others.
+CLUSTER, HOST_NAMESPACE = "vc", "vc-ns"
+_SETTINGS = Settings(CLUSTER, HOST_NAMESPACE, SingleNamespace(cluster=CLUSTER, namespace=HOST_NAMESPACE))
+
+_KINDS = {(one.api_version, one.kind): one for one in vars(kinds).values() if isinstance(one, Resource)}
+
+
+def resource_of(obj: Obj) -> Resource:
+    """The resource of an object: a well-known one, or the obvious plural."""
+    kind = (obj["apiVersion"], obj["kind"])
+    return _KINDS.get(kind) or Resource(*kind, kind[1].lower() + "s", namespaced="namespace" in obj["metadata"])
+
+
+def uid_for(side: str, obj: Obj) -> str:
+    """The uid that a World makes up for an object that has none."""
+    return f"{side}-{obj['kind']}-{key_of(obj)}".lower().replace("/", "-")
+
+
+def host_copy(virtual: Obj, **parts: Any) -> Obj:
+    """A host object that is marked as our copy of a virtual one, without contents but the ``parts``."""
+    resource, key, marks = resource_of(virtual), key_of(virtual), _SETTINGS.marks
+    place = _SETTINGS.names.to_host(resource, key)
+    known = merged({"metadata": {"uid": uid_for("virtual", virtual)}}, virtual)
+    metadata = {
+        "labels": marks.labels(_SETTINGS.identity, key),
+        "annotations": marks.annotations(resource, known, place),
+    }
+    return build(resource, place.name, namespace=place.namespace, **merged({"metadata": metadata}, parts))
+
+
+def build(resource: Resource, name: str, *, namespace: str = NAMESPACE, **parts: Any) -> Obj:
+    """An object of any resource; each keyword is a top-level part, merged over what is there."""
+    metadata = {"name": name, "namespace": namespace} if resource.namespaced else {"name": name}
+    obj = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata}
+    return merged(obj, parts)
+
+
+def configmap(name: str, data: Mapping[str, str] | None = None, *, namespace: str = NAMESPACE, **parts: Any) -> Obj:
+    """A ConfigMap."""
+    base = {"data": dict(data if data is not None else {"color": "blue"})}
+    return build(Resource("v1", "ConfigMap", "configmaps"), name, namespace=namespace, **merged(base, parts))
+
+
+def secret(name: str, data: Mapping[str, str] | None = None, *, namespace: str = NAMESPACE, **parts: Any) -> Obj:
+    """An opaque Secret; ``data`` is plain text."""
+    plain = data if data is not None else {"password": "swordfish"}
+    encoded = {key: base64.b64encode(value.encode()).decode() for key, value in plain.items()}
+    base = {"type": "Opaque", "data": encoded}
+    return build(Resource("v1", "Secret", "secrets"), name, namespace=namespace, **merged(base, parts))
+
+
+def service(
+    name: str,
+    ports: Sequence[int] = (80,),
+    *,
+    selector: Mapping[str, str] | None = None,
+    namespace: str = NAMESPACE,
+    **parts: Any,
+) -> Obj:
+    """A Service that selects ``app: <name>`` unless told otherwise."""
+    spec = {
+        "ports": [{"name": f"p{port}", "port": port, "protocol": "TCP", "targetPort": port} for port in ports],
+        "selector": dict(selector if selector is not None else {"app": name}),
+        "type": "ClusterIP",
+    }
+    resource = Resource("v1", "Service", "services")
+    return build(resource, name, namespace=namespace, **merged({"spec": spec}, parts))
+
+
+def serviceaccount(name: str, *, namespace: str = NAMESPACE, **parts: Any) -> Obj:
+    """A ServiceAccount."""
+    return build(Resource("v1", "ServiceAccount", "serviceaccounts"), name, namespace=namespace, **parts)
+
+
+def namespace(name: str, **parts: Any) -> Obj:
+    """A Namespace."""
+    resource = Resource("v1", "Namespace", "namespaces", namespaced=False)
+    return build(resource, name, **merged({"status": {"phase": "Active"}}, parts))
+
+
+def node(name: str, **parts: Any) -> Obj:
+    """A ready Node."""
+    capacity = {"cpu": "4", "memory": "8Gi", "pods": "110"}
+    status = {
+        "capacity": capacity,
+        "allocatable": capacity,
+        "addresses": [{"type": "InternalIP", "address": "10.0.0.1"}, {"type": "Hostname", "address": name}],
+        "conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady"}],
+    }
+    labels = {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux"}
+    base = {"metadata": {"labels": labels}, "spec": {}, "status": status}
+    return build(Resource("v1", "Node", "nodes", namespaced=False), name, **merged(base, parts))
+
+
+def pod(name: str, *, namespace: str = NAMESPACE, **parts: Any) -> Obj:
+    """A Pod of one container, not scheduled yet, as an API server has it after its defaults."""
+    base = {
+        "spec": {
+            "containers": [{"name": "app", "image": IMAGE}],
+            "serviceAccountName": "default",
+            "restartPolicy": "Always",
+        },
+        "status": {"phase": "Pending"},
+    }
+    return build(Resource("v1", "Pod", "pods"), name, namespace=namespace, **merged(base, parts))
+
+
+def pod_mounting(name: str, *, secret: str = "", configmap: str = "", namespace: str = NAMESPACE, **parts: Any) -> Obj:
+    """A Pod that mounts a Secret, a ConfigMap, or both."""
+    volumes: list[Obj] = []
+    if secret:
+        volumes.append({"name": "secret", "secret": {"secretName": secret}})
+    if configmap:
+        volumes.append({"name": "config", "configMap": {"name": configmap}})
+    mounts = [{"name": volume["name"], "mountPath": f"/{volume['name']}"} for volume in volumes]
+    containers = [{"name": "app", "image": IMAGE, "volumeMounts": mounts}]
+    base = {"spec": {"volumes": volumes, "containers": containers}}
+    return pod(name, namespace=namespace, **merged(base, parts))
+
+
+def ingress(name: str, *, service: str = "web", tls_secret: str = "", namespace: str = NAMESPACE, **parts: Any) -> Obj:
+    """An Ingress for one host name that leads to port 80 of a Service."""
+    backend = {"service": {"name": service, "port": {"number": 80}}}
+    host = f"{name}.example.org"
+    spec: Obj = {
+        "rules": [{"host": host, "http": {"paths": [{"path": "/", "pathType": "Prefix", "backend": backend}]}}]
+    }
+    if tls_secret:
+        spec["tls"] = [{"hosts": [host], "secretName": tls_secret}]
+    resource = Resource("networking.k8s.io/v1", "Ingress", "ingresses")
+    return build(resource, name, namespace=namespace, **merged({"spec": spec}, parts))
+
+
+def event(name: str, *, about: Obj, namespace: str = "", **parts: Any) -> Obj:
+    """A warning Event about an object, in the object's namespace."""
+    metadata = about["metadata"]
+    place = namespace or metadata.get("namespace") or "default"
+    regarding = {
+        "apiVersion": about["apiVersion"],
+        "kind": about["kind"],
+        **{key: metadata[key] for key in ("name", "namespace", "uid") if key in metadata},
+    }
+    base = {
+        "involvedObject": regarding,
+        "type": "Warning",
+        "reason": "BackOff",
+        "message": f"{about['kind']} {metadata['name']} is in trouble",
+        "source": {"component": "kubelet", "host": "node-1"},
+        "count": 1,
+        "firstTimestamp": "2026-01-01T12:00:00Z",
+        "lastTimestamp": "2026-01-01T12:00:00Z",
+    }
+    return build(Resource("v1", "Event", "events"), name, namespace=place, **merged(base, parts))

@@ -1,0 +1,200 @@
+"""One scene played in one world, with everything written down that the laws speak of."""
+
+import copy
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from syncer.api import (
+    ClusterError,
+    FakeSyncUp,
+    Key,
+    Obj,
+    Refused,
+    Resource,
+    Side,
+    Sync,
+    SyncDown,
+    Syncer,
+    SyncUp,
+    is_deleting,
+    key_of,
+    labels_of,
+)
+from syncer.flow.decide import reconcile
+from syncer.testing.memory import Sent
+from syncer.testing.merge import merged
+from syncer.testing.world import World
+
+#: How often a key is asked about, with pods ending in between, before it must be at rest.
+ROUNDS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """What there is when a key is asked about. What the syncer copies must be among it."""
+
+    key: Key
+    virtual: tuple[Obj, ...] = ()
+    host: tuple[Obj, ...] = ()
+
+
+#: Something that happens to the objects of a trial.
+Event = Callable[["Trial"], None]
+
+
+@dataclass(slots=True)
+class Trial:
+    """A syncer asked about one key, in a world of its own."""
+
+    syncer: Syncer[Any] = field(repr=False)
+    scene: Scene
+    make: Callable[[], World] = field(repr=False)
+    #: What happens first, by name.
+    history: Sequence[str] = ()
+    events: Mapping[str, Event] = field(default_factory=dict, repr=False)
+    #: Paths of fields that the copy leaves out on purpose.
+    dropped: tuple[str, ...] = field(default=(), repr=False)
+    world: World = field(init=False, repr=False)
+    #: All requests, with the object as it was before each (None: it wasn't there).
+    sent: list[tuple[Sent, Obj | None]] = field(default_factory=list, repr=False)
+    #: Reasons of decisions without writes.
+    idle: list[str] = field(default_factory=list, repr=False)
+    #: Why it was refused, by us or by an API server, at the end.
+    refused: str = field(default="", repr=False)
+    #: All that was ever refused.
+    refusals: list[str] = field(default_factory=list, repr=False)
+    #: Whether the syncer has changed an object that it was given.
+    changed_inputs: bool = field(default=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self.world = self.make().given(virtual=self.scene.virtual, host=self.scene.host)
+
+    # -- what happens ------------------------------------------------------------------------------------------------
+
+    def live(self) -> None:
+        """Let the history happen."""
+        for name in self.history:
+            self.events[name](self)
+
+    def settle(self) -> None:
+        """Ask and carry out until nothing is left to do, or it is refused; pods that end are gone in between."""
+        for _ in range(ROUNDS):
+            if not self.step() and not self.end_pods():
+                return
+        calls = "; ".join(str(sent) for sent, _ in self.sent[-3:])
+        raise AssertionError(f"{self.scene.key} needs writes again and again, and is never in step: {calls}")
+
+    def step(self) -> list[Sent]:
+        """Ask once, and carry out what is decided; gives the requests that were made."""
+        before = {(side, *place): obj for side in Side for place, obj in self._all(side)}
+        start, self.refused = len(self.world.sent), ""
+        try:
+            self._compare_inputs()
+            decision = self.world.decide(self.syncer, self.scene.key)
+            if not decision.writes:
+                self.idle.append(decision.reason)
+            self.world.apply(decision)
+        except (Refused, ClusterError) as error:
+            self.refused = str(error) or type(error).__name__
+            self.refusals.append(self.refused)
+        made = self.world.sent[start:]
+        self.sent += [(sent, before.get((sent.side, sent.resource, sent.key))) for sent in made]
+        return [] if self.refused else made
+
+    def step_once(self) -> None:
+        """Ask once, and carry out what is decided."""
+        self.step()
+
+    def end_pods(self) -> bool:
+        """Let host objects that are being deleted and have no finalizer be gone; says whether there were any."""
+        ending = [
+            obj
+            for _, obj in self.world.objects(Side.HOST)
+            if is_deleting(obj) and not obj["metadata"].get("finalizers")
+        ]
+        self.world.gone(host=ending)
+        return bool(ending)
+
+    def restart(self) -> "Trial":
+        """The same objects in a new world: all that a process that has just started knows."""
+        scene = Scene(self.scene.key, tuple(self.objects(Side.VIRTUAL)), tuple(self.objects(Side.HOST)))
+        return Trial(self.syncer, scene, self.make)
+
+    def remove_source(self) -> None:
+        """Let what is copied be gone."""
+        self.world.gone(**{self.source_side().value: self.sources()})
+
+    def change_copy(self, patch: Mapping[str, Any]) -> None:
+        """Change the copy as somebody else on that side would, if there is one."""
+        copied = self.copied()
+        if copied is not None:
+            self.world.given(**{self.copy_side().value: [merged(copied, patch)]})
+
+    def remove_copy(self) -> None:
+        """Let somebody delete the copy, if there is one."""
+        copied = self.copied()
+        if copied is not None:
+            self.world.gone(**{self.copy_side().value: [copied]})
+
+    def remake_source(self) -> None:
+        """Let what is copied be deleted and made again while nobody looked: the same key, another uid."""
+        remade = [merged(obj, {"metadata": {"uid": f"{obj['metadata']['uid']}-again"}}) for obj in self.sources()]
+        self.world.given(**{self.source_side().value: remade})
+
+    # -- what there is -----------------------------------------------------------------------------------------------
+
+    def source_side(self) -> Side:
+        """The side on which what is copied begins."""
+        begins_on_host = not isinstance(self.syncer, SyncDown | FakeSyncUp) and isinstance(self.syncer, SyncUp | Sync)
+        return Side.HOST if begins_on_host or isinstance(self.syncer, FakeSyncUp) else Side.VIRTUAL
+
+    def copy_side(self) -> Side:
+        """The side on which copies are made."""
+        return self.source_side().other
+
+    def sources(self) -> list[Obj]:
+        """What the copy is made of: the object of the key, or all that was given on that side."""
+        if self.source_side() is Side.VIRTUAL:
+            found = [self.world.virtual(self.syncer.resource.kind, self.scene.key)]
+        else:
+            found = [self.world.host(obj["kind"], key_of(obj)) for obj in self.scene.host]
+        return [obj for obj in found if obj is not None]
+
+    def copied(self) -> Obj | None:
+        """The copy, if there is one that bears our mark."""
+        if self.copy_side() is Side.VIRTUAL:
+            found = self.world.virtual(self.syncer.resource.kind, self.scene.key)
+        else:
+            found = self.world.copy_of(self.syncer, self.scene.key)
+        return found if found is not None and self.marked(found) else None
+
+    def copies(self) -> list[Obj]:
+        """All objects of ours on the side of copies, whatever their kind, that were not given."""
+        given = {(obj["kind"], key_of(obj)) for obj in (*self.scene.virtual, *self.scene.host)}
+        found = self.objects(self.copy_side())
+        return [obj for obj in found if self.marked(obj) and (obj["kind"], key_of(obj)) not in given]
+
+    def marked(self, obj: Obj) -> bool:
+        """Whether an object bears our mark."""
+        settings = self.world.settings
+        return bool(labels_of(obj).get(settings.marks.cluster) == settings.identity)
+
+    def objects(self, side: Side) -> list[Obj]:
+        """Private copies of all objects of a side."""
+        return [obj for _, obj in self.world.objects(side)]
+
+    def _compare_inputs(self) -> None:
+        """Ask with objects that are compared afterwards; in a World each decision gets copies of its own."""
+        syncer, key = self.syncer, self.scene.key
+        virtual = self.world.virtual(syncer.resource.kind, key)
+        host = self.world.copy_of(syncer, key) if isinstance(syncer, SyncDown) else next(iter(self.sources()), None)
+        host = None if isinstance(syncer, FakeSyncUp) else host
+        before = copy.deepcopy((virtual, host))
+        try:
+            reconcile(syncer, self.world.context(syncer), key, virtual=virtual, host=host)
+        finally:
+            self.changed_inputs = self.changed_inputs or (virtual, host) != before
+
+    def _all(self, side: Side) -> Iterable[tuple[tuple[Resource, Key], Obj]]:
+        return (((resource, key_of(obj)), obj) for resource, obj in self.world.objects(side))

@@ -1,0 +1,53 @@
+"""Plants fields that no syncer has heard of, as the next version of Kubernetes will."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from syncer.api import Obj, dig
+
+#: The name of the planted fields, and their value.
+MARKER = "zzAddedInTheNextVersion"
+
+#: Parts that every object has, and where copies differ by nature.
+_IDENTITY = ("apiVersion", "kind", "metadata", "status")
+#: Maps of a tenant's own keys, not of fields: what is new in them is no sign of a new version.
+_MAPS = frozenset(
+    {"annotations", "data", "binaryData", "labels", "limits", "matchLabels", "nodeSelector", "requests", "selector"}
+)
+
+
+def planted(obj: Obj, *, paths: Sequence[str] | None, dropped: Iterable[str] = ()) -> Obj:
+    """The object with a new field in every mapping below the paths (None: below all parts but the metadata and the
+    status). Paths that are listed as dropped are left as they are; ``[]`` in them stands for any element of a list.
+    """
+    left_out = frozenset(dropped)
+    wanted = paths if paths is not None else [part for part in obj if part not in _IDENTITY]
+    result = dict(obj)
+    for path in wanted:
+        found = dig(obj, path)
+        if isinstance(found, dict | list):
+            result = _set(result, path.split("."), _plant(found, path, left_out))
+    return result
+
+
+def count(value: Any) -> int:
+    """How many planted fields there are."""
+    if isinstance(value, dict):
+        return (MARKER in value) + sum(count(below) for below in value.values())
+    return sum(count(below) for below in value) if isinstance(value, list) else 0
+
+
+def _plant(value: Any, path: str, left_out: frozenset[str]) -> Any:
+    if path in left_out:
+        return value
+    if isinstance(value, list):
+        return [_plant(one, f"{path}[]", left_out) for one in value]
+    if not isinstance(value, dict):
+        return value
+    grown = {key: below if key in _MAPS else _plant(below, f"{path}.{key}", left_out) for key, below in value.items()}
+    return {**grown, MARKER: "kept"}
+
+
+def _set(obj: Obj, steps: list[str], value: Any) -> Obj:
+    first, *rest = steps
+    return {**obj, first: _set(obj[first], rest, value) if rest else value}

@@ -1,0 +1,271 @@
+"""Decisions without a cluster: the real engine over two sides that are objects in memory.
+
+Nothing is awaited and no time passes, so a test calls a function and compares a value::
+
+    world = World([Secrets, Pods])
+    world.given(virtual=[secret("db"), pod_mounting("web", secret="db")])
+    [write] = world.decide(Secrets, "shop/db").writes
+    assert write.obj["metadata"]["name"] == "db-x-shop-x-vc"
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any, Self, cast
+
+from syncer.api import Decision, Key, NameTranslator, Obj, Request, Resource, Side, Syncer, SyncUp, key_of
+from syncer.config import SyncerConfig, config_with
+from syncer.flow.caches import Caches
+from syncer.flow.link import Link, link
+from syncer.names import SingleNamespace
+from syncer.plugins import installed
+from syncer.rbac import sources
+from syncer.testing.declared import Declared
+from syncer.testing.memory import WITHOUT_STATUS, MemoryCluster, Sent
+from syncer.testing.merge import merged
+from syncer.testing.objects import CLUSTER, HOST_NAMESPACE, resource_of
+from syncer.testing.stand_ins import Deaf, Notebook, at_once
+
+#: The time in a world unless it is given another.
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+#: How often a key is asked about before it is said that it never comes to rest.
+ROUNDS = 8
+
+AnySyncer = Syncer[Any]
+#: A syncer as a test may name it: itself, its class, or its name.
+Named = AnySyncer | type[AnySyncer] | str
+
+
+class World:
+    """A virtual cluster and its host, as far as syncers see them."""
+
+    def __init__(
+        self,
+        syncers: Iterable[AnySyncer | type[AnySyncer]] | None = None,
+        *,
+        config: Mapping[str, Any] | None = None,
+        cluster: str = CLUSTER,
+        host_namespace: str = HOST_NAMESPACE,
+        translator: type[NameTranslator] = SingleNamespace,
+        now: datetime = NOON,
+    ) -> None:
+        """``syncers`` None takes all built-in ones; ``config`` is what would stand in the file, ``{"sync": …}``.
+
+        Only syncers that the configuration switches on can be asked.
+        """
+        self.now = now
+        self._translator = translator
+        self._config = merged({"cluster": cluster, "host": {"namespace": host_namespace}}, config or {})
+        self._syncers: dict[type[AnySyncer], AnySyncer] = {}
+        #: All requests that were made, in order.
+        self.sent: list[Sent] = []
+        self._sides = {side: MemoryCluster(side, self.sent, lambda: self.now) for side in Side}
+        self._woken: list[Request] = []
+        self._last: AnySyncer | None = None
+        for syncer in installed().syncers() if syncers is None else syncers:
+            self._add(syncer)
+        self._link = self._linked()
+
+    # -- what there is ---------------------------------------------------------------------------------------------
+
+    def given(self, *, virtual: Iterable[Obj] = (), host: Iterable[Obj] = ()) -> Self:
+        """Put objects there, or in the place of those that are. A uid is made up where an object has none."""
+        for side, objects in ((Side.VIRTUAL, virtual), (Side.HOST, host)):
+            for obj in objects:
+                self._sides[side].put(self._resource(obj), obj)
+        self._show()
+        return self
+
+    def gone(self, *, virtual: Iterable[Obj] = (), host: Iterable[Obj] = ()) -> Self:
+        """Let objects (named by kind and key) be gone, finalizers or not."""
+        for side, objects in ((Side.VIRTUAL, virtual), (Side.HOST, host)):
+            for obj in objects:
+                self._sides[side].drop(self._resource(obj), key_of(obj))
+        self._show()
+        return self
+
+    def configure(self, config: Mapping[str, Any]) -> Self:
+        """Merge more into the configuration, as it would stand in the file."""
+        self._config = merged(self._config, config)
+        self._link = self._linked()
+        return self
+
+    def virtual(self, kind: str, key: str | Key) -> Obj | None:
+        """A private copy of a virtual object: ``world.virtual("Secret", "shop/db")``."""
+        return self._copy(Side.VIRTUAL, kind, key)
+
+    def host(self, kind: str, key: str | Key) -> Obj | None:
+        """A private copy of a host object: ``world.host("Secret", "vc-ns/db-x-shop-x-vc")``."""
+        return self._copy(Side.HOST, kind, key)
+
+    def objects(self, side: Side) -> list[tuple[Resource, Obj]]:
+        """Private copies of all objects of a side."""
+        return [
+            (resource, at_once(self._sides[side].get(resource, key)))
+            for resource, objects in self._sides[side].objects.items()
+            for key in objects
+        ]
+
+    def copy_of(self, syncer: Named, key: str | Key) -> Obj | None:
+        """The object on the host at the place that a virtual key translates to, whoever put it there."""
+        made, key = self.syncer(syncer), _key(key)
+        place = made.host_key(self.settings, key)
+        return self._copy(Side.HOST, made.host_resource.kind, place)
+
+    # -- asking ----------------------------------------------------------------------------------------------------
+
+    def decide(self, syncer: Named, key: str | Key, *, host_key: str | Key | None = None) -> Decision:
+        """What the syncer decides about a virtual key. Raises Refused, and whatever the syncer raises.
+
+        A syncer for what begins on the host is asked about the host object that leads to this key. ``host_key`` names
+        another place on the host than the translated one.
+        """
+        made, virtual = self.syncer(syncer), _key(key)
+        self._last = made
+        self._show()
+        place = _key(host_key) if host_key is not None else self._origin(made, virtual)
+        request = Request(self.settings.cluster, made.name, virtual, place)
+        return self._seen_by(made).decide(request)
+
+    def apply(self, decision: Decision, *, by: Named | None = None) -> list[Sent]:
+        """Carry a decision out; gives the requests that it took, none where all is as decided.
+
+        ``by`` names the syncer, if it isn't the one that was asked last. Raises Refused and ClusterError.
+        """
+        syncer = self.syncer(by) if by is not None else self._last
+        assert syncer is not None, "say whose decision it is: apply(decision, by=SYNCER)"
+        self._show()
+        before = len(self.sent)
+        try:
+            at_once(self._link.carrier.carry_out(syncer, decision, Deaf()))
+        finally:
+            self._show()
+        return self.sent[before:]
+
+    def settle(self, syncer: Named, key: str | Key, *, host_key: str | Key | None = None) -> list[Sent]:
+        """Ask and carry out until nothing is left to do; gives all requests. AssertionError if that never comes."""
+        sent: list[Sent] = []
+        for _ in range(ROUNDS):
+            calls = self.apply(self.decide(syncer, key, host_key=host_key))
+            if not calls:
+                return sent
+            sent += calls
+        raise AssertionError(f"{key} still needs writes after {ROUNDS} rounds: {'; '.join(map(str, calls))}")
+
+    def woken(self) -> list[Request]:
+        """The requests that changes have put into the queue since this was asked last, each once."""
+        requests = list(dict.fromkeys(self._woken))
+        self._woken.clear()
+        return requests
+
+    # -- for those who want to look closer ---------------------------------------------------------------------------
+
+    @property
+    def link(self) -> Link:
+        """The engine's own link between the two sides."""
+        return self._link
+
+    @property
+    def settings(self) -> Any:
+        """The settings that syncers see."""
+        return self._link.settings
+
+    def syncer(self, named: Named) -> AnySyncer:
+        """The syncer that is meant; one that the world doesn't know yet joins it."""
+        if not isinstance(named, str) and self._class(named) not in self._syncers:
+            self._add(named)
+            self._link = self._linked()
+        name = named if isinstance(named, str) else named.name
+        if name not in self._link.parts:
+            known = ", ".join(sorted(self._link.parts)) or "none"
+            raise ValueError(f"no syncer {name!r} is switched on in this world; there are: {known}")
+        return self._link.parts[name].syncer
+
+    def context(self, syncer: Named) -> Any:
+        """The context that a syncer is asked with."""
+        made = self.syncer(syncer)
+        seen = self._seen_by(made)
+        return seen.context(seen.parts[made.name])
+
+    # -- inside ----------------------------------------------------------------------------------------------------
+
+    @staticmethod
+    def _class(syncer: AnySyncer | type[AnySyncer]) -> type[AnySyncer]:
+        return syncer if isinstance(syncer, type) else type(syncer)
+
+    def _add(self, syncer: AnySyncer | type[AnySyncer]) -> None:
+        self._syncers[self._class(syncer)] = syncer() if isinstance(syncer, type) else syncer
+
+    def _linked(self) -> Link:
+        config = _model(tuple(self._syncers), self._translator).model_validate(self._config)
+        made = link(
+            config.settings(),
+            [(self._syncers[type(syncer)], section) for syncer, section in config.enabled()],
+            virtual=self._sides[Side.VIRTUAL],
+            host=self._sides[Side.HOST],
+            queue=Notebook(self._woken),
+            clock=lambda: 0.0,
+            utcnow=lambda: self.now,
+            has_status=lambda side, resource: resource.plural not in WITHOUT_STATUS,
+            may_write=lambda: True,
+        )
+        self._link = made
+        for part in made.parts.values():
+            part.ready = True
+        self._show()
+        return made
+
+    def _seen_by(self, syncer: AnySyncer) -> Link:
+        """The link with only those stores that the syncer has asked for: in a daemon no other syncer may be on."""
+        return replace(self._link, caches=cast("Caches", Declared(self._link.caches, syncer, sources(syncer))))
+
+    def _show(self) -> None:
+        """Let the stores hold what their watches would have brought."""
+        for store in self._link.caches:
+            marked = self._link.caches.marked[store.side, store.resource]
+            there = self._sides[store.side].objects.get(store.resource, {})
+            visible = {key: obj for key, obj in there.items() if not marked or self._is_marked(obj)}
+            for key in set(store.keys()) - visible.keys():
+                store.gone_live(key)
+            for key, obj in visible.items():
+                entry = store.entry(key)
+                if entry is None or entry.version != obj["metadata"]["resourceVersion"]:
+                    store.seen_live(at_once(self._sides[store.side].get(store.resource, key)))
+            store.synced = True
+
+    def _is_marked(self, obj: Obj) -> bool:
+        labels = obj["metadata"].get("labels") or {}
+        return bool(labels.get(self.settings.marks.cluster) == self.settings.identity)
+
+    def _origin(self, syncer: AnySyncer, key: Key) -> Key | None:
+        """For what begins on the host: the place of the host object that leads to the key."""
+        if not isinstance(syncer, SyncUp) or syncer.host_marked:
+            return None
+        ctx = self.context(syncer)
+        for place in self._link.caches.keys(Side.HOST, syncer.host_resource):
+            host = self._link.caches.get(Side.HOST, syncer.host_resource, place)
+            if host is not None and syncer.virtual_key(ctx, host) == key:
+                return place
+        return None
+
+    def _resource(self, obj: Obj) -> Resource:
+        """The resource of an object: one that a syncer names, or what its kind suggests."""
+        named = {(store.resource.api_version, store.resource.kind): store.resource for store in self._link.caches}
+        return named.get((obj["apiVersion"], obj["kind"])) or resource_of(obj)
+
+    def _copy(self, side: Side, kind: str, key: str | Key) -> Obj | None:
+        for resource, objects in self._sides[side].objects.items():
+            if resource.kind == kind and _key(key) in objects:
+                return at_once(self._sides[side].get(resource, _key(key)))
+        return None
+
+
+@lru_cache(maxsize=64)
+def _model(syncers: tuple[type[AnySyncer], ...], translator: type[NameTranslator]) -> type[SyncerConfig]:
+    """The model of the configuration; it takes 20 ms to make, and a property test makes hundreds of worlds."""
+    return config_with(syncers, translator=translator)
+
+
+def _key(key: str | Key) -> Key:
+    return Key.parse(key) if isinstance(key, str) else key

@@ -1,0 +1,232 @@
+"""Discovery: groups, resources, health, tables, OpenAPI."""
+
+from typing import Any
+
+import pytest
+from contract_client import Api
+
+Obj = dict[str, Any]
+
+AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+TABLE = "application/json;as=Table;g=meta.k8s.io;v=v1"
+
+
+def test_groups(api: Api) -> None:
+    core = api.get("/api").json
+    assert (core["kind"], core["versions"]) == ("APIVersions", ["v1"])
+    listed = api.get("/apis").json
+    assert (listed["kind"], listed["apiVersion"]) == ("APIGroupList", "v1")
+    apps = next(group for group in listed["groups"] if group["name"] == "apps")
+    version = {"groupVersion": "apps/v1", "version": "v1"}
+    assert apps == {"name": "apps", "versions": [version], "preferredVersion": version}
+    assert api.get("/apis/apps").json == {"kind": "APIGroup", "apiVersion": "v1", **apps}
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("/api/v1", "configmaps"),
+        ("/api/v1", "secrets"),
+        ("/api/v1", "pods"),
+        ("/api/v1", "services"),
+        ("/api/v1", "namespaces"),
+        ("/api/v1", "nodes"),
+        ("/api/v1", "events"),
+        ("/api/v1", "serviceaccounts"),
+        ("/api/v1", "persistentvolumeclaims"),
+        ("/api/v1", "pods/binding"),
+        ("/api/v1", "pods/eviction"),
+        ("/api/v1", "pods/status"),
+        ("/api/v1", "serviceaccounts/token"),
+        ("/apis/apps/v1", "deployments"),
+        ("/apis/apps/v1", "deployments/scale"),
+        ("/apis/apps/v1", "statefulsets"),
+        ("/apis/batch/v1", "cronjobs"),
+        ("/apis/networking.k8s.io/v1", "ingresses"),
+        ("/apis/networking.k8s.io/v1", "networkpolicies"),
+        ("/apis/coordination.k8s.io/v1", "leases"),
+        ("/apis/storage.k8s.io/v1", "storageclasses"),
+        ("/apis/policy/v1", "poddisruptionbudgets"),
+        ("/apis/scheduling.k8s.io/v1", "priorityclasses"),
+        ("/apis/rbac.authorization.k8s.io/v1", "roles"),
+        ("/apis/apiextensions.k8s.io/v1", "customresourcedefinitions"),
+        ("/apis/authorization.k8s.io/v1", "selfsubjectaccessreviews"),
+    ],
+)
+def test_resources(api: Api, path: str, name: str, expected: dict[tuple[str, str], Obj]) -> None:
+    listed = api.get(path).json
+    assert listed["kind"] == "APIResourceList"
+    assert listed["groupVersion"] == path.removeprefix("/apis/").removeprefix("/api/")
+    found = next(one for one in listed["resources"] if one["name"] == name)
+    shown = {key: value for key, value in found.items() if key != "storageVersionHash"}
+    assert shown == expected[path, name]
+
+
+@pytest.fixture(scope="module")
+def expected() -> dict[tuple[str, str], Obj]:
+    """What kube-apiserver 1.36 says of each resource."""
+    changes = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
+    part = ["get", "patch", "update"]
+
+    def one(name: str, kind: str, verbs: list[str] = changes, *, namespaced: bool = True, **more: Any) -> Obj:
+        singular = "" if "/" in name else kind.lower()
+        return {
+            "name": name,
+            "singularName": singular,
+            "namespaced": namespaced,
+            "kind": kind,
+            "verbs": verbs,
+            **more,
+        }
+
+    every: Obj = {"categories": ["all"]}
+    core = "/api/v1"
+    few = [verb for verb in changes if verb != "deletecollection"]
+    extensions: Obj = {"shortNames": ["crd", "crds"], "categories": ["api-extensions"]}
+    definitions = one("customresourcedefinitions", "CustomResourceDefinition", namespaced=False, **extensions)
+    reviews = one("selfsubjectaccessreviews", "SelfSubjectAccessReview", ["create"], namespaced=False)
+    scale = one("deployments/scale", "Scale", part, group="autoscaling", version="v1")
+    token = one("serviceaccounts/token", "TokenRequest", ["create"], group="authentication.k8s.io", version="v1")
+    return {
+        (core, "configmaps"): one("configmaps", "ConfigMap", shortNames=["cm"]),
+        (core, "secrets"): one("secrets", "Secret"),
+        (core, "pods"): one("pods", "Pod", shortNames=["po"], **every),
+        (core, "services"): one("services", "Service", shortNames=["svc"], **every),
+        (core, "namespaces"): one("namespaces", "Namespace", few, namespaced=False, shortNames=["ns"]),
+        (core, "nodes"): one("nodes", "Node", namespaced=False, shortNames=["no"]),
+        (core, "events"): one("events", "Event", shortNames=["ev"]),
+        (core, "serviceaccounts"): one("serviceaccounts", "ServiceAccount", shortNames=["sa"]),
+        (core, "persistentvolumeclaims"): one("persistentvolumeclaims", "PersistentVolumeClaim", shortNames=["pvc"]),
+        (core, "pods/binding"): one("pods/binding", "Binding", ["create"]),
+        (core, "pods/eviction"): one("pods/eviction", "Eviction", ["create"], group="policy", version="v1"),
+        (core, "pods/status"): one("pods/status", "Pod", part),
+        (core, "serviceaccounts/token"): token,
+        ("/apis/apps/v1", "deployments"): one("deployments", "Deployment", shortNames=["deploy"], **every),
+        ("/apis/apps/v1", "deployments/scale"): scale,
+        ("/apis/apps/v1", "statefulsets"): one("statefulsets", "StatefulSet", shortNames=["sts"], **every),
+        ("/apis/batch/v1", "cronjobs"): one("cronjobs", "CronJob", shortNames=["cj"], **every),
+        ("/apis/networking.k8s.io/v1", "ingresses"): one("ingresses", "Ingress", shortNames=["ing"]),
+        ("/apis/networking.k8s.io/v1", "networkpolicies"): one(
+            "networkpolicies", "NetworkPolicy", shortNames=["netpol"]
+        ),
+        ("/apis/coordination.k8s.io/v1", "leases"): one("leases", "Lease"),
+        ("/apis/storage.k8s.io/v1", "storageclasses"): one(
+            "storageclasses", "StorageClass", namespaced=False, shortNames=["sc"]
+        ),
+        ("/apis/policy/v1", "poddisruptionbudgets"): one(
+            "poddisruptionbudgets", "PodDisruptionBudget", shortNames=["pdb"]
+        ),
+        ("/apis/scheduling.k8s.io/v1", "priorityclasses"): one(
+            "priorityclasses", "PriorityClass", namespaced=False, shortNames=["pc"]
+        ),
+        ("/apis/rbac.authorization.k8s.io/v1", "roles"): one("roles", "Role"),
+        ("/apis/apiextensions.k8s.io/v1", "customresourcedefinitions"): definitions,
+        ("/apis/authorization.k8s.io/v1", "selfsubjectaccessreviews"): reviews,
+    }
+
+
+def test_aggregated(api: Api) -> None:
+    answer = api.get("/api", accept=AGGREGATED)
+    assert answer.headers["content-type"] == AGGREGATED
+    assert (answer["kind"], answer["apiVersion"]) == ("APIGroupDiscoveryList", "apidiscovery.k8s.io/v2")
+    [core] = answer["items"]
+    assert core["versions"][0]["version"] == "v1"
+    maps = next(one for one in core["versions"][0]["resources"] if one["resource"] == "configmaps")
+    assert maps == {
+        "resource": "configmaps",
+        "responseKind": {"group": "", "version": "", "kind": "ConfigMap"},
+        "scope": "Namespaced",
+        "singularResource": "configmap",
+        "verbs": ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"],
+        "shortNames": ["cm"],
+    }
+    groups = {one["metadata"]["name"]: one for one in api.get("/apis", accept=AGGREGATED)["items"]}
+    deployments = next(one for one in groups["apps"]["versions"][0]["resources"] if one["resource"] == "deployments")
+    assert deployments["scope"] == "Namespaced"
+    scale = next(one for one in deployments["subresources"] if one["subresource"] == "scale")
+    assert scale["responseKind"] == {"group": "autoscaling", "version": "v1", "kind": "Scale"}
+
+
+def test_health(api: Api) -> None:
+    for path in ("/healthz", "/livez", "/readyz"):
+        answer = api.get(path)
+        assert (answer.status, answer.body) == (200, b"ok")
+
+
+def test_version(api: Api) -> None:
+    version = api.get("/version").json
+    assert version["gitVersion"].startswith(f"v{version['major']}.{version['minor']}.")
+
+
+def test_paths(api: Api) -> None:
+    assert {"/api", "/api/v1", "/apis", "/apis/apps", "/apis/apps/v1"} <= set(api.get("/")["paths"])
+
+
+def test_openapi(api: Api) -> None:
+    places = api.get("/openapi/v3", accept="application/json")["paths"]
+    assert {"api/v1", "apis/apps/v1"} <= set(places)
+    document = api.get(places["apis/apps/v1"]["serverRelativeURL"], accept="application/json").json
+    patch = document["paths"]["/apis/apps/v1/namespaces/{namespace}/deployments/{name}"]["patch"]
+    assert patch["x-kubernetes-group-version-kind"] == {"group": "apps", "version": "v1", "kind": "Deployment"}
+    assert "fieldValidation" in {one["name"] for one in patch["parameters"]}
+    assert "io.k8s.api.apps.v1.Deployment" in document["components"]["schemas"]
+
+
+@pytest.mark.parametrize(
+    ("path", "columns"),
+    [
+        ("/api/v1/namespaces/default/pods", "Name Ready Status Restarts Age"),
+        ("/api/v1/namespaces/default/services", "Name Type Cluster-IP External-IP Port(s) Age"),
+        ("/api/v1/namespaces/default/configmaps", "Name Data Age"),
+        ("/api/v1/namespaces/default/secrets", "Name Type Data Age"),
+        ("/api/v1/nodes", "Name Status Roles Age Version"),
+        ("/api/v1/namespaces", "Name Status Age"),
+        ("/api/v1/namespaces/default/events", "Last Seen,Type,Reason,Object,Message"),
+        ("/apis/apps/v1/namespaces/default/deployments", "Name Ready Up-to-date Available Age"),
+        ("/apis/networking.k8s.io/v1/namespaces/default/ingresses", "Name Class Hosts Address Ports Age"),
+        ("/apis/coordination.k8s.io/v1/namespaces/default/leases", "Name Holder Age"),
+        ("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", "Name,Created At"),
+    ],
+)
+def test_columns(api: Api, path: str, columns: str) -> None:
+    answer = api.get(path, accept=TABLE)
+    assert (answer["kind"], answer["apiVersion"]) == ("Table", "meta.k8s.io/v1")
+    shown = [one["name"] for one in answer["columnDefinitions"] if not one["priority"]]
+    assert shown == columns.split("," if "," in columns else None)
+
+
+def cells(api: Api, path: str) -> list[Any]:
+    found: list[Any] = api.get(path, accept=TABLE)["rows.0.cells"]
+    return found
+
+
+def test_cells(api: Api, ns: str) -> None:
+    base = f"/api/v1/namespaces/{ns}"
+    spec = {"containers": [{"name": "c", "image": "i"}, {"name": "d", "image": "i"}]}
+    api.make(f"{base}/pods", {"metadata": {"name": "a"}, "spec": spec})
+    assert cells(api, f"{base}/pods/a")[:4] == ["a", "0/2", "Pending", "0"]
+    states = [
+        {"name": "c", "ready": True, "restartCount": 2, "image": "", "imageID": "", "state": {"running": {}}},
+        {"name": "d", "restartCount": 0, "image": "", "imageID": "", "state": {"waiting": {"reason": "ErrImagePull"}}},
+    ]
+    status = {"phase": "Running", "containerStatuses": states}
+    api.patch(f"{base}/pods/a/status", {"status": status})
+    assert cells(api, f"{base}/pods/a")[:4] == ["a", "1/2", "ErrImagePull", "2"]
+    ports = [{"name": "x", "port": 80}, {"name": "y", "port": 53, "protocol": "UDP"}]
+    made = api.make(f"{base}/services", {"metadata": {"name": "a"}, "spec": {"ports": ports}})
+    address = made["spec"]["clusterIP"]
+    assert cells(api, f"{base}/services/a")[:5] == ["a", "ClusterIP", address, "<none>", "80/TCP,53/UDP"]
+    api.make(f"{base}/secrets", {"metadata": {"name": "a"}, "stringData": {"x": "1", "y": "2"}})
+    assert cells(api, f"{base}/secrets/a")[:3] == ["a", "Opaque", 2]
+    api.make(f"{base}/configmaps", {"metadata": {"name": "a"}, "data": {"x": "1"}, "binaryData": {"y": "MQ=="}})
+    assert cells(api, f"{base}/configmaps/a")[:2] == ["a", 2]
+
+
+def test_cells_of_nodes(api: Api) -> None:
+    name = api.name("node")
+    labels = {"node-role.kubernetes.io/worker": ""}
+    api.make("/api/v1/nodes", {"metadata": {"name": name, "labels": labels}, "spec": {"unschedulable": True}})
+    ready = {"type": "Ready", "status": "True"}
+    api.patch(f"/api/v1/nodes/{name}/status", {"status": {"conditions": [ready]}})
+    assert cells(api, f"/api/v1/nodes/{name}")[:3] == [name, "Ready,SchedulingDisabled", "worker"]
+    api.delete(f"/api/v1/nodes/{name}")

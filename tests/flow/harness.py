@@ -1,0 +1,253 @@
+"""Two API servers in this process and an engine between them, in virtual time: how flow tests are set up and read."""
+
+import asyncio
+import contextlib
+import random
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from syncer.api import Key, Obj, Side, Syncer
+from syncer.clusters.client import Cluster
+from syncer.config import config_with
+from syncer.flow.engine import Engine
+from syncer.flow.lease import Lease
+from syncer.flow.ledger import Standing
+from syncer.flow.status import settle
+from syncer.names import SingleNamespace
+from syncer.observe.metrics import Metrics
+from syncer.plugins import installed
+from syncer.testing import clock
+from syncer.testing.apiserver import EPOCH, ApiServer
+from syncer.testing.merge import merged
+
+CLUSTER, HOME, NAMESPACE = "vc", "vc-ns", "shop"
+
+#: Verbs that change something.
+WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
+#: Everything that there is, whether or not a Pod uses it.
+ALL: Mapping[str, Any] = {"configMaps": {"all": True}, "secrets": {"all": True}}
+
+SyncerClass = type[Syncer[Any]]
+
+
+def play(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Run a scenario in virtual time, for some hours of it at most."""
+
+    async def bounded() -> None:
+        async with asyncio.timeout(10_000):
+            await scenario()
+
+    clock.run(bounded())
+
+
+def built_in(*names: str) -> list[SyncerClass]:
+    """The built-in syncers of these names; all of them where none is named."""
+    return [syncer for syncer in installed().syncers() if not names or syncer.name in names]
+
+
+def place(name: str, cluster: str = CLUSTER, home: str = HOME) -> str:
+    """Where the host copy of a namespaced object of the shop lies, as ``namespace/name``."""
+    return f"{home}/{name}-x-{NAMESPACE}-x-{cluster}"
+
+
+@dataclass(frozen=True, slots=True)
+class Tenant:
+    """A virtual cluster for an engine to serve."""
+
+    server: ApiServer
+    cluster: str = CLUSTER
+    home: str = HOME
+    options: Mapping[str, Any] | None = None
+
+
+class Two:
+    """A virtual and a host API server; daemons can be started between them, one after the other or side by side."""
+
+    def __init__(self, *, rbac: bool = False) -> None:
+        self.virtual, self.host = ApiServer(seed="virtual"), ApiServer(seed="host", rbac=rbac)
+        self.host.put(namespace(HOME))
+        self.virtual.put(namespace(NAMESPACE))
+
+    @contextlib.asynccontextmanager
+    async def daemon(
+        self,
+        syncers: Iterable[SyncerClass] | None = None,
+        *,
+        options: Mapping[str, Any] = ALL,
+        user: str = "admin",
+        workers: int = 8,
+    ) -> AsyncIterator["Daemon"]:
+        """A daemon with these syncers (None: all built-in ones) that runs while the block does."""
+        tenants = [Tenant(self.virtual, options=options)]
+        async with serving(self.host, tenants, syncers, user=user, workers=workers) as daemon:
+            yield daemon
+
+    @contextlib.asynccontextmanager
+    async def candidate(self, syncers: Iterable[SyncerClass], user: str) -> AsyncIterator["Daemon"]:
+        """A daemon that works only while it leads, and reaches the host as this user."""
+
+        async def lead(engine: Engine, host: Cluster) -> None:
+            lease = Lease(host, key=Key(HOME, "vsyncer"), identity=user, duration=15, renew_deadline=10, retry_period=2)
+            engine.may_write = lambda: lease.is_leader
+            await lease.lead(engine.work)
+
+        tenants = [Tenant(self.virtual, options=ALL)]
+        async with serving(self.host, tenants, syncers, user=user, work=lead) as daemon:
+            yield daemon
+
+    def leader(self) -> str:
+        """Who holds the Lease."""
+        lease = self.host.get("leases.coordination.k8s.io", f"{HOME}/vsyncer")
+        return str(lease["spec"].get("holderIdentity") or "") if lease else ""
+
+    def copy(self, plural: str, name: str) -> Obj | None:
+        """The host copy of an object of the shop."""
+        return self.host.get(plural, place(name))
+
+    def original(self, plural: str, name: str) -> Obj | None:
+        """The virtual object of this name in the shop."""
+        return self.virtual.get(plural, f"{NAMESPACE}/{name}")
+
+
+@dataclass(frozen=True, slots=True)
+class Daemon:
+    """An engine that runs."""
+
+    engine: Engine
+    working: "asyncio.Task[None]"
+
+    async def settled(self, *, patience: float = 5.0) -> None:
+        """Wait until both sides are in step, or nothing more will become of what isn't."""
+        async with asyncio.timeout(200 + patience):
+            await settle(self.engine, patience=patience)
+
+    def standing(self, name: str, syncer: str = "configmaps") -> Standing | None:
+        """How the request about an object of the shop stands; None: in step."""
+        found = [self.engine.ledger.of(request) for request in self.requests(syncer) if request.key.name == name]
+        return found[0] if found else None
+
+    def requests(self, syncer: str) -> list[Any]:
+        """The requests of a syncer that are not in step."""
+        ledger = self.engine.ledger
+        return [request for request, _ in (*ledger.troubles(), *ledger.pending()) if request.syncer == syncer]
+
+    async def kill(self) -> None:
+        """Let nothing more go out from it, as after SIGKILL; what is under way may still be done."""
+        await self.engine.host.close()
+        for made in self.engine.links.values():
+            await made.virtual.close()
+
+    def wrote(self) -> Mapping[tuple[str, str, str], int]:
+        """Changes made, by syncer, side and verb."""
+        return dict(self.engine.ledger.done)
+
+
+@contextlib.asynccontextmanager
+async def serving(
+    host: ApiServer,
+    tenants: Iterable[Tenant],
+    syncers: Iterable[SyncerClass] | None = None,
+    *,
+    user: str = "admin",
+    workers: int = 8,
+    work: Callable[[Engine, Cluster], Coroutine[Any, Any, None]] | None = None,
+) -> AsyncIterator[Daemon]:
+    """One engine for several virtual clusters; ``work`` is what runs instead of ``engine.work`` alone."""
+    here = Cluster("host", Side.HOST, host.transport(user))
+    engine = Engine(
+        host=here, metrics=Metrics(version="test"), workers=workers, utcnow=utcnow, rng=random.Random("engine")
+    )
+    for tenant in tenants:
+        add(engine, tenant, syncers)
+    await engine.prepare()
+    async with engine.running():
+        working = asyncio.create_task(work(engine, here) if work else engine.work())
+        try:
+            yield Daemon(engine, working)
+        finally:
+            engine.queue.close()
+            working.cancel()
+            await asyncio.wait({working})
+
+
+def add(engine: Engine, tenant: Tenant, syncers: Iterable[SyncerClass] | None = None) -> None:
+    """Let an engine serve a virtual cluster."""
+    model = config_with([*(built_in() if syncers is None else syncers)], translator=SingleNamespace)
+    given = {"cluster": tenant.cluster, "host": {"namespace": tenant.home}}
+    to_host = {"sync": {"toHost": _known(model, tenant.options or {})}}
+    config = model.model_validate(merged(given, to_host))
+    enabled = [(each.syncer, each.section) for each in config.enabled()]
+    engine.add(config.settings(), enabled, virtual=Cluster(tenant.cluster, Side.VIRTUAL, tenant.server.transport()))
+
+
+def _known(model: type[Any], options: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The options of those syncers that are there."""
+    sections = model.model_validate({"cluster": "x", "host": {"namespace": "y"}}).model_dump(by_alias=True)["sync"]
+    return {name: value for name, value in options.items() if name in sections.get("toHost", {})}
+
+
+def utcnow() -> datetime:
+    """The servers' time: virtual, from their epoch on."""
+    return datetime.fromtimestamp(EPOCH + asyncio.get_running_loop().time(), UTC)
+
+
+def namespace(name: str) -> Obj:
+    """A namespace as the servers keep it."""
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}, "status": {"phase": "Active"}}
+
+
+def writes(server: ApiServer, since: int = 0, *, events: bool = False) -> list[str]:
+    """The changing requests that a server was sent, as ``verb path``; Events are left out unless asked for."""
+    return [
+        f"{one.verb} {one.path}"
+        for one in list(server.requests)[since:]
+        if one.verb in WRITES and (events or one.resource != "events")
+    ]
+
+
+def verbs(server: ApiServer, since: int = 0) -> Counter[str]:
+    """How many requests of each verb a server was sent."""
+    return Counter(one.verb for one in list(server.requests)[since:])
+
+
+def admin(server: ApiServer, side: Side) -> Cluster:
+    """A client for what people do by hand."""
+    return Cluster(side.value, side, server.transport())
+
+
+async def until(reached: Callable[[], object], *, within: float = 60.0) -> float:
+    """Wait in virtual time until something holds; gives how many seconds it took, fails after ``within``."""
+    start = asyncio.get_running_loop().time()
+    while not reached():
+        taken = asyncio.get_running_loop().time() - start
+        assert taken < within, f"not reached within {within:g} s"
+        await asyncio.sleep(0.01)
+    return asyncio.get_running_loop().time() - start
+
+
+def crd(plural: str) -> Obj:
+    """The definition of a namespaced custom resource with a status of its own that takes anything."""
+    anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {
+        "name": "v1",
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": anything, "status": anything}}},
+        "subresources": {"status": {}},
+    }
+    names = {"plural": plural, "singular": plural[:-1], "kind": plural[:-1].capitalize()}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.example.org"},
+        "spec": {"group": "example.org", "scope": "Namespaced", "names": names, "versions": [version]},
+    }
+
+
+def widget(name: str, **parts: Any) -> Obj:
+    """A custom object in the shop."""
+    metadata = {"name": name, "namespace": NAMESPACE}
+    return {"apiVersion": "example.org/v1", "kind": "Widget", "metadata": metadata, **parts}

@@ -1,0 +1,120 @@
+"""Two daemons, one leader: who doesn't lead writes nothing, and who is told to stop finishes what it has begun."""
+
+import asyncio
+import contextlib
+
+from harness import HOME, NAMESPACE, WRITES, Two, built_in, play, until, writes
+
+from syncer.testing.apiserver import Rule
+from syncer.testing.merge import merged
+from syncer.testing.objects import configmap
+
+MAPS = built_in("configmaps")
+
+
+def writers(two: Two, since: float = 0.0) -> set[str]:
+    """Who has written ConfigMaps to the host since a time."""
+    return {
+        one.user
+        for one in two.host.requests
+        if one.verb in WRITES and one.resource == "configmaps" and one.at >= since and one.status
+    } - {"system:apiserver"}
+
+
+def server_time(two: Two) -> float:
+    return max((one.at for one in two.host.requests), default=0.0) + 0.001
+
+
+def test_only_one_of_two_daemons_writes(two: Two) -> None:
+    async def scenario() -> None:
+        async with two.candidate(MAPS, "ann"):
+            await until(lambda: two.leader() == "ann")
+            async with two.candidate(MAPS, "bob"):
+                for number in range(20):
+                    two.virtual.put(configmap(f"c{number}"))
+                await until(lambda: two.copy("configmaps", "c19"))
+                await asyncio.sleep(30)
+                assert writers(two) == {"ann"}
+                assert two.leader() == "ann"
+
+    play(scenario)
+
+
+def test_a_leader_that_stops_hands_over_at_once(two: Two) -> None:
+    async def scenario() -> None:
+        async with contextlib.AsyncExitStack() as first:
+            await first.enter_async_context(two.candidate(MAPS, "ann"))
+            await until(lambda: two.leader() == "ann")
+            async with two.candidate(MAPS, "bob"):
+                await asyncio.sleep(10)
+                await first.aclose()
+                assert await until(lambda: two.leader() == "bob") < 5
+                two.virtual.put(configmap("x"))
+                assert await until(lambda: two.copy("configmaps", "x")) < 1
+
+    play(scenario)
+
+
+def test_a_leader_that_loses_the_host_is_followed_by_the_other_and_writes_no_more(two: Two) -> None:
+    async def scenario() -> None:
+        async with two.candidate(MAPS, "ann") as ann, two.candidate(MAPS, "bob"):
+            await until(lambda: two.leader() in ("ann", "bob"))
+            old = two.leader()
+            new = {"ann": "bob", "bob": "ann"}[old]
+            two.virtual.put(configmap("before"))
+            await until(lambda: two.copy("configmaps", "before"))
+            two.host.faults.add(Rule(user=old, reset="before"))
+            two.virtual.put(configmap("meanwhile"))
+            assert await until(lambda: two.leader() == new) < 25
+            await until(lambda: two.copy("configmaps", "meanwhile"))
+            since = server_time(two)
+            two.host.faults.clear()
+            two.virtual.put(configmap("after"))
+            await until(lambda: two.copy("configmaps", "after"))
+            await asyncio.sleep(60)
+            assert two.leader() == new
+            assert writers(two, since) == {new}
+            assert not ann.working.done()
+
+    play(scenario)
+
+
+def test_a_leader_that_is_back_makes_up_for_what_it_missed(two: Two) -> None:
+    """Alone, it loses the Lease and gets it again: everything is asked anew."""
+
+    async def scenario() -> None:
+        original = two.virtual.put(configmap("x", {"color": "blue"}))
+        async with two.candidate(MAPS, "ann") as ann:
+            await until(lambda: two.copy("configmaps", "x"))
+            two.host.restart(down=40)
+            await asyncio.sleep(1)
+            two.virtual.put(merged(original, {"data": {"color": "red"}}))
+            two.virtual.put(configmap("y"))
+            await until(lambda: two.copy("configmaps", "y"), within=90)
+            await until(lambda: (two.copy("configmaps", "x") or {})["data"] == {"color": "red"})
+            assert not ann.working.done()
+
+    play(scenario)
+
+
+def test_told_to_stop_it_finishes_what_it_has_begun_and_begins_nothing(two: Two) -> None:
+    async def scenario() -> None:
+        async with two.daemon(MAPS, workers=4) as daemon:
+            await daemon.settled()
+            two.host.faults.add(Rule(verb="create", resource="configmaps", latency=3))
+            seen = len(two.host.requests)
+            for number in range(20):
+                two.virtual.put(configmap(f"c{number}"))
+            await asyncio.sleep(1)
+            daemon.engine.queue.close()
+            two.virtual.delete("configmaps", f"{NAMESPACE}/c19")
+            await asyncio.wait({daemon.working}, timeout=10)
+            assert daemon.working.done()
+            assert daemon.working.exception() is None
+            assert writes(two.host, seen) == [f"create /api/v1/namespaces/{HOME}/configmaps"] * 4
+            assert not daemon.engine.queue.running()
+        async with two.daemon(MAPS) as daemon:
+            await daemon.settled()
+            assert all(two.copy("configmaps", f"c{number}") for number in range(19))
+
+    play(scenario)

@@ -1,0 +1,326 @@
+"""What a tenant makes, changes and deletes arrives on the host; what the host reports flows back."""
+
+from typing import Any
+
+import pytest
+from harness import HOME, Two, built_in, place, play, until, writes
+
+from syncer.api import Obj, annotations_of, labels_of
+from syncer.flow.status import states
+from syncer.testing.merge import merged
+from syncer.testing.objects import configmap, event, ingress, pod, pod_mounting, secret, service, serviceaccount
+
+INGRESSES = {"configMaps": {"all": True}, "secrets": {"all": True}, "ingresses": {"enabled": True}}
+
+#: A kind, an object of it, a change, and what the change must look like on the host.
+KINDS: dict[str, tuple[Obj, Obj]] = {
+    "configmaps": (configmap("x"), {"data": {"color": "red", "size": "3"}}),
+    "secrets": (secret("x"), {"data": {"password": "bmV3"}}),
+    "services": (service("x", [80]), {"spec": {"publishNotReadyAddresses": True}}),
+    "serviceaccounts": (serviceaccount("x"), {"metadata": {"labels": {"tier": "gold"}}}),
+    "pods": (pod("x"), {"metadata": {"labels": {"tier": "gold"}}}),
+    "ingresses.networking.k8s.io": (ingress("x"), {"metadata": {"labels": {"tier": "gold"}}}),
+}
+
+
+def covers(found: Any, wanted: Any) -> bool:
+    """Whether all that is wanted is there."""
+    if isinstance(wanted, dict) and isinstance(found, dict):
+        return all(covers(found.get(name), value) for name, value in wanted.items())
+    return bool(found == wanted)
+
+
+@pytest.mark.parametrize("plural", KINDS)
+def test_create_update_and_delete_arrive(two: Two, plural: str) -> None:
+    async def scenario() -> None:
+        obj, change = KINDS[plural]
+        async with two.daemon(options=INGRESSES) as daemon:
+            await daemon.settled()
+            two.virtual.put(obj)
+            assert await until(lambda: two.copy(plural, "x")) < 1
+            await daemon.settled()
+            original, copy = two.original(plural, "x"), two.copy(plural, "x")
+            assert original
+            assert copy
+            marks = annotations_of(copy)
+            assert marks["vsyncer.dev/virtual-name"] == "x"
+            assert marks["vsyncer.dev/virtual-uid"] == original["metadata"]["uid"]
+            assert labels_of(copy)["vsyncer.dev/cluster"] == "vc.vc-ns"
+
+            two.virtual.put(merged(original, change))
+            assert await until(lambda: covers(two.copy(plural, "x"), change)) < 1
+            await daemon.settled()
+            assert daemon.requests(plural.partition(".")[0]) == []
+
+            two.virtual.delete(plural, "shop/x")
+            assert await until(lambda: not two.copy(plural, "x")) < 1
+            await daemon.settled()
+            assert two.original(plural, "x") is None
+
+    play(scenario)
+
+
+def test_one_write_for_each_change_and_none_for_what_changes_nothing(two: Two) -> None:
+    async def scenario() -> None:
+        async with two.daemon(built_in("configmaps")) as daemon:
+            await daemon.settled()
+            seen = len(two.host.requests)
+            two.virtual.put(configmap("x"))
+            await daemon.settled()
+            assert writes(two.host, seen) == [f"create /api/v1/namespaces/{HOME}/configmaps"]
+
+            seen = len(two.host.requests)
+            original = two.original("configmaps", "x")
+            assert original
+            two.virtual.put(merged(original, {"data": {"color": "red"}}))
+            await daemon.settled()
+            assert writes(two.host, seen) == [f"patch /api/v1/namespaces/{place('x').replace('/', '/configmaps/')}"]
+
+            seen = len(two.host.requests)
+            two.virtual.put(merged(original, {"data": {"color": "red"}, "metadata": {"finalizers": ["x.y/z"]}}))
+            await daemon.settled()
+            assert writes(two.host, seen) == []
+
+            seen = len(two.host.requests)
+            two.virtual.put(merged(original, {"metadata": {"finalizers": None}}))
+            two.virtual.delete("configmaps", "shop/x")
+            await daemon.settled()
+            assert writes(two.host, seen) == [f"delete /api/v1/namespaces/{place('x').replace('/', '/configmaps/')}"]
+            assert [line for line in writes(two.virtual) if "configmaps" in line] == []
+
+    play(scenario)
+
+
+def test_what_a_host_user_changes_in_a_copy_is_mended(two: Two) -> None:
+    async def scenario() -> None:
+        two.virtual.put(configmap("x", {"color": "blue"}))
+        async with two.daemon() as daemon:
+            await daemon.settled()
+            copy = two.copy("configmaps", "x")
+            assert copy
+            two.host.put(
+                merged(copy, {"data": {"color": "red", "extra": "1"}, "metadata": {"labels": {"theirs": "1"}}})
+            )
+            await daemon.settled()
+            mended = two.copy("configmaps", "x")
+            assert mended
+            assert mended["data"] == {"color": "blue"}
+            assert labels_of(mended)["theirs"] == "1"
+
+            two.host.delete("configmaps", place("x"))
+            await until(lambda: two.copy("configmaps", "x"))
+
+    play(scenario)
+
+
+def test_labels_that_the_tenant_takes_away_go_also_after_a_restart(two: Two) -> None:
+    async def scenario() -> None:
+        original = two.virtual.put(configmap("x", metadata={"labels": {"a": "1", "b": "1"}}))
+        async with two.daemon() as daemon:
+            await daemon.settled()
+        two.virtual.put(merged(original, {"metadata": {"labels": {"a": None}}}))
+        async with two.daemon() as daemon:
+            await daemon.settled()
+        copy = two.copy("configmaps", "x")
+        assert copy
+        assert {name for name in labels_of(copy) if not name.startswith("vsyncer.dev/")} == {"b"}
+
+    play(scenario)
+
+
+def test_a_secret_follows_the_pods_that_use_it(two: Two) -> None:
+    async def scenario() -> None:
+        two.virtual.put(secret("db"))
+        async with two.daemon(options={}) as daemon:
+            await daemon.settled()
+            assert two.copy("secrets", "db") is None
+            two.virtual.put(pod_mounting("web", secret="db"))
+            assert await until(lambda: two.copy("secrets", "db")) < 1
+            await until(lambda: two.copy("pods", "web"))
+            two.virtual.delete("pods", "shop/web")
+            await until(lambda: not two.copy("secrets", "db"))
+            assert two.original("secrets", "db")
+
+    play(scenario)
+
+
+def test_what_is_made_again_under_its_name_gets_a_new_copy(two: Two) -> None:
+    async def scenario() -> None:
+        two.virtual.put(configmap("x", {"color": "blue"}))
+        async with two.daemon() as daemon:
+            await daemon.settled()
+            first = two.copy("configmaps", "x")
+            two.virtual.delete("configmaps", "shop/x")
+            two.virtual.put(configmap("x", {"color": "green"}))
+            await daemon.settled()
+            second, original = two.copy("configmaps", "x"), two.original("configmaps", "x")
+            assert first
+            assert second
+            assert original
+            assert second["data"] == {"color": "green"}
+            assert second["metadata"]["uid"] != first["metadata"]["uid"]
+            assert annotations_of(second)["vsyncer.dev/virtual-uid"] == original["metadata"]["uid"]
+
+    play(scenario)
+
+
+# -- up --------------------------------------------------------------------------------------------------------------
+
+
+def test_where_a_pod_runs_and_how_it_fares_flows_back(two: Two) -> None:
+    async def scenario() -> None:
+        two.virtual.put(pod("web"))
+        async with two.daemon() as daemon:
+            await until(lambda: two.copy("pods", "web"))
+            copy = two.copy("pods", "web")
+            assert copy
+            ready = {"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T00:00:05Z"}
+            status = {"phase": "Running", "podIP": "10.1.2.3", "podIPs": [{"ip": "10.1.2.3"}], "conditions": [ready]}
+            two.host.put(merged(copy, {"spec": {"nodeName": "n1"}, "status": status}))
+            await daemon.settled()
+            original = two.original("pods", "web")
+            assert original
+            assert original["spec"]["nodeName"] == "n1"
+            assert original["status"]["phase"] == "Running"
+            assert original["status"]["podIP"] == "10.1.2.3"
+            assert any(covers(condition, ready) for condition in original["status"]["conditions"])
+            node = two.virtual.get("nodes", "n1")
+            assert node
+            assert labels_of(node)["vsyncer.dev/cluster"] == "vc.vc-ns"
+            assert [line for line in writes(two.host) if "/pods/" in line] == [], "the host's status is the kubelet's"
+
+            two.virtual.delete("pods", "shop/web")
+            await daemon.settled()
+            copy = two.copy("pods", "web")
+            assert copy is None or "deletionTimestamp" in copy["metadata"]
+            two.host.delete("pods", place("web"))
+            await until(lambda: not two.virtual.get("nodes", "n1"))
+
+    play(scenario)
+
+
+def test_the_address_of_a_load_balancer_flows_back(two: Two) -> None:
+    async def scenario() -> None:
+        two.virtual.put(service("web", spec={"type": "LoadBalancer"}))
+        async with two.daemon() as daemon:
+            await daemon.settled()
+            copy = two.copy("services", "web")
+            assert copy
+            two.host.put(merged(copy, {"status": {"loadBalancer": {"ingress": [{"ip": "192.0.2.1"}]}}}))
+            await daemon.settled()
+            original = two.original("services", "web")
+            assert original
+            [published] = original["status"]["loadBalancer"]["ingress"]
+            assert published["ip"] == "192.0.2.1"
+            ports = [[port["nodePort"] for port in each["spec"]["ports"]] for each in (original, copy)]
+            assert ports[0] == ports[1]
+
+    play(scenario)
+
+
+def test_events_about_a_copy_are_told_to_its_owner(two: Two) -> None:
+    async def scenario() -> None:
+        two.virtual.put(pod("web"))
+        async with two.daemon() as daemon:
+            await until(lambda: two.copy("pods", "web"))
+            copy = two.copy("pods", "web")
+            assert copy
+            name = copy["metadata"]["name"]
+            two.host.put(event(f"{name}.17ab", about=copy, message=f"pod {name} is in trouble"))
+            await daemon.settled()
+            [told] = [one for one in two.virtual.objects("events", "shop") if one["reason"] == "BackOff"]
+            assert told["message"] == "pod web is in trouble"
+            assert told["involvedObject"]["name"] == "web"
+
+    play(scenario)
+
+
+# -- restart ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_restart_with_everything_in_place_writes_nothing(two: Two) -> None:
+    async def scenario() -> None:
+        for number in range(30):
+            two.virtual.put(configmap(f"c{number}", metadata={"labels": {"n": str(number)}}))
+            two.virtual.put(secret(f"s{number}"))
+        for obj in (
+            service("web"),
+            service("lb", spec={"type": "LoadBalancer"}),
+            ingress("web"),
+            serviceaccount("acc"),
+        ):
+            two.virtual.put(obj)
+        two.virtual.put(pod_mounting("web", secret="s1", configmap="c1"))
+        async with two.daemon(options=INGRESSES) as daemon:
+            await daemon.settled()
+            copy = two.copy("pods", "web")
+            assert copy
+            two.host.put(merged(copy, {"spec": {"nodeName": "n1"}, "status": {"phase": "Running"}}))
+            await daemon.settled()
+        seen = len(two.host.requests), len(two.virtual.requests)
+        async with two.daemon(options=INGRESSES) as daemon:
+            await daemon.settled()
+            assert writes(two.host, seen[0], events=True) == []
+            assert writes(two.virtual, seen[1], events=True) == []
+            assert daemon.wrote() == {}
+
+    play(scenario)
+
+
+def test_what_changed_while_the_daemon_was_away_is_made_up_for(two: Two) -> None:
+    async def scenario() -> None:
+        kept, gone = two.virtual.put(configmap("kept")), two.virtual.put(configmap("gone"))
+        async with two.daemon() as daemon:
+            await daemon.settled()
+        two.virtual.put(merged(kept, {"data": {"color": "red"}}))
+        two.virtual.delete("configmaps", f"shop/{gone['metadata']['name']}")
+        two.virtual.put(configmap("new"))
+        async with two.daemon() as daemon:
+            await daemon.settled()
+        changed = two.copy("configmaps", "kept")
+        assert changed
+        assert changed["data"] == {"color": "red"}
+        assert two.copy("configmaps", "gone") is None
+        assert two.copy("configmaps", "new")
+
+    play(scenario)
+
+
+def test_what_is_gone_takes_no_room(two: Two) -> None:
+    async def scenario() -> None:
+        async with two.daemon() as daemon:
+            await daemon.settled()
+            before = dict(daemon.engine.ledger.count())
+            for number in range(20):
+                two.virtual.put(configmap(f"c{number}"))
+                two.virtual.put(pod(f"p{number}"))
+            await daemon.settled()
+            for number in range(20):
+                two.virtual.delete("configmaps", f"shop/c{number}")
+                two.virtual.delete("pods", f"shop/p{number}")
+            await daemon.settled()
+            assert dict(daemon.engine.ledger.count()) == before
+            assert daemon.engine.queue.is_idle()
+            assert not [request for request in daemon.engine.queue.delayed() if request.key.name.startswith(("c", "p"))]
+
+    play(scenario)
+
+
+def test_how_many_objects_are_in_step_is_told(two: Two) -> None:
+    async def scenario() -> None:
+        for number in range(5):
+            two.virtual.put(configmap(f"c{number}"))
+        two.virtual.put(configmap("alone"))
+        two.host.put(configmap(place("alone").partition("/")[2], namespace=HOME))
+        async with two.daemon(built_in("configmaps")) as daemon:
+            await daemon.settled()
+            unused = len(
+                [one for one in two.virtual.objects("configmaps") if one["metadata"]["name"] == "kube-root-ca.crt"]
+            )
+            assert dict(states(daemon.engine)) == {
+                ("configmaps", "in_step"): 5,
+                ("configmaps", "parked"): 1,
+                ("configmaps", "skipped"): unused,
+            }
+
+    play(scenario)

@@ -1,0 +1,543 @@
+"""Syncers of the tests' own: what one of them does wrong stays with it, and whatever it waits for wakes it."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import pytest
+from harness import HOME, NAMESPACE, Two, built_in, crd, place, play, until, verbs, widget, writes
+
+from syncer.api import (
+    Config,
+    Context,
+    Decision,
+    Initialize,
+    Key,
+    Live,
+    Mirror,
+    Obj,
+    OwnController,
+    Pair,
+    Refused,
+    Resource,
+    Seen,
+    Side,
+    Source,
+    Sync,
+    SyncDown,
+    Syncer,
+    SyncUp,
+    Watch,
+    Watches,
+    apply,
+    key_of,
+    labels_of,
+    retry,
+    wait,
+)
+from syncer.flow.ledger import State
+from syncer.flow.status import degraded
+from syncer.resources.kinds import CONFIG_MAPS, SECRETS
+from syncer.testing.apiserver import Rule
+from syncer.testing.merge import merged
+from syncer.testing.objects import configmap, pod, secret, service
+
+WIDGETS = Resource("example.org/v1", "Widget", "widgets")
+
+
+class Widgets(Mirror[Config]):
+    """A kind that may not be there."""
+
+    name = "widgets"
+    resource = WIDGETS
+    down = ("spec",)
+    up = ("status",)
+
+
+class Maps(Mirror[Config]):
+    """All ConfigMaps."""
+
+    name = "maps"
+    resource = CONFIG_MAPS
+    down = ("data",)
+
+
+def copies(two: Two, plural: str = "configmaps") -> set[str]:
+    """The names of the shop's objects that have copies."""
+    tail = f"-x-{NAMESPACE}-x-vc"
+    return {
+        copy["metadata"]["name"].removesuffix(tail)
+        for copy in two.host.objects(plural, HOME)
+        if copy["metadata"]["name"].endswith(tail)
+    }
+
+
+# -- bugs and refusals -----------------------------------------------------------------------------------------------
+
+
+class Raises(Maps):
+    """Has a bug that one object brings out."""
+
+    broken: ClassVar[bool] = True
+
+    def sync_down(self, ctx: Context[Any], virtual: Obj) -> Decision:
+        if virtual["metadata"]["name"] == "bad" and self.broken:
+            raise ZeroDivisionError("a bug")
+        return super().sync_down(ctx, virtual)
+
+
+def test_a_syncer_that_raises_stops_neither_the_others_nor_its_own_other_objects(two: Two) -> None:
+    async def scenario() -> None:
+        for name in ("a", "bad", "z"):
+            two.virtual.put(configmap(name))
+        two.virtual.put(secret("s"))
+        async with two.daemon([Raises, *built_in("secrets")]) as daemon:
+            await daemon.settled()
+            assert copies(two) >= {"a", "z"}
+            assert copies(two, "secrets") == {"s"}
+            standing = daemon.standing("bad", "maps")
+            assert standing
+            assert (standing.state, standing.error) == (State.FAILING, "ZeroDivisionError")
+            Raises.broken = False
+            assert await until(lambda: "bad" in copies(two), within=90)
+            Raises.broken = True
+
+    play(scenario)
+
+
+class RaisesEverywhere(Maps, Watches):
+    """Raises also where it only names keys."""
+
+    name = "everywhere"
+
+    def watches(self) -> Sequence[Watch]:
+        return [Watch(Source(Side.VIRTUAL, SECRETS), self.named)]
+
+    def named(self, obj: Obj, settings: Any) -> list[Key]:
+        raise KeyError("a bug")
+
+    def sync_down(self, ctx: Context[Any], virtual: Obj) -> Decision:
+        raise AssertionError("a bug")
+
+
+def test_a_watch_function_that_raises_does_not_stop_the_watch(two: Two) -> None:
+    async def scenario() -> None:
+        async with two.daemon([RaisesEverywhere, *built_in("secrets")]) as daemon:
+            two.virtual.put(configmap("x"))
+            two.virtual.put(secret("s"))
+            await daemon.settled()
+            assert copies(two, "secrets") == {"s"}
+            assert not daemon.working.done()
+
+    play(scenario)
+
+
+class Refuses(Maps):
+    """Will not sync what says so."""
+
+    def sync_down(self, ctx: Context[Any], virtual: Obj) -> Decision:
+        if virtual["data"].get("color") == "black":
+            raise Refused(f"{ctx.host_key(key_of(virtual)).name} would be black", path="data.color")
+        return super().sync_down(ctx, virtual)
+
+
+def test_what_is_refused_is_told_in_virtual_names_and_asked_again_when_it_changes(two: Two) -> None:
+    async def scenario() -> None:
+        async with two.daemon([Refuses]) as daemon:
+            original = two.virtual.put(configmap("x", {"color": "black"}))
+            await daemon.settled()
+            standing = daemon.standing("x", "maps")
+            assert standing
+            assert standing.state is State.PARKED
+            [told] = two.virtual.objects("events", NAMESPACE)
+            assert (told["reason"], told["message"], told["type"]) == (
+                "SyncRefused",
+                "data.color: x would be black",
+                "Warning",
+            )
+            two.virtual.put(merged(original, {"data": {"color": "blue"}}))
+            await daemon.settled()
+            assert "x" in copies(two)
+            assert daemon.standing("x", "maps") is None
+
+    play(scenario)
+
+
+# -- what stands in the way ------------------------------------------------------------------------------------------
+
+
+def test_a_foreign_object_in_the_place_of_a_copy_is_left_alone_until_it_goes(two: Two) -> None:
+    async def scenario() -> None:
+        foreign = configmap(place("x").partition("/")[2], {"theirs": "1"}, namespace=HOME)
+        stored = two.host.put(foreign)
+        two.virtual.put(configmap("x"))
+        async with two.daemon([Maps]) as daemon:
+            await daemon.settled()
+            standing = daemon.standing("x", "maps")
+            assert standing
+            assert standing.state is State.PARKED
+            assert two.copy("configmaps", "x") == stored
+            [told] = two.virtual.objects("events", NAMESPACE)
+            assert (told["reason"], told["involvedObject"]["name"]) == ("NameCollision", "x")
+
+            two.virtual.delete("configmaps", f"{NAMESPACE}/x")
+            await daemon.settled()
+            assert two.copy("configmaps", "x") == stored, "not ours, so not ours to delete"
+            assert daemon.standing("x", "maps") is None
+
+            two.virtual.put(configmap("x"))
+            await daemon.settled()
+            two.host.delete("configmaps", place("x"))
+            assert await until(lambda: two.copy("configmaps", "x"), within=400) > 1
+            assert daemon.standing("x", "maps") is None
+
+    play(scenario)
+
+
+def test_a_copy_that_has_lost_its_mark_is_not_ours_any_more(two: Two) -> None:
+    async def scenario() -> None:
+        original = two.virtual.put(configmap("x"))
+        async with two.daemon([Maps]) as daemon:
+            await daemon.settled()
+            copy = two.copy("configmaps", "x")
+            assert copy
+            lost = two.host.put(merged(copy, {"metadata": {"labels": {"vsyncer.dev/cluster": None}}}))
+            await daemon.settled()
+            two.virtual.put(merged(original, {"data": {"color": "red"}}))
+            await daemon.settled()
+            assert two.copy("configmaps", "x") == lost
+            standing = daemon.standing("x", "maps")
+            assert standing
+            assert standing.error == "Refused"
+
+    play(scenario)
+
+
+def test_host_objects_that_are_not_ours_are_never_written(two: Two) -> None:
+    """Some look much like ours: another cluster's, and copies that a host controller made of ours."""
+
+    async def scenario() -> None:
+        two.virtual.put(configmap("x"))
+        async with two.daemon([Maps, *built_in("secrets", "services")]) as daemon:
+            await daemon.settled()
+            copy = two.copy("configmaps", "x")
+            assert copy
+            bare = {"uid": None, "resourceVersion": None}
+            others = [
+                merged(copy, {"metadata": {**bare, "name": "copy-of-copy"}}),
+                merged(copy, {"metadata": {**bare, "name": "other", "labels": {"vsyncer.dev/cluster": "other.vc-ns"}}}),
+                configmap("plain", namespace=HOME),
+                secret("plain", namespace=HOME),
+                service("plain", namespace=HOME),
+            ]
+            stored = [two.host.put(other) for other in others]
+            await daemon.settled()
+            two.virtual.delete("configmaps", f"{NAMESPACE}/x")
+            await daemon.settled()
+            assert two.copy("configmaps", "x") is None
+            for other in stored:
+                plural = {"ConfigMap": "configmaps", "Secret": "secrets", "Service": "services"}[other["kind"]]
+                assert two.host.get(plural, key_of(other)) == other
+
+    play(scenario)
+
+
+class Careless(Syncer[Config], SyncDown, Sync):
+    """Wants to write where it must not."""
+
+    name = "careless"
+    resource = CONFIG_MAPS
+
+    def sync_down(self, ctx: Context[Any], virtual: Obj) -> Decision:
+        host = ctx.host_copy(virtual)
+        match virtual["metadata"]["name"]:
+            case "elsewhere":
+                host["metadata"]["namespace"] = "kube-system"
+            case "unmarked":
+                del host["metadata"]["labels"]["vsyncer.dev/cluster"]
+        return apply(host=host)
+
+    def sync(self, ctx: Context[Any], pair: Pair) -> Decision:
+        return self.sync_down(ctx, pair.virtual)
+
+
+@pytest.mark.parametrize("name", ["elsewhere", "unmarked"])
+def test_no_syncer_can_write_where_it_must_not(two: Two, name: str) -> None:
+    async def scenario() -> None:
+        two.host.put({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-system"}})
+        two.virtual.put(configmap(name))
+        async with two.daemon([Careless]) as daemon:
+            await daemon.settled()
+            standing = daemon.standing(name, "careless")
+            assert standing
+            assert standing.error == "Refused"
+            made = {copy["metadata"]["name"] for copy in two.host.objects("configmaps")}
+            assert not [one for one in made if one.startswith(name)]
+            assert two.copy("configmaps", "kube-root-ca.crt"), "what it does right is done"
+
+    play(scenario)
+
+
+# -- waiting ---------------------------------------------------------------------------------------------------------
+
+
+class WaitsForSecret(Maps):
+    """Copies a ConfigMap when the Secret of its name is there."""
+
+    reads = (Source(Side.VIRTUAL, SECRETS),)
+    asked: ClassVar[list[str]] = []
+
+    def sync_down(self, ctx: Context[Any], virtual: Obj) -> Decision:
+        key = key_of(virtual)
+        self.asked.append(key.name)
+        if ctx.virtual(SECRETS, key) is None:
+            seen = Seen(Side.VIRTUAL, SECRETS, key)
+            return wait(f"waits for {seen}", on=(seen,))
+        return super().sync_down(ctx, virtual)
+
+
+def test_what_waits_for_an_object_is_asked_when_it_appears_and_not_before(two: Two) -> None:
+    async def scenario() -> None:
+        two.virtual.put(configmap("x"))
+        async with two.daemon([WaitsForSecret]) as daemon:
+            await daemon.settled()
+            standing = daemon.standing("x", "maps")
+            assert standing
+            assert standing.reason == "waits for the virtual Secret shop/x"
+            asked = len(WaitsForSecret.asked)
+            two.virtual.put(secret("other"))
+            await asyncio.sleep(600)
+            assert len(WaitsForSecret.asked) == asked
+            two.virtual.put(secret("x"))
+            assert await until(lambda: "x" in copies(two)) < 0.5
+            assert daemon.standing("x", "maps") is None
+
+    play(scenario)
+
+
+class LooksAgain(Maps):
+    """Copies a ConfigMap when it is 90 seconds old."""
+
+    def sync_down(self, ctx: Context[Any], virtual: Obj) -> Decision:
+        if ctx.now.minute == 0 or ctx.now.second < 30:
+            return retry(45, "too young")
+        return super().sync_down(ctx, virtual)
+
+
+def test_a_timer_lets_a_request_be_asked_again(two: Two) -> None:
+    async def scenario() -> None:
+        two.virtual.put(configmap("x"))
+        async with two.daemon([LooksAgain]) as daemon:
+            assert await until(lambda: "x" in copies(two), within=200) == pytest.approx(90, abs=0.5)
+            await daemon.settled()
+
+    play(scenario)
+
+
+class NeverContent(Maps):
+    """Wants something else each time it is asked."""
+
+    up = ("data",)
+    count: ClassVar[int] = 0
+
+    def translate(self, ctx: Context[Any], virtual: Obj) -> Obj:
+        type(self).count += 1
+        return merged(super().translate(ctx, virtual), {"data": {"n": str(self.count)}})
+
+    def reflect(self, ctx: Context[Any], pair: Pair) -> Obj | None:
+        return None
+
+
+def test_a_syncer_that_is_never_content_is_slowed_down(two: Two) -> None:
+    async def scenario() -> None:
+        async with two.daemon([NeverContent]) as daemon:
+            await daemon.settled()
+            await asyncio.sleep(60)
+            seen = len(two.host.requests)
+            await asyncio.sleep(60)
+            assert 0 < verbs(two.host, seen)["patch"] < 100
+
+    play(scenario)
+
+
+# -- rights and kinds that are missing -------------------------------------------------------------------------------
+
+
+def role(*resources: str, verbs: Sequence[str] = ("*",), group: str = "") -> list[Obj]:
+    """Rights of the daemon's user on the host."""
+    name = f"r-{'-'.join(resources)}"
+    rule = {"apiGroups": [group], "resources": list(resources), "verbs": list(verbs)}
+    rbac = "rbac.authorization.k8s.io"
+    return [
+        {"apiVersion": f"{rbac}/v1", "kind": "ClusterRole", "metadata": {"name": name}, "rules": [rule]},
+        {
+            "apiVersion": f"{rbac}/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": {"name": name},
+            "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": name},
+            "subjects": [{"apiGroup": rbac, "kind": "User", "name": "daemon"}],
+        },
+    ]
+
+
+def test_a_right_that_is_missing_degrades_that_kind_only_until_it_is_given() -> None:
+    async def scenario() -> None:
+        two = Two(rbac=True)
+        for obj in role("configmaps"):
+            two.host.put(obj)
+        two.virtual.put(configmap("x"))
+        two.virtual.put(secret("s"))
+        async with two.daemon([Maps, *built_in("secrets")], user="daemon") as daemon:
+            await daemon.settled()
+            assert "x" in copies(two)
+            assert copies(two, "secrets") == set()
+            [(syncer, reason)] = degraded(daemon.engine).items()
+            assert syncer == "secrets"
+            assert 'resources: ["secrets"], verbs: ["list"]' in reason
+            seen = len(two.host.requests)
+            await asyncio.sleep(60)
+            assert verbs(two.host, seen)["list"] <= 6
+            for obj in role("secrets"):
+                two.host.put(obj)
+            await until(lambda: copies(two, "secrets"))
+            assert dict(degraded(daemon.engine)) == {}
+
+    play(scenario)
+
+
+def test_a_right_to_write_that_is_missing_is_told_and_asked_for_slowly() -> None:
+    async def scenario() -> None:
+        two = Two(rbac=True)
+        for obj in [*role("configmaps", verbs=["get", "list", "watch"]), *role("secrets")]:
+            two.host.put(obj)
+        two.virtual.put(configmap("x"))
+        two.virtual.put(secret("s"))
+        async with two.daemon([Maps, *built_in("secrets")], user="daemon") as daemon:
+            await until(lambda: copies(two, "secrets"))
+            await asyncio.sleep(5)
+            standing = daemon.standing("x", "maps")
+            assert standing
+            assert 'verbs: ["create"]' in standing.reason
+            seen = len(two.host.requests)
+            await asyncio.sleep(60)
+            refused = [one for one in list(two.host.requests)[seen:] if one.status == 403]
+            assert len(refused) / len(two.virtual.objects("configmaps")) == pytest.approx(2, abs=1)
+            for obj in role("configmaps"):
+                two.host.put(obj)
+            await until(lambda: "x" in copies(two))
+
+    play(scenario)
+
+
+def test_a_kind_that_does_not_exist_degrades_itself_until_it_does(two: Two) -> None:
+    async def scenario() -> None:
+        two.virtual.put(configmap("x"))
+        async with two.daemon([Widgets, Maps]) as daemon:
+            await daemon.settled()
+            assert "x" in copies(two)
+            [(syncer, reason)] = degraded(daemon.engine).items()
+            assert syncer == "widgets"
+            assert "does not serve this" in reason
+            for server in (two.virtual, two.host):
+                server.put(crd("widgets"))
+            two.virtual.put(widget("w", spec={"size": 3}))
+            await until(lambda: copies(two, "widgets.example.org") == {"w"})
+            assert dict(degraded(daemon.engine)) == {}
+            copy = two.copy("widgets.example.org", "w")
+            assert copy
+            assert copy["spec"] == {"size": 3}
+            two.host.put(merged(copy, {"status": {"ready": True}}))
+            await until(lambda: (two.original("widgets.example.org", "w") or {}).get("status") == {"ready": True})
+
+    play(scenario)
+
+
+# -- the other roles -------------------------------------------------------------------------------------------------
+
+
+class Imports(Syncer[Config], SyncUp, Sync):
+    """Shows the host's ConfigMaps that are labelled so in the virtual cluster."""
+
+    name = "imports"
+    section = "fromHost.imports"
+    resource = CONFIG_MAPS
+    host_marked = False
+    up = ("data",)
+
+    def virtual_key(self, ctx: Context[Any], host: Obj) -> Key | None:
+        return Key(NAMESPACE, host["metadata"]["name"]) if "show" in labels_of(host) else None
+
+    def sync_up(self, ctx: Context[Any], host: Obj) -> Decision:
+        key = self.virtual_key(ctx, host)
+        assert key
+        return apply(virtual={**ctx.virtual_copy(host, key), "data": host["data"]})
+
+    def sync(self, ctx: Context[Any], pair: Pair) -> Decision:
+        return self.sync_up(ctx, pair.host)
+
+
+def test_what_begins_on_the_host_comes_up_changes_and_goes(two: Two) -> None:
+    async def scenario() -> None:
+        shown = two.host.put(configmap("motd", {"text": "hello"}, namespace=HOME, metadata={"labels": {"show": "1"}}))
+        two.host.put(configmap("hidden", namespace=HOME))
+        async with two.daemon([Imports]) as daemon:
+            await until(lambda: two.original("configmaps", "motd"))
+            two.host.put(merged(shown, {"data": {"text": "bye", "more": "1"}}))
+            await until(lambda: (two.original("configmaps", "motd") or {})["data"] == {"text": "bye", "more": "1"})
+            two.host.put(merged(shown, {"data": {"more": None}}))
+            await until(lambda: (two.original("configmaps", "motd") or {})["data"] == {"text": "hello"})
+            two.host.delete("configmaps", f"{HOME}/motd")
+            await until(lambda: not two.original("configmaps", "motd"))
+            await daemon.settled()
+            assert two.original("configmaps", "hidden") is None
+            assert [line for line in writes(two.host) if "motd" in line] == []
+
+    play(scenario)
+
+
+class Prepares(Maps, Initialize, OwnController):
+    """Makes what it needs before anything is watched, and does something of its own beside."""
+
+    done: ClassVar[list[str]] = []
+
+    async def init(self, live: Live) -> None:
+        await live.host.create(CONFIG_MAPS, configmap("prepared", namespace=HOME))
+        self.done.append("init")
+
+    async def register(self, live: Live) -> None:
+        self.done.append("register")
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.done.append("end")
+
+    def sync_down(self, ctx: Context[Any], virtual: Obj) -> Decision:
+        if "asked" not in self.done:
+            self.done.append("asked")
+        return super().sync_down(ctx, virtual)
+
+
+def test_initialise_then_own_controller_then_the_end(two: Two) -> None:
+    async def scenario() -> None:
+        Prepares.done.clear()
+        two.virtual.put(configmap("x"))
+        async with two.daemon([Prepares]) as daemon:
+            await daemon.settled()
+            assert two.host.get("configmaps", f"{HOME}/prepared")
+            assert Prepares.done[0] == "init"
+        assert sorted(Prepares.done) == ["asked", "end", "init", "register"]
+        assert Prepares.done[-1] == "end"
+
+    play(scenario)
+
+
+def test_a_pod_waits_for_what_it_can_not_do_without(two: Two) -> None:
+    async def scenario() -> None:
+        two.host.faults.add(Rule(verb="create", resource="serviceaccounts", latency=10))
+        two.virtual.put(pod("web"))
+        async with two.daemon() as daemon:
+            assert await until(lambda: two.copy("pods", "web")) == pytest.approx(10, abs=1)
+            await daemon.settled()
+            assert daemon.requests("pods") == []
+
+    play(scenario)

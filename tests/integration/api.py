@@ -1,0 +1,142 @@
+"""A cluster as tests see it: one call, one request, over the daemon's own client on a thread of its own."""
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Coroutine, Sequence
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+from syncer.api import ClusterError, Key, Missing, Obj, Resource, Side
+from syncer.clusters import codec
+from syncer.clusters.client import Cluster, PatchKind
+from syncer.clusters.connection import ConnectionSettings, connect
+from syncer.resources import kinds
+from syncer.testing.controlplane import ControlPlane
+
+T = TypeVar("T")
+
+#: Seconds within which what happens by itself must have happened; plenty, so that a slow machine fails nothing.
+PATIENCE = 60.0
+
+#: Every resource that tests write, by kind.
+RESOURCES: dict[str, Resource] = {
+    resource.kind: resource for resource in vars(kinds).values() if isinstance(resource, Resource)
+} | {"Lease": Resource("coordination.k8s.io/v1", "Lease", "leases")}
+
+
+class Loop:
+    """An event loop in a thread of its own, so that tests can be plain functions."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine there and wait for what it gives."""
+        return self.start(work).result(PATIENCE * 4)
+
+    def start(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+        """Begin to run a coroutine there; what it gives can be cancelled and waited for."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    def stop(self) -> None:
+        """End what runs, and the thread."""
+        self.run(_cancel_all())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+async def _cancel_all() -> None:
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)
+
+
+class Api:
+    """Reads and writes of one cluster as its administrator."""
+
+    def __init__(self, loop: Loop, plane: ControlPlane, side: Side) -> None:
+        self.loop, self.plane = loop, plane
+        self.cluster: Cluster = loop.run(self._connect(plane, side))
+
+    async def _connect(self, plane: ControlPlane, side: Side) -> Cluster:
+        return connect(ConnectionSettings(str(plane.kubeconfig())), side=side, environ={})
+
+    def close(self) -> None:
+        """Close the connections."""
+        self.loop.run(self.cluster.close())
+
+    def create(self, obj: Obj) -> Obj:
+        """POST."""
+        return self.loop.run(self.cluster.create(RESOURCES[obj["kind"]], obj))
+
+    def get(self, kind: str, key: Key) -> Obj | None:
+        """GET; None where there is none."""
+        try:
+            return self.loop.run(self.cluster.get(RESOURCES[kind], key))
+        except Missing:
+            return None
+
+    def patch(self, kind: str, key: Key, patch: Obj, *, subresource: str = "", how: PatchKind = "merge") -> Obj:
+        """PATCH."""
+        return self.loop.run(self.cluster.patch(RESOURCES[kind], key, patch, kind=how, subresource=subresource))
+
+    def delete(self, kind: str, key: Key, *, grace: int | None = None) -> None:
+        """DELETE."""
+        self.loop.run(self.cluster.delete(RESOURCES[kind], key, grace=grace))
+
+    def list(self, kind: str, *, namespace: str = "", selector: str = "") -> "list[Obj]":
+        """All objects of a kind."""
+        return self.loop.run(self.cluster.list(RESOURCES[kind], namespace=namespace, selector=selector))
+
+    def make_namespace(self, name: str) -> None:
+        """Make a namespace and wait until pods can be made in it."""
+        self.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+        if self.plane.controllers:
+            eventually(lambda: self.get("ServiceAccount", Key(name, "default")), f"{name} has a ServiceAccount")
+
+
+class Sightings:
+    """Every state that a watch has shown of a kind in a namespace."""
+
+    def __init__(self, api: Api, kind: str, namespace: str) -> None:
+        self._cluster, self._resource, self._namespace = api.cluster, RESOURCES[kind], namespace
+        self.states: list[Obj] = []
+
+    async def run(self) -> None:
+        """Watch until cancelled."""
+        while True:
+            try:
+                async with self._cluster.watch(self._resource, namespace=self._namespace) as events:
+                    async for batch in events:
+                        self.states += [codec.decode(event.object) for event in batch if event.type != "BOOKMARK"]
+            except ClusterError:
+                await asyncio.sleep(0.1)
+
+
+def eventually(look: Callable[[], T | None], what: str, *, seconds: float = PATIENCE) -> T:
+    """What ``look`` gives, as soon as that is true; AssertionError with ``what`` and the last answer in the end."""
+    deadline = time.monotonic() + seconds
+    while not (found := look()):
+        if time.monotonic() > deadline:
+            raise AssertionError(f"after {seconds:g} s it is still not so that {what}: {found!r}")
+        time.sleep(0.02)
+    return found
+
+
+def nothing_left(look: Callable[[], Sequence[object]], what: str, *, seconds: float = PATIENCE) -> None:
+    """Return as soon as ``look`` gives nothing any more; AssertionError with the first of what is left in the end."""
+    left: list[object] = []
+
+    def none() -> bool:
+        left[:] = look()
+        return not left
+
+    try:
+        eventually(none, what, seconds=seconds)
+    except AssertionError as error:
+        raise AssertionError(f"{error}; {len(left)} are left: {left[:8]}") from None

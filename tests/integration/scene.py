@@ -1,0 +1,250 @@
+"""One virtual cluster on one host: where a test plays, what the daemon is told, and whether both sides agree."""
+
+import itertools
+import subprocess
+import urllib.error
+import urllib.request
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from api import PATIENCE, RESOURCES, Api, eventually, nothing_left
+
+from hack.bench.daemon import Daemon
+from syncer.api import Key, Marks, Obj, annotations_of, dig, key_of, labels_of, uid_of
+from syncer.flow import claim
+from syncer.names import SingleNamespace
+from syncer.resources.services import KUBERNETES
+
+MARKS = Marks()
+_numbers = itertools.count(1)
+
+#: What Kubernetes itself writes into the virtual cluster and the daemon copies only for pods.
+_NOT_COPIED = ("kube-root-ca.crt",)
+
+
+class Process(Daemon):
+    """The daemon in a process of its own, for tests that kill it and ask it things."""
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        assert self.process is not None
+        return self.process.pid
+
+    def send(self, number: int) -> None:
+        """Send a signal."""
+        assert self.process is not None
+        self.process.send_signal(number)
+
+    def wait(self, seconds: float = PATIENCE) -> int:
+        """Wait for its end; gives its exit code."""
+        assert self.process is not None
+        return self.process.wait(seconds)
+
+    def kill(self) -> None:
+        """SIGKILL, if it runs."""
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+
+    def said(self) -> str:
+        """Its log."""
+        return self.log.read_text()
+
+    def readyz(self) -> tuple[int, str]:
+        """Status and text of ``/readyz?verbose``; 0 where nobody answers."""
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.health}/readyz?verbose", timeout=5) as page:
+                return page.status, page.read().decode()
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, error.read().decode()
+        except OSError:
+            return 0, ""
+
+    def requests(self, name: str = "rest_client_requests_total", **labels: str) -> float:
+        """The sum of a counter over the samples with these labels; by default the requests to API servers."""
+        wanted = [f'{label}="{value}"' for label, value in labels.items()]
+        found = self.samples().items()
+        return sum(value for (known, text), value in found if known == name and all(each in text for each in wanted))
+
+
+@dataclass
+class Scene:
+    """A virtual cluster with a name of its own between two planes, and the daemons that serve it."""
+
+    virtual: Api
+    host: Api
+    folder: Path
+    name: str = field(default_factory=lambda: f"t{next(_numbers)}")
+    daemons: list[Process] = field(default_factory=list)
+    namespaces: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.host_namespace = f"vc-{self.name}"
+        self._granted: list[tuple[Api, str]] = []
+        self.names = SingleNamespace(cluster=self.name, namespace=self.host_namespace)
+        self.identity = f"{self.name}.{self.host_namespace}"
+        self.selector = MARKS.selector(self.identity)
+        self.host.make_namespace(self.host_namespace)
+
+    # -- the daemon ------------------------------------------------------------------------------------------------
+
+    def config(self, *, user: str = "admin", **sections: Any) -> dict[str, Any]:
+        """What the daemon's configuration file says; ConfigMaps and Secrets are all copied unless sections say else."""
+        virtual, host = (str(side.plane.kubeconfig(user)) for side in (self.virtual, self.host))
+        return {
+            "apiVersion": "vsyncer.dev/v1alpha1",
+            "kind": "SyncerConfig",
+            "cluster": self.name,
+            "virtual": {"kubeconfig": virtual},
+            "host": {"kubeconfig": host, "namespace": self.host_namespace},
+            "sync": {"toHost": {"configMaps": {"all": True}, "secrets": {"all": True}}},
+            "log": {"level": "info", "format": "json"},
+            **sections,
+        }
+
+    def daemon(self, config: dict[str, Any] | None = None) -> Process:
+        """A daemon of this virtual cluster, not yet started."""
+        folder = self.folder / f"{self.name}-{len(self.daemons)}"
+        folder.mkdir()
+        made = Process(config or self.config(), folder)
+        self.daemons.append(made)
+        return made
+
+    def start(self, config: dict[str, Any] | None = None) -> Process:
+        """A daemon of this virtual cluster that is ready."""
+        made = self.daemon(config)
+        made.start()
+        return made
+
+    def grant(self, daemon: Process, user: str, *, without: str = "") -> None:
+        """Give a user what `syncer rbac` prints, but for one resource on the host, and wait until that holds."""
+        daemon.write()
+        for api, side in ((self.virtual, "virtual"), (self.host, "host")):
+            command = [*daemon.command, "rbac", "--config", str(daemon.file), "--side", side, "--user", user]
+            text = subprocess.run([*command, "-o", "json"], capture_output=True, text=True, check=True).stdout
+            less = text.replace(f'"{without}"', '"nothing"') if without and api is self.host else text
+            api.plane.kubectl("apply", "-f", "-", stdin=less)
+            self._granted.append((api, text))
+            self._wait_granted(api, user)
+
+    def _wait_granted(self, api: Api, user: str) -> None:
+        """The authorizer of an API server learns of a binding through a watch of its own."""
+        place = f"namespaces/{self.host_namespace}/" if api is self.host else ""
+        path = f"/api/v1/{place}pods?limit=1"
+        eventually(lambda: api.plane.request("GET", path, user=user)[0] == 200, f"{user} may list pods")
+
+    def close(self) -> None:
+        """End the daemons, and remove from the virtual cluster what would be work for the daemons of later tests."""
+        for daemon in self.daemons:
+            daemon.kill()
+            if daemon.log.exists():
+                print(daemon.said()[-8000:])  # pytest shows it where the test has failed
+        for namespace in self.namespaces:
+            for kind in ("Pod", "Service", "Secret", "ConfigMap"):
+                for obj in self.virtual.list(kind, namespace=namespace):
+                    self.virtual.delete(kind, key_of(obj), grace=0 if kind == "Pod" else None)
+        for node in self.virtual.list("Node", selector=self.selector):
+            self.virtual.delete("Node", key_of(node))
+        if self.virtual.get("ConfigMap", claim.PLACE) is not None:
+            self.virtual.delete("ConfigMap", claim.PLACE)
+        for api, given in self._granted:
+            api.plane.kubectl("delete", "--ignore-not-found", "-f", "-", stdin=given)
+
+    # -- objects ---------------------------------------------------------------------------------------------------
+
+    def namespace(self, name: str = "") -> str:
+        """A new virtual namespace."""
+        made = f"{self.name}-{name or len(self.namespaces)}"
+        self.virtual.make_namespace(made)
+        self.namespaces.append(made)
+        return made
+
+    def host_key(self, kind: str, key: Key) -> Key:
+        """Where the copy of a virtual object is."""
+        return self.names.to_host(RESOURCES[kind], key)
+
+    def copy(self, kind: str, key: Key) -> Obj | None:
+        """The copy of a virtual object."""
+        return self.host.get(kind, self.host_key(kind, key))
+
+    def copied(self, kind: str, key: Key, path: str = "metadata.name", wanted: Any = None) -> Obj:
+        """The copy, as soon as it is there and has this value at the path."""
+
+        def look() -> Obj | None:
+            found = self.copy(kind, key)
+            return found if found is not None and (wanted is None or dig(found, path) == wanted) else None
+
+        return eventually(look, f"the copy of {kind} {key} is there, with {path} {wanted}")
+
+    def gone(self, kind: str, key: Key) -> None:
+        """Wait until there is no copy."""
+        eventually(lambda: self.copy(kind, key) is None, f"the copy of {kind} {key} is gone")
+
+    # -- both sides ------------------------------------------------------------------------------------------------
+
+    def disagreements(
+        self, kinds: Iterable[str] = ("ConfigMap", "Secret", "Service"), namespace: str = ""
+    ) -> list[str]:
+        """How the host differs from what it should have: for each virtual object one copy that says the same."""
+        return [line for kind in kinds for line in self._disagreements(kind, namespace)]
+
+    def _disagreements(self, kind: str, namespace: str) -> Iterator[str]:
+        there = self.virtual.list(kind, namespace=namespace)
+        selector = f"{self.selector},{MARKS.namespace_label}={namespace}" if namespace else self.selector
+        virtual = {self.host_key(kind, key_of(obj)): obj for obj in there if _is_copied(kind, obj)}
+        host = {key_of(obj): obj for obj in self.host.list(kind, selector=selector) if self.is_copy(obj)}
+        yield from (f"{kind} {key} has no copy" for key in virtual.keys() - host.keys())
+        yield from (f"{kind} {key} is the copy of nothing" for key in host.keys() - virtual.keys())
+        for key in virtual.keys() & host.keys():
+            wanted, found = _essence(kind, virtual[key]), _essence(kind, host[key])
+            if annotations_of(host[key]).get(MARKS.uid) != uid_of(virtual[key]):
+                yield f"{kind} {key} is the copy of an earlier object"
+            elif wanted != found:
+                yield f"{kind} {key} is {found} and should be {wanted}"
+
+    def is_copy(self, host: Obj) -> bool:
+        """Whether a host object bears all marks of a copy, and those of its own place."""
+        return MARKS.is_ours(host, cluster=self.identity, resource=RESOURCES[host["kind"]])
+
+    def agree(self, *, seconds: float = PATIENCE) -> None:
+        """Wait until both sides agree."""
+        nothing_left(self.disagreements, "both sides agree", seconds=seconds)
+
+
+def _is_copied(kind: str, virtual: Obj) -> bool:
+    if kind == "Service" and key_of(virtual) == KUBERNETES:
+        return False
+    return virtual["metadata"]["name"] not in _NOT_COPIED
+
+
+def _essence(kind: str, obj: Obj) -> Obj:
+    """What must be the same on both sides: all that a tenant says."""
+    metadata = {
+        part: _foreign(values(obj)) for part, values in (("labels", labels_of), ("annotations", annotations_of))
+    }
+    if kind != "Service":
+        return {**metadata, **{part: obj.get(part) for part in ("data", "binaryData", "type", "immutable")}}
+    spec = obj["spec"]
+    ports = [{name: value for name, value in port.items() if name != "nodePort"} for port in spec["ports"]]
+    selector = _foreign(spec.get("selector") or {})
+    return {**metadata, "type": spec["type"], "ports": ports, "selector": selector}
+
+
+def _foreign(values: Any) -> Obj:
+    return {name: value for name, value in values.items() if not MARKS.is_mark(name)}
+
+
+@contextmanager
+def untouched(api: Api, objects: Iterable[Obj]) -> Iterator[None]:
+    """Fails if one of these objects is written to, or goes, during the block."""
+    before = {(obj["kind"], key_of(obj)): obj for obj in objects}
+    yield
+    for (kind, key), obj in before.items():
+        found = api.get(kind, key)
+        assert found is not None, f"{kind} {key} is gone"
+        assert found["metadata"]["resourceVersion"] == obj["metadata"]["resourceVersion"], f"{kind} {key} was changed"

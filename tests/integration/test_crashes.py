@@ -1,0 +1,114 @@
+"""The daemon is killed at random moments while tenants work, and started again: in the end both sides agree."""
+
+import os
+import random
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable
+
+import pytest
+from api import Sightings, nothing_left
+from load import Load
+from scene import MARKS, Process, Scene, untouched
+
+from hack.kubelet import Kubelet, is_ready
+from syncer.api import Key, Obj, annotations_of, uid_of
+from syncer.testing.objects import configmap, secret
+
+pytestmark = pytest.mark.real
+
+#: Seconds after its start within which a daemon is killed: while it starts, fills its caches, catches up, keeps up.
+LIFE = (0.05, 1.8)
+KILLS, POD_KILLS = 25, 10
+
+
+@pytest.fixture
+def rng(figure: Callable[[str], None]) -> random.Random:
+    """Chance, made from SYNCER_TEST_SEED where that is set."""
+    seed = int(os.environ.get("SYNCER_TEST_SEED") or random.randrange(2**32))
+    figure(f"seed: SYNCER_TEST_SEED={seed}")
+    return random.Random(seed)
+
+
+def killed(daemon: Process, rng: random.Random, times: int) -> None:
+    """Start it and kill it so many times."""
+    for _ in range(times):
+        daemon.spawn()
+        time.sleep(rng.uniform(*LIFE))
+        daemon.kill()
+
+
+def foreign_objects(scene: Scene) -> list[Obj]:
+    """What lies in the host namespace and is none of ours, however much some of it looks like it."""
+    ns = scene.host_namespace
+    lookalike = {
+        "labels": MARKS.labels(scene.identity, Key("shop", "a")),
+        "annotations": {
+            MARKS.name: "a",
+            MARKS.namespace: "shop",
+            MARKS.kind: "Secret",
+            MARKS.uid: "1",
+            MARKS.host_name: "original",
+            MARKS.host_namespace: ns,
+        },
+    }
+    other = {"labels": MARKS.labels(f"other.{ns}", Key("shop", "a"))}
+    return [
+        scene.host.create(each)
+        for each in (
+            configmap("bystander", namespace=ns),
+            configmap("of-another", namespace=ns, metadata=other),
+            secret("copy-of-a-copy", namespace=ns, metadata=lookalike),
+        )
+    ]
+
+
+def test_kill_9_at_random_moments_under_load_loses_and_doubles_nothing(
+    scene: Scene, rng: random.Random, figure: Callable[[str], None]
+) -> None:
+    namespaces = [scene.namespace() for _ in range(3)]
+    load = Load(scene.virtual, rng, namespaces, ("ConfigMap", "Secret", "Service"), rate=80, names=15)
+    daemon = scene.daemon()
+    with untouched(scene.host, foreign_objects(scene)):
+        with load.running():
+            killed(daemon, rng, KILLS)
+            daemon.start()
+        scene.agree()
+    assert daemon.requests("syncer_futile_writes_total") == 0
+    assert sum(load.done.values()) > KILLS, "the load did not run"
+    figure(f"{KILLS} kills during {dict(load.done)}; both sides agree")
+
+
+def unready(scene: Scene) -> list[Obj]:
+    """The virtual Pods that aren't Ready."""
+    return [each for each in scene.virtual.list("Pod") if not is_ready(each)]
+
+
+def unpaired(scene: Scene) -> list[str]:
+    """The uids of virtual Pods without a host pod, of those with two, and of those that are gone."""
+    copies = [annotations_of(each)[MARKS.uid] for each in scene.host.list("Pod", selector=scene.selector)]
+    virtual = Counter(uid_of(each) for each in scene.virtual.list("Pod"))
+    return [*(virtual - Counter(copies)), *(Counter(copies) - virtual)]
+
+
+def test_kill_9_never_runs_a_pod_twice(scene: Scene, rng: random.Random, figure: Callable[[str], None]) -> None:
+    kubelet = Kubelet(scene.host.cluster, scene.host_namespace, node=f"node-{scene.name}")
+    seen, loop = Sightings(scene.host, "Pod", scene.host_namespace), scene.host.loop
+    background = [loop.start(kubelet.run()), loop.start(seen.run())]
+    daemon = scene.daemon()
+    load = Load(scene.virtual, rng, [scene.namespace()], ["Pod"], rate=40, names=60)
+    with load.running():
+        killed(daemon, rng, POD_KILLS)
+        daemon.start()
+    nothing_left(lambda: unready(scene), "all Pods are Ready")
+    nothing_left(lambda: unpaired(scene), "there is one host pod for each virtual Pod")
+    pods = {uid_of(each) for each in scene.virtual.list("Pod")}
+    runs = defaultdict(set)
+    for host in seen.states:
+        runs[annotations_of(host)[MARKS.uid]].add(uid_of(host))
+    assert pods <= runs.keys()
+    assert {uid: found for uid, found in runs.items() if len(found) > 1} == {}
+    assert kubelet.overwritten == 0
+    figure(f"{POD_KILLS} kills, {len(runs)} pods seen, none twice")
+    for task in background:
+        task.cancel()

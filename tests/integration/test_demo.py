@@ -1,0 +1,211 @@
+"""The demo is what newcomers see first: it says what it does, everything arrives, and nothing is left behind."""
+
+import os
+import re
+import signal
+import subprocess
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hack.webshop.clusters import ROOT
+from hack.webshop.samples import Samples
+from hack.webshop.state import MARKS, VIRTUAL, State, rows
+from syncer.api import Obj, Resource
+from syncer.resources.kinds import CONFIG_MAPS, EVENTS, PODS, SECRETS
+
+SECONDS = 180
+#: Of the table of a run in which all has arrived; the names of Pods are made up where a Deployment has them made.
+ARRIVED = (
+    r"  ServiceAccount +shop/web +-> +vc-shop/web-x-shop-x-shop ",
+    r"  ConfigMap +shop/web-config +-> +vc-shop/web-config-x-shop-x-shop .* 3 keys, equal",
+    r"  ConfigMap +shop/notes +- +stays here",
+    r"  Secret +shop/database +-> +vc-shop/database-x-shop-x-shop .* 2 keys, equal",
+    r"  Service +shop/web +-> +vc-shop/web-x-shop-x-shop .* ClusterIP [\d.]+, on the host [\d.]+",
+    r"  Ingress +shop/web +-> +vc-shop/web-x-shop-x-shop .* shop.example.org",
+    r"  Pod +shop/web-\S+ +<-> +vc-shop/web-\S+-x-shop-x-shop .* Running and Ready on node-1; both sides say so",
+    r"  Node +node-1 +<- +node-1 ",
+    r"  Events +\(Pod shop/web-\S+\) +<- .* Scheduled, Started",
+)
+
+
+class Run:
+    """A run of hack/demo; all processes that come of it bear a mark in their environment."""
+
+    def __init__(self, folder: Path, *arguments: str, **environ: str) -> None:
+        self.mark = f"DEMO_TEST={uuid.uuid4()}"
+        name, _, value = self.mark.partition("=")
+        self.process = subprocess.Popen(
+            [ROOT / "hack" / "demo", *arguments],
+            env={**os.environ, **environ, name: value, "TMPDIR": str(folder)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    def end(self) -> tuple[int, str]:
+        said, _ = self.process.communicate(timeout=SECONDS)
+        return self.process.returncode, said
+
+    def until(self, pattern: str) -> str:
+        assert self.process.stdout
+        said = ""
+        for line in self.process.stdout:
+            said += line
+            if re.match(pattern, line):
+                return said
+        raise AssertionError(f"{pattern} never came:\n{said}")
+
+    def left(self) -> list[str]:
+        """What still runs."""
+        return [name for name, environ in _environments() if self.mark.encode() in environ.split(b"\0")]
+
+
+def _environments() -> Iterator[tuple[str, bytes]]:
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            yield (process / "cmdline").read_text().replace("\0", " "), (process / "environ").read_bytes()
+        except (OSError, UnicodeDecodeError):
+            continue  # it has ended, or is somebody else's
+
+
+def folder_of(said: str) -> Path:
+    match = re.search(r"syncer --config (\S+)/syncer.yaml", said)
+    assert match, said
+    return Path(match[1])
+
+
+def assert_arrived(status: int, said: str) -> None:
+    assert status == 0, said
+    assert [pattern for pattern in ARRIVED if not re.search(f"^{pattern}", said, re.MULTILINE)] == [], said
+    assert not re.search("^! ", said, re.MULTILINE), said
+
+
+@pytest.mark.real
+def test_once_on_real_clusters(tmp_path: Path) -> None:
+    run = Run(tmp_path, "--once")
+    status, said = run.end()
+    assert_arrived(status, said)
+    assert "Two real clusters" in said
+    assert run.left() == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_once_on_embedded_clusters(tmp_path: Path) -> None:
+    run = Run(tmp_path, "--once", "--embedded")
+    status, said = run.end()
+    assert_arrived(status, said)
+    assert "Two clusters in this process, because of --embedded." in said
+    assert run.left() == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_a_kube_apiserver_it_falls_back_and_says_why(tmp_path: Path) -> None:
+    status, said = Run(
+        tmp_path, "--once", SYNCER_CONTROLPLANE="/nowhere", KUBEBUILDER_ASSETS="", SYNCER_TEST_DOCKER=""
+    ).end()
+    assert_arrived(status, said)
+    assert "SYNCER_CONTROLPLANE=/nowhere: no such program" in said
+
+
+def test_what_does_not_arrive_is_named_and_the_log_is_kept(tmp_path: Path) -> None:
+    run = Run(tmp_path, "--once", "--embedded", "--timeout=1", SYNCER_HOST_NAMESPACE="nowhere")
+    status, said = run.end()
+    assert status == 1, said
+    assert "not all has arrived within 1 s" in said
+    assert "Service shop/web -> -: not on the host yet" in said
+    log = folder_of(said) / "syncer.log"
+    assert f"The daemon's log: {log}" in said
+    assert "nowhere" in log.read_text()
+    assert run.left() == []
+
+
+def test_a_daemon_that_ends_is_told_with_its_last_words(tmp_path: Path) -> None:
+    status, said = Run(tmp_path, "--once", "--embedded", SYNCER_WORKERS="many").end()
+    assert status == 1, said
+    assert "the daemon has ended with status 2" in said
+    assert "SYNCER_WORKERS" in said
+
+
+def test_ctrl_c_ends_it_and_leaves_nothing(tmp_path: Path) -> None:
+    run = Run(tmp_path, "--embedded")
+    said = run.until(r"  Events ")
+    for side in ("virtual", "host"):
+        assert f"--kubeconfig {folder_of(said)}/{side}.kubeconfig get pods" in said
+    assert len(run.left()) > 1
+    run.process.send_signal(signal.SIGINT)
+    status, rest = run.end()
+    assert status == 0, rest
+    assert run.left() == []
+    assert list(tmp_path.iterdir()) == []
+
+
+# -- what counts as arrived ------------------------------------------------------------------------------------------
+
+NOTHING: dict[Resource, list[Obj]] = {resource: [] for resource in VIRTUAL}
+READY = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+
+
+def obj(kind: str, name: str, namespace: str = "shop", **parts: Any) -> Obj:
+    return {"kind": kind, "metadata": {"name": name, "namespace": namespace}, **parts}
+
+
+def copy(of: Obj, **parts: Any) -> Obj:
+    name = of["metadata"]["name"]
+    marks = {MARKS.name: name, MARKS.namespace: "shop", MARKS.kind: of["kind"]}
+    return {**of, "metadata": {"name": f"{name}-x", "namespace": "vc", "annotations": marks}, **parts}
+
+
+def event(about: Obj, reason: str) -> Obj:
+    metadata = about["metadata"]
+    involved = {"kind": about["kind"], "name": metadata["name"], "namespace": metadata["namespace"]}
+    return obj("Event", reason, metadata["namespace"], reason=reason, involvedObject=involved)
+
+
+def statuses(virtual: dict[Resource, list[Obj]], host: dict[Resource, list[Obj]]) -> dict[str, tuple[str, bool]]:
+    given = State(NOTHING | virtual, NOTHING | host)
+    return {row.kind: (row.status, row.good) for row in rows(given, None)}
+
+
+def test_a_copy_with_other_content_has_not_arrived() -> None:
+    secret = obj("Secret", "db", data={"a": "MQ=="})
+    assert statuses({SECRETS: [secret]}, {SECRETS: [copy(secret)]})["Secret"] == ("1 key, equal", True)
+    other = copy(secret, data={"a": "Mg=="})
+    assert statuses({SECRETS: [secret]}, {SECRETS: [other]})["Secret"] == ("1 key, different", False)
+
+
+def test_only_what_a_pod_uses_must_arrive() -> None:
+    config = obj("ConfigMap", "web")
+    assert statuses({CONFIG_MAPS: [config]}, {})["ConfigMap"] == ("stays here: no Pod uses it", True)
+    container = {"name": "web", "envFrom": [{"configMapRef": {"name": "web"}}]}
+    pod = obj("Pod", "web", spec={"containers": [container]})
+    assert statuses({CONFIG_MAPS: [config], PODS: [pod]}, {})["ConfigMap"] == ("not on the host yet", False)
+
+
+def test_a_pod_has_arrived_when_both_sides_say_that_it_is_ready() -> None:
+    pod = obj("Pod", "web", spec={"nodeName": "node-1"})
+    host = copy(pod, status=READY)
+    status = statuses({PODS: [pod]}, {PODS: [host]})["Pod"]
+    assert status == ("host: Running and Ready on node-1; virtual: Pending on node-1", False)
+    assert statuses({PODS: [{**pod, "status": READY}]}, {PODS: [host]})["Pod"][1]
+
+
+def test_a_node_and_the_events_must_come_up() -> None:
+    pod = obj("Pod", "web", spec={"nodeName": "node-1"}, status=READY)
+    host = copy(pod)
+    told = [event(host, "Scheduled"), event(host, "Started")]
+    found = statuses({PODS: [pod], EVENTS: [event(pod, "Scheduled")]}, {PODS: [host], EVENTS: told})
+    assert found["Node"] == ("not in the virtual cluster yet", False)
+    assert found["Events"] == ("not in the virtual cluster yet: Started", False)
+    retold = [event(pod, "Scheduled"), event(pod, "Started")]
+    assert statuses({PODS: [pod], EVENTS: retold}, {PODS: [host], EVENTS: told})["Events"][1]
+
+
+def test_a_sample_that_was_never_applied_is_missing() -> None:
+    found = rows(State(NOTHING, NOTHING), Samples(deployments=False))
+    assert {row.kind for row in found if not row.good} == {
+        *("ServiceAccount", "ConfigMap", "Secret", "Service", "Ingress", "Pod", "Node"),
+    }

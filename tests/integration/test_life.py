@@ -1,0 +1,139 @@
+"""How the daemon starts, stands by, takes over and ends."""
+
+import random
+import signal
+import sys
+import time
+from collections.abc import Callable
+
+import pytest
+from api import eventually
+from load import Load
+from scene import Process, Scene
+
+from syncer.api import Key, Obj, dig, key_of
+from syncer.testing.objects import configmap
+
+pytestmark = pytest.mark.real
+
+#: Short, so that a takeover can be waited for; in the same proportion as the defaults.
+ELECTION = {"enabled": True, "leaseDuration": "6s", "renewDeadline": "4s", "retryPeriod": "1s"}
+LEASE_SECONDS = 6.0
+
+
+def leads(daemon: Process) -> bool:
+    return daemon.total("leader_election_master_status") == 1
+
+
+def lease(scene: Scene) -> Obj:
+    found = scene.host.get("Lease", Key(scene.host_namespace, f"vsyncer-{scene.name}"))
+    assert found is not None
+    return found
+
+
+def two(scene: Scene) -> tuple[Process, Process]:
+    """A leader and one that stands by."""
+    config = scene.config(leaderElection=ELECTION)
+    first = scene.start(config)
+    eventually(lambda: leads(first), "the first one leads")
+    second = scene.start(config)
+    assert not leads(second)
+    return first, second
+
+
+def copied(scene: Scene, namespace: str, name: str) -> None:
+    """One more object arrives on the host."""
+    scene.virtual.create(configmap(name, namespace=namespace))
+    scene.copied("ConfigMap", Key(namespace, name))
+
+
+def writes(daemon: Process) -> float:
+    return daemon.requests("syncer_writes_total")
+
+
+def wait_for_writes(daemon: Process) -> None:
+    eventually(lambda: writes(daemon) > 30, "it works")
+
+
+def test_when_the_leader_is_killed_the_other_takes_over_in_the_time_of_the_lease(
+    scene: Scene, figure: Callable[[str], None]
+) -> None:
+    namespace = scene.namespace()
+    first, second = two(scene)
+    copied(scene, namespace, "a")
+    assert writes(first) > 0
+    assert writes(second) == 0
+    first.kill()
+    start = time.monotonic()
+    scene.virtual.create(configmap("b", namespace=namespace))
+    eventually(lambda: leads(second), "the second one leads", seconds=LEASE_SECONDS * 3)
+    scene.copied("ConfigMap", Key(namespace, "b"))
+    figure(f"took over after {time.monotonic() - start:.1f} s of a lease of {LEASE_SECONDS:g} s")
+    scene.agree()
+
+
+def test_a_leader_that_is_told_to_end_gives_the_lease_up_and_the_other_takes_over_at_once(
+    scene: Scene, figure: Callable[[str], None]
+) -> None:
+    namespace = scene.namespace()
+    first, second = two(scene)
+    first.send(signal.SIGTERM)
+    assert first.wait() == 0, first.said()
+    start = time.monotonic()
+    assert "gave the lease up" in first.said()
+    eventually(lambda: leads(second), "the second one leads", seconds=LEASE_SECONDS / 2)
+    figure(f"took over after {time.monotonic() - start:.1f} s")
+    copied(scene, namespace, "a")
+
+
+def test_a_leader_that_loses_the_lease_stands_by_and_leads_again_later(scene: Scene) -> None:
+    namespace = scene.namespace()
+    first, second = two(scene)
+    first.send(signal.SIGSTOP)
+    eventually(lambda: leads(second), "the second one leads")
+    first.send(signal.SIGCONT)
+    eventually(lambda: "no longer leading, standing by" in first.said(), "the first one says that it stands by")
+    copied(scene, namespace, "a")
+    assert first.process is not None
+    assert first.process.poll() is None
+    assert not leads(first)
+    assert first.readyz()[0] == 200
+    before = writes(first)
+    second.send(signal.SIGTERM)
+    assert second.wait() == 0
+    eventually(lambda: leads(first), "the first one leads again")
+    copied(scene, namespace, "b")
+    assert writes(first) > before
+    assert dig(lease(scene), "spec.leaseTransitions") >= 2
+
+
+def test_sigterm_under_load_finishes_what_has_begun(scene: Scene, figure: Callable[[str], None]) -> None:
+    namespaces = [scene.namespace() for _ in range(2)]
+    load = Load(scene.virtual, random.Random(2), namespaces, ("ConfigMap", "Service"), rate=120, names=40)
+    with load.running():
+        for round_ in range(3):
+            daemon = scene.start(scene.config(gracePeriod="10s"))
+            wait_for_writes(daemon)
+            start = time.monotonic()
+            daemon.send(signal.SIGTERM)
+            assert daemon.wait() == 0, daemon.said()
+            figure(f"round {round_}: ended {time.monotonic() - start:.2f} s after SIGTERM")
+            assert time.monotonic() - start < 10
+            assert "grace period is over" not in daemon.said()
+            assert "Traceback" not in daemon.said()
+    for kind in ("ConfigMap", "Service"):
+        for host in scene.host.list(kind, selector=scene.selector):
+            assert scene.is_copy(host), f"half made: {kind} {key_of(host)}"
+    scene.start()
+    scene.agree()
+
+
+def test_python_m_syncer_is_the_same_daemon(scene: Scene) -> None:
+    namespace = scene.namespace()
+    daemon = scene.daemon()
+    daemon.command = (sys.executable, "-m", "syncer", "run")
+    daemon.start()
+    copied(scene, namespace, "a")
+    daemon.send(signal.SIGINT)
+    assert daemon.wait() == 0
+    assert "configmaps: create on the host side: " in daemon.said()

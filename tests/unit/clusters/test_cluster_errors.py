@@ -1,0 +1,199 @@
+"""Refusals and failures as errors: the class says what to do next, the message where, what and the way out."""
+
+import json
+from typing import Any
+
+import pytest
+
+from syncer.api.errors import (
+    ClusterError,
+    Conflict,
+    Exists,
+    Expired,
+    Forbidden,
+    Invalid,
+    Missing,
+    TooMany,
+    Unauthorized,
+    Unreachable,
+)
+from syncer.api.objects import Key, Resource, Side
+from syncer.clusters.errors import Origin, Where, from_failure, from_reply, from_status
+from syncer.clusters.transport import ConnectionFailed, CredentialsFailed, Reply
+
+SECRETS = Resource("v1", "Secret", "secrets")
+DEPLOYMENTS = Resource("apps/v1", "Deployment", "deployments")
+WHERE = Where("vc-1", Side.VIRTUAL, "update", SECRETS, Key("shop", "db"))
+FROM = "kube.yaml, context c, user u"
+ORIGIN = Origin("10.0.0.1:6443", FROM, lambda: f"{FROM} (token)")
+PLACE = "virtual cluster vc-1: update secrets shop/db"
+
+
+def reply(code: int, reason: str = "", message: str = "", headers: dict[str, str] | None = None, **more: Any) -> Reply:
+    status = {"kind": "Status", "status": "Failure", "code": code, "reason": reason, "message": message, **more}
+    return Reply(code, headers or {}, json.dumps(status).encode())
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind", "message"),
+    [
+        (reply(404, "NotFound", details={"kind": "secrets"}), Missing, f"{PLACE}: not found"),
+        (
+            reply(404, "NotFound", details={"kind": "namespaces", "name": "shop"}),
+            Missing,
+            f"{PLACE}: the namespace shop does not exist",
+        ),
+        (
+            Reply(404, {}, b"404 page not found\n"),
+            Missing,
+            f"{PLACE}: not found: the API server does not serve this",
+        ),
+        (reply(409, "AlreadyExists"), Exists, f"{PLACE}: another object has the name"),
+        (
+            reply(409, "Conflict"),
+            Conflict,
+            f"{PLACE}: the object has changed meanwhile or is not the one that was meant",
+        ),
+        (reply(410, "Expired"), Expired, f"{PLACE}: the version asked for is too old"),
+        (reply(400, "BadRequest", "what is this"), Invalid, f"{PLACE} is not accepted: what is this"),
+        (reply(413, "RequestEntityTooLarge", "too large"), Invalid, f"{PLACE} is not accepted: too large"),
+        (
+            reply(401, "Unauthorized"),
+            Unauthorized,
+            f"virtual cluster vc-1 says 401: the credentials from {FROM} (token) are not accepted. Renew them.",
+        ),
+        (
+            reply(500, "InternalError", "webhook down"),
+            Unreachable,
+            f"{PLACE}: the API server failed with 500: webhook down at 10.0.0.1:6443 (from {FROM})",
+        ),
+        (
+            Reply(502, {}, b"<html>Bad Gateway</html>"),
+            Unreachable,
+            f"{PLACE}: the API server failed with 502: status 502 at 10.0.0.1:6443 (from {FROM})",
+        ),
+        (reply(503, "ServiceUnavailable", "etcd"), Unreachable, None),
+        (reply(504, "Timeout", "slow"), Unreachable, None),
+        (reply(418, "Teapot", "short"), ClusterError, f"{PLACE}: unexpected status 418: short"),
+    ],
+)
+def test_each_status_has_its_class(answer: Reply, kind: type[ClusterError], message: str | None) -> None:
+    error = from_reply(answer, WHERE, ORIGIN)
+    assert type(error) is kind
+    assert message in (None, str(error))
+    assert (error.status, error.cluster, error.side, error.verb) == (answer.status, "vc-1", Side.VIRTUAL, "update")
+    assert (error.resource, error.key) == (SECRETS, Key("shop", "db"))
+
+
+def test_a_missing_right_names_the_rule() -> None:
+    said = (
+        'deployments.apps "web" is forbidden: User "u" cannot patch resource "deployments/status" '
+        'in API group "apps" in the namespace "ns"'
+    )
+    where = Where("host", Side.HOST, "patch", DEPLOYMENTS, Key("ns", "web"), "status")
+    assert str(from_reply(reply(403, "Forbidden", said), where)) == (
+        "host cluster: patch deployments.apps/status ns/web is forbidden. Missing RBAC rule for u: "
+        '{apiGroups: ["apps"], resources: ["deployments/status"], verbs: ["patch"]} in namespace ns.'
+    )
+    said = 'secrets is forbidden: User "u" cannot list resource "secrets" in API group "" at the cluster scope'
+    everywhere = Where("host", Side.HOST, "list", SECRETS, Key("", ""))
+    assert str(from_reply(reply(403, "Forbidden", said), everywhere)) == (
+        "host cluster: list secrets is forbidden. Missing RBAC rule for u: "
+        '{apiGroups: [""], resources: ["secrets"], verbs: ["list"]}.'
+    )
+
+
+def test_the_missing_right_may_be_another_than_the_request() -> None:
+    said = (
+        'users "jane" is forbidden: User "u" cannot impersonate resource "users" in API group "" at the cluster scope'
+    )
+    assert str(from_reply(reply(403, "Forbidden", said), WHERE)).endswith(
+        '{apiGroups: [""], resources: ["users"], verbs: ["impersonate"]}.'
+    )
+
+
+def test_a_refusal_that_no_rule_would_lift_says_what_the_server_says() -> None:
+    error = from_reply(reply(403, "Forbidden", "exceeded quota: q"), WHERE)
+    assert isinstance(error, Forbidden)
+    assert str(error) == f"{PLACE} is forbidden. exceeded quota: q"
+
+
+def test_invalid_fields_are_named_and_their_values_are_not() -> None:
+    causes = [
+        {"field": "data.pw", "reason": "FieldValueInvalid", "message": 'Invalid value: "hunter2: x": must be base64'},
+        {"field": "type", "reason": "FieldValueRequired", "message": "Required value"},
+        *({"field": f"f{n}", "message": "Forbidden: no"} for n in range(9)),
+    ]
+    said = 'Secret "db" is invalid: data.pw: Invalid value: "hunter2: x": must be base64'
+    error = from_reply(reply(422, "Invalid", said, details={"causes": causes, "name": "db"}), WHERE)
+    assert isinstance(error, Invalid)
+    assert str(error) == (
+        f"{PLACE} is not accepted: data.pw: Invalid value: must be base64; type: Required value; "
+        "f0: Forbidden: no; f1: Forbidden: no; f2: Forbidden: no; and 6 more"
+    )
+    assert "hunter2" not in f"{error} {error.details}"
+    assert error.details == {"name": "db"}
+
+
+@pytest.mark.parametrize(
+    ("answer", "seconds"),
+    [
+        (reply(429, headers={"retry-after": "7"}), 7),
+        (reply(429), 1),
+        (reply(429, details={"retryAfterSeconds": 3}), 3),
+        (reply(503, headers={"retry-after": "2"}), 2),
+        (reply(429, headers={"retry-after": "86400"}), 60),
+        (reply(429, headers={"retry-after": "-5"}), 0),
+        (reply(429, headers={"retry-after": "soon"}), 1),
+        (
+            reply(
+                429,
+                headers={
+                    "retry-after": "Wed, 21 Oct 2026 07:28:09 GMT",
+                    "date": "Wed, 21 Oct 2026 07:28:00 GMT",
+                },
+            ),
+            9,
+        ),
+        (Reply(429, {"retry-after": "5"}, b"Too many requests, please try again later.\n"), 5),
+    ],
+)
+def test_patience_is_asked_for_in_seconds(answer: Reply, seconds: float) -> None:
+    error = from_reply(answer, WHERE)
+    assert isinstance(error, TooMany)
+    assert error.retry_after == seconds
+    assert str(error) == f"{PLACE}: the API server asks to come back in {seconds:g} s"
+
+
+def test_an_error_event_of_a_watch_is_read_like_a_reply() -> None:
+    where = Where("host", Side.HOST, "watch", SECRETS, Key("", ""))
+    error = from_status({"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"}, where)
+    assert isinstance(error, Expired)
+    assert str(error) == "host cluster: watch secrets: the version asked for is too old"
+
+
+def test_no_reply_names_address_side_and_file() -> None:
+    error = from_failure(ConnectionFailed("no reply in time"), WHERE, ORIGIN)
+    assert isinstance(error, Unreachable)
+    assert str(error) == f"{PLACE}: no reply in time at 10.0.0.1:6443 (from {FROM})"
+    named = from_failure(ConnectionFailed("no connection to 10.0.0.1:6443: refused"), WHERE, ORIGIN)
+    assert str(named) == f"{PLACE}: no connection to 10.0.0.1:6443: refused (from {FROM})"
+
+
+def test_a_known_fault_of_the_credentials_is_said_too() -> None:
+    origin = Origin("h:1", "f", lambda: "f (client certificate from c)", lambda: "the client certificate (c) expired")
+    refused = from_reply(reply(401, "Unauthorized"), WHERE, origin)
+    assert str(refused) == (
+        "virtual cluster vc-1 says 401: the credentials from f (client certificate from c) are not accepted; "
+        "the client certificate (c) expired. Renew them."
+    )
+    lost = from_failure(ConnectionFailed("connection lost"), WHERE, origin)
+    assert str(lost) == f"{PLACE}: connection lost at h:1 (from f); the client certificate (c) expired"
+    none = from_failure(CredentialsFailed("exec plugin x failed"), WHERE, ORIGIN)
+    assert isinstance(none, Unauthorized)
+    assert str(none) == (f"virtual cluster vc-1: there are no usable credentials in {FROM}: exec plugin x failed")
+
+
+def test_a_cluster_named_like_its_side_is_named_once() -> None:
+    assert Where("host", Side.HOST, "get", SECRETS, Key("a", "b")).place == "host cluster"
+    assert Where("", Side.HOST, "get", SECRETS, Key("a", "b")).place == "host cluster"

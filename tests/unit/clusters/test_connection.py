@@ -1,0 +1,166 @@
+"""From settings to a cluster, and what is said when the first contact fails."""
+
+import asyncio
+import base64
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trustme
+import yaml
+from cluster_servers import Call, free_port, serve, server_context
+
+from syncer.api.errors import ConfigError, Unauthorized, Unreachable
+from syncer.api.objects import Side
+from syncer.clusters.connection import ConnectionSettings, connect, first_contact
+
+TRANSPORTS = pytest.mark.parametrize("transport", ["httptools", "aiohttp"])
+
+
+def kubeconfig(path: Path, server: str, *, ca: trustme.CA | None = None, proxy: str | None = None, **user: Any) -> str:
+    cluster = {"server": server, "proxy-url": proxy}
+    if ca is not None:
+        cluster["certificate-authority-data"] = base64.b64encode(ca.cert_pem.bytes()).decode()
+    path.write_text(
+        yaml.safe_dump(
+            {
+                "current-context": "c",
+                "contexts": [{"name": "c", "context": {"cluster": "k", "user": "u"}}],
+                "clusters": [{"name": "k", "cluster": cluster}],
+                "users": [{"name": "u", "user": user}],
+            }
+        )
+    )
+    return str(path)
+
+
+@TRANSPORTS
+def test_a_server_that_accepts_us_tells_its_version(tmp_path: Path, transport: Any) -> None:
+    ca = trustme.CA()
+
+    async def answer(call: Call) -> None:
+        good = call.path == "/version" and call.header("Authorization") == "Bearer t"
+        await call.reply(200 if good else 401, b'{"gitVersion": "v1.36.3"}')
+
+    async def main() -> None:
+        async with serve(answer, server_context(ca.issue_cert("127.0.0.1"))) as peer:
+            path = kubeconfig(tmp_path / "k", f"https://127.0.0.1:{peer.port}", ca=ca, token="t")
+            settings = ConnectionSettings(kubeconfig=path, transport=transport)
+            cluster = connect(settings, side=Side.HOST, environ={})
+            assert (cluster.name, cluster.side) == ("host", Side.HOST)
+            assert await first_contact(cluster) == "v1.36.3"
+            await cluster.close()
+
+    asyncio.run(main())
+
+
+@TRANSPORTS
+def test_credentials_that_are_not_accepted_are_named(tmp_path: Path, transport: Any) -> None:
+    async def main() -> None:
+        async with serve(lambda call: call.reply(401, b'{"kind":"Status","code":401}')) as peer:
+            path = kubeconfig(tmp_path / "k", f"http://127.0.0.1:{peer.port}", token="t")
+            settings = ConnectionSettings(kubeconfig=path, transport=transport)
+            cluster = connect(settings, side=Side.VIRTUAL, name="vc-1", environ={})
+            with pytest.raises(Unauthorized) as caught:
+                await first_contact(cluster)
+            assert str(caught.value) == (
+                f"virtual cluster vc-1 says 401: the credentials from {path}, context c, user u (token) "
+                "are not accepted. Renew them."
+            )
+            await cluster.close()
+
+    asyncio.run(main())
+
+
+@TRANSPORTS
+def test_an_expired_client_certificate_is_named(tmp_path: Path, transport: Any) -> None:
+    ca, ends = trustme.CA(), datetime(2025, 3, 4, 5, 6, 7, tzinfo=UTC)
+    leaf = ca.issue_cert("u", not_before=ends - timedelta(days=1), not_after=ends)
+    certificate, key = tmp_path / "u.crt", tmp_path / "u.key"
+    leaf.cert_chain_pems[0].write_to_path(str(certificate))
+    leaf.private_key_pem.write_to_path(str(key))
+
+    async def main() -> None:
+        context = server_context(ca.issue_cert("127.0.0.1"))
+        async with serve(lambda call: call.reply(401, b'{"kind":"Status","code":401}'), context) as peer:
+            user = {"client-certificate": "u.crt", "client-key": "u.key"}
+            path = kubeconfig(tmp_path / "k", f"https://127.0.0.1:{peer.port}", ca=ca, **user)
+            settings = ConnectionSettings(kubeconfig=path, transport=transport)
+            cluster = connect(settings, side=Side.HOST, environ={})
+            with pytest.raises(Unauthorized) as caught:
+                await first_contact(cluster)
+            assert str(caught.value) == (
+                f"host cluster says 401: the credentials from {path}, context c, user u (client certificate from "
+                f"{certificate}) are not accepted; the client certificate ({certificate}) "
+                "expired at 2025-03-04 05:06:07Z. Renew them."
+            )
+            await cluster.close()
+
+    asyncio.run(main())
+
+
+@TRANSPORTS
+def test_a_server_that_is_not_there_is_named_with_the_file(tmp_path: Path, transport: Any) -> None:
+    async def main() -> None:
+        port = await free_port()
+        path = kubeconfig(tmp_path / "k", f"https://127.0.0.1:{port}")
+        settings = ConnectionSettings(kubeconfig=path, transport=transport)
+        cluster = connect(settings, side=Side.VIRTUAL, environ={})
+        with pytest.raises(Unreachable) as caught:
+            await first_contact(cluster)
+        message = str(caught.value)
+        assert message.startswith(f"virtual cluster: get /version from the API: no connection to 127.0.0.1:{port}: ")
+        assert message.endswith(f"(from {path}, context c, user u)")
+        await cluster.close()
+
+    asyncio.run(main())
+
+
+def test_a_plugin_that_gives_nothing_is_unauthorized_and_nothing_is_sent(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with serve(Call.reply) as peer:
+            plugin = {
+                "apiVersion": "client.authentication.k8s.io/v1",
+                "command": "no-such-plugin",
+                "installHint": "Get it.",
+            }
+            path = kubeconfig(tmp_path / "k", f"http://127.0.0.1:{peer.port}", exec=plugin)
+            cluster = connect(ConnectionSettings(kubeconfig=path), side=Side.HOST, environ={})
+            with pytest.raises(Unauthorized) as caught:
+                await first_contact(cluster)
+            assert str(caught.value) == (
+                f"host cluster: there are no usable credentials in {path}, context c, user u: "
+                "exec plugin no-such-plugin can't be started: No such file or directory. Get it."
+            )
+            assert not peer.calls
+            await cluster.close()
+
+    asyncio.run(main())
+
+
+def test_the_settings_choose_the_transport(tmp_path: Path) -> None:
+    path = kubeconfig(tmp_path / "k", "https://h")
+    proxied = kubeconfig(tmp_path / "proxied", "https://h", proxy="http://p")
+    socks = kubeconfig(tmp_path / "socks", "https://h", proxy="socks5://p")
+
+    async def chosen(settings: ConnectionSettings) -> str:
+        cluster = connect(settings, side=Side.HOST, environ={})
+        await cluster.close()
+        return type(cluster.transport).__name__
+
+    async def main() -> None:
+        assert await chosen(ConnectionSettings(kubeconfig=path)) == "HttptoolsTransport"
+        assert await chosen(ConnectionSettings(kubeconfig=path, transport="aiohttp")) == "AiohttpTransport"
+        assert await chosen(ConnectionSettings(kubeconfig=path, qps=5, burst=10)) == "RateLimited"
+        assert await chosen(ConnectionSettings(kubeconfig=proxied)) == "AiohttpTransport"
+        with pytest.raises(ConfigError, match="only http and https proxies"):
+            await chosen(ConnectionSettings(kubeconfig=socks))
+
+    asyncio.run(main())
+
+
+def test_insisting_on_the_service_account(tmp_path: Path) -> None:
+    path = kubeconfig(tmp_path / "k", "https://h")
+    with pytest.raises(ConfigError, match="KUBERNETES_SERVICE_HOST is not set"):
+        connect(ConnectionSettings(in_cluster=True), side=Side.HOST, environ={"KUBECONFIG": path})

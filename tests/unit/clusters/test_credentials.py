@@ -1,0 +1,282 @@
+"""Credentials: what is sent, how it is renewed, and what is said when there is none."""
+
+import asyncio
+import base64
+import json
+import logging
+import sys
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+import trustme
+
+from syncer.clusters.credentials import Access, LoginCredentials
+from syncer.clusters.exec_plugin import PluginFailed, issue, parse
+from syncer.clusters.login import ExecPlugin, Impersonation, LegacyProvider, Login, Material
+from syncer.clusters.transport import CredentialsFailed, Endpoint
+
+PLAIN = Login(Endpoint("h", 1, tls=False, source="kube.yaml, context c, user u"))
+V1 = "client.authentication.k8s.io/v1"
+
+
+class Clock:
+    """Time that the test moves."""
+
+    def __init__(self) -> None:
+        self.now = 1_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def headers_of(login: Login) -> list[tuple[str, str]]:
+    return list(asyncio.run(LoginCredentials(login).access()).headers)
+
+
+def test_each_way_to_log_in_becomes_its_headers(tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text("from-file\n")
+    assert headers_of(PLAIN) == []
+    assert headers_of(replace(PLAIN, token="t")) == [("Authorization", "Bearer t")]
+    assert headers_of(replace(PLAIN, token="t", token_file=file)) == [("Authorization", "Bearer from-file")]
+    basic = base64.b64encode("jürgen:pä:ss".encode()).decode()
+    assert headers_of(replace(PLAIN, username="jürgen", password="pä:ss")) == [("Authorization", f"Basic {basic}")]
+    who = Impersonation("jane", "7", ("dev", "ops"), {"scopes/x": ("a", "b")})
+    assert headers_of(replace(PLAIN, impersonation=who)) == [
+        ("Impersonate-User", "jane"),
+        ("Impersonate-Uid", "7"),
+        ("Impersonate-Group", "dev"),
+        ("Impersonate-Group", "ops"),
+        ("Impersonate-Extra-scopes%2Fx", "a"),
+        ("Impersonate-Extra-scopes%2Fx", "b"),
+    ]
+
+
+def test_a_line_break_in_a_token_is_refused() -> None:
+    with pytest.raises(CredentialsFailed, match="line break"):
+        headers_of(replace(PLAIN, token="t\r\nX-Evil: 1"))
+
+
+def test_secrets_do_not_appear_in_texts() -> None:
+    login = replace(PLAIN, token="s3cret", password="s3cret", username="u")
+    access = asyncio.run(LoginCredentials(login).access())
+    assert "s3cret" not in f"{login!r} {login} {access!r}"
+
+
+def test_a_token_file_is_looked_at_every_ten_seconds(tmp_path: Path) -> None:
+    file, clock = tmp_path / "token", Clock()
+    file.write_text("one")
+
+    async def main() -> None:
+        credentials = LoginCredentials(replace(PLAIN, token_file=file), clock=clock)
+        first = await credentials.access()
+        file.write_text("two")
+        clock.now += 9
+        assert await credentials.access() is first
+        clock.now += 2
+        assert (await credentials.access()).headers == (("Authorization", "Bearer two"),)
+
+    asyncio.run(main())
+
+
+def test_the_same_content_is_the_same_access(tmp_path: Path) -> None:
+    file, clock = tmp_path / "token", Clock()
+    file.write_text("one")
+
+    async def main() -> None:
+        credentials = LoginCredentials(replace(PLAIN, token_file=file), clock=clock)
+        first = await credentials.access()
+        clock.now += 11
+        assert await credentials.access() is first
+        assert not await credentials.refused(first)
+
+    asyncio.run(main())
+
+
+def test_a_token_file_that_goes_away_leaves_the_old_token_with_a_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file, clock = tmp_path / "token", Clock()
+    file.write_text("one")
+
+    async def main() -> None:
+        credentials = LoginCredentials(replace(PLAIN, token_file=file), clock=clock)
+        first = await credentials.access()
+        file.unlink()
+        clock.now += 11
+        with caplog.at_level(logging.WARNING):
+            assert await credentials.access() is first
+        assert str(file) in caplog.text
+
+    asyncio.run(main())
+
+
+def test_without_any_token_there_is_nothing_to_send(tmp_path: Path) -> None:
+    with pytest.raises(CredentialsFailed, match=str(tmp_path / "none")):
+        headers_of(replace(PLAIN, token_file=tmp_path / "none"))
+
+
+def test_a_broken_certificate_is_named_and_an_expired_one_complained_of(tmp_path: Path) -> None:
+    ca, ends = trustme.CA(), datetime(2020, 1, 2, 3, 4, 5, tzinfo=UTC)
+    leaf = ca.issue_cert("u", not_before=ends - timedelta(days=9), not_after=ends)
+    path = tmp_path / "client.crt"
+    leaf.cert_chain_pems[0].write_to_path(str(path))
+    login = replace(PLAIN, certificate=Material(path=path), key=Material(data=leaf.private_key_pem.bytes()))
+    credentials = LoginCredentials(login)
+    assert credentials.complaint() == f"the client certificate ({path}) expired at 2020-01-02 03:04:05Z"
+    path.write_text("nonsense")
+    assert credentials.complaint() == f"the client certificate ({path}) can't be read: no certificate in PEM form"
+    assert LoginCredentials(PLAIN).complaint() == ""
+
+
+def script(tmp_path: Path, text: str, **options: object) -> ExecPlugin:
+    """An exec plugin written in Python; ``count`` beside it counts its runs."""
+    file = tmp_path / "plugin.py"
+    file.write_text(
+        "import json, os, sys, pathlib, time\n"
+        f"count = pathlib.Path({str(tmp_path / 'count')!r})\n"
+        "n = int(count.read_text()) + 1 if count.exists() else 1\n"
+        "count.write_text(str(n))\n"
+        "def give(**status):\n"
+        f"    print(json.dumps({{'apiVersion': {V1!r}, 'kind': 'ExecCredential', 'status': status}}))\n" + text
+    )
+    return ExecPlugin(sys.executable, (str(file),), **options)  # type: ignore[arg-type]
+
+
+def runs(tmp_path: Path) -> int:
+    return int((tmp_path / "count").read_text())
+
+
+def test_a_plugin_is_run_once_and_again_when_its_token_ends(tmp_path: Path) -> None:
+    clock = Clock()
+    ends = datetime.fromtimestamp(clock.now + 100, UTC).isoformat().replace("+00:00", "Z")
+    plugin = script(tmp_path, f"give(token=f't{{n}}', expirationTimestamp={ends!r})")
+
+    async def main() -> None:
+        credentials = LoginCredentials(replace(PLAIN, plugin=plugin), clock=clock)
+        accesses = await asyncio.gather(*(credentials.access() for _ in range(5)))
+        assert {access.headers for access in accesses} == {(("Authorization", "Bearer t1"),)}
+        clock.now += 60
+        await credentials.access()
+        assert runs(tmp_path) == 1
+        clock.now += 11
+        assert (await credentials.access()).headers == (("Authorization", "Bearer t2"),)
+
+    asyncio.run(main())
+
+
+def test_a_refused_token_is_asked_for_again_but_not_by_every_request(tmp_path: Path) -> None:
+    clock = Clock()
+    plugin = script(tmp_path, "give(token='same' if n < 3 else 'new')")
+
+    async def main() -> None:
+        credentials = LoginCredentials(replace(PLAIN, plugin=plugin), clock=clock)
+        access = await credentials.access()
+        clock.now += 11
+        assert await asyncio.gather(*(credentials.refused(access) for _ in range(5))) == [False] * 5
+        assert runs(tmp_path) == 2
+        clock.now += 11
+        assert await asyncio.gather(*(credentials.refused(access) for _ in range(5))) == [True] * 5
+        assert runs(tmp_path) == 3
+
+    asyncio.run(main())
+
+
+def test_a_failing_plugin_is_not_run_again_at_once(tmp_path: Path) -> None:
+    clock = Clock()
+    plugin = script(tmp_path, "sys.exit('no network') if n == 1 else give(token='t')")
+
+    async def main() -> None:
+        credentials = LoginCredentials(replace(PLAIN, plugin=plugin), clock=clock)
+        for _ in range(3):
+            with pytest.raises(CredentialsFailed, match="exit status 1; it said: no network"):
+                await credentials.access()
+        assert runs(tmp_path) == 1
+        clock.now += 11
+        assert (await credentials.access()).headers == (("Authorization", "Bearer t"),)
+
+    asyncio.run(main())
+
+
+def test_a_plugin_may_give_a_client_certificate(tmp_path: Path) -> None:
+    leaf = trustme.CA().issue_cert("u")
+    pair = {
+        "clientCertificateData": leaf.cert_chain_pems[0].bytes().decode(),
+        "clientKeyData": leaf.private_key_pem.bytes().decode(),
+    }
+    plugin = script(tmp_path, f"give(**{pair!r})")
+    login = Login(Endpoint("h", 1), plugin=plugin, insecure=True)
+
+    async def main() -> tuple[Access, str]:
+        credentials = LoginCredentials(login)
+        return await credentials.access(), credentials.complaint()
+
+    access, complaint = asyncio.run(main())
+    assert access.tls is not None
+    assert complaint == ""
+
+
+def test_a_plugin_is_told_about_the_cluster_and_its_environment(tmp_path: Path) -> None:
+    plugin = script(
+        tmp_path,
+        "info = json.loads(os.environ['KUBERNETES_EXEC_INFO'])\n"
+        "give(token=json.dumps([info, os.environ['MINE'], sys.stdin.read()]))",
+        cluster={"server": "https://h:1"},
+        env={"MINE": "yes"},
+    )
+    info, mine, stdin = json.loads(asyncio.run(issue(plugin)).token)
+    assert info == {
+        "apiVersion": V1,
+        "kind": "ExecCredential",
+        "spec": {"interactive": False, "cluster": {"server": "https://h:1"}},
+    }
+    assert (mine, stdin) == ("yes", "")
+
+
+def test_a_plugin_that_talks_too_much_does_not_hang_and_only_its_end_is_kept(tmp_path: Path) -> None:
+    plugin = script(tmp_path, "sys.stderr.write('x' * 3_000_000 + ' the end'); sys.exit(3)")
+    with pytest.raises(PluginFailed) as caught:
+        asyncio.run(issue(plugin))
+    assert str(caught.value).endswith("x the end")
+    assert len(str(caught.value)) < 3000
+
+
+def test_a_plugin_that_hangs_is_ended_with_its_children(tmp_path: Path) -> None:
+    plugin = script(tmp_path, "import subprocess\nsubprocess.run(['sleep', '1000'])")
+    with pytest.raises(PluginFailed, match=r"gave no answer in 1\.5 s"):
+        asyncio.run(issue(plugin, seconds=1.5))
+
+
+def test_a_plugin_that_is_not_installed_shows_the_hint() -> None:
+    plugin = ExecPlugin("no-such-plugin-here", install_hint="Install it with: brew install it\n")
+    with pytest.raises(PluginFailed) as caught:
+        asyncio.run(issue(plugin))
+    assert str(caught.value) == (
+        "exec plugin no-such-plugin-here can't be started: No such file or directory. Install it with: brew install it"
+    )
+
+
+@pytest.mark.parametrize(
+    ("output", "complaint"),
+    [
+        (b"", "printed no ExecCredential"),
+        (b"[]", "printed no ExecCredential"),
+        (b'{"apiVersion": "client.authentication.k8s.io/v1"}', "printed no ExecCredential"),
+        (b'{"apiVersion": "client.authentication.k8s.io/v1beta1", "status": {"token": "t"}}', "answered as"),
+        (b'{"apiVersion": "client.authentication.k8s.io/v1", "status": {}}', "neither a token nor"),
+        (b'{"apiVersion": "client.authentication.k8s.io/v1", "status": {"clientCertificateData": "x"}}', "neither"),
+    ],
+)
+def test_what_a_plugin_prints_is_checked(output: bytes, complaint: str) -> None:
+    with pytest.raises(PluginFailed, match=f"exec plugin p .*{complaint}"):
+        parse(ExecPlugin("p"), output)
+
+
+def test_a_legacy_provider_is_left_to_the_kubernetes_package() -> None:
+    claims = base64.urlsafe_b64encode(b'{"exp": 99999999999}').decode().rstrip("=")
+    token = f"h.{claims}.s"
+    assert asyncio.run(issue(LegacyProvider("oidc", {"id-token": token}))).token == token
+    with pytest.raises(PluginFailed, match="auth provider oidc gave no token"):
+        asyncio.run(issue(LegacyProvider("oidc", {"id-token": "not a token"})))

@@ -1,0 +1,204 @@
+"""Discovery: both forms of the documents give the same answers, and changes are noticed."""
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from cluster_servers import Call, plain_transport, serve
+
+from syncer.api.errors import Missing, Unreachable
+from syncer.api.objects import Resource, Side
+from syncer.clusters.client import Cluster
+from syncer.clusters.discovery import Changes, Discovery
+
+#: group → versions, preferred first → (plural, kind, namespaced, subresources, short names)
+Table = dict[str, dict[str, list[tuple[str, str, bool, list[str], list[str]]]]]
+TABLE: Table = {
+    "": {"v1": [("pods", "Pod", True, ["status", "binding"], ["po"]), ("events", "Event", True, [], ["ev"])]},
+    "events.k8s.io": {"v1": [("events", "Event", True, [], ["ev"])]},
+    "cert-manager.io": {
+        "v1": [("certificates", "Certificate", True, ["status"], ["cert"]), ("issuers", "Issuer", False, [], [])],
+        "v1alpha2": [("certificates", "Certificate", True, [], [])],
+    },
+}
+VERBS = ["get", "list", "watch"]
+PODS = Resource("v1", "Pod", "pods")
+CERTIFICATES = Resource("cert-manager.io/v1", "Certificate", "certificates")
+
+
+class Server:
+    """An API server's discovery documents, aggregated or one by one."""
+
+    def __init__(self, *, aggregated: bool) -> None:
+        self.aggregated = aggregated
+        self.table: Table = {group: dict(versions) for group, versions in TABLE.items()}
+        self.down: set[str] = set()
+        self.status = 200
+
+    async def answer(self, call: Call) -> None:
+        aggregated = self.aggregated and "as=APIGroupDiscoveryList" in (call.header("Accept") or "")
+        document = self.groups(core=call.path == "/api") if aggregated else self.document(call.path)
+        if document is None:
+            await call.reply(503, b"service unavailable")
+        else:
+            await call.reply(self.status, json.dumps(document).encode())
+
+    def groups(self, *, core: bool) -> dict[str, Any]:
+        items = [self.group(name) for name in self.table if (name == "") == core]
+        return {"kind": "APIGroupDiscoveryList", "items": items}
+
+    def group(self, group: str) -> dict[str, Any]:
+        versions = []
+        for version, resources in self.table[group].items():
+            down = f"{group}/{version}" in self.down
+            entries = [] if down else [self.entry(group, version, *row) for row in resources]
+            versions.append({"version": version, "resources": entries, "freshness": "Stale" if down else "Current"})
+        return {"metadata": {"name": group} if group else {}, "versions": versions}
+
+    def entry(
+        self, group: str, version: str, plural: str, kind: str, namespaced: bool, subs: list[str], short: list[str]
+    ) -> dict[str, Any]:
+        return {
+            "resource": plural,
+            "responseKind": {"group": group, "version": version, "kind": kind},
+            "scope": "Namespaced" if namespaced else "Cluster",
+            "singularResource": kind.lower(),
+            "shortNames": short,
+            "verbs": VERBS,
+            "subresources": [{"subresource": sub, "verbs": ["get"]} for sub in subs],
+        }
+
+    def document(self, path: str) -> dict[str, Any] | None:
+        match path.strip("/").split("/"):
+            case ["api"]:
+                return {"kind": "APIVersions", "versions": ["v1"]}
+            case ["apis"]:
+                return {"kind": "APIGroupList", "groups": [self.plain_group(name) for name in self.table if name]}
+            case ["api", version]:
+                return self.resource_list("", version)
+            case ["apis", group, version]:
+                return None if f"{group}/{version}" in self.down else self.resource_list(group, version)
+        raise AssertionError(path)
+
+    def plain_group(self, group: str) -> dict[str, Any]:
+        names = [f"{group}/{version}" for version in self.table[group]]
+        versions = [{"groupVersion": name} for name in reversed(names)]
+        return {"name": group, "versions": versions, "preferredVersion": {"groupVersion": names[0]}}
+
+    def resource_list(self, group: str, version: str) -> dict[str, Any]:
+        found = []
+        for plural, kind, namespaced, subs, short in self.table[group][version]:
+            common = {"namespaced": namespaced, "kind": kind, "verbs": VERBS}
+            found.append({"name": plural, "singularName": kind.lower(), "shortNames": short, **common})
+            found.extend({"name": f"{plural}/{sub}", **common} for sub in subs)
+        return {"kind": "APIResourceList", "resources": found}
+
+
+@pytest.fixture(params=[True, False], ids=["aggregated", "one-by-one"])
+def server(request: pytest.FixtureRequest) -> Server:
+    return Server(aggregated=request.param)
+
+
+def run(server: Server, test: Any) -> int:
+    """Run a test with the discovery of this server; tells how many requests were made."""
+
+    async def main() -> int:
+        async with serve(server.answer) as peer:
+            cluster = Cluster("vc", Side.VIRTUAL, plain_transport(peer.endpoint()))
+            await test(Discovery(cluster))
+            await cluster.close()
+            return len(peer.calls)
+
+    return asyncio.run(main())
+
+
+def test_resources_are_found_by_all_their_names(server: Server) -> None:
+    async def test(discovery: Discovery) -> None:
+        await discovery.refresh()
+        for name in ("pods", "pod", "po", "Pod", "pods/v1"):
+            assert discovery.find(name) == PODS, name
+        for name in ("certificates", "cert", "Certificate.cert-manager.io", "certificates.cert-manager.io/v1"):
+            assert discovery.find(name) == CERTIFICATES, name
+        assert discovery.find("certificates.cert-manager.io/v1alpha2").version == "v1alpha2"
+        assert discovery.find("events").group == ""
+        assert discovery.find("events.events.k8s.io").group == "events.k8s.io"
+        assert not discovery.find("issuers").namespaced
+
+    assert run(server, test) == (2 if server.aggregated else 6)
+
+
+def test_verbs_and_subresources(server: Server) -> None:
+    async def test(discovery: Discovery) -> None:
+        assert discovery.verbs(PODS) == frozenset()
+        await discovery.refresh()
+        assert discovery.verbs(PODS) == frozenset(VERBS)
+        assert discovery.has_status(PODS)
+        assert discovery.has_subresource(PODS, "binding")
+        assert not discovery.has_subresource(PODS, "scale")
+        assert not discovery.has_status(Resource("v1", "Event", "events"))
+        assert discovery.has_status(CERTIFICATES)
+        assert not discovery.has_status(Resource("cert-manager.io/v1alpha2", "Certificate", "certificates"))
+        assert discovery.served(Resource("x/v1", "X", "xs")) is None
+
+    run(server, test)
+
+
+def test_what_does_not_exist_is_named_with_its_neighbours(server: Server) -> None:
+    async def test(discovery: Discovery) -> None:
+        await discovery.refresh()
+        with pytest.raises(Missing) as caught:
+            discovery.find("certificats.cert-manager.io")
+        assert str(caught.value) == (
+            "virtual cluster vc: there is no resource certificats.cert-manager.io. "
+            "Did you mean certificates.cert-manager.io?"
+        )
+        with pytest.raises(Missing, match=r"gizmos\.example\.com\. Is its CustomResourceDefinition installed\?"):
+            discovery.find("gizmos.example.com")
+
+    run(server, test)
+
+
+def test_new_and_gone_resources_are_told_once(server: Server) -> None:
+    async def test(discovery: Discovery) -> None:
+        first = await discovery.refresh()
+        assert (len(first.added), first.removed) == (6, ())
+        assert not await discovery.refresh()
+        server.table["example.com"] = {"v1": [("gizmos", "Gizmo", True, ["status"], [])]}
+        del server.table["cert-manager.io"]["v1alpha2"]
+        gizmos = Resource("example.com/v1", "Gizmo", "gizmos")
+        old = Resource("cert-manager.io/v1alpha2", "Certificate", "certificates")
+        assert await discovery.refresh() == Changes((gizmos,), (old,))
+        assert discovery.find("gizmos.example.com") == gizmos
+        assert not await discovery.refresh()
+
+    run(server, test)
+
+
+def test_an_aggregated_api_that_is_down_keeps_its_resources(server: Server) -> None:
+    async def test(discovery: Discovery) -> None:
+        await discovery.refresh()
+        server.down.add("cert-manager.io/v1")
+        assert not await discovery.refresh()
+        assert discovery.find("certificates") == CERTIFICATES
+
+    run(server, test)
+
+
+def test_a_look_that_fails_leaves_what_is_known(server: Server) -> None:
+    async def test(discovery: Discovery) -> None:
+        await discovery.refresh()
+        server.status = 500
+        with pytest.raises(Unreachable):
+            await discovery.refresh()
+        assert discovery.find("pods") == PODS
+
+    run(server, test)
+
+
+def test_calls_that_wait_share_one_look() -> None:
+    async def test(discovery: Discovery) -> None:
+        changes = await asyncio.gather(*(discovery.refresh() for _ in range(10)))
+        assert [len(change.added) for change in changes] == [6] + [0] * 9
+
+    assert run(Server(aggregated=True), test) == 4

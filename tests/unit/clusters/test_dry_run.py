@@ -1,0 +1,151 @@
+"""A dry run reads from the cluster, sends no write, and answers as if each had been made."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from syncer.api import Conflict, Exists, Key, Missing, Obj, Resource, Side
+from syncer.clusters.client import Cluster
+from syncer.clusters.dry_run import DryRun, PlannedWrite
+from syncer.testing import clock
+from syncer.testing.apiserver import ApiServer
+from syncer.testing.objects import configmap, pod
+
+CONFIG_MAPS = Resource("v1", "ConfigMap", "configmaps")
+PODS = Resource("v1", "Pod", "pods")
+SERVICE_ACCOUNTS = Resource("v1", "ServiceAccount", "serviceaccounts")
+A, WEB = Key("shop", "a"), Key("shop", "web")
+
+
+@asynccontextmanager
+async def dry(*objects: Obj) -> AsyncIterator[tuple[DryRun, ApiServer]]:
+    """A dry run on a server that has these objects; nothing may be written to it."""
+    server = ApiServer(seed="dry", controllers=False)
+    for obj in objects:
+        server.put(obj)
+    revision = server.revision
+    yield DryRun(Cluster("", Side.HOST, server.transport())), server
+    assert server.revision == revision
+    assert {logged.verb for logged in server.requests} <= {"get", "list"}
+
+
+def test_what_would_be_created_is_there_for_later_reads() -> None:
+    async def main() -> None:
+        async with dry() as (cluster, _):
+            obj = configmap("a")
+            made = await cluster.create(CONFIG_MAPS, obj)
+            assert made["metadata"]["uid"].startswith("dry-run-")
+            assert made["metadata"]["resourceVersion"].startswith("dry-run-")
+            assert {**made, "metadata": obj["metadata"]} == obj
+            assert await cluster.get(CONFIG_MAPS, A) == made
+            with pytest.raises(Exists):
+                await cluster.create(CONFIG_MAPS, obj)
+            assert cluster.writes == [PlannedWrite("create", CONFIG_MAPS, A, obj)]
+
+    clock.run(main())
+
+
+def test_what_is_there_already_cannot_be_created() -> None:
+    async def main() -> None:
+        async with dry(configmap("a")) as (cluster, _):
+            with pytest.raises(Exists):
+                await cluster.create(CONFIG_MAPS, configmap("a"))
+            assert cluster.writes == []
+
+    clock.run(main())
+
+
+def test_a_patch_answers_with_the_object_as_it_would_be() -> None:
+    async def main() -> None:
+        async with dry(configmap("a", {"color": "blue", "size": "1"})) as (cluster, _):
+            live = await cluster.get(CONFIG_MAPS, A)
+            same = await cluster.patch(CONFIG_MAPS, A, {"data": {"color": "blue"}})
+            assert same == live
+            changed = await cluster.patch(CONFIG_MAPS, A, {"data": {"color": "red", "size": None}})
+            assert changed["data"] == {"color": "red"}
+            assert changed["metadata"]["uid"] == live["metadata"]["uid"]
+            assert changed["metadata"]["resourceVersion"] != live["metadata"]["resourceVersion"]
+            assert await cluster.get(CONFIG_MAPS, A) == changed
+            assert [str(write) for write in cluster.writes] == ["patch configmaps shop/a"] * 2
+
+    clock.run(main())
+
+
+@pytest.mark.parametrize("guard", ["uid", "resourceVersion"])
+def test_a_write_that_means_another_object_is_a_conflict(guard: str) -> None:
+    async def main() -> None:
+        async with dry(configmap("a")) as (cluster, _):
+            with pytest.raises(Conflict):
+                await cluster.patch(CONFIG_MAPS, A, {"metadata": {guard: "other"}, "data": {}})
+            with pytest.raises(Conflict):
+                await cluster.delete(CONFIG_MAPS, A, **{"uid" if guard == "uid" else "resource_version": "other"})  # type: ignore[arg-type]
+            assert cluster.writes == []
+
+    clock.run(main())
+
+
+def test_a_strategic_patch_merges_conditions_by_type() -> None:
+    async def main() -> None:
+        conditions = [{"type": "Ready", "status": "False"}, {"type": "Mine", "status": "True"}]
+        async with dry(pod("web", status={"conditions": conditions})) as (cluster, _):
+            patch = {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}
+            changed = await cluster.patch(PODS, WEB, patch, kind="strategic", subresource="status")
+            found = {one["type"]: one["status"] for one in changed["status"]["conditions"]}
+            assert found == {"Ready": "True", "Mine": "True"}
+            assert str(cluster.writes[0]) == "patch pods/status shop/web"
+
+    clock.run(main())
+
+
+def test_what_would_be_deleted_is_gone_for_later_reads() -> None:
+    async def main() -> None:
+        async with dry(configmap("a")) as (cluster, _):
+            uid = (await cluster.get(CONFIG_MAPS, A))["metadata"]["uid"]
+            assert await cluster.delete(CONFIG_MAPS, A, uid=uid, grace=0) is None
+            for _ in range(2):
+                with pytest.raises(Missing):
+                    await cluster.delete(CONFIG_MAPS, A)
+            made = await cluster.create(CONFIG_MAPS, configmap("a"))
+            assert made["metadata"]["uid"] != uid
+            assert cluster.writes[0] == PlannedWrite("delete", CONFIG_MAPS, A, {"uid": uid, "grace": 0})
+
+    clock.run(main())
+
+
+def test_what_has_finalizers_would_only_be_marked() -> None:
+    async def main() -> None:
+        async with dry(configmap("a", metadata={"finalizers": ["example.org/x"]})) as (cluster, _):
+            left = await cluster.delete(CONFIG_MAPS, A)
+            assert left is not None
+            assert "deletionTimestamp" in left["metadata"]
+            assert await cluster.get(CONFIG_MAPS, A) == left
+
+    clock.run(main())
+
+
+def test_a_put_replaces_the_object_or_its_status() -> None:
+    async def main() -> None:
+        async with dry(pod("web")) as (cluster, _):
+            live = await cluster.get(PODS, WEB)
+            changed = await cluster.replace(PODS, {**live, "status": {"phase": "Running"}}, subresource="status")
+            assert (changed["status"], changed["spec"]) == ({"phase": "Running"}, live["spec"])
+            assert str(cluster.writes[0]) == "update pods/status shop/web"
+
+    clock.run(main())
+
+
+def test_tokens_are_made_up() -> None:
+    async def main() -> None:
+        async with dry() as (cluster, _):
+            asked = {"kind": "TokenRequest", "spec": {"expirationSeconds": 600}}
+            answer = await cluster.create(SERVICE_ACCOUNTS, asked, subresource="token", key=A)
+            assert answer["status"]["token"] == "dry-run"
+            assert answer["status"]["expirationTimestamp"].endswith("Z")
+            await cluster.create(PODS, {"target": {}}, subresource="binding", key=WEB)
+            assert [str(write) for write in cluster.writes] == [
+                "create serviceaccounts/token shop/a",
+                "create pods/binding shop/web",
+            ]
+
+    clock.run(main())

@@ -1,0 +1,104 @@
+"""The pool by itself: who gets a place, and what becomes of places and connections that nobody wants."""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+from cluster_servers import Call, Peer, serve
+
+from syncer.clusters import pool as pool_module
+from syncer.clusters.http1 import Exchange
+from syncer.clusters.pool import Pool
+
+SOON = 1e9
+
+
+@asynccontextmanager
+async def pool_of(size: int) -> AsyncIterator[tuple[Pool, Peer]]:
+    loop = asyncio.get_running_loop()
+    async with serve(Call.reply) as peer:
+
+        async def open_connection(tls: ssl.SSLContext | None, deadline: float) -> Exchange:
+            _, connection = await loop.create_connection(lambda: Exchange(loop, tls), "127.0.0.1", peer.port)
+            return connection
+
+        pool = Pool(loop, open_connection, size=size)
+        try:
+            yield pool, peer
+        finally:
+            pool.close()
+
+
+def test_the_last_connection_used_goes_first() -> None:
+    async def main() -> None:
+        async with pool_of(3) as (pool, _):
+            one, two = await pool.acquire(None, deadline=SOON), await pool.acquire(None, deadline=SOON)
+            pool.release(one)
+            pool.release(two)
+            assert await pool.acquire(None, deadline=SOON) is two
+            assert await pool.acquire(None, deadline=SOON) is one
+
+    asyncio.run(main())
+
+
+def test_who_waits_longest_is_served_first() -> None:
+    async def main() -> None:
+        async with pool_of(1) as (pool, peer):
+            connection = await pool.acquire(None, deadline=SOON)
+            waiting = [asyncio.create_task(pool.acquire(None, deadline=SOON)) for _ in range(3)]
+            await asyncio.sleep(0)
+            for task in waiting:
+                pool.release(connection)
+                assert await task is connection
+            assert [task.done() for task in waiting] == [True] * 3
+            assert peer.connections == 1
+
+    asyncio.run(main())
+
+
+def test_a_place_given_to_one_who_is_cancelled_at_the_same_moment_is_not_lost() -> None:
+    async def main() -> None:
+        async with pool_of(1) as (pool, _):
+            connection = await pool.acquire(None, deadline=SOON)
+            waiting = asyncio.create_task(pool.acquire(None, deadline=SOON))
+            await asyncio.sleep(0)
+            pool.release(connection)
+            waiting.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await waiting
+            async with asyncio.timeout(10):
+                assert await pool.acquire(None, deadline=SOON) is connection
+
+    asyncio.run(main())
+
+
+def test_a_place_is_free_again_when_connecting_failed() -> None:
+    async def main() -> None:
+        tries = 0
+
+        async def fail(tls: ssl.SSLContext | None, deadline: float) -> Exchange:
+            nonlocal tries
+            tries += 1
+            raise ConnectionRefusedError
+
+        pool = Pool(asyncio.get_running_loop(), fail, size=1)
+        for _ in range(3):
+            with pytest.raises(ConnectionRefusedError):
+                await pool.acquire(None, deadline=SOON)
+        assert tries == 3
+
+    asyncio.run(main())
+
+
+def test_a_connection_that_was_idle_for_long_is_not_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool_module, "IDLE_SECONDS", -1.0)
+
+    async def main() -> None:
+        async with pool_of(1) as (pool, _):
+            first = await pool.acquire(None, deadline=SOON)
+            pool.release(first)
+            assert await pool.acquire(None, deadline=SOON) is not first
+
+    asyncio.run(main())

@@ -1,0 +1,285 @@
+"""Who we are and whom we trust, over every transport: TLS, rotating credentials, 401, proxies."""
+
+import asyncio
+import os
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+import trustme
+from cluster_servers import Call, serve, server_context
+from transport_kinds import KINDS, Kind
+
+from syncer.clusters.credentials import Access, LoginCredentials
+from syncer.clusters.login import Login, Material
+from syncer.clusters.transport import ConnectionFailed, Endpoint
+
+LONG_AGO = datetime.now(UTC) - timedelta(days=9)
+YESTERDAY = datetime.now(UTC) - timedelta(days=1)
+
+
+class Tokens:
+    """Credentials that go through a list of tokens, one further at each refusal."""
+
+    def __init__(self, *tokens: str) -> None:
+        self._accesses = [Access((("Authorization", f"Bearer {token}"),)) for token in tokens]
+
+    async def access(self) -> Access:
+        return self._accesses[0]
+
+    async def refused(self, access: Access) -> bool:
+        if access is self._accesses[0] and len(self._accesses) > 1:
+            self._accesses.pop(0)
+        return self._accesses[0] is not access
+
+    async def explain(self, error: ssl.SSLError) -> str:
+        return str(error)
+
+
+async def answer_by_token(call: Call) -> None:
+    await call.reply(200 if call.header("Authorization") == "Bearer good" else 401)
+
+
+def login_to(endpoint: Endpoint, ca: trustme.CA | None = None) -> Login:
+    return Login(endpoint, ca=Material(data=ca.cert_pem.bytes()) if ca else Material())
+
+
+@pytest.mark.parametrize(
+    ("tokens", "status", "sent"), [(("old", "good"), 200, 2), (("old",), 401, 1), (("old", "older", "good"), 401, 2)]
+)
+def test_after_401_one_more_try_with_renewed_credentials(
+    kind: Kind, tokens: tuple[str, ...], status: int, sent: int
+) -> None:
+    async def main() -> None:
+        async with serve(answer_by_token) as peer, kind.open(peer.endpoint(), Tokens(*tokens)) as transport:
+            assert (await transport.request("GET", "/")).status == status
+            assert len(peer.calls) == sent
+
+    kind.run(main())
+
+
+def test_after_401_a_stream_is_tried_once_more_too(kind: Kind) -> None:
+    async def main() -> None:
+        async with (
+            serve(answer_by_token) as peer,
+            kind.open(peer.endpoint(), Tokens("old", "good")) as transport,
+            transport.stream("/") as stream,
+        ):
+            assert stream.status == 200
+            assert len(peer.calls) == 2
+
+    kind.run(main())
+
+
+def test_a_new_token_in_the_file_is_used_and_repeated_headers_are_sent(kind: Kind, tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text("old\n")
+
+    async def main() -> None:
+        async with serve(answer_by_token) as peer:
+            login = replace(login_to(peer.endpoint()), token_file=token)
+            async with kind.open(peer.endpoint(), LoginCredentials(login)) as transport:
+                assert (await transport.request("GET", "/")).status == 401
+                token.write_text("good\n")
+                assert (await transport.request("GET", "/")).status == 200
+
+    kind.run(main())
+
+
+def test_the_server_is_asked_for_by_its_tls_server_name(kind: Kind) -> None:
+    ca = trustme.CA()
+
+    async def main() -> None:
+        async with serve(Call.reply, server_context(ca.issue_cert("api.internal"))) as peer:
+            endpoint = peer.endpoint(tls=True, server_name="api.internal")
+            async with kind.open(endpoint, LoginCredentials(login_to(endpoint, ca))) as transport:
+                assert (await transport.request("GET", "/")).status == 200
+            assert peer.server_names == ["api.internal"]
+
+    kind.run(main())
+
+
+def test_insecure_trusts_anybody(kind: Kind) -> None:
+    async def main() -> None:
+        async with serve(Call.reply, server_context(trustme.CA().issue_cert("other.name"))) as peer:
+            endpoint = peer.endpoint(tls=True)
+            login = replace(login_to(endpoint), insecure=True)
+            async with kind.open(endpoint, LoginCredentials(login)) as transport:
+                assert (await transport.request("GET", "/")).status == 200
+
+    kind.run(main())
+
+
+@asynccontextmanager
+async def failing(kind: Kind, certificate: trustme.LeafCert, ca: Material) -> AsyncIterator[str]:
+    """The message with which a request to a server with this certificate fails; {address} stands for the address."""
+    async with serve(Call.reply, server_context(certificate)) as peer:
+        endpoint = peer.endpoint(tls=True)
+        async with kind.open(endpoint, LoginCredentials(Login(endpoint, ca=ca))) as transport:
+            with pytest.raises(ConnectionFailed) as caught:
+                await transport.request("GET", "/")
+            assert not peer.calls
+            yield str(caught.value).replace(endpoint.authority, "{address}")
+
+
+def test_an_unknown_authority_names_the_file(kind: Kind, tmp_path: Path) -> None:
+    path = tmp_path / "ca.crt"
+    trustme.CA().cert_pem.write_to_path(str(path))
+
+    async def main() -> None:
+        async with failing(kind, trustme.CA().issue_cert("127.0.0.1"), Material(path=path)) as message:
+            assert message == (
+                f"the certificate of {{address}} is not signed by the certificate authority in {path}. "
+                "Set certificate-authority to the right one."
+            )
+
+    kind.run(main())
+
+
+def test_another_name_in_the_certificate_leads_to_tls_server_name(kind: Kind) -> None:
+    ca = trustme.CA()
+
+    async def main() -> None:
+        async with failing(kind, ca.issue_cert("api.internal"), Material(data=ca.cert_pem.bytes())) as message:
+            assert message == (
+                "the certificate of {address} is not for 127.0.0.1. Set tls-server-name to a name that it is for."
+            )
+
+    kind.run(main())
+
+
+def test_an_expired_server_certificate_says_since_when(kind: Kind) -> None:
+    ca = trustme.CA()
+    certificate = ca.issue_cert("127.0.0.1", not_before=LONG_AGO, not_after=YESTERDAY)
+
+    async def main() -> None:
+        async with failing(kind, certificate, Material(data=ca.cert_pem.bytes())) as message:
+            assert message == f"the certificate of {{address}} expired at {YESTERDAY:%Y-%m-%d %H:%M:%S}Z"
+
+    kind.run(main())
+
+
+def test_an_expired_authority_is_named_by_its_file(kind: Kind, tmp_path: Path) -> None:
+    certificate = trustme.CA().issue_cert("127.0.0.1", not_before=LONG_AGO, not_after=YESTERDAY)
+    path = tmp_path / "ca.crt"
+    certificate.cert_chain_pems[0].write_to_path(str(path))
+    expired = f"expired at {YESTERDAY:%Y-%m-%d %H:%M:%S}Z"
+
+    async def main() -> None:
+        async with failing(kind, certificate, Material(path=path)) as message:
+            assert message == (
+                f"the certificate authority in {path} {expired} and the certificate of {{address}} {expired}"
+            )
+
+    kind.run(main())
+
+
+def test_a_server_without_tls_is_an_error(kind: Kind) -> None:
+    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\nClient sent TLS to an HTTP server.\n")
+        writer.close()
+
+    async def main() -> None:
+        server = await asyncio.start_server(refuse, "127.0.0.1", 0)
+        endpoint = Endpoint("127.0.0.1", server.sockets[0].getsockname()[1])
+        async with kind.open(endpoint, LoginCredentials(login_to(endpoint))) as transport:
+            with pytest.raises(ConnectionFailed, match=f"no TLS connection to {endpoint.authority}: "):
+                await transport.request("GET", "/")
+        server.close()
+        await server.wait_closed()
+
+    kind.run(main())
+
+
+def test_renewed_certificates_are_for_new_connections_while_streams_go_on(kind: Kind, tmp_path: Path) -> None:
+    ca = trustme.CA()
+    path = tmp_path / "ca.crt"
+    ca.cert_pem.write_to_path(str(path))
+
+    async def main() -> None:
+        go_on = asyncio.Event()
+        now = 1000.0
+
+        async def answer(call: Call) -> None:
+            if call.path != "/watch":
+                return await call.reply(200, str(call.connection).encode())
+            await call.start_chunked()
+            await go_on.wait()
+            await call.chunk(b"still here\n")
+            await call.chunk(b"")
+            return None
+
+        async with serve(answer, server_context(ca.issue_cert("127.0.0.1"))) as peer:
+            endpoint = peer.endpoint(tls=True)
+            credentials = LoginCredentials(Login(endpoint, ca=Material(path=path)), clock=lambda: now)
+            async with kind.open(endpoint, credentials) as transport, transport.stream("/watch") as stream:
+                first = (await transport.request("GET", "/")).body
+                assert (await transport.request("GET", "/")).body == first
+                path.write_bytes(ca.cert_pem.bytes() + trustme.CA().cert_pem.bytes())
+                assert (await transport.request("GET", "/")).body == first, "not looked at yet"
+                now += 11
+                second = (await transport.request("GET", "/")).body
+                assert second != first
+                assert (await transport.request("GET", "/")).body == second
+                go_on.set()
+                assert [batch async for batch in stream] == [[b"still here"]]
+
+    kind.run(main())
+
+
+def test_a_client_certificate_is_shown(kind: Kind) -> None:
+    ca = trustme.CA()
+    client = ca.issue_cert("client.example")
+
+    async def main() -> None:
+        async def answer(call: Call) -> None:
+            await call.reply(200, str(bool(call.writer.get_extra_info("ssl_object").getpeercert())).encode())
+
+        async with serve(answer, server_context(ca.issue_cert("127.0.0.1"), ca)) as peer:
+            endpoint = peer.endpoint(tls=True)
+            login = replace(
+                login_to(endpoint, ca),
+                certificate=Material(data=client.cert_chain_pems[0].bytes()),
+                key=Material(data=client.private_key_pem.bytes()),
+            )
+            async with kind.open(endpoint, LoginCredentials(login)) as transport:
+                assert (await transport.request("GET", "/")).body == b"True"
+
+    kind.run(main())
+
+
+def test_a_proxy_carries_requests_and_watches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(os.environ, "HTTPS_PROXY", "http://127.0.0.1:1")
+    ca, kind = trustme.CA(), KINDS["aiohttp"]
+    asked: list[str] = []
+
+    async def tunnel(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.append((await reader.readuntil(b"\r\n\r\n")).decode().split(" ")[1])
+        host, port = asked[-1].split(":")
+        there_reader, there_writer = await asyncio.open_connection(host, int(port))
+        writer.write(b"HTTP/1.1 200 Connected\r\n\r\n")
+        await asyncio.gather(pump(reader, there_writer), pump(there_reader, writer))
+
+    async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while data := await reader.read(65536):
+            writer.write(data)
+        writer.close()
+
+    async def main() -> None:
+        proxy = await asyncio.start_server(tunnel, "127.0.0.1", 0)
+        port = proxy.sockets[0].getsockname()[1]
+        async with serve(Call.reply, server_context(ca.issue_cert("127.0.0.1"))) as peer:
+            endpoint = peer.endpoint(tls=True, proxy=f"http://127.0.0.1:{port}")
+            async with kind.open(endpoint, LoginCredentials(login_to(endpoint, ca))) as transport:
+                assert (await transport.request("GET", "/")).status == 200
+                async with transport.stream("/watch") as stream:
+                    assert stream.status == 200
+            assert set(asked) == {endpoint.authority}
+        proxy.close()
+        await proxy.wait_closed()
+
+    kind.run(main())

@@ -1,0 +1,346 @@
+"""Requests over every transport: framing, reuse, deadlines, and connections that die."""
+
+import asyncio
+
+import pytest
+from cluster_servers import Call, free_port, serve
+from transport_kinds import Kind
+
+from syncer.clusters.transport import ConnectionFailed, DeadlineExceeded
+
+
+def test_a_request_arrives_as_it_was_given(kind: Kind) -> None:
+    async def main() -> None:
+        async def answer(call: Call) -> None:
+            await call.reply(201, b'{"a": 1}', "X-Thing: yes\r\n")
+
+        async with serve(answer) as peer, kind.open(peer.endpoint(prefix="/k8s/c-1")) as transport:
+            reply = await transport.request(
+                "PATCH", "/api/v1/pods?x=a%2Fb", body=b"data", content_type="application/merge-patch+json"
+            )
+            [call] = peer.calls
+            assert (call.method, call.path, call.body) == ("PATCH", "/k8s/c-1/api/v1/pods?x=a%2Fb", b"data")
+            assert call.header("Content-Type") == "application/merge-patch+json"
+            assert call.header("Accept") == "application/json"
+            assert call.header("Host") == f"127.0.0.1:{peer.port}"
+            assert call.header("User-Agent") == "vsyncer"
+            assert call.header("Accept-Encoding") is None
+            assert (reply.status, reply.headers["x-thing"], reply.body) == (201, "yes", b'{"a": 1}')
+
+    kind.run(main())
+
+
+def test_a_chunked_reply_in_single_bytes_is_put_together(kind: Kind) -> None:
+    async def main() -> None:
+        async def answer(call: Call) -> None:
+            whole = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n4;x=y\r\ndefg\r\n0\r\n\r\n"
+            for index in range(len(whole)):
+                await call.send(whole[index : index + 1])
+                await asyncio.sleep(0)
+
+        async with serve(answer) as peer, kind.open(peer.endpoint()) as transport:
+            assert (await transport.request("GET", "/")).body == b"abcdefg"
+            assert (await transport.request("GET", "/")).body == b"abcdefg"
+            assert peer.connections == 1
+
+    kind.run(main())
+
+
+@pytest.mark.parametrize(
+    ("method", "wire", "status", "body"),
+    [
+        ("GET", b"HTTP/1.1 204 No Content\r\n\r\n", 204, b""),
+        ("HEAD", b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n", 200, b""),
+        (
+            "GET",
+            b"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
+            200,
+            b"ok",
+        ),
+        ("POST", b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 201 C\r\nContent-Length: 2\r\n\r\nok", 201, b"ok"),
+        ("GET", b"HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\n", 304, b""),
+    ],
+)
+def test_replies_with_a_framing_of_their_own_leave_the_connection_usable(
+    kind: Kind, method: str, wire: bytes, status: int, body: bytes
+) -> None:
+    async def main() -> None:
+        async def answer(call: Call) -> None:
+            await call.send(wire)
+
+        async with serve(answer) as peer, kind.open(peer.endpoint()) as transport:
+            for _ in range(2):
+                reply = await transport.request(method, "/", body=b"x" if method == "POST" else None)
+                assert (reply.status, reply.body) == (status, body)
+            assert peer.connections == 1
+
+    kind.run(main())
+
+
+@pytest.mark.parametrize(
+    "wire",
+    [
+        b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok",
+        b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nok",
+        b"HTTP/1.0 200 OK\r\n\r\nok",
+    ],
+)
+def test_a_connection_that_the_server_ends_with_the_reply_is_not_used_again(kind: Kind, wire: bytes) -> None:
+    async def main() -> None:
+        async def answer(call: Call) -> None:
+            await call.send(wire)
+            call.writer.close()
+
+        async with serve(answer) as peer, kind.open(peer.endpoint()) as transport:
+            for _ in range(2):
+                assert (await transport.request("GET", "/")).body == b"ok"
+            assert peer.connections == 2
+
+    kind.run(main())
+
+
+def test_a_server_that_says_close_and_does_not_is_taken_at_its_word(kind: Kind) -> None:
+    async def main() -> None:
+        async with serve(lambda call: call.reply(headers="Connection: close\r\n")) as peer:
+            async with kind.open(peer.endpoint()) as transport:
+                for _ in range(2):
+                    await transport.request("GET", "/")
+            assert peer.connections == 2
+
+    kind.run(main())
+
+
+def test_requests_one_after_the_other_share_a_connection(kind: Kind) -> None:
+    async def main() -> None:
+        async with serve(Call.reply) as peer, kind.open(peer.endpoint()) as transport:
+            for number in range(20):
+                await transport.request("POST", f"/{number}", body=b"{}")
+            assert peer.connections == 1
+            assert [call.path for call in peer.calls] == [f"/{number}" for number in range(20)]
+
+    kind.run(main())
+
+
+def test_a_reused_connection_that_dies_before_a_reply_is_replaced_once(kind: Kind) -> None:
+    async def main() -> None:
+        async def answer(call: Call) -> None:
+            if call.path == "/second" and call.connection == 1:
+                call.cut()
+            else:
+                await call.reply(200, str(call.connection).encode())
+
+        async with serve(answer) as peer, kind.open(peer.endpoint()) as transport:
+            await transport.request("GET", "/first")
+            reply = await transport.request("POST", "/second", body=b"{}")
+            assert reply.body == b"2"
+            assert [call.path for call in peer.calls] == ["/first", "/second", "/second"]
+
+    kind.run(main())
+
+
+def test_the_second_connection_dying_too_ends_the_tries(kind: Kind) -> None:
+    async def main() -> None:
+        async def answer(call: Call) -> None:
+            await call.reply() if call.path == "/first" else call.cut()
+
+        async with serve(answer) as peer, kind.open(peer.endpoint()) as transport:
+            await transport.request("GET", "/first")
+            with pytest.raises(ConnectionFailed):
+                await transport.request("POST", "/second", body=b"{}")
+            assert [call.path for call in peer.calls] == ["/first", "/second", "/second"]
+
+    kind.run(main())
+
+
+def test_a_new_connection_that_dies_is_not_tried_again(kind: Kind) -> None:
+    async def main() -> None:
+        async def answer(call: Call) -> None:
+            call.cut()
+
+        async with serve(answer) as peer, kind.open(peer.endpoint()) as transport:
+            with pytest.raises(ConnectionFailed):
+                await transport.request("POST", "/", body=b"{}")
+            assert len(peer.calls) == 1
+
+    kind.run(main())
+
+
+def test_a_reply_that_breaks_off_is_an_error_and_not_tried_again(kind: Kind) -> None:
+    async def main() -> None:
+        async def answer(call: Call) -> None:
+            if call.path == "/first":
+                return await call.reply()
+            await call.send(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf")
+            call.writer.close()
+            return None
+
+        async with serve(answer) as peer, kind.open(peer.endpoint()) as transport:
+            await transport.request("GET", "/first")
+            with pytest.raises(ConnectionFailed):
+                await transport.request("POST", "/second", body=b"{}")
+            assert [call.path for call in peer.calls] == ["/first", "/second"]
+
+    kind.run(main())
+
+
+def test_a_server_that_does_not_answer_meets_the_deadline(kind: Kind) -> None:
+    async def main() -> None:
+        async def answer(call: Call) -> None:
+            if call.path == "/hang":
+                await asyncio.Event().wait()
+            await call.reply()
+
+        async with serve(answer) as peer, kind.open(peer.endpoint()) as transport:
+            await transport.request("GET", "/")
+            with pytest.raises(DeadlineExceeded):
+                await transport.request("GET", "/hang", timeout=0.05)
+            await transport.request("GET", "/", timeout=30)
+            assert peer.connections == 2
+            assert len(peer.calls) == 3
+
+    kind.run(main())
+
+
+def test_a_shorter_deadline_after_a_longer_one_holds(kind: Kind) -> None:
+    async def main() -> None:
+        async def answer(call: Call) -> None:
+            await (call.reply() if call.path == "/" else asyncio.Event().wait())
+
+        async with serve(answer) as peer, kind.open(peer.endpoint()) as transport:
+            await transport.request("GET", "/", timeout=1000)
+            with pytest.raises(DeadlineExceeded):
+                await transport.request("GET", "/hang", timeout=0.05)
+
+    kind.run(main())
+
+
+def test_a_port_without_a_server_is_named(kind: Kind) -> None:
+    async def main() -> None:
+        async with serve(Call.reply) as peer:
+            endpoint = peer.endpoint()
+        object.__setattr__(endpoint, "port", await free_port())
+        async with kind.open(endpoint) as transport:
+            with pytest.raises(ConnectionFailed, match=f"127.0.0.1:{endpoint.port}"):
+                await transport.request("GET", "/")
+
+    kind.run(main())
+
+
+def test_what_is_not_http_is_an_error(kind: Kind) -> None:
+    async def main() -> None:
+        async def answer(call: Call) -> None:
+            await call.send(b"220 smtp.example.org ESMTP\r\n")
+
+        async with serve(answer) as peer, kind.open(peer.endpoint()) as transport:
+            with pytest.raises(ConnectionFailed):
+                await transport.request("GET", "/")
+
+    kind.run(main())
+
+
+def test_the_connection_of_a_cancelled_request_is_not_used_again(kind: Kind) -> None:
+    async def main() -> None:
+        asked = asyncio.Event()
+
+        async def answer(call: Call) -> None:
+            if call.path == "/hang":
+                asked.set()
+                await asyncio.Event().wait()
+            await call.reply()
+
+        async with serve(answer) as peer, kind.open(peer.endpoint(), connections=1) as transport:
+            hanging = asyncio.create_task(transport.request("GET", "/hang"))
+            await asked.wait()
+            hanging.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await hanging
+            assert (await transport.request("GET", "/")).status == 200
+            assert peer.connections == 2
+
+    kind.run(main())
+
+
+def test_a_hung_server_does_not_collect_connections(kind: Kind) -> None:
+    async def main() -> None:
+        release = asyncio.Event()
+        full = asyncio.Event()
+
+        async def answer(call: Call) -> None:
+            if peer.open == 4:
+                full.set()
+            await release.wait()
+            await call.reply(200, call.path.encode())
+
+        async with serve(answer) as peer, kind.open(peer.endpoint(), connections=4) as transport:
+            requests = [asyncio.create_task(transport.request("GET", f"/{n}")) for n in range(20)]
+            await full.wait()
+            release.set()
+            replies = await asyncio.gather(*requests)
+            assert [reply.body.decode() for reply in replies] == [f"/{n}" for n in range(20)]
+            assert peer.most_open == 4
+
+    kind.run(main())
+
+
+def test_who_waits_for_a_connection_has_a_deadline_and_leaves_no_hole(kind: Kind) -> None:
+    async def main() -> None:
+        release = asyncio.Event()
+        asked = asyncio.Event()
+
+        async def answer(call: Call) -> None:
+            asked.set()
+            await release.wait()
+            await call.reply()
+
+        async with serve(answer) as peer, kind.open(peer.endpoint(), connections=1) as transport:
+            first = asyncio.create_task(transport.request("GET", "/first"))
+            await asked.wait()
+            with pytest.raises(DeadlineExceeded):
+                await transport.request("GET", "/second", timeout=0.05)
+            release.set()
+            assert (await first).status == 200
+            assert (await transport.request("GET", "/third")).status == 200
+            assert [call.path for call in peer.calls] == ["/first", "/third"]
+
+    kind.run(main())
+
+
+def test_closing_fails_what_is_under_way(kind: Kind) -> None:
+    async def main() -> None:
+        asked = asyncio.Event()
+
+        async def answer(call: Call) -> None:
+            asked.set()
+            await asyncio.Event().wait()
+
+        async with serve(answer) as peer, kind.open(peer.endpoint()) as transport:
+            request = asyncio.create_task(transport.request("GET", "/"))
+            await asked.wait()
+            await transport.close()
+            with pytest.raises(ConnectionFailed):
+                await request
+
+    kind.run(main())
+
+
+def test_a_large_body_goes_both_ways(kind: Kind) -> None:
+    async def main() -> None:
+        async def answer(call: Call) -> None:
+            await call.reply(200, call.body)
+
+        body = bytes(range(256)) * 12_000
+        async with serve(answer) as peer, kind.open(peer.endpoint()) as transport:
+            assert (await transport.request("PUT", "/", body=body)).body == body
+
+    kind.run(main())
+
+
+@pytest.mark.parametrize("path", ["/a b", "/a\r\nX-Evil: 1", "no-slash", "/ü"])
+def test_a_path_that_would_break_the_request_line_is_refused(kind: Kind, path: str) -> None:
+    async def main() -> None:
+        async with serve(Call.reply) as peer, kind.open(peer.endpoint()) as transport:
+            with pytest.raises(ValueError, match="not a path"):
+                await transport.request("GET", path)
+            assert not peer.calls
+
+    kind.run(main())

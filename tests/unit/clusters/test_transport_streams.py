@@ -1,0 +1,188 @@
+"""Streams over every transport: lines, cuts, idleness and slow readers."""
+
+import asyncio
+
+import pytest
+from cluster_servers import Call, serve
+from transport_kinds import Kind
+
+from syncer.clusters.http1_stream import LineStream
+from syncer.clusters.transport import ConnectionFailed, DeadlineExceeded, Lines
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 1000])
+def test_lines_come_out_whole_however_the_bytes_arrive(kind: Kind, size: int) -> None:
+    async def main() -> None:
+        async def answer(call: Call) -> None:
+            await call.start_chunked()
+            text = b'{"a":1}\n\n{"b":22}\r\n{"c":333}\nlast'
+            for start in range(0, len(text), size):
+                await call.chunk(text[start : start + size])
+                await asyncio.sleep(0)
+            await call.chunk(b"")
+
+        async with serve(answer) as peer, kind.open(peer.endpoint()) as transport, transport.stream("/w") as stream:
+            assert stream.status == 200
+            lines = [line async for batch in stream for line in batch]
+            assert [line.strip() for line in lines] == [b'{"a":1}', b'{"b":22}', b'{"c":333}', b"last"]
+
+    kind.run(main())
+
+
+def test_a_line_is_handed_over_before_the_next_one_is_sent(kind: Kind) -> None:
+    async def main() -> None:
+        go_on = asyncio.Event()
+
+        async def answer(call: Call) -> None:
+            await call.start_chunked()
+            await call.chunk(b"one\nhalf of ")
+            await go_on.wait()
+            await call.chunk(b"two\n")
+            await call.chunk(b"")
+
+        async with serve(answer) as peer, kind.open(peer.endpoint()) as transport, transport.stream("/w") as stream:
+            batches = aiter(stream)
+            assert await anext(batches) == [b"one"]
+            go_on.set()
+            assert await anext(batches) == [b"half of two"]
+            with pytest.raises(StopAsyncIteration):
+                await anext(batches)
+
+    kind.run(main())
+
+
+def test_a_stream_that_is_cut_gives_its_whole_lines_and_then_fails(kind: Kind) -> None:
+    async def main() -> None:
+        async def answer(call: Call) -> None:
+            await call.start_chunked()
+            await call.chunk(b"one\ntw")
+            call.writer.close()
+
+        async with serve(answer) as peer, kind.open(peer.endpoint()) as transport, transport.stream("/w") as stream:
+            batches = aiter(stream)
+            assert await anext(batches) == [b"one"]
+            with pytest.raises(ConnectionFailed):
+                await anext(batches)
+
+    kind.run(main())
+
+
+def test_a_silent_stream_meets_its_idle_timeout(kind: Kind) -> None:
+    async def main() -> None:
+        async def answer(call: Call) -> None:
+            await call.start_chunked()
+            await call.chunk(b"one\n")
+            await asyncio.Event().wait()
+
+        async with (
+            serve(answer) as peer,
+            kind.open(peer.endpoint()) as transport,
+            transport.stream("/w", idle_timeout=0.05) as stream,
+        ):
+            batches = aiter(stream)
+            assert await anext(batches) == [b"one"]
+            with pytest.raises(DeadlineExceeded):
+                await anext(batches)
+
+    kind.run(main())
+
+
+def test_a_server_that_does_not_begin_meets_the_connect_timeout(kind: Kind) -> None:
+    async def main() -> None:
+        async def answer(call: Call) -> None:
+            await asyncio.Event().wait()
+
+        async with serve(answer) as peer, kind.open(peer.endpoint()) as transport:
+            with pytest.raises(DeadlineExceeded):
+                async with transport.stream("/w", connect_timeout=0.05):
+                    pass
+
+    kind.run(main())
+
+
+def test_a_refusal_is_read_as_a_whole(kind: Kind) -> None:
+    async def main() -> None:
+        async def answer(call: Call) -> None:
+            await call.reply(410, b'{"kind":\n"Status"}')
+
+        async with serve(answer) as peer, kind.open(peer.endpoint()) as transport, transport.stream("/w") as stream:
+            assert (stream.status, await stream.body()) == (410, b'{"kind":\n"Status"}')
+            assert stream.headers["content-type"] == "application/json"
+
+    kind.run(main())
+
+
+def test_streams_take_no_place_from_requests(kind: Kind) -> None:
+    async def main() -> None:
+        async def answer(call: Call) -> None:
+            if call.path != "/w":
+                return await call.reply()
+            await call.start_chunked()
+            await asyncio.Event().wait()
+            return None
+
+        async with (
+            serve(answer) as peer,
+            kind.open(peer.endpoint(), connections=1) as transport,
+            transport.stream("/w"),
+            transport.stream("/w"),
+        ):
+            assert (await transport.request("GET", "/")).status == 200
+
+    kind.run(main())
+
+
+def test_closing_ends_streams(kind: Kind) -> None:
+    async def main() -> None:
+        async def answer(call: Call) -> None:
+            await call.start_chunked()
+            await asyncio.Event().wait()
+
+        async with serve(answer) as peer, kind.open(peer.endpoint()) as transport, transport.stream("/w") as stream:
+            reading = asyncio.ensure_future(anext(aiter(stream)))
+            await asyncio.sleep(0)
+            await transport.close()
+            with pytest.raises((ConnectionFailed, StopAsyncIteration)):
+                await reading
+
+    kind.run(main())
+
+
+def test_a_slow_reader_makes_the_server_wait(kind: Kind, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LineStream, "HIGH_WATER", 100_000)
+    line = b"x" * 9_999 + b"\n"
+
+    async def main() -> None:
+        async def answer(call: Call) -> None:
+            await call.start_chunked()
+            for _ in range(1000):
+                await call.chunk(line)
+            await call.chunk(b"")
+
+        async with serve(answer) as peer, kind.open(peer.endpoint()) as transport, transport.stream("/w") as stream:
+            sizes = []
+            async for batch in stream:
+                sizes.append(len(batch))
+                for _ in range(300):
+                    await asyncio.sleep(0)
+            assert sum(sizes) == 1000
+            assert max(sizes) < 70, "a pause at 10 lines, plus what one read brings"
+
+    kind.run(main())
+
+
+def test_a_line_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Lines, "LONGEST", 10)
+    lines = Lines()
+    lines.feed(b"0123456789")
+    with pytest.raises(ConnectionFailed, match="a line of more than"):
+        lines.feed(b"x")
+
+
+def test_a_line_in_many_pieces_and_many_lines_in_a_piece() -> None:
+    lines = Lines()
+    for piece in (b"a", b"b", b"c\nd\ne", b"", b"f\n", b"\n\n", b"g"):
+        lines.feed(piece)
+    assert (lines.take(), lines.size) == ([b"abc", b"d", b"ef"], 0)
+    lines.finish()
+    assert lines.take() == [b"g"]

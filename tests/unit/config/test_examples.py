@@ -1,0 +1,26 @@
+"""The examples are configurations that work, and say so to editors."""
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+import yaml
+
+from syncer.config import load
+from syncer.plugins import installed
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+
+
+@pytest.mark.parametrize("name", ["minimal.yaml", "full.yaml"])
+def test_an_example_loads(name: str) -> None:
+    config = load(str(EXAMPLES / name), installed()).config
+    assert "configmaps" in {enabled.syncer.name for enabled in config.enabled()}
+
+
+@pytest.mark.parametrize("name", ["minimal.yaml", "full.yaml"])
+def test_an_example_is_valid_by_the_schema_that_it_names(name: str) -> None:
+    text = (EXAMPLES / name).read_text()
+    assert "$schema=syncer.schema.json" in text
+    jsonschema.validate(yaml.safe_load(text), json.loads((EXAMPLES / "syncer.schema.json").read_text()))

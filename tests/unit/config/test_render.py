@@ -1,0 +1,106 @@
+"""What shows the configuration: defaults, rows, schema, explanations."""
+
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+from config_fakes import Gadgets, Straight, Widgets
+
+from syncer.config import Override, SyncerConfig, build, config_with, nearest, option_at, options, parse
+from syncer.config.render import defaults, markdown, rows, schema
+
+MODEL: type[SyncerConfig] = config_with([Widgets, Gadgets], translator=Straight)
+GIVEN = {"cluster": "shop", "host.namespace": "vc-shop"}
+
+
+def test_the_defaults_are_a_file_that_loads_to_the_defaults(plugins: Any) -> None:
+    config = build(parse(defaults(MODEL, GIVEN), "f.yaml"), plugins).config
+    plain = MODEL.model_validate({"cluster": "shop", "host": {"namespace": "vc-shop"}})
+    assert config.model_dump() == plain.model_dump()
+
+
+def test_the_defaults_explain_each_option() -> None:
+    text = defaults(MODEL)
+    assert "      # How large.\n      size: 3\n" in text
+    assert "  # How long a leader that has fallen silent is waited for before another takes over. (duration)\n" in text
+    assert 'cluster: ""\n' in text
+    assert max(map(len, text.splitlines())) <= 120
+
+
+def test_the_schema_accepts_what_loads_and_refuses_what_does_not() -> None:
+    validator = jsonschema.Draft202012Validator(schema(MODEL))
+    jsonschema.Draft202012Validator.check_schema(schema(MODEL))
+    good = yaml.safe_load(defaults(MODEL, GIVEN))
+    assert list(validator.iter_errors(good)) == []
+    for wrong in (
+        {"clustre": "x"},
+        {"workers": "x"},
+        {"gracePeriod": "20"},
+        {"sync": {"toHost": {"widgets": {"a": 1}}}},
+    ):
+        assert list(validator.iter_errors(good | wrong)), wrong
+
+
+def test_the_schema_shows_help_and_defaults_as_they_are_written() -> None:
+    made = schema(MODEL)
+    assert made["required"] == ["apiVersion", "kind", "cluster"]
+    assert made["properties"]["gracePeriod"]["default"] == "20s"
+    assert "default" not in made["properties"]["log"]
+    assert made["$defs"]["WidgetConfig"]["properties"]["size"]["description"] == "How large."
+
+
+def test_every_value_in_force_is_shown_with_its_origin(plugins: Any) -> None:
+    text = "apiVersion: vsyncer.dev/v1alpha1\nkind: SyncerConfig\ncluster: shop\nhost: {namespace: x}\n"
+    text += "sync: {toHost: {widgets: {password: hunter2}}}\n"
+    found = rows(build(parse(text, "f.yaml"), plugins, [Override("gracePeriod", "1m", "--grace-period")]))
+    by_path = {row.path: (row.value, row.origin) for row in found}
+    assert by_path["cluster"] == ("shop", "f.yaml:3")
+    assert by_path["gracePeriod"] == ("1m", "--grace-period")
+    assert by_path["sync.toHost.widgets.size"] == (3, "default")
+    assert by_path["sync.toHost.widgets.labels"] == ({}, "default")
+    assert "hunter2" not in str(found)
+
+
+def test_an_option_tells_what_it_takes_and_its_default() -> None:
+    lease = option_at(MODEL, "leaderElection.leaseDuration")
+    assert lease is not None
+    assert (lease.takes, lease.default, lease.required) == ("duration", "15s", False)
+    takes = {option.path.rpartition(".")[2]: option.takes for option in options(Widgets.config)}
+    assert takes == {
+        "enabled": "true or false",
+        "size": "whole number",
+        "clusterIp": "true or false",
+        "labels": "mapping of text",
+        "limits": "list of whole number",
+        "password": "value",
+        "selectors": "list of section",
+    }
+
+
+def test_the_help_of_a_section_is_its_own_or_its_syncers_first_sentence() -> None:
+    widgets, gadgets = option_at(MODEL, "sync.toHost.widgets"), option_at(MODEL, "sync.fromHost.gadgetParts")
+    assert widgets is not None
+    assert gadgets is not None
+    assert (widgets.help, gadgets.help) == ("How widgets are synced.", "Copies gadgets.")
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("metrcs", "Did you mean metrics?"),
+        ("log.levl", "Did you mean level?"),
+        ("log.qqqq", "Known here: level, format."),
+        ("workers.x", ""),
+    ],
+)
+def test_a_path_that_leads_nowhere_gets_a_guess(path: str, said: str) -> None:
+    assert option_at(MODEL, path) is None
+    assert nearest(MODEL, path) == said
+
+
+def test_the_table_has_a_line_for_each_option() -> None:
+    table = markdown(MODEL)
+    assert "| `leaderElection.leaseDuration` | duration | `15s` |" in table
+    assert "| `cluster` | DNS label | required |" in table
+    assert "| `log.level` | debug \\| info \\| warning \\| error | `info` |" in table

@@ -1,0 +1,129 @@
+"""Small syncers and objects for the tests of the flow's steps."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from syncer.api import (
+    Config,
+    Context,
+    Decision,
+    FakeSyncUp,
+    Key,
+    Mirror,
+    Obj,
+    Pair,
+    Resource,
+    Settings,
+    Sync,
+    SyncDown,
+    Syncer,
+    SyncUp,
+    apply,
+    delete,
+    skip,
+)
+from syncer.names import SingleNamespace
+from syncer.testing.merge import merged
+
+WIDGETS = Resource("example.org/v1", "Widget", "widgets")
+SETTINGS = Settings("vc", "vc-ns", SingleNamespace(cluster="vc", namespace="vc-ns"))
+MARKS = SETTINGS.marks
+KEY = Key("shop", "web")
+PLACE = SETTINGS.names.to_host(WIDGETS, KEY)
+
+
+class Widgets(Mirror[Config]):
+    """Down and up."""
+
+    name = "widgets"
+    resource = WIDGETS
+    down = ("spec",)
+    up = ("status",)
+
+
+class DownOnly(Syncer[Config], SyncDown):
+    """Never looks at the copy."""
+
+    name = "down"
+    resource = WIDGETS
+
+    def sync_down(self, ctx: Context[Any], virtual: Obj) -> Decision:
+        return apply(host=ctx.host_copy(virtual), reason="sync_down")
+
+
+class UpToo(Widgets, SyncUp):
+    """Wants to say itself what becomes of an orphan."""
+
+    name = "uptoo"
+
+    def sync_up(self, ctx: Context[Any], host: Obj) -> Decision:
+        return delete(host=host, reason="sync_up")
+
+
+class Reports(Syncer[Config], SyncUp):
+    """Begins on the host."""
+
+    name = "reports"
+    resource = WIDGETS
+    host_marked = False
+
+    def virtual_key(self, ctx: Context[Any], host: Obj) -> Key | None:
+        return Key("shop", host["metadata"]["name"])
+
+    def sync_up(self, ctx: Context[Any], host: Obj) -> Decision:
+        return apply(virtual=ctx.virtual_copy(host, Key("shop", host["metadata"]["name"])), reason="sync_up")
+
+
+class KeptReports(Reports, Sync):
+    """Begins on the host and is kept equal."""
+
+    name = "keptreports"
+
+    def sync(self, ctx: Context[Any], pair: Pair) -> Decision:
+        return skip("sync")
+
+
+class Stands(Syncer[Config], FakeSyncUp):
+    """Stands for what exists nowhere."""
+
+    name = "stands"
+    resource = WIDGETS
+
+    def fake_sync_up(self, ctx: Context[Any], key: Key) -> Decision:
+        return skip(f"fake_sync_up {key}")
+
+    def fake_sync(self, ctx: Context[Any], virtual: Obj) -> Decision:
+        return skip("fake_sync")
+
+
+class Reader:
+    """Reads nothing."""
+
+    def get(self, *place: Any) -> Obj | None:
+        return None
+
+    def keys(self, *place: Any) -> list[Key]:
+        return []
+
+    def indexed(self, *place: Any) -> list[Key]:
+        return []
+
+
+def context(syncer: Syncer[Any]) -> Context[Any]:
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    return Context(SETTINGS, Config(), syncer.resource, syncer.host_resource, Reader(), now, syncer.host_key)
+
+
+def virtual(name: str = "web", uid: str = "v1", **parts: Any) -> Obj:
+    metadata = {"name": name, "namespace": "shop", "uid": uid, "resourceVersion": "3"}
+    return merged({"apiVersion": "example.org/v1", "kind": "Widget", "metadata": metadata}, parts)
+
+
+def copy_of(original: Obj, uid: str = "h1", **parts: Any) -> Obj:
+    """The host copy as it stands there."""
+    copy = context(Widgets()).host_copy(original)
+    return merged(copy, {"metadata": {"uid": uid, "resourceVersion": "4"}, **parts})
+
+
+def deleting(obj: Obj) -> Obj:
+    return merged(obj, {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}})

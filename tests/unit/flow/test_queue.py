@@ -1,0 +1,327 @@
+"""Each request once, never in two workers, later where told to, and no tenant at the cost of another."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from syncer.api import Key, Request
+from syncer.flow.queue import FIRST_RETRY, LAST_RETRY, Queue, QueueClosed
+from syncer.testing import clock
+
+
+def request(name: str, cluster: str = "vc") -> Request:
+    return Request(cluster, "configmaps", Key("shop", name))
+
+
+A, B, C = (request(name) for name in "abc")
+
+
+def play(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    clock.run(scenario())
+
+
+def queue(**weights: float) -> Queue:
+    return Queue(clock=asyncio.get_running_loop().time, weights=weights, spread=lambda: 0.5)
+
+
+def now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+async def take(which: Queue) -> Request:
+    return (await which.get())[0]
+
+
+async def all_ready(which: Queue) -> list[Request]:
+    """All requests that are handed out without waiting; each is left running."""
+    found = []
+    while which.depth():
+        try:
+            async with asyncio.timeout(0):
+                found.append(await take(which))
+        except TimeoutError:
+            break
+    return found
+
+
+def test_requests_come_in_order_and_each_once() -> None:
+    async def scenario() -> None:
+        waiting = queue()
+        for each in (A, B, A, C, B):
+            waiting.add(each)
+        assert await all_ready(waiting) == [A, B, C]
+
+    play(scenario)
+
+
+def test_a_request_is_not_handed_out_while_it_is_worked_on() -> None:
+    async def scenario() -> None:
+        waiting = queue()
+        waiting.add(A)
+        assert await take(waiting) == A
+        waiting.add(A)
+        waiting.add(A)
+        assert waiting.depth() == 0
+        waiting.done(A)
+        assert await all_ready(waiting) == [A]
+        waiting.done(A)
+        assert waiting.is_idle()
+
+    play(scenario)
+
+
+def test_the_time_of_the_first_change_goes_with_a_request() -> None:
+    async def scenario() -> None:
+        waiting = queue()
+        waiting.add(A)
+        await asyncio.sleep(1)
+        waiting.add(A)
+        assert await waiting.get() == (A, 0.0)
+        await asyncio.sleep(1)
+        waiting.add(A)
+        await asyncio.sleep(1)
+        waiting.done(A)
+        assert await waiting.get() == (A, 2.0)
+
+    play(scenario)
+
+
+def test_a_delayed_request_comes_in_its_time_and_the_earliest_time_counts() -> None:
+    async def scenario() -> None:
+        waiting = queue()
+        waiting.add(A, after=30)
+        waiting.add(A, after=10)
+        waiting.add(A, after=20)
+        waiting.add(B, after=15)
+        assert (await take(waiting), now()) == (A, 10)
+        waiting.done(A)
+        assert (await take(waiting), now()) == (B, 15)
+        waiting.done(B)
+        await asyncio.sleep(60)
+        assert waiting.depth() == 0
+        assert waiting.delayed() == {}
+
+    play(scenario)
+
+
+def test_a_change_does_not_wait_for_the_timer_and_ends_it() -> None:
+    async def scenario() -> None:
+        waiting = queue()
+        waiting.add(A, after=300)
+        waiting.add(A)
+        assert (await take(waiting), now()) == (A, 0)
+        waiting.done(A)
+        await asyncio.sleep(400)
+        assert waiting.is_idle()
+
+    play(scenario)
+
+
+def test_a_timer_that_ends_while_the_request_is_worked_on_is_not_forgotten() -> None:
+    async def scenario() -> None:
+        waiting = queue()
+        waiting.add(A)
+        await take(waiting)
+        waiting.add(A, after=5)
+        await asyncio.sleep(10)
+        assert waiting.depth() == 0
+        waiting.done(A)
+        assert await all_ready(waiting) == [A]
+
+    play(scenario)
+
+
+def test_retries_come_later_each_time_up_to_a_bound() -> None:
+    async def scenario() -> None:
+        waiting = queue()
+        delays = [waiting.retry(A) for _ in range(14)]
+        assert delays[:4] == [FIRST_RETRY * factor for factor in (1, 2, 4, 8)]
+        assert delays[-1] == LAST_RETRY
+        assert waiting.failures(A) == 14
+        waiting.forget(A)
+        assert waiting.retry(A) == FIRST_RETRY
+
+    play(scenario)
+
+
+def test_a_retry_waits_at_least_as_long_as_the_server_asked() -> None:
+    async def scenario() -> None:
+        waiting = queue()
+        assert waiting.retry(A, at_least=7) == 7
+        assert (await take(waiting), now()) == (A, 7)
+
+    play(scenario)
+
+
+def test_a_retry_at_once_still_counts() -> None:
+    async def scenario() -> None:
+        waiting = queue()
+        waiting.add(A)
+        await take(waiting)
+        assert waiting.retry(A, at_once=True) == 0
+        waiting.done(A)
+        assert await all_ready(waiting) == [A]
+        assert waiting.failures(A) == 1
+
+    play(scenario)
+
+
+# -- waiting for requests --------------------------------------------------------------------------------------------
+
+
+def test_who_waits_gets_a_request_as_soon_as_there_is_one() -> None:
+    async def scenario() -> None:
+        waiting = queue()
+        getters = [asyncio.create_task(take(waiting)) for _ in range(3)]
+        await asyncio.sleep(1)
+        for each in (A, B, C):
+            waiting.add(each)
+        assert {await getter for getter in getters} == {A, B, C}
+        assert now() == 1
+
+    play(scenario)
+
+
+def test_a_cancelled_waiter_that_was_already_woken_takes_no_request_with_it() -> None:
+    async def scenario() -> None:
+        waiting = queue()
+        first, second = (asyncio.create_task(take(waiting)) for _ in range(2))
+        await asyncio.sleep(0)
+        waiting.add(A)
+        first.cancel()
+        async with asyncio.timeout(1):
+            assert await second == A
+
+    play(scenario)
+
+
+def test_after_close_everybody_is_told() -> None:
+    async def scenario() -> None:
+        waiting = queue()
+        getters = [asyncio.create_task(take(waiting)) for _ in range(2)]
+        await asyncio.sleep(0)
+        waiting.add(A, after=5)
+        waiting.close()
+        for getter in getters:
+            with pytest.raises(QueueClosed):
+                await getter
+        waiting.add(B)
+        with pytest.raises(QueueClosed):
+            await waiting.get()
+        await asyncio.sleep(10)
+
+    play(scenario)
+
+
+# -- between virtual clusters ----------------------------------------------------------------------------------------
+
+
+async def served(waiting: Queue, seconds: dict[str, float], rounds: int) -> Counter[str]:
+    """Let one worker take so many requests, each of which takes as long as its cluster's do."""
+    counts: Counter[str] = Counter()
+    for _ in range(rounds):
+        each = await take(waiting)
+        counts[each.cluster] += 1
+        waiting.done(each, seconds=seconds[each.cluster])
+    return counts
+
+
+def flood(waiting: Queue, cluster: str, count: int = 1000) -> None:
+    for number in range(count):
+        waiting.add(request(f"n{number}", cluster))
+
+
+def test_a_tenant_that_floods_the_queue_gets_no_more_than_its_share() -> None:
+    async def scenario() -> None:
+        waiting = queue()
+        flood(waiting, "loud")
+        flood(waiting, "calm", 20)
+        counts = await served(waiting, {"loud": 0.01, "calm": 0.01}, 40)
+        assert counts["calm"] == pytest.approx(20, abs=1)
+
+    play(scenario)
+
+
+def test_slow_requests_count_by_the_time_that_they_take() -> None:
+    async def scenario() -> None:
+        waiting = queue()
+        flood(waiting, "slow")
+        flood(waiting, "fast")
+        counts = await served(waiting, {"slow": 0.09, "fast": 0.01}, 200)
+        assert counts["fast"] / counts["slow"] == pytest.approx(9, rel=0.1)
+
+    play(scenario)
+
+
+def test_a_weight_gives_a_larger_share() -> None:
+    async def scenario() -> None:
+        waiting = queue(gold=3.0)
+        flood(waiting, "gold")
+        flood(waiting, "iron")
+        counts = await served(waiting, {"gold": 0.01, "iron": 0.01}, 200)
+        assert counts["gold"] / counts["iron"] == pytest.approx(3, rel=0.1)
+
+    play(scenario)
+
+
+def test_who_was_idle_has_saved_up_nothing_and_owes_nothing() -> None:
+    async def scenario() -> None:
+        waiting = queue()
+        flood(waiting, "idle", 1)
+        await served(waiting, {"idle": 0.05}, 1)
+        flood(waiting, "busy")
+        await served(waiting, {"busy": 0.05}, 500)
+        flood(waiting, "idle")
+        counts = await served(waiting, {"busy": 0.05, "idle": 0.05}, 100)
+        assert counts["idle"] == pytest.approx(50, abs=2)
+
+    play(scenario)
+
+
+def test_a_paused_cluster_keeps_its_requests_and_the_others_go_on() -> None:
+    async def scenario() -> None:
+        waiting = queue()
+        waiting.pause("away")
+        waiting.add(request("x", "away"))
+        waiting.add(request("y", "away"), after=1)
+        waiting.add(A)
+        assert await all_ready(waiting) == [A]
+        getter = asyncio.create_task(take(waiting))
+        await asyncio.sleep(5)
+        assert not getter.done()
+        waiting.resume("away")
+        assert {await getter, *await all_ready(waiting)} == {request("x", "away"), request("y", "away")}
+        assert now() == 5
+
+    play(scenario)
+
+
+def test_a_cluster_that_is_paused_while_it_has_requests_ready_hands_out_none() -> None:
+    async def scenario() -> None:
+        waiting = queue()
+        waiting.add(A)
+        waiting.pause("vc")
+        assert await all_ready(waiting) == []
+        waiting.resume("vc")
+        waiting.resume("vc")
+        assert await all_ready(waiting) == [A]
+
+    play(scenario)
+
+
+def test_many_ready_requests_wake_all_who_wait_after_a_pause() -> None:
+    async def scenario() -> None:
+        waiting = queue()
+        waiting.pause("vc")
+        getters = [asyncio.create_task(take(waiting)) for _ in range(3)]
+        for each in (A, B, C):
+            waiting.add(each)
+        await asyncio.sleep(1)
+        waiting.resume("vc")
+        async with asyncio.timeout(1):
+            assert {await getter for getter in getters} == {A, B, C}
+
+    play(scenario)

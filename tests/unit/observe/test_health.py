@@ -1,0 +1,108 @@
+"""The health pages, as a kubelet and a person ask for them."""
+
+import asyncio
+from collections.abc import Callable
+from wsgiref.util import setup_testing_defaults
+
+from syncer.observe.health import BEAT, DEADLINE, Checks, Heartbeat, at_most
+from syncer.testing import clock
+
+
+def ask(checks: Checks, path: str, query: str = "") -> tuple[int, str]:
+    environ = {"PATH_INFO": path, "QUERY_STRING": query}
+    setup_testing_defaults(environ)
+    statuses: list[str] = []
+
+    def start_response(status: str, *_: object) -> Callable[[bytes], object]:
+        statuses.append(status)
+        return len
+
+    body = b"".join(checks.app()(environ, start_response))
+    return int(statuses[0].split()[0]), body.decode()
+
+
+def raising() -> str | None:
+    raise LookupError("token abc")
+
+
+def test_all_well_is_ok_and_verbose_lists_the_checks() -> None:
+    checks = Checks()
+    checks.live("loop", lambda: None)
+    assert ask(checks, "/livez") == (200, "ok")
+    assert ask(checks, "/livez", "verbose") == (200, "[+]ping ok\n[+]loop ok\nlivez check passed\n")
+    assert ask(checks, "/healthz", "verbose=true") == (200, "[+]ping ok\n[+]loop ok\nhealthz check passed\n")
+
+
+def test_a_failure_lists_the_checks_with_the_reason() -> None:
+    checks = Checks()
+    checks.ready("caches", lambda: "pods on the host side are not listed yet")
+    body = "[+]ping ok\n[-]caches failed: pods on the host side are not listed yet\nreadyz check failed\n"
+    assert ask(checks, "/readyz") == (500, body)
+    assert checks.problems() == {"caches": "pods on the host side are not listed yet"}
+
+
+def test_liveness_does_not_know_what_readiness_asks() -> None:
+    checks = Checks()
+    checks.ready("host", lambda: "no answer")
+    assert ask(checks, "/livez") == (200, "ok")
+    assert ask(checks, "/healthz") == (200, "ok")
+
+
+def test_a_check_can_be_excluded_or_asked_alone() -> None:
+    checks = Checks()
+    checks.ready("host", lambda: "no answer")
+    excluded = (200, "[+]ping ok\n[+]host excluded: ok\nreadyz check passed\n")
+    assert ask(checks, "/readyz", "verbose&exclude=host") == excluded
+    assert ask(checks, "/readyz/ping") == (200, "ok")
+    assert ask(checks, "/readyz/host")[0] == 500
+    assert ask(checks, "/readyz/guest") == (404, "no check guest; there are ping, host\n")
+
+
+def test_a_degraded_kind_is_named_and_does_not_cost_readiness() -> None:
+    checks = Checks()
+    checks.degraded(lambda: {"ingresses": "may not list ingresses on the host"})
+    body = "[+]ping ok\n[!]ingresses degraded: may not list ingresses on the host\nreadyz check passed\n"
+    assert ask(checks, "/readyz", "verbose") == (200, body)
+    assert ask(checks, "/readyz") == (200, "ok")
+    assert "ingresses" not in ask(checks, "/livez", "verbose")[1]
+
+
+def test_a_check_that_breaks_has_failed_and_does_not_show_what_it_met() -> None:
+    checks = Checks()
+    checks.ready("host", raising)
+    status, body = ask(checks, "/readyz")
+    assert status == 500
+    assert "[-]host failed: the check itself failed: LookupError\n" in body
+    assert "abc" not in body
+
+
+def test_a_heart_that_stops_is_noticed_after_the_deadline() -> None:
+    now = 0.0
+    heart = Heartbeat("the watch of pods", deadline=60, clock=lambda: now)
+    now = 60.0
+    assert heart() is None
+    now = 61.0
+    assert heart() == "the watch of pods has given no sign of life for 61 s"
+    heart.beat()
+    assert heart() is None
+
+
+def test_a_turning_loop_keeps_the_heart_beating() -> None:
+    async def main() -> None:
+        heart = Heartbeat(deadline=2 * BEAT, clock=asyncio.get_running_loop().time)
+        keeper = asyncio.create_task(heart.keep())
+        await asyncio.sleep(10 * DEADLINE)
+        assert heart() is None
+        keeper.cancel()
+        await asyncio.sleep(10 * DEADLINE)
+        assert heart() is not None
+
+    clock.run(main())
+
+
+def test_an_age_may_not_pass_its_limit() -> None:
+    age = 10.0
+    check = at_most(10, lambda: age, "a request has been worked on")
+    assert check() is None
+    age = 10.6
+    assert check() == "a request has been worked on for 11 s, more than 10 s"

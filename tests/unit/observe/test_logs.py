@@ -1,0 +1,114 @@
+"""Log lines: what they look like, and what never gets into them."""
+
+import io
+import json
+import logging
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from syncer.api import Key, Side
+from syncer.observe import logs
+
+
+class Terminal(io.StringIO):
+    """A stream that says that a person looks at it."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture(autouse=True)
+def _restored() -> Iterator[None]:
+    yield
+    logs.configure()
+
+
+def lines(stream: io.StringIO) -> list[dict[str, object]]:
+    return [json.loads(line) for line in stream.getvalue().splitlines()]
+
+
+def test_a_line_is_json_where_nobody_looks() -> None:
+    stream = io.StringIO()
+    log = logs.get_logger("syncer.flow.runner")
+    logs.configure("info", "auto", stream=stream)
+    log.bind(syncer="pods").info("written", key=Key("shop", "web"), side=Side.HOST, seconds=0.5)
+    [line] = lines(stream)
+    assert list(line)[:3] == ["time", "level", "message"]
+    assert str(line.pop("time")).endswith("Z")
+    expected = {"level": "info", "message": "written", "module": "flow.runner", "syncer": "pods"}
+    assert line == expected | {"key": "shop/web", "side": "host", "seconds": 0.5}
+
+
+def test_a_terminal_gets_text_in_colour_unless_no_color_is_set() -> None:
+    coloured, plain = Terminal(), Terminal()
+    log = logs.get_logger("syncer.x")
+    logs.configure("info", "auto", stream=coloured, environ={})
+    log.info("hello", key="a/b")
+    logs.configure("info", "auto", stream=plain, environ={"NO_COLOR": "1"})
+    log.info("hello", key="a/b")
+    assert "\x1b[" in coloured.getvalue()
+    assert "\x1b[" not in plain.getvalue()
+    assert "hello" in plain.getvalue()
+    assert "key=a/b" in plain.getvalue()
+
+
+def test_only_the_level_asked_for_and_above_is_shown() -> None:
+    stream = io.StringIO()
+    log = logs.get_logger("syncer.x")
+    logs.configure("warning", "json", stream=stream)
+    for write in (log.debug, log.info, log.warning, log.error):
+        write("line")
+    assert [line["level"] for line in lines(stream)] == ["warning", "error"]
+    logs.configure("debug", "json", stream=stream)
+    log.debug("line")
+    assert lines(stream)[-1]["level"] == "debug"
+
+
+def test_the_content_of_an_object_is_never_shown() -> None:
+    stream = io.StringIO()
+    logs.configure("info", "json", stream=stream)
+    secret = {"data": {"password": "aHVudGVyMg=="}}
+    log = logs.get_logger("syncer.x")
+    log.info("line", obj=secret, raw=b"aHVudGVyMg==", objs=[secret, "fine"], error="x" * 5000)
+    assert "aHVudGVyMg" not in stream.getvalue()
+    [line] = lines(stream)
+    assert line["obj"] == "<dict of 1>"
+    assert line["objs"] == "<dict of 1>, fine"
+    assert len(str(line["error"])) < 2100
+
+
+def test_an_exception_brings_its_traceback() -> None:
+    stream = io.StringIO()
+    logs.configure("info", "json", stream=stream)
+    try:
+        Key.parse(3)  # type: ignore[arg-type]
+    except AttributeError:
+        logs.get_logger("syncer.x").exception("unexpected", key="a/b")
+    [line] = lines(stream)
+    assert "AttributeError" in str(line["exception"])
+    assert line["level"] == "error"
+
+
+def test_what_libraries_log_looks_the_same_but_never_below_info() -> None:
+    stream = io.StringIO()
+    logs.configure("debug", "json", stream=stream)
+    logging.getLogger("kubernetes.client.rest").debug("response body: secret")
+    logging.getLogger("kubernetes.client.rest").warning("retry %d", 3)
+    [line] = lines(stream)
+    assert line["message"] == "retry 3"
+    assert line["module"] == "kubernetes.client.rest"
+    assert line["level"] == "warning"
+
+
+def test_lines_follow_standard_error_when_it_changes(capsys: pytest.CaptureFixture[str]) -> None:
+    logs.configure("info", "json")
+    logs.get_logger("syncer.x").info("here")
+    assert json.loads(capsys.readouterr().err)["message"] == "here"
+
+
+def test_logging_does_not_load_rich_which_nothing_here_needs() -> None:
+    check = "import sys, syncer.observe.logs; sys.exit('rich' in sys.modules or 'rich.console' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", check], check=False).returncode == 0

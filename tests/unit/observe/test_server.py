@@ -1,0 +1,80 @@
+"""The HTTP server behind metrics and health."""
+
+import urllib.error
+import urllib.request
+
+import pytest
+
+from syncer.api import ConfigError
+from syncer.observe.metrics import Metrics
+from syncer.observe.server import Address, Server, metrics_app, parse_address, reply, routes, serve
+
+
+def get(port: int, path: str, host: str = "127.0.0.1") -> tuple[int, str]:
+    try:
+        with urllib.request.urlopen(f"http://{host}:{port}{path}", timeout=10) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, error.read().decode()
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        (":8080", Address("", 8080)),
+        ("127.0.0.1:9090", Address("127.0.0.1", 9090)),
+        ("[::1]:9090", Address("::1", 9090)),
+        ("localhost:0", Address("localhost", 0)),
+        ("", None),
+        ("0", None),
+    ],
+)
+def test_addresses(text: str, address: Address | None) -> None:
+    assert parse_address(text, setting="metrics.address") == address
+
+
+@pytest.mark.parametrize("text", ["8080", "host:", ":http", ":65536", "::1:80", "http://host:80/", ":-1", ":١"])
+def test_what_is_no_address_names_the_setting_and_shows_how_to_write_one(text: str) -> None:
+    with pytest.raises(ConfigError, match=r"metrics\.address: .*':8080'"):
+        parse_address(text, setting="metrics.address")
+
+
+def test_metrics_are_served_under_their_path_alone() -> None:
+    server = serve("127.0.0.1:0", metrics_app(Metrics(version="9").registry), setting="metrics.address")
+    assert server
+    try:
+        status, text = get(server.port, "/metrics")
+        assert status == 200
+        assert "syncer_build_info{" in text
+        assert get(server.port, "/") == (404, "no such page; there are /metrics\n")
+        assert get(server.port, "/metricsx")[0] == 404
+    finally:
+        server.close()
+
+
+def test_every_address_is_served_when_no_host_is_named() -> None:
+    server = serve(":0", routes({"/x": lambda _, start: reply(start, "200 OK", "x")}), setting="health.address")
+    assert server
+    try:
+        assert get(server.port, "/x") == (200, "x")
+    finally:
+        server.close()
+
+
+def test_off_means_no_server() -> None:
+    assert serve("0", routes({}), setting="metrics.address") is None
+
+
+def test_a_port_in_use_is_one_clear_error_and_is_free_again_after_close() -> None:
+    first = Server(Address("127.0.0.1", 0), routes({}), setting="metrics.address")
+    with pytest.raises(ConfigError, match=r"health\.address: can't listen on 127\.0\.0\.1:\d+: the port is in use"):
+        Server(Address("127.0.0.1", first.port), routes({}), setting="health.address")
+    port = first.port
+    first.close()
+    Server(Address("127.0.0.1", port), routes({}), setting="health.address").close()
+
+
+def test_an_address_of_another_machine_is_one_clear_error() -> None:
+    with pytest.raises(ConfigError, match=r"health\.address: can't listen on 192\.0\.2\.1:0"):
+        Server(Address("192.0.2.1", 0), routes({}), setting="health.address")

@@ -1,0 +1,271 @@
+"""The host pod of a virtual Pod."""
+
+import copy
+from typing import Any
+
+import pytest
+
+from syncer.api import Obj
+from syncer.resources.pods.spec import host_pod
+from syncer.testing import World
+from syncer.testing.objects import pod, service, serviceaccount
+
+API_ACCESS = {
+    "name": "kube-api-access-1",
+    "projected": {
+        "defaultMode": 420,
+        "sources": [
+            {"serviceAccountToken": {"path": "token", "expirationSeconds": 3607}},
+            {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
+            {"downwardAPI": {"items": [{"path": "namespace", "fieldRef": {"fieldPath": "metadata.namespace"}}]}},
+        ],
+    },
+}
+
+
+def made(world: World, virtual: Obj) -> Obj:
+    """The host pod; what it is made of must stay as it was."""
+    world.given(virtual=[virtual])
+    found = world.virtual("Pod", "shop/" + virtual["metadata"]["name"]) or {}
+    before = copy.deepcopy(found)
+    result = host_pod(world.context("pods"), found)
+    assert found == before
+    return result
+
+
+def spec_of(world: World, virtual: Obj) -> Obj:
+    result: Obj = made(world, virtual)["spec"]
+    return result
+
+
+def test_names_become_those_of_the_copies(world: World) -> None:
+    spec = spec_of(
+        world,
+        pod(
+            "web",
+            spec={
+                "volumes": [{"name": "a", "configMap": {"name": "settings"}}, {"name": "b", "emptyDir": {}}],
+                "imagePullSecrets": [{"name": "pull"}],
+                "serviceAccountName": "robot",
+                "serviceAccount": "robot",
+            },
+        ),
+    )
+    assert spec["volumes"] == [
+        {"name": "a", "configMap": {"name": "settings-x-shop-x-vc"}},
+        {"name": "b", "emptyDir": {}},
+    ]
+    assert spec["imagePullSecrets"] == [{"name": "pull-x-shop-x-vc"}]
+    assert spec["serviceAccountName"] == "robot-x-shop-x-vc"
+    assert "serviceAccount" not in spec
+
+
+def test_a_name_is_translated_also_where_its_kind_is_not_synced(world: World) -> None:
+    """Otherwise a tenant could mount what others have in the host namespace."""
+    world.configure({"sync": {"toHost": {"secrets": {"enabled": False}}}})
+    spec = spec_of(world, pod("web", spec={"volumes": [{"name": "a", "secret": {"secretName": "admin"}}]}))
+    assert spec["volumes"][0]["secret"]["secretName"] == "admin-x-shop-x-vc"
+
+
+def test_without_the_accounts_it_runs_as_the_hosts_default(world: World) -> None:
+    world.configure({"sync": {"toHost": {"serviceAccounts": {"enabled": False}}}})
+    assert "serviceAccountName" not in spec_of(world, pod("web"))
+
+
+def test_the_host_gives_it_neither_a_token_nor_its_own_services(world: World) -> None:
+    spec = spec_of(world, pod("web", spec={"automountServiceAccountToken": True, "enableServiceLinks": True}))
+    assert (spec["automountServiceAccountToken"], spec["enableServiceLinks"]) == (False, False)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("priority", 100),
+        ("priorityClassName", "high"),
+        ("preemptionPolicy", "Never"),
+        ("overhead", {"cpu": "1"}),
+        ("ephemeralContainers", [{"name": "debug"}]),
+        ("schedulingGates", [{"name": "example.org/hold"}]),
+    ],
+)
+def test_what_the_host_would_refuse_stays_behind(world: World, field: str, value: Any) -> None:
+    assert field not in spec_of(world, pod("web", spec={field: value}))
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("nodeName", "n1"),
+        ("nodeSelector", {"disk": "ssd"}),
+        ("runtimeClassName", "gvisor"),
+        ("schedulerName", "mine"),
+        ("tolerations", [{"operator": "Exists"}]),
+        ("hostname", "other"),
+        ("subdomain", "db"),
+        ("readinessGates", [{"conditionType": "example.org/ready"}]),
+        ("terminationGracePeriodSeconds", 7),
+        ("aFieldOfTheFuture", {"a": 1}),
+    ],
+)
+def test_everything_else_crosses_as_it_is(world: World, field: str, value: Any) -> None:
+    assert spec_of(world, pod("web", spec={field: value}))[field] == value
+
+
+@pytest.mark.parametrize(
+    ("name", "hostname"),
+    [("web", "web"), ("web.a.b", "web-a-b"), ("w" * 70, "w" * 63), ("w" * 62 + "-x-y", "w" * 62)],
+)
+def test_its_host_name_is_the_virtual_name(world: World, name: str, hostname: str) -> None:
+    assert spec_of(world, pod(name))["hostname"] == hostname
+
+
+def test_an_overridden_host_name_stands_alone(world: World) -> None:
+    assert "hostname" not in spec_of(world, pod("web", spec={"hostnameOverride": "web.example.org"}))
+
+
+def test_token_ca_and_namespace_are_those_of_the_virtual_cluster(world: World) -> None:
+    [volume] = spec_of(world, pod("web", spec={"volumes": [API_ACCESS]}))["volumes"]
+    namespace = {
+        "path": "namespace",
+        "fieldRef": {"fieldPath": "metadata.annotations['vsyncer.dev/virtual-namespace']"},
+    }
+    assert volume["projected"] == {
+        "defaultMode": 420,
+        "sources": [
+            {
+                "secret": {
+                    "name": "web.pod-tokens-x-shop-x-vc",
+                    "items": [{"key": "kube-api-access-1.0", "path": "token"}],
+                }
+            },
+            {"configMap": {"name": "kube-root-ca.crt-x-shop-x-vc", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
+            {"downwardAPI": {"items": [namespace]}},
+        ],
+    }
+
+
+def test_without_pod_tokens_the_host_gives_the_token(world: World) -> None:
+    world.configure({"sync": {"toHost": {"podTokens": {"enabled": False}}}})
+    [volume] = spec_of(world, pod("web", spec={"volumes": [API_ACCESS]}))["volumes"]
+    assert volume["projected"]["sources"][0] == API_ACCESS["projected"]["sources"][0]  # type: ignore[index]
+
+
+def test_an_ephemeral_volume_is_the_claim_that_is_made_for_it(world: World) -> None:
+    ephemeral = {"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}}
+    [volume] = spec_of(world, pod("web", spec={"volumes": [ephemeral]}))["volumes"]
+    assert volume == {"name": "scratch", "persistentVolumeClaim": {"claimName": "web-scratch-x-shop-x-vc"}}
+
+
+def test_labels_pass_and_marks_cannot_be_forged(world: World) -> None:
+    labels = {"app": "web", "vsyncer.dev/cluster": "other", "vsyncer.dev/namespace": "other"}
+    metadata = made(world, pod("web", metadata={"labels": labels, "finalizers": ["a/b"], "ownerReferences": [{}]}))
+    assert metadata["metadata"]["labels"] == {
+        "app": "web",
+        "vsyncer.dev/cluster": "vc.vc-ns",
+        "vsyncer.dev/namespace": "shop",
+    }
+    assert not {"finalizers", "ownerReferences"} & metadata["metadata"].keys()
+
+
+# -- environment -----------------------------------------------------------------------------------------------------
+
+
+def with_address(world: World, name: str, address: str, namespace: str = "shop", **spec: Any) -> None:
+    world.given(virtual=[service(name, namespace=namespace, spec=spec)])
+    world.settle("services", f"{namespace}/{name}")
+    place = f"vc-ns/{name}-x-{namespace}-x-vc"
+    copy = world.host("Service", place) or {}
+    copy["spec"]["clusterIP"] = address
+    world.given(host=[copy])
+
+
+def env_of(spec: Obj) -> dict[str, Any]:
+    return {one["name"]: one.get("value", one.get("valueFrom")) for one in spec["containers"][0].get("env", [])}
+
+
+def test_services_of_its_namespace_are_in_its_environment_with_the_hosts_addresses(world: World) -> None:
+    ports = [{"name": "sql", "port": 5432}, {"name": "web-ui", "port": 80, "protocol": "UDP"}]
+    with_address(world, "my-db", "10.1.0.1", ports=ports)
+    with_address(world, "elsewhere", "10.1.0.2", namespace="other")
+    with_address(world, "headless", "None")
+    assert env_of(spec_of(world, pod("web"))) == {
+        "MY_DB_SERVICE_HOST": "10.1.0.1",
+        "MY_DB_SERVICE_PORT": "5432",
+        "MY_DB_SERVICE_PORT_SQL": "5432",
+        "MY_DB_SERVICE_PORT_WEB_UI": "80",
+        "MY_DB_PORT": "tcp://10.1.0.1:5432",
+        "MY_DB_PORT_5432_TCP": "tcp://10.1.0.1:5432",
+        "MY_DB_PORT_5432_TCP_PROTO": "tcp",
+        "MY_DB_PORT_5432_TCP_PORT": "5432",
+        "MY_DB_PORT_5432_TCP_ADDR": "10.1.0.1",
+        "MY_DB_PORT_80_UDP": "udp://10.1.0.1:80",
+        "MY_DB_PORT_80_UDP_PROTO": "udp",
+        "MY_DB_PORT_80_UDP_PORT": "80",
+        "MY_DB_PORT_80_UDP_ADDR": "10.1.0.1",
+    }
+    assert env_of(spec_of(world, pod("quiet", spec={"enableServiceLinks": False}))) == {}
+
+
+def test_the_api_server_is_the_virtual_one_and_the_pods_own_variables_win(world: World) -> None:
+    world.configure({"networking": {"apiServer": {"host": "2001:db8::1", "port": 6443}}})
+    own = [{"name": "KUBERNETES_SERVICE_HOST", "value": "mine"}, {"name": "URL", "value": "$(KUBERNETES_PORT)"}]
+    containers = [{"name": "app", "image": "i", "env": own}]
+    spec = spec_of(world, pod("web", spec={"containers": containers, "initContainers": containers}))
+    env = env_of(spec)
+    assert env["KUBERNETES_SERVICE_HOST"] == "mine"
+    assert env["KUBERNETES_SERVICE_PORT_HTTPS"] == "6443"
+    assert env["KUBERNETES_PORT"] == "tcp://[2001:db8::1]:6443"
+    assert list(env)[-2:] == ["KUBERNETES_SERVICE_HOST", "URL"], "what it refers to must come before"
+    assert spec["initContainers"] == spec["containers"]
+
+
+# -- DNS -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def dns(world: World) -> World:
+    with_address(world, "kube-dns", "10.1.0.10", namespace="kube-system")
+    return world
+
+
+def test_cluster_first_means_the_virtual_clusters_dns(dns: World) -> None:
+    spec = spec_of(dns, pod("web", spec={"dnsPolicy": "ClusterFirst"}))
+    assert spec["dnsPolicy"] == "None"
+    assert spec["dnsConfig"] == {
+        "nameservers": ["10.1.0.10"],
+        "searches": ["shop.svc.cluster.local", "svc.cluster.local", "cluster.local"],
+        "options": [{"name": "ndots", "value": "5"}],
+    }
+
+
+def test_what_the_pod_adds_is_merged_within_the_limits(dns: World) -> None:
+    given = {
+        "nameservers": ["192.0.2.1", "10.1.0.10", "192.0.2.2", "192.0.2.3"],
+        "searches": ["example.org", "svc.cluster.local"],
+        "options": [{"name": "ndots", "value": "2"}, {"name": "edns0"}],
+    }
+    config = spec_of(dns, pod("web", spec={"dnsConfig": given}))["dnsConfig"]
+    assert config["nameservers"] == ["10.1.0.10", "192.0.2.1", "192.0.2.2"]
+    assert config["searches"] == ["shop.svc.cluster.local", "svc.cluster.local", "cluster.local", "example.org"]
+    assert config["options"] == [{"name": "ndots", "value": "2"}, {"name": "edns0"}]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"dnsPolicy": "Default"}, {"dnsPolicy": "ClusterFirst", "hostNetwork": True}, {"dnsPolicy": "None"}],
+)
+def test_who_does_not_ask_the_clusters_dns_is_left_alone(dns: World, given: Obj) -> None:
+    spec = spec_of(dns, pod("web", spec=given))
+    assert (spec["dnsPolicy"], "dnsConfig" in spec) == (given["dnsPolicy"], False)
+
+
+def test_on_the_hosts_network_it_can_ask_for_the_clusters_dns(dns: World) -> None:
+    spec = spec_of(dns, pod("web", spec={"dnsPolicy": "ClusterFirstWithHostNet", "hostNetwork": True}))
+    assert spec["dnsConfig"]["nameservers"] == ["10.1.0.10"]
+
+
+def test_without_a_dns_service_the_hosts_serves_it(world: World) -> None:
+    world.given(virtual=[serviceaccount("default")]).settle("serviceaccounts", "shop/default")
+    world.given(virtual=[pod("web", spec={"dnsPolicy": "ClusterFirst"})])
+    [write] = world.decide("pods", "shop/web").writes
+    assert write.obj["spec"]["dnsPolicy"] == "ClusterFirst"

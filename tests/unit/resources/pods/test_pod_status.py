@@ -1,0 +1,83 @@
+"""Status up, conditions of readiness gates down."""
+
+from syncer.api import Obj, Pair
+from syncer.resources.pods.status import gate_conditions, virtual_status
+from syncer.testing.objects import pod
+
+GATES = {"readinessGates": [{"conditionType": "example.org/lb"}]}
+
+
+def condition(kind: str, status: str = "True", **parts: object) -> Obj:
+    return {"type": kind, "status": status, **parts}
+
+
+def reported(virtual: Obj, host: Obj) -> Obj:
+    return virtual_status(Pair(virtual, host)) or {}
+
+
+def test_the_hosts_status_replaces_the_virtual_one() -> None:
+    host = {"phase": "Running", "podIP": "10.0.0.3", "startTime": "2026-01-01T12:00:00Z"}
+    virtual = {"phase": "Pending", "message": "an old one"}
+    assert reported(pod("web", status=virtual), pod("web", status=host)) == host
+
+
+def test_a_host_that_has_said_nothing_changes_nothing() -> None:
+    silent = pod("web")
+    del silent["status"]
+    assert virtual_status(Pair(pod("web"), silent)) is None
+
+
+def test_the_quality_of_service_stays_the_virtual_one() -> None:
+    virtual, host = pod("web", status={"qosClass": "BestEffort"}), pod("web", status={"qosClass": "Burstable"})
+    assert reported(virtual, host)["qosClass"] == "BestEffort"
+
+
+def test_conditions_are_the_hosts_but_those_of_gates_and_the_tenants_own() -> None:
+    virtual = [condition("Ready", "False"), condition("example.org/lb"), condition("example.org/own"), condition("Old")]
+    host = [condition("Ready"), condition("example.org/lb", "False"), condition("example.org/own", "Unknown")]
+    found = reported(pod("web", spec=GATES, status={"conditions": virtual}), pod("web", status={"conditions": host}))[
+        "conditions"
+    ]
+    assert {one["type"]: one["status"] for one in found} == {
+        "Ready": "True",
+        "example.org/lb": "True",
+        "example.org/own": "Unknown",
+        "Old": "True",
+    }
+
+
+def test_a_condition_that_the_kubelet_has_taken_back_goes() -> None:
+    virtual = pod("web", status={"conditions": [condition("PodResizePending"), condition("Ready")]})
+    host = pod("web", status={"conditions": [condition("Ready")]})
+    assert reported(virtual, host)["conditions"] == [condition("Ready")]
+
+
+def test_a_kubernetes_condition_cannot_be_made_the_tenants_by_a_gate() -> None:
+    gates = {"readinessGates": [{"conditionType": "Ready"}]}
+    virtual = pod("web", spec=gates, status={"conditions": [condition("Ready", "True")]})
+    pair = Pair(virtual, pod("web", status={"conditions": [condition("Ready", "False")]}))
+    assert gate_conditions(pair) == []
+    assert (virtual_status(pair) or {})["conditions"] == [condition("Ready", "False")]
+
+
+def test_only_conditions_of_gates_flow_down() -> None:
+    conditions = [condition("example.org/lb", observedGeneration=3), condition("Ready")]
+    virtual = pod("web", spec=GATES, status={"conditions": conditions})
+    assert gate_conditions(Pair(virtual, pod("web"))) == [condition("example.org/lb")]
+
+
+def test_what_the_host_has_put_into_the_pod_is_not_shown() -> None:
+    host = pod("web", status={"containerStatuses": [{"name": "app"}, {"name": "sidecar"}]})
+    assert reported(pod("web"), host)["containerStatuses"] == [{"name": "app"}]
+
+
+def test_generations_are_each_sides_own() -> None:
+    ready = condition("Ready", observedGeneration=4)
+    virtual = pod("web", metadata={"generation": 2})
+    latest = pod("web", metadata={"generation": 4}, status={"observedGeneration": 4, "conditions": [ready]})
+    found = reported(virtual, latest)
+    assert (found["observedGeneration"], found["conditions"][0]["observedGeneration"]) == (2, 2)
+    behind = pod("web", metadata={"generation": 5}, status={"observedGeneration": 4, "conditions": [ready]})
+    found = reported(virtual, behind)
+    assert "observedGeneration" not in found
+    assert found["conditions"] == [condition("Ready")]

@@ -1,0 +1,272 @@
+"""The life of a Pod on both sides."""
+
+from typing import Any
+
+import pytest
+
+from syncer.api import Decision, Obj, Outcome, Verb
+from syncer.testing import World
+from syncer.testing.merge import merged
+from syncer.testing.objects import node, pod, secret, service, serviceaccount
+
+COPY = "vc-ns/web-x-shop-x-vc"
+STARTED = {"startTime": "2026-01-01T12:00:00Z", "phase": "Running"}
+OURS = {"metadata": {"labels": {"vsyncer.dev/cluster": "vc.vc-ns"}}}
+DELETING = {"deletionTimestamp": "2026-01-01T12:00:00Z"}
+
+
+@pytest.fixture
+def ready(world: World) -> World:
+    """Everything is on the host that a Pod waits for."""
+    world.given(virtual=[serviceaccount("default")]).settle("serviceaccounts", "shop/default")
+    return world
+
+
+@pytest.fixture
+def copied(ready: World) -> World:
+    """The Pod is on the host."""
+    ready.given(virtual=[pod("web")]).settle("pods", "shop/web")
+    return host(ready, {"status": {"phase": "Pending"}})
+
+
+def host(world: World, change: Obj) -> World:
+    return world.given(host=[merged(world.host("Pod", COPY) or {}, change)])
+
+
+def virtual(world: World, change: Obj) -> World:
+    return world.given(virtual=[merged(world.virtual("Pod", "shop/web") or {}, change)])
+
+
+def decided(world: World) -> Decision:
+    return world.decide("pods", "shop/web")
+
+
+def calls(world: World) -> list[str]:
+    return [str(sent) for sent in world.settle("pods", "shop/web")]
+
+
+# -- before it is on the host ----------------------------------------------------------------------------------------
+
+
+def test_it_waits_for_its_service_account_its_token_and_its_dns(world: World) -> None:
+    volume = {"name": "t", "projected": {"sources": [{"serviceAccountToken": {"path": "token"}}]}}
+    dns = service("kube-dns", (53,), namespace="kube-system")
+    world.given(virtual=[pod("web", spec={"volumes": [volume]}), serviceaccount("default"), dns])
+    waited = []
+    for syncer, key in (
+        ("serviceaccounts", "shop/default"),
+        ("pod-tokens", "shop/web"),
+        ("services", "kube-system/kube-dns"),
+    ):
+        decision = decided(world)
+        assert (decision.outcome, decision.writes) == (Outcome.PENDING, ())
+        waited += [(seen.resource.plural, seen.key.name) for seen in decision.on]
+        world.settle(syncer, key)
+    copy = world.host("Service", "vc-ns/kube-dns-x-kube-system-x-vc") or {}
+    world.given(host=[merged(copy, {"spec": {"clusterIP": "10.1.0.10"}})])
+    assert [write.verb for write in decided(world).writes] == [Verb.APPLY]
+    assert waited == [
+        ("serviceaccounts", "default-x-shop-x-vc"),
+        ("secrets", "web.pod-tokens-x-shop-x-vc"),
+        ("services", "kube-dns-x-kube-system-x-vc"),
+    ]
+
+
+def test_a_token_of_an_earlier_pod_of_this_name_is_not_taken(ready: World) -> None:
+    volume = {"name": "t", "projected": {"sources": [{"serviceAccountToken": {"path": "token"}}]}}
+    ready.given(virtual=[pod("web", spec={"volumes": [volume]})]).settle("pod-tokens", "shop/web")
+    virtual(ready, {"metadata": {"uid": "the next one"}})
+    assert decided(ready).outcome is Outcome.PENDING
+
+
+def test_one_that_is_held_by_gates_is_not_sent_yet(ready: World) -> None:
+    ready.given(virtual=[pod("web", spec={"schedulingGates": [{"name": "example.org/hold"}]})])
+    assert (decided(ready).outcome, decided(ready).writes) == (Outcome.SKIPPED, ())
+
+
+@pytest.mark.parametrize("status", [STARTED, {"phase": "Running"}, {**STARTED, "phase": "Succeeded"}])
+def test_one_that_had_started_is_never_started_again(ready: World, status: Obj) -> None:
+    ready.given(virtual=[pod("web", status=status, spec={"nodeName": "n1"})])
+    [write] = decided(ready).writes
+    assert (write.verb, write.grace, write.side.value) == (Verb.DELETE, 0, "virtual")
+
+
+def test_one_that_never_started_is_made_again_on_its_node(ready: World) -> None:
+    ready.given(virtual=[pod("web", spec={"nodeName": "n1"})])
+    [write] = decided(ready).writes
+    assert (write.verb, write.obj["spec"]["nodeName"]) == (Verb.APPLY, "n1")
+
+
+@pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
+def test_one_that_ended_before_it_started_is_left(ready: World, phase: str) -> None:
+    ready.given(virtual=[pod("web", status={"phase": phase})])
+    assert not decided(ready).writes
+
+
+@pytest.mark.parametrize("state", [{"status": STARTED}, {"metadata": DELETING}, {}])
+def test_a_pod_on_a_node_of_the_virtual_cluster_itself_is_left_to_it(ready: World, state: Any) -> None:
+    ready.given(virtual=[node("metal"), merged(pod("web", spec={"nodeName": "metal"}), state)])
+    assert not decided(ready).writes
+
+
+def test_a_pod_on_a_stand_in_is_ours(ready: World) -> None:
+    ready.given(virtual=[node("n1", **OURS), pod("web", spec={"nodeName": "n1"}, status=STARTED)])
+    assert [write.verb for write in decided(ready).writes] == [Verb.DELETE]
+
+
+def test_a_mirror_of_a_static_pod_is_left_alone(ready: World) -> None:
+    mirror = {"annotations": {"kubernetes.io/config.mirror": "1"}}
+    ready.given(virtual=[pod("web", metadata=mirror, status=STARTED)])
+    assert not decided(ready).writes
+
+
+# -- on both sides ---------------------------------------------------------------------------------------------------
+
+
+def test_it_is_bound_where_the_host_runs_it_as_soon_as_there_is_a_node(copied: World) -> None:
+    host(copied, {"spec": {"nodeName": "n1"}, "status": {**STARTED, "podIP": "10.0.0.3"}})
+    decision = decided(copied)
+    assert decision.outcome is Outcome.PENDING
+    assert [str(seen) for seen in decision.on] == ["the virtual Node n1"]
+    copied.settle("nodes", "n1")
+    assert calls(copied) == ["create virtual pods/binding shop/web", "patch virtual pods/status shop/web"]
+    found = copied.virtual("Pod", "shop/web") or {}
+    assert (found["spec"]["nodeName"], found["status"]["podIP"]) == ("n1", "10.0.0.3")
+
+
+def test_that_it_cannot_be_placed_is_told_before_it_is_bound(copied: World) -> None:
+    unschedulable = [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]
+    host(copied, {"status": {"conditions": unschedulable}})
+    assert calls(copied) == ["patch virtual pods/status shop/web"]
+
+
+def test_the_hosts_status_is_never_written_but_for_gates(copied: World) -> None:
+    host(copied, {"status": {"conditions": [{"type": "Ready", "status": "True"}]}})
+    virtual(copied, {"status": {"conditions": [{"type": "Ready", "status": "False"}]}})
+    assert calls(copied) == ["patch virtual pods/status shop/web"]
+    assert (copied.host("Pod", COPY) or {})["status"]["conditions"] == [{"type": "Ready", "status": "True"}]
+
+
+def test_a_gates_condition_goes_down_beside_what_the_kubelet_says(ready: World) -> None:
+    gates = {"readinessGates": [{"conditionType": "example.org/lb"}]}
+    ready.given(virtual=[pod("web", spec=gates)]).settle("pods", "shop/web")
+    host(ready, {"status": {"conditions": [{"type": "Ready", "status": "False"}]}})
+    virtual(ready, {"status": {"conditions": [{"type": "example.org/lb", "status": "True"}]}})
+    sent = ready.settle("pods", "shop/web")
+    [down] = [one for one in sent if one.side.value == "host"]
+    assert (down.subresource, down.body["status"]) == (
+        "status",
+        {"conditions": [{"type": "example.org/lb", "status": "True"}]},
+    )
+    kinds = [one["type"] for one in (ready.host("Pod", COPY) or {})["status"]["conditions"]]
+    assert kinds == ["Ready", "example.org/lb"]
+
+
+def test_an_edit_touches_nothing_that_the_host_has_added(copied: World) -> None:
+    injected = {
+        "metadata": {"labels": {"mesh": "on"}, "annotations": {"mesh": "on"}},
+        "spec": {
+            "containers": [{"name": "app", "image": "mirror/app:1"}, {"name": "sidecar", "image": "mesh:1"}],
+            "tolerations": [{"key": "host", "operator": "Exists"}],
+            "schedulingGates": [{"name": "kueue"}],
+            "volumes": [{"name": "mesh"}],
+        },
+    }
+    host(copied, injected)
+    assert calls(copied) == [], "the image that the host has put in its place stays"
+    change = {
+        "metadata": {"labels": {"app": "web"}},
+        "spec": {
+            "containers": [{"name": "app", "image": "app:2"}],
+            "tolerations": [{"key": "mine", "operator": "Exists"}],
+            "activeDeadlineSeconds": 60,
+        },
+    }
+    virtual(copied, change)
+    assert calls(copied) == [f"patch host pods {COPY}"]
+    found = copied.host("Pod", COPY) or {}
+    assert found["metadata"]["labels"].items() >= {"mesh": "on", "app": "web"}.items()
+    assert [one["image"] for one in found["spec"]["containers"]] == ["app:2", "mesh:1"]
+    assert [one["key"] for one in found["spec"]["tolerations"]] == ["host", "mine"]
+    assert found["spec"]["schedulingGates"] == [{"name": "kueue"}]
+    assert (found["spec"]["volumes"], found["spec"]["activeDeadlineSeconds"]) == ([{"name": "mesh"}], 60)
+
+
+def test_the_image_of_an_init_container_can_be_changed_too(ready: World) -> None:
+    first = {"initContainers": [{"name": "init", "image": "init:1"}]}
+    ready.given(virtual=[pod("web", spec=first)]).settle("pods", "shop/web")
+    virtual(ready, {"spec": {"initContainers": [{"name": "init", "image": "init:2"}]}})
+    ready.settle("pods", "shop/web")
+    assert (ready.host("Pod", COPY) or {})["spec"]["initContainers"] == [{"name": "init", "image": "init:2"}]
+
+
+def test_lists_are_changed_only_over_the_version_that_was_seen(copied: World) -> None:
+    virtual(copied, {"spec": {"containers": [{"name": "app", "image": "app:2"}]}})
+    version = (copied.host("Pod", COPY) or {})["metadata"]["resourceVersion"]
+    [down, _] = decided(copied).writes
+    assert down.obj["metadata"]["resourceVersion"] == version
+
+
+@pytest.mark.parametrize(("wanted", "actual", "sent"), [(60, None, True), (60, 90, True), (90, 60, False)])
+def test_a_deadline_is_only_ever_lowered(copied: World, wanted: int, actual: int | None, sent: bool) -> None:
+    virtual(copied, {"spec": {"activeDeadlineSeconds": wanted}})
+    host(copied, {"spec": {"activeDeadlineSeconds": actual}})
+    assert bool(calls(copied)) is sent
+
+
+def test_a_toleration_that_lasts_longer_replaces_the_shorter(copied: World) -> None:
+    shorter = {"key": "a", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 1}
+    host(copied, {"spec": {"tolerations": [shorter]}})
+    virtual(copied, {"spec": {"tolerations": [{**shorter, "tolerationSeconds": 9}]}})
+    calls(copied)
+    assert (copied.host("Pod", COPY) or {})["spec"]["tolerations"] == [{**shorter, "tolerationSeconds": 9}]
+
+
+# -- the end ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def running(copied: World) -> World:
+    """The Pod runs, and both sides say so."""
+    host(copied, {"spec": {"nodeName": "n1"}, "status": STARTED}).settle("nodes", "n1")
+    copied.settle("pods", "shop/web")
+    return copied
+
+
+def test_a_deletion_by_the_tenant_goes_down_with_its_grace_and_ends_when_the_host_has_ended(running: World) -> None:
+    virtual(running, {"metadata": {**DELETING, "deletionGracePeriodSeconds": 9}})
+    [sent] = running.settle("pods", "shop/web")
+    assert (str(sent), sent.body["gracePeriodSeconds"]) == (f"delete host pods {COPY}", 9)
+    stopping = {"status": {"conditions": [{"type": "Ready", "status": "False"}]}}
+    host(running, stopping)
+    assert calls(running) == ["patch virtual pods/status shop/web"]
+    running.gone(host=[running.host("Pod", COPY) or {}])
+    [sent] = running.settle("pods", "shop/web")
+    assert (str(sent), sent.body["gracePeriodSeconds"]) == ("delete virtual pods shop/web", 0)
+
+
+def test_a_deletion_that_the_tenant_hurries_is_hurried_on_the_host(running: World) -> None:
+    virtual(running, {"metadata": {**DELETING, "deletionGracePeriodSeconds": 30}})
+    running.settle("pods", "shop/web")
+    virtual(running, {"metadata": {"deletionGracePeriodSeconds": 1}})
+    [sent] = running.settle("pods", "shop/web")
+    assert (str(sent), sent.body["gracePeriodSeconds"]) == (f"delete host pods {COPY}", 1)
+
+
+def test_one_that_waits_for_its_finalizers_is_not_deleted_again_and_again(running: World) -> None:
+    running.gone(host=[running.host("Pod", COPY) or {}])
+    ending = {**DELETING, "deletionGracePeriodSeconds": 0, "finalizers": ["batch.kubernetes.io/job-tracking"]}
+    virtual(running, {"metadata": ending})
+    assert calls(running) == []
+
+
+def test_a_deletion_on_the_host_goes_up_with_its_grace(running: World) -> None:
+    host(running, {"metadata": {**DELETING, "deletionGracePeriodSeconds": 5}, "status": {"reason": "Evicted"}})
+    sent = running.settle("pods", "shop/web")
+    assert [str(one) for one in sent] == ["patch virtual pods/status shop/web", "delete virtual pods shop/web"]
+    assert sent[1].body["gracePeriodSeconds"] == 5
+
+
+def test_a_secret_is_not_a_pod_of_the_same_name(running: World) -> None:
+    running.given(virtual=[secret("web")])
+    assert calls(running) == []

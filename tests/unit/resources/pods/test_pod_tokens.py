@@ -1,0 +1,126 @@
+"""Tokens of the virtual API server, in a Secret on the host."""
+
+from datetime import timedelta
+
+import pytest
+
+from syncer.api import Obj, Token
+from syncer.testing import World
+from syncer.testing.merge import merged
+from syncer.testing.objects import pod, serviceaccount
+
+SECRET = "vc-ns/web.pod-tokens-x-shop-x-vc"
+SOURCES = [
+    {"configMap": {"name": "kube-root-ca.crt"}},
+    {"serviceAccountToken": {"path": "token", "expirationSeconds": 3600}},
+    {"serviceAccountToken": {"path": "vault", "expirationSeconds": 7200, "audience": "vault"}},
+]
+MOUNTING = {
+    "serviceAccountName": "robot",
+    "volumes": [{"name": "empty", "emptyDir": {}}, {"name": "api", "projected": {"sources": SOURCES}}],
+}
+
+
+@pytest.fixture
+def given(world: World) -> World:
+    mounting = pod("web", spec=MOUNTING, metadata={"labels": {"app": "web"}, "annotations": {"note": "mine"}})
+    return world.given(virtual=[mounting, serviceaccount("robot")])
+
+
+def renewed(world: World) -> bool:
+    return any(write.tokens for write in world.decide("pod-tokens", "shop/web").writes)
+
+
+def change(world: World, part: Obj) -> None:
+    world.given(virtual=[merged(world.virtual("Pod", "shop/web") or {}, part)])
+
+
+def test_each_token_has_the_lifetime_and_audience_that_the_pod_asks_for(given: World) -> None:
+    [write] = given.decide("pod-tokens", "shop/web").writes
+    uid = (given.virtual("Pod", "shop/web") or {})["metadata"]["uid"]
+    bound = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web", "uid": uid}}
+    assert write.tokens == (
+        Token("api.1", "robot", "shop", 3600, (), bound),
+        Token("api.2", "robot", "shop", 7200, ("vault",), bound),
+    )
+
+
+def test_they_are_in_a_secret_that_bears_our_marks_and_nothing_of_the_tenants(given: World) -> None:
+    given.settle("pod-tokens", "shop/web")
+    made = given.host("Secret", SECRET) or {}
+    assert made["data"].keys() == {"api.1", "api.2"}
+    assert made["metadata"]["labels"] == {"vsyncer.dev/cluster": "vc.vc-ns", "vsyncer.dev/namespace": "shop"}
+    assert all(key.startswith("vsyncer.dev/") for key in made["metadata"]["annotations"])
+
+
+def test_they_are_renewed_when_a_fifth_of_the_first_ones_life_is_left(given: World) -> None:
+    given.settle("pod-tokens", "shop/web")
+    decision = given.decide("pod-tokens", "shop/web")
+    assert (decision.writes, decision.after) == ((), 2880)
+    given.now += timedelta(seconds=2879)
+    assert not renewed(given)
+    given.now += timedelta(seconds=1)
+    assert renewed(given)
+    before = given.host("Secret", SECRET) or {}
+    sent = given.settle("pod-tokens", "shop/web")
+    assert [str(one) for one in sent][-1] == f"patch host secrets {SECRET}"
+    after = given.host("Secret", SECRET) or {}
+    assert after["metadata"]["annotations"] != before["metadata"]["annotations"]
+    assert given.decide("pod-tokens", "shop/web").after == 2880
+
+
+def test_the_life_that_was_granted_counts_and_renewal_is_never_a_storm(given: World) -> None:
+    given.settle("pod-tokens", "shop/web")
+    made = given.host("Secret", SECRET) or {}
+    short = {"metadata": {"annotations": {"vsyncer.dev/token-expires": "2026-01-01T12:10:00Z"}}}
+    given.given(host=[merged(made, short)])
+    assert given.decide("pod-tokens", "shop/web").after == 480
+    over = {"metadata": {"annotations": {"vsyncer.dev/token-expires": "2026-01-01T11:00:00Z"}}}
+    given.given(host=[merged(made, over)])
+    assert given.decide("pod-tokens", "shop/web").after == 60
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"metadata": {"annotations": {"vsyncer.dev/token-expires": None}}},
+        {"metadata": {"annotations": {"vsyncer.dev/tokens-asked": "yesterday"}}},
+        {"data": {"api.2": None}},
+    ],
+)
+def test_a_secret_that_was_damaged_is_renewed(given: World, damage: Obj) -> None:
+    given.settle("pod-tokens", "shop/web")
+    given.given(host=[merged(given.host("Secret", SECRET) or {}, damage)])
+    assert renewed(given)
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"metadata": {"deletionTimestamp": "2026-01-01T12:00:00Z"}},
+        {"status": {"phase": "Succeeded"}},
+        {"status": {"phase": "Running", "startTime": "2026-01-01T12:00:00Z"}},
+        {"spec": {"schedulingGates": [{"name": "a"}]}},
+        {"spec": {"volumes": [{"name": "empty", "emptyDir": {}}]}},
+    ],
+)
+def test_a_pod_that_does_not_run_or_mounts_none_gets_none(given: World, part: Obj) -> None:
+    change(given, part)
+    assert not renewed(given)
+
+
+def test_a_running_pod_that_has_lost_them_gets_them_again(given: World) -> None:
+    for syncer, key in (("serviceaccounts", "shop/robot"), ("pod-tokens", "shop/web"), ("pods", "shop/web")):
+        given.settle(syncer, key)
+    change(given, {"status": {"phase": "Running", "startTime": "2026-01-01T12:00:00Z"}})
+    given.gone(host=[given.host("Secret", SECRET) or {}])
+    assert renewed(given)
+
+
+def test_they_stay_while_the_pod_ends_and_go_when_it_is_gone(given: World) -> None:
+    given.settle("pod-tokens", "shop/web")
+    change(given, {"metadata": {"deletionTimestamp": "2026-01-01T12:00:00Z"}})
+    given.now += timedelta(days=1)
+    assert given.settle("pod-tokens", "shop/web") == []
+    given.gone(virtual=[given.virtual("Pod", "shop/web") or {}])
+    assert [str(one) for one in given.settle("pod-tokens", "shop/web")] == [f"delete host secrets {SECRET}"]

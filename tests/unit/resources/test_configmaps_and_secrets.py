@@ -1,0 +1,132 @@
+"""ConfigMaps and Secrets are on the host exactly while something synced needs them."""
+
+from typing import Any
+
+import pytest
+
+from syncer.api import Obj, Outcome, Refused, Verb
+from syncer.testing import World
+from syncer.testing.merge import merged
+from syncer.testing.objects import configmap, ingress, pod, pod_mounting, secret
+
+COPY = "vc-ns/db-x-shop-x-vc"
+FORCED: dict[str, Any] = {"metadata": {"annotations": {"vsyncer.dev/force-sync": "true"}}}
+INGRESSES_ON = {"sync": {"toHost": {"ingresses": {"enabled": True}}}}
+
+
+def test_one_that_a_pod_mounts_is_copied(world: World) -> None:
+    world.given(virtual=[secret("db"), pod_mounting("web", secret="db")])
+    [write] = world.decide("secrets", "shop/db").writes
+    assert (write.obj["metadata"]["name"], write.obj["type"]) == ("db-x-shop-x-vc", "Opaque")
+    assert write.obj["data"] == secret("db")["data"]
+
+
+def test_one_that_nothing_uses_stays_away_and_the_reason_names_the_way_out(world: World) -> None:
+    world.given(virtual=[configmap("db"), pod_mounting("web", configmap="db", namespace="other")])
+    decision = world.decide("configmaps", "shop/db")
+    assert (decision.outcome, decision.writes) == (Outcome.SKIPPED, ())
+    assert "sync.toHost.configMaps.all" in decision.reason
+    assert "vsyncer.dev/force-sync" in decision.reason
+
+
+def test_the_copy_goes_with_the_last_user(world: World) -> None:
+    user = pod_mounting("web", configmap="db")
+    world.given(virtual=[configmap("db"), user]).settle("configmaps", "shop/db")
+    world.gone(virtual=[user])
+    assert [str(sent) for sent in world.settle("configmaps", "shop/db")] == [f"delete host configmaps {COPY}"]
+
+
+def test_a_pod_that_begins_or_ceases_to_name_one_wakes_it(world: World) -> None:
+    world.given(virtual=[configmap("db")]).woken()
+    user = pod_mounting("web", configmap="db")
+    world.given(virtual=[user])
+    assert "configmaps shop/db" in map(str, world.woken())
+    world.given(virtual=[merged(user, {"metadata": {"labels": {"a": "b"}}})])
+    assert "configmaps shop/db" not in map(str, world.woken())
+    world.gone(virtual=[user])
+    assert "configmaps shop/db" in map(str, world.woken())
+
+
+def test_one_can_be_forced(world: World) -> None:
+    world.given(virtual=[configmap("db", **FORCED)])
+    assert world.decide("configmaps", "shop/db").writes[0].verb is Verb.APPLY
+
+
+def test_with_all_set_every_one_is_copied_but_the_ca_that_is_everywhere(world: World) -> None:
+    world.configure({"sync": {"toHost": {"configMaps": {"all": True}}}})
+    world.given(virtual=[configmap("db"), configmap("kube-root-ca.crt")])
+    assert world.decide("configmaps", "shop/db").writes
+    assert not world.decide("configmaps", "shop/kube-root-ca.crt").writes
+    world.given(virtual=[pod_mounting("web", configmap="kube-root-ca.crt")])
+    assert world.decide("configmaps", "shop/kube-root-ca.crt").writes
+
+
+def test_changes_and_removed_keys_go_down_and_host_edits_are_undone(world: World) -> None:
+    world.given(virtual=[configmap("db", {"a": "1", "b": "2"}, **FORCED)]).settle("configmaps", "shop/db")
+    changed = configmap("db", {"a": "3"}, **FORCED)
+    world.given(virtual=[changed]).settle("configmaps", "shop/db")
+    assert (world.host("ConfigMap", COPY) or {})["data"] == {"a": "3"}
+    host = world.host("ConfigMap", COPY) or {}
+    world.given(host=[{**host, "data": {"a": "3", "added": "on the host"}}]).settle("configmaps", "shop/db")
+    assert (world.host("ConfigMap", COPY) or {})["data"] == {"a": "3"}
+
+
+def test_an_immutable_copy_with_other_contents_is_made_anew(world: World) -> None:
+    world.given(virtual=[configmap("db", {"a": "1"}, immutable=True, **FORCED)]).settle("configmaps", "shop/db")
+    host = world.host("ConfigMap", COPY) or {}
+    assert host["immutable"] is True
+    world.given(host=[{**host, "data": {"a": "0"}}])
+    calls = [str(sent) for sent in world.settle("configmaps", "shop/db")]
+    assert calls == [f"delete host configmaps {COPY}", f"create host configmaps {COPY}"]
+
+
+@pytest.mark.parametrize("kind", ["kubernetes.io/service-account-token", "bootstrap.kubernetes.io/token"])
+def test_credentials_of_the_control_plane_are_opaque_on_the_host_and_only_there_when_used(
+    world: World, kind: str
+) -> None:
+    world.configure({"sync": {"toHost": {"secrets": {"all": True}}}})
+    world.given(virtual=[secret("db", type=kind)])
+    assert not world.decide("secrets", "shop/db").writes
+    world.given(virtual=[pod_mounting("web", secret="db")])
+    [write] = world.decide("secrets", "shop/db").writes
+    assert write.obj["type"] == "Opaque"
+
+
+def test_an_ingress_keeps_its_certificate_only_where_ingresses_are_synced(world: World) -> None:
+    world.given(virtual=[secret("db"), ingress("web", tls_secret="db")])
+    assert not world.decide("secrets", "shop/db").writes
+    assert world.configure(INGRESSES_ON).decide("secrets", "shop/db").writes
+
+
+def test_an_ingress_that_begins_to_name_one_wakes_it(world: World) -> None:
+    world.configure(INGRESSES_ON).given(virtual=[secret("db")]).woken()
+    world.given(virtual=[ingress("web", tls_secret="db")])
+    assert "secrets shop/db" in map(str, world.woken())
+
+
+def test_the_names_of_pod_tokens_are_kept_free(world: World) -> None:
+    world.given(virtual=[secret("web.pod-tokens", **FORCED)])
+    with pytest.raises(Refused, match="kept for the tokens of Pods"):
+        world.decide("secrets", "shop/web.pod-tokens")
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"imagePullSecrets": [{"name": "db"}]},
+        {"initContainers": [{"name": "i", "image": "x", "envFrom": [{"secretRef": {"name": "db"}}]}]},
+        {"containers": [{"name": "c", "env": [{"name": "A", "valueFrom": {"secretKeyRef": {"name": "db"}}}]}]},
+        {"volumes": [{"name": "v", "projected": {"sources": [{"secret": {"name": "db"}}]}}]},
+        {"volumes": [{"name": "v", "csi": {"driver": "d", "nodePublishSecretRef": {"name": "db"}}}]},
+        {"volumes": [{"name": "v", "azureFile": {"secretName": "db", "shareName": "s"}}]},
+    ],
+)
+def test_every_way_to_use_a_secret_counts(world: World, spec: Obj) -> None:
+    world.given(virtual=[secret("db"), pod("web", spec=spec)])
+    assert world.decide("secrets", "shop/db").writes
+
+
+def test_a_mirror_of_a_static_pod_uses_nothing(world: World) -> None:
+    mirror: dict[str, Any] = {"metadata": {"annotations": {"kubernetes.io/config.mirror": "1"}}}
+    world.given(virtual=[secret("db"), pod_mounting("web", secret="db", **mirror)])
+    assert not world.decide("secrets", "shop/db").writes

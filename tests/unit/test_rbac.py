@@ -1,0 +1,221 @@
+"""The rights follow from roles, sources and what a syncer says itself."""
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from syncer.api import (
+    Context,
+    Decision,
+    FakeSyncUp,
+    Index,
+    Indexes,
+    Key,
+    Mirror,
+    Obj,
+    Pair,
+    Resource,
+    Right,
+    Side,
+    Source,
+    Sync,
+    Syncer,
+    SyncUp,
+    Watch,
+    Watches,
+    skip,
+)
+from syncer.rbac import LEASES, Subject, allows, manifests, needed, rights, sources
+
+MAPS = Resource("v1", "ConfigMap", "configmaps")
+PODS = Resource("v1", "Pod", "pods")
+NODES = Resource("v1", "Node", "nodes", namespaced=False)
+EVENTS = Resource("v1", "Event", "events")
+INGRESSES = Resource("networking.k8s.io/v1", "Ingress", "ingresses")
+
+
+class Maps(Mirror, Indexes, Watches):
+    """Copies; finds the Pods and Ingresses that use them."""
+
+    name = "maps"
+    resource = MAPS
+    down = ("data",)
+
+    def indexes(self) -> Sequence[Index]:
+        return [Index(Source(Side.VIRTUAL, PODS), "uses", lambda obj: ())]
+
+    def watches(self) -> Sequence[Watch]:
+        return [Watch(Source(Side.VIRTUAL, INGRESSES), lambda obj, settings: (), needs="ingresses")]
+
+
+class Pods(Mirror):
+    """Copies, with status back and rights of its own."""
+
+    name = "pods"
+    resource = PODS
+    down = ("spec",)
+    up = ("status",)
+    reads = (Source(Side.VIRTUAL, NODES),)
+    rights = (Right(Side.VIRTUAL, PODS, ("create",), "binding"), Right(Side.VIRTUAL, PODS, ("delete",)))
+
+
+class Nodes(Syncer, FakeSyncUp):
+    """Stands in for what exists nowhere."""
+
+    name = "nodes"
+    resource = NODES
+
+    def fake_sync_up(self, ctx: Context[Any], key: Key) -> Decision:
+        return skip("")
+
+    def fake_sync(self, ctx: Context[Any], virtual: Obj) -> Decision:
+        return skip("")
+
+
+class Events(Syncer, SyncUp, Sync):
+    """Begins on the host."""
+
+    name = "events"
+    resource = EVENTS
+    host_marked: ClassVar[bool] = False
+
+    def sync_up(self, ctx: Context[Any], host: Obj) -> Decision:
+        return skip("")
+
+    def sync(self, ctx: Context[Any], pair: Pair) -> Decision:
+        return skip("")
+
+
+class Ingresses(Mirror):
+    """Both sides own something of the spec."""
+
+    name = "ingresses"
+    resource = INGRESSES
+    up = ("status", "spec.rules")
+
+
+def verbs(syncer: Any, side: Side, resource: Resource, subresource: str = "") -> set[str]:
+    place = (side, resource, subresource)
+    found = [right.verbs for right in rights(syncer) if (right.side, right.resource, right.subresource) == place]
+    return {verb for each in found for verb in each}
+
+
+READ = {"get", "list", "watch"}
+WRITE = {"create", "patch", "delete"}
+
+
+def test_a_mirror_reads_both_sides_and_writes_the_host() -> None:
+    assert verbs(Maps(), Side.HOST, MAPS) == READ | WRITE
+    assert verbs(Maps(), Side.VIRTUAL, MAPS) == READ
+    assert verbs(Maps(), Side.HOST, PODS) == set()
+
+
+def test_what_indexes_watches_and_reads_name_is_read() -> None:
+    assert verbs(Maps(), Side.VIRTUAL, PODS) == READ
+    assert verbs(Maps(), Side.VIRTUAL, INGRESSES) == READ
+    assert verbs(Pods(), Side.VIRTUAL, NODES) == READ
+
+
+def test_what_needs_a_syncer_that_is_off_is_left_out() -> None:
+    assert Source(Side.VIRTUAL, INGRESSES) in sources(Maps())
+    assert Source(Side.VIRTUAL, INGRESSES) in sources(Maps(), {"maps", "ingresses"})
+    assert Source(Side.VIRTUAL, INGRESSES) not in sources(Maps(), {"maps"})
+    assert not allows(needed([Maps()]), Side.VIRTUAL, INGRESSES, "list")
+    assert allows(needed([Maps(), Ingresses()]), Side.VIRTUAL, INGRESSES, "list")
+
+
+def test_status_that_goes_up_is_patched_through_its_subresource_only() -> None:
+    assert verbs(Pods(), Side.VIRTUAL, PODS, "status") == {"patch"}
+    assert "patch" not in verbs(Pods(), Side.VIRTUAL, PODS)
+    assert verbs(Ingresses(), Side.VIRTUAL, INGRESSES) == READ | {"patch"}
+
+
+def test_a_syncers_own_rights_are_added() -> None:
+    assert verbs(Pods(), Side.VIRTUAL, PODS) == READ | {"delete"}
+    assert verbs(Pods(), Side.VIRTUAL, PODS, "binding") == {"create"}
+
+
+def test_a_stand_in_is_written_on_the_virtual_side_and_nothing_is_asked_of_the_host() -> None:
+    assert verbs(Nodes(), Side.VIRTUAL, NODES) == READ | WRITE
+    assert verbs(Nodes(), Side.VIRTUAL, NODES, "status") == {"patch"}
+    assert {right.side for right in rights(Nodes())} == {Side.VIRTUAL}
+
+
+def test_what_begins_on_the_host_is_only_read_there() -> None:
+    assert verbs(Events(), Side.HOST, EVENTS) == READ
+    assert verbs(Events(), Side.VIRTUAL, EVENTS) == READ | WRITE
+    assert Source(Side.HOST, EVENTS, marked=False) in sources(Events())
+
+
+def test_tenants_are_told_by_events_and_the_lease_is_for_elections_only() -> None:
+    assert allows(needed([]), Side.VIRTUAL, EVENTS, "create")
+    assert not allows(needed([]), Side.HOST, LEASES, "create")
+    assert allows(needed([], leader_election=True), Side.HOST, LEASES, "create")
+
+
+def test_each_place_is_named_once_with_all_its_verbs_in_the_usual_order() -> None:
+    found = needed([Maps(), Pods()])
+    places = [(right.side, right.resource, right.subresource) for right in found]
+    assert len(places) == len(set(places))
+    [pods] = [right for right in found if (right.side, right.resource, right.subresource) == (Side.VIRTUAL, PODS, "")]
+    assert pods.verbs == ("get", "list", "watch", "delete")
+
+
+def test_what_is_not_granted_is_not_allowed() -> None:
+    granted = needed([Maps()])
+    assert allows(granted, Side.HOST, MAPS, "delete")
+    assert not allows(granted, Side.VIRTUAL, MAPS, "delete")
+    assert not allows(granted, Side.HOST, MAPS, "update")
+    assert not allows(granted, Side.HOST, MAPS, "patch", "status")
+
+
+def made(*syncers: Any, namespaces: Sequence[str] | None = ("vc",), **kwargs: Any) -> dict[Side, list[Obj]]:
+    granted = needed(syncers, leader_election=True)
+    return manifests(granted, cluster="shop", home="vc", host_namespaces=namespaces, **kwargs)
+
+
+def test_a_role_in_the_host_namespace_is_enough_where_nothing_is_cluster_wide() -> None:
+    [role] = made(Maps())[Side.HOST]
+    assert (role["kind"], role["metadata"]) == ("Role", {"name": "vsyncer-shop", "namespace": "vc"})
+    all_verbs = ["get", "list", "watch", "create", "patch", "delete"]
+    assert {"apiGroups": [""], "resources": ["configmaps"], "verbs": all_verbs} in role["rules"]
+
+
+def test_a_cluster_scoped_resource_of_the_host_needs_a_cluster_role_named_for_its_home() -> None:
+    class HostNodes(Mirror):
+        name = "hostnodes"
+        resource = NODES
+
+    kinds = [(each["kind"], each["metadata"]["name"]) for each in made(HostNodes(), Maps())[Side.HOST]]
+    assert kinds == [("ClusterRole", "vsyncer-shop.vc"), ("Role", "vsyncer-shop")]
+
+
+def test_unknown_host_namespaces_need_a_cluster_role_and_the_lease_still_a_role() -> None:
+    cluster, role = made(Maps(), namespaces=None)[Side.HOST]
+    assert cluster["kind"] == "ClusterRole"
+    assert role["rules"] == [
+        {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get", "create", "patch"]}
+    ]
+
+
+def test_each_of_several_host_namespaces_gets_a_role() -> None:
+    assert [each["metadata"]["namespace"] for each in made(Maps(), namespaces=("a", "b"))[Side.HOST]] == [
+        "a",
+        "b",
+        "vc",
+    ]
+
+
+def test_the_virtual_side_is_a_cluster_role() -> None:
+    [role] = made(Maps())[Side.VIRTUAL]
+    assert (role["kind"], role["metadata"]) == ("ClusterRole", {"name": "vsyncer-shop"})
+
+
+def test_a_subject_gets_bindings() -> None:
+    subjects = {Side.HOST: Subject("syncer", "vc"), Side.VIRTUAL: Subject("syncer")}
+    roles = made(Maps(), subjects=subjects)
+    assert [each["kind"] for each in roles[Side.HOST]] == ["Role", "RoleBinding"]
+    binding = roles[Side.HOST][1]
+    assert binding["roleRef"] == {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "vsyncer-shop"}
+    assert binding["subjects"] == [{"kind": "ServiceAccount", "name": "syncer", "namespace": "vc"}]
+    assert roles[Side.VIRTUAL][1]["kind"] == "ClusterRoleBinding"
+    assert roles[Side.VIRTUAL][1]["subjects"][0]["kind"] == "User"
