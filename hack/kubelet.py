@@ -10,10 +10,12 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from syncer.api import ClusterError, Exists, Key, Missing, Obj, Resource, dig, is_deleting
+from syncer.api import ClusterError, Exists, Key, Missing, Obj, Resource, dig, is_deleting, key_of, uid_of
 from syncer.clusters import codec
 from syncer.clusters.client import Cluster
 
+#: Seconds before what an API server refused is tried again.
+RETRY_SECONDS = 0.2
 PODS = Resource("v1", "Pod", "pods")
 NODES = Resource("v1", "Node", "nodes", namespaced=False)
 EVENTS = Resource("v1", "Event", "events")
@@ -89,10 +91,11 @@ class Kubelet:
             self._ready.add(uid)
         elif uid in self._ready:
             self.overwritten += 1
+        new = uid not in self._known
+        self._known.add(uid)
         if is_deleting(pod) and dig(pod, "spec.nodeName"):
             self._start(self._end(pod))
-        elif uid not in self._known:
-            self._known.add(uid)
+        elif new:
             self._start(self._live(pod))
 
     def _start(self, step: Coroutine[Any, Any, None]) -> None:
@@ -101,23 +104,30 @@ class Kubelet:
         task.add_done_callback(self._tasks.discard)
 
     async def _live(self, pod: Obj) -> None:
-        """Bind, run, be ready."""
-        metadata = pod["metadata"]
-        key = Key(metadata["namespace"], metadata["name"])
-        try:
-            if not dig(pod, "spec.nodeName"):
-                await self.cluster.create(PODS, self._binding(key), subresource="binding", key=key)
-                place = f"Successfully assigned {key} to {self.node}"
-                await self._tell(pod, "default-scheduler", "Scheduled", place)
-            await asyncio.sleep(self.pause)
-            await self._report(key, pod, ready="False")
-            await self._tell(pod, "kubelet", "Started", "Started container")
-            await asyncio.sleep(self.pause)
-            await self._report(key, pod, ready="True")
-        except ClusterError:
-            self._known.discard(metadata["uid"])
-            return
-        self.on_ready(key.name)
+        """Bind, run, be ready; as a kubelet does, try again for as long as the pod is there."""
+        uid, key = pod["metadata"]["uid"], key_of(pod)
+        while uid in self._known:
+            try:
+                await self._go_through(key, pod)
+            except ClusterError:
+                await asyncio.sleep(RETRY_SECONDS)
+            else:
+                self.on_ready(key.name)
+                return
+            with contextlib.suppress(ClusterError):
+                found = await self.cluster.get(PODS, key)
+                pod = found if uid_of(found) == uid else pod
+
+    async def _go_through(self, key: Key, pod: Obj) -> None:
+        if not dig(pod, "spec.nodeName"):
+            await self.cluster.create(PODS, self._binding(key), subresource="binding", key=key)
+            place = f"Successfully assigned {key} to {self.node}"
+            await self._tell(pod, "default-scheduler", "Scheduled", place)
+        await asyncio.sleep(self.pause)
+        await self._report(key, pod, ready="False")
+        await self._tell(pod, "kubelet", "Started", "Started container")
+        await asyncio.sleep(self.pause)
+        await self._report(key, pod, ready="True")
 
     def _binding(self, key: Key) -> Obj:
         target = {"apiVersion": "v1", "kind": "Node", "name": self.node}
@@ -184,8 +194,13 @@ class Kubelet:
         return f"10.244.{number // 250 % 250}.{number % 250 + 1}"
 
     async def _end(self, pod: Obj) -> None:
-        metadata = pod["metadata"]
-        try:
-            await self.cluster.delete(PODS, Key(metadata["namespace"], metadata["name"]), uid=metadata["uid"], grace=0)
-        except ClusterError:
-            return
+        uid = uid_of(pod)
+        while uid in self._known:
+            try:
+                await self.cluster.delete(PODS, key_of(pod), uid=uid, grace=0)
+            except Missing:
+                return
+            except ClusterError:
+                await asyncio.sleep(RETRY_SECONDS)
+            else:
+                return

@@ -30,8 +30,8 @@ def measure(kind: str, obj: Obj) -> None:
     syncer = link.parts[kind].syncer
 
     def look() -> object:
-        decision = link.decide(request)
-        return [link.carrier.calls(syncer, write) for write in decision.writes]
+        decision, seen = link.look(request)
+        return [link.carrier.calls(syncer, write, seen) for write in decision.writes]
 
     world.settle("serviceaccounts", Key("shop", "default"))
     new = per_call(look)

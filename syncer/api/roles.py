@@ -28,7 +28,8 @@ class Source:
     side: Side
     resource: Resource
     marked: bool = False
-    #: Left out where the syncer of this name is off.
+    #: Left out where the syncer of this name is off; and where the objects can't be had (a right is missing, say), this
+    #: syncer works without them instead of waiting.
     needs: str = ""
 
 

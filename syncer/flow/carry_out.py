@@ -1,7 +1,7 @@
 """Step 5: a decision into the fewest API calls, or none. The only place that writes."""
 
 import base64
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -22,6 +22,11 @@ SERVICE_ACCOUNTS = Resource("v1", "ServiceAccount", "serviceaccounts")
 
 #: How often a write looks again at what its own calls left to do: create, then status.
 ROUNDS = 3
+
+
+#: The objects of a request by side.
+Pairing = Mapping[Side, Obj | None]
+NOTHING: Pairing = {}
 
 
 class Recorder(Protocol):
@@ -50,19 +55,26 @@ class Carrier:
     #: Patches that changed nothing, by side, resource and key: the version they were sent over. Sent once, not again.
     futile: dict[tuple[Side, Resource, Key], tuple[str, Obj]]
 
-    async def carry_out(self, syncer: Syncer[Any], decision: Decision, recorder: Recorder) -> int:
-        """Make the writes in order; gives how many calls were made. Raises :class:`ClusterError` and ``Refused``."""
-        calls = 0
+    async def carry_out(
+        self, syncer: Syncer[Any], decision: Decision, recorder: Recorder, *, seen: Pairing = NOTHING
+    ) -> set[Side]:
+        """Make the writes in order; gives the sides on which calls were made.
+
+        ``seen`` are the objects that the decision was made from, to save reading them again. Raises
+        :class:`ClusterError` and ``Refused``.
+        """
+        sides = set()
         for write in decision.writes:
-            calls += await self._write(syncer, write, recorder)
-        return calls
+            if await self._write(syncer, write, recorder, seen):
+                sides.add(write.side)
+        return sides
 
     # -- one write -------------------------------------------------------------------------------------------------
 
-    async def _write(self, syncer: Syncer[Any], write: Write, recorder: Recorder) -> int:
+    async def _write(self, syncer: Syncer[Any], write: Write, recorder: Recorder, seen: Pairing) -> int:
         made = 0
         for _ in range(ROUNDS):
-            calls = self.calls(syncer, write)
+            calls = self.calls(syncer, write, seen)
             for call in calls:
                 made += 1
                 changed = await self._send(syncer, write, call)
@@ -74,11 +86,11 @@ class Carrier:
                 break
         return made
 
-    def calls(self, syncer: Syncer[Any], write: Write) -> list[Call]:
+    def calls(self, syncer: Syncer[Any], write: Write, seen: Pairing = NOTHING) -> list[Call]:
         """The calls that a write needs as of what was last seen; raises ``Refused`` where it must not be made."""
         resource = self._resource(syncer, write)
         key = key_of(write.obj)
-        live = self.caches.get(write.side, resource, key)
+        live = self._live(write.side, resource, key, seen)
         self._check(write, live, resource)
         calls = needed(
             write,
@@ -91,6 +103,15 @@ class Carrier:
         if known is None or live is None:
             return calls
         return [call for call in calls if known != (live["metadata"]["resourceVersion"], call.body)]
+
+    def _live(self, side: Side, resource: Resource, key: Key, seen: Pairing) -> Obj | None:
+        store = self.caches.store(side, resource)
+        entry, obj = store.entry(key), seen.get(side)
+        if entry is not None and obj is not None:
+            metadata = obj["metadata"]
+            if metadata.get("resourceVersion") == entry.version and metadata.get("uid", "") == entry.uid:
+                return obj
+        return store.get(key)
 
     def _check(self, write: Write, live: Obj | None, resource: Resource) -> None:
         """Refuse what must never happen, whatever a syncer decided: a write to what lacks our mark, or elsewhere."""

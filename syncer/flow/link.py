@@ -13,7 +13,7 @@ from syncer.api.objects import Key, Obj, Request, Resource, Side
 from syncer.api.roles import FakeSyncUp, Index, Indexes, Source, SyncDown, Syncer, SyncUp, Watch, Watches
 from syncer.clusters.client import Cluster
 from syncer.flow.caches import Caches
-from syncer.flow.carry_out import Carrier
+from syncer.flow.carry_out import Carrier, Pairing
 from syncer.flow.decide import reconcile
 from syncer.flow.queue import Queue
 from syncer.flow.store import Store
@@ -85,6 +85,10 @@ class Link:
 
     def decide(self, request: Request) -> Decision:
         """The decision about a request from what was last seen. Raises ``Refused`` and whatever the syncer raises."""
+        return self.look(request)[0]
+
+    def look(self, request: Request) -> tuple[Decision, Pairing]:
+        """The decision about a request, and the objects that it was made from."""
         part = self.parts[request.syncer]
         ctx, syncer = self.context(part), part.syncer
         virtual = self._seen(Side.VIRTUAL, syncer.resource, request.key)
@@ -94,14 +98,15 @@ class Link:
             host = self._seen(Side.HOST, syncer.host_resource, host_key)
         if request.host_key and isinstance(syncer, SyncDown):
             if host is None:
-                return skip("the copy at another place is gone")
+                return skip("the copy at another place is gone"), {}
             place = syncer.host_key(self.settings, request.key)
             raise Refused(
                 f"{syncer.host_resource.kind} {request.host_key} on the host is marked as the copy of {request.key},"
                 f" which is now translated to {place}; set names.translator back, or delete it by hand",
                 reason="NameCollision",
             )
-        return reconcile(syncer, ctx, request.key, virtual=virtual, host=host)
+        decision = reconcile(syncer, ctx, request.key, virtual=virtual, host=host)
+        return decision, {Side.VIRTUAL: virtual, Side.HOST: host}
 
     def is_gone(self, request: Request) -> bool:
         """Whether nothing is left of what a request is about, so that there is nothing to say of it any more."""
@@ -182,7 +187,7 @@ class Link:
 
     def _add(self, syncer: Syncer[Any], config: Config) -> None:
         wanted = sources(syncer, self.settings.sections)
-        extras = _extras(syncer) & wanted
+        extras = _extras(wanted)
         stores, others = (tuple(map(self.caches.want, each)) for each in (wanted - extras, extras))
         part = Part(syncer, config, stores, others)
         self.parts[syncer.name] = part
@@ -234,22 +239,10 @@ class Link:
         return safe
 
 
-def _extras(syncer: Syncer[Any]) -> frozenset[Source]:
-    """What a syncer only watches, and only while another syncer is on: it can do the rest of its work without."""
-    if not isinstance(syncer, Watches):
-        return frozenset()
-    watches, indexes = syncer.watches(), syncer.indexes() if isinstance(syncer, Indexes) else ()
-    firm = {
-        *syncer.reads,
-        *(index.source for index in indexes),
-        *(watch.source for watch in watches if not watch.needs),
-    }
-    own = {(Side.VIRTUAL, syncer.resource), (Side.HOST, syncer.host_resource)}
-    return frozenset(
-        watch.source
-        for watch in watches
-        if watch.needs and watch.source not in firm and (watch.source.side, watch.source.resource) not in own
-    )
+def _extras(wanted: Iterable[Source]) -> frozenset[Source]:
+    """What a syncer reads of another one's objects, and can do the rest of its work without."""
+    firm = {(source.side, source.resource) for source in wanted if not source.needs}
+    return frozenset(source for source in wanted if source.needs and (source.side, source.resource) not in firm)
 
 
 def link(

@@ -6,7 +6,6 @@ bear our mark, in one annotation, so that this survives a restart. Under ``exact
 everything, what isn't said must not be there.
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
@@ -135,8 +134,10 @@ def _difference(want: Any, live: Any, before: Any, exact: tuple[str, ...], *, wh
 
 
 def _fields(want: Obj, live: Obj, before: Tree, exact: tuple[str, ...], *, whole: bool) -> Any:
+    names = {name for name, value in want.items() if live.get(name, _SAME) != value}
+    names |= (live.keys() if whole else before.keys() & live.keys()) - want.keys()
     patch: Obj = {}
-    for name in want.keys() | (live.keys() if whole else before.keys() & live.keys()):
+    for name in names:
         below = tuple(path[len(name) + 1 :] for path in exact if path.startswith(name + ".")) if exact else ()
         change = _difference(want.get(name), live.get(name), before.get(name), below, whole=whole or name in exact)
         if change is not _SAME:
@@ -261,11 +262,15 @@ def _with_names(want: Obj, exact: tuple[str, ...], marks: Marks, *, partial: boo
 def said_before(live: Obj, marks: Marks) -> Tree:
     """The names of the fields that we set on a live object; empty where there is no note or it can't be read."""
     text = annotations_of(live).get(marks.fields)
-    if not text:
-        return {}
+    return _read(text) if text else {}
+
+
+@lru_cache(maxsize=1024)
+def _read(text: str) -> Tree:
+    """The tree of a note. Many objects have the same, so it is read once, and must not be changed."""
     try:
-        tree = json.loads(text)
-    except ValueError:
+        tree: Any = codec.decode(text.encode())
+    except codec.DecodeError:
         return {}
     return tree if isinstance(tree, dict) else {}
 

@@ -19,6 +19,8 @@ from syncer.api.objects import Request
 FIRST_RETRY = 0.05
 #: Seconds beyond which the delay of a retry does not grow.
 LAST_RETRY = 60.0
+#: Timers that were overtaken by a change and may wait for their time beside those that count.
+SPARE_TIMERS = 100
 #: Worker seconds that a lane is charged in advance for a request, until it is known what it took.
 EXPECTED_SECONDS = 0.005
 
@@ -105,6 +107,7 @@ class Queue:
         lane.used += max(seconds - EXPECTED_SECONDS, -EXPECTED_SECONDS) / lane.weight
         changed = self._again.pop(request, None)
         if changed is not None:
+            self._due.pop(request, None)  # it is looked at now; no need to do so again later
             self._waiting[request] = changed
             lane.ready.append(request)
             self._offer(lane)
@@ -222,6 +225,9 @@ class Queue:
             return
         self._due[request] = due
         heapq.heappush(self._timers, (due, next(self._number), request))
+        if len(self._timers) > 2 * len(self._due) + SPARE_TIMERS:
+            self._timers = [(due, next(self._number), each) for each, due in self._due.items()]
+            heapq.heapify(self._timers)
         self._set_timer()
 
     def _set_timer(self) -> None:

@@ -18,6 +18,8 @@ from syncer.observe.metrics import Metrics, QueueMetrics, SyncerMetrics
 
 #: How often a request is decided again at once because its own writes changed what it sees.
 ROUNDS = 6
+#: Requests after which a worker lets other tasks run.
+BREATH = 20
 #: Seconds that requests get to finish when leadership is lost; less than what is left of the Lease then (15 - 10).
 DRAIN_SECONDS = 3.0
 
@@ -90,16 +92,21 @@ class Workers:
         for task in tasks:
             if task not in self._busy:
                 task.cancel()
-        if busy:
-            await asyncio.wait(busy, timeout=DRAIN_SECONDS)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        self._draining = False
+        try:
+            if busy:
+                await asyncio.wait(busy, timeout=DRAIN_SECONDS)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            self._draining = False
 
     async def _work(self) -> None:
-        me = asyncio.current_task()
+        me, looked = asyncio.current_task(), 0
         while not self._draining:
+            looked += 1
+            if looked % BREATH == 0:
+                await asyncio.sleep(0)  # requests that need no write never wait, and others want the loop, too
             try:
                 request, changed = await self.queue.get()
             except QueueClosed:
@@ -139,11 +146,11 @@ class Workers:
         """Decide and carry out until there is nothing left to write."""
         recorder = _Recorder(metrics, self.ledger, request.syncer, set())
         for _ in range(ROUNDS):
-            decision = link.decide(request)
+            decision, objects = link.look(request)
             for seen in decision.on:  # before anything is awaited, so that nothing can appear unnoticed
                 link.caches.store(seen.side, seen.resource).wake(seen.key, request, lambda: self.queue.add(request))
-            made = await link.carrier.carry_out(part.syncer, decision, recorder) if decision.writes else 0
-            if not made or not _may_follow(part, decision):
+            sides = await link.carrier.carry_out(part.syncer, decision, recorder, seen=objects)
+            if not sides or not _may_follow(part, decision, sides):
                 self.queue.forget(request)
                 break
         else:
@@ -151,8 +158,8 @@ class Workers:
         for side in recorder.sides:
             metrics.lag("down" if side is Side.HOST else "up", self._clock() - changed)
         if recorder.sides:
-            sides = ",".join(sorted(recorder.sides))
-            log.debug("wrote", syncer=request.syncer, key=str(request.key), sides=sides, reason=decision.reason)
+            where = ",".join(sorted(recorder.sides))
+            log.debug("wrote", syncer=request.syncer, key=str(request.key), sides=where, reason=decision.reason)
         else:
             metrics.no_op()
         return decision
@@ -217,6 +224,7 @@ class Workers:
         return self._by_syncer[syncer]
 
 
-def _may_follow(part: Part, decision: Decision) -> bool:
-    """Whether what was written may call for more: something may flow back, or what was deleted is made anew."""
-    return bool(part.syncer.up) or any(write.verb is Verb.DELETE for write in decision.writes)
+def _may_follow(part: Part, decision: Decision, sides: set[Side]) -> bool:
+    """Whether what was written may call for more: the host's answer may flow back, what was deleted is made anew."""
+    flows_back = bool(part.syncer.up) and Side.HOST in sides
+    return flows_back or any(write.verb is Verb.DELETE for write in decision.writes)

@@ -9,7 +9,7 @@ from syncer.names.joined import join, split
 #: Translations that are remembered: those of the objects at hand, not of all. A reconcile asks for the same few
 #: several times. functools' cache answers in 0.2 µs, cachetools' in 0.4 µs; a readable name takes 1.4 µs to make and
 #: a hashed one 5 µs.
-REMEMBERED = 4096
+REMEMBERED = 16384
 
 
 class SingleNamespace:

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import pytest
-from harness import HOME, NAMESPACE, Two, built_in, crd, place, play, until, verbs, widget, writes
+from harness import HOME, NAMESPACE, Two, built_in, place, play, until, verbs, writes
+from small_syncers import Maps, copies
 
 from syncer.api import (
     Config,
@@ -14,12 +15,10 @@ from syncer.api import (
     Initialize,
     Key,
     Live,
-    Mirror,
     Obj,
     OwnController,
     Pair,
     Refused,
-    Resource,
     Seen,
     Side,
     Source,
@@ -36,43 +35,12 @@ from syncer.api import (
     wait,
 )
 from syncer.flow.ledger import State
-from syncer.flow.status import degraded
 from syncer.resources.kinds import CONFIG_MAPS, SECRETS
 from syncer.testing.apiserver import Rule
 from syncer.testing.merge import merged
 from syncer.testing.objects import configmap, pod, secret, service
 
-WIDGETS = Resource("example.org/v1", "Widget", "widgets")
-
-
-class Widgets(Mirror[Config]):
-    """A kind that may not be there."""
-
-    name = "widgets"
-    resource = WIDGETS
-    down = ("spec",)
-    up = ("status",)
-
-
-class Maps(Mirror[Config]):
-    """All ConfigMaps."""
-
-    name = "maps"
-    resource = CONFIG_MAPS
-    down = ("data",)
-
-
-def copies(two: Two, plural: str = "configmaps") -> set[str]:
-    """The names of the shop's objects that have copies."""
-    tail = f"-x-{NAMESPACE}-x-vc"
-    return {
-        copy["metadata"]["name"].removesuffix(tail)
-        for copy in two.host.objects(plural, HOME)
-        if copy["metadata"]["name"].endswith(tail)
-    }
-
-
-# -- bugs and refusals -----------------------------------------------------------------------------------------------
+# -- bugs and refusals -------------------------------------------------------------------------------------------------
 
 
 class Raises(Maps):
@@ -163,7 +131,7 @@ def test_what_is_refused_is_told_in_virtual_names_and_asked_again_when_it_change
     play(scenario)
 
 
-# -- what stands in the way ------------------------------------------------------------------------------------------
+# -- what stands in the way --------------------------------------------------------------------------------------------
 
 
 def test_a_foreign_object_in_the_place_of_a_copy_is_left_alone_until_it_goes(two: Two) -> None:
@@ -278,7 +246,7 @@ def test_no_syncer_can_write_where_it_must_not(two: Two, name: str) -> None:
     play(scenario)
 
 
-# -- waiting ---------------------------------------------------------------------------------------------------------
+# -- waiting -----------------------------------------------------------------------------------------------------------
 
 
 class WaitsForSecret(Maps):
@@ -360,99 +328,7 @@ def test_a_syncer_that_is_never_content_is_slowed_down(two: Two) -> None:
     play(scenario)
 
 
-# -- rights and kinds that are missing -------------------------------------------------------------------------------
-
-
-def role(*resources: str, verbs: Sequence[str] = ("*",), group: str = "") -> list[Obj]:
-    """Rights of the daemon's user on the host."""
-    name = f"r-{'-'.join(resources)}"
-    rule = {"apiGroups": [group], "resources": list(resources), "verbs": list(verbs)}
-    rbac = "rbac.authorization.k8s.io"
-    return [
-        {"apiVersion": f"{rbac}/v1", "kind": "ClusterRole", "metadata": {"name": name}, "rules": [rule]},
-        {
-            "apiVersion": f"{rbac}/v1",
-            "kind": "ClusterRoleBinding",
-            "metadata": {"name": name},
-            "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": name},
-            "subjects": [{"apiGroup": rbac, "kind": "User", "name": "daemon"}],
-        },
-    ]
-
-
-def test_a_right_that_is_missing_degrades_that_kind_only_until_it_is_given() -> None:
-    async def scenario() -> None:
-        two = Two(rbac=True)
-        for obj in role("configmaps"):
-            two.host.put(obj)
-        two.virtual.put(configmap("x"))
-        two.virtual.put(secret("s"))
-        async with two.daemon([Maps, *built_in("secrets")], user="daemon") as daemon:
-            await daemon.settled()
-            assert "x" in copies(two)
-            assert copies(two, "secrets") == set()
-            [(syncer, reason)] = degraded(daemon.engine).items()
-            assert syncer == "secrets"
-            assert 'resources: ["secrets"], verbs: ["list"]' in reason
-            seen = len(two.host.requests)
-            await asyncio.sleep(60)
-            assert verbs(two.host, seen)["list"] <= 6
-            for obj in role("secrets"):
-                two.host.put(obj)
-            await until(lambda: copies(two, "secrets"))
-            assert dict(degraded(daemon.engine)) == {}
-
-    play(scenario)
-
-
-def test_a_right_to_write_that_is_missing_is_told_and_asked_for_slowly() -> None:
-    async def scenario() -> None:
-        two = Two(rbac=True)
-        for obj in [*role("configmaps", verbs=["get", "list", "watch"]), *role("secrets")]:
-            two.host.put(obj)
-        two.virtual.put(configmap("x"))
-        two.virtual.put(secret("s"))
-        async with two.daemon([Maps, *built_in("secrets")], user="daemon") as daemon:
-            await until(lambda: copies(two, "secrets"))
-            await asyncio.sleep(5)
-            standing = daemon.standing("x", "maps")
-            assert standing
-            assert 'verbs: ["create"]' in standing.reason
-            seen = len(two.host.requests)
-            await asyncio.sleep(60)
-            refused = [one for one in list(two.host.requests)[seen:] if one.status == 403]
-            assert len(refused) / len(two.virtual.objects("configmaps")) == pytest.approx(2, abs=1)
-            for obj in role("configmaps"):
-                two.host.put(obj)
-            await until(lambda: "x" in copies(two))
-
-    play(scenario)
-
-
-def test_a_kind_that_does_not_exist_degrades_itself_until_it_does(two: Two) -> None:
-    async def scenario() -> None:
-        two.virtual.put(configmap("x"))
-        async with two.daemon([Widgets, Maps]) as daemon:
-            await daemon.settled()
-            assert "x" in copies(two)
-            [(syncer, reason)] = degraded(daemon.engine).items()
-            assert syncer == "widgets"
-            assert "does not serve this" in reason
-            for server in (two.virtual, two.host):
-                server.put(crd("widgets"))
-            two.virtual.put(widget("w", spec={"size": 3}))
-            await until(lambda: copies(two, "widgets.example.org") == {"w"})
-            assert dict(degraded(daemon.engine)) == {}
-            copy = two.copy("widgets.example.org", "w")
-            assert copy
-            assert copy["spec"] == {"size": 3}
-            two.host.put(merged(copy, {"status": {"ready": True}}))
-            await until(lambda: (two.original("widgets.example.org", "w") or {}).get("status") == {"ready": True})
-
-    play(scenario)
-
-
-# -- the other roles -------------------------------------------------------------------------------------------------
+# -- the other roles ---------------------------------------------------------------------------------------------------
 
 
 class Imports(Syncer[Config], SyncUp, Sync):

@@ -8,6 +8,7 @@ import pytest
 from api import Api, Loop
 from scene import Scene
 
+from hack.kubelet import Kubelet
 from syncer.api import Side
 from syncer.testing.controlplane import ControlPlane
 
@@ -60,3 +61,32 @@ def scene(apis: tuple[Api, Api], tmp_path: Path) -> Iterator[Scene]:
     made = Scene(*apis, tmp_path)
     yield made
     made.close()
+
+
+@pytest.fixture(scope="module")
+def world(apis: tuple[Api, Api], loop: Loop, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
+    """A virtual cluster for a whole module, its host with a kubelet, and a daemon without a right too many."""
+    made = Scene(*apis, tmp_path_factory.mktemp("world"))
+    kubelet = Kubelet(made.host.cluster, made.host_namespace, node=f"node-{made.name}")
+    playing = loop.start(kubelet.run())
+    try:
+        running = made.daemon(made.config(user="daemon", sync={}))
+        made.grant(running, "daemon")
+        running.start()
+        yield made
+        assert kubelet.overwritten == 0, "somebody has overwritten what the kubelet had reported"
+    finally:
+        playing.cancel()
+        made.close()
+
+
+@pytest.fixture
+def ns(world: Scene) -> Iterator[str]:
+    """A virtual namespace of a test's own in the world.
+
+    The test fails if the API servers had to refuse the daemon something, or it wrote what changed nothing.
+    """
+    yield world.namespace()
+    [running] = world.daemons
+    assert running.requests(code="403") == 0, running.said()
+    assert running.requests("syncer_futile_writes_total") == 0, running.said()

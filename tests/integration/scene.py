@@ -13,6 +13,7 @@ from typing import Any
 from api import PATIENCE, RESOURCES, Api, eventually, nothing_left
 
 from hack.bench.daemon import Daemon
+from hack.kubelet import is_ready
 from syncer.api import Key, Marks, Obj, annotations_of, dig, key_of, labels_of, uid_of
 from syncer.flow import claim
 from syncer.names import SingleNamespace
@@ -184,6 +185,19 @@ class Scene:
     def gone(self, kind: str, key: Key) -> None:
         """Wait until there is no copy."""
         eventually(lambda: self.copy(kind, key) is None, f"the copy of {kind} {key} is gone")
+
+    def ready(self, key: Key) -> Obj:
+        """The virtual Pod, as soon as the host's kubelet has made it Ready."""
+
+        def look() -> Obj | None:
+            found = self.virtual.get("Pod", key)
+            return found if found is not None and is_ready(found) else None
+
+        return eventually(look, f"the virtual Pod {key} is Ready")
+
+    def reported(self, kind: str, key: Key, path: str, wanted: object) -> None:
+        """Wait until the virtual object has this value at the path."""
+        eventually(lambda: dig(self.virtual.get(kind, key) or {}, path) == wanted, f"{kind} {key} has {path} {wanted}")
 
     # -- both sides ------------------------------------------------------------------------------------------------
 

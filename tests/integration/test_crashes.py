@@ -13,7 +13,7 @@ from scene import MARKS, Process, Scene, untouched
 
 from hack.kubelet import Kubelet, is_ready
 from syncer.api import Key, Obj, annotations_of, uid_of
-from syncer.testing.objects import configmap, secret
+from syncer.testing.objects import configmap, secret, service
 
 pytestmark = pytest.mark.real
 
@@ -77,6 +77,31 @@ def test_kill_9_at_random_moments_under_load_loses_and_doubles_nothing(
     assert daemon.requests("syncer_futile_writes_total") == 0
     assert sum(load.done.values()) > KILLS, "the load did not run"
     figure(f"{KILLS} kills during {dict(load.done)}; both sides agree")
+
+
+def test_what_happened_while_the_daemon_was_away_is_caught_up_with(scene: Scene) -> None:
+    namespace = scene.namespace()
+    for make in (configmap, secret, service):
+        for name in ("kept", "changed", "gone", "again", "lost"):
+            scene.virtual.create(make(name, namespace=namespace))
+    daemon = scene.start()
+    scene.agree()
+    before = {kind: uid_of(scene.copied(kind, Key(namespace, "again"))) for kind in ("ConfigMap", "Secret", "Service")}
+    daemon.kill()
+    for kind, make in (("ConfigMap", configmap), ("Secret", secret), ("Service", service)):
+        scene.virtual.patch(kind, Key(namespace, "changed"), {"metadata": {"labels": {"changed": "yes"}}})
+        scene.virtual.delete(kind, Key(namespace, "gone"))
+        scene.virtual.delete(kind, Key(namespace, "again"))
+        scene.virtual.create(make("again", namespace=namespace))
+        scene.host.delete(kind, scene.host_key(kind, Key(namespace, "lost")))
+        scene.virtual.create(make("new", namespace=namespace))
+    kept = [scene.copied(kind, Key(namespace, "kept")) for kind in ("ConfigMap", "Secret", "Service")]
+    with untouched(scene.host, kept):
+        daemon.start()
+        scene.agree()
+    for kind, uid in before.items():
+        assert uid_of(scene.copied(kind, Key(namespace, "again"))) != uid
+    assert daemon.requests("syncer_futile_writes_total") == 0
 
 
 def unready(scene: Scene) -> list[Obj]:

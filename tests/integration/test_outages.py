@@ -222,7 +222,9 @@ def test_history_is_compacted_while_the_daemon_is_cut_off(
     figure(f"virtual {dict(virtual)}, host {dict(host)}")
     assert min(virtual["list configmaps"], host["list services"]) >= 1, "no watch was told 410"
     assert max(number for what, number in (virtual + host).items() if what.startswith(("list", "watch"))) <= 8
-    writes = {what: number for what, number in (virtual + host).items() if what.split()[0] not in ("list", "watch")}
+    # A restarted API server may tell by an Event that it repairs the address of a Service; that goes up.
+    asked = Counter({what: number for what, number in (virtual + host).items() if what != "create events"})
+    writes = {what: number for what, number in asked.items() if not what.startswith(("list", "watch"))}
     assert writes == {"create configmaps": 30, "delete secrets": 5, "create services": 5}
 
 

@@ -32,7 +32,7 @@ _STATUSES = (
 def virtual_status(pair: Pair) -> Obj | None:
     """The status of the virtual Pod, or None where the host hasn't reported anything yet."""
     reported = pair.host.get("status") or {}
-    if not reported.get("phase"):
+    if not reported.get("phase") or _says_only_that_it_is_placed(reported):
         return None
     status = dict(reported)
     _keep_own(status, pair)
@@ -42,6 +42,13 @@ def virtual_status(pair: Pair) -> Obj | None:
         if part in status:
             status[part] = _of_containers(status[part], pair.virtual["spec"].get(containers) or ())
     return status
+
+
+def _says_only_that_it_is_placed(reported: Obj) -> bool:
+    """Whether no kubelet has said anything yet: the binding of the virtual Pod says as much."""
+    conditions = reported.get("conditions") or ()
+    placed = [one.get("type") == "PodScheduled" and one.get("status") == "True" for one in conditions]
+    return reported["phase"] == "Pending" and "startTime" not in reported and bool(placed) and all(placed)
 
 
 def gate_conditions(pair: Pair) -> list[Obj]:

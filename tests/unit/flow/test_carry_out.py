@@ -151,7 +151,7 @@ def test_writes_are_made_in_order() -> None:
     play(scenario)
 
 
-# -- what must never happen ------------------------------------------------------------------------------------------------
+# -- what must never happen --------------------------------------------------------------------------------------------
 
 
 def unmarked(obj: Obj) -> Obj:
@@ -205,7 +205,7 @@ def test_nothing_is_written_by_who_does_not_lead() -> None:
     play(scenario)
 
 
-# -- a store that is behind --------------------------------------------------------------------------------------------------
+# -- a store that is behind --------------------------------------------------------------------------------------------
 
 
 def test_a_foreign_object_that_stands_in_the_way_is_found_and_not_kept() -> None:
@@ -271,7 +271,7 @@ def test_a_change_over_a_later_version_than_was_seen_is_not_made() -> None:
     play(scenario)
 
 
-# -- patches that change nothing ---------------------------------------------------------------------------------------------
+# -- patches that change nothing ---------------------------------------------------------------------------------------
 
 
 def test_a_patch_that_changed_nothing_is_not_sent_again_until_the_object_changes() -> None:
@@ -294,7 +294,7 @@ def test_a_patch_that_changed_nothing_is_not_sent_again_until_the_object_changes
     play(scenario)
 
 
-# -- the other verbs -----------------------------------------------------------------------------------------------------------
+# -- the other verbs ---------------------------------------------------------------------------------------------------
 
 
 def test_a_pod_is_bound_through_its_subresource() -> None:

@@ -56,7 +56,7 @@ def carried_out(live: Obj, found: list[Call]) -> Obj:
     return live
 
 
-# -- laws ------------------------------------------------------------------------------------------------------------
+# -- laws --------------------------------------------------------------------------------------------------------------
 
 NAMES = st.sampled_from(["a", "b", "c.d/e"])
 SCALARS = st.one_of(st.integers(0, 2), st.booleans(), st.sampled_from(["", "x", "1", "1000m", "1Gi", "1024Mi"]))
@@ -121,7 +121,7 @@ def test_what_we_said_is_there_and_what_we_no_longer_say_is_not(before: Obj, wan
     assert after.get("type") == want.get("type")
 
 
-# -- apply, by example -----------------------------------------------------------------------------------------------
+# -- apply, by example -------------------------------------------------------------------------------------------------
 
 
 def test_a_missing_object_is_created_whole_with_a_note_of_its_fields() -> None:
@@ -264,7 +264,7 @@ def test_what_is_empty_equals_what_is_not_there() -> None:
     assert [call for call in calls(want, live) if call.body.keys() != {"metadata"}] == []
 
 
-# -- the other verbs -------------------------------------------------------------------------------------------------
+# -- the other verbs ---------------------------------------------------------------------------------------------------
 
 
 def test_a_delete_is_of_exactly_this_object() -> None:
@@ -306,7 +306,7 @@ def test_an_object_with_tokens_is_written_though_nothing_else_differs() -> None:
     assert "data" not in call.body
 
 
-# -- which paths are exact -------------------------------------------------------------------------------------------
+# -- which paths are exact ---------------------------------------------------------------------------------------------
 
 
 class Services(Syncer[Any]):

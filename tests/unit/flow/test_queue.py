@@ -134,6 +134,22 @@ def test_a_timer_that_ends_while_the_request_is_worked_on_is_not_forgotten() -> 
     play(scenario)
 
 
+def test_timers_that_changes_have_overtaken_take_no_room() -> None:
+    async def scenario() -> None:
+        waiting = queue()
+        waiting.add(B, after=50)
+        for _ in range(1000):
+            waiting.add(A)
+            await take(waiting)
+            waiting.add(A, after=3000)
+            waiting.done(A)
+        assert len(waiting._timers) < 250
+        assert (await take(waiting), now()) == (B, 50)
+        assert (await take(waiting), now()) == (A, 3000)
+
+    play(scenario)
+
+
 def test_retries_come_later_each_time_up_to_a_bound() -> None:
     async def scenario() -> None:
         waiting = queue()
@@ -169,7 +185,7 @@ def test_a_retry_at_once_still_counts() -> None:
     play(scenario)
 
 
-# -- waiting for requests --------------------------------------------------------------------------------------------
+# -- waiting for requests ----------------------------------------------------------------------------------------------
 
 
 def test_who_waits_gets_a_request_as_soon_as_there_is_one() -> None:
@@ -216,7 +232,7 @@ def test_after_close_everybody_is_told() -> None:
     play(scenario)
 
 
-# -- between virtual clusters ----------------------------------------------------------------------------------------
+# -- between virtual clusters ------------------------------------------------------------------------------------------
 
 
 async def served(waiting: Queue, seconds: dict[str, float], rounds: int) -> Counter[str]:

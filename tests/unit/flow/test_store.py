@@ -58,7 +58,7 @@ def store(watched: Watched) -> Store:
     return watched.store
 
 
-# -- what is kept ----------------------------------------------------------------------------------------------------
+# -- what is kept ------------------------------------------------------------------------------------------------------
 
 
 def test_managed_fields_are_not_kept_and_the_kind_is_filled_in(watched: Watched) -> None:
@@ -95,7 +95,7 @@ def test_a_list_that_breaks_off_takes_nothing_away(watched: Watched, store: Stor
     assert (watched.version(A), watched.version(B)) == ("1", "7")
 
 
-# -- listeners -------------------------------------------------------------------------------------------------------
+# -- listeners ---------------------------------------------------------------------------------------------------------
 
 
 def test_changes_of_others_are_told_with_the_object_as_it_last_was(watched: Watched) -> None:
@@ -121,7 +121,7 @@ def test_what_went_while_away_is_told(watched: Watched) -> None:
     assert list(watched.store.keys()) == [B]
 
 
-# -- echoes of our own writes ----------------------------------------------------------------------------------------
+# -- echoes of our own writes ------------------------------------------------------------------------------------------
 
 
 def write(watched: Watched, reply: Obj, *events: tuple[str, Obj]) -> bool:
@@ -210,7 +210,7 @@ def test_a_list_that_shows_our_write_before_its_reply_does_not_make_it_futile(wa
     assert watched.version() == "7"
 
 
-# -- deletes ---------------------------------------------------------------------------------------------------------
+# -- deletes -----------------------------------------------------------------------------------------------------------
 
 
 def remove(watched: Watched, uid: str = "u1", *events: tuple[str, Obj]) -> None:
@@ -266,7 +266,7 @@ def test_a_delete_that_only_marks_keeps_the_object_until_it_goes(watched: Watche
     assert watched.version() is None
 
 
-# -- lists and our own writes ----------------------------------------------------------------------------------------
+# -- lists and our own writes ------------------------------------------------------------------------------------------
 
 
 def test_a_list_does_not_undo_a_write_made_after_it_was_taken(watched: Watched, store: Store) -> None:
@@ -328,7 +328,7 @@ def test_a_list_in_place_of_an_echo_is_told_since_others_may_have_written_before
     assert watched.heard() == [(A, "3")]
 
 
-# -- what was read because the store was behind ----------------------------------------------------------------------
+# -- what was read because the store was behind ------------------------------------------------------------------------
 
 
 def test_what_was_read_live_is_told_and_older_events_do_not_undo_it(watched: Watched, store: Store) -> None:
@@ -363,7 +363,7 @@ def test_what_is_not_there_any_more_is_taken_away(watched: Watched, store: Store
     assert watched.version() is None
 
 
-# -- indexes, watchers, waiters --------------------------------------------------------------------------------------
+# -- indexes, watchers, waiters ----------------------------------------------------------------------------------------
 
 
 def uses(value: Obj) -> Iterator[str]:

@@ -27,6 +27,15 @@ def test_a_host_that_has_said_nothing_changes_nothing() -> None:
     assert virtual_status(Pair(pod("web"), silent)) is None
 
 
+def test_that_it_is_placed_is_told_by_the_binding_alone() -> None:
+    placed = {"phase": "Pending", "conditions": [condition("PodScheduled")]}
+    assert virtual_status(Pair(pod("web"), pod("web", status=placed))) is None
+    refused = {"phase": "Pending", "conditions": [condition("PodScheduled", "False", reason="Unschedulable")]}
+    assert reported(pod("web"), pod("web", status=refused))["conditions"] == refused["conditions"]
+    taken = {**placed, "startTime": "2026-01-01T12:00:00Z"}
+    assert reported(pod("web"), pod("web", status=taken))["startTime"] == "2026-01-01T12:00:00Z"
+
+
 def test_the_quality_of_service_stays_the_virtual_one() -> None:
     virtual, host = pod("web", status={"qosClass": "BestEffort"}), pod("web", status={"qosClass": "Burstable"})
     assert reported(virtual, host)["qosClass"] == "BestEffort"

@@ -1,0 +1,102 @@
+"""A right or a kind that is missing degrades what needs it, says so, and nothing else."""
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+from harness import Two, built_in, crd, play, until, verbs, widget
+from small_syncers import Maps, Widgets, copies
+
+from syncer.api import Obj
+from syncer.flow.status import degraded
+from syncer.testing.merge import merged
+from syncer.testing.objects import configmap, secret
+
+
+def role(*resources: str, verbs: Sequence[str] = ("*",), group: str = "") -> list[Obj]:
+    """Rights of the daemon's user on the host."""
+    name = f"r-{'-'.join(resources)}"
+    rule = {"apiGroups": [group], "resources": list(resources), "verbs": list(verbs)}
+    rbac = "rbac.authorization.k8s.io"
+    return [
+        {"apiVersion": f"{rbac}/v1", "kind": "ClusterRole", "metadata": {"name": name}, "rules": [rule]},
+        {
+            "apiVersion": f"{rbac}/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": {"name": name},
+            "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": name},
+            "subjects": [{"apiGroup": rbac, "kind": "User", "name": "daemon"}],
+        },
+    ]
+
+
+def test_a_right_that_is_missing_degrades_that_kind_only_until_it_is_given() -> None:
+    async def scenario() -> None:
+        two = Two(rbac=True)
+        for obj in role("configmaps"):
+            two.host.put(obj)
+        two.virtual.put(configmap("x"))
+        two.virtual.put(secret("s"))
+        async with two.daemon([Maps, *built_in("secrets")], user="daemon") as daemon:
+            await daemon.settled()
+            assert "x" in copies(two)
+            assert copies(two, "secrets") == set()
+            [(syncer, reason)] = degraded(daemon.engine).items()
+            assert syncer == "secrets"
+            assert 'resources: ["secrets"], verbs: ["list"]' in reason
+            seen = len(two.host.requests)
+            await asyncio.sleep(60)
+            assert verbs(two.host, seen)["list"] <= 6
+            for obj in role("secrets"):
+                two.host.put(obj)
+            await until(lambda: copies(two, "secrets"))
+            assert dict(degraded(daemon.engine)) == {}
+
+    play(scenario)
+
+
+def test_a_right_to_write_that_is_missing_is_told_and_asked_for_slowly() -> None:
+    async def scenario() -> None:
+        two = Two(rbac=True)
+        for obj in [*role("configmaps", verbs=["get", "list", "watch"]), *role("secrets")]:
+            two.host.put(obj)
+        two.virtual.put(configmap("x"))
+        two.virtual.put(secret("s"))
+        async with two.daemon([Maps, *built_in("secrets")], user="daemon") as daemon:
+            await until(lambda: copies(two, "secrets"))
+            await asyncio.sleep(5)
+            standing = daemon.standing("x", "maps")
+            assert standing
+            assert 'verbs: ["create"]' in standing.reason
+            seen = len(two.host.requests)
+            await asyncio.sleep(60)
+            refused = [one for one in list(two.host.requests)[seen:] if one.status == 403]
+            assert len(refused) / len(two.virtual.objects("configmaps")) == pytest.approx(2, abs=1)
+            for obj in role("configmaps"):
+                two.host.put(obj)
+            await until(lambda: "x" in copies(two))
+
+    play(scenario)
+
+
+def test_a_kind_that_does_not_exist_degrades_itself_until_it_does(two: Two) -> None:
+    async def scenario() -> None:
+        two.virtual.put(configmap("x"))
+        async with two.daemon([Widgets, Maps]) as daemon:
+            await daemon.settled()
+            assert "x" in copies(two)
+            [(syncer, reason)] = degraded(daemon.engine).items()
+            assert syncer == "widgets"
+            assert "does not serve this" in reason
+            for server in (two.virtual, two.host):
+                server.put(crd("widgets"))
+            two.virtual.put(widget("w", spec={"size": 3}))
+            await until(lambda: copies(two, "widgets.example.org") == {"w"})
+            assert dict(degraded(daemon.engine)) == {}
+            copy = two.copy("widgets.example.org", "w")
+            assert copy
+            assert copy["spec"] == {"size": 3}
+            two.host.put(merged(copy, {"status": {"ready": True}}))
+            await until(lambda: (two.original("widgets.example.org", "w") or {}).get("status") == {"ready": True})
+
+    play(scenario)

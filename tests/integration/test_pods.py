@@ -1,0 +1,219 @@
+"""Pods from end to end on real API servers, with a simulated scheduler and kubelet on the host."""
+
+import base64
+
+import pytest
+from api import Sightings, eventually
+from scene import MARKS, Scene
+
+from hack.kubelet import is_ready
+from syncer.api import Key, Obj, annotations_of, key_of, labels_of, uid_of
+from syncer.testing.objects import configmap, pod, pod_mounting, secret, serviceaccount
+
+pytestmark = pytest.mark.real
+
+DEPLOYMENT = """
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      containers:
+      - name: web
+        image: registry.example.org/web:1
+        envFrom: [{configMapRef: {name: settings}}, {secretRef: {name: login}}]
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: settings}
+data: {color: blue}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: login}
+stringData: {password: swordfish}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: web}
+spec: {selector: {app: web}, ports: [{port: 80, targetPort: 8080}]}
+"""
+
+
+def test_what_a_pod_uses_is_copied_for_as_long_as_it_does(world: Scene, ns: str) -> None:
+    for obj in (configmap("used", namespace=ns), configmap("unused", namespace=ns), secret("db", namespace=ns)):
+        world.virtual.create(obj)
+    world.virtual.create(pod_mounting("web", secret="db", configmap="used", namespace=ns))
+    world.ready(Key(ns, "web"))
+    assert world.copied("ConfigMap", Key(ns, "used"))["data"] == {"color": "blue"}
+    assert world.copied("Secret", Key(ns, "db"))["data"] == {"password": base64.b64encode(b"swordfish").decode()}
+    host = world.copied("Pod", Key(ns, "web"))
+    sources = {volume["name"]: volume for volume in host["spec"]["volumes"]}
+    assert sources["secret"]["secret"]["secretName"] == world.host_key("Secret", Key(ns, "db")).name
+    assert sources["config"]["configMap"]["name"] == world.host_key("ConfigMap", Key(ns, "used")).name
+    assert world.copy("ConfigMap", Key(ns, "unused")) is None
+    world.virtual.delete("Pod", Key(ns, "web"), grace=1)
+    for kind, name in (("ConfigMap", "used"), ("Secret", "db")):
+        world.gone(kind, Key(ns, name))
+
+
+def test_a_deployment_of_kubectl_becomes_available(world: Scene, ns: str) -> None:
+    plane = world.virtual.plane
+    plane.kubectl("apply", "--namespace", ns, "-f", "-", stdin=DEPLOYMENT)
+    plane.kubectl("rollout", "status", "deployment/web", "--namespace", ns, "--timeout=50s")
+    pods = world.virtual.list("Pod", namespace=ns)
+    assert len(pods) == 2
+    for virtual in pods:
+        host = world.copied("Pod", key_of(virtual))
+        assert virtual["spec"]["nodeName"] == host["spec"]["nodeName"]
+        assert virtual["status"]["podIP"] == host["status"]["podIP"]
+        names = [each["name"] for source in host["spec"]["containers"][0]["envFrom"] for each in source.values()]
+        assert names == [
+            world.host_key("ConfigMap", Key(ns, "settings")).name,
+            world.host_key("Secret", Key(ns, "login")).name,
+        ]
+        for other in names[:1]:
+            assert world.host.get("ConfigMap", Key(world.host_namespace, other)) is not None
+    node = world.virtual.get("Node", Key("", f"node-{world.name}"))
+    assert node is not None
+    assert is_ready(node)
+    plane.kubectl("delete", "deployment", "web", "--namespace", ns)
+    for virtual in pods:
+        world.gone("Pod", key_of(virtual))
+    eventually(lambda: world.virtual.list("Pod", namespace=ns) == [], "the virtual Pods are gone")
+
+
+def test_the_token_in_a_pod_is_one_of_the_virtual_cluster(world: Scene, ns: str) -> None:
+    world.virtual.create(serviceaccount("robot", namespace=ns))
+    virtual = world.virtual.create(pod("web", namespace=ns, spec={"serviceAccountName": "robot"}))
+    world.ready(key_of(virtual))
+    host = world.copied("Pod", key_of(virtual))
+    assert host["spec"]["serviceAccountName"] == world.host_key("ServiceAccount", Key(ns, "robot")).name
+    assert host["spec"]["automountServiceAccountToken"] is False
+    token = _token_in(world, host)
+    review = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token}}
+    status = world.virtual.plane.request("POST", "/apis/authentication.k8s.io/v1/tokenreviews", review)[1]["status"]
+    assert status["authenticated"] is True
+    assert status["user"]["username"] == f"system:serviceaccount:{ns}:robot"
+    assert status["user"]["extra"]["authentication.kubernetes.io/pod-uid"] == [uid_of(virtual)]
+    refused = world.host.plane.request("POST", "/apis/authentication.k8s.io/v1/tokenreviews", review)[1]["status"]
+    assert not refused.get("authenticated")
+
+
+def _token_in(world: Scene, host: Obj) -> str:
+    """What the container finds at the usual place."""
+    mounts = host["spec"]["containers"][0]["volumeMounts"]
+    [mount] = [each for each in mounts if each["mountPath"] == "/var/run/secrets/kubernetes.io/serviceaccount"]
+    [volume] = [each for each in host["spec"]["volumes"] if each["name"] == mount["name"]]
+    [(source, item)] = [
+        (each["secret"], item)
+        for each in volume["projected"]["sources"]
+        if "secret" in each
+        for item in each["secret"]["items"]
+        if item["path"] == "token"
+    ]
+    found = world.host.get("Secret", Key(world.host_namespace, source["name"]))
+    assert found is not None
+    return base64.b64decode(found["data"][item["key"]]).decode()
+
+
+def test_the_secret_of_the_tokens_goes_with_the_pod(world: Scene, ns: str) -> None:
+    virtual = world.virtual.create(pod("web", namespace=ns))
+    world.ready(key_of(virtual))
+    place = world.host_key("Secret", Key(ns, "web.pod-tokens"))
+    assert world.host.get("Secret", place) is not None
+    world.virtual.delete("Pod", key_of(virtual), grace=1)
+    eventually(lambda: world.host.get("Secret", place) is None, "the Secret of the tokens is gone")
+
+
+def test_labels_and_annotations_of_a_running_pod_follow(world: Scene, ns: str) -> None:
+    key = Key(ns, "web")
+    world.virtual.create(pod("web", namespace=ns, metadata={"labels": {"app": "web", "old": "1"}}))
+    before = world.ready(key)
+    change = {"labels": {"app": "shop", "old": None}, "annotations": {"note": "new"}}
+    world.virtual.patch("Pod", key, {"metadata": change})
+    host = world.copied("Pod", key, "metadata.annotations.note", "new")
+    assert labels_of(host)["app"] == "shop"
+    assert "old" not in labels_of(host)
+    world.virtual.patch("Pod", key, {"metadata": {"annotations": {"note": None}}})
+    eventually(lambda: "note" not in annotations_of(world.copied("Pod", key)), "the annotation is gone")
+    assert is_ready(world.copied("Pod", key))
+    assert world.ready(key)["status"]["startTime"] == before["status"]["startTime"]
+
+
+def test_conditions_of_a_readiness_gate_go_down_and_others_stay(world: Scene, ns: str) -> None:
+    key, gate = Key(ns, "gated"), "example.org/load-balanced"
+    world.virtual.create(pod("gated", namespace=ns, spec={"readinessGates": [{"conditionType": gate}]}))
+    world.ready(key)
+    condition = {"type": gate, "status": "True", "lastTransitionTime": "2026-01-01T12:00:00Z"}
+    world.virtual.patch("Pod", key, {"status": {"conditions": [condition]}}, subresource="status", how="strategic")
+
+    def conditions() -> dict[str, str]:
+        return {one["type"]: one["status"] for one in world.copied("Pod", key)["status"]["conditions"]}
+
+    eventually(lambda: conditions().get(gate) == "True", "the condition of the gate is on the host")
+    assert conditions()["Ready"] == "True"
+
+
+def test_a_virtual_deletion_has_its_grace_period_on_the_host(world: Scene, ns: str) -> None:
+    virtual = world.virtual.create(pod("slow", namespace=ns))
+    world.ready(key_of(virtual))
+    seen = Sightings(world.host, "Pod", world.host_namespace)
+    watching = world.host.loop.start(seen.run())
+    eventually(lambda: seen.states, "the watch stands")
+    world.virtual.delete("Pod", key_of(virtual), grace=7)
+    eventually(lambda: world.virtual.get("Pod", key_of(virtual)) is None, "the virtual Pod is gone")
+    watching.cancel()
+    name = world.host_key("Pod", key_of(virtual)).name
+    graces = [
+        host["metadata"].get("deletionGracePeriodSeconds") for host in seen.states if host["metadata"]["name"] == name
+    ]
+    assert [grace for grace in graces if grace][:1] == [7]
+
+
+def test_a_pod_that_the_host_evicts_is_deleted_in_the_virtual_cluster(world: Scene, ns: str) -> None:
+    virtual = world.virtual.create(pod("web", namespace=ns))
+    world.ready(key_of(virtual))
+    place = world.host_key("Pod", key_of(virtual))
+    world.host.delete("Pod", place, grace=1)
+    eventually(lambda: world.virtual.get("Pod", key_of(virtual)) is None, "the virtual Pod is gone")
+    assert world.host.get("Pod", place) is None
+
+
+def test_a_pod_made_again_under_its_name_runs_anew(world: Scene, ns: str) -> None:
+    key = Key(ns, "web")
+    world.virtual.create(pod("web", namespace=ns))
+    world.ready(key)
+    first = world.copied("Pod", key)
+    world.virtual.delete("Pod", key, grace=0)
+    second = world.virtual.create(pod("web", namespace=ns))
+    eventually(lambda: is_ready(world.virtual.get("Pod", key) or {}), "the new Pod is Ready")
+    host = world.copied("Pod", key)
+    assert uid_of(host) != uid_of(first)
+    assert annotations_of(host)[MARKS.uid] == uid_of(second)
+
+
+def test_the_stand_in_of_a_node_goes_with_the_last_pod(world: Scene, ns: str) -> None:
+    virtual = world.virtual.create(pod("web", namespace=ns))
+    node = world.ready(key_of(virtual))["spec"]["nodeName"]
+    assert world.virtual.get("Node", Key("", node)) is not None
+    for namespace in world.namespaces:
+        for each in world.virtual.list("Pod", namespace=namespace):
+            world.virtual.delete("Pod", key_of(each), grace=0)
+    eventually(lambda: world.virtual.get("Node", Key("", node)) is None, "the stand-in is gone")
+
+
+def test_many_pods_at_once_all_become_ready(world: Scene, ns: str) -> None:
+    names = [f"web-{number}" for number in range(40)]
+    for name in names:
+        world.virtual.create(pod(name, namespace=ns))
+    eventually(lambda: all(map(is_ready, world.virtual.list("Pod", namespace=ns))), "all Pods are Ready")
+    for name in names:
+        world.virtual.delete("Pod", Key(ns, name), grace=1)
+    eventually(lambda: world.virtual.list("Pod", namespace=ns) == [], "all virtual Pods are gone")
+    label = f"{MARKS.selector(world.identity)},{MARKS.namespace_label}={ns}"
+    assert world.host.list("Pod", selector=label) == []
