@@ -278,12 +278,7 @@ def _read(text: str) -> Tree:
 def _names_of(want: Obj, exact: tuple[str, ...], marks: Marks, *, partial: bool) -> Tree:
     tree: Tree = {}
     metadata = want["metadata"]
-    prefix = marks.prefix + "/"
-    own: Tree = {
-        part: names
-        for part in ("labels", "annotations")
-        if (names := {name: 1 for name in metadata.get(part) or () if not name.startswith(prefix)})
-    }
+    own = _metadata_names(tuple(metadata.get("labels") or ()), tuple(metadata.get("annotations") or ()), marks.prefix)
     if own:
         tree["metadata"] = own
     for part, value in () if partial else want.items():
@@ -292,6 +287,16 @@ def _names_of(want: Obj, exact: tuple[str, ...], marks: Marks, *, partial: bool)
             if names:
                 tree[part] = names
     return tree
+
+
+@lru_cache(maxsize=1024)
+def _metadata_names(labels: tuple[str, ...], annotations: tuple[str, ...], prefix: str) -> Tree:
+    """The names that aren't marks. Many objects have the same, so the tree is made once, and must not be changed."""
+    found = {}
+    for part, names in (("labels", labels), ("annotations", annotations)):
+        if own := {name: 1 for name in names if not name.startswith(prefix + "/")}:
+            found[part] = own
+    return found
 
 
 def _tree(value: Any) -> Any:
