@@ -10,6 +10,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema, NoDefault
 from pydantic_core.core_schema import WithDefaultSchema
 
+from syncer.config.docs import document
 from syncer.config.load import Loaded
 from syncer.config.model import SyncerConfig
 from syncer.config.types import Option, options
@@ -37,6 +38,7 @@ class Row(NamedTuple):
 
 def schema(model: type[SyncerConfig]) -> dict[str, Any]:
     """The JSON schema of a configuration file (draft 2020-12)."""
+    document(model)
     # the mode in which defaults are shown as they are written, "15s" and not 15.0
     made = model.model_json_schema(by_alias=True, mode="serialization", schema_generator=_WithoutSections)
     required = ["apiVersion", "kind", *made.pop("required", [])]

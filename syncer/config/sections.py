@@ -18,10 +18,7 @@ def config_with(
     """The model of a configuration in which exactly these syncers have sections."""
     known = tuple(syncers)
     parts = {field_name(direction): _part(direction, known) for direction in DIRECTIONS}
-    fields: dict[str, Any] = {
-        name: (part, Field(default=part(), description=Sync.model_fields[name].description))
-        for name, part in parts.items()
-    }
+    fields: dict[str, Any] = {name: (part, Field(default=part())) for name, part in parts.items()}
     sync = create_model("Sync", __base__=Sync, __doc__=Sync.__doc__, **fields)
     made = create_model("SyncerConfig", __base__=SyncerConfig, __doc__=SyncerConfig.__doc__, sync=(sync, sync()))
     made.syncers, made.translator_class = known, translator

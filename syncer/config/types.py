@@ -9,6 +9,7 @@ from pydantic import BaseModel, PlainSerializer
 from pydantic.fields import FieldInfo
 from pydantic_core import to_jsonable_python
 
+from syncer.config.docs import document
 from syncer.config.document import Steps
 from syncer.config.values import Kind
 
@@ -40,6 +41,7 @@ def model_in(model: type[BaseModel], steps: Steps) -> type[BaseModel] | None:
 
 def options(model: type[BaseModel], path: str = "") -> Iterator[Option]:
     """The options of a model, one level deep, in the order of the model."""
+    document(model)
     for name, field in model.model_fields.items():
         yield _option(field, f"{path}.{field.alias or name}" if path else field.alias or name)
 

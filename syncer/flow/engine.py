@@ -193,7 +193,7 @@ class Engine:
         for part in begun:
             log.info("ready", cluster=made.name, syncer=part.syncer.name)
         if begun and all(part.ready for part in made.parts.values()):
-            gc.collect()
+            gc.collect(1)  # what starting left behind; the oldest generation is what stays anyway
             gc.freeze()
 
     def lost(self, made: Link, side: Side, error: SyncerError) -> None:

@@ -26,6 +26,7 @@ from syncer.flow.claim import claim
 from syncer.flow.connection import Connection
 from syncer.flow.engine import Engine
 from syncer.flow.lease import Lease
+from syncer.flow.link import Link
 from syncer.observe.health import Checks, Heartbeat, at_most
 from syncer.observe.logs import get_logger
 from syncer.observe.metrics import Metrics
@@ -77,17 +78,21 @@ async def run(config: SyncerConfig, *, once: bool = False, dry_run: bool = False
         clusters = _connected(config, metrics, stack)
         if dry_run:
             clusters = {side: DryRun(cluster) for side, cluster in clusters.items()}
-        await asyncio.gather(*(_reach(cluster, START_SECONDS) for cluster in clusters.values()))
-        settings = config.settings()
-        await claim(clusters[Side.VIRTUAL], settings, translator=config.names.translator)
         engine = Engine(host=clusters[Side.HOST], metrics=metrics, workers=config.workers)
         enabled = [(each.syncer, each.section) for each in config.enabled()]
-        engine.add(settings, enabled, virtual=clusters[Side.VIRTUAL])
-        await engine.prepare()
+        made = engine.add(config.settings(), enabled, virtual=clusters[Side.VIRTUAL])
         if once or dry_run:
+            await _prepare(engine, made, config)
             return await _once(engine, clusters)
-        await _daemon(engine, config, stack)
+        await _daemon(engine, made, config, stack)
         return _summary(engine)
+
+
+async def _prepare(engine: Engine, made: Link, config: SyncerConfig) -> None:
+    """All that comes before the caches: both clusters answer, the virtual one is ours, and what they serve is known."""
+    await asyncio.gather(*(_reach(cluster, START_SECONDS) for cluster in (made.virtual, made.host)))
+    await claim(made.virtual, made.settings, translator=config.names.translator)
+    await engine.prepare()
 
 
 def _connected(config: SyncerConfig, metrics: Metrics, stack: AsyncExitStack) -> Mapping[Side, Cluster]:
@@ -167,19 +172,31 @@ def _summary(engine: Engine) -> Summary:
 # -- the daemon --------------------------------------------------------------------------------------------------------
 
 
-async def _daemon(engine: Engine, config: SyncerConfig, stack: AsyncExitStack) -> None:
+async def _daemon(engine: Engine, made: Link, config: SyncerConfig, stack: AsyncExitStack) -> None:
     lease = _lease(engine, config)
     if lease:
         engine.may_write = lambda: lease.is_leader
     heartbeat = Heartbeat()
     _serve(engine, config, heartbeat, lease, stack)
     stopped = _stop_signal()
-    async with engine.running(), _beside(heartbeat.keep()):
-        working = asyncio.create_task(lease.lead(engine.work) if lease else engine.work())
-        waiting = asyncio.create_task(stopped.wait())
-        await asyncio.wait({working, waiting}, return_when=asyncio.FIRST_COMPLETED)
-        waiting.cancel()
-        await _stop(engine, working, config.grace_period, leading=lease is None or lease.is_leader)
+    async with _beside(heartbeat.keep()):
+        preparing = asyncio.create_task(_prepare(engine, made, config))
+        if not await _is_done_first(preparing, stopped):
+            preparing.cancel()
+            return
+        preparing.result()
+        async with engine.running():
+            working = asyncio.create_task(lease.lead(engine.work) if lease else engine.work())
+            await _is_done_first(working, stopped)
+            await _stop(engine, working, config.grace_period, leading=lease is None or lease.is_leader)
+
+
+async def _is_done_first(task: "asyncio.Task[None]", stopped: asyncio.Event) -> bool:
+    """Wait for the task or the signal to stop; whether the task has ended."""
+    waiting = asyncio.create_task(stopped.wait())
+    await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED)
+    waiting.cancel()
+    return task.done()
 
 
 @asynccontextmanager

@@ -24,6 +24,7 @@ from syncer.api import (
     SyncUp,
     skip,
 )
+from syncer.config.types import options
 from syncer.testing.objects import build, configmap, host_copy, service
 from syncer.testing.world import World
 
@@ -198,4 +199,4 @@ def test_options_are_frozen_camel_case_and_strict() -> None:
         Options.model_validate({"keepLables": False})
     with pytest.raises(ValidationError, match="frozen"):
         Options().enabled = False
-    assert Options.model_fields["keep_labels"].description == "Whether labels are kept."
+    assert [option.help for option in options(Options) if option.path == "keepLabels"] == ["Whether labels are kept."]
