@@ -1,7 +1,7 @@
 """Step 5: a decision into the fewest API calls, or none. The only place that writes."""
 
 import base64
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -53,7 +53,7 @@ class Carrier:
     #: Whether we may write at all: false as soon as leadership has run out, however late we notice.
     may_write: Callable[[], bool]
     #: Patches that changed nothing, by side, resource and key: the version they were sent over. Sent once, not again.
-    futile: dict[tuple[Side, Resource, Key], tuple[str, Obj]]
+    futile: MutableMapping[tuple[Side, Resource, Key], tuple[str, Obj]]
 
     async def carry_out(
         self, syncer: Syncer[Any], decision: Decision, recorder: Recorder, *, seen: Pairing = NOTHING

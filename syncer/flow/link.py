@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from cachetools import LRUCache
+
 from syncer.api.config import Config
 from syncer.api.context import Context, Settings
 from syncer.api.decision import Decision, skip
@@ -20,6 +22,9 @@ from syncer.flow.store import Store
 from syncer.flow.watch import Informer
 from syncer.observe.logs import get_logger
 from syncer.rbac import sources
+
+#: How many patches that changed nothing are remembered; there should be none.
+FUTILE = 1024
 
 log = get_logger(__name__)
 
@@ -268,7 +273,7 @@ def link(
         caches=caches,
         has_status=has_status,
         may_write=may_write,
-        futile={},
+        futile=LRUCache(FUTILE),
     )
     made = Link(settings, virtual, host, queue, caches, carrier, utcnow)
     for syncer, config in enabled:

@@ -93,7 +93,7 @@ def _changes(write: Write, live: Obj, exact: tuple[str, ...], marks: Marks, *, h
     before = said_before(live, marks) if _is_marked(want, marks) else {}
     patch: Obj = {}
     for part in want.keys() | ((before.keys() | set(exact)) & live.keys()):
-        if part in _IDENTITY:
+        if part in _IDENTITY or want.get(part, _SAME) == live.get(part):
             continue
         change = _part(want, live, part, before, exact)
         if change is not _SAME:
