@@ -10,15 +10,13 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from syncer.api import ClusterError, Exists, Key, Missing, Obj, Resource, dig, is_deleting, key_of, uid_of
+from syncer.api import ClusterError, Exists, Key, Missing, Obj, dig, is_deleting, key_of, uid_of
 from syncer.clusters import codec
 from syncer.clusters.client import Cluster
+from syncer.resources.kinds import EVENTS, NODES, PODS
 
 #: Seconds before what an API server refused is tried again.
 RETRY_SECONDS = 0.2
-PODS = Resource("v1", "Pod", "pods")
-NODES = Resource("v1", "Node", "nodes", namespaced=False)
-EVENTS = Resource("v1", "Event", "events")
 
 
 def is_ready(pod: Obj) -> bool:

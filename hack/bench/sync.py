@@ -21,19 +21,15 @@ import uvloop
 
 from hack.bench.daemon import Daemon
 from hack.kubelet import Kubelet, is_ready
-from syncer.api import Key, Obj, Resource, Side, Unreachable
+from syncer.api import Key, Obj, Side, Unreachable
 from syncer.clusters import codec
 from syncer.clusters.client import Cluster
 from syncer.clusters.connection import ConnectionSettings, connect
+from syncer.resources.kinds import CONFIG_MAPS, PODS, SECRETS, SERVICES
 from syncer.testing.controlplane import ControlPlane, start_all
 
 NAMESPACE, HOST_NAMESPACE = "shop", "vc-shop"
-RESOURCES = {
-    "configmaps": Resource("v1", "ConfigMap", "configmaps"),
-    "secrets": Resource("v1", "Secret", "secrets"),
-    "services": Resource("v1", "Service", "services"),
-    "pods": Resource("v1", "Pod", "pods"),
-}
+RESOURCES = {resource.plural: resource for resource in (CONFIG_MAPS, SECRETS, SERVICES, PODS)}
 MARK = "vsyncer.dev/cluster=shop.vc-shop"
 WRITES = ("POST", "PUT", "PATCH", "DELETE")
 

@@ -8,27 +8,37 @@ import ast
 import inspect
 import itertools
 import textwrap
-from collections.abc import Iterator, Mapping
+import types
+from collections.abc import Mapping
 from functools import cache
+from typing import Any, Union, get_args, get_origin
 
 from pydantic import BaseModel
 
 
+@cache
 def document(model: type[BaseModel]) -> None:
-    """Give the fields of a model, and of the sections below it, their docstrings as descriptions."""
-    below = [section for field in model.model_fields.values() for section in _sections(field.annotation)]
-    for section in below:
-        document(section)
-    missing = {name: field for name, field in model.model_fields.items() if not field.description}
-    for name, field in missing.items():
-        field.description = next((docs[name] for cls in model.__mro__ if name in (docs := _docs(cls))), None)
-    if missing or below:
-        model.model_rebuild(force=True)  # the JSON schema is made from what was built, not from the fields
+    """Give the fields of a model, and of the sections below it, their docstrings as descriptions; once."""
+    for name, field in model.model_fields.items():
+        section = section_in(field.annotation)
+        if section:
+            document(section)
+        if not field.description:
+            field.description = next((docs[name] for cls in model.__mro__ if name in (docs := _docs(cls))), None)
+    model.model_rebuild(force=True)  # the JSON schema is made from what was built, not from the fields
 
 
-def _sections(annotation: object) -> Iterator[type[BaseModel]]:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        yield annotation
+def alternatives(annotation: Any) -> tuple[Any, ...]:
+    """The members of a union; of anything else, itself."""
+    return get_args(annotation) if get_origin(annotation) in (Union, types.UnionType) else (annotation,)
+
+
+def section_in(annotation: Any) -> type[BaseModel] | None:
+    """The section that a field of this type holds, or None."""
+    for each in alternatives(annotation):
+        if isinstance(each, type) and issubclass(each, BaseModel):
+            return each
+    return None
 
 
 @cache

@@ -9,7 +9,7 @@ from pydantic import BaseModel, PlainSerializer
 from pydantic.fields import FieldInfo
 from pydantic_core import to_jsonable_python
 
-from syncer.config.docs import document
+from syncer.config.docs import alternatives, document, section_in
 from syncer.config.document import Steps
 from syncer.config.values import Kind
 
@@ -36,7 +36,7 @@ def model_in(model: type[BaseModel], steps: Steps) -> type[BaseModel] | None:
     annotation: Any = model
     for step in steps:
         annotation = _inside(annotation, step)
-    return _section(annotation)
+    return section_in(annotation)
 
 
 def options(model: type[BaseModel], path: str = "") -> Iterator[Option]:
@@ -60,7 +60,7 @@ def option_at(model: type[BaseModel], path: str) -> Option | None:
 
 
 def _option(field: FieldInfo, path: str) -> Option:
-    inner = _section(field.annotation)
+    inner = section_in(field.annotation)
     default = None if inner or field.is_required() else _written(field)
     text = field.description or (_doc(inner) if inner else "")
     return Option(path, _takes(field), default, required=field.is_required(), help=text, model=inner)
@@ -96,27 +96,15 @@ def _type_text(annotation: Any) -> str:
         return f"mapping of {_type_text(arguments[1])}"
     if isinstance(origin, type) and issubclass(origin, Sequence | frozenset | set):
         return f"list of {_type_text(arguments[0])}"
-    if _section(annotation):
+    if section_in(annotation):
         return "section"
     return "text" if isinstance(annotation, type) and issubclass(annotation, str) else "value"
 
 
-def _alternatives(annotation: Any) -> tuple[Any, ...]:
-    """The members of a union; of anything else, itself."""
-    return get_args(annotation) if get_origin(annotation) in (Union, types.UnionType) else (annotation,)
-
-
-def _section(annotation: Any) -> type[BaseModel] | None:
-    for each in _alternatives(annotation):
-        if isinstance(each, type) and issubclass(each, BaseModel):
-            return each
-    return None
-
-
 def _inside(annotation: Any, step: str | int) -> Any:
     """The type of what is one step below a value of this type; None where nothing can be."""
-    for each in _alternatives(annotation):
-        if isinstance(step, str) and (section := _section(each)):
+    for each in alternatives(annotation):
+        if isinstance(step, str) and (section := section_in(each)):
             fields = section.model_fields.items()
             return next((field.annotation for name, field in fields if step in (field.alias, name)), None)
         if arguments := get_args(each):

@@ -16,9 +16,7 @@ from syncer.flow.caches import Caches
 from syncer.flow.decide import collision
 from syncer.flow.needed import Call, Kind, exact_paths, needed
 from syncer.flow.store import Writing
-
-#: The resource of the objects that tokens are asked for.
-SERVICE_ACCOUNTS = Resource("v1", "ServiceAccount", "serviceaccounts")
+from syncer.resources.kinds import SERVICE_ACCOUNTS
 
 #: How often a write looks again at what its own calls left to do: create, then status.
 ROUNDS = 3

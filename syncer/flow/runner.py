@@ -183,6 +183,7 @@ async def _daemon(engine: Engine, made: Link, config: SyncerConfig, stack: Async
         preparing = asyncio.create_task(_prepare(engine, made, config))
         if not await _is_done_first(preparing, stopped):
             preparing.cancel()
+            await asyncio.wait({preparing})
             return
         preparing.result()
         async with engine.running():

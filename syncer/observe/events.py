@@ -16,8 +16,7 @@ from cachetools import LRUCache, TTLCache
 
 from syncer.api import ClusterError, Key, LiveClient, Missing, Obj, Resource
 from syncer.observe.logs import get_logger
-
-EVENTS = Resource("v1", "Event", "events")
+from syncer.resources.kinds import EVENTS
 
 #: client-go's limits: events about one object at once, and seconds until one more is allowed.
 BURST, REFILL = 25, 300.0

@@ -1,5 +1,6 @@
 """What a tenant makes, changes and deletes arrives on the host; what the host reports flows back."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from syncer.flow.status import states
 from syncer.testing.merge import merged
 from syncer.testing.objects import configmap, event, ingress, pod, pod_mounting, secret, service, serviceaccount
 
+MAPS = built_in("configmaps")
 INGRESSES = {"configMaps": {"all": True}, "secrets": {"all": True}, "ingresses": {"enabled": True}}
 
 #: A kind, an object of it, a change, and what the change must look like on the host.
@@ -322,5 +324,22 @@ def test_how_many_objects_are_in_step_is_told(two: Two) -> None:
                 ("configmaps", "parked"): 1,
                 ("configmaps", "skipped"): unused,
             }
+
+    play(scenario)
+
+
+def test_requests_that_need_no_write_let_others_have_the_loop(two: Two) -> None:
+    async def scenario() -> None:
+        for number in range(1000):
+            two.virtual.put(configmap(f"x{number}"))
+        async with two.daemon(MAPS, options={"configMaps": {"all": True}}) as daemon:
+            await daemon.settled()
+            [made] = daemon.engine.links.values()
+            made.ask_all(made.parts["configmaps"])
+            turns = 0
+            while not daemon.engine.queue.is_idle():
+                await asyncio.sleep(0)
+                turns += 1
+            assert turns > 5, "all were looked at in one go"
 
     play(scenario)

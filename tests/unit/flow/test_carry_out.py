@@ -118,6 +118,21 @@ def copy(name: str = "x", **data: str) -> Obj:
     return ours(configmap(name, data or {"color": "blue"}, namespace="vc-ns"))
 
 
+def test_what_a_decision_was_made_from_counts_only_while_it_is_the_latest() -> None:
+    async def scenario(bench: Bench) -> None:
+        await bench.carry_out(apply(host=copy(color="blue")))
+        old = bench.seen(Side.HOST, CONFIG_MAPS, copy())
+        await bench.carry_out(apply(host=copy(color="red")))
+        [write] = apply(host=copy(color="blue")).writes
+        assert bench.link.carrier.calls(bench.syncer, write, {Side.HOST: old}), "it is red by now"
+        [other] = apply(host=ours(service("x", namespace="vc-ns")), resource=SERVICES).writes
+        latest = bench.seen(Side.HOST, CONFIG_MAPS, copy())
+        [call] = bench.link.carrier.calls(bench.syncer, other, {Side.HOST: latest})
+        assert call.kind == "create", "another resource is another object"
+
+    play(scenario)
+
+
 def test_a_create_is_one_call_and_is_seen_at_once() -> None:
     async def scenario(bench: Bench) -> None:
         assert await bench.carry_out(apply(host=copy())) == ["create host vc-ns/configmaps"]
