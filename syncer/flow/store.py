@@ -190,7 +190,10 @@ class Store:
                 key = head.key
                 listed.add(key)
                 self._show(key, head.resource_version)
-                if self._doomed.get(key) == head.uid or (key in own and _is_later(own[key], head.resource_version)):
+                if self._doomed.get(key) == head.uid:
+                    continue
+                if key in own and _is_later(own[key], head.resource_version):
+                    self._tell_listeners(key)  # it may be of others, and our write was not decided from it
                     continue
                 if not self._has(key, head.resource_version):
                     self._put(key, codec.decode(raw))
@@ -297,9 +300,10 @@ class Store:
             return False
         if head.resource_version in versions:
             versions.discard(head.resource_version)
-            if not versions:
-                del self._echoes[key]
-            return kind != "DELETED"
+            if versions:
+                return kind != "DELETED"
+            del self._echoes[key]
+            return kind != "DELETED" and self._has(key, head.resource_version)
         if kind != "DELETED":
             self._tell_listeners(key)
         return True

@@ -356,6 +356,24 @@ def test_what_was_read_live_does_not_undo_events_that_came_before_the_answer(wat
     assert watched.version() == "6"
 
 
+def test_a_reply_that_comes_after_a_later_live_read_is_put_right_by_the_events(watched: Watched, store: Store) -> None:
+    with store.writing(A) as writing:
+        with store.writing(A) as other:
+            store.seen_live(obj(6), other)
+        store.wrote(A, writing, obj(5))
+    watched.event("ADDED", obj(5))
+    watched.event("MODIFIED", obj(6))
+    assert watched.version() == "6"
+
+
+def test_a_list_older_than_our_write_tells_of_what_others_did_before_it(watched: Watched, store: Store) -> None:
+    with store.replacing() as page:
+        write(watched, obj(2))
+        page([raw(obj(1))], "1")
+    assert watched.version() == "2"
+    assert watched.heard() == [(A, "2")]
+
+
 def test_what_is_not_there_any_more_is_taken_away(watched: Watched, store: Store) -> None:
     watched.event("ADDED", obj(1))
     with store.writing(A) as writing:

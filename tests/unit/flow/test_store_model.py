@@ -183,4 +183,4 @@ class StoreBesideServer(RuleBasedStateMachine):
 
 
 TestStore = StoreBesideServer.TestCase
-TestStore.settings = settings(max_examples=100, stateful_step_count=30, deadline=None)
+TestStore.settings = settings(max_examples=300, stateful_step_count=30, deadline=None)
