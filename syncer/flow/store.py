@@ -109,6 +109,8 @@ class Store:
         self._echoes: dict[Key, tuple[float, set[str]]] = {}
         self._doomed: dict[Key, str] = {}
         self._own_while_listing: dict[Key, str] | None = None
+        #: The version of the latest list, complete or not; replies that are older bring nothing.
+        self._listed = ""
 
     # -- what is registered before the first list ------------------------------------------------------------------
 
@@ -180,17 +182,16 @@ class Store:
         """
         listed: set[Key] = set()
         own = self._own_while_listing = {}
-        version = ""
 
         def page(items: Iterable[codec.Raw], of_list: str) -> None:
-            nonlocal version
-            version = of_list
+            self._listed = of_list
             for raw in items:
                 head = codec.head(raw)
                 key = head.key
                 listed.add(key)
                 self._show(key, head.resource_version)
                 if self._doomed.get(key) == head.uid:
+                    self._remove(key)  # what is still kept is an earlier object of this name
                     continue
                 if key in own and _is_later(own[key], head.resource_version):
                     self._tell_listeners(key)  # it may be of others, and our write was not decided from it
@@ -203,9 +204,9 @@ class Store:
         finally:
             self._own_while_listing = None
         self._doomed = {key: uid for key, uid in self._doomed.items() if key in own}
-        for key in self._entries.keys() - listed - {key for key, made in own.items() if _is_later(made, version)}:
+        for key in self._entries.keys() - listed - {key for key, made in own.items() if _is_later(made, self._listed)}:
             self._remove(key)
-        self._end_echoes(version)
+        self._end_echoes(self._listed)
         self.synced = True
 
     # -- fed by our own writes -------------------------------------------------------------------------------------
@@ -220,7 +221,7 @@ class Store:
         before = self._entries.get(key)
         if before and before.version == version:
             return version in writing.seen
-        if version in writing.seen:
+        if version in writing.seen or not _is_later(version, self._listed):
             return True
         self._expect_echo(key, version)
         self._put(key, reply, own=True)
@@ -245,7 +246,7 @@ class Store:
         and what was read may be older.
         """
         key, version = key_of(obj), obj["metadata"]["resourceVersion"]
-        if (writing is not None and writing.seen) or self._has(key, version):
+        if (writing is not None and writing.seen) or self._has(key, version) or not _is_later(version, self._listed):
             return
         self._expect_echo(key, version)
         self._put(key, obj)

@@ -299,6 +299,26 @@ def test_a_list_does_not_bring_back_what_we_deleted_after_it_was_taken(watched: 
     assert watched.version() is None
 
 
+@pytest.mark.parametrize("during", [True, False])
+def test_a_reply_older_than_a_list_brings_nothing(watched: Watched, store: Store, during: bool) -> None:
+    with store.writing(A) as writing:
+        with store.replacing() as page:
+            page([raw(obj(2))], "2")
+            if during:
+                store.wrote(A, writing, obj(1))
+        store.wrote(A, writing, obj(1))
+    assert watched.version() == "2"
+
+
+def test_a_list_with_what_we_deleted_takes_an_earlier_object_of_that_name_away(watched: Watched, store: Store) -> None:
+    watched.event("ADDED", obj(1))
+    with store.replacing() as page:
+        with store.writing(A) as writing:
+            store.deleted(A, writing, "u2")
+        page([raw(obj(3, uid="u2"))], "3")
+    assert watched.version() is None
+
+
 def test_a_list_taken_after_our_write_has_later_changes(watched: Watched, store: Store) -> None:
     with store.replacing() as page:
         write(watched, obj(3))
