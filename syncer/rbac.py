@@ -10,8 +10,10 @@ from syncer.api import (
     Index,
     Indexes,
     Obj,
+    Patch,
     Resource,
     Right,
+    Settings,
     Side,
     Source,
     Sync,
@@ -66,9 +68,10 @@ def sources(syncer: Syncer, enabled: Collection[str] | None = None) -> frozenset
     return frozenset(source for source in found if enabled is None or not source.needs or source.needs in enabled)
 
 
-def rights(syncer: Syncer, enabled: Collection[str] | None = None) -> Iterator[Right]:
+def rights(syncer: Syncer, enabled: Collection[str] | None = None, settings: Settings | None = None) -> Iterator[Right]:
     """Every right that a syncer needs, by source, by role, and as it says itself."""
-    yield from (Right(source.side, source.resource, READ) for source in sources(syncer, enabled))
+    for source in sources(syncer, enabled):
+        yield Right(source.side, source.resource, READ, namespaces=_elsewhere(syncer, source, settings))
     begins_on_host = isinstance(syncer, SyncUp) and not isinstance(syncer, SyncDown)
     if isinstance(syncer, SyncDown | Sync):
         if not begins_on_host:
@@ -80,7 +83,20 @@ def rights(syncer: Syncer, enabled: Collection[str] | None = None) -> Iterator[R
         yield Right(Side.VIRTUAL, syncer.resource, WRITE)
     if isinstance(syncer, FakeSyncUp):
         yield Right(Side.VIRTUAL, syncer.resource, ("patch",), "status")
-    yield from syncer.rights
+    if settings and syncer.name in settings.sections:
+        yield from _by_path(Side.VIRTUAL, syncer.resource, (patch.steps[0] for patch in _upward(syncer, settings)))
+    yield from syncer.rights if settings is None else syncer.rights_with(settings)
+
+
+def _upward(syncer: Syncer, settings: Settings) -> tuple[Patch, ...]:
+    return settings.sections[syncer.name].patches.up
+
+
+def _elsewhere(syncer: Syncer, source: Source, settings: Settings | None) -> tuple[str, ...]:
+    """The namespaces on the host that what begins there is in, where those aren't the copies' own."""
+    begins_there = isinstance(syncer, SyncUp) and source.side is Side.HOST and source.resource == syncer.host_resource
+    found = syncer.host_namespaces(settings) if settings and begins_there and isinstance(syncer, SyncUp) else None
+    return found or ()
 
 
 def _by_path(side: Side, resource: Resource, paths: Iterable[str]) -> Iterator[Right]:
@@ -92,17 +108,20 @@ def _by_path(side: Side, resource: Resource, paths: Iterable[str]) -> Iterator[R
         yield Right(side, resource, ("patch",))
 
 
-def needed(syncers: Iterable[Syncer], *, leader_election: bool = False) -> tuple[Right, ...]:
+def needed(
+    syncers: Iterable[Syncer], *, settings: Settings | None = None, leader_election: bool = False
+) -> tuple[Right, ...]:
     """Every right that a daemon with these syncers needs; each resource and subresource once, the verbs in order."""
-    on = {syncer.name: syncer for syncer in syncers}
     own = (*EVENT_RIGHTS, *CLAIM_RIGHTS, *(LEASE_RIGHTS if leader_election else ()))
-    verbs: dict[tuple[Side, Resource, str], set[str]] = defaultdict(set)
-    for right in (*own, *(right for syncer in on.values() for right in rights(syncer, on))):
-        verbs[right.side, right.resource, right.subresource].update(right.verbs)
-    order = sorted(verbs, key=lambda place: (place[0], place[1].group, place[1].plural, place[2]))
+    made = tuple(syncers)
+    enabled = {syncer.name for syncer in made} if settings is None else settings.sections
+    verbs: dict[tuple[Side, Resource, str, tuple[str, ...]], set[str]] = defaultdict(set)
+    for right in (*own, *(right for syncer in made for right in rights(syncer, enabled, settings))):
+        verbs[right.side, right.resource, right.subresource, right.namespaces].update(right.verbs)
+    order = sorted(verbs, key=lambda place: (place[0], place[1].group, place[1].plural, *place[2:]))
     return tuple(
-        Right(side, resource, tuple(sorted(verbs[side, resource, part], key=_rank)), part)
-        for side, resource, part in order
+        Right(side, resource, tuple(sorted(verbs[side, resource, part, elsewhere], key=_rank)), part, elsewhere)
+        for side, resource, part, elsewhere in order
     )
 
 
@@ -131,7 +150,8 @@ def manifests(
     by_place: dict[str, list[Right]] = defaultdict(list)
     for right in granted:
         if right.side is Side.HOST:
-            for namespace in (home,) if right.resource == LEASES else _places(right, host_namespaces):
+            places = (home,) if right.resource == LEASES else _places(right, granted, host_namespaces)
+            for namespace in places:
                 by_place[namespace].append(right)
     virtual = [right for right in granted if right.side is Side.VIRTUAL]
     name = f"vsyncer-{cluster}"
@@ -143,9 +163,25 @@ def manifests(
     return {Side.VIRTUAL: _role("", name, virtual, given.get(Side.VIRTUAL)), Side.HOST: host}
 
 
-def _places(right: Right, host_namespaces: Sequence[str] | None) -> Sequence[str]:
-    """The namespaces that a right on the host is needed in; ``""`` for the whole cluster."""
-    return host_namespaces if right.resource.namespaced and host_namespaces is not None else ("",)
+def _places(right: Right, granted: Sequence[Right], host_namespaces: Sequence[str] | None) -> Sequence[str]:
+    """The namespaces that a right on the host is needed in; ``""`` for the whole cluster.
+
+    What is watched in several namespaces is watched by one request, which names none of them.
+    """
+    if not right.resource.namespaced:
+        return ("",)
+    if not right.namespaces and host_namespaces is None:
+        return ("",)
+    own = right.namespaces or host_namespaces or ()
+    watches = [each for each in granted if _is_same_watch(each, right)]
+    if "watch" not in right.verbs or not any(each.namespaces for each in watches):
+        return own
+    places = {namespace for each in watches for namespace in each.namespaces or host_namespaces or ()}
+    return ("",) if len(places) > 1 else own
+
+
+def _is_same_watch(one: Right, other: Right) -> bool:
+    return (one.side, one.resource) == (other.side, other.resource) and "watch" in one.verbs and not one.subresource
 
 
 def _role(namespace: str, name: str, granted: Sequence[Right], subject: Subject | None) -> list[Obj]:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from hack.bench import daemon
+from hack.webshop import databases
 from hack.webshop.clusters import DAEMON, Clusters
 from hack.webshop.waiting import Failed, in_thread
 from syncer.api import Obj, Side
@@ -31,8 +32,10 @@ class Daemon(daemon.Daemon):
     def rights(self) -> Mapping[Side, list[Obj]]:
         """The roles that it needs on each side, bound to its user, as `syncer rbac` prints them."""
         config = load(str(self.file), installed()).config
+        syncers = [enabled.syncer for enabled in config.enabled()]
+        syncers += [syncer for entry in config.custom_entries() for syncer in entry.assumed()]
         return manifests(
-            needed(enabled.syncer for enabled in config.enabled()),
+            needed(syncers, settings=config.settings()),
             cluster=config.cluster,
             home=config.host.namespace,
             host_namespaces=config.translator().host_namespaces(),
@@ -70,6 +73,10 @@ def make(clusters: Clusters, folder: Path) -> Daemon:
         "cluster": "shop",
         "virtual": {"kubeconfig": str(clusters.daemon_kubeconfigs[Side.VIRTUAL])},
         "host": {"kubeconfig": str(clusters.daemon_kubeconfigs[Side.HOST]), "namespace": HOST_NAMESPACE},
-        "sync": {"toHost": {"ingresses": {"enabled": True}}},
+        "sync": {
+            "toHost": {"ingresses": {"enabled": True}},
+            "fromHost": {"customResourceDefinitions": {"enabled": True}},
+            "custom": {databases.NAME: databases.SYNCED},
+        },
     }
     return Daemon(config, folder)

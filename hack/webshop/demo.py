@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hack.kubelet import Kubelet
+from hack.webshop import databases, table
 from hack.webshop import samples as shop
-from hack.webshop import table
 from hack.webshop.clusters import DAEMON, ROOT, Clusters, started
 from hack.webshop.daemon import HOST_NAMESPACE, Daemon, make
 from hack.webshop.samples import Samples
@@ -42,11 +42,14 @@ class Demo:
             say(f"   They took {clusters.seconds:.1f} s to start.")
             virtual, host = await stack.enter_async_context(_connected(clusters))
             await stack.enter_async_context(_simulation(host))
-            say("   In the host cluster a simulation plays scheduler and kubelet: no container really runs.")
+            say(
+                "   In the host cluster a simulation plays scheduler and kubelet: no container really runs. Another one"
+            )
+            say(f"   plays an operator: it makes Databases. Their CRD {databases.NAME} is labelled as public.")
             daemon = await self._daemon(clusters, {Side.VIRTUAL: virtual, Side.HOST: host}, stack)
+            await self._begun(daemon, virtual)
             samples, begun = Samples(deployments=clusters.deployments), time.monotonic()
             await self._apply(clusters, samples, virtual)
-            await daemon.ready()
             if not self.once:
                 say(*_hints(clusters))
             say("", "4. What the daemon has done:" if self.once else "4. What the daemon does:", "")
@@ -64,6 +67,16 @@ class Demo:
         say("", f"2. The daemon: syncer --config {daemon.file}", *_indented(daemon.file.read_text().splitlines()))
         say(f"   It is the user {DAEMON!r}, who may do what `syncer rbac --user {DAEMON}` prints, and nothing else.")
         return daemon
+
+    async def _begun(self, daemon: Daemon, virtual: Cluster) -> None:
+        """Wait until tenants can use what the host offers them."""
+        await daemon.ready()
+        try:
+            async with asyncio.timeout(self.timeout):
+                await databases.served(virtual)
+        except TimeoutError as late:
+            reason = f"the virtual cluster has no {databases.NAME} after {self.timeout:g} s"
+            raise Failed(f"{reason}; the daemon's log: {daemon.log}") from late
 
     async def _apply(self, clusters: Clusters, samples: Samples, virtual: Cluster) -> None:
         command = " ".join(_short(part) for part in shop.command(clusters, samples))
@@ -128,12 +141,14 @@ async def _connected(clusters: Clusters) -> AsyncIterator[tuple[Cluster, Cluster
 
 @asynccontextmanager
 async def _simulation(host: Cluster) -> AsyncIterator[None]:
-    playing = asyncio.create_task(Kubelet(host, HOST_NAMESPACE, events=True).run())
+    kubelet, operator = Kubelet(host, HOST_NAMESPACE, events=True), databases.Operator(host, HOST_NAMESPACE)
+    playing = {asyncio.create_task(each.run()) for each in (kubelet, operator)}
     try:
         yield
     finally:
-        playing.cancel()
-        await asyncio.wait({playing})
+        for task in playing:
+            task.cancel()
+        await asyncio.wait(playing)
 
 
 def _hints(clusters: Clusters) -> Sequence[str]:
@@ -143,8 +158,8 @@ def _hints(clusters: Clusters) -> Sequence[str]:
     return (
         "",
         "To play with, in another terminal:",
-        f"   {virtual} get pods,services,configmaps -n shop -o wide",
-        f"   {host} get pods,services,configmaps -n {HOST_NAMESPACE} -o wide",
+        f"   {virtual} get pods,services,configmaps,databases -n shop -o wide",
+        f"   {host} get pods,services,configmaps,databases -n {HOST_NAMESPACE} -o wide",
         f"   {virtual} edit configmap web-config -n shop",
         f"   {virtual} {'scale deployment web --replicas=4' if clusters.deployments else 'delete pod web-1'} -n shop",
         "Ctrl-C here ends it all and cleans up.",

@@ -7,6 +7,7 @@ from pathlib import Path
 import yaml
 
 from hack.webshop.clusters import ROOT, Clusters
+from hack.webshop.databases import DATABASES
 from hack.webshop.waiting import output_of
 from syncer.api import Obj, Resource, Side
 from syncer.clusters.client import Cluster
@@ -26,6 +27,7 @@ _BY_KIND = {
         INGRESSES,
         PODS,
         DEPLOYMENTS,
+        DATABASES,
     )
 }
 
@@ -35,7 +37,7 @@ class Samples:
 
     def __init__(self, *, deployments: bool) -> None:
         runs = "deployment.yaml" if deployments else "pods.yaml"
-        self.files = (WEBSHOP / "shop.yaml", WEBSHOP / runs)
+        self.files = (WEBSHOP / "shop.yaml", WEBSHOP / runs, WEBSHOP / "database.yaml")
         self.objects: list[Obj] = [obj for file in self.files for obj in yaml.safe_load_all(file.read_text()) if obj]
 
 

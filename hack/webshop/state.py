@@ -8,12 +8,15 @@ from datetime import datetime
 from typing import NamedTuple
 
 from hack.kubelet import is_ready
+from hack.webshop.databases import DATABASES
 from hack.webshop.samples import DEPLOYMENTS, Samples
-from syncer.api import Key, Marks, Obj, Resource, annotations_of, dig, key_of, labels_of
+from syncer.api import Key, Marks, Missing, Obj, Resource, annotations_of, dig, key_of, labels_of
 from syncer.api.marks import kind_mark
 from syncer.clusters.client import FIELD_MANAGER, Cluster
+from syncer.resources.definitions.config import PUBLIC_LABEL
 from syncer.resources.kinds import (
     CONFIG_MAPS,
+    CUSTOM_RESOURCE_DEFINITIONS,
     EVENTS,
     INGRESSES,
     NODES,
@@ -22,15 +25,19 @@ from syncer.resources.kinds import (
     SERVICE_ACCOUNTS,
     SERVICES,
 )
-from syncer.resources.pods.references import names_used
+from syncer.resources.pods.references import references
 from syncer.resources.services import KUBERNETES
 
 MARKS = Marks()
 
 #: What goes to the host, in the order in which it is shown.
-DOWN = (SERVICE_ACCOUNTS, CONFIG_MAPS, SECRETS, SERVICES, INGRESSES, PODS)
+DOWN = (SERVICE_ACCOUNTS, CONFIG_MAPS, SECRETS, SERVICES, INGRESSES, PODS, DATABASES)
+#: Those of them of which the host tells how they fare.
+BACK = (PODS, DATABASES)
 #: What is looked at in the virtual cluster.
-VIRTUAL = (*DOWN, NODES, EVENTS, DEPLOYMENTS)
+VIRTUAL = (*DOWN, NODES, EVENTS, DEPLOYMENTS, CUSTOM_RESOURCE_DEFINITIONS)
+#: What is looked at on the host; in the daemon's namespace, where a kind has namespaces.
+HOST = (*DOWN, EVENTS, CUSTOM_RESOURCE_DEFINITIONS)
 TO_HOST, TO_VIRTUAL, BOTH = "->", "<-", "<->"
 NOTHING = "-"
 
@@ -59,12 +66,19 @@ class State:
 
 
 async def read(virtual: Cluster, host: Cluster, namespace: str) -> State:
-    """Ask both clusters, the host one for its namespace and what the daemon made there."""
-    up = asyncio.gather(*(virtual.list(resource) for resource in VIRTUAL))
-    down = asyncio.gather(*(host.list(resource, namespace=namespace, selector=MARKS.cluster) for resource in DOWN))
-    events = host.list(EVENTS, namespace=namespace)
-    ups, downs, told = await asyncio.gather(up, down, events)
-    return State(dict(zip(VIRTUAL, ups, strict=True)), {**dict(zip(DOWN, downs, strict=True)), EVENTS: told})
+    """Ask both clusters, the host one for its namespace."""
+    up = asyncio.gather(*(_list(virtual, resource) for resource in VIRTUAL))
+    down = asyncio.gather(*(_list(host, resource, namespace if resource.namespaced else "") for resource in HOST))
+    ups, downs = await asyncio.gather(up, down)
+    return State(dict(zip(VIRTUAL, ups, strict=True)), dict(zip(HOST, downs, strict=True)))
+
+
+async def _list(cluster: Cluster, resource: Resource, namespace: str = "") -> list[Obj]:
+    """All objects; none of a kind that isn't served yet."""
+    try:
+        return await cluster.list(resource, namespace=namespace)
+    except Missing:
+        return []
 
 
 def rows(state: State, samples: Samples | None) -> list[Row]:
@@ -72,6 +86,8 @@ def rows(state: State, samples: Samples | None) -> list[Row]:
     return [
         *(row for resource in DOWN for row in _copies(state, resource, samples)),
         *_tokens(state),
+        *_logins(state),
+        *_definitions(state),
         *_nodes(state, samples),
         *_events(state),
         *_deployments(state),
@@ -83,7 +99,7 @@ def rows(state: State, samples: Samples | None) -> list[Row]:
 
 def _copies(state: State, resource: Resource, samples: Samples | None) -> Iterator[Row]:
     copies = _by_virtual(state.host[resource], kind_mark(resource))
-    objects = {key_of(obj): obj for obj in state.virtual[resource]}
+    objects = {key_of(obj): obj for obj in state.virtual[resource] if MARKS.cluster not in labels_of(obj)}
     given = {key_of(obj) for obj in samples.objects if obj["kind"] == resource.kind} if samples else set()
     used = _used(state, resource)
     for key in sorted(copies.keys() | objects.keys() | given):
@@ -101,7 +117,7 @@ def _used(state: State, resource: Resource) -> set[Key] | None:
     """The keys that virtual Pods refer to, for those kinds that are synced only then, else None."""
     if resource not in (CONFIG_MAPS, SECRETS):
         return None
-    return {key for pod in state.virtual[PODS] for key in names_used(pod, resource)}
+    return {key for pod in state.virtual[PODS] for kind, key in references(pod) if kind == resource}
 
 
 def _by_virtual(copies: list[Obj], kind: str) -> dict[Key, Obj]:
@@ -110,10 +126,10 @@ def _by_virtual(copies: list[Obj], kind: str) -> dict[Key, Obj]:
 
 
 def _pair(resource: Resource, key: Key, virtual: Obj | None, host: Obj | None, *, stays: bool) -> Row:
-    arrow, own = (BOTH if resource is PODS else TO_HOST), str(key) if virtual else f"({key})"
+    arrow, own = (BOTH if resource in BACK else TO_HOST), str(key) if virtual else f"({key})"
     there, written, good = (
         str(key_of(host)) if host else NOTHING,
-        _written(virtual if resource is PODS else host),
+        _written(virtual if resource in BACK else host),
         False,
     )
     if virtual is None:
@@ -156,6 +172,13 @@ def _condition(pod: Obj) -> str:
     return f"{phase}{' and Ready' if is_ready(pod) else ''}{f' on {node}' if node else ''}"
 
 
+def _phases(virtual: Obj, host: Obj) -> tuple[str, bool]:
+    own, there = (dig(obj, "status.phase") or "Pending" for obj in (virtual, host))
+    if own == there:
+        return f"{own}; both sides say so", bool(own == "Ready")
+    return f"host: {there}; virtual: {own}", False
+
+
 _STATUS: Mapping[Resource, Callable[[Obj, Obj], tuple[str, bool]]] = {
     SERVICE_ACCOUNTS: lambda virtual, host: ("there", True),
     CONFIG_MAPS: _same_data,
@@ -163,6 +186,7 @@ _STATUS: Mapping[Resource, Callable[[Obj, Obj], tuple[str, bool]]] = {
     SERVICES: _addresses,
     INGRESSES: _hosts,
     PODS: _life,
+    DATABASES: _phases,
 }
 
 
@@ -174,6 +198,30 @@ def _tokens(state: State) -> Iterator[Row]:
 
 
 # -- up ----------------------------------------------------------------------------------------------------------------
+
+
+def _logins(state: State) -> Iterator[Row]:
+    """The Secrets that the host's operator makes, where Databases ask for them."""
+    secrets = {key_of(secret): secret for secret in state.virtual[SECRETS]}
+    made = {key_of(secret): secret for secret in state.host[SECRETS]}
+    copies = _by_virtual(state.host[DATABASES], kind_mark(DATABASES))
+    for key, copy in sorted(copies.items()):
+        place = Key(key_of(copy).namespace, copy["spec"]["secretName"])
+        asking = next((each for each in state.virtual[DATABASES] if key_of(each) == key), None)
+        own = Key(key.namespace, asking["spec"]["secretName"]) if asking else place
+        virtual, host = secrets.get(own), made.get(place)
+        status, good = _same_data(virtual, host) if virtual and host else ("not in the virtual cluster yet", False)
+        shown = str(own) if virtual else NOTHING
+        yield Row("Secret", shown, TO_VIRTUAL, str(place), _written(virtual), status, good)
+
+
+def _definitions(state: State) -> Iterator[Row]:
+    """The kinds of the host that tenants get too."""
+    there = {key_of(crd): crd for crd in state.virtual[CUSTOM_RESOURCE_DEFINITIONS]}
+    for key in sorted(key_of(crd) for crd in state.host[CUSTOM_RESOURCE_DEFINITIONS] if PUBLIC_LABEL in labels_of(crd)):
+        crd = there.get(key)
+        status = "the host's label says that tenants may use it" if crd else "not in the virtual cluster yet"
+        yield Row("CRD", str(key) if crd else NOTHING, TO_VIRTUAL, str(key), _written(crd), status, crd is not None)
 
 
 def _nodes(state: State, samples: Samples | None) -> Iterator[Row]:

@@ -1,4 +1,4 @@
-"""All that a plugin may import. Anything else may change in any version.
+"""All that a plugin may import, with :mod:`syncer.translate`. Anything else may change in any version.
 
 A syncer is a plain class that decides and never acts::
 
@@ -9,7 +9,7 @@ A syncer is a plain class that decides and never acts::
         up = ("status",)
 """
 
-from syncer.api.config import Config, Section
+from syncer.api.config import Config
 from syncer.api.context import Context, Reader, Settings
 from syncer.api.decision import (
     Decision,
@@ -60,30 +60,26 @@ from syncer.api.objects import (
     labels_of,
     uid_of,
 )
-from syncer.api.roles import (
-    API_VERSION,
+from syncer.api.optional_roles import (
     AroundReconcile,
     Excludes,
-    FakeSyncUp,
-    Index,
     Indexes,
     Initialize,
     Live,
     LiveClient,
-    Mirror,
     OwnController,
-    Right,
-    Source,
-    Sync,
-    SyncDown,
-    Syncer,
-    SyncUp,
-    Watch,
+    Refers,
     Watches,
 )
+from syncer.api.patches import EACH, Patch, Patches, path_steps
+from syncer.api.registration import register_fake_syncer, register_syncer, registrations
+from syncer.api.roles import API_VERSION, FakeSyncUp, Mirror, Sync, SyncDown, Syncer, SyncUp
+from syncer.api.section import Section
+from syncer.api.sources import Index, Right, Source, Watch
 
 __all__ = [
     "API_VERSION",
+    "EACH",
     "AroundReconcile",
     "ClusterError",
     "Config",
@@ -112,9 +108,12 @@ __all__ = [
     "Outcome",
     "OwnController",
     "Pair",
+    "Patch",
+    "Patches",
     "PluginError",
     "Problem",
     "Reader",
+    "Refers",
     "Refused",
     "Request",
     "Resource",
@@ -145,6 +144,10 @@ __all__ = [
     "is_deleting",
     "key_of",
     "labels_of",
+    "path_steps",
+    "register_fake_syncer",
+    "register_syncer",
+    "registrations",
     "retry",
     "set_conditions",
     "skip",

@@ -1,18 +1,7 @@
 """The base of a syncer's own section of the configuration."""
 
-from pydantic import BaseModel, ConfigDict
-from pydantic.alias_generators import to_camel
-
-
-class Section(BaseModel):
-    """A part of the configuration: frozen, camelCase outside, unknown keys refused. A field's docstring is its help."""
-
-    model_config = ConfigDict(
-        frozen=True,
-        extra="forbid",
-        alias_generator=to_camel,
-        populate_by_name=True,
-    )
+from syncer.api.patches import Patches
+from syncer.api.section import Section
 
 
 class Config(Section):
@@ -20,3 +9,6 @@ class Config(Section):
 
     enabled: bool = True
     """Whether the kind is synced at all."""
+
+    patches: Patches = Patches()
+    """What is changed in objects of this kind just before they are written. A patch that fails parks that object."""

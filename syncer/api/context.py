@@ -33,6 +33,10 @@ class Reader(Protocol):
         """The keys of the objects for which the named index function gave this value."""
         ...
 
+    def used(self, resource: Resource, virtual: Obj) -> bool | None:
+        """Whether anything synced refers to a virtual object; None where that can't be known now."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
@@ -90,6 +94,13 @@ class Context(Generic[C]):
     def enabled(self, syncer: str) -> bool:
         """Whether another syncer is on: a reference is renamed only where its target is synced."""
         return syncer in self.settings.sections
+
+    def used(self, virtual: Obj) -> bool | None:
+        """Whether anything synced refers to this virtual object of the syncer's resource (see ``Refers``).
+
+        None where some of what might refer to it isn't known at the moment: then a copy is neither made nor removed.
+        """
+        return self.reader.used(self.resource, virtual)
 
     def virtual(self, resource: Resource, key: Key) -> Obj | None:
         """A virtual object as it was last seen."""

@@ -45,7 +45,8 @@ class Write:
     ``exact`` names the dotted paths under which what the object doesn't say must not be there. Elsewhere fields of
     others are left alone, and only fields that we set before are removed; with ``partial`` only labels and annotations
     that we set before. A ``metadata.resourceVersion`` in ``obj`` is a precondition: no change over a later version.
-    ``resource`` is None for the syncer's own.
+    ``resource`` is None for the syncer's own. A delete with ``only_if_none`` is refused for as long as there is any
+    object of that resource on the same side.
     """
 
     side: Side
@@ -58,6 +59,7 @@ class Write:
     grace: int | None = None
     node: str = ""
     tokens: tuple[Token, ...] = ()
+    only_if_none: Resource | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,11 +121,16 @@ def delete(
     reason: str,
     grace: int | None = None,
     resource: Resource | None = None,
+    only_if_none: Resource | None = None,
 ) -> Decision:
     """Delete exactly this object (by uid); a reason is a must."""
     sides = ((Side.HOST, host), (Side.VIRTUAL, virtual))
     return Decision(
-        tuple(Write(side, Verb.DELETE, obj, grace=grace, resource=resource) for side, obj in sides if obj is not None),
+        tuple(
+            Write(side, Verb.DELETE, obj, grace=grace, resource=resource, only_if_none=only_if_none)
+            for side, obj in sides
+            if obj is not None
+        ),
         reason,
     )
 

@@ -4,72 +4,22 @@ A syncer gets plain objects and returns a :class:`~syncer.api.Decision`. It must
 look at a clock, or keep state between calls: it may be asked at any time, any number of times.
 """
 
-from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, Generic, Literal, Protocol
+from abc import abstractmethod
+from collections.abc import Iterable
+from typing import Any, ClassVar, Generic
 
 from syncer.api.config import Config
 from syncer.api.context import C, Context, Settings
-from syncer.api.decision import Decision, apply
-from syncer.api.objects import Key, Obj, Pair, Resource, Side, dig
+from syncer.api.decision import Decision, apply, delete
+from syncer.api.objects import Key, Obj, Pair, Resource, dig
+from syncer.api.role import Role
+from syncer.api.sources import Right, Source
 
 #: The version of this contract. A syncer written for another major version is refused at start.
 API_VERSION = 1
 
-#: Gives the values under which an object is found again.
-IndexFunction = Callable[[Obj], Iterable[str]]
 
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """A resource on one side that a syncer reads, so that it must be watched. ``marked``: only what bears our mark."""
-
-    side: Side
-    resource: Resource
-    marked: bool = False
-    #: Left out where the syncer of this name is off; and where the objects can't be had (a right is missing, say), this
-    #: syncer works without them instead of waiting.
-    needs: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Index:
-    """A named way to find objects of a source by a value computed from them, kept up to date by the store."""
-
-    source: Source
-    name: str
-    values: IndexFunction
-    #: Left out where the syncer of this name is off.
-    needs: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Watch:
-    """Other objects whose changes make this syncer look at its own keys again (the seed's ControllerModifier).
-
-    ``keys`` gives the virtual keys of this syncer that an object concerns. With ``when="keys"`` only those keys are
-    asked again that an object begins or ceases to name; with ``when="change"`` all that it names, at any change of it.
-    """
-
-    source: Source
-    keys: Callable[[Obj, Settings], Iterable[Key]]
-    when: Literal["keys", "change"] = "keys"
-    #: Left out where the syncer of this name is off.
-    needs: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Right:
-    """A right that a syncer needs beyond those that follow from its roles, such as to create tokens."""
-
-    side: Side
-    resource: Resource
-    verbs: tuple[str, ...]
-    subresource: str = ""
-
-
-class Syncer(ABC, Generic[C]):
+class Syncer(Role, Generic[C]):
     """Decides for one resource. Give it at least one of the roles below."""
 
     #: Identity: in logs, metrics, commands and requests; plural lower case, such as ``configmaps``.
@@ -95,6 +45,10 @@ class Syncer(ABC, Generic[C]):
     reads: ClassVar[tuple[Source, ...]] = ()
     #: Rights beyond those that follow from its roles and sources.
     rights: ClassVar[tuple[Right, ...]] = ()
+    #: Whether a copy that was made of an earlier object of the same name is taken over, instead of being made anew.
+    adopts: ClassVar[bool] = False
+    #: Whether an object is looked at again when something synced begins or ceases to refer to it (see ``Refers``).
+    when_used: ClassVar[bool] = False
     #: The version of the plugin API that it was written for.
     api_version: ClassVar[int] = API_VERSION
 
@@ -109,12 +63,16 @@ class Syncer(ABC, Generic[C]):
         """Whether the syncer has anything to do with these settings; where not, it is as if it were off."""
         return True
 
+    def rights_with(self, settings: Settings) -> Iterable[Right]:
+        """``rights``; override it for those that depend on the configuration (``settings.sections[self.name]``)."""
+        return self.rights
+
     def host_key(self, settings: Settings, key: Key) -> Key:
         """The place on the host of a virtual key; override it only for what must not share a name with another copy."""
         return settings.names.to_host(self.host_resource, key)
 
 
-class SyncDown(ABC):
+class SyncDown(Role):
     """Role: the virtual object exists and its host copy doesn't."""
 
     @abstractmethod
@@ -122,7 +80,7 @@ class SyncDown(ABC):
         """Usually ``apply(host=…)``; ``skip(reason)`` where the object is not to be synced."""
 
 
-class Sync(ABC):
+class Sync(Role):
     """Role: both objects exist, and either may have changed. It isn't told which, so it can't miss a change."""
 
     @abstractmethod
@@ -130,7 +88,7 @@ class Sync(ABC):
         """What both objects should be now."""
 
 
-class SyncUp(ABC):
+class SyncUp(Role):
     """Role: the host object exists and no virtual one does. Without it, a host copy of ours is deleted."""
 
     @abstractmethod
@@ -143,11 +101,26 @@ class SyncUp(ABC):
             return ctx.marks.virtual_key(host)
         return None
 
+    def host_gone(self, ctx: Context[Any], virtual: Obj) -> Decision:
+        """For what begins on the host: the host object is gone, and the virtual one that we made is still there."""
+        return delete(virtual=virtual, reason="the host object is gone")
+
+    def host_selector(self, settings: Settings) -> str:
+        """For what begins on the host: the label selector of the objects to be watched there; ``""`` for all."""
+        return ""
+
+    def host_namespaces(self, settings: Settings) -> tuple[str, ...] | None:
+        """For what begins on the host: the namespaces there, where those aren't the ones that copies are put in."""
+        return None
+
+    #: For what begins on the host: whether what is changed or deleted on the virtual side is put back. It takes a
+    #: ``host_key`` that gives the place of the host object of each virtual key.
+    restores: ClassVar[bool] = False
     #: Whether the host objects bear our mark. False for those that begin on the host, which are watched unmarked.
     host_marked: ClassVar[bool] = True
 
 
-class FakeSyncUp(ABC):
+class FakeSyncUp(Role):
     """Role: the virtual side needs an object that exists nowhere, such as the Node that a Pod's spec names."""
 
     @abstractmethod
@@ -196,90 +169,3 @@ def _copy_path(source: Obj, target: Obj, path: str) -> None:
     for parent in parents:
         target = target.setdefault(parent, {})
     target[last] = value
-
-
-class LiveClient(Protocol):
-    """A client of one API server, for the two roles that do I/O. Errors are :class:`~syncer.api.ClusterError`."""
-
-    async def get(self, resource: Resource, key: Key) -> Obj:
-        """Read one object from the API server."""
-        ...
-
-    async def list(self, resource: Resource, *, namespace: str = "", selector: str = "") -> Sequence[Obj]:
-        """Read a collection from the API server."""
-        ...
-
-    async def create(self, resource: Resource, obj: Obj) -> Obj:
-        """Create an object."""
-        ...
-
-    async def patch(self, resource: Resource, key: Key, patch: Obj) -> Obj:
-        """Change an object by a merge patch (RFC 7386)."""
-        ...
-
-    async def delete(self, resource: Resource, key: Key, *, uid: str | None = None) -> Obj | None:
-        """Delete an object, with the uid as a precondition."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class Live:
-    """Live clients of both sides, for ``Initialize`` and ``OwnController``."""
-
-    cluster: str
-    virtual: LiveClient
-    host: LiveClient
-    request: Callable[[Key], None] = field(default=lambda key: None)
-    """Put a virtual key of this syncer into the queue."""
-
-
-class Initialize(ABC):
-    """Optional role: something to do once, before caches start; the one place for I/O at start (CRDs, say)."""
-
-    @abstractmethod
-    async def init(self, live: Live) -> None:
-        """Called first of all; an error stops the start of this syncer."""
-
-
-class Indexes(ABC):
-    """Optional role: ways to find objects by a value."""
-
-    @abstractmethod
-    def indexes(self) -> Sequence[Index]:
-        """Registered before caches start."""
-
-
-class Watches(ABC):
-    """Optional role: other resources whose changes requeue keys of this syncer."""
-
-    @abstractmethod
-    def watches(self) -> Sequence[Watch]:
-        """Registered before caches start."""
-
-
-class AroundReconcile(ABC):
-    """Optional role: look at a request before it is decided, and know when it has ended (the seed's Starter)."""
-
-    @abstractmethod
-    def reconcile_start(self, ctx: Context[Any], key: Key) -> str | None:
-        """A reason to skip this request, or None to go on."""
-
-    @abstractmethod
-    def reconcile_end(self, ctx: Context[Any], key: Key, error: Exception | None) -> None:
-        """Always called after ``reconcile_start``, whatever happened in between."""
-
-
-class OwnController(ABC):
-    """Optional role: a fully custom controller, run beside the syncers while this process leads."""
-
-    @abstractmethod
-    def register(self, live: Live) -> Awaitable[None]:
-        """The controller's life as a coroutine; cancelled when leadership or the process ends."""
-
-
-class Excludes(ABC):
-    """Optional role: objects that this syncer leaves alone altogether, on either side."""
-
-    @abstractmethod
-    def excluded(self, ctx: Context[Any], side: Side, obj: Obj) -> str | None:
-        """A reason to leave the object alone, or None."""

@@ -32,7 +32,8 @@ def validate(given: Given, file: str | None) -> None:
     if file:
         given.put("--config", Setting(file, "FILE", flag=True))
     config, _ = loaded(given)
-    on = ", ".join(enabled.syncer.name for enabled in config.config.enabled())
+    made = config.config
+    on = ", ".join([*(each.syncer.name for each in made.enabled()), *(each.name for each in made.custom_entries())])
     click.echo(f"{given.file or 'the configuration'} is fine. Syncers: {on or 'none'}")
 
 
@@ -73,7 +74,8 @@ def explain(given: Given, path: str) -> None:
         raise click.UsageError(f"there is no option {path}. {nearest(made, path)}".strip())
     click.echo(f"{option.path or 'SyncerConfig'}  <{option.takes}>{_default(option)}")
     click.echo(_indented(option.help, "  "))
-    for each in options(option.model, path) if option.model else ():
+    below = option.model or option.item
+    for each in options(below, path) if below else ():
         click.echo(f"\n  {each.path.rpartition('.')[2]}  <{each.takes}>{_default(each)}")
         click.echo(_indented(each.help, "    "))
 

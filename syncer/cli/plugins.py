@@ -1,21 +1,22 @@
-"""``syncer plugins …``: which syncers and name translators are there, and what each does."""
+"""``syncer plugins …``: which syncers and name translators are there, what each does, and what is wrong with them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from syncer.cli import show
-from syncer.cli.options import Given, output, pass_given, settings
+from syncer.cli.options import Given, option, output, pass_given, settings
 
 if TYPE_CHECKING:
+    from syncer.api import Problem
     from syncer.config import SyncerConfig
-    from syncer.plugins import Installed
+    from syncer.plugins import Found, Installed
 
 
 @click.group()
 def plugins() -> None:
-    """Show the plugins."""
+    """Show and check the plugins."""
 
 
 @plugins.command("list")
@@ -62,3 +63,56 @@ def _translators(plugins: "Installed", config: "SyncerConfig | None") -> Iterato
 
 def _record(name: str, section: str, enabled: str, origin: str) -> dict[str, Any]:
     return {"name": name, "section": section, "resource": "-", "roles": ["-"], "enabled": enabled, "from": origin}
+
+
+@plugins.command()
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@output("table", "json", "yaml", "name")
+@option("--laws", is_flag=True, help="Run the laws that hold for every syncer, too. Needs `vsyncer[testing]`.")
+def check(names: tuple[str, ...], output: str, no_headers: bool, laws: bool) -> None:
+    """Import all plugins, or those of these names, and say what is wrong with each.
+
+    No cluster and no configuration is needed. The laws are tried with objects that are made up; where those can't be
+    like any that are meant, use syncer.testing.laws in tests of the plugin instead.
+
+    Exit status: 0 if all are sound, 3 if one is not.
+    """
+    from syncer.cli import plugin_check, plugin_laws
+    from syncer.plugins import installed
+
+    if laws:
+        plugin_laws.must_be_there()
+    there = installed()
+    found = plugin_check.checked(there, _known(names, there.names()), plugin_laws.broken_laws if laws else _no_more)
+    show.records(list(_results(found, there, laws=laws)), output, headers=not no_headers)
+    if wrong := sum(1 for each in found if each.problems):
+        show.fail(f"not sound: {wrong} of {len(found)}.", 3)
+
+
+def _no_more(found: "Found") -> "Sequence[Problem]":
+    return ()
+
+
+def _known(names: Sequence[str], known: Sequence[str]) -> Sequence[str]:
+    """The names, or all where none is given; one that no plugin has is a usage error."""
+    from syncer.config.problems import guess
+
+    for name in names:
+        if name not in known:
+            raise click.UsageError(f"no plugin is called {name!r}. {guess(name, known)}".strip())
+    return names or known
+
+
+def _results(found: "Sequence[Found]", there: "Installed", *, laws: bool) -> Iterator[dict[str, Any]]:
+    """A line for each thing that is wrong with a plugin, and one for each that is fine."""
+    from syncer.cli.plugin_check import note
+    from syncer.cli.plugin_laws import can_be_tried
+
+    for each in found:
+        for problem in each.problems:
+            place = ":".join(str(part) for part in (problem.file, problem.line) if part)
+            yield {"name": each.name, "from": str(each.origin), "ok": "no", "at": place or "-", "what": problem.message}
+        if not each.problems:
+            tried = not laws or can_be_tried(each)
+            what = note(each, there) or ("fine" if tried else "fine; not tried under the laws")
+            yield {"name": each.name, "from": str(each.origin), "ok": "yes", "at": "-", "what": what}

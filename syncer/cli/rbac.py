@@ -30,7 +30,14 @@ def rbac(given: Given, output: str, side: str | None, service_account: str | Non
     config = loaded(given)[0].config
     subject = _subject(service_account, user)
     roles = manifests(
-        needed((enabled.syncer for enabled in config.enabled()), leader_election=config.leader_election.enabled),
+        needed(
+            [
+                *(enabled.syncer for enabled in config.enabled()),
+                *(syncer for entry in config.custom_entries() for syncer in entry.assumed()),
+            ],
+            settings=config.settings(),
+            leader_election=config.leader_election.enabled,
+        ),
         cluster=config.cluster,
         home=config.host.namespace,
         host_namespaces=config.translator().host_namespaces(),

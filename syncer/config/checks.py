@@ -3,8 +3,11 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from syncer.api import NameTranslator
+from syncer.config.custom_checks import custom
 from syncer.config.document import Steps
 from syncer.config.model import SyncerConfig
+from syncer.config.patch_checks import patches
 from syncer.config.values import listen_on
 
 Found = tuple[Steps, str]
@@ -14,6 +17,8 @@ def across(data: Mapping[str, Any], model: type[SyncerConfig]) -> Iterator[Found
     """The places where options contradict one another, and what to do about it."""
     yield from _namespace(data, model)
     yield from _addresses(data, model)
+    yield from _patches(data, model)
+    yield from custom(data, model.syncers, _translator(data, model))
 
 
 def _option(data: Mapping[str, Any], model: type[SyncerConfig], section: str, option: str) -> Any:
@@ -44,3 +49,19 @@ def _addresses(data: Mapping[str, Any], model: type[SyncerConfig]) -> Iterator[F
         return
     if place and place[1] != 0:
         yield ("health", "address"), f"is the same as metrics.address, {metrics!r}: each needs a port of its own."
+
+
+def _patches(data: Mapping[str, Any], model: type[SyncerConfig]) -> Iterator[Found]:
+    prefix = _option(data, model, "marks", "prefix")
+    if isinstance(prefix, str):
+        yield from patches(data, [syncer.resource for syncer in model.syncers], prefix)
+
+
+def _translator(data: Mapping[str, Any], model: type[SyncerConfig]) -> NameTranslator | None:
+    """The name translator; None where what it is made of is wrong itself."""
+    cluster, namespace = data.get("cluster"), _option(data, model, "host", "namespace")
+    if model.translator_class is None or not (isinstance(cluster, str) and isinstance(namespace, str)):
+        return None
+    make: Any = model.translator_class
+    made: NameTranslator = make(cluster=cluster, namespace=namespace)
+    return made

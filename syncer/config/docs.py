@@ -9,7 +9,7 @@ import inspect
 import itertools
 import textwrap
 import types
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, Union, get_args, get_origin
 
@@ -20,7 +20,7 @@ from pydantic import BaseModel
 def document(model: type[BaseModel]) -> None:
     """Give the fields of a model, and of the sections below it, their docstrings as descriptions; once."""
     for name, field in model.model_fields.items():
-        section = section_in(field.annotation)
+        section = section_in(field.annotation) or item_in(field.annotation)
         if section:
             document(section)
         if not field.description:
@@ -38,6 +38,15 @@ def section_in(annotation: Any) -> type[BaseModel] | None:
     for each in alternatives(annotation):
         if isinstance(each, type) and issubclass(each, BaseModel):
             return each
+    return None
+
+
+def item_in(annotation: Any) -> type[BaseModel] | None:
+    """The section that each item of a mapping or a list of this type is, or None."""
+    for each in alternatives(annotation):
+        origin, arguments = get_origin(each), get_args(each)
+        if isinstance(origin, type) and issubclass(origin, Mapping | Sequence):
+            return section_in(arguments[-1] if issubclass(origin, Mapping) else arguments[0])
     return None
 
 

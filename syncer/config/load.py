@@ -40,7 +40,7 @@ class Plugins(Protocol):
         """The names of all name translators that are installed."""
         ...
 
-    def refuse_conflicts(self, syncers: Sequence[type[Syncer]]) -> None:
+    def refuse_conflicts(self, syncers: Sequence[Syncer | type[Syncer]]) -> None:
         """Raises PluginError where two of the syncers that are on would write the same objects."""
         ...
 
@@ -86,7 +86,8 @@ def build(document: Document, plugins: Plugins, overrides: Sequence[Override] = 
     problems += [given.report(steps, message, "") for steps, message in checks.across(given.data, model)]
     if problems or config is None:
         raise ConfigError(*sorted(problems, key=lambda problem: problem.line or 0))
-    plugins.refuse_conflicts([type(enabled.syncer) for enabled in config.enabled()])
+    custom = [syncer for entry in config.custom_entries() for syncer in entry.assumed()[:1]]
+    plugins.refuse_conflicts([*(type(enabled.syncer) for enabled in config.enabled()), *custom])
     return Loaded(config, given.origins)
 
 

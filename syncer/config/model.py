@@ -1,12 +1,14 @@
 """The configuration as frozen values: what can be set, its default, and what it is for."""
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, Literal, NamedTuple, Self
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
-from syncer.api import Config, Marks, NameTranslator, Section, Settings, Syncer
-from syncer.config.values import Address, ClusterName, Duration, Label, ServiceKey, Subdomain
+from syncer.api import Config, Marks, NameTranslator, PluginError, Section, Settings, SyncDown, Syncer
+from syncer.config.values import PLURAL_GROUP, Address, ClusterName, CustomName, Duration, Label, ServiceKey, Subdomain
+from syncer.names.templated import Templated
+from syncer.resources.custom import CustomConfig, Entry
 
 
 class Enabled(NamedTuple):
@@ -141,6 +143,11 @@ class Log(Section):
     """`auto` is `console` on a terminal and `json` elsewhere."""
 
 
+def _without_nulls(value: Any) -> Any:
+    """An entry with nothing in it is one with all its defaults."""
+    return {key: {} if each is None else each for key, each in value.items()} if isinstance(value, dict) else value
+
+
 class Sync(Section):
     """What is synced. Each section belongs to a syncer; that of an installed plugin is known by its name."""
 
@@ -150,6 +157,11 @@ class Sync(Section):
     """Syncers of what begins on the host."""
     fake: Section = Section()
     """Syncers of what the virtual side needs and neither side has."""
+    custom: Annotated[dict[CustomName, CustomConfig], BeforeValidator(_without_nulls)] = Field(
+        default={}, json_schema_extra={"propertyNames": {"pattern": PLURAL_GROUP}}
+    )
+    """Custom resources, by plural and group as their CustomResourceDefinitions are named:
+    `certificates.cert-manager.io`. Nothing has to be programmed for them."""
 
 
 class SyncerConfig(Section, defer_build=True):
@@ -196,19 +208,33 @@ class SyncerConfig(Section, defer_build=True):
         """The syncers that are switched on and have something to do here, made, in the order of registration."""
         settings = self._settings({})
         switched_on = [(syncer(), section) for syncer in self.syncers if (section := self.section_of(syncer)).enabled]
-        return tuple(Enabled(syncer, section) for syncer, section in switched_on if syncer.concerns(settings))
+        return tuple(Enabled(syncer, section) for syncer, section in switched_on if _concerns(syncer, settings))
+
+    def custom_entries(self) -> tuple[Entry, ...]:
+        """The entries of ``sync.custom`` that are switched on."""
+        on = {name: config for name, config in self.sync.custom.items() if config.enabled}
+        copied = (
+            tuple(each.syncer.resource for each in self.enabled() if isinstance(each.syncer, SyncDown)) if on else ()
+        )
+        names, marks = self.translator(), Marks(self.marks.prefix)
+        return tuple(Entry(name, config, names, marks, copied, on) for name, config in on.items())
 
     def translator(self) -> NameTranslator:
-        """The name translator for this virtual cluster."""
+        """The name translator for this virtual cluster, with the templates of ``sync.custom``."""
         if self.translator_class is None:
             raise TypeError("this model was made without a name translator; give one to config_with()")
         make = self.translator_class
         made: NameTranslator = make(cluster=self.cluster, namespace=self.host.namespace)  # type: ignore[call-arg]
-        return made
+        on = {name: config.template for name, config in self.sync.custom.items() if config.enabled}
+        templates = {name: template for name, template in on.items() if template}
+        return Templated(made, templates, cluster=self.cluster) if templates else made
 
     def settings(self) -> Settings:
         """What syncers are told about their virtual cluster."""
-        return self._settings({enabled.syncer.name: enabled.section for enabled in self.enabled()})
+        sections = {enabled.syncer.name: enabled.section for enabled in self.enabled()}
+        for entry in self.custom_entries():
+            sections |= entry.sections()
+        return self._settings(sections)
 
     def _settings(self, sections: Mapping[str, Config]) -> Settings:
         return Settings(
@@ -224,6 +250,13 @@ class SyncerConfig(Section, defer_build=True):
     def lease_name(self) -> str:
         """The name of the Lease that leadership is a matter of."""
         return self.leader_election.name or f"vsyncer-{self.cluster}"
+
+
+def _concerns(syncer: Syncer, settings: Settings) -> bool:
+    try:
+        return syncer.concerns(settings)
+    except Exception as error:
+        raise PluginError(syncer.name, f"its `concerns` raised {type(error).__name__}: {error}") from error
 
 
 def field_name(key: str) -> str:

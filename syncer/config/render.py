@@ -98,15 +98,19 @@ def _scalar(value: Any) -> str:
 def markdown(model: type[SyncerConfig]) -> str:
     """A table of all options, for the documentation."""
     lines = ["| option | takes | default | |", "|---|---|---|---|"]
-    lines += [_table_line(option) for option in _all(model, "")]
+    lines += [_table_line(option) for option in _all(model, "", set())]
     return "\n".join(lines) + "\n"
 
 
-def _all(model: type[BaseModel], path: str) -> Iterator[Option]:
+def _all(model: type[BaseModel], path: str, items: set[type[BaseModel]]) -> Iterator[Option]:
+    """Every option; those of items of one kind only where they are met first."""
     for option in options(model, path):
         yield option
         if option.model is not None:
-            yield from _all(option.model, option.path)
+            yield from _all(option.model, option.path, items)
+        elif option.item is not None and option.item not in items:
+            items.add(option.item)
+            yield from _all(option.item, option.items, items)
 
 
 def _table_line(option: Option) -> str:

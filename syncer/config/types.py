@@ -3,13 +3,13 @@
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Union, cast, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin
 
 from pydantic import BaseModel, PlainSerializer
 from pydantic.fields import FieldInfo
 from pydantic_core import to_jsonable_python
 
-from syncer.config.docs import alternatives, document, section_in
+from syncer.config.docs import alternatives, document, item_in, section_in
 from syncer.config.document import Steps
 from syncer.config.values import Kind
 
@@ -20,7 +20,7 @@ _SIMPLE = {str: "text", int: "whole number", float: "number", bool: "true or fal
 class Option:
     """One option: its path, what it takes, its default as a file has it, and its help.
 
-    ``model`` is set where options are below it.
+    ``model`` is set where options are below it, ``item`` where they are below each item of a mapping or a list.
     """
 
     path: str
@@ -29,6 +29,12 @@ class Option:
     required: bool
     help: str
     model: type[BaseModel] | None = None
+    item: type[BaseModel] | None = None
+
+    @property
+    def items(self) -> str:
+        """The path of any item."""
+        return f"{self.path}.*" if self.takes.startswith("mapping") else f"{self.path}[]"
 
 
 def model_in(model: type[BaseModel], steps: Steps) -> type[BaseModel] | None:
@@ -49,21 +55,42 @@ def options(model: type[BaseModel], path: str = "") -> Iterator[Option]:
 def option_at(model: type[BaseModel], path: str) -> Option | None:
     """The option at a dotted path, or None; ``""`` is the whole configuration."""
     whole = Option("", "section", None, required=False, help=_doc(model), model=model)
-    for step in filter(None, path.split(".")):
-        if whole.model is None:
-            return None
-        below = {option.path.rpartition(".")[2]: option for option in options(whole.model, whole.path)}
-        if step not in below:
-            return None
-        whole = below[step]
-    return whole
+    return _below(whole, tuple(path.split(".")) if path else ())
+
+
+def _below(option: Option, steps: tuple[str, ...]) -> Option | None:
+    if not steps:
+        return option
+    if option.item is not None and option.takes.startswith("mapping"):
+        return _in_mapping(option, option.item, steps)
+    model = option.model or option.item
+    if model is None:
+        return None
+    name = _plain(steps[0])
+    inner = {each.path.rpartition(".")[2]: each for each in options(model, option.path)}
+    return _below(inner[name], steps[1:]) if name in inner else None
+
+
+def _in_mapping(option: Option, item: type[BaseModel], steps: tuple[str, ...]) -> Option | None:
+    """An item, or what is below it; its key may have dots, so it ends where an option begins."""
+    known = {each.path for each in options(item)}
+    ends = [length for length in range(2, len(steps)) if _plain(steps[length]) in known]
+    length = ends[0] if ends else len(steps)
+    path = f"{option.path}.{'.'.join(steps[:length])}"
+    return _below(Option(path, "section", None, required=False, help=_doc(item), model=item), steps[length:])
+
+
+def _plain(step: str) -> str:
+    """A step without the place in a list: ``related[0]``."""
+    return step.partition("[")[0]
 
 
 def _option(field: FieldInfo, path: str) -> Option:
     inner = section_in(field.annotation)
     default = None if inner or field.is_required() else _written(field)
     text = field.description or (_doc(inner) if inner else "")
-    return Option(path, _takes(field), default, required=field.is_required(), help=text, model=inner)
+    item = None if inner else item_in(field.annotation)
+    return Option(path, _takes(field), default, required=field.is_required(), help=text, model=inner, item=item)
 
 
 def _written(field: FieldInfo) -> Any:
@@ -89,7 +116,9 @@ def _type_text(annotation: Any) -> str:
         return _SIMPLE[annotation]
     arguments, origin = get_args(annotation), get_origin(annotation)
     if origin is Literal:
-        return " | ".join(map(str, arguments))
+        return " | ".join(str(each) or '""' for each in arguments)
+    if origin is Annotated:
+        return next((str(mark) for mark in arguments if isinstance(mark, Kind)), _type_text(arguments[0]))
     if origin in (Union, types.UnionType):
         return " or ".join(_type_text(each) for each in arguments if each is not type(None))
     if isinstance(origin, type) and issubclass(origin, Mapping):

@@ -75,6 +75,8 @@ def _named(what: str, pattern: str, longest: int) -> Any:
     return BeforeValidator(check)
 
 
+#: The name of a CustomResourceDefinition.
+PLURAL_GROUP = DNS_LABEL[:-1] + r"\." + DNS_SUBDOMAIN[1:]
 _LABEL = "a DNS label: lower-case letters, digits and -, beginning and ending with a letter or digit"
 _SUBDOMAIN = "a DNS name: lower-case letters, digits, - and dots"
 
@@ -110,4 +112,9 @@ ServiceKey = Annotated[
     Kind("namespace/name"),
     _named("a Service as namespace/name", DNS_LABEL[:-1] + "/" + DNS_LABEL[1:], 127),
     WithJsonSchema({"type": "string", "examples": ["kube-system/kube-dns"]}),
+]
+CustomName = Annotated[
+    str,
+    Kind("plural.group"),
+    _named("a plural and its group, such as certificates.cert-manager.io", PLURAL_GROUP, 253),
 ]

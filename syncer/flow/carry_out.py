@@ -177,6 +177,8 @@ class Carrier:
     async def _delete(self, cluster: Cluster, resource: Resource, write: Write, writing: Writing) -> bool:
         key, uid = key_of(write.obj), uid_of(write.obj)
         store = self.caches.store(cluster.side, resource)
+        if write.only_if_none is not None:
+            await self._must_be_unused(cluster, resource, key, write.only_if_none)
         try:
             left = await cluster.delete(resource, key, uid=uid, grace=write.grace, propagation="Background")
         except Missing:
@@ -185,6 +187,16 @@ class Carrier:
             store.deleted(key, writing, uid)
             return True
         return store.wrote(key, writing, left)
+
+    async def _must_be_unused(self, cluster: Cluster, resource: Resource, key: Key, users: Resource) -> None:
+        """Refuse a deletion for as long as there is an object that would go with it."""
+        try:
+            found = [item async for page in cluster.list_pages(users, limit=1) for item in page.items[:1]]
+        except Missing:
+            return  # nothing serves them any more
+        if found:
+            why = f"{resource.kind} {key} is not deleted while the {cluster.side} cluster has any {users}"
+            raise Refused(f"{why}; delete those first", reason="InUse")
 
     async def _check_uid(
         self, cluster: Cluster, resource: Resource, key: Key, call: Call, writing: Writing, error: Invalid
@@ -214,7 +226,7 @@ class Carrier:
             store.gone_live(key, writing)
             return
         ours = labels_of(live).get(self.marks.cluster) == self.identity
-        if ours or not self.caches.marked[cluster.side, resource]:
+        if ours or not self.caches.is_marked(cluster.side, resource):
             store.seen_live(live, writing)
         else:
             store.gone_live(key, writing)

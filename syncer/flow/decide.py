@@ -6,7 +6,8 @@ from syncer.api.context import Context
 from syncer.api.decision import Decision, delete, skip, wait
 from syncer.api.errors import Refused
 from syncer.api.objects import Key, Obj, Pair, Side, annotations_of, is_deleting, key_of, uid_of
-from syncer.api.roles import AroundReconcile, Excludes, FakeSyncUp, Sync, SyncDown, Syncer, SyncUp
+from syncer.api.optional_roles import AroundReconcile, Excludes
+from syncer.api.roles import FakeSyncUp, Sync, SyncDown, Syncer, SyncUp
 
 
 def decide(syncer: Syncer[Any], ctx: Context[Any], key: Key, *, virtual: Obj | None, host: Obj | None) -> Decision:
@@ -23,6 +24,8 @@ def decide(syncer: Syncer[Any], ctx: Context[Any], key: Key, *, virtual: Obj | N
         return _from_host(syncer, ctx, virtual, host)
     if virtual is None:
         return skip("neither side has it") if host is None else _orphan(syncer, ctx, host)
+    if _came_up(ctx, virtual) and not (host is not None and _is_ours(syncer, ctx, host)):
+        return skip("the virtual object came from the host")
     if host is None:
         if is_deleting(virtual) and not syncer.own_deletion:
             return skip("the virtual object is being deleted")
@@ -33,16 +36,23 @@ def decide(syncer: Syncer[Any], ctx: Context[Any], key: Key, *, virtual: Obj | N
 def reconcile(syncer: Syncer[Any], ctx: Context[Any], key: Key, *, virtual: Obj | None, host: Obj | None) -> Decision:
     """:func:`decide`, with the syncer's ``reconcile_start`` before and ``reconcile_end`` after it."""
     if not isinstance(syncer, AroundReconcile):
-        return decide(syncer, ctx, key, virtual=virtual, host=host)
+        return _decided(syncer, ctx, key, virtual, host)
     error: Exception | None = None
     try:
         reason = syncer.reconcile_start(ctx, key)
-        return skip(reason) if reason else decide(syncer, ctx, key, virtual=virtual, host=host)
+        return skip(reason) if reason else _decided(syncer, ctx, key, virtual, host)
     except Exception as raised:
         error = raised
         raise
     finally:
         syncer.reconcile_end(ctx, key, error)
+
+
+def _decided(syncer: Syncer[Any], ctx: Context[Any], key: Key, virtual: Obj | None, host: Obj | None) -> Decision:
+    found: object = decide(syncer, ctx, key, virtual=virtual, host=host)
+    if not isinstance(found, Decision):
+        raise TypeError(f"{syncer.name} returned {found!r:.80} and not a Decision; a role's last line is a `return`")
+    return found
 
 
 def _excluded(syncer: Syncer[Any], ctx: Context[Any], virtual: Obj | None, host: Obj | None) -> str | None:
@@ -58,7 +68,7 @@ def _excluded(syncer: Syncer[Any], ctx: Context[Any], virtual: Obj | None, host:
 def _fake(syncer: FakeSyncUp, ctx: Context[Any], key: Key, virtual: Obj | None) -> Decision:
     if virtual is None:
         return syncer.fake_sync_up(ctx, key)
-    if not ctx.marks.is_from_here(virtual, cluster=ctx.identity):
+    if not _came_up(ctx, virtual):
         return skip("the virtual object is not one that we made")
     return syncer.fake_sync(ctx, virtual)
 
@@ -66,15 +76,18 @@ def _fake(syncer: FakeSyncUp, ctx: Context[Any], key: Key, virtual: Obj | None) 
 def _from_host(syncer: Syncer[Any], ctx: Context[Any], virtual: Obj | None, host: Obj | None) -> Decision:
     """For what begins on the host."""
     if host is None:
-        gone = (
-            virtual is not None and isinstance(syncer, Sync) and ctx.marks.is_from_here(virtual, cluster=ctx.identity)
-        )
-        return delete(virtual=virtual, reason="the host object is gone") if gone else skip("the host object is gone")
-    if virtual is not None and not ctx.marks.is_from_here(virtual, cluster=ctx.identity):
+        if virtual is not None and isinstance(syncer, Sync) and isinstance(syncer, SyncUp) and _came_up(ctx, virtual):
+            return syncer.host_gone(ctx, virtual)
+        return skip("the host object is gone")
+    if virtual is not None and not _came_up(ctx, virtual):
         raise collision(virtual, Side.VIRTUAL)
     if virtual is not None and isinstance(syncer, Sync):
         return syncer.sync(ctx, Pair(virtual, host))
     return syncer.sync_up(ctx, host) if isinstance(syncer, SyncUp) else skip("this syncer has no role for it")
+
+
+def _came_up(ctx: Context[Any], virtual: Obj) -> bool:
+    return ctx.marks.is_from_here(virtual, cluster=ctx.identity)
 
 
 def _orphan(syncer: Syncer[Any], ctx: Context[Any], host: Obj) -> Decision:
@@ -91,7 +104,7 @@ def _both(syncer: SyncDown, ctx: Context[Any], pair: Pair) -> Decision:
     assert isinstance(syncer, Syncer)
     if not _is_ours(syncer, ctx, pair.host):
         raise collision(pair.host)
-    if annotations_of(pair.host).get(ctx.marks.uid) != uid_of(pair.virtual):
+    if annotations_of(pair.host).get(ctx.marks.uid) != uid_of(pair.virtual) and not syncer.adopts:
         if is_deleting(pair.host):
             return wait("the host copy of an earlier object of this name is being deleted")
         return delete(host=pair.host, reason="it is the copy of an earlier object of this name (its uid differs)")

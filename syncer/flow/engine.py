@@ -11,21 +11,33 @@ from typing import Any
 
 from syncer.api.config import Config
 from syncer.api.context import Settings
-from syncer.api.errors import ClusterError, SyncerError, Unreachable
+from syncer.api.errors import ClusterError, Missing, SyncerError, Unreachable
 from syncer.api.objects import Request, Resource, Side
-from syncer.api.roles import Initialize, Live, OwnController, Source, Syncer
+from syncer.api.optional_roles import Live, OwnController
+from syncer.api.roles import Syncer
 from syncer.clusters.client import Cluster
 from syncer.clusters.discovery import Discovery
+from syncer.flow.activation import Activation
 from syncer.flow.connection import Connection
 from syncer.flow.ledger import Ledger
-from syncer.flow.link import Link, Part, link, selection
+from syncer.flow.link import Link, Part
 from syncer.flow.queue import Queue
+from syncer.flow.roster import Entry, Roster
 from syncer.flow.store import Store
 from syncer.flow.watch import Informer
+from syncer.flow.wiring import link
 from syncer.flow.worker import Workers
 from syncer.observe.events import EventRecorder
 from syncer.observe.logs import get_logger
 from syncer.observe.metrics import Metrics, QueueState
+
+#: Seconds between looks at what is served while a syncer waits for its resource: the first, doubled up to the last.
+FIRST_LOOK, LAST_LOOK = 0.25, 30.0
+#: Seconds between two looks at the least, so that many changes cost one look.
+LOOK_PAUSE = 0.25
+
+#: Seconds before a syncer's own controller that raised is run again: the first wait, doubled up to the last.
+FIRST_RERUN, LAST_RERUN = 1.0, 300.0
 
 log = get_logger(__name__)
 
@@ -38,6 +50,7 @@ class Served:
     discovery: Discovery
     connection: Connection
     events: EventRecorder
+    activation: Activation
 
 
 class Engine:
@@ -68,13 +81,23 @@ class Engine:
         self.host_connection = Connection(host, lost=self._host_lost, back=self._host_back)
         self._count = workers
         self.workers = Workers(self.queue, self.links, self.ledger, self, metrics, queue_metrics, clock=self.clock)
-        self._tasks: asyncio.TaskGroup | None = None
-        self._refreshing: asyncio.Task[None] | None = None
+        self._look = asyncio.Event()
+        #: Why a syncer's own controller doesn't run at the moment, by cluster and syncer.
+        self.broken: dict[tuple[str, str], str] = {}
+        self._controllers: dict[tuple[str, str], asyncio.Task[None]] = {}
+        self._working = self._frozen = False
 
     # -- building --------------------------------------------------------------------------------------------------
 
-    def add(self, settings: Settings, enabled: Iterable[tuple[Syncer[Any], Config]], *, virtual: Cluster) -> Link:
-        """Serve a virtual cluster."""
+    def add(
+        self,
+        settings: Settings,
+        enabled: Iterable[tuple[Syncer[Any], Config]],
+        *,
+        virtual: Cluster,
+        entries: Iterable[Entry] = (),
+    ) -> Link:
+        """Serve a virtual cluster; ``entries`` give more syncers once it is known what is served."""
         name = settings.cluster
         discovery = Discovery(virtual)
         connection = Connection(
@@ -86,7 +109,7 @@ class Engine:
 
         made = link(
             settings,
-            enabled,
+            (),
             virtual=virtual,
             host=self.host,
             queue=self.queue,
@@ -95,24 +118,19 @@ class Engine:
             has_status=has_status,
             may_write=lambda: self.may_write(),
         )
+        made.definitions_changed = self.refresh_discovery
         self.links[name] = made
+        activation = Activation(
+            made,
+            Roster(settings, tuple(enabled), tuple(entries), discovery, self.host_discovery),
+            _Listener(self, made),
+            live=lambda syncer: self._live(made, syncer),
+            rng=self.rng,
+            left=lambda syncer: self._left(name, syncer),
+        )
         events = EventRecorder(virtual, clock=self.clock, utcnow=self.utcnow)
-        self.served[name] = Served(made, discovery, connection, events)
-        self._add_informers(made)
+        self.served[name] = Served(made, discovery, connection, events, activation)
         return made
-
-    def _add_informers(self, made: Link) -> None:
-        for store in made.caches:
-            marked = made.caches.marked[store.side, store.resource]
-            namespace, selector = selection(made, Source(store.side, store.resource, marked))
-            made.informers[store.side, store.resource] = Informer(
-                made.virtual if store.side is Side.VIRTUAL else self.host,
-                store,
-                _Listener(self, made),
-                namespace=namespace,
-                selector=selector,
-                rng=self.rng,
-            )
 
     # -- running ---------------------------------------------------------------------------------------------------
 
@@ -120,57 +138,79 @@ class Engine:
         """Before the caches start: learn what both sides serve, and let syncers initialise. Raises ``ClusterError``."""
         discoveries = [self.host_discovery, *(served.discovery for served in self.served.values())]
         await asyncio.gather(*(discovery.refresh() for discovery in discoveries))
-        for made, part in self._parts():
-            if isinstance(part.syncer, Initialize):
-                await part.syncer.init(self._live(made, part))
+        for served in self.served.values():
+            await served.activation.update()
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Keep the stores filled while the block runs; :meth:`work` is what uses them."""
         async with asyncio.TaskGroup() as tasks:
-            self._tasks = tasks
             background = [tasks.create_task(each) for each in self._background()]
+            for served in self.served.values():
+                served.activation.start(tasks)
             try:
                 yield
             finally:
-                if self._refreshing:
-                    background.append(self._refreshing)
                 for task in background:
                     task.cancel()
-                self._tasks = None
+                for served in self.served.values():
+                    served.activation.stop()
 
     def _background(self) -> Iterator[Coroutine[Any, Any, None]]:
+        yield self._look_out()
         yield self.host_connection.run()
         for served in self.served.values():
             yield served.connection.run()
             yield served.events.run()
-            for informer in served.link.informers.values():
-                yield informer.run()
 
     async def work(self) -> None:
         """Work on the queue, and run the syncers' own controllers, until the queue is closed or this is cancelled."""
         for made, part in self._parts():
             if part.ready:
                 made.ask_all(part)
-        own = [asyncio.create_task(self._own(made, part)) for made, part in self._parts()]
+        self._working = True
+        self._run_controllers()
         try:
             await self.workers.run(self._count)
         finally:
-            for task in own:
+            self._working = False
+            controllers, self._controllers = list(self._controllers.values()), {}
+            for task in controllers:
                 task.cancel()
-            await asyncio.gather(*own, return_exceptions=True)
+            await asyncio.gather(*controllers, return_exceptions=True)
 
-    async def _own(self, made: Link, part: Part) -> None:
-        if not isinstance(part.syncer, OwnController):
-            return
-        try:
-            await part.syncer.register(self._live(made, part))
-        except Exception:
-            log.exception("a syncer's own controller ended with an error", syncer=part.syncer.name)
+    def _run_controllers(self) -> None:
+        """Run the syncers' own controllers, but only while this process works on the queue."""
+        for made, part in self._parts() if self._working else ():
+            place = (made.name, part.syncer.name)
+            if isinstance(part.syncer, OwnController) and place not in self._controllers:
+                self._controllers[place] = asyncio.create_task(self._own(part.syncer, self._live(made, place[1])))
 
-    def _live(self, made: Link, part: Part) -> Live:
-        name = part.syncer.name
-        return Live(made.name, made.virtual, made.host, lambda key: self.queue.add(Request(made.name, name, key)))
+    async def _own(self, syncer: OwnController, live: Live) -> None:
+        """Run a controller until it returns; where it raises, run it again, later each time."""
+        wait = FIRST_RERUN
+        while True:
+            self.broken.pop((live.cluster, live.syncer), None)
+            try:
+                await syncer.register(live)
+                return
+            except Exception as error:
+                log.exception("a syncer's own controller raised, and is run again", syncer=live.syncer)
+                reason = f"its own controller raised {type(error).__name__}: {error}"
+            self.broken[live.cluster, live.syncer] = reason
+            await asyncio.sleep(wait)
+            wait = min(wait * 2, LAST_RERUN)
+
+    def _left(self, cluster: str, syncer: str) -> None:
+        """A syncer has stopped: nothing of it runs or is spoken of any more."""
+        self.ledger.drop(cluster, syncer)
+        self.broken.pop((cluster, syncer), None)
+        controller = self._controllers.pop((cluster, syncer), None)
+        if controller:
+            controller.cancel()
+
+    def _live(self, made: Link, name: str) -> Live:
+        return Live(made.name, name, made.virtual, made.host, lambda key: self.queue.add(Request(made.name, name, key)))
 
     def _parts(self) -> Iterator[tuple[Link, Part]]:
         for made in list(self.links.values()):
@@ -185,14 +225,13 @@ class Engine:
             if store in part.missed:
                 part.missed.discard(store)
                 made.ask_all(part)
-        begun = [part for part in made.parts.values() if not part.ready and not part.lacks(made.given_up)]
+        begun = [part for part in made.parts.values() if not part.ready and not made.lacks(part)]
         for part in begun:
-            part.ready = True
-            part.missed = {extra for extra in part.extras if not extra.synced}
-            made.ask_all(part)
+            made.begin(part)
         for part in begun:
             log.info("ready", cluster=made.name, syncer=part.syncer.name)
-        if begun and all(part.ready for part in made.parts.values()):
+        if begun and not self._frozen and all(part.ready for part in made.parts.values()):
+            self._frozen = True
             gc.collect(1)  # what starting left behind; the oldest generation is what stays anyway
             gc.freeze()
 
@@ -207,14 +246,28 @@ class Engine:
         virtual = made.caches.get(Side.VIRTUAL, syncer.resource, request.key)
         if virtual is None:
             return
-        host = syncer.host_key(made.settings, request.key)
+        host = made.place(syncer, request.key)
         names = {str(host): str(request.key), host.name: request.key.name}
         self.served[made.name].events.warning(syncer.resource, virtual, reason, message, names=names)
 
     def refresh_discovery(self) -> None:
-        """Look at what both sides serve: a resource that was missing is there now."""
-        if self._tasks and (self._refreshing is None or self._refreshing.done()):
-            self._refreshing = self._tasks.create_task(self._refresh())
+        """Look soon at what both sides serve: it may be something else now."""
+        self._look.set()
+
+    async def _look_out(self) -> None:
+        """Look at what is served when something has changed, and for as long as a syncer waits for its resource."""
+        wait = FIRST_LOOK
+        while True:
+            waiting = any(served.activation.roster.waiting for served in self.served.values())
+            try:
+                async with asyncio.timeout(wait if waiting else None):
+                    await self._look.wait()
+                wait = FIRST_LOOK
+            except TimeoutError:
+                wait = min(wait * 2, LAST_LOOK)
+            self._look.clear()
+            await self._refresh()
+            await asyncio.sleep(LOOK_PAUSE)
 
     async def _refresh(self) -> None:
         for discovery in (self.host_discovery, *(served.discovery for served in self.served.values())):
@@ -222,6 +275,10 @@ class Engine:
                 await discovery.refresh()
             except ClusterError as error:
                 log.warning("can't see what a cluster serves", error=str(error))
+        for served in self.served.values():
+            if await served.activation.update():
+                self.filled(served.link)
+                self._run_controllers()
 
     def _host_lost(self) -> None:
         for name in self.served:
@@ -265,6 +322,8 @@ class _Listener:
             self._engine.lost(self._link, informer.store.side, error)
         else:
             log.warning("can't list or watch", what=str(informer), error=str(error))
+            if isinstance(error, Missing):
+                self._engine.refresh_discovery()
             self._engine.filled(self._link)
 
     def working(self, informer: Informer) -> None:

@@ -46,6 +46,11 @@ class Ledger:
         self._standing[request] = standing
         return True
 
+    def drop(self, cluster: str, syncer: str) -> None:
+        """Forget a syncer's requests: it has stopped."""
+        for request in [one for one in self._standing if (one.cluster, one.syncer) == (cluster, syncer)]:
+            del self._standing[request]
+
     def of(self, request: Request) -> Standing | None:
         """How a request stands; None: in step, or never seen."""
         return self._standing.get(request)

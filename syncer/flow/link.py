@@ -1,32 +1,54 @@
 """One virtual cluster linked with the host: its syncers, the stores they read, and what wakes which of them."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from cachetools import LRUCache
-
 from syncer.api.config import Config
 from syncer.api.context import Context, Settings
-from syncer.api.decision import Decision, skip
+from syncer.api.decision import Decision, delete, skip
 from syncer.api.errors import Refused, Unreachable
-from syncer.api.objects import Key, Obj, Request, Resource, Side
-from syncer.api.roles import FakeSyncUp, Index, Indexes, Source, SyncDown, Syncer, SyncUp, Watch, Watches
+from syncer.api.objects import Key, Obj, Request, Resource, Side, is_deleting
+from syncer.api.optional_roles import Watches
+from syncer.api.roles import FakeSyncUp, SyncDown, Syncer, SyncUp
+from syncer.api.sources import Watch
 from syncer.clusters.client import Cluster
-from syncer.flow.caches import Caches
+from syncer.flow.caches import Caches, Place
 from syncer.flow.carry_out import Carrier, Pairing
 from syncer.flow.decide import reconcile
 from syncer.flow.queue import Queue
 from syncer.flow.store import Store
+from syncer.flow.usage import Usage
 from syncer.flow.watch import Informer
 from syncer.observe.logs import get_logger
-from syncer.rbac import sources
-
-#: How many patches that changed nothing are remembered; there should be none.
-FUTILE = 1024
+from syncer.translate.patches import Patcher
 
 log = get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Reads:
+    """What syncers may read: the caches, and what is known of references."""
+
+    caches: Caches
+    usage: Usage
+
+    def get(self, side: Side, resource: Resource, key: Key) -> Obj | None:
+        """The object as a private copy."""
+        return self.caches.store(side, resource).get(key)
+
+    def keys(self, side: Side, resource: Resource) -> Collection[Key]:
+        """The keys of all objects."""
+        return self.caches.store(side, resource).keys()
+
+    def indexed(self, side: Side, resource: Resource, index: str, value: str) -> Collection[Key]:
+        """The keys for which an index function gave this value."""
+        return self.caches.store(side, resource).indexed(index, value)
+
+    def used(self, resource: Resource, virtual: Obj) -> bool | None:
+        """Whether anything synced refers to a virtual object; None where that can't be known now."""
+        return self.usage.of(resource, virtual)
 
 
 @dataclass(slots=True)
@@ -35,6 +57,8 @@ class Part:
 
     syncer: Syncer[Any]
     config: Config
+    #: Changes what it decides, as its section says.
+    patcher: Patcher
     stores: tuple[Store, ...]
     #: Stores of other syncers' objects that it only looks at; it begins without those that can't be had.
     extras: tuple[Store, ...] = ()
@@ -43,25 +67,23 @@ class Part:
     #: The extras that it has begun without.
     missed: set[Store] = field(default_factory=set)
 
-    def lacks(self, given_up: Callable[[Store], bool]) -> list[Store]:
-        """The stores that are not filled yet, and for which it has to wait."""
-        extras = [store for store in self.extras if not given_up(store)]
-        return [store for store in (*self.stores, *extras) if not store.synced]
-
 
 @dataclass(slots=True)
 class Link:
-    """The syncers of one virtual cluster. Made by :func:`link`."""
+    """The syncers of one virtual cluster. Made by :func:`syncer.flow.wiring.link`."""
 
     settings: Settings
     virtual: Cluster
     host: Cluster
     queue: Queue
     caches: Caches
+    usage: Usage
     carrier: Carrier
     utcnow: Callable[[], datetime]
+    #: Told whenever a CustomResourceDefinition changes, so that what is served may be something else now.
+    definitions_changed: Callable[[], None] = lambda: None
     parts: dict[str, Part] = field(default_factory=dict)
-    informers: dict[tuple[Side, Resource], Informer] = field(default_factory=dict)
+    informers: dict[Place, Informer] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -70,7 +92,8 @@ class Link:
 
     def given_up(self, store: Store) -> bool:
         """Whether a store isn't filled, and won't be before somebody changes something."""
-        error = self.informers[store.side, store.resource].error
+        informer = self.informers.get((store.side, store.resource))
+        error = informer.error if informer else None
         return not store.synced and error is not None and not isinstance(error, Unreachable)
 
     # -- deciding --------------------------------------------------------------------------------------------------
@@ -83,7 +106,7 @@ class Link:
             config=part.config,
             resource=syncer.resource,
             host_resource=syncer.host_resource,
-            reader=self.caches,
+            reader=Reads(self.caches, self.usage),
             now=self.utcnow(),
             place=syncer.host_key,
         )
@@ -97,10 +120,7 @@ class Link:
         part = self.parts[request.syncer]
         ctx, syncer = self.context(part), part.syncer
         virtual = self._seen(Side.VIRTUAL, syncer.resource, request.key)
-        host = None
-        if not isinstance(syncer, FakeSyncUp):
-            host_key = request.host_key or syncer.host_key(self.settings, request.key)
-            host = self._seen(Side.HOST, syncer.host_resource, host_key)
+        host = self._host_of(syncer, ctx, request)
         if request.host_key and isinstance(syncer, SyncDown):
             if host is None:
                 return skip("the copy at another place is gone"), {}
@@ -110,7 +130,11 @@ class Link:
                 f" which is now translated to {place}; set names.translator back, or delete it by hand",
                 reason="NameCollision",
             )
+        maker = self.usage.maker(syncer.resource, request.key) if isinstance(syncer, SyncDown) else None
+        if maker:
+            return _left_to_the_host(syncer, ctx, host, f"the host makes it, for {maker}"), {Side.HOST: host}
         decision = reconcile(syncer, ctx, request.key, virtual=virtual, host=host)
+        decision = part.patcher.apply(decision, ctx=ctx, virtual=virtual, host=host)
         return decision, {Side.VIRTUAL: virtual, Side.HOST: host}
 
     def is_gone(self, request: Request) -> bool:
@@ -119,10 +143,17 @@ class Link:
         from_virtual = isinstance(syncer, SyncDown | FakeSyncUp) and request.host_key is None
         if from_virtual and request.key in self.caches.store(Side.VIRTUAL, syncer.resource):
             return False
+        return self._host_of(syncer, self.context(self.parts[request.syncer]), request) is None
+
+    def _host_of(self, syncer: Syncer[Any], ctx: Context[Any], request: Request) -> Obj | None:
+        """The host object that a request is about."""
         if isinstance(syncer, FakeSyncUp):
-            return True
-        host_key = request.host_key or syncer.host_key(self.settings, request.key)
-        return host_key not in self.caches.store(Side.HOST, syncer.host_resource)
+            return None
+        place = request.host_key or syncer.host_key(self.settings, request.key)
+        host = self._seen(Side.HOST, syncer.host_resource, place)
+        if host is None or isinstance(syncer, SyncDown) or not isinstance(syncer, SyncUp):
+            return host
+        return host if syncer.virtual_key(ctx, host) == request.key else None
 
     def _seen(self, side: Side, resource: Resource, key: Key) -> Obj | None:
         return self.caches.get(side, resource, key) if self.caches.has(side, resource) else None
@@ -137,35 +168,74 @@ class Link:
             for key in list(self.caches.keys(Side.VIRTUAL, syncer.resource)):
                 self.queue.add(Request(self.name, syncer.name, key))
                 if isinstance(syncer, SyncDown):
-                    expected.add(self._place(syncer, key))
+                    expected.add(self.place(syncer, key))
         if isinstance(syncer, SyncDown | SyncUp):
             store = self.caches.store(Side.HOST, syncer.host_resource)
+            changed = safely(syncer, lambda key, obj: self.host_changed(part, key, obj))
             for key in set(store.keys()) - expected:
                 obj = store.get(key)
                 if obj is not None:
-                    self.host_changed(part, key, obj)
+                    changed(key, obj)
+        if isinstance(syncer, SyncUp) and syncer.restores:
+            for key in list(self.caches.keys(Side.VIRTUAL, syncer.resource)):
+                self.virtual_changed(part, key, self.caches.get(Side.VIRTUAL, syncer.resource, key))
         if isinstance(syncer, FakeSyncUp) and isinstance(syncer, Watches):
-            self._ask_watched(part, self._watches_of(syncer))
+            self._ask_watched(part, self.watches_of(syncer))
 
-    def _place(self, syncer: Syncer[Any], key: Key) -> Key:
+    def place(self, syncer: Syncer[Any], key: Key) -> Key:
+        """Where the copy of a key is or would be; the key itself where that can't be said, and its request says why."""
         try:
             return syncer.host_key(self.settings, key)
-        except Refused:
-            return key  # it has no copy, and the request says why
+        except Exception:  # noqa: BLE001 — a bug of the syncer, too
+            return key
 
     def _ask_watched(self, part: Part, watches: Iterable[Watch]) -> None:
         """Ask for the keys that watched objects name: what is to be faked is in no store yet."""
         for watch in watches:
             store = self.caches.store(watch.source.side, watch.source.resource)
-            keys = self._safely(part.syncer, lambda obj, watch=watch: watch.keys(obj, self.settings))
+            keys = safely(part.syncer, lambda obj, watch=watch: watch.keys(obj, self.settings))
             for key in list(store.keys()):
                 self.watched(part, keys(store.get(key)))
 
-    def virtual_changed(self, part: Part, key: Key) -> None:
+    def watches_of(self, syncer: Watches) -> list[Watch]:
+        """The watches of a syncer, without those that need another one that is off."""
+        return [watch for watch in syncer.watches() if self.is_on(watch.needs)]
+
+    def is_on(self, needs: str) -> bool:
+        """Whether the syncer of this name is on; ``""`` stands for none."""
+        return not needs or needs in self.settings.sections
+
+    def extras(self, part: Part) -> list[Store]:
+        """The stores of other syncers' objects that a syncer only looks at; it begins without those it can't have."""
+        syncer = part.syncer
+        users = self.usage.stores(syncer.resource) if syncer.when_used else ()
+        return [store for store in (*part.extras, *users) if store not in part.stores]
+
+    def lacks(self, part: Part) -> list[Store]:
+        """The stores that are not filled yet, and for which a syncer has to wait."""
+        extras = [store for store in self.extras(part) if not self.given_up(store)]
+        return [store for store in (*part.stores, *extras) if not store.synced]
+
+    def begin(self, part: Part) -> None:
+        """Ask a syncer about everything, as all its stores are filled or given up."""
+        part.ready = True
+        part.missed = {extra for extra in self.extras(part) if not extra.synced}
+        self.ask_all(part)
+
+    def virtual_changed(self, part: Part, key: Key, obj: Obj | None) -> None:
         """A virtual object of the syncer has changed."""
         if not part.ready:
             return  # all are asked when it is
-        self.queue.add(Request(self.name, part.syncer.name, key))
+        begins_on_host = not isinstance(part.syncer, SyncDown | FakeSyncUp)
+        if not begins_on_host or self._is_from_here(obj) or self._is_gone_from_virtual(part, key):
+            self.queue.add(Request(self.name, part.syncer.name, key))
+
+    def _is_from_here(self, obj: Obj | None) -> bool:
+        return obj is not None and self.settings.marks.is_from_here(obj, cluster=self.settings.identity)
+
+    def _is_gone_from_virtual(self, part: Part, key: Key) -> bool:
+        """What is gone may have been a tenant's own that stood in the way."""
+        return key not in self.caches.store(Side.VIRTUAL, part.syncer.resource)
 
     def host_changed(self, part: Part, key: Key, obj: Obj) -> None:
         """A host object of the syncer's host resource has changed."""
@@ -181,109 +251,47 @@ class Link:
         elif isinstance(syncer, SyncUp):
             virtual = syncer.virtual_key(self.context(part), obj)
             if virtual is not None:
-                self.queue.add(Request(self.name, syncer.name, virtual, key))
+                usual = syncer.restores and syncer.host_key(self.settings, virtual) == key
+                self.queue.add(Request(self.name, syncer.name, virtual, None if usual else key))
 
     def watched(self, part: Part, keys: Iterable[Key]) -> None:
         """Objects that the syncer watches name these keys of it."""
         for key in keys if part.ready else ():
             self.queue.add(Request(self.name, part.syncer.name, key))
 
-    # -- wiring ----------------------------------------------------------------------------------------------------
+    def may_be_used(self, resource: Resource, key: Key) -> None:
+        """Something begins or ceases to refer to an object."""
+        for part in self.parts.values():
+            if part.ready and part.syncer.when_used and part.syncer.resource == resource:
+                self.queue.add(Request(self.name, part.syncer.name, key))
 
-    def _add(self, syncer: Syncer[Any], config: Config) -> None:
-        wanted = sources(syncer, self.settings.sections)
-        extras = _extras(wanted)
-        stores, others = (tuple(map(self.caches.want, each)) for each in (wanted - extras, extras))
-        part = Part(syncer, config, stores, others)
-        self.parts[syncer.name] = part
-        if isinstance(syncer, Indexes):
-            self._add_indexes(syncer, [index for index in syncer.indexes() if self._is_on(index.needs)])
-        if isinstance(syncer, Watches):
-            self._add_watches(part, self._watches_of(syncer))
-        if isinstance(syncer, SyncDown | FakeSyncUp):
-            store = self.caches.store(Side.VIRTUAL, syncer.resource)
-            store.add_listener(lambda key, obj: self.virtual_changed(part, key))
-        if isinstance(syncer, SyncDown | SyncUp):
-            store = self.caches.store(Side.HOST, syncer.host_resource)
-            changed = self._safely(syncer, lambda key, obj: self.host_changed(part, key, obj))
-            store.add_listener(changed)
-
-    def _is_on(self, needs: str) -> bool:
-        return not needs or needs in self.settings.sections
-
-    def _watches_of(self, syncer: Watches) -> list[Watch]:
-        return [watch for watch in syncer.watches() if self._is_on(watch.needs)]
-
-    def _add_indexes(self, syncer: Syncer[Any], indexes: Sequence[Index]) -> None:
-        for index in indexes:
-            self.caches.want(index.source).add_index(index.name, self._safely(syncer, index.values))
-
-    def _add_watches(self, part: Part, watches: Sequence[Watch]) -> None:
-        for watch in watches:
-            self.caches.want(watch.source).add_watcher(
-                self._safely(part.syncer, lambda obj, watch=watch: watch.keys(obj, self.settings)),
-                watch.when,
-                lambda keys: self.watched(part, keys),
-            )
-
-    def _safely(self, syncer: Syncer[Any], function: Callable[..., Any]) -> Callable[..., Any]:
-        """The function of a syncer, so that what it raises does not stop the watch that feeds everybody."""
-        told = False
-
-        def safe(*arguments: Any) -> Any:
-            nonlocal told
-            try:
-                found = function(*arguments)
-                return list(found) if found is not None else ()
-            except Exception:
-                if not told:
-                    log.exception("an index, a watch or a key function of a syncer raised", syncer=syncer.name)
-                told = True
-                return ()
-
-        return safe
+    def ask(self, syncer: str, key: Key) -> None:
+        """A syncer is to look at one of its keys."""
+        part = self.parts.get(syncer)
+        if part and part.ready:
+            self.queue.add(Request(self.name, syncer, key))
 
 
-def _extras(wanted: Iterable[Source]) -> frozenset[Source]:
-    """What a syncer reads of another one's objects, and can do the rest of its work without."""
-    firm = {(source.side, source.resource) for source in wanted if not source.needs}
-    return frozenset(source for source in wanted if source.needs and (source.side, source.resource) not in firm)
+def _left_to_the_host(syncer: Syncer[Any], ctx: Context[Any], host: Obj | None, reason: str) -> Decision:
+    """What the host makes itself has no copy of ours, which would be overwritten and written again for ever."""
+    if host is None or is_deleting(host) or not ctx.marks.is_ours(host, cluster=ctx.identity, resource=syncer.resource):
+        return skip(reason)
+    return delete(host=host, reason=reason)
 
 
-def link(
-    settings: Settings,
-    enabled: Iterable[tuple[Syncer[Any], Config]],
-    *,
-    virtual: Cluster,
-    host: Cluster,
-    queue: Queue,
-    clock: Callable[[], float],
-    utcnow: Callable[[], datetime],
-    has_status: Callable[[Side, Resource], bool],
-    may_write: Callable[[], bool],
-) -> Link:
-    """Wire the syncers of one virtual cluster to the stores that they read and the queue that they are asked from."""
-    caches = Caches(clock=clock)
-    carrier = Carrier(
-        identity=settings.identity,
-        marks=settings.marks,
-        names=settings.names,
-        virtual=virtual,
-        host=host,
-        caches=caches,
-        has_status=has_status,
-        may_write=may_write,
-        futile=LRUCache(FUTILE),
-    )
-    made = Link(settings, virtual, host, queue, caches, carrier, utcnow)
-    for syncer, config in enabled:
-        made._add(syncer, config)
-    return made
+def safely(syncer: Syncer[Any], function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function of a syncer, so that what it raises does not stop the watch that feeds everybody."""
+    told = False
 
+    def safe(*arguments: Any) -> Any:
+        nonlocal told
+        try:
+            found = function(*arguments)
+            return list(found) if found is not None else ()
+        except Exception:
+            if not told:
+                log.exception("an index, a watch or a key function of a syncer raised", syncer=syncer.name)
+            told = True
+            return ()
 
-def selection(link: Link, source: Source) -> tuple[str, str]:
-    """The namespace and the label selector with which a source is watched."""
-    namespaces = link.settings.names.host_namespaces() if source.side is Side.HOST else None
-    namespace = namespaces[0] if namespaces and len(namespaces) == 1 and source.resource.namespaced else ""
-    selector = link.settings.marks.selector(link.settings.identity) if source.marked else ""
-    return namespace, selector
+    return safe

@@ -80,7 +80,7 @@ async def run(config: SyncerConfig, *, once: bool = False, dry_run: bool = False
             clusters = {side: DryRun(cluster) for side, cluster in clusters.items()}
         engine = Engine(host=clusters[Side.HOST], metrics=metrics, workers=config.workers)
         enabled = [(each.syncer, each.section) for each in config.enabled()]
-        made = engine.add(config.settings(), enabled, virtual=clusters[Side.VIRTUAL])
+        made = engine.add(config.settings(), enabled, virtual=clusters[Side.VIRTUAL], entries=config.custom_entries())
         if once or dry_run:
             await _prepare(engine, made, config)
             return await _once(engine, clusters)

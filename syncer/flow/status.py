@@ -14,7 +14,7 @@ LOOK = 0.02
 
 def degraded(engine: Engine) -> Mapping[str, str]:
     """The syncers that can't do all their work, each with the reason."""
-    found = {}
+    found = {**waiting(engine), **{syncer: reason for (_, syncer), reason in list(engine.broken.items())}}
     for made in list(engine.links.values()):
         for part in list(made.parts.values()):
             informers = [made.informers[store.side, store.resource] for store in part.stores]
@@ -22,6 +22,12 @@ def degraded(engine: Engine) -> Mapping[str, str]:
             if reasons:
                 found[part.syncer.name] = "; ".join(sorted(reasons))
     return found
+
+
+def waiting(engine: Engine) -> Mapping[str, str]:
+    """The syncers that wait for their resource to be served, each with the reason."""
+    rosters = [served.activation.roster for served in list(engine.served.values())]
+    return {syncer: reason for roster in rosters for syncer, reason in roster.waiting.items()}
 
 
 def unfilled(engine: Engine) -> list[str]:
@@ -66,4 +72,4 @@ async def settle(engine: Engine, *, quiet: float = 0.5, patience: float = 5.0) -
 def _undecided(engine: Engine) -> bool:
     """Whether something failed or waits that may still come right by itself."""
     failing = any(standing.state is State.FAILING for _, standing in engine.ledger.troubles())
-    return failing or any(True for _ in engine.ledger.pending())
+    return failing or bool(waiting(engine)) or any(True for _ in engine.ledger.pending())

@@ -10,12 +10,13 @@ list and the replies that arrive while it is read (https://kubernetes.io/docs/re
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self, TypeVar
 
 from syncer.api.objects import Key, Obj, Resource, Side, key_of
-from syncer.api.roles import IndexFunction
 from syncer.clusters import codec
+from syncer.flow.followers import Index, Watcher
+
+Follower = TypeVar("Follower", Watcher, Index)
 
 #: Seconds after which an echo that has not come is no longer waited for: an event got lost, and the next one counts.
 ECHO_SECONDS = 10.0
@@ -27,50 +28,6 @@ class Entry(NamedTuple):
     version: str
     uid: str
     raw: bytes
-
-
-@dataclass(slots=True)
-class _Watcher:
-    """Somebody who wants the keys that an object names, and those that it ceases to name."""
-
-    keys: Callable[[Obj], Iterable[Key]]
-    when: Literal["keys", "change"]
-    notify: Callable[[Iterable[Key]], None]
-    named: dict[Key, frozenset[Key]] = field(default_factory=dict)
-
-    def see(self, key: Key, obj: Obj | None) -> None:
-        """Take the object's new state (None: it is gone) and tell the keys that are concerned."""
-        before = self.named.get(key, frozenset())
-        now = frozenset(self.keys(obj)) if obj is not None else frozenset()
-        if now:
-            self.named[key] = now
-        elif before:
-            del self.named[key]
-        concerned = before ^ now if self.when == "keys" else before | now
-        if concerned:
-            self.notify(concerned)
-
-
-@dataclass(slots=True)
-class _Index:
-    """Keys by value, and values by key so that they can be taken back."""
-
-    values: IndexFunction
-    by_value: dict[str, set[Key]] = field(default_factory=dict)
-    by_key: dict[Key, tuple[str, ...]] = field(default_factory=dict)
-
-    def see(self, key: Key, obj: Obj | None) -> None:
-        """Replace what is known of a key."""
-        for value in self.by_key.pop(key, ()):
-            keys = self.by_value[value]
-            keys.discard(key)
-            if not keys:
-                del self.by_value[value]
-        values = tuple(set(self.values(obj))) if obj is not None else ()
-        if values:
-            self.by_key[key] = values
-        for value in values:
-            self.by_value.setdefault(value, set()).add(key)
 
 
 class Writing:
@@ -101,9 +58,9 @@ class Store:
         self.synced = False
         self._clock = clock
         self._entries: dict[Key, Entry] = {}
-        self._indexes: dict[str, _Index] = {}
-        self._watchers: list[_Watcher] = []
-        self._listeners: list[Callable[[Key, Obj], None]] = []
+        self._indexes: dict[str, Index] = {}
+        self._watchers: list[Watcher] = []
+        self._listeners: list[tuple[str, Callable[[Key, Obj], None]]] = []
         self._waiting: dict[Key, dict[Hashable, Callable[[], None]]] = {}
         self._writing: dict[Key, list[Writing]] = {}
         self._echoes: dict[Key, tuple[float, set[str]]] = {}
@@ -112,24 +69,44 @@ class Store:
         #: The version of the latest list, complete or not; replies that are older bring nothing.
         self._listed = ""
 
-    # -- what is registered before the first list ------------------------------------------------------------------
+    # -- who is told ---------------------------------------------------------------------------------------------------
 
-    def add_index(self, name: str, values: IndexFunction) -> None:
-        """Keep the store findable by the values of this function."""
-        self._indexes[name] = _Index(values)
+    def add_index(
+        self,
+        name: str,
+        values: Callable[[Obj], Iterable[Hashable]],
+        *,
+        owner: str = "",
+        notify: Callable[[Iterable[Any]], None] | None = None,
+    ) -> None:
+        """Keep the store findable by the values of this function; ``notify`` hears of the values gained and lost."""
+        self._indexes[name] = self._caught_up(Index(owner, values, notify))
 
     def add_watcher(
         self,
         keys: Callable[[Obj], Iterable[Key]],
         when: Literal["keys", "change"],
         notify: Callable[[Iterable[Key]], None],
+        *,
+        owner: str = "",
     ) -> None:
         """Tell ``notify`` which keys an object concerns, whenever it changes."""
-        self._watchers.append(_Watcher(keys, when, notify))
+        self._watchers.append(self._caught_up(Watcher(owner, keys, when, notify)))
 
-    def add_listener(self, listener: Callable[[Key, Obj], None]) -> None:
+    def add_listener(self, listener: Callable[[Key, Obj], None], *, owner: str = "") -> None:
         """Tell ``listener`` of every change that isn't our own, with the object as it is now or last was."""
-        self._listeners.append(listener)
+        self._listeners.append((owner, listener))
+
+    def forget(self, owner: str) -> None:
+        """Take back all that was added in this owner's name."""
+        self._indexes = {name: index for name, index in self._indexes.items() if index.owner != owner}
+        self._watchers = [watcher for watcher in self._watchers if watcher.owner != owner]
+        self._listeners = [(whose, listener) for whose, listener in self._listeners if whose != owner]
+
+    def _caught_up(self, newcomer: Follower) -> Follower:
+        for key, entry in self._entries.items():
+            newcomer.see(key, codec.decode(entry.raw))
+        return newcomer
 
     def wake(self, key: Key, who: Hashable, waiter: Callable[[], None]) -> None:
         """Call ``waiter`` once, when the object of this key appears, changes or goes; one a ``who``."""
@@ -156,9 +133,13 @@ class Store:
         """All keys."""
         return self._entries.keys()
 
-    def indexed(self, index: str, value: str) -> Collection[Key]:
+    def indexed(self, index: str, value: Hashable) -> Collection[Key]:
         """The keys for which an index function gave this value."""
         return self._indexes[index].by_value.get(value, ())
+
+    def values(self, index: str) -> Collection[Any]:
+        """All values that an index function gave."""
+        return self._indexes[index].by_value.keys()
 
     # -- fed by the watch ------------------------------------------------------------------------------------------
 
@@ -330,13 +311,13 @@ class Store:
         for waiter in self._waiting.pop(key, {}).values():
             waiter()
         if not own:
-            for listener in self._listeners:
+            for _, listener in self._listeners:
                 listener(key, last)
 
     def _tell_listeners(self, key: Key) -> None:
         obj = self.get(key)
         if obj is not None:
-            for listener in self._listeners:
+            for _, listener in self._listeners:
                 listener(key, obj)
 
 

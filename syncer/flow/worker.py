@@ -1,7 +1,9 @@
 """Takes requests from the queue, has them decided and carried out, and settles what becomes of each."""
 
 import asyncio
+import contextlib
 import time
+import traceback
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, Protocol
@@ -73,6 +75,8 @@ class Workers:
         self.queue, self.links, self.ledger, self.told = queue, links, ledger, told
         self._metrics, self._queue_metrics, self._clock = metrics, queue_metrics, clock
         self._by_syncer: dict[str, SyncerMetrics] = {}
+        #: Where syncers have raised, by syncer: one traceback tells all that others of the same bug could.
+        self._shown: set[tuple[str, int]] = set()
         self._busy: set[asyncio.Task[None] | None] = set()
         self._draining = False
 
@@ -125,8 +129,8 @@ class Workers:
     async def handle(self, request: Request, changed: float) -> None:
         """Look at one request from beginning to end; whatever goes wrong stays with this request."""
         link = self.links[request.cluster]
-        part = link.parts[request.syncer]
-        if not part.ready:
+        part = link.parts.get(request.syncer)
+        if part is None or not part.ready:
             return  # every key is asked when the syncer is ready
         metrics = self._metrics_of(request.syncer)
         start = time.perf_counter()
@@ -191,7 +195,8 @@ class Workers:
         if new:
             self._log(request, error, message)
         if what.event and (new or what.fate is Fate.BACK_OFF):
-            self.told.warn(link, request, what.event, message)
+            with contextlib.suppress(Exception):  # its names are from the syncer's host_key, which may have raised
+                self.told.warn(link, request, what.event, message)
         self._queue_metrics.retried()
         self._again(link, request, error, what)
 
@@ -199,8 +204,11 @@ class Workers:
         keys = {"syncer": request.syncer, "key": str(request.key)}
         if isinstance(error, SyncerError):
             log.warning("parked" if isinstance(error, Refused) else "failed, will try again", **keys, error=message)
-        else:
-            log.error("a syncer raised", **keys, exc_info=error)
+            return
+        place = (request.syncer, _way_of(error))
+        shown = {"error": message} if place in self._shown else {"exc_info": error}
+        self._shown.add(place)
+        log.error("a syncer raised", **keys, **shown)
 
     def _again(self, link: Link, request: Request, error: Exception, what: Next) -> None:
         match what.fate:
@@ -222,6 +230,11 @@ class Workers:
         if syncer not in self._by_syncer:
             self._by_syncer[syncer] = self._metrics.syncer(syncer)
         return self._by_syncer[syncer]
+
+
+def _way_of(error: Exception) -> int:
+    """The lines that led to an error, as a number that is the same for the same lines."""
+    return hash(tuple((frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)))
 
 
 def _may_follow(part: Part, decision: Decision, sides: set[Side]) -> bool:

@@ -139,5 +139,5 @@ def _words(ctx: Context[Any], event: Obj, subject: Subject) -> set[tuple[str, st
     # Only complaints name other objects: what is missing or can't be mounted.
     pod = ctx.virtual(PODS, subject.key) if subject.resource is PODS and event.get("type") == "Warning" else None
     if pod is not None:
-        words |= {(ctx.host_name(kind, virtual, other), other) for kind, other in references(pod)}
+        words |= {(ctx.host_name(kind, virtual, other.name), other.name) for kind, other in references(pod)}
     return words

@@ -16,7 +16,7 @@ NAMES: Paths[Resource] = Paths(
 )
 
 
-def secrets_of(ingress: Obj) -> Iterable[Key]:
-    """The keys of the Secrets that hold an Ingress's certificates."""
+def references(ingress: Obj) -> Iterable[tuple[Resource, Key]]:
+    """Everything that an Ingress names, in its own namespace."""
     namespace = ingress["metadata"].get("namespace", "")
-    return {Key(namespace, name) for kind, name in NAMES.found(ingress.get("spec") or {}) if kind is SECRETS}
+    return {(kind, Key(namespace, name)) for kind, name in NAMES.found(ingress.get("spec") or {})}

@@ -1,10 +1,11 @@
 """Copies of virtual Ingresses on the host; the host's addresses flow back."""
 
+from collections.abc import Iterable
 from typing import Any
 
-from syncer.api import Config, Context, Mirror, Obj, Resource
-from syncer.resources.ingress_references import NAMES
-from syncer.resources.kinds import INGRESSES
+from syncer.api import Config, Context, Key, Mirror, Obj, Refers, Resource
+from syncer.resources import ingress_references
+from syncer.resources.kinds import INGRESSES, SECRETS
 
 
 class IngressConfig(Config):
@@ -14,7 +15,7 @@ class IngressConfig(Config):
     """Whether the kind is synced. Off at first: a tenant's annotations reach the host's ingress controllers."""
 
 
-class IngressSyncer(Mirror[IngressConfig]):
+class IngressSyncer(Mirror[IngressConfig], Refers):
     """The virtual side owns the routes, the host side the addresses; the class is one of the host's."""
 
     name = "ingresses"
@@ -22,6 +23,11 @@ class IngressSyncer(Mirror[IngressConfig]):
     config = IngressConfig
     down = ("spec",)
     up = ("status",)
+    refers_to = (SECRETS,)
+
+    def references(self, virtual: Obj) -> Iterable[tuple[Resource, Key]]:
+        """What it names, of which the Secrets of its certificates are synced with it."""
+        return ingress_references.references(virtual)
 
     def translate(self, ctx: Context[Any], virtual: Obj) -> Obj:
         """The copy, with the names of the copies of what it refers to."""
@@ -32,5 +38,5 @@ class IngressSyncer(Mirror[IngressConfig]):
             return ctx.host_name(kind, namespace, name)
 
         if spec := host.get("spec"):
-            host["spec"] = NAMES.rewritten(spec, renamed)
+            host["spec"] = ingress_references.NAMES.rewritten(spec, renamed)
         return host

@@ -14,3 +14,9 @@ NAMESPACES = Resource("v1", "Namespace", "namespaces", namespaced=False)
 INGRESSES = Resource("networking.k8s.io/v1", "Ingress", "ingresses")
 RESOURCE_CLAIMS = Resource("resource.k8s.io/v1", "ResourceClaim", "resourceclaims")
 RESOURCE_CLAIM_TEMPLATES = Resource("resource.k8s.io/v1", "ResourceClaimTemplate", "resourceclaimtemplates")
+CUSTOM_RESOURCE_DEFINITIONS = Resource(
+    "apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False
+)
+
+#: All of them.
+KNOWN = tuple(value for value in list(globals().values()) if isinstance(value, Resource))

@@ -14,7 +14,6 @@ class Declared:
     def __init__(self, caches: Caches, syncer: Syncer[Any], sources: Iterable[Source]) -> None:
         self._caches, self._syncer = caches, syncer
         self._allowed = {(source.side, source.resource) for source in sources}
-        self.marked = caches.marked
 
     def store(self, side: Side, resource: Resource) -> Store:
         """The store of a resource on one side. Raises KeyError where the syncer has not declared it."""
@@ -29,6 +28,10 @@ class Declared:
         """Whether the syncer has declared a resource on a side."""
         return (side, resource) in self._allowed
 
+    def is_marked(self, side: Side, resource: Resource) -> bool:
+        """Whether a store holds only what bears our mark."""
+        return self._caches.is_marked(side, resource)
+
     def get(self, side: Side, resource: Resource, key: Key) -> Obj | None:
         """The object as a private copy."""
         return self.store(side, resource).get(key)
@@ -36,7 +39,3 @@ class Declared:
     def keys(self, side: Side, resource: Resource) -> Collection[Key]:
         """The keys of all objects."""
         return self.store(side, resource).keys()
-
-    def indexed(self, side: Side, resource: Resource, index: str, value: str) -> Collection[Key]:
-        """The keys for which an index function gave this value."""
-        return self.store(side, resource).indexed(index, value)

@@ -169,3 +169,22 @@ def event(name: str, *, about: Obj, namespace: str = "", **parts: Any) -> Obj:
         "lastTimestamp": "2026-01-01T12:00:00Z",
     }
     return build(Resource("v1", "Event", "events"), name, namespace=place, **merged(base, parts))
+
+
+def crd(name: str, versions: Sequence[Obj] | None = None, *, scope: str = "Namespaced", **parts: Any) -> Obj:
+    """A CustomResourceDefinition ``<plural>.<group>``, as an API server has it after its defaults."""
+    plural, _, group = name.partition(".")
+    kind = plural.removesuffix("s").capitalize()
+    names = {"plural": plural, "singular": kind.lower(), "kind": kind, "listKind": f"{kind}List"}
+    known = list(versions if versions is not None else [crd_version("v1", storage=True)])
+    spec = {"group": group, "names": names, "scope": scope, "versions": known, "conversion": {"strategy": "None"}}
+    resource = Resource("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions", False)
+    return build(resource, name, **merged({"spec": spec}, parts))
+
+
+def crd_version(name: str, *, storage: bool = False, served: bool = True, **parts: Any) -> Obj:
+    """A version of a CustomResourceDefinition; ``spec`` and ``status`` of its objects take anything."""
+    anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    schema = {"type": "object", "properties": {"spec": anything, "status": anything}}
+    base = {"name": name, "served": served, "storage": storage, "schema": {"openAPIV3Schema": schema}}
+    return merged(base, {"subresources": {"status": {}}, **parts})

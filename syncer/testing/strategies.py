@@ -189,3 +189,42 @@ def events(about: Made) -> Made:
         )
 
     return st.builds(event, about, _metadata(), contents)
+
+
+_COLUMN = {"name": "Size", "type": "integer", "jsonPath": ".spec.size"}
+
+
+def _schema(draw: st.DrawFn) -> Obj:
+    fields = st.dictionaries(st.sampled_from(["size", "description"]), some({"type": "integer", "description": TEXT}))
+    spec = {"type": "object", "properties": draw(fields), "x-kubernetes-preserve-unknown-fields": True}
+    return {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec, "metadata": {"type": "object"}}}}
+
+
+@st.composite
+def crds(draw: st.DrawFn, *names: str) -> Obj:
+    """CustomResourceDefinitions of these names, of one to three versions, with and without conversion webhooks."""
+    name = draw(st.sampled_from(names))
+    plural, _, group = name.partition(".")
+    stored = draw(st.integers(0, 2))
+    versions = [
+        {
+            "name": f"v{number}",
+            "served": draw(st.booleans()),
+            "storage": number == stored,
+            "schema": _schema(draw),
+            **draw(some({"additionalPrinterColumns": [_COLUMN], "subresources": {"status": {}}, "deprecated": True})),
+        }
+        for number in range(draw(st.integers(stored, 2)) + 1)
+    ]
+    webhook = {"strategy": "Webhook", "webhook": {"conversionReviewVersions": ["v1"]}}
+    spec = {
+        "group": group,
+        "scope": draw(st.sampled_from(["Namespaced", "Cluster"])),
+        "names": {"plural": plural, "kind": "Widget", **draw(some({"listKind": "WidgetList", "shortNames": ["w"]}))},
+        "versions": versions,
+        "conversion": draw(st.sampled_from([{"strategy": "None"}, {"strategy": "None"}, webhook])),
+        **draw(some({"preserveUnknownFields": st.booleans()})),
+    }
+    status = {"storedVersions": [f"v{stored}"], "acceptedNames": {"kind": "Widget"}}
+    resource = Resource("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions", False)
+    return build(resource, name, metadata=draw(_metadata()), spec=spec, status=status)

@@ -8,16 +8,17 @@ Nothing is awaited and no time passes, so a test calls a function and compares a
     assert write.obj["metadata"]["name"] == "db-x-shop-x-vc"
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, Self, cast
 
-from syncer.api import Decision, Key, NameTranslator, Obj, Request, Resource, Side, Syncer, SyncUp, key_of
+from syncer.api import Config, Decision, Key, NameTranslator, Obj, Request, Resource, Side, Syncer, SyncUp, key_of
 from syncer.config import SyncerConfig, config_with
 from syncer.flow.caches import Caches
-from syncer.flow.link import Link, link
+from syncer.flow.link import Link
+from syncer.flow.wiring import link
 from syncer.names import SingleNamespace
 from syncer.plugins import installed
 from syncer.rbac import sources
@@ -49,13 +50,17 @@ class World:
         host_namespace: str = HOST_NAMESPACE,
         translator: type[NameTranslator] = SingleNamespace,
         now: datetime = NOON,
+        serves: Iterable[Resource] = (),
     ) -> None:
         """``syncers`` None takes all built-in ones; ``config`` is what would stand in the file, ``{"sync": …}``.
+
+        ``serves`` are resources that both sides have by CRDs, for the ``custom`` part of the configuration.
 
         Only syncers that the configuration switches on can be asked.
         """
         self.now = now
         self._translator = translator
+        self._serves = tuple(serves)
         self._config = merged({"cluster": cluster, "host": {"namespace": host_namespace}}, config or {})
         self._syncers: dict[type[AnySyncer], AnySyncer] = {}
         #: All requests that were made, in order.
@@ -173,7 +178,8 @@ class World:
 
     def syncer(self, named: Named) -> AnySyncer:
         """The syncer that is meant; one that the world doesn't know yet joins it."""
-        if not isinstance(named, str) and self._class(named) not in self._syncers:
+        made = any(part.syncer is named for part in self._link.parts.values())  # from the configuration, it may be
+        if not isinstance(named, str) and not made and self._class(named) not in self._syncers:
             self._add(named)
             self._link = self._linked()
         name = named if isinstance(named, str) else named.name
@@ -201,7 +207,7 @@ class World:
         config = _model(tuple(self._syncers), self._translator).model_validate(self._config)
         made = link(
             config.settings(),
-            [(self._syncers[type(syncer)], section) for syncer, section in config.enabled()],
+            [*((self._syncers[type(syncer)], section) for syncer, section in config.enabled()), *self._custom(config)],
             virtual=self._sides[Side.VIRTUAL],
             host=self._sides[Side.HOST],
             queue=Notebook(self._woken),
@@ -216,6 +222,21 @@ class World:
         self._show()
         return made
 
+    def _custom(self, config: SyncerConfig) -> Iterator[tuple[AnySyncer, Config]]:
+        """The syncers of the ``custom`` part of the configuration."""
+        for entry in config.custom_entries():
+            found = entry.syncers(self._find)
+            if isinstance(found, str):
+                raise ValueError(f"sync.{entry.section_name}: {found}. Name the resource in World(serves=…)")
+            sections = entry.sections()
+            yield from ((syncer, sections[syncer.name]) for syncer in found)
+
+    def _find(self, side: Side, name: str) -> Resource | None:
+        for resource in self._serves:
+            if name in (str(resource), f"{resource}/{resource.version}"):
+                return resource
+        return None
+
     def _seen_by(self, syncer: AnySyncer) -> Link:
         """The link with only those stores that the syncer has asked for: in a daemon no other syncer may be on."""
         return replace(self._link, caches=cast("Caches", Declared(self._link.caches, syncer, sources(syncer))))
@@ -223,7 +244,7 @@ class World:
     def _show(self) -> None:
         """Let the stores hold what their watches would have brought."""
         for store in self._link.caches:
-            marked = self._link.caches.marked[store.side, store.resource]
+            marked = self._link.caches.is_marked(store.side, store.resource)
             there = self._sides[store.side].objects.get(store.resource, {})
             visible = {key: obj for key, obj in there.items() if not marked or self._is_marked(obj)}
             for key in set(store.keys()) - visible.keys():

@@ -60,3 +60,22 @@ def matches(selector: Mapping[str, Any] | None, labels: Labels) -> bool:
 def _holds(expression: Mapping[str, Any], labels: Labels) -> bool:
     operator = _OPERATORS.get(expression["operator"])
     return operator is not None and operator(labels, expression["key"], expression.get("values") or [])
+
+
+def written(selector: Mapping[str, Any]) -> str:
+    """A label selector as the ``labelSelector`` of a list request; an empty one is ``""``."""
+    labels = [f"{key}={value}" for key, value in sorted((selector.get("matchLabels") or {}).items())]
+    return ",".join([*labels, *map(_written, selector.get("matchExpressions") or ())])
+
+
+def _written(expression: Mapping[str, Any]) -> str:
+    key, values = expression["key"], ",".join(expression.get("values") or ())
+    match expression["operator"]:
+        case "In":
+            return f"{key} in ({values})"
+        case "NotIn":
+            return f"{key} notin ({values})"
+        case "Exists":
+            return str(key)
+        case _:
+            return f"!{key}"

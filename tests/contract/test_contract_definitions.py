@@ -45,6 +45,21 @@ def test_discovery(api: Api, group: str) -> None:
     assert [one["version"] for one in versions["versions"]] == ["v2", "v1"]
 
 
+def test_watches_end_with_the_definition(api: Api, ns: str, own: str) -> None:
+    api.make(path(own, ns), widget(own))
+    watch = api.watch(path(own, ns))
+    assert api.delete(f"{CRDS}/widgets.{own}").status == 200
+    assert [event["type"] for event in watch.rest()] == ["ADDED", "DELETED"]
+
+
+def test_watches_end_when_the_definition_changes(api: Api, ns: str, own: str) -> None:
+    watch = api.watch(path(own, ns))
+    crd = api.get(f"{CRDS}/widgets.{own}").json
+    crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["description"] = "changed"
+    assert api.put(f"{CRDS}/widgets.{own}", crd).status == 200
+    assert watch.rest() == []
+
+
 def test_no_longer_served(api: Api, ns: str, own: str) -> None:
     crd = api.get(f"{CRDS}/widgets.{own}").json
     crd["spec"]["versions"][1]["served"] = False

@@ -180,7 +180,12 @@ def add(engine: Engine, tenant: Tenant, syncers: Iterable[SyncerClass] | None = 
     to_host = {"sync": {"toHost": _known(model, tenant.options or {})}}
     config = model.model_validate(merged(given, to_host))
     enabled = [(each.syncer, each.section) for each in config.enabled()]
-    engine.add(config.settings(), enabled, virtual=Cluster(tenant.cluster, Side.VIRTUAL, tenant.server.transport()))
+    engine.add(
+        config.settings(),
+        enabled,
+        virtual=Cluster(tenant.cluster, Side.VIRTUAL, tenant.server.transport()),
+        entries=config.custom_entries(),
+    )
 
 
 def _known(model: type[Any], options: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -87,7 +87,7 @@ def test_a_kind_that_does_not_exist_degrades_itself_until_it_does(two: Two) -> N
             assert "x" in copies(two)
             [(syncer, reason)] = degraded(daemon.engine).items()
             assert syncer == "widgets"
-            assert "does not serve this" in reason
+            assert "the host cluster does not serve widgets.example.org" in reason
             for server in (two.virtual, two.host):
                 server.put(crd("widgets"))
             two.virtual.put(widget("w", spec={"size": 3}))

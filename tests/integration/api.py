@@ -12,6 +12,7 @@ from syncer.clusters import codec
 from syncer.clusters.client import Cluster, PatchKind
 from syncer.clusters.connection import ConnectionSettings, connect
 from syncer.resources import kinds
+from syncer.resources.definitions.versions import custom_resource
 from syncer.testing.controlplane import ControlPlane
 
 T = TypeVar("T")
@@ -19,7 +20,7 @@ T = TypeVar("T")
 #: Seconds within which what happens by itself must have happened; plenty, so that a slow machine fails nothing.
 PATIENCE = 60.0
 
-#: Every resource that tests write, by kind.
+#: Every resource that tests write, by kind; those of custom resources are added as they are defined.
 RESOURCES: dict[str, Resource] = {
     resource.kind: resource for resource in vars(kinds).values() if isinstance(resource, Resource)
 } | {"Lease": Resource("coordination.k8s.io/v1", "Lease", "leases")}
@@ -93,11 +94,36 @@ class Api:
         """All objects of a kind."""
         return self.loop.run(self.cluster.list(RESOURCES[kind], namespace=namespace, selector=selector))
 
+    def define(self, crd: Obj) -> Obj:
+        """Make a CustomResourceDefinition; returns when its objects can be written."""
+        made = self.create(crd)
+        self.serves(crd)
+        return made
+
+    def serves(self, crd: Obj) -> None:
+        """Wait until this cluster serves what a CustomResourceDefinition defines."""
+        kind = learn(crd).kind
+        eventually(lambda: self._serves(kind), f"{self.plane.name} serves {kind}")
+
+    def _serves(self, kind: str) -> bool:
+        try:
+            self.list(kind)
+        except ClusterError:
+            return False
+        return True
+
     def make_namespace(self, name: str) -> None:
         """Make a namespace and wait until pods can be made in it."""
         self.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
         if self.plane.controllers:
             eventually(lambda: self.get("ServiceAccount", Key(name, "default")), f"{name} has a ServiceAccount")
+
+
+def learn(crd: Obj) -> Resource:
+    """What a CustomResourceDefinition defines, in the version that is stored; from now on tests can write its kind."""
+    resource = custom_resource(crd)
+    RESOURCES[resource.kind] = resource
+    return resource
 
 
 class Sightings:

@@ -7,6 +7,7 @@ import urllib.request
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ _numbers = itertools.count(1)
 
 #: What Kubernetes itself writes into the virtual cluster and the daemon copies only for pods.
 _NOT_COPIED = ("kube-root-ca.crt",)
+_DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
 class Process(Daemon):
@@ -83,6 +85,8 @@ class Scene:
     name: str = field(default_factory=lambda: f"t{next(_numbers)}")
     daemons: list[Process] = field(default_factory=list)
     namespaces: list[str] = field(default_factory=list)
+    #: The names of the CustomResourceDefinitions of this scene, on either side.
+    definitions: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.host_namespace = f"vc-{self.name}"
@@ -91,6 +95,11 @@ class Scene:
         self.identity = f"{self.name}.{self.host_namespace}"
         self.selector = MARKS.selector(self.identity)
         self.host.make_namespace(self.host_namespace)
+
+    @property
+    def sides(self) -> tuple[Api, Api]:
+        """Both clusters."""
+        return self.virtual, self.host
 
     # -- the daemon ------------------------------------------------------------------------------------------------
 
@@ -131,13 +140,13 @@ class Scene:
             less = text.replace(f'"{without}"', '"nothing"') if without and api is self.host else text
             api.plane.kubectl("apply", "-f", "-", stdin=less)
             self._granted.append((api, text))
-            self._wait_granted(api, user)
+            self._wait_granted(api, user, _DEFINITIONS if '"customresourcedefinitions"' in less else "")
 
-    def _wait_granted(self, api: Api, user: str) -> None:
-        """The authorizer of an API server learns of a binding through a watch of its own."""
+    def _wait_granted(self, api: Api, user: str, more: str) -> None:
+        """The authorizer of an API server learns of bindings through watches of its own, one for each kind of them."""
         place = f"namespaces/{self.host_namespace}/" if api is self.host else ""
-        path = f"/api/v1/{place}pods?limit=1"
-        eventually(lambda: api.plane.request("GET", path, user=user)[0] == 200, f"{user} may list pods")
+        for path in filter(None, (f"/api/v1/{place}pods", more)):
+            eventually(partial(_may_list, api, path, user), f"{user} may list {path}")
 
     def close(self) -> None:
         """End the daemons, and remove from the virtual cluster what would be work for the daemons of later tests."""
@@ -149,12 +158,22 @@ class Scene:
             for kind in ("Pod", "Service", "Secret", "ConfigMap"):
                 for obj in self.virtual.list(kind, namespace=namespace):
                     self.virtual.delete(kind, key_of(obj), grace=0 if kind == "Pod" else None)
+        self._undefine()
         for node in self.virtual.list("Node", selector=self.selector):
             self.virtual.delete("Node", key_of(node))
         if self.virtual.get("ConfigMap", claim.PLACE) is not None:
             self.virtual.delete("ConfigMap", claim.PLACE)
         for api, given in self._granted:
             api.plane.kubectl("delete", "--ignore-not-found", "-f", "-", stdin=given)
+
+    def _undefine(self) -> None:
+        """Remove the CustomResourceDefinitions, and with them their objects, from both clusters."""
+        everywhere = [(api, name) for api in self.sides for name in self.definitions]
+        for api, name in everywhere:
+            if _definition(api, name):
+                api.delete("CustomResourceDefinition", Key("", name))
+        for api, name in everywhere:
+            nothing_left(partial(_definition, api, name), f"{name} is gone")
 
     # -- objects ---------------------------------------------------------------------------------------------------
 
@@ -228,6 +247,15 @@ class Scene:
     def agree(self, *, seconds: float = PATIENCE) -> None:
         """Wait until both sides agree."""
         nothing_left(self.disagreements, "both sides agree", seconds=seconds)
+
+
+def _may_list(api: Api, path: str, user: str) -> bool:
+    return api.plane.request("GET", f"{path}?limit=1", user=user)[0] == 200
+
+
+def _definition(api: Api, name: str) -> list[Obj]:
+    found = api.get("CustomResourceDefinition", Key("", name))
+    return [found] if found else []
 
 
 def _is_copied(kind: str, virtual: Obj) -> bool:

@@ -12,10 +12,13 @@ from typing import Any
 import pytest
 
 from hack.webshop.clusters import ROOT
+from hack.webshop.databases import DATABASES, NAME
 from hack.webshop.samples import Samples
 from hack.webshop.state import MARKS, VIRTUAL, State, rows
 from syncer.api import Obj, Resource
-from syncer.resources.kinds import CONFIG_MAPS, EVENTS, PODS, SECRETS
+from syncer.api.marks import kind_mark
+from syncer.resources.definitions.config import PUBLIC_LABEL
+from syncer.resources.kinds import CONFIG_MAPS, CUSTOM_RESOURCE_DEFINITIONS, EVENTS, PODS, SECRETS
 
 SECONDS = 180
 #: Of the table of a run in which all has arrived; the names of Pods are made up where a Deployment has them made.
@@ -27,6 +30,9 @@ ARRIVED = (
     r"  Service +shop/web +-> +vc-shop/web-x-shop-x-shop .* ClusterIP [\d.]+, on the host [\d.]+",
     r"  Ingress +shop/web +-> +vc-shop/web-x-shop-x-shop .* shop.example.org",
     r"  Pod +shop/web-\S+ +<-> +vc-shop/web-\S+-x-shop-x-shop .* Running and Ready on node-1; both sides say so",
+    r"  Database +shop/orders +<-> +vc-shop/orders-x-shop-x-shop .* Ready; both sides say so",
+    r"  Secret +shop/orders-login +<- +vc-shop/orders-login-x-shop-x-shop .* 3 keys, equal",
+    r"  CRD +databases.platform.example.org +<- +databases.platform.example.org ",
     r"  Node +node-1 +<- +node-1 ",
     r"  Events +\(Pod shop/web-\S+\) +<- .* Scheduled, Started",
 )
@@ -204,8 +210,37 @@ def test_a_node_and_the_events_must_come_up() -> None:
     assert statuses({PODS: [pod], EVENTS: retold}, {PODS: [host], EVENTS: told})["Events"][1]
 
 
+def test_what_the_operator_made_must_come_up_with_its_content() -> None:
+    database = obj("Database", "db", spec={"secretName": "login"}, status={"phase": "Ready"})
+    host = copy(database, spec={"secretName": "login-x"})
+    host["metadata"]["annotations"][MARKS.kind] = kind_mark(DATABASES)
+    made = obj("Secret", "login-x", "vc", data={"a": "MQ=="})
+    there = {DATABASES: [host], SECRETS: [made]}
+    assert statuses({DATABASES: [database]}, there)["Secret"] == ("not in the virtual cluster yet", False)
+    shown = obj("Secret", "login", data={"a": "MQ=="})
+    shown["metadata"]["labels"] = {MARKS.cluster: "x"}
+    assert statuses({DATABASES: [database], SECRETS: [shown]}, there)["Secret"] == ("1 key, equal", True)
+    old = {**shown, "data": {"a": "Mg=="}}
+    assert statuses({DATABASES: [database], SECRETS: [old]}, there)["Secret"] == ("1 key, different", False)
+
+
+def test_a_database_has_arrived_when_both_sides_say_that_it_is_ready() -> None:
+    database = obj("Database", "db", spec={"secretName": "login"})
+    host = copy(database, status={"phase": "Ready"})
+    host["metadata"]["annotations"][MARKS.kind] = kind_mark(DATABASES)
+    told = statuses({DATABASES: [database]}, {DATABASES: [host]})["Database"]
+    assert told == ("host: Ready; virtual: Pending", False)
+
+
+def test_a_public_crd_must_come_up() -> None:
+    crd = {"kind": "CRD", "metadata": {"name": NAME, "labels": {PUBLIC_LABEL: "true"}}}
+    kind = CUSTOM_RESOURCE_DEFINITIONS
+    assert statuses({}, {kind: [crd]})["CRD"] == ("not in the virtual cluster yet", False)
+    assert statuses({kind: [crd]}, {kind: [crd]})["CRD"][1]
+
+
 def test_a_sample_that_was_never_applied_is_missing() -> None:
     found = rows(State(NOTHING, NOTHING), Samples(deployments=False))
     assert {row.kind for row in found if not row.good} == {
-        *("ServiceAccount", "ConfigMap", "Secret", "Service", "Ingress", "Pod", "Node"),
+        *("ServiceAccount", "ConfigMap", "Secret", "Service", "Ingress", "Pod", "Database", "Node"),
     }

@@ -8,6 +8,8 @@ from syncer.api import Key, Obj, Side, key_of
 from syncer.names import PerNamespace, Unchanged
 from syncer.plugins import installed
 from syncer.resources.configmaps import ConfigMapSyncer
+from syncer.resources.definitions.public import PublicDefinitionSyncer
+from syncer.resources.definitions.tenant import TenantDefinitionSyncer
 from syncer.resources.events import EventSyncer
 from syncer.resources.ingresses import IngressSyncer
 from syncer.resources.namespaces import NamespaceSyncer
@@ -78,6 +80,11 @@ def _with_token(virtual: Obj) -> Scene:
     )
 
 
+def _public(host: Obj) -> Scene:
+    labelled = merged(host, {"metadata": {"labels": {"tenancy.x-k8s.io/super.public": "true"}}})
+    return Scene(key_of(host), (), (labelled,))
+
+
 def _placed(trial: Trial) -> None:
     trial.change_copy({"spec": {"nodeName": "n1"}})
 
@@ -110,7 +117,9 @@ LIFE = {
     "the host deletes the pod": _ends(Side.HOST),
 }
 
-TestConfigMaps = laws_for(ConfigMapSyncer, objects=strategies.configmaps().map(_mounted_configmap))
+TestConfigMaps = laws_for(
+    ConfigMapSyncer, objects=strategies.configmaps().map(_mounted_configmap), together=[PodSyncer]
+)
 TestAllConfigMaps = laws_for(ConfigMapSyncer, objects=strategies.configmaps(), config=on("toHost.configMaps", all=True))
 TestSecrets = laws_for(SecretSyncer, objects=strategies.secrets(), config=on("toHost.secrets", all=True))
 TestSecretsOfIngresses = laws_for(
@@ -124,7 +133,10 @@ TestServiceAccountsInNamespacesOfTheirOwn = laws_for(
     ServiceAccountSyncer, objects=strategies.serviceaccounts(), translator=PerNamespace
 )
 TestConfigMapsUnderTheirNames = laws_for(
-    ConfigMapSyncer, objects=strategies.configmaps().map(_mounted_configmap), translator=Unchanged
+    ConfigMapSyncer,
+    objects=strategies.configmaps().map(_mounted_configmap),
+    together=[PodSyncer],
+    translator=Unchanged,
 )
 TestServices = laws_for(ServiceSyncer, objects=strategies.services())
 TestServicesWithTheSameAddress = laws_for(
@@ -146,6 +158,18 @@ TestPods = laws_for(
     config={"networking": {"dns": {"service": ""}}},
     dropped=[*(f"spec.{name}" for name in DROPPED), *FOLDED],
     events=LIFE,
+)
+TestPublicDefinitions = laws_for(
+    PublicDefinitionSyncer,
+    objects=strategies.crds("widgets.example.com", "a.b.example.com").map(_public),
+    config=on("fromHost.customResourceDefinitions", enabled=True, onRemoval="delete", deny=["*.b.*"]),
+    dropped=["spec.conversion"],
+)
+TestTenantDefinitions = laws_for(
+    TenantDefinitionSyncer,
+    objects=strategies.crds("widgets.example.com", "a.b.example.com"),
+    config=on("toHost.customResourceDefinitions", enabled=True, onRemoval="delete", names=["widgets.example.com"]),
+    dropped=["spec.conversion"],
 )
 TestPodTokens = laws_for(PodTokenSyncer, objects=pods().map(_with_token), events=LIFE)
 

@@ -1,15 +1,15 @@
-"""Finding, loading and refusing plugins, with real distributions in a temporary folder."""
+"""Finding and loading plugins, and which of them go together, with real distributions in a temporary folder."""
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from importlib.metadata import distribution, entry_points
 from pathlib import Path
-from textwrap import dedent
 
 import pytest
 
-from syncer.api import PluginError, Syncer
-from syncer.plugins import SYNCERS, TRANSLATORS, Installed, installed
+from syncer.api import Mirror, PluginError, Resource, Syncer, register_syncer, registrations
+from syncer.api.registration import registered
+from syncer.plugins import TRANSLATORS, Installed, installed
 
 #: A module with a good syncer, to be varied.
 GOOD = """
@@ -25,38 +25,27 @@ class Widgets(Mirror):
 Install = Callable[..., None]
 
 
-@pytest.fixture
-def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
-    """Puts a distribution with one module and its entry points where Python finds it."""
-    monkeypatch.syspath_prepend(str(tmp_path))
-    before = set(sys.modules)
-
-    def put(package: str, code: str, *, version: str = "1.2", **points: str) -> None:
-        module = package.replace("-", "_")
-        (tmp_path / f"{module}.py").write_text(dedent(code))
-        info = tmp_path / f"{module}-{version}.dist-info"
-        info.mkdir()
-        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: {version}\n")
-        group = points.pop("group", SYNCERS)
-        lines = [f"{name.replace('_', '-')} = {module}:{value}" for name, value in points.items()]
-        (info / "entry_points.txt").write_text("\n".join([f"[{group}]", *lines]) + "\n")
-
-    yield put
-    for name in set(sys.modules) - before:
-        if str(getattr(sys.modules[name], "__file__", "")).startswith(str(tmp_path)):
-            del sys.modules[name]
-
-
 def plugins(*own: str) -> Installed:
     """What is installed, with these packages for the built-in ones."""
     points = [point for package in own for point in distribution(package).entry_points]
-    return Installed(points, lambda group: [p for p in entry_points(group=group) if p.dist and p.dist.name not in own])
+    others = lambda group: [p for p in entry_points(group=group) if p.dist and p.dist.name not in own]  # noqa: E731
+    return Installed(points, others, registered())
 
 
 def fault(section: str = "toHost.widgets") -> str:
     with pytest.raises(PluginError) as caught:
         plugins().syncers([section])
+    assert caught.value.exit_code == 3
     return str(caught.value)
+
+
+def refused(found: Installed, *sections: str) -> str:
+    with pytest.raises(PluginError) as caught:
+        found.refuse_conflicts(found.syncers(sections))
+    return str(caught.value)
+
+
+# -- which are loaded --------------------------------------------------------------------------------------------------
 
 
 def test_built_in_syncers_are_there_without_being_named(install: Install) -> None:
@@ -85,50 +74,78 @@ def test_what_is_installed_is_known_by_name(install: Install) -> None:
     assert {"widgets", "gadgets"} <= set(plugins("own-plugins").known_syncers())
 
 
-def test_an_import_error_names_package_version_and_line(install: Install, tmp_path: Path) -> None:
-    install("acme-widgets", "x = 1\n\nimport no_such_thing\n", widgets="Widgets")
-    assert fault() == (
-        "plugin widgets (from acme-widgets 1.2): cannot be imported: ModuleNotFoundError: "
-        f"No module named 'no_such_thing' ({tmp_path}/acme_widgets.py:3)"
-    )
+def test_only_the_plugins_of_the_names_are_looked_at(install: Install) -> None:
+    install("acme-widgets", GOOD, widgets="Widgets")
+    install("acme-gadgets", "1/0", gadgets="Gadgets")
+    found = plugins()
+    assert [(each.name, each.problems) for each in found.found(["widgets"])] == [("widgets", ())]
+    assert "acme_gadgets" not in sys.modules
 
 
-def test_a_syntax_error_names_its_line(install: Install, tmp_path: Path) -> None:
-    install("acme-widgets", "x = 1\ny = = 2\n", widgets="Widgets")
-    assert fault().endswith(f"({tmp_path}/acme_widgets.py:2)")
+def test_every_built_in_plugin_is_sound() -> None:
+    found = installed()
+    syncers = found.syncers()
+    assert {"configmaps", "secrets", "services", "pods", "nodes", "events"} <= {syncer.name for syncer in syncers}
+    found.refuse_conflicts(syncers)
+    assert all(issubclass(syncer, Syncer) for syncer in syncers)
+    assert found.translator("single-namespace") is not None
 
 
-def test_a_missing_class_names_the_entry_point(install: Install) -> None:
-    install("acme-widgets", GOOD, widgets="Wodgets")
-    assert "has no attribute 'Wodgets' (acme_widgets:Wodgets)" in fault()
+def test_other_distributions_are_not_read_for_the_built_in_ones() -> None:
+    def never(group: str) -> list[object]:
+        raise AssertionError(group)
+
+    found = Installed(distribution("vsyncer").entry_points, never)  # type: ignore[arg-type]
+    assert found.syncers(["toHost.configMaps"])
+    assert found.translator("single-namespace")
+
+
+# -- what can't be imported --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("code", "said"),
+    ("code", "said", "line"),
     [
-        ("Widgets = 5", "5 is not a subclass of syncer.api.Syncer"),
-        ("class Widgets: pass", "is not a subclass of syncer.api.Syncer"),
-        (GOOD + "    api_version = 2\n", "was written for version 2 of the plugin API; this is version 1"),
-        ("from syncer.api import *\nclass Widgets(Mirror):\n    pass\n", "Widgets doesn't set name, resource, section"),
-        (
-            GOOD.replace("(Mirror)", "(Syncer, SyncDown, SyncUp)"),
-            "Widgets lacks the method sync_down, sync_up",
-        ),
-        (GOOD.replace("(Mirror)", "(Syncer)"), "Widgets has no role; derive it from SyncDown, Sync"),
-        (GOOD + "    section = 'widgets'\n", "its section 'widgets' is not of the form toHost.name"),
-        (GOOD + "    config = dict\n", "is not a subclass of syncer.api.Config"),
+        ("x = 1\n\nimport no_such_thing\n", "ModuleNotFoundError: No module named 'no_such_thing'", 3),
+        ("x = 1\ny = = 2\n", "SyntaxError: invalid syntax", 2),
+        ("def f():\n    1 / 0\n\nf()\n", "ZeroDivisionError: division by zero", 2),
+        ("import sys\nsys.exit('no')\n", "SystemExit: no", 2),
     ],
 )
-def test_what_is_wrong_with_a_class_is_said_with_its_package(install: Install, code: str, said: str) -> None:
+def test_what_an_import_raises_is_told_with_package_version_and_line(
+    install: Install, tmp_path: Path, code: str, said: str, line: int
+) -> None:
     install("acme-widgets", code, widgets="Widgets")
-    message = fault()
-    assert message.startswith("plugin widgets (from acme-widgets 1.2): ")
-    assert said in message
+    assert fault() == (
+        f"plugin widgets (from acme-widgets 1.2): cannot be imported: {said} ({tmp_path}/acme_widgets.py:{line}). "
+        "Take sync.toHost.widgets out of the configuration to start without it"
+    )
 
 
-def test_a_faulty_class_is_named_with_file_and_line(install: Install, tmp_path: Path) -> None:
-    install("acme-widgets", GOOD + "    api_version = 2\n", widgets="Widgets")
-    assert fault().endswith(f"({tmp_path}/acme_widgets.py:4)")
+def test_a_package_without_its_module_is_told(install: Install, tmp_path: Path) -> None:
+    install("acme-widgets", GOOD, widgets="Widgets")
+    (tmp_path / "acme_widgets.py").unlink()
+    assert "cannot be imported: ModuleNotFoundError: No module named 'acme_widgets'" in fault()
+
+
+def test_an_entry_point_to_nothing_is_told_with_what_there_is(install: Install, tmp_path: Path) -> None:
+    install("acme-widgets", GOOD, widgets="Wodgets")
+    said = "its entry point is acme_widgets:Wodgets, but acme_widgets has no Wodgets; it has Widgets"
+    assert f"{said} ({tmp_path}/acme_widgets.py)" in fault()
+
+
+def test_an_entry_point_that_is_none_is_told(install: Install) -> None:
+    install("acme-widgets", GOOD, widgets="Widgets and more")
+    assert "its entry point 'acme_widgets:Widgets and more' is not of the form module:Class" in fault()
+
+
+# -- which go together -------------------------------------------------------------------------------------------------
+
+
+def test_an_entry_point_is_called_like_the_section_or_nobody_could_name_it(install: Install, tmp_path: Path) -> None:
+    install("acme-widgets", GOOD + "    section = 'toHost.gadgets'\n", widgets="Widgets")
+    said = "its section is toHost.gadgets, but its entry point is called widgets; call the entry point gadgets"
+    assert f"{said} ({tmp_path}/acme_widgets.py:9)" in fault()
 
 
 def test_two_packages_with_one_plugin_are_refused_and_both_named(install: Install) -> None:
@@ -138,41 +155,74 @@ def test_two_packages_with_one_plugin_are_refused_and_both_named(install: Instal
     assert "acme-widgets 1.2" in message
     assert "other-widgets 3" in message
     assert "Uninstall all but one" in message
+    told = [problem.message for each in plugins().found(["widgets"]) for problem in each.problems]
+    assert len(told) == 2
+    assert all("acme-widgets 1.2" in each and "other-widgets 3" in each for each in told)
 
 
-def test_two_syncers_for_one_resource_and_direction_are_refused_and_both_named(install: Install) -> None:
+@pytest.mark.parametrize("direction", ["toHost", "fromHost"])
+def test_two_syncers_that_make_the_same_copies_are_refused_and_both_named(install: Install, direction: str) -> None:
     install("own-plugins", GOOD, widgets="Widgets")
-    other = GOOD.replace('"widgets"\n', '"others"\n')
+    other = GOOD.replace('"widgets"\n', '"others"\n') + f"    section = '{direction}.others'\n"
     install("acme-others", other, others="Widgets")
-    found = plugins("own-plugins")
-    with pytest.raises(PluginError) as caught:
-        found.refuse_conflicts(found.syncers(["toHost.others"]))
-    assert str(caught.value) == (
-        "plugin others (from acme-others 1.2): syncs widgets.example.org in toHost, and so does widgets (from "
-        "own-plugins 1.2). Set sync.toHost.others.enabled or sync.toHost.widgets.enabled to false"
+    assert refused(plugins("own-plugins"), f"{direction}.others") == (
+        "plugin others (from acme-others 1.2): makes the host copies of widgets.example.org, as does widgets (from "
+        f"own-plugins 1.2). Set sync.{direction}.others.enabled or sync.toHost.widgets.enabled to false"
     )
+
+
+UP = """
+from syncer.api import *
+
+class Up(Syncer, SyncUp):
+    name = "up"
+    section = "fromHost.up"
+    resource = Resource("example.org/v1", "Widget", "widgets")
+
+    def sync_up(self, ctx, host):
+        return skip("never")
+"""
 
 
 def test_one_resource_in_two_directions_is_no_conflict(install: Install) -> None:
     install("own-plugins", GOOD, widgets="Widgets")
-    other = GOOD.replace('"widgets"\n', '"others"\n') + "    section = 'fromHost.others'\n"
-    install("acme-others", other, others="Widgets")
+    install("acme-up", UP, up="Up")
     found = plugins("own-plugins")
-    syncers = found.syncers(["fromHost.others"])
+    syncers = found.syncers(["fromHost.up"])
     assert len(syncers) == 2
     found.refuse_conflicts(syncers)
+
+
+def test_two_syncers_that_make_the_same_virtual_objects_are_refused(install: Install) -> None:
+    install("own-plugins", UP, up="Up")
+    fake = UP.replace("SyncUp)", "FakeSyncUp)").replace('"up"', '"fakes"').replace("fromHost.up", "fake.fakes")
+    fake = fake.replace("sync_up(self, ctx, host)", "fake_sync_up(self, ctx, key)")
+    install("acme-fakes", fake + "\n    def fake_sync(self, ctx, virtual):\n        return skip('never')\n", fakes="Up")
+    message = refused(plugins("own-plugins"), "fake.fakes")
+    assert "makes the virtual copies of widgets.example.org, as does up (from own-plugins 1.2)" in message
 
 
 def test_two_syncers_of_one_name_are_refused(install: Install) -> None:
     install("own-plugins", GOOD, widgets="Widgets")
     other = GOOD.replace("example.org", "other.org") + "    section = 'toHost.others'\n"
     install("acme-others", other, others="Widgets")
-    found = plugins("own-plugins")
-    with pytest.raises(PluginError, match="is called widgets, and so does"):
-        found.refuse_conflicts(found.syncers(["toHost.others"]))
+    message = refused(plugins("own-plugins"), "toHost.others")
+    assert "is called widgets, as is widgets (from own-plugins 1.2). Set sync.toHost.others.enabled or" in message
 
 
-def test_a_section_may_be_shared_by_those_who_agree_on_its_options(install: Install) -> None:
+def test_syncers_made_by_configuration_conflict_as_classes_do() -> None:
+    class Widgets(Mirror):
+        resource = Resource("v1", "ConfigMap", "configmaps")
+
+    made: Syncer = Widgets()
+    made.name, made.section = "of-config", "custom.configmaps"  # type: ignore[misc]
+    found = installed()
+    [built_in] = [syncer for syncer in found.syncers() if syncer.name == "configmaps"]
+    with pytest.raises(PluginError, match=r"of-config .*as does configmaps .*Set sync\.custom\.configmaps\.enabled"):
+        found.refuse_conflicts([built_in, made])
+
+
+def test_a_section_may_be_shared_by_those_of_one_package_who_agree_on_its_options(install: Install) -> None:
     second = (
         "\nclass More(Mirror):\n    name = 'more'\n    section = 'toHost.widgets'\n    resource = Widgets.resource\n"
     )
@@ -180,9 +230,61 @@ def test_a_section_may_be_shared_by_those_who_agree_on_its_options(install: Inst
     assert len(plugins("own-plugins").syncers()) == 2
     disagreeing = GOOD + second + "    class config(Config): pass\n"
     install("bad-plugins", disagreeing, widgets="Widgets", more="More")
-    with pytest.raises(PluginError, match=r"more: has the section toHost\.widgets, which belongs to widgets"):
+    with pytest.raises(PluginError, match=r"more \(from bad-plugins 1\.2\): has the section toHost\.widgets.*options"):
         plugins("bad-plugins").syncers()
 
+
+def test_sections_that_differ_by_a_dash_or_a_capital_are_one(install: Install) -> None:
+    install("own-plugins", GOOD.replace('"widgets"\n', '"fine-things"\n'), fine_things="Widgets")
+    other = GOOD.replace('"widgets"\n', '"others"\n') + "    section = 'toHost.fineThings'\n"
+    install("acme-others", other, fineThings="Widgets")
+    with pytest.raises(
+        PluginError, match=r"has the section toHost\.fineThings, and fine-things .* toHost\.fine-things"
+    ):
+        plugins("own-plugins").syncers(["toHost.fineThings"])
+
+
+def test_a_section_of_a_built_in_syncer_can_not_be_taken_over(install: Install) -> None:
+    install("own-plugins", GOOD, widgets="Widgets")
+    install("acme-widgets", GOOD, widgets="Widgets")
+    found = plugins("own-plugins")
+    assert [str(found.origin(syncer)) for syncer in found.syncers(["toHost.widgets"])] == ["own-plugins 1.2"]
+    [told] = [problem.message for each in found.found(["widgets"]) for problem in each.problems]
+    assert told.startswith("has the section toHost.widgets, and widgets (from own-plugins 1.2) has it, too. Give it a")
+
+
+# -- registered ones ---------------------------------------------------------------------------------------------------
+
+
+def test_what_is_registered_is_there_without_being_named(install: Install) -> None:
+    with registrations():
+        register_syncer(_widgets())
+        found = plugins()
+        [widgets] = found.syncers()
+        assert str(found.origin(widgets)) == f"registered by {__name__}"
+        assert "widgets" in found.known_syncers()
+    assert list(plugins().syncers()) == []
+
+
+def test_registered_and_installed_are_refused_where_they_conflict(install: Install) -> None:
+    install("acme-widgets", GOOD, widgets="Widgets")
+    install("acme-gadgets", GOOD.replace('"widgets"\n', '"gadgets"\n'), gadgets="Widgets")
+    with registrations():
+        register_syncer(_widgets())
+        with pytest.raises(PluginError, match=rf"widgets \(registered by {__name__}\) has it, too"):
+            plugins().syncers(["toHost.widgets"])
+        assert f"as does widgets (registered by {__name__})" in refused(plugins(), "toHost.gadgets")
+
+
+def _widgets() -> type[Syncer]:
+    class Widgets(Mirror):
+        name = "widgets"
+        resource = Resource("example.org/v1", "Widget", "widgets")
+
+    return Widgets
+
+
+# -- name translators --------------------------------------------------------------------------------------------------
 
 TRANSLATOR = """
 class Upper:
@@ -202,11 +304,21 @@ def test_a_translator_is_found_by_name(install: Install) -> None:
     assert plugins().translator("lower-case") is None
 
 
-def test_a_translator_without_a_method_is_refused(install: Install) -> None:
-    code = TRANSLATOR.replace("to_virtual", "to_vitrual")
-    install("acme-upper", code, group=TRANSLATORS, upper="Upper")
-    with pytest.raises(PluginError, match=r"upper \(from acme-upper 1.2\): Upper lacks the method to_virtual"):
+@pytest.mark.parametrize(
+    ("written", "instead", "said"),
+    [
+        ("to_virtual", "to_vitrual", "Upper lacks the method to_virtual"),
+        ("*, cluster, namespace", "prefix", "Upper can't be made with `cluster` and `namespace` given by keyword"),
+        ("class Upper", "def Upper(): pass\nclass Lower", "is not a class; the entry point has to name one"),
+    ],
+)
+def test_a_translator_that_can_not_be_used_is_refused(install: Install, written: str, instead: str, said: str) -> None:
+    install("acme-upper", TRANSLATOR.replace(written, instead), group=TRANSLATORS, upper="Upper")
+    with pytest.raises(
+        PluginError, match=r"upper \(from acme-upper 1.2\): .*Set names\.translator to another"
+    ) as caught:
         plugins().translator("upper")
+    assert said in str(caught.value)
 
 
 def test_two_translators_of_one_name_are_refused(install: Install) -> None:
@@ -214,21 +326,3 @@ def test_two_translators_of_one_name_are_refused(install: Install) -> None:
     install("other-upper", TRANSLATOR, group=TRANSLATORS, upper="Upper")
     with pytest.raises(PluginError, match="is offered by"):
         plugins().translator("upper")
-
-
-def test_every_built_in_plugin_is_sound() -> None:
-    found = installed()
-    syncers = found.syncers()
-    assert {"configmaps", "secrets", "services", "pods", "nodes", "events"} <= {syncer.name for syncer in syncers}
-    found.refuse_conflicts(syncers)
-    assert all(issubclass(syncer, Syncer) for syncer in syncers)
-    assert found.translator("single-namespace") is not None
-
-
-def test_other_distributions_are_not_read_for_the_built_in_ones() -> None:
-    def never(group: str) -> list[object]:
-        raise AssertionError(group)
-
-    found = Installed(distribution("vsyncer").entry_points, never)  # type: ignore[arg-type]
-    assert found.syncers(["toHost.configMaps"])
-    assert found.translator("single-namespace")

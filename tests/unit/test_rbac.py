@@ -1,9 +1,10 @@
 """The rights follow from roles, sources and what a syncer says itself."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
 from syncer.api import (
+    Config,
     Context,
     Decision,
     FakeSyncUp,
@@ -13,8 +14,11 @@ from syncer.api import (
     Mirror,
     Obj,
     Pair,
+    Patch,
+    Patches,
     Resource,
     Right,
+    Settings,
     Side,
     Source,
     Sync,
@@ -24,6 +28,7 @@ from syncer.api import (
     Watches,
     skip,
 )
+from syncer.names import SingleNamespace
 from syncer.rbac import LEASES, Subject, allows, manifests, needed, rights, sources
 
 MAPS = Resource("v1", "ConfigMap", "configmaps")
@@ -203,6 +208,51 @@ def test_each_of_several_host_namespaces_gets_a_role() -> None:
         "b",
         "vc",
     ]
+
+
+class Elsewhere(Events):
+    """Begins in other namespaces of the host."""
+
+    places: tuple[str, ...] = ("infra",)
+
+    def host_namespaces(self, settings: Settings) -> tuple[str, ...]:
+        return self.places
+
+    def rights_with(self, settings: Settings) -> Iterable[Right]:
+        return [Right(Side.VIRTUAL, MAPS, ("list",))]
+
+
+def places_of(*syncers: Syncer[Any]) -> set[str]:
+    settings = Settings("shop", "vc", SingleNamespace(cluster="shop", namespace="vc"))
+    roles = manifests(needed(syncers, settings=settings), cluster="shop", home="vc", host_namespaces=("vc",))
+    events = [role for role in roles[Side.HOST] if any("events" in rule["resources"] for rule in role["rules"])]
+    return {role["metadata"].get("namespace", "") for role in events}
+
+
+def test_what_begins_in_one_other_namespace_needs_a_role_there() -> None:
+    assert places_of(Elsewhere()) == {"infra"}
+
+
+def test_what_is_watched_in_several_namespaces_is_watched_in_all() -> None:
+    several = Elsewhere()
+    several.places = ("infra", "shared")
+    assert places_of(several) == {""}
+    assert places_of(Elsewhere(), Events()) == {""}
+
+
+def test_rights_may_depend_on_the_configuration() -> None:
+    settings = Settings("shop", "vc", SingleNamespace(cluster="shop", namespace="vc"))
+    assert allows(needed([Elsewhere()], settings=settings), Side.VIRTUAL, MAPS, "list")
+    assert not allows(needed([Events()], settings=settings), Side.VIRTUAL, MAPS, "list")
+
+
+def test_what_patches_change_on_the_virtual_side_must_be_allowed() -> None:
+    patches = Patches(up=(Patch(path="metadata.labels.tier", cel="'gold'"),))
+    sections = {"maps": Config(patches=patches)}
+    names = SingleNamespace(cluster="shop", namespace="vc")
+    plain, patched = (Settings("shop", "vc", names, sections=each) for each in ({"maps": Config()}, sections))
+    assert not allows(needed([Maps()], settings=plain), Side.VIRTUAL, MAPS, "patch")
+    assert allows(needed([Maps()], settings=patched), Side.VIRTUAL, MAPS, "patch")
 
 
 def test_the_virtual_side_is_a_cluster_role() -> None:

@@ -51,14 +51,9 @@ NAMES: dict[str, Resource] = {
 _REFERENCES = Paths(NAMES)
 
 
-def references(pod: Obj) -> set[tuple[Resource, str]]:
-    """Everything that a Pod's spec refers to by name."""
-    return set(_REFERENCES.found(pod.get("spec") or {}))
-
-
-def names_used(pod: Obj, resource: Resource) -> Iterable[Key]:
-    """The keys of the objects of one resource that a Pod needs; none where it is never synced."""
+def references(pod: Obj) -> Iterable[tuple[Resource, Key]]:
+    """Everything that a Pod's spec names, in its own namespace; nothing where it is never synced."""
     if MIRROR in annotations_of(pod):
         return ()
     namespace = pod["metadata"].get("namespace", "")
-    return {Key(namespace, name) for kind, name in _REFERENCES.found(pod.get("spec") or {}) if kind is resource}
+    return {(kind, Key(namespace, name)) for kind, name in _REFERENCES.found(pod.get("spec") or {})}

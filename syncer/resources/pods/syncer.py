@@ -1,6 +1,6 @@
 """Run virtual Pods on the host, and tell the tenant how they fare."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from syncer.api import (
@@ -12,6 +12,8 @@ from syncer.api import (
     Key,
     Obj,
     Pair,
+    Refers,
+    Resource,
     Right,
     Seen,
     Side,
@@ -29,17 +31,18 @@ from syncer.api import (
     uid_of,
     wait,
 )
-from syncer.resources.kinds import NAMESPACES, NODES, PODS, SECRETS, SERVICE_ACCOUNTS, SERVICES
+from syncer.resources.kinds import CONFIG_MAPS, NAMESPACES, NODES, PODS, SECRETS, SERVICE_ACCOUNTS, SERVICES
 from syncer.resources.pods import dns, fields, lifecycle, status
 from syncer.resources.pods.changes import spec_changes
 from syncer.resources.pods.env import BY_NAMESPACE
+from syncer.resources.pods.references import references
 from syncer.resources.pods.spec import host_pod, metadata
 from syncer.resources.pods.volumes import token_files, tokens_key
 
 _VIRTUAL_SERVICES = Source(Side.VIRTUAL, SERVICES)
 
 
-class PodSyncer(Syncer, SyncDown, Sync, Excludes, Indexes):
+class PodSyncer(Syncer, SyncDown, Sync, Excludes, Indexes, Refers):
     """The virtual side owns what a Pod is, the host side where it runs and how it fares.
 
     A Pod is made on the host once, with everything that it needs there at hand, and never a second time: where the
@@ -51,6 +54,7 @@ class PodSyncer(Syncer, SyncDown, Sync, Excludes, Indexes):
     down = ("spec",)
     up = ("status",)
     own_deletion = True
+    refers_to = (CONFIG_MAPS, SECRETS)
     reads = (
         _VIRTUAL_SERVICES,
         Source(Side.VIRTUAL, NODES),
@@ -68,6 +72,10 @@ class PodSyncer(Syncer, SyncDown, Sync, Excludes, Indexes):
     def indexes(self) -> Sequence[Index]:
         """Services by namespace: a container gets the addresses of those beside it."""
         return [Index(_VIRTUAL_SERVICES, BY_NAMESPACE, lambda service: (service["metadata"].get("namespace", ""),))]
+
+    def references(self, virtual: Obj) -> Iterable[tuple[Resource, Key]]:
+        """What it names; ConfigMaps and Secrets are synced with it."""
+        return references(virtual)
 
     def excluded(self, ctx: Context[Any], side: Side, obj: Obj) -> str | None:
         """Leave alone what only mirrors a kubelet's own manifest."""

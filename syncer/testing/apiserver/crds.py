@@ -26,6 +26,7 @@ class Definitions:
         self._deleter = deleter
         self._now = now
         self._served: dict[str, list[ResourceType]] = {}
+        self._specs: dict[str, Obj] = {}
 
     def react(self, table: str, event: Event) -> None:
         """Serve, change or withdraw resources as their definition changes."""
@@ -57,15 +58,22 @@ class Definitions:
         return any(one["type"] == "Established" and one["status"] == "True" for one in conditions)
 
     def _serve(self, crd: Obj) -> None:
-        self._withdraw(crd["metadata"]["name"])
-        self._served[crd["metadata"]["name"]] = types = list(types_of(crd))
+        name = crd["metadata"]["name"]
+        if self._specs.get(name) == crd["spec"]:
+            return
+        self._withdraw(name)
+        self._specs[name] = crd["spec"]
+        self._served[name] = types = list(types_of(crd))
         for rt in types:
             self._registry.add(rt)
             self._storage.table(rt.table_name)
 
     def _withdraw(self, name: str) -> None:
+        """Serve it no longer as it was; the real server ends the watches then, some of them a second later."""
+        self._specs.pop(name, None)
         for rt in self._served.pop(name, ()):
             self._registry.remove(rt)
+            self._storage.table(rt.table_name).end_watches()
 
     def _status(self, crd: Obj) -> Obj:
         names = dict(crd["spec"]["names"])

@@ -3,7 +3,7 @@
 from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -52,6 +52,18 @@ class Event:
         self.revision = entry.revision
 
 
+class Watcher(Protocol):
+    """Somebody who follows a table."""
+
+    def offer(self, event: Event) -> None:
+        """A change has happened."""
+        ...
+
+    def end(self) -> None:
+        """The table isn't served any longer as it was."""
+        ...
+
+
 class Table:
     """The objects of one resource, ordered as etcd orders them, and their latest changes."""
 
@@ -61,7 +73,7 @@ class Table:
         self.keys: list[str] = []
         self.history: deque[Event] = deque()
         self.forgotten = 0
-        self.watchers: dict[int, Callable[[Event], None]] = {}
+        self.watchers: dict[int, Watcher] = {}
         self._limit = history
 
     def record(self, event: Event) -> None:
@@ -78,7 +90,12 @@ class Table:
         if len(self.history) > self._limit:
             self.forgotten = self.history.popleft().revision
         for watcher in list(self.watchers.values()):
-            watcher(event)
+            watcher.offer(event)
+
+    def end_watches(self) -> None:
+        """End every watch in good order, as happens when the resource is served anew or no more."""
+        for watcher in list(self.watchers.values()):
+            watcher.end()
 
     def since(self, revision: int) -> list[Event]:
         """The changes after ``revision``, oldest first."""

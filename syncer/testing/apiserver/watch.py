@@ -68,7 +68,7 @@ class Watch:
         else:
             for event in self._table.since(options.revision):
                 self.offer(event)
-        self._table.watchers[id(self)] = self.offer
+        self._table.watchers[id(self)] = self
 
     def offer(self, event: Event) -> None:
         """Take a change: as it is, or as the ADDED or DELETED that it means to this selection."""

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from config_fakes import Widgets
 
-from syncer.api import ConfigError
+from syncer.api import ConfigError, PluginError
 from syncer.config import Loaded, Override, build, load, parse
 
 HEAD = "apiVersion: vsyncer.dev/v1alpha1\nkind: SyncerConfig\ncluster: shop\nhost: {namespace: vc-shop}\n"
@@ -69,6 +69,14 @@ def test_a_syncer_that_has_nothing_to_do_with_the_settings_is_not_enabled(
     unknown = lambda self, settings: settings.names.host_namespaces() is None  # noqa: E731
     monkeypatch.setattr(Widgets, "concerns", unknown, raising=False)
     assert [enabled.syncer.name for enabled in loaded(plugins, "").config.enabled()] == ["gadgets"]
+
+
+def test_a_syncer_that_cannot_say_whether_it_is_concerned_is_a_faulty_plugin(
+    plugins: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Widgets, "concerns", lambda self, settings: settings.nothing, raising=False)
+    with pytest.raises(PluginError, match=r"widgets.*`concerns` raised AttributeError"):
+        loaded(plugins, "")
 
 
 def test_settings_carry_cluster_namespace_marks_and_translator(plugins: Any) -> None:

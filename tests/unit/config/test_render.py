@@ -69,6 +69,7 @@ def test_an_option_tells_what_it_takes_and_its_default() -> None:
     takes = {option.path.rpartition(".")[2]: option.takes for option in options(Widgets.config)}
     assert takes == {
         "enabled": "true or false",
+        "patches": "section",
         "size": "whole number",
         "clusterIp": "true or false",
         "labels": "mapping of text",

@@ -108,6 +108,9 @@ class Reader:
     def indexed(self, *place: Any) -> list[Key]:
         return []
 
+    def used(self, *place: Any) -> bool | None:
+        return None
+
 
 def context(syncer: Syncer[Any]) -> Context[Any]:
     now = datetime(2026, 1, 1, tzinfo=UTC)

@@ -30,8 +30,9 @@ from syncer.api import (
     set_conditions,
 )
 from syncer.clusters.client import Cluster
-from syncer.flow.link import Link, link
+from syncer.flow.link import Link
 from syncer.flow.queue import Queue
+from syncer.flow.wiring import link
 from syncer.names import SingleNamespace
 from syncer.resources.kinds import CONFIG_MAPS, PODS, SECRETS, SERVICES
 from syncer.testing import clock

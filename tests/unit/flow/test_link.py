@@ -26,8 +26,9 @@ from syncer.api import (
 )
 from syncer.clusters import codec
 from syncer.clusters.client import Cluster
-from syncer.flow.link import Link, link, selection
+from syncer.flow.link import Link
 from syncer.flow.queue import Queue
+from syncer.flow.wiring import link
 from syncer.resources.kinds import PODS
 from syncer.testing.apiserver import ApiServer
 from syncer.testing.merge import merged
@@ -149,7 +150,7 @@ def test_a_watched_object_wakes_the_keys_that_it_names() -> None:
     made, queue = wired(ByPod())
     show(made, Side.VIRTUAL, virtual("p", uses=["a", "b"]), resource=PODS)
     assert {each.key.name for each in queue.taken()} == {"a", "b"}
-    assert set(made.caches.indexed(Side.VIRTUAL, PODS, "uses", "a")) == {Key("shop", "p")}
+    assert set(made.caches.store(Side.VIRTUAL, PODS).indexed("uses", "a")) == {Key("shop", "p")}
 
 
 class Broken(ByPod):
@@ -226,16 +227,22 @@ def test_what_begins_on_the_host_is_gone_with_it_and_what_stands_for_nothing_wit
 
 def test_the_host_is_watched_in_our_namespace_and_by_our_mark_and_the_virtual_cluster_whole() -> None:
     made, _ = wired(Widgets())
-    marked = Source(Side.HOST, WIDGETS, marked=True)
-    assert selection(made, marked) == ("vc-ns", "vsyncer.dev/cluster=vc.vc-ns")
-    assert selection(made, Source(Side.HOST, WIDGETS)) == ("vc-ns", "")
-    assert selection(made, Source(Side.VIRTUAL, WIDGETS)) == ("", "")
-    nodes = Resource("v1", "Node", "nodes", namespaced=False)
-    assert selection(made, Source(Side.HOST, nodes)) == ("", "")
+    assert selected(made, Side.HOST) == ("vc-ns", "vsyncer.dev/cluster=vc.vc-ns")
+    assert selected(made, Side.VIRTUAL) == ("", "")
+    made, _ = wired(Reports())
+    assert selected(made, Side.HOST) == ("vc-ns", "")
+    assert selected(made, Side.VIRTUAL) == ("", "vsyncer.dev/cluster=vc.vc-ns")
+
+
+def selected(made: Link, side: Side) -> tuple[str, str]:
+    selection = made.caches.selection(made.caches.store(side, WIDGETS))
+    return selection.namespace, selection.selector
 
 
 def test_a_store_holds_everything_as_soon_as_one_reader_wants_everything() -> None:
     made, _ = wired(Widgets())
-    assert made.caches.marked[Side.HOST, WIDGETS]
+    assert made.caches.is_marked(Side.HOST, WIDGETS)
     made, _ = wired(Widgets(), Reports())
-    assert not made.caches.marked[Side.HOST, WIDGETS]
+    assert not made.caches.is_marked(Side.HOST, WIDGETS)
+    assert selected(made, Side.HOST) == ("vc-ns", "")
+    assert selected(made, Side.VIRTUAL) == ("", "")

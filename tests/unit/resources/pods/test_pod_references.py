@@ -6,7 +6,7 @@ import pytest
 
 from syncer.api import Key, Resource
 from syncer.resources.kinds import CONFIG_MAPS, PERSISTENT_VOLUME_CLAIMS, RESOURCE_CLAIMS, SECRETS
-from syncer.resources.pods.references import names_used, references
+from syncer.resources.pods.references import references
 from syncer.testing.objects import pod
 
 
@@ -44,10 +44,9 @@ def in_container(part: dict[str, Any]) -> dict[str, Any]:
     ],
 )
 def test_every_reference_is_known(spec: dict[str, Any], kind: Resource) -> None:
-    assert references(pod("web", spec=spec)) == {(kind, "x")}
-    assert set(names_used(pod("web", spec=spec), kind)) == {Key("shop", "x")}
+    assert references(pod("web", spec=spec)) == {(kind, Key("shop", "x"))}
 
 
 def test_init_containers_count_too() -> None:
     spec = {"initContainers": [{"name": "i", "envFrom": [{"secretRef": {"name": "x"}}]}]}
-    assert references(pod("web", spec=spec)) == {(SECRETS, "x")}
+    assert references(pod("web", spec=spec)) == {(SECRETS, Key("shop", "x"))}

@@ -1,0 +1,77 @@
+"""What the host offers tenants besides pods: the kind Database, and a small simulation of its operator."""
+
+import asyncio
+import base64
+import contextlib
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+from syncer.api import ClusterError, Exists, Obj, Resource, is_deleting, key_of, uid_of
+from syncer.clusters import codec
+from syncer.clusters.client import Cluster
+from syncer.resources.kinds import CUSTOM_RESOURCE_DEFINITIONS, SECRETS
+
+CRD: Obj = yaml.safe_load(Path(__file__).with_name("databases.yaml").read_text())
+NAME: str = CRD["metadata"]["name"]
+DATABASES = Resource("platform.example.org/v1", "Database", "databases")
+#: How the daemon is told of it, under ``sync.custom``.
+SYNCED: Obj = {
+    "references": {"spec.secretName": "Secret"},
+    "related": [{"resource": "secrets", "origin": "host", "by": {"reference": "spec.secretName"}}],
+}
+#: Seconds between looks, and before what failed is tried again.
+PAUSE = 0.2
+
+
+@dataclass
+class Operator:
+    """For each Database of a namespace it makes the Secret with its login, and says where it is."""
+
+    cluster: Cluster
+    namespace: str
+
+    async def run(self) -> None:
+        """Install the kind and play until cancelled."""
+        await self.cluster.create(CUSTOM_RESOURCE_DEFINITIONS, CRD)
+        while True:
+            with contextlib.suppress(ClusterError):  # not served yet, or gone with the cluster
+                await self._watch()
+            await asyncio.sleep(PAUSE)
+
+    async def _watch(self) -> None:
+        async with self.cluster.watch(DATABASES, namespace=self.namespace, resource_version="0") as events:
+            async for batch in events:
+                for event in batch:
+                    if event.type in ("ADDED", "MODIFIED"):
+                        await self._make(codec.decode(event.object))
+
+    async def _make(self, database: Obj) -> None:
+        if is_deleting(database) or database.get("status"):
+            return
+        key, name = key_of(database), database["spec"]["secretName"]
+        address = f"{key.name}.databases.example.org"
+        login = {"user": "orders", "password": "tr0ub4dor-and-3", "address": address}
+        owner = {"apiVersion": DATABASES.api_version, "kind": "Database", "name": key.name, "uid": uid_of(database)}
+        secret: Obj = {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": name, "namespace": key.namespace, "ownerReferences": [owner]},
+            "data": {part: base64.b64encode(text.encode()).decode() for part, text in login.items()},
+        }
+        with contextlib.suppress(Exists):
+            await self.cluster.create(SECRETS, secret)
+        status = {"status": {"phase": "Ready", "address": address}}
+        await self.cluster.patch(DATABASES, key, status, subresource="status")
+
+
+async def served(cluster: Cluster) -> None:
+    """Wait until a cluster serves the kind."""
+    while True:
+        try:
+            await cluster.list(DATABASES)
+        except ClusterError:
+            await asyncio.sleep(PAUSE)
+        else:
+            return

@@ -1,0 +1,1 @@
+"""Lets a host's cert-manager issue the certificates of virtual clusters."""

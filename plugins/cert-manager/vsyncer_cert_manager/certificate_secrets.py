@@ -1,0 +1,103 @@
+"""What was issued on the host comes back as the Secret that the tenant's Certificate names."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from syncer.api import (
+    Context,
+    Decision,
+    Index,
+    Indexes,
+    Key,
+    Obj,
+    Pair,
+    Right,
+    Settings,
+    Side,
+    Source,
+    Sync,
+    Syncer,
+    SyncUp,
+    Watch,
+    Watches,
+    apply,
+    delete,
+    dig,
+    key_of,
+    skip,
+)
+from vsyncer_cert_manager.kinds import CERTIFICATES, SECRETS
+
+_CERTIFICATES = Source(Side.VIRTUAL, CERTIFICATES)
+
+
+class CertificateSecretSyncer(Syncer, SyncUp, Sync, Indexes, Watches):
+    """The host side owns all of the Secret; it bears our mark because the Certificate's copy asks cert-manager for it.
+
+    As with cert-manager itself, the Secret outlives its Certificate; here until the tenant deletes it.
+    """
+
+    name = "certificate-secrets"
+    section = "fromHost.certificateSecrets"
+    resource = SECRETS
+    up = ("data", "type")
+    restores = True
+    rights = (Right(Side.HOST, SECRETS, ("delete",)),)
+
+    def indexes(self) -> Sequence[Index]:
+        """Certificates by the Secret that they name, as ``namespace/name``."""
+        return [Index(_CERTIFICATES, self.name, lambda certificate: map(str, _secrets_of(certificate)))]
+
+    def watches(self) -> Sequence[Watch]:
+        """Look again when a Certificate begins or ceases to name one."""
+        return [Watch(_CERTIFICATES, _named_by)]
+
+    def virtual_key(self, ctx: Context[Any], host: Obj) -> Key | None:
+        """The Secret that its marks name; None where it was not issued for a Certificate of this virtual cluster."""
+        ours = ctx.marks.is_ours(host, cluster=ctx.identity, resource=CERTIFICATES)
+        return ctx.marks.virtual_key(host) if ours else None
+
+    def sync_up(self, ctx: Context[Any], host: Obj) -> Decision:
+        """Make the virtual Secret; where nobody wants it any more, remove the one on the host."""
+        key = self.virtual_key(ctx, host)
+        if key is None:
+            return skip("it was not issued for a Certificate of this virtual cluster")
+        certificate = self._certificate(ctx, key)
+        if certificate is None:
+            return delete(host=host, reason="both the virtual Secret and the Certificate it was issued for are gone")
+        return apply(virtual=_copy(ctx, host, key, certificate), reason="the host has issued it")
+
+    def sync(self, ctx: Context[Any], pair: Pair) -> Decision:
+        """Keep the virtual Secret as the host has it: it is issued anew before it expires."""
+        key = key_of(pair.virtual)
+        certificate = self._certificate(ctx, key)
+        if certificate is None:
+            return skip("its Certificate is gone, and cert-manager doesn't touch it any more")
+        return apply(virtual=_copy(ctx, pair.host, key, certificate))
+
+    def _certificate(self, ctx: Context[Any], secret: Key) -> Obj | None:
+        """The virtual Certificate that names a Secret."""
+        keys = ctx.reader.indexed(Side.VIRTUAL, CERTIFICATES, self.name, str(secret))
+        return next((ctx.virtual(CERTIFICATES, key) for key in sorted(keys)), None)
+
+
+def _secrets_of(certificate: Obj) -> Iterable[Key]:
+    name = dig(certificate, "spec.secretName")
+    return [Key(key_of(certificate).namespace, name)] if name else []
+
+
+def _named_by(certificate: Obj, settings: Settings) -> Iterable[Key]:
+    return _secrets_of(certificate)
+
+
+def _copy(ctx: Context[Any], host: Obj, key: Key, certificate: Obj) -> Obj:
+    """The virtual Secret, with the virtual names in cert-manager's notes."""
+    virtual = ctx.virtual_copy(host, key)
+    virtual |= {part: value for part, value in host.items() if part not in ("apiVersion", "kind", "metadata")}
+    noted = virtual["metadata"].get("annotations") or {}
+    names = {
+        "cert-manager.io/certificate-name": key_of(certificate).name,
+        "cert-manager.io/issuer-name": dig(certificate, "spec.issuerRef.name", ""),
+    }
+    virtual["metadata"]["annotations"] = noted | {name: names[name] for name in names.keys() & noted.keys()}
+    return virtual

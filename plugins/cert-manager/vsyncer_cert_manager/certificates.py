@@ -1,0 +1,86 @@
+"""Certificates are issued on the host, each into a Secret that bears our mark, so that it can be brought back."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from syncer.api import Context, Key, Mirror, Obj, Refers, Refused, Resource, Side, Source, dig, key_of
+from syncer.translate.paths import Paths
+from vsyncer_cert_manager.cluster_issuers import published
+from vsyncer_cert_manager.kinds import CERTIFICATES, CLUSTER_ISSUERS, GROUP, ISSUERS, SECRETS
+
+#: What a Certificate needs to be there, below its ``spec``.
+NEEDED = Paths(
+    {
+        "keystores.jks.passwordSecretRef.name": SECRETS,
+        "keystores.pkcs12.passwordSecretRef.name": SECRETS,
+    }
+)
+
+
+class CertificateSyncer(Mirror, Refers):
+    """The virtual side owns what is wanted, the host side what has been issued."""
+
+    name = "certificates"
+    resource = CERTIFICATES
+    down = ("spec",)
+    up = ("status",)
+    reads = (Source(Side.VIRTUAL, SECRETS),)
+    refers_to = (SECRETS,)
+
+    def references(self, virtual: Obj) -> Iterable[tuple[Resource, Key]]:
+        """The passwords of keystores. Not ``secretName``: that Secret begins on the host."""
+        namespace = key_of(virtual).namespace
+        return [(kind, Key(namespace, name)) for kind, name in NEEDED.found(virtual.get("spec") or {})]
+
+    def translate(self, ctx: Context[Any], virtual: Obj) -> Obj:
+        """The copy: Secrets and issuer under their host names, and our marks on the Secret that will be made."""
+        host, namespace = super().translate(ctx, virtual), key_of(virtual).namespace
+        spec = NEEDED.rewritten(host.get("spec") or {}, lambda kind, name: ctx.host_name(kind, namespace, name))
+        if name := spec.get("secretName"):
+            key = Key(namespace, name)
+            _refuse_taken(ctx, key)
+            spec = spec | {
+                "secretName": ctx.host_name(SECRETS, namespace, name),
+                "secretTemplate": _marked(ctx, key, spec.get("secretTemplate") or {}),
+            }
+        return host | {"spec": spec | {"issuerRef": _issuer(ctx, namespace, spec.get("issuerRef") or {})}}
+
+
+def _refuse_taken(ctx: Context[Any], key: Key) -> None:
+    """cert-manager would write into the host copy of a Secret of the tenant's, and we would write it back, for ever."""
+    secret = ctx.virtual(SECRETS, key)
+    if secret is not None and not ctx.marks.is_from_here(secret, cluster=ctx.identity):
+        why = f"there is a Secret {key} that was not issued for a Certificate. Delete it, or name another"
+        raise Refused(why, path="spec.secretName")
+
+
+def _marked(ctx: Context[Any], key: Key, template: Obj) -> Obj:
+    """The ``secretTemplate`` with the marks that lead the Secret back. Their kind is that of a Certificate, and so
+    nobody takes the Secret for the copy of a virtual one.
+    """
+    place = ctx.names.to_host(SECRETS, key)
+    original = {"metadata": {"name": key.name, "namespace": key.namespace}}
+    return {
+        **template,
+        "labels": _without_marks(ctx, template, "labels") | ctx.marks.labels(ctx.identity, key),
+        "annotations": _without_marks(ctx, template, "annotations")
+        | ctx.marks.annotations(CERTIFICATES, original, place),
+    }
+
+
+def _without_marks(ctx: Context[Any], template: Obj, part: str) -> dict[str, str]:
+    given: Mapping[str, str] = template.get(part) or {}
+    return {key: value for key, value in given.items() if not ctx.marks.is_mark(key)}
+
+
+def _issuer(ctx: Context[Any], namespace: str, reference: Obj) -> Obj:
+    """The reference to the issuer on the host: the copy of a tenant's own, or one that the host has published."""
+    name, kind = dig(reference, "name", ""), reference.get("kind") or ISSUERS.kind
+    if (reference.get("group") or GROUP) != GROUP:
+        raise Refused(f"only issuers of {GROUP} are synced", path="spec.issuerRef.group")
+    if kind == ISSUERS.kind:
+        return reference | {"name": ctx.host_name(ISSUERS, namespace, name)}
+    if kind == CLUSTER_ISSUERS.kind and name in published(ctx.settings):
+        return reference
+    why = f"there is no {kind} {name}. Use an Issuer, or ask for it in sync.fromHost.clusterIssuers.names"
+    raise Refused(why, path="spec.issuerRef.name")

@@ -1,0 +1,68 @@
+"""ClusterIssuers of the host that tenants may use: they see that one is there and whether it works, no more."""
+
+from typing import Any
+
+from syncer.api import (
+    Config,
+    Context,
+    Decision,
+    Key,
+    Obj,
+    Pair,
+    Settings,
+    Sync,
+    Syncer,
+    SyncUp,
+    apply,
+    delete,
+    key_of,
+    skip,
+)
+from vsyncer_cert_manager.kinds import CLUSTER_ISSUERS
+
+
+class ClusterIssuerConfig(Config):
+    """Which ClusterIssuers of the host the tenant may use."""
+
+    names: tuple[str, ...] = ()
+    """Their names. None unless said so: whoever may use one gets certificates from it."""
+
+
+class ClusterIssuerSyncer(Syncer[ClusterIssuerConfig], SyncUp, Sync):
+    """The host side owns them. Their spec stays there: it names accounts and Secrets of the host."""
+
+    name = "clusterissuers"
+    section = "fromHost.clusterIssuers"
+    resource = CLUSTER_ISSUERS
+    config = ClusterIssuerConfig
+    up = ("spec", "status")
+    exact = ("spec", "status")
+    host_marked = False
+    restores = True
+
+    def virtual_key(self, ctx: Context[ClusterIssuerConfig], host: Obj) -> Key | None:
+        """The same name, for those that are published."""
+        return key_of(host) if key_of(host).name in ctx.config.names else None
+
+    def host_key(self, settings: Settings, key: Key) -> Key:
+        """The same name."""
+        return key
+
+    def sync_up(self, ctx: Context[ClusterIssuerConfig], host: Obj) -> Decision:
+        """Show it to the tenant."""
+        if self.virtual_key(ctx, host) is None:
+            return skip(f"sync.{self.section}.names doesn't name it")
+        shown = ctx.virtual_copy(host, key_of(host)) | {"spec": {}, "status": host.get("status") or {}}
+        return apply(virtual=shown, reason="the host publishes it")
+
+    def sync(self, ctx: Context[ClusterIssuerConfig], pair: Pair) -> Decision:
+        """Keep it as the host has it, for as long as it is published."""
+        if self.virtual_key(ctx, pair.host) is None:
+            return delete(virtual=pair.virtual, reason=f"sync.{self.section}.names doesn't name it any more")
+        return self.sync_up(ctx, pair.host)
+
+
+def published(settings: Settings) -> tuple[str, ...]:
+    """The names of the ClusterIssuers that the tenant may use."""
+    section: Any = settings.sections.get(ClusterIssuerSyncer.name)
+    return section.names if isinstance(section, ClusterIssuerConfig) else ()

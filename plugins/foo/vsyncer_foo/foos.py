@@ -1,0 +1,34 @@
+"""Foos of the sample controller: what is wanted goes down, what became of it comes up, what nobody wants goes away."""
+
+from syncer.api import Context, Decision, Obj, Pair, Resource, Sync, SyncDown, Syncer, SyncUp, apply, delete
+
+FOOS = Resource("samplecontroller.k8s.io/v1alpha1", "Foo", "foos")
+
+
+class FooSyncer(Syncer, SyncDown, Sync, SyncUp):
+    """Each role written out. A ``Mirror`` with the same ``down`` and ``up`` does all of this by itself."""
+
+    name = "foos"
+    resource = FOOS
+    down = ("spec",)
+    up = ("status",)
+
+    def sync_down(self, ctx: Context, virtual: Obj) -> Decision:
+        """Downward, where the tenant has a Foo and the host has none."""
+        return apply(host=self._wanted(ctx, virtual), reason="the Foo has no copy on the host yet")
+
+    def sync(self, ctx: Context, pair: Pair) -> Decision:
+        """Downward what the tenant wants, upward what the host says: one answer, whichever of the two has changed."""
+        return apply(host=self._wanted(ctx, pair.virtual), virtual=self._reported(pair))
+
+    def sync_up(self, ctx: Context, host: Obj) -> Decision:
+        """Downward again, where the tenant's Foo is gone and our copy is still there."""
+        return delete(host=host, reason="the virtual Foo is gone")
+
+    def _wanted(self, ctx: Context, virtual: Obj) -> Obj:
+        return ctx.host_copy(virtual) | {"spec": virtual.get("spec") or {}}
+
+    def _reported(self, pair: Pair) -> Obj:
+        metadata = {part: pair.virtual["metadata"][part] for part in ("name", "namespace", "uid")}
+        reported = {"apiVersion": FOOS.api_version, "kind": FOOS.kind, "metadata": metadata}
+        return reported | {"status": pair.host.get("status") or {}}

@@ -1,0 +1,1 @@
+"""Lets the Prometheus of a host scrape what runs in virtual clusters."""

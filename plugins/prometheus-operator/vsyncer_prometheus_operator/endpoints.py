@@ -1,0 +1,42 @@
+"""An endpoint of a monitor: whom it names, and what a tenant may not say in it."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from syncer.api import Resource
+from syncer.translate.paths import Paths
+from vsyncer_prometheus_operator.kinds import CONFIG_MAPS, SECRETS
+
+_TLS = {
+    "ca.secret.name": SECRETS,
+    "ca.configMap.name": CONFIG_MAPS,
+    "cert.secret.name": SECRETS,
+    "cert.configMap.name": CONFIG_MAPS,
+    "keySecret.name": SECRETS,
+}
+
+#: What an endpoint names in its monitor's namespace. (The API reference of prometheus-operator, v1.)
+NAMES: Paths[Resource] = Paths(
+    {
+        "authorization.credentials.name": SECRETS,
+        "basicAuth.username.name": SECRETS,
+        "basicAuth.password.name": SECRETS,
+        "bearerTokenSecret.name": SECRETS,
+        "oauth2.clientId.secret.name": SECRETS,
+        "oauth2.clientId.configMap.name": CONFIG_MAPS,
+        "oauth2.clientSecret.name": SECRETS,
+        **{f"{part}.{path}": kind for part in ("tlsConfig", "oauth2.tlsConfig") for path, kind in _TLS.items()},
+    }
+)
+
+#: Files that Prometheus would read for the tenant, its own token among them; and headers whose values come from Secrets
+#: that would be the host's.
+_FORBIDDEN = ("bearerTokenFile", "caFile", "certFile", "keyFile", "proxyConnectHeader")
+
+
+def forbidden(endpoint: Any, path: str = "") -> Iterator[str]:
+    """The paths in an endpoint of what a tenant may not say."""
+    for name, value in endpoint.items() if isinstance(endpoint, dict) else ():
+        if name in _FORBIDDEN and value:
+            yield path + name
+        yield from forbidden(value, f"{path}{name}.")

@@ -1,0 +1,33 @@
+"""What a monitor selects: copies on the host bear their virtual namespace as a label, so that one can select by it."""
+
+from typing import Any
+
+from syncer.api import Context, Key, Obj, Resource
+from syncer.translate import selectors
+
+
+def narrowed(ctx: Context[Any], spec: Obj, namespace: str) -> Obj:
+    """The monitor's label selector, narrowed to this virtual cluster and the namespaces that the monitor names."""
+    selector = selectors.narrowed(spec.get("selector") or {}, {ctx.marks.cluster: ctx.identity})
+    wanted = _namespaces(spec, namespace)
+    if wanted is None:
+        return selector
+    return selectors.required(selector, selectors.one_of(ctx.marks.namespace_label, wanted))
+
+
+def places(ctx: Context[Any], spec: Obj, namespace: str, selected: Resource) -> Obj:
+    """The ``namespaceSelector`` on the host: where the name translator puts objects of these namespaces."""
+    wanted = _namespaces(spec, namespace)
+    if wanted is not None:
+        found = {ctx.names.to_host(selected, Key(each, "any")).namespace for each in wanted}
+        return {"matchNames": sorted(found)}
+    known = ctx.names.host_namespaces()
+    return {"any": True} if known is None else {"matchNames": sorted(known)}
+
+
+def _namespaces(spec: Obj, namespace: str) -> list[str] | None:
+    """The virtual namespaces that a monitor looks into: its own where it names none; None for all."""
+    selector = spec.get("namespaceSelector") or {}
+    if selector.get("any"):
+        return None
+    return selector.get("matchNames") or [namespace]

@@ -1,0 +1,40 @@
+"""What becomes of Widgets, without a cluster."""
+
+import pytest
+from hypothesis import strategies as st
+from vsyncer_template.widgets import WIDGETS, WidgetSyncer
+
+from syncer.api import Obj
+from syncer.testing import World, strategies
+from syncer.testing.cases import Case, load
+from syncer.testing.laws import laws_for
+from syncer.testing.objects import build
+
+
+def widget(name: str, **spec: object) -> Obj:
+    return build(WIDGETS, name, spec=spec)
+
+
+def test_a_widget_goes_to_the_host_with_its_owner() -> None:
+    world = World([WidgetSyncer]).given(virtual=[widget("one", size=3)])
+    [write] = world.decide(WidgetSyncer, "shop/one").writes
+    assert write.obj["spec"] == {"size": 3, "owner": "vc"}
+
+
+@pytest.mark.parametrize("case", load("tests/cases"), ids=str)
+def test_case(case: Case) -> None:
+    case.check([WidgetSyncer])
+
+
+TestLaws = laws_for(
+    WidgetSyncer,
+    objects=strategies.objects(
+        WIDGETS,
+        strategies.some(
+            {
+                "spec": strategies.some({"size": st.integers(0, 12), "color": strategies.TEXT}),
+                "status": {"phase": "Ready"},
+            }
+        ),
+    ),
+)

@@ -1,0 +1,1 @@
+"""Syncs Widgets between a virtual cluster and its host."""

@@ -1,0 +1,203 @@
+"""What makes a class a syncer or a name translator that can be used: the checks that every plugin has to pass."""
+
+import inspect
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from pydantic import ValidationError
+
+from syncer.api.config import Config
+from syncer.api.objects import Resource
+from syncer.api.optional_roles import Indexes, Initialize, OwnController, Watches
+from syncer.api.roles import API_VERSION, FakeSyncUp, Sync, SyncDown, Syncer, SyncUp
+from syncer.api.sources import Index, Right, Source, Watch
+
+#: A syncer must have at least one of these, or it could never be asked anything.
+ROLES = (SyncDown, Sync, SyncUp, FakeSyncUp, OwnController)
+
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
+_SECTION = re.compile(r"(toHost|fromHost|fake)\.[A-Za-z][A-Za-z0-9-]*")
+_VERSION = re.compile(r"([a-z0-9][-a-z0-9.]*/)?v[0-9][a-z0-9]*")
+_PLURAL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+_KIND = re.compile(r"[A-Z][A-Za-z0-9]*")
+_PATH = re.compile(r"[^.\s]+(\.[^.\s]+)*")
+_TRANSLATES = ("to_host", "to_virtual", "host_namespaces")
+#: Coroutines; every other method is called on the event loop and answers at once.
+_ASYNC = ("init", "register")
+
+
+class Fault(NamedTuple):
+    """One thing wrong with a plugin, and the attribute or method of it that the fault is about."""
+
+    message: str
+    attribute: str = ""
+
+
+def syncer_faults(plugin: Any) -> list[Fault]:
+    """All that is wrong with a syncer. Where something basic is wrong, the rest is not looked at."""
+    for look in (_identity_faults, _class_faults, _made_faults):
+        if faults := list(look(plugin)):
+            return faults
+    return []
+
+
+def translator_faults(plugin: Any) -> list[Fault]:
+    """All that is wrong with a name translator."""
+    if not inspect.isclass(plugin):
+        return [Fault(f"{plugin!r} is not a class; the entry point has to name one")]
+    if missing := [name for name in _TRANSLATES if not callable(getattr(plugin, name, None))]:
+        return [Fault(f"{plugin.__name__} lacks the method {', '.join(missing)}")]
+    if not _takes(plugin, (), {"cluster": "", "namespace": ""}):
+        return [Fault(f"{plugin.__name__} can't be made with `cluster` and `namespace` given by keyword", "__init__")]
+    return []
+
+
+def _identity_faults(plugin: Any) -> Iterator[Fault]:
+    """Whether it is a syncer of our API at all."""
+    if isinstance(plugin, Syncer):
+        yield Fault(f"an object of {type(plugin).__name__}, not a class; name the class itself")
+    elif not (inspect.isclass(plugin) and issubclass(plugin, Syncer)):
+        way_out = "derive it from Syncer and roles, or from Mirror"
+        yield Fault(f"{plugin!r} is not a subclass of syncer.api.Syncer; {way_out}")
+    elif plugin.api_version != API_VERSION:
+        newer = isinstance(plugin.api_version, int) and plugin.api_version > API_VERSION
+        way_out = "upgrade vsyncer" if newer else "upgrade the plugin"
+        why = f"was written for version {plugin.api_version!r} of the plugin API; this is version {API_VERSION}"
+        yield Fault(f"{why}: {way_out}", "api_version")
+
+
+def _class_faults(plugin: type[Syncer[Any]]) -> Iterator[Fault]:
+    """What the class says before there is an object of it."""
+    name = plugin.__name__
+    if lacking := [each for each in ("name", "resource") if not hasattr(plugin, each)]:
+        yield Fault(f"{name} doesn't set {', '.join(lacking)}")
+    if missing := sorted(plugin.__abstractmethods__):
+        yield Fault(f"{name} lacks the method {', '.join(missing)}")
+    if not issubclass(plugin, ROLES):
+        roles = ", ".join(role.__name__ for role in ROLES)
+        yield Fault(f"{name} has no role; derive it from {roles} or Mirror")
+    never = [role.__name__ for role in (SyncDown, Sync, SyncUp) if issubclass(plugin, role)]
+    if issubclass(plugin, FakeSyncUp) and never:
+        yield Fault(f"{name} has FakeSyncUp, so that {', '.join(never)} would never be asked; make two syncers of it")
+    if not lacking:
+        yield from _section_faults(plugin)
+    if not (inspect.isclass(plugin.config) and issubclass(plugin.config, Config)):
+        yield Fault(f"its config {plugin.config!r} is not a subclass of syncer.api.Config", "config")
+
+
+def _section_faults(plugin: type[Syncer[Any]]) -> Iterator[Fault]:
+    if not hasattr(plugin, "section") or not _is_like(_SECTION, plugin.section):
+        found = getattr(plugin, "section", None)
+        yield Fault(f"its section {found!r} is not of the form toHost.name, fromHost.name or fake.name", "section")
+        return
+    word = re.sub(r"-|(?=[A-Z])", "_", plugin.section.partition(".")[2]).lower()
+    if hasattr(Config, word):
+        yield Fault(f"its section {plugin.section!r} can't be called so, the word has another meaning there", "section")
+
+
+def _made_faults(plugin: type[Syncer[Any]]) -> Iterator[Fault]:
+    """What can be seen of an object of the class."""
+    made, raised = _attempt(plugin)
+    if raised:
+        yield Fault(f"{plugin.__name__}() raises {raised}; it is made without arguments", "__init__")
+        return
+    yield from _attribute_faults(made)
+    yield from _method_faults(made)
+    if raised := _attempt(plugin.config)[1]:
+        why = f"its config {plugin.config.__name__} can't be made of defaults alone: {raised}"
+        yield Fault(f"{why}; give each option a default", "config")
+    yield from _extra_faults(made)
+
+
+def _attribute_faults(made: Syncer[Any]) -> Iterator[Fault]:
+    if not _is_like(_NAME, made.name):
+        yield Fault(f"its name {made.name!r} is not lower-case letters, digits, '-' and '.'", "name")
+    yield from _resource_faults("resource", made.resource)
+    if made.host_resource is not made.resource:
+        yield from _resource_faults("host_resource", made.host_resource)
+    for attribute in ("down", "up", "exact"):
+        value = getattr(made, attribute)
+        if not isinstance(value, tuple) or not all(_is_like(_PATH, path) for path in value):
+            yield Fault(f'its {attribute} {value!r} is not a tuple of dotted paths, such as ("spec",)', attribute)
+    for attribute, kind in (("reads", Source), ("rights", Right), ("refers_to", Resource), ("owns", Resource)):
+        value = getattr(made, attribute, ())
+        if not isinstance(value, tuple) or not all(isinstance(each, kind) for each in value):
+            yield Fault(f"its {attribute} is not a tuple of {kind.__name__}", attribute)
+
+
+def _resource_faults(attribute: str, value: Any) -> Iterator[Fault]:
+    if not isinstance(value, Resource):
+        yield Fault(f'its {attribute} {value!r} is not a Resource, such as Resource("v1", "Pod", "pods")', attribute)
+        return
+    for field, form in (("api_version", _VERSION), ("kind", _KIND), ("plural", _PLURAL)):
+        if not _is_like(form, getattr(value, field)):
+            yield Fault(f"its {attribute} has the {field} {getattr(value, field)!r}, which can't be one", attribute)
+
+
+def _method_faults(made: Syncer[Any]) -> Iterator[Fault]:
+    """Methods that can't be called as the engine calls them."""
+    for base, name, function in _methods_of_api(made):
+        own = getattr(made, name)
+        wanted = [each for each in inspect.signature(function).parameters if each != "self"]
+        if not _takes(own, wanted, {}):
+            yield Fault(f"its {name} can't be called with ({', '.join(wanted)}), as {base} has it", name)
+        elif name not in _ASYNC and inspect.iscoroutinefunction(own):
+            yield Fault(f"its {name} is async; a syncer decides without waiting, only {' and '.join(_ASYNC)} may", name)
+    if isinstance(made, Initialize) and not inspect.iscoroutinefunction(made.init):
+        yield Fault("its init is not async", "init")
+
+
+def _methods_of_api(made: Syncer[Any]) -> Iterator[tuple[str, str, Callable[..., Any]]]:
+    """What the class overrides of the roles: the role, the method's name and the role's own function."""
+    for base in type(made).__mro__:
+        if base.__module__.startswith("syncer.api."):
+            for name, function in vars(base).items():
+                overridden = getattr(type(made), name, None) is not function
+                if inspect.isfunction(function) and overridden and not name.startswith("_"):
+                    yield base.__name__, name, function
+
+
+def _extra_faults(made: Syncer[Any]) -> Iterator[Fault]:
+    """Whether indexes and watches are what they should be; both are wanted before anything is connected."""
+    if isinstance(made, Indexes):
+        yield from _list_faults("indexes", made.indexes, Index)
+    if isinstance(made, Watches):
+        yield from _list_faults("watches", made.watches, Watch)
+
+
+def _list_faults(name: str, method: Callable[[], Sequence[Any]], kind: type[Index | Watch]) -> Iterator[Fault]:
+    found, raised = _attempt(lambda: list(method()))
+    if raised:
+        yield Fault(f"its {name}() raises {raised}", name)
+    for each in found or ():
+        if not isinstance(each, kind) or not isinstance(each.source, Source):
+            yield Fault(f"its {name}() gives {each!r}, which is no {kind.__name__} of a Source", name)
+        elif not callable(each.values if isinstance(each, Index) else each.keys):
+            yield Fault(f"its {name}() gives a {kind.__name__} without a function", name)
+
+
+def _is_like(form: re.Pattern[str], value: Any) -> bool:
+    return isinstance(value, str) and form.fullmatch(value) is not None
+
+
+def _takes(function: Callable[..., Any], positional: Sequence[Any], by_name: dict[str, Any]) -> bool:
+    try:
+        inspect.signature(function).bind(*positional, **by_name)
+    except TypeError:
+        return False
+    except ValueError:  # written in C, and tells nothing of itself
+        return True
+    return True
+
+
+def _attempt(call: Callable[[], Any]) -> tuple[Any, str]:
+    """What a call into a plugin gives, or what it raises, in one line."""
+    try:
+        return call(), ""
+    except ValidationError as error:
+        options = (f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors(include_url=False))
+        return None, "; ".join(options)
+    except Exception as error:  # noqa: BLE001 — whatever a plugin's code raises is its fault, and named as such
+        said = "; ".join(line.strip() for line in str(error).splitlines()[:3])
+        return None, f"{type(error).__name__}: {said}"

@@ -1,0 +1,109 @@
+"""A name made by a template such as ``{namespace}-{name}``, and how it is read back."""
+
+import difflib
+import hashlib
+import re
+from collections.abc import Iterator
+
+from syncer.api import Key
+from syncer.names.forms import LABEL, SUBDOMAIN, Form
+
+#: What may stand in braces.
+FIELDS = ("cluster", "namespace", "name")
+#: Hexadecimal digits of the digest in a hashed name: 4 bits each.
+_DIGITS = 20
+
+_FIELD = re.compile(r"\{([^{}]*)\}")
+_LITERAL = re.compile(r"[-a-z0-9.]*")
+_NEITHER_LETTER_NOR_DIGIT = re.compile(r"[^a-z0-9]+")
+_LOOKS_HASHED = re.compile(rf"-[0-9a-f]{{{_DIGITS}}}$")
+
+#: Part of a template: text, or the name of a field.
+_Part = tuple[str, str]
+
+
+class Template:
+    """A template whose names tell keys apart.
+
+    A name is **readable** where one key alone gives it, it fits its kind, and it doesn't end like a hashed one. Any
+    other is **hashed**: some of the text, a dash, and 80 bits of SHA-256 of the key. So ``b-c`` in ``a`` and ``c`` in
+    ``a-b`` have two names by ``{namespace}-{name}``, too. With a dot between the two (``{name}.{namespace}``) all names
+    that fit are readable, since no namespace has a dot.
+    """
+
+    def __init__(self, text: str) -> None:
+        """Raises ValueError where the text is no template, or leaves the name out."""
+        self.text = text
+        self._parts = list(_parts(text))
+
+    def has(self, field: str) -> bool:
+        """Whether a field occurs."""
+        return ("field", field) in self._parts
+
+    def render(self, cluster: str, key: Key, form: Form) -> str:
+        """The name for a key, readable or hashed."""
+        text = self._filled(cluster, key)
+        known = key if self.has("namespace") else Key("", key.name)
+        if form.fits(text) and not _LOOKS_HASHED.search(text) and self.keys(cluster, text, most=2) == [known]:
+            return text
+        digest = hashlib.sha256(f"{key.namespace}/{key.name}".encode()).hexdigest()[:_DIGITS]
+        stem = _NEITHER_LETTER_NOR_DIGIT.sub("-", text).strip("-")[: form.limit - _DIGITS - 2].rstrip("-")
+        return f"{stem or 'n'}-{digest}"
+
+    def keys(self, cluster: str, text: str, *, most: int = 2) -> list[Key]:
+        """Up to so many of the keys that could give this text; without a namespace where the template has none."""
+        found: list[Key] = []
+        for values in _readings(tuple(self._parts), text, {"cluster": cluster}):
+            key = Key(values.get("namespace", ""), values["name"])
+            if key not in found:
+                found.append(key)
+            if len(found) == most:
+                break
+        return found
+
+    def _filled(self, cluster: str, key: Key) -> str:
+        values = {"cluster": cluster, "namespace": key.namespace, "name": key.name}
+        return "".join(values[part] if kind == "field" else part for kind, part in self._parts)
+
+
+def _parts(text: str) -> Iterator[_Part]:
+    """The parts of a template, checked."""
+    position, named = 0, False
+    for found in _FIELD.finditer(text):
+        yield from _literal(text[position : found.start()])
+        if found[1] not in FIELDS:
+            near = difflib.get_close_matches(found[1], FIELDS, n=1)
+            guess = f"Did you mean {{{near[0]}}}?" if near else ""
+            known = ", ".join(f"{{{field}}}" for field in FIELDS)
+            raise ValueError(f"there is no {found[0]} in a name, only {known}. {guess}".strip())
+        named = named or found[1] == "name"
+        yield "field", found[1]
+        position = found.end()
+    yield from _literal(text[position:])
+    if not named:
+        raise ValueError("must have {name} in it, or two objects would have one name")
+
+
+def _literal(text: str) -> Iterator[_Part]:
+    if not _LITERAL.fullmatch(text):
+        raise ValueError(f"may have lower-case letters, digits, - and . beside what is in braces, and not {text!r}")
+    if text:
+        yield "text", text
+
+
+def _readings(parts: tuple[_Part, ...], text: str, values: dict[str, str]) -> Iterator[dict[str, str]]:
+    """All ways to read a text by the parts: what each field is then."""
+    if not parts:
+        if not text:
+            yield values
+        return
+    (kind, part), rest = parts[0], parts[1:]
+    known = part if kind == "text" else values.get(part)
+    if known is not None:
+        if text.startswith(known):
+            yield from _readings(rest, text[len(known) :], values)
+        return
+    form = LABEL if part == "namespace" else SUBDOMAIN
+    for end in range(1, min(len(text), form.limit) + 1):
+        if form.pattern.fullmatch(text, 0, end):
+            yield from _readings(rest, text[end:], values | {part: text[:end]})

@@ -1,0 +1,19 @@
+"""Finds the plugins that are installed or registered, and imports those that are built in or asked for."""
+
+from syncer.plugins.conflicts import clashes
+from syncer.plugins.installed import OURS, Installed, installed, roles_of
+from syncer.plugins.loading import SYNCERS, TRANSLATORS, Found, Origin, origin_of, raised_by
+
+__all__ = [
+    "OURS",
+    "SYNCERS",
+    "TRANSLATORS",
+    "Found",
+    "Installed",
+    "Origin",
+    "clashes",
+    "installed",
+    "origin_of",
+    "raised_by",
+    "roles_of",
+]

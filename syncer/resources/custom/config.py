@@ -1,0 +1,233 @@
+"""One entry of ``sync.custom``: how a custom resource is synced, as frozen values."""
+
+import itertools
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from syncer.api import Config, Obj, Section, labels_of
+from syncer.names.template import Template
+from syncer.resources.custom.values import Kinds, MaybePath, NameTemplate, OwnedPath, ReferencePath, Version, is_within
+from syncer.translate import selectors
+
+#: What stands for the name of the owner in the labels of what belongs to it.
+NAME = "{name}"
+
+
+class Expression(Section):
+    """One requirement on a label."""
+
+    key: str = Field(min_length=1)
+    """The label."""
+
+    operator: Literal["In", "NotIn", "Exists", "DoesNotExist"]
+    """How its value is compared."""
+
+    values: tuple[str, ...] = ()
+    """The values, for `In` and `NotIn`."""
+
+    @model_validator(mode="after")
+    def _has_what_it_needs(self) -> Self:
+        if (self.operator in ("In", "NotIn")) != bool(self.values):
+            raise ValueError(f"operator {self.operator} {'takes no' if self.values else 'needs'} values")
+        return self
+
+
+class Selector(Section):
+    """A label selector; empty, it selects everything."""
+
+    match_labels: dict[str, str] = Field(default={})
+    """Labels and their values, all of which must be there."""
+
+    match_expressions: tuple[Expression, ...] = ()
+    """Further requirements, all of which must hold."""
+
+    def __bool__(self) -> bool:
+        return bool(self.match_labels or self.match_expressions)
+
+    def plain(self, name: str = "") -> Obj:
+        """The selector as Kubernetes writes it, with this name for `{name}`."""
+        labels = {key: value.replace(NAME, name) for key, value in self.match_labels.items()}
+        return {
+            **({"matchLabels": labels} if labels else {}),
+            **(
+                {"matchExpressions": [one.model_dump() for one in self.match_expressions]}
+                if self.match_expressions
+                else {}
+            ),
+        }
+
+    @property
+    def named(self) -> Mapping[str, str]:
+        """The labels whose values have the owner's name in them."""
+        return {key: value for key, value in self.match_labels.items() if NAME in value}
+
+
+class By(Section):
+    """How the objects are found. What is given must all hold."""
+
+    reference: MaybePath = ""
+    """Path of their names in the custom object, such as `spec.secretName`."""
+
+    selector: Selector = Selector()
+    """Labels that they have; `{name}` in a value stands for the name of the custom object on the side that they
+    begin on."""
+
+    owner: bool = False
+    """Whether the custom object is among their `ownerReferences`."""
+
+    @model_validator(mode="after")
+    def _says_how(self) -> Self:
+        if not (self.reference or self.selector or self.owner):
+            raise ValueError("says nothing; give reference, selector or owner")
+        return self
+
+
+class Related(Config):
+    """Objects of another kind that belong to the custom objects."""
+
+    resource: str = Field(min_length=1)
+    """What they are: `secrets`, or a plural with its group such as `orders.acme.cert-manager.io`."""
+
+    origin: Literal["virtual", "host"] = "virtual"
+    """Where they are made. `virtual`: the tenant makes them, and they go to the host with what they belong to. `host`:
+    an operator on the host makes them, and they appear in the virtual cluster."""
+
+    by: By
+    """How they are found."""
+
+    @model_validator(mode="after")
+    def _can_be_found(self) -> Self:
+        by = self.by
+        if self.origin == "virtual" and sum((bool(by.reference), bool(by.selector), by.owner)) > 1:
+            raise ValueError("origin virtual takes one of by.reference, by.selector and by.owner")
+        if self.origin == "host" and not (by.reference or by.owner or by.selector.named):
+            raise ValueError(
+                f"origin host needs by.reference, by.owner, or {NAME} in a value of by.selector.matchLabels: "
+                "else it is not known whose they are"
+            )
+        return self
+
+
+class CustomConfig(Config):
+    """How the objects of one custom resource are synced."""
+
+    direction: Literal["toHost", "fromHost"] = "toHost"
+    """`toHost`: tenants make the objects, and the host works on them. `fromHost`: the host's objects appear in the
+    virtual cluster, read-only."""
+
+    version: Version = ""
+    """The version that is read and written. Empty: the one that the host prefers, if the virtual side serves it."""
+
+    scope: Literal["", "Namespaced", "Cluster"] = ""
+    """Whether the kind has namespaces. Empty: as the API servers say. When it is given and they say something else,
+    nothing is synced."""
+
+    selector: Selector = Selector()
+    """Which objects are synced, by their labels on the side where they begin. Empty: all."""
+
+    down: tuple[OwnedPath, ...] = ("spec",)
+    """Paths of the fields that go to the host. toHost only."""
+
+    up: tuple[OwnedPath, ...] = ("status",)
+    """Paths of the fields that come from the host; with `direction: fromHost` also `spec` unless they are given."""
+
+    exact: tuple[OwnedPath, ...] = ("status",)
+    """Those of the paths under which the receiving side may have nothing of its own; elsewhere fields that are not said
+    are left alone. With `direction: fromHost` all of `up` unless they are given."""
+
+    name: NameTemplate = ""
+    """Template of the names on the host, of `{name}`, `{namespace}` and `{cluster}`. Empty: as names.translator says. A
+    name that is too long, or that two objects could have, gets a hash; `{name}.{namespace}` seldom does. It can't be
+    changed once objects were synced. toHost only."""
+
+    references: dict[ReferencePath, Kinds] = Field(default={})
+    """Names of other objects: path to kind (`Secret`) or plural.group. They are renamed in the copy, and the objects
+    synced with it. With several kinds the field `kind` beside the name decides. toHost only."""
+
+    related: tuple[Related, ...] = ()
+    """Objects of other kinds that belong to these. toHost only."""
+
+    on_delete: Literal["delete", "retain"] = "delete"
+    """What becomes of the host copy when the virtual object is deleted. A retained copy is taken over by the next
+    object of the same name. toHost only."""
+
+    namespaces: dict[str, str] = Field(default={})
+    """Host namespaces whose objects appear, and the virtual namespace for each. fromHost and namespaced kinds only."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_the_host(cls, data: Any) -> Any:
+        """What begins on the host has other paths by default."""
+        if not (isinstance(data, Mapping) and data.get("direction") == "fromHost"):
+            return data
+        up = data.get("up", ["spec", "status"])
+        return {"down": [], "up": up, "exact": up, **data}
+
+    @model_validator(mode="after")
+    def _is_of_one_direction(self) -> Self:
+        going_down, coming_up = ("name", "references", "related", "on_delete"), ("namespaces",)
+        given = self.model_fields_set
+        foreign = going_down if self.direction == "fromHost" else coming_up
+        wrong = [_shown(name) for name in foreign if name in given]
+        if self.direction == "fromHost" and self.down:
+            wrong.append("down")
+        if wrong:
+            raise ValueError(f"direction {self.direction} takes no {' and no '.join(wrong)}")
+        return self
+
+    @model_validator(mode="after")
+    def _has_one_owner_for_each_path(self) -> Self:
+        for down, up in itertools.product(self.down, self.up):
+            if is_within(down, up) or is_within(up, down):
+                raise ValueError(f"down has {down} and up has {up}: each field comes from one side")
+        lost = [path for path in self.exact if not any(is_within(path, own) for own in (*self.down, *self.up))]
+        if lost and "exact" in self.model_fields_set:
+            raise ValueError(f"exact has {lost[0]}, which is neither in down nor in up, nor below a path there")
+        return self
+
+    @model_validator(mode="after")
+    def _syncs_what_it_renames(self) -> Self:
+        owned = (*self.down, *self.up)
+        paths = [*self.references, *(one.by.reference for one in self.related if one.origin == "virtual")]
+        lost = [path for path in paths if path and not any(is_within(path, owner) for owner in owned)]
+        if lost:
+            raise ValueError(f"{lost[0]} is neither in down nor in up, nor below a path there, so nothing is renamed")
+        for related in self.related:
+            path = related.by.reference
+            if path in self.references and not any(is_within(path, owner) for owner in self.down):
+                raise ValueError(f"related finds its objects by {path}, which comes up: it can't be in references, too")
+        return self
+
+    @model_validator(mode="after")
+    def _maps_each_namespace_once(self) -> Self:
+        by_virtual: dict[str, str] = {}
+        for host, virtual in self.namespaces.items():
+            other = by_virtual.setdefault(virtual, host)
+            if other != host:
+                raise ValueError(
+                    f"namespaces puts both {other} and {host} into {virtual}: two objects may share a name"
+                )
+        return self
+
+    def selects(self, obj: Obj) -> bool:
+        """Whether an object on the side where it begins is one to be synced."""
+        return selectors.matches(self.selector.plain(), labels_of(obj))
+
+    @property
+    def template(self) -> Template | None:
+        """The template of the names on the host, where there is one."""
+        return Template(self.name) if self.name else None
+
+    def kinds(self) -> Iterable[tuple[tuple[str | int, ...], str]]:
+        """Each mention of another kind, and where it is said."""
+        for path, kinds in self.references.items():
+            yield from ((("references", path), kind) for kind in kinds)
+        for place, related in enumerate(self.related):
+            if related.origin == "virtual":
+                yield ("related", place, "resource"), related.resource
+
+
+def _shown(name: str) -> str:
+    return str(CustomConfig.model_fields[name].alias)

@@ -1,0 +1,45 @@
+"""What of a host object is told in the virtual cluster."""
+
+from collections.abc import Iterable, Mapping
+
+from syncer.api import Obj, Resource, dig
+from syncer.resources.kinds import CONFIG_MAPS, SECRETS
+from syncer.resources.secrets import CONTROL_PLANE_TYPES
+
+#: What the host owns of objects that an operator makes there, by kind.
+_OWNED: Mapping[Resource, tuple[str, ...]] = {
+    SECRETS: ("data", "type", "immutable"),
+    CONFIG_MAPS: ("data", "binaryData", "immutable"),
+}
+
+
+def owned(resource: Resource) -> tuple[str, ...]:
+    """The paths of an object of this kind that say what it is."""
+    return _OWNED.get(resource, ("spec", "status"))
+
+
+def copied(source: Obj, target: Obj, paths: Iterable[str]) -> Obj:
+    """The target with what the source has at the paths; the target itself is filled."""
+    for path in paths:
+        value = dig(source, path)
+        if value is None:
+            continue
+        *parents, last = path.split(".")
+        holder = target
+        for parent in parents:
+            holder = holder.setdefault(parent, {})
+        holder[last] = value
+    return target
+
+
+def harmless(obj: Obj) -> Obj:
+    """The object, as no control plane acts on it: a Secret of a type that means something to one becomes Opaque."""
+    return {**obj, "type": "Opaque"} if obj.get("type") in CONTROL_PLANE_TYPES else obj
+
+
+def must_be_made_anew(old: Obj, new: Obj) -> bool:
+    """Whether an API server refuses to change one into the other: the type differs, or it is immutable and differs."""
+    if "type" in new and old.get("type") != new["type"]:
+        return True
+    parts = ("data", "binaryData")
+    return bool(old.get("immutable")) and any((old.get(part) or {}) != (new.get(part) or {}) for part in parts)

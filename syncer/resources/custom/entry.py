@@ -1,0 +1,163 @@
+"""From one entry of the configuration to its syncers, as soon as both sides serve what it speaks of."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from syncer.api import Config, Marks, NameTranslator, Resource, Side, Syncer
+from syncer.names.templated import lack
+from syncer.resources.custom.config import CustomConfig, Related
+from syncer.resources.custom.from_host import FromHost
+from syncer.resources.custom.mirror import Kind, Retained, Ties, ToHost
+from syncer.resources.custom.references import References, Target
+from syncer.resources.custom.related import Belongs, Found, Named
+from syncer.translate.named import named
+
+#: Finds what a side serves, in the version that it prefers unless one is named: ``certificates.cert-manager.io/v1``.
+Find = Callable[[Side, str], Resource | None]
+
+
+class _Waits(Exception):
+    """Why the syncers can't be made yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One entry of ``sync.custom``."""
+
+    #: ``<plural>.<group>``.
+    name: str
+    config: CustomConfig
+    names: NameTranslator
+    marks: Marks = field(default_factory=Marks)
+    #: What syncers of other sections copy to the host, by which its references can be resolved.
+    synced: Sequence[Resource] = ()
+    #: All entries that are on, this one too.
+    entries: Mapping[str, CustomConfig] = field(default_factory=dict)
+
+    @property
+    def section_name(self) -> str:
+        """Where it is, below ``sync``."""
+        return f"custom.{self.name}"
+
+    def syncers(self, find: Find) -> Sequence[Syncer[Any]] | str:
+        """The syncers of the entry, the custom resource's own first; or the reason why it has to wait."""
+        try:
+            return list(self._made(find))
+        except _Waits as reason:
+            return str(reason)
+
+    def assumed(self) -> Sequence[Syncer[Any]]:
+        """The syncers as if all was served, for what is said without a connection, such as what rights are needed."""
+        made = self.syncers(self._assumed)
+        return () if isinstance(made, str) else made
+
+    def sections(self) -> Mapping[str, Config]:
+        """The options of its syncers by name: the entry's, and those of the objects that belong to it."""
+        return {self.name: self.config, **dict(self._from_host())}
+
+    # -- inside ----------------------------------------------------------------------------------------------------
+
+    def _made(self, find: Find) -> Iterator[Syncer[Any]]:
+        kind = self._kind(find, self.name, self.config)
+        self._check(kind)
+        if self.config.direction == "fromHost":
+            yield FromHost(kind, self.config)
+            return
+        make = Retained if self.config.on_delete == "retain" else ToHost
+        yield make(kind, self.config, self._ties(find))
+        for name, related in self._from_host():
+            yield self._belongs(name, kind, related, find)
+
+    def _check(self, kind: Kind) -> None:
+        """Raises _Waits where the options don't suit the kind as it is served."""
+        scopes = {side: "Namespaced" if one.namespaced else "Cluster" for side, one in kind.sides.items()}
+        for side, scope in scopes.items():
+            wanted = self.config.scope or scopes[Side.HOST]
+            if scope != wanted:
+                raise _Waits(f"{self._where}.scope is {wanted}, but the {side} cluster serves {self.name} as {scope}")
+        template = self.config.template
+        if template and (missing := lack(template, self.names, namespaced=kind.virtual.namespaced)):
+            raise _Waits(f"{self._where}.name {missing}")
+        if self.config.direction == "fromHost" and kind.host.namespaced != bool(self.config.namespaces):
+            why = "is empty, so nothing would appear" if kind.host.namespaced else "is given, but the kind has none"
+            raise _Waits(f"{self._where}.namespaces {why}")
+
+    def _kind(self, find: Find, name: str, config: CustomConfig) -> Kind:
+        """A custom resource in a version that both sides serve. Raises _Waits where there is none."""
+        wanted = f"{name}/{config.version}" if config.version else name
+        found = {side: find(side, wanted) for side in (Side.HOST, Side.VIRTUAL)}
+        for side, resource in found.items():
+            if resource is None:
+                raise _Waits(self._missing(find, side, name, config.version))
+        host, virtual = found[Side.HOST], found[Side.VIRTUAL]
+        assert host is not None
+        assert virtual is not None
+        if same := find(Side.VIRTUAL, f"{name}/{host.version}"):
+            return Kind(name, same, host)
+        if other := find(Side.HOST, f"{name}/{virtual.version}"):
+            return Kind(name, virtual, other)
+        versions = f"the host cluster prefers {host.version}, the virtual cluster {virtual.version}"
+        raise _Waits(f"there is no version of {name} that both sides serve: {versions}")
+
+    def _missing(self, find: Find, side: Side, name: str, version: str) -> str:
+        if version and find(side, name):
+            return f"the {side} cluster does not serve {name} in version {version}"
+        return f"the {side} cluster does not serve {name} yet; its CRD is missing there"
+
+    def _ties(self, find: Find) -> Ties:
+        targets: dict[str, list[Target]] = {
+            path: [self._target(find, kind) for kind in kinds] for path, kinds in self.config.references.items()
+        }
+        made: dict[str, list[Target]] = {}
+        selected, owned = [], []
+        for related in self.config.related:
+            path = related.by.reference
+            if related.origin == "host":
+                made |= {path: [self._target(find, related.resource)]} if path in self.config.references else {}
+                continue
+            target = self._target(find, related.resource)
+            if path and target not in targets.setdefault(path, []):
+                targets[path].append(target)
+            selected += [(target.resource, related.by.selector)] if related.by.selector else []
+            owned += [target.resource] if related.by.owner else []
+        return Ties(References(targets), selected, owned, References(made))
+
+    def _target(self, find: Find, word: str) -> Target:
+        """What a kind or plural.group means. Raises _Waits where it isn't served."""
+        if known := named(word, self.synced):
+            return Target(known)
+        config = self.entries.get(word, CustomConfig())
+        return Target(self._kind(find, word, config).virtual, renamed=config.direction == "toHost")
+
+    def _from_host(self) -> Iterator[tuple[str, Related]]:
+        """The rules for what operators make on the host, each with the name of its syncer."""
+        seen: Counter[str] = Counter()
+        for related in self.config.related:
+            if related.origin == "host" and related.enabled:
+                seen[related.resource] += 1
+                number = seen[related.resource]
+                yield f"{self.name}:{related.resource}" + (f":{number}" if number > 1 else ""), related
+
+    def _belongs(self, name: str, kind: Kind, related: Related, find: Find) -> Belongs:
+        resource, by = self._target(find, related.resource).resource, related.by
+        if resource.namespaced and not kind.virtual.namespaced and by.reference not in self.config.references:
+            what = f"{kind.virtual.kind} has no namespace, so it isn't known where its {resource.plural} belong"
+            raise _Waits(f"{self._where}.related: {what}; find them by.reference, with a path of references")
+        if by.reference in self.config.references:
+            return Named(name, kind, resource, by, marks=self.marks, names=self.names, is_synced=self.config.selects)
+        return Found(name, kind, resource, by, marks=self.marks)
+
+    def _assumed(self, side: Side, wanted: str) -> Resource | None:
+        name, _, version = wanted.partition("/")
+        plural, _, group = name.partition(".")
+        config = self.entries.get(name, CustomConfig())
+        version = version or config.version or "v1"
+        namespaced = config.scope != "Cluster" and not (config.direction == "fromHost" and not config.namespaces)
+        kind = plural.removesuffix("s").capitalize()
+        return Resource(f"{group}/{version}" if group else version, kind, plural, namespaced)
+
+    @property
+    def _where(self) -> str:
+        return f"sync.{self.section_name}"

@@ -1,0 +1,94 @@
+"""Custom resources that begin on the host: they appear in the virtual cluster under their own names, read-only."""
+
+from typing import Any
+
+from syncer.api import (
+    Context,
+    Decision,
+    Key,
+    Obj,
+    Pair,
+    Seen,
+    Settings,
+    Side,
+    Source,
+    Sync,
+    Syncer,
+    SyncUp,
+    apply,
+    key_of,
+    labels_of,
+    skip,
+    wait,
+)
+from syncer.resources.custom.config import CustomConfig
+from syncer.resources.custom.contents import copied
+from syncer.resources.custom.mirror import Kind
+from syncer.resources.kinds import NAMESPACES
+from syncer.translate import selectors
+
+_NAMESPACES = Source(Side.VIRTUAL, NAMESPACES)
+
+
+class FromHost(Syncer[CustomConfig], SyncUp, Sync):
+    """The host side owns the ``up`` paths; what a tenant changes there is put back."""
+
+    config = CustomConfig
+    host_marked = False
+    restores = True
+
+    def __init__(self, kind: Kind, options: CustomConfig) -> None:
+        self._options = options
+        self._to_host = {virtual: host for host, virtual in options.namespaces.items()}
+        # What other syncers say in their class, one that is made from configuration says itself.
+        vars(self).update(
+            name=kind.name,
+            resource=kind.virtual,
+            host_resource=kind.host,
+            section=kind.section,
+            up=options.up,
+            exact=options.exact,
+            reads=(_NAMESPACES,) if kind.virtual.namespaced else (),
+        )
+
+    def virtual_key(self, ctx: Context[Any], host: Obj) -> Key | None:
+        """The same name, in the namespace that the host namespace is mapped to; None for what is not to appear.
+
+        No copy of any virtual cluster's object appears: it would show one tenant what another has.
+        """
+        key = key_of(host)
+        if ctx.marks.cluster in labels_of(host) or not self._options.selects(host):
+            return None
+        if not self.host_resource.namespaced:
+            return key
+        namespace = self._options.namespaces.get(key.namespace)
+        return Key(namespace, key.name) if namespace else None
+
+    def host_key(self, settings: Settings, key: Key) -> Key:
+        """The place on the host that a virtual key stands for."""
+        return Key(self._to_host.get(key.namespace, ""), key.name) if key.namespace else key
+
+    def host_selector(self, settings: Settings) -> str:
+        """The labels of what may appear, so that nothing else is watched."""
+        return selectors.written(self._options.selector.plain())
+
+    def host_namespaces(self, settings: Settings) -> tuple[str, ...] | None:
+        """The host namespaces that are mapped."""
+        return tuple(self._options.namespaces) if self.host_resource.namespaced else None
+
+    def sync_up(self, ctx: Context[CustomConfig], host: Obj) -> Decision:
+        """Let the object appear."""
+        key = self.virtual_key(ctx, host)
+        if key is None:
+            return skip(f"sync.{self.section} leaves it out")
+        if key.namespace and ctx.virtual(NAMESPACES, Key("", key.namespace)) is None:
+            seen = Seen(Side.VIRTUAL, NAMESPACES, Key("", key.namespace))
+            return wait(f"the virtual cluster has no namespace {key.namespace} yet", on=(seen,))
+        return apply(virtual=self._shown(ctx, host, key), reason="the host has it and the virtual cluster does not yet")
+
+    def sync(self, ctx: Context[CustomConfig], pair: Pair) -> Decision:
+        """Keep it as the host's is."""
+        return apply(virtual=self._shown(ctx, pair.host, key_of(pair.virtual)))
+
+    def _shown(self, ctx: Context[CustomConfig], host: Obj, key: Key) -> Obj:
+        return copied(host, ctx.virtual_copy(host, key), self.up)

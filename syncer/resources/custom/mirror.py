@@ -1,0 +1,146 @@
+"""Custom resources that begin on the virtual side: copies on the host, and what the host makes of them."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from syncer.api import (
+    Context,
+    Decision,
+    Key,
+    Mirror,
+    Obj,
+    Pair,
+    Refers,
+    Resource,
+    Side,
+    SyncUp,
+    delete,
+    is_deleting,
+    skip,
+    wait,
+)
+from syncer.resources.custom.config import CustomConfig, Selector
+from syncer.resources.custom.references import References, to_host, to_virtual
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A custom resource as both sides serve it."""
+
+    name: str
+    virtual: Resource
+    host: Resource
+
+    @property
+    def section(self) -> str:
+        """Where its entry is, below ``sync``."""
+        return f"custom.{self.name}"
+
+    @property
+    def sides(self) -> Mapping[Side, Resource]:
+        """The resource by side."""
+        return {Side.HOST: self.host, Side.VIRTUAL: self.virtual}
+
+
+@dataclass(frozen=True, slots=True)
+class Ties:
+    """What the objects of an entry have to do with other objects."""
+
+    #: What they name, and what of that is renamed in the copy.
+    references: References = field(default_factory=lambda: References({}))
+    #: What belongs to them on the virtual side: by labels, and by being owned.
+    selected: Sequence[tuple[Resource, Selector]] = ()
+    owned: Sequence[Resource] = ()
+    #: What they name that the host makes for their copies.
+    made: References = field(default_factory=lambda: References({}))
+
+
+class ToHost(Mirror[CustomConfig], Refers):
+    """The virtual side owns the ``down`` paths, the host side the ``up`` paths; names in both are translated."""
+
+    config = CustomConfig
+    follows = True
+
+    def __init__(self, kind: Kind, options: CustomConfig, ties: Ties) -> None:
+        self._options, self._ties = options, ties
+        self._going_down, self._coming_up = (ties.references.below(paths) for paths in (options.down, options.up))
+        self._made = ties.made.below(options.down)
+        selected = (resource for resource, _ in ties.selected)
+        # What other syncers say in their class, one that is made from configuration says itself.
+        vars(self).update(
+            name=kind.name,
+            resource=kind.virtual,
+            host_resource=kind.host,
+            section=kind.section,
+            down=options.down,
+            up=options.up,
+            exact=options.exact,
+            refers_to=tuple(dict.fromkeys((*self._going_down.resources(), *selected))),
+            owns=tuple(dict.fromkeys(ties.owned)),
+        )
+
+    def sync_down(self, ctx: Context[CustomConfig], virtual: Obj) -> Decision:
+        """Create the host copy of what the selector selects."""
+        return super().sync_down(ctx, virtual) if self._options.selects(virtual) else skip(self._unselected())
+
+    def sync(self, ctx: Context[CustomConfig], pair: Pair) -> Decision:
+        """Keep both in step; what the selector no longer selects leaves the host."""
+        if not self._options.selects(pair.virtual):
+            return delete(host=pair.host, reason=self._unselected())
+        return super().sync(ctx, pair)
+
+    def translate(self, ctx: Context[CustomConfig], virtual: Obj) -> Obj:
+        """The copy, with the names that its references have on the host."""
+        return self._going_down.changed(super().translate(ctx, virtual), to_host(ctx, virtual))
+
+    def reflect(self, ctx: Context[CustomConfig], pair: Pair) -> Obj | None:
+        """What comes up, with virtual names."""
+        virtual = super().reflect(ctx, pair)
+        if virtual is None or not self._coming_up.targets:
+            return virtual
+        return self._coming_up.changed(virtual, to_virtual(ctx, pair.host, self._going_down.keys(pair.virtual)))
+
+    def references(self, virtual: Obj) -> Iterable[tuple[Resource, Key]]:
+        """What the object names; nothing where it isn't synced."""
+        return list(self._going_down.keys(virtual)) if self._options.selects(virtual) else ()
+
+    def selects(self, virtual: Obj) -> Iterable[tuple[Resource, Obj]]:
+        """The label selectors of what belongs to the object."""
+        if not self._options.selects(virtual):
+            return ()
+        name = virtual["metadata"]["name"]
+        return [(resource, selector.plain(name)) for resource, selector in self._ties.selected]
+
+    def made_on_host(self, virtual: Obj) -> Iterable[tuple[Resource, Key]]:
+        """What an operator makes on the host because the object names it: nothing of that name may go down."""
+        return list(self._made.keys(virtual)) if self._options.selects(virtual) else ()
+
+    def _unselected(self) -> str:
+        return f"its labels are not those of sync.{self.section}.selector"
+
+
+class Retained(ToHost, SyncUp):
+    """The same, but the host copy outlives the virtual object, and is taken over by the next one of its name."""
+
+    own_deletion = True
+    adopts = True
+
+    def sync_down(self, ctx: Context[CustomConfig], virtual: Obj) -> Decision:
+        """Create the host copy, unless the object is about to go."""
+        return skip("the virtual object is being deleted") if is_deleting(virtual) else super().sync_down(ctx, virtual)
+
+    def sync(self, ctx: Context[CustomConfig], pair: Pair) -> Decision:
+        """Keep both in step, and leave the copy alone once the virtual object is going."""
+        if is_deleting(pair.virtual) or not self._options.selects(pair.virtual):
+            return skip(self._retained("is being deleted" if is_deleting(pair.virtual) else "is no longer selected"))
+        if is_deleting(pair.host):
+            return wait("the host copy is being deleted; it is made again when it is gone")
+        return super().sync(ctx, pair)
+
+    def sync_up(self, ctx: Context[Any], host: Obj) -> Decision:
+        """Leave the copy alone."""
+        return skip(self._retained("is gone"))
+
+    def _retained(self, why: str) -> str:
+        return f"the virtual object {why}, and sync.{self.section}.onDelete is retain"

@@ -1,0 +1,173 @@
+"""Names of other objects in a custom object: found, and put into the words of the other side.
+
+Kubernetes writes a reference as a mapping: ``name``, and beside it perhaps ``kind`` and ``namespace``. Where a path
+ends in ``name``, those two are heeded: a name of another kind is left alone, and a namespace is translated with it.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from syncer.api import EACH, Context, Key, Obj, Refused, Resource, path_steps
+from syncer.resources.custom.values import is_within
+
+#: Changes one reference; gives it back as it is where there is nothing to change.
+Change = Callable[["Reference"], "Reference"]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A kind that may be named, and whether its names are other ones on the host."""
+
+    resource: Resource
+    renamed: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """One name in an object, the namespace beside it (``""``: none is given), and what it is the name of."""
+
+    target: Target
+    path: str
+    name: str
+    namespace: str = ""
+
+    def key(self, namespace: str) -> Key:
+        """The place of what is named by an object in this namespace. Raises Refused where that can't be told."""
+        if not self.target.resource.namespaced:
+            return Key("", self.name)
+        if not (self.namespace or namespace):
+            kind = self.target.resource.kind
+            raise Refused(f"names the {kind} {self.name} without a namespace, and has none itself", path=self.path)
+        return Key(self.namespace or namespace, self.name)
+
+
+class References:
+    """The references at some paths."""
+
+    def __init__(self, targets: Mapping[str, Sequence[Target]]) -> None:
+        """``targets`` by path; where there are several, the first is meant unless ``kind`` says another."""
+        self.targets = dict(targets)
+        self._paths = [_Path(path, kinds) for path, kinds in targets.items()]
+
+    def found(self, obj: Obj) -> list[Reference]:
+        """All references in an object."""
+        result: list[Reference] = []
+
+        def note(reference: Reference) -> Reference:
+            result.append(reference)
+            return reference
+
+        self.changed(obj, note)
+        return result
+
+    def changed(self, obj: Obj, change: Change) -> Obj:
+        """The object with its references changed; what isn't changed is shared with the one given."""
+        for path in self._paths:
+            obj = path.changed(obj, path.steps, change)
+        return obj
+
+    def below(self, owners: Iterable[str]) -> "References":
+        """Those at or below one of the paths."""
+        owned = tuple(owners)
+        return References(
+            {path: kinds for path, kinds in self.targets.items() if any(is_within(path, owner) for owner in owned)}
+        )
+
+    def resources(self) -> tuple[Resource, ...]:
+        """What is renamed with its reference, each once."""
+        every = [target.resource for kinds in self.targets.values() for target in kinds if target.renamed]
+        return tuple(dict.fromkeys(every))
+
+    def keys(self, obj: Obj) -> Iterator[tuple[Resource, Key]]:
+        """What an object names of the objects that are synced with it; none whose place can't be told."""
+        own = obj["metadata"].get("namespace", "")
+        for reference in self.found(obj):
+            if reference.target.renamed and (own or reference.namespace or not reference.target.resource.namespaced):
+                yield reference.target.resource, reference.key(own)
+
+
+def to_host(ctx: Context[Any], virtual: Obj) -> Change:
+    """Puts references of a virtual object into the words of the host. Raises Refused as it is called."""
+    own = virtual["metadata"].get("namespace", "")
+
+    def change(reference: Reference) -> Reference:
+        if not reference.target.renamed:
+            return reference
+        place = ctx.names.to_host(reference.target.resource, reference.key(own))
+        return replace(reference, name=place.name, namespace=place.namespace if reference.namespace else "")
+
+    return change
+
+
+def to_virtual(ctx: Context[Any], host: Obj, known: Iterable[tuple[Resource, Key]]) -> Change:
+    """Puts references of a host object into virtual words. A name that no virtual object stands for stays as it is.
+
+    ``known`` is what the virtual object itself names: a hashed name tells nothing by itself.
+    """
+    own = host["metadata"].get("namespace", "")
+    by_place = {(resource, ctx.names.to_host(resource, key)): key for resource, key in known}
+
+    def change(reference: Reference) -> Reference:
+        resource = reference.target.resource
+        if not reference.target.renamed or (resource.namespaced and not (own or reference.namespace)):
+            return reference
+        place = reference.key(own)
+        found = by_place.get((resource, place)) or ctx.names.to_virtual(resource, place)
+        if found is None:
+            return reference
+        return replace(reference, name=found.name, namespace=found.namespace if reference.namespace else "")
+
+    return change
+
+
+class _Path:
+    """One path, and what the strings there may name."""
+
+    def __init__(self, path: str, kinds: Sequence[Target]) -> None:
+        self.path, self.steps, self.kinds = path, path_steps(path), kinds
+        #: Whether the name stands in a mapping that may say more of what it names.
+        self.is_object = self.steps[-1] == "name"
+
+    def changed(self, value: Any, steps: tuple[str, ...], change: Change) -> Any:
+        step, rest = steps[0], steps[1:]
+        if step == EACH:
+            return self._items(value, rest, change)
+        if not isinstance(value, dict) or step not in value:
+            return value
+        if not rest:
+            changes = self._reference(value, step, change)
+            return {**value, **changes} if changes else value
+        below = self.changed(value[step], rest, change)
+        return value if below is value[step] else {**value, step: below}
+
+    def _items(self, value: Any, rest: tuple[str, ...], change: Change) -> Any:
+        if not isinstance(value, list):
+            return value
+        if rest:
+            items = [self.changed(item, rest, change) for item in value]
+        else:
+            items = [self._plain(item, change) for item in value]
+        return value if all(new is old for new, old in zip(items, value, strict=True)) else items
+
+    def _plain(self, name: Any, change: Change) -> Any:
+        return change(Reference(self.kinds[0], self.path, name)).name if name and isinstance(name, str) else name
+
+    def _reference(self, holder: Obj, step: str, change: Change) -> Obj:
+        """The fields of the holder that a change of the reference in it changes."""
+        name, target = holder[step], self._target(holder)
+        if target is None or not name or not isinstance(name, str):
+            return {}
+        namespace = str(holder.get("namespace") or "") if self.is_object else ""
+        before = Reference(target, self.path, name, namespace)
+        after = change(before)
+        return {
+            **({step: after.name} if after.name != before.name else {}),
+            **({"namespace": after.namespace} if after.namespace != before.namespace else {}),
+        }
+
+    def _target(self, holder: Obj) -> Target | None:
+        kind = holder.get("kind") if self.is_object else None
+        if not isinstance(kind, str) or not kind:
+            return self.kinds[0]
+        return next((target for target in self.kinds if target.resource.kind == kind), None)

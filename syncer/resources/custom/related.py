@@ -1,0 +1,275 @@
+"""Objects that an operator on the host makes for copies of custom objects: they appear beside the originals.
+
+cert-manager's Secret is the example: a Certificate's ``spec.secretName`` was renamed on its way down, so the Secret is
+made under the name that the virtual one has on the host; here it comes up under the virtual name.
+"""
+
+import re
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from syncer.api import (
+    Context,
+    Decision,
+    Index,
+    Indexes,
+    Key,
+    Marks,
+    NameTranslator,
+    Obj,
+    Pair,
+    Resource,
+    Seen,
+    Settings,
+    Side,
+    Source,
+    Sync,
+    Syncer,
+    SyncUp,
+    Watch,
+    Watches,
+    annotations_of,
+    apply,
+    delete,
+    is_deleting,
+    key_of,
+    labels_of,
+    skip,
+    uid_of,
+    wait,
+)
+from syncer.resources.custom.config import NAME, By, Related
+from syncer.resources.custom.contents import copied, harmless, must_be_made_anew, owned
+from syncer.resources.custom.mirror import Kind
+from syncer.resources.custom.references import References, Target
+from syncer.translate import selectors
+
+#: Below the marks' prefix: on a virtual object, the syncer that made it, and the place on the host of its original.
+MADE_FOR, MADE_FROM = "made-for", "made-from"
+
+
+class Belonging(NamedTuple):
+    """Whose a host object is: its key in the virtual cluster, and the custom object on both sides, by which it is."""
+
+    key: Key
+    #: Whether the custom object is on the host, as it must be for anything to be made for it.
+    begun: bool
+    on: tuple[Seen, ...]
+
+
+class Belongs(Syncer[Related], SyncUp, Sync, Indexes):
+    """The host owns what these objects are. They go when their host object goes, or when the custom object does."""
+
+    config = Related
+    host_marked = False
+    restores = True
+
+    def __init__(self, name: str, kind: Kind, resource: Resource, by: By, *, marks: Marks) -> None:
+        self._kind, self._by, self._marks = kind, by, marks
+        # What other syncers say in their class, one that is made from configuration says itself.
+        vars(self).update(
+            name=name,
+            resource=resource,
+            host_resource=resource,
+            section=kind.section,
+            up=owned(resource),
+            exact=owned(resource),
+            reads=(Source(Side.VIRTUAL, kind.virtual), Source(Side.HOST, kind.host, marked=True)),
+        )
+
+    @abstractmethod
+    def owners(self, ctx: Context[Related], host: Obj) -> Iterator[tuple[Key, Obj]]:
+        """The virtual keys that the object may have, each with the virtual custom object that it belongs to."""
+
+    def indexes(self) -> Sequence[Index]:
+        """What this syncer has made, by the place of what it was made from."""
+        return [Index(Source(Side.VIRTUAL, self.resource, marked=True), f"{self.name}/from", self._made_from)]
+
+    def virtual_key(self, ctx: Context[Any], host: Obj) -> Key | None:
+        """The key by what the object belongs to; once that is gone, the key under which it was shown."""
+        found = self._belonging(ctx, host)
+        if found is not None:
+            return found.key
+        shown = ctx.reader.indexed(Side.VIRTUAL, self.resource, f"{self.name}/from", str(key_of(host)))
+        return min(shown, default=None)
+
+    def host_selector(self, settings: Settings) -> str:
+        """The labels that the objects must have, so that nothing else is watched."""
+        named = self._by.selector.named
+        plain = {key: value for key, value in self._by.selector.match_labels.items() if key not in named}
+        expressions = [{"key": key, "operator": "Exists"} for key in named]
+        expressions += self._by.selector.plain().get("matchExpressions", [])
+        return selectors.written({"matchLabels": plain, "matchExpressions": expressions})
+
+    def sync_up(self, ctx: Context[Related], host: Obj) -> Decision:
+        """Let it appear."""
+        found = self._belonging(ctx, host)
+        if found is None:
+            return skip(f"it belongs to no synced {self._kind.virtual.kind}")
+        if not found.begun:
+            return wait(f"its {self._kind.virtual.kind} is not on the host yet", on=found.on)
+        if is_deleting(host):
+            return skip("the host object is being deleted")
+        reason = f"the host made it for a {self._kind.virtual.kind}"
+        return replace(apply(virtual=self._shown(ctx, host, found.key), reason=reason), on=found.on)
+
+    def sync(self, ctx: Context[Related], pair: Pair) -> Decision:
+        """Keep it as the host's is for as long as it belongs to something synced."""
+        if reason := self._is_anothers(pair.virtual):
+            return skip(reason)
+        found = self._belonging(ctx, pair.host)
+        if found is None or found.key != key_of(pair.virtual):
+            return delete(virtual=pair.virtual, reason=f"it belongs to no synced {self._kind.virtual.kind} any more")
+        virtual = self._shown(ctx, pair.host, found.key)
+        if must_be_made_anew(pair.virtual, virtual):
+            return delete(virtual=pair.virtual, reason="it can't be changed into what the host has: it is made anew")
+        return replace(apply(virtual=virtual), on=found.on)
+
+    def host_gone(self, ctx: Context[Any], virtual: Obj) -> Decision:
+        """It goes with its host object."""
+        if reason := self._is_anothers(virtual):
+            return skip(reason)
+        return delete(virtual=virtual, reason="the host object is gone")
+
+    # -- inside ----------------------------------------------------------------------------------------------------
+
+    def _belonging(self, ctx: Context[Related], host: Obj) -> Belonging | None:
+        if self._is_copy(ctx, host):
+            return None
+        for key, owner in self.owners(ctx, host):
+            place = ctx.names.to_host(self._kind.host, key_of(owner))
+            there = ctx.host(self._kind.host, place)
+            begun = there is not None and ctx.marks.virtual_key(there) == key_of(owner)
+            if there is None or not begun or self._holds(there, host):
+                seen = Seen(Side.VIRTUAL, self._kind.virtual, key_of(owner)), Seen(Side.HOST, self._kind.host, place)
+                return Belonging(key, begun, seen)
+        return None
+
+    def _is_copy(self, ctx: Context[Any], host: Obj) -> bool:
+        """Whether it is a copy of a virtual object; an operator may have copied our labels, but not our name on it."""
+        if labels_of(host).get(ctx.marks.cluster, ctx.identity) != ctx.identity:
+            return True
+        return ctx.marks.is_ours(host, cluster=ctx.identity, resource=self.resource)
+
+    def _holds(self, owner: Obj, host: Obj) -> bool:
+        """Whether owner and labels are as configured; ``owner`` is the custom object on the host."""
+        owners = {each.get("uid") for each in host["metadata"].get("ownerReferences") or ()}
+        if self._by.owner and uid_of(owner) not in owners:
+            return False
+        if not self._by.selector:
+            return True
+        return selectors.matches(self._by.selector.plain(owner["metadata"]["name"]), labels_of(host))
+
+    def _shown(self, ctx: Context[Related], host: Obj, key: Key) -> Obj:
+        virtual = copied(harmless(host), ctx.virtual_copy(host, key), self.up)
+        notes = {f"{ctx.marks.prefix}/{MADE_FOR}": self.name, f"{ctx.marks.prefix}/{MADE_FROM}": str(key_of(host))}
+        virtual["metadata"]["annotations"] = {**annotations_of(virtual), **notes}
+        return virtual
+
+    def _made_from(self, virtual: Obj) -> Iterable[str]:
+        notes = annotations_of(virtual)
+        if notes.get(f"{self._marks.prefix}/{MADE_FOR}") != self.name:
+            return ()
+        return [notes.get(f"{self._marks.prefix}/{MADE_FROM}", "")]
+
+    def _is_anothers(self, virtual: Obj) -> str:
+        made_for = annotations_of(virtual).get(f"{self._marks.prefix}/{MADE_FOR}")
+        return "" if made_for == self.name else f"it is kept by {made_for or 'another syncer'}"
+
+
+class Named(Belongs, Watches):
+    """Objects that the custom object names, and that have another name on the host: as its references have."""
+
+    def __init__(
+        self,
+        name: str,
+        kind: Kind,
+        resource: Resource,
+        by: By,
+        *,
+        marks: Marks,
+        names: NameTranslator,
+        is_synced: Callable[[Obj], bool],
+    ) -> None:
+        """``is_synced`` says of a virtual custom object whether it has a copy."""
+        super().__init__(name, kind, resource, by, marks=marks)
+        self._names, self._is_synced = names, is_synced
+        self._references = References({by.reference: [Target(resource)]})
+
+    def indexes(self) -> Sequence[Index]:
+        """Custom objects by the places on the host of what they name."""
+        return [*super().indexes(), Index(Source(Side.VIRTUAL, self._kind.virtual), self.name, self._places)]
+
+    def watches(self) -> Sequence[Watch]:
+        """Look again at what a custom object begins or ceases to name."""
+        return [Watch(Source(Side.VIRTUAL, self._kind.virtual), self._named)]
+
+    def owners(self, ctx: Context[Related], host: Obj) -> Iterator[tuple[Key, Obj]]:
+        """Each custom object that names it, and by which key."""
+        place = key_of(host)
+        for owner in sorted(ctx.reader.indexed(Side.VIRTUAL, self._kind.virtual, self.name, str(place))):
+            virtual = ctx.virtual(self._kind.virtual, owner)
+            for key in self._keys(virtual) if virtual else ():
+                if virtual and ctx.names.to_host(self.resource, key) == place:
+                    yield key, virtual
+
+    def _places(self, virtual: Obj) -> Iterable[str]:
+        return [str(self._names.to_host(self.resource, key)) for key in self._keys(virtual)]
+
+    def _named(self, virtual: Obj, settings: Settings) -> Iterable[Key]:
+        return self._keys(virtual)
+
+    def _keys(self, virtual: Obj) -> Sequence[Key]:
+        return [key for _, key in self._references.keys(virtual)] if self._is_synced(virtual) else ()
+
+
+class Found(Belongs):
+    """Objects whose names on the host are the operator's: they have the same name in the virtual cluster."""
+
+    def __init__(self, name: str, kind: Kind, resource: Resource, by: By, *, marks: Marks) -> None:
+        super().__init__(name, kind, resource, by, marks=marks)
+        self._references = References({by.reference: [Target(resource)]} if by.reference else {})
+        self._labels = {key: _pattern(value) for key, value in by.selector.named.items()}
+
+    def host_key(self, settings: Settings, key: Key) -> Key:
+        """The same name, in the host namespace of the virtual one."""
+        if not self.host_resource.namespaced:
+            return key
+        return Key(settings.names.to_host(self.host_resource, key).namespace, key.name)
+
+    def indexes(self) -> Sequence[Index]:
+        """Custom objects on the host by what they name."""
+        named = Index(Source(Side.HOST, self._kind.host, marked=True), self.name, self._named)
+        return [*super().indexes(), *([named] if self._references.targets else ())]
+
+    def owners(self, ctx: Context[Related], host: Obj) -> Iterator[tuple[Key, Obj]]:
+        """Each custom object that it may belong to, and the key beside that."""
+        for place in self._candidates(ctx, host):
+            owner = ctx.host(self._kind.host, place)
+            virtual = ctx.virtual_of(self._kind.virtual, owner) if owner else None
+            if owner and virtual and annotations_of(owner).get(ctx.marks.uid) == uid_of(virtual):
+                namespace = key_of(virtual).namespace if self.resource.namespaced else ""
+                yield Key(namespace, key_of(host).name), virtual
+
+    def _candidates(self, ctx: Context[Related], host: Obj) -> Iterable[Key]:
+        """The places of custom objects on the host that may have to do with the object."""
+        namespace = key_of(host).namespace if self._kind.host.namespaced else ""
+        if self._by.reference:
+            return sorted(ctx.reader.indexed(Side.HOST, self._kind.host, self.name, str(key_of(host))))
+        if self._by.owner:
+            owners = host["metadata"].get("ownerReferences") or ()
+            return [Key(namespace, each["name"]) for each in owners if each.get("kind") == self._kind.host.kind]
+        labels = labels_of(host)
+        found = [pattern.fullmatch(labels.get(key, "")) for key, pattern in self._labels.items()]
+        return [Key(namespace, match["name"]) for match in found if match]
+
+    def _named(self, owner: Obj) -> Iterable[str]:
+        return [str(key) for _, key in self._references.keys(owner)]
+
+
+def _pattern(value: str) -> re.Pattern[str]:
+    """Finds the owner's name in the value of a label."""
+    first, *others = map(re.escape, value.split(NAME))
+    return re.compile(first + "(?P<name>.+)" + "(?P=name)".join(others))

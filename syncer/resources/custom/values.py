@@ -1,0 +1,80 @@
+"""The kinds of value that an entry has: paths, names of kinds, versions, templates. Each checks itself."""
+
+import re
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BeforeValidator, PlainSerializer, WithJsonSchema
+
+from syncer.api import path_steps
+from syncer.names.template import Template
+
+_VERSION = re.compile(r"v[0-9]+((alpha|beta)[0-9]+)?")
+_IDENTITY = ("apiVersion", "kind", "metadata")
+
+
+def _owned(path: str) -> str:
+    if path.startswith("/") or "[" in path:
+        raise ValueError("expected a path of fields such as spec or spec.template, without lists")
+    if path_steps(path)[0] in _IDENTITY:
+        raise ValueError(f"expected a path outside {', '.join(_IDENTITY)}: labels and annotations always go along")
+    return path
+
+
+def _reference(path: str) -> str:
+    if path.startswith("/") or re.search(r"\[\d", path):
+        raise ValueError("expected a dotted path such as spec.secretName or spec.endpoints[].secret.name")
+    if path_steps(path)[0] in _IDENTITY:
+        raise ValueError(f"expected a path outside {', '.join(_IDENTITY)}")
+    return path
+
+
+def _version(version: str) -> str:
+    if version and not _VERSION.fullmatch(version):
+        raise ValueError("expected a version such as v1 or v1beta1")
+    return version
+
+
+def _template(text: str) -> str:
+    if text:
+        Template(text)
+    return text
+
+
+def _several(value: Any) -> Any:
+    """One kind may stand without a list."""
+    return (value,) if isinstance(value, str) else value
+
+
+def _some(kinds: tuple[str, ...]) -> tuple[str, ...]:
+    if not all(kinds) or not kinds:
+        raise ValueError("expected a kind such as Secret, or a plural with its group such as issuers.cert-manager.io")
+    return kinds
+
+
+def _written(kinds: tuple[str, ...]) -> Any:
+    return kinds[0] if len(kinds) == 1 else list(kinds)
+
+
+_TEXT = {"type": "string", "minLength": 1}
+
+#: A path of fields that one side owns.
+OwnedPath = Annotated[str, AfterValidator(_owned)]
+#: A path of names, in which ``[]`` stands for every item of a list.
+ReferencePath = Annotated[str, AfterValidator(_reference)]
+#: The same, or nothing.
+MaybePath = Annotated[str, AfterValidator(lambda path: _reference(path) if path else path)]
+Version = Annotated[str, AfterValidator(_version)]
+NameTemplate = Annotated[str, AfterValidator(_template)]
+#: One kind or several; always a tuple here.
+Kinds = Annotated[
+    tuple[str, ...],
+    BeforeValidator(_several),
+    AfterValidator(_some),
+    PlainSerializer(_written),
+    WithJsonSchema({"anyOf": [_TEXT, {"type": "array", "items": _TEXT, "minItems": 1}]}),
+]
+
+
+def is_within(path: str, owner: str) -> bool:
+    """Whether a path is the other one, or below it."""
+    return path == owner or path.startswith((f"{owner}.", f"{owner}["))

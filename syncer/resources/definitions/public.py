@@ -1,0 +1,130 @@
+"""Public CustomResourceDefinitions of the host in the virtual cluster."""
+
+from collections.abc import Iterable, Sequence
+from fnmatch import fnmatchcase
+from typing import Any
+
+from syncer.api import (
+    Context,
+    Decision,
+    Excludes,
+    Key,
+    Obj,
+    Pair,
+    Resource,
+    Right,
+    Seen,
+    Settings,
+    Side,
+    Sync,
+    Syncer,
+    SyncUp,
+    annotations_of,
+    apply,
+    is_deleting,
+    key_of,
+    labels_of,
+    skip,
+    wait,
+)
+from syncer.resources.definitions.config import PublicDefinitionConfig
+from syncer.resources.definitions.metadata import leave_out
+from syncer.resources.definitions.removal import removed
+from syncer.resources.definitions.versions import Crossing, crossing, defined, refuse_unsafe
+from syncer.resources.kinds import CUSTOM_RESOURCE_DEFINITIONS
+
+#: The value that the label must have, and no other.
+PUBLIC = "true"
+
+
+class PublicDefinitionSyncer(Syncer[PublicDefinitionConfig], SyncUp, Sync, Excludes):
+    """The host says all of a public CRD but its status; a tenant's own CRD of the same name is left alone."""
+
+    name = "public-crds"
+    section = "fromHost.customResourceDefinitions"
+    resource = CUSTOM_RESOURCE_DEFINITIONS
+    config = PublicDefinitionConfig
+    host_marked = False
+    restores = True
+    up = ("spec",)
+    exact = ("spec",)
+
+    def host_selector(self, settings: Settings) -> str:
+        """Only public CRDs are watched; one that ceases to be so is gone for the watch."""
+        config = settings.sections[self.name]
+        assert isinstance(config, PublicDefinitionConfig)
+        return f"{config.label}={PUBLIC}"
+
+    def host_key(self, settings: Settings, key: Key) -> Key:
+        """Its name says what it defines, so it is the same on both sides."""
+        return key
+
+    def virtual_key(self, ctx: Context[Any], host: Obj) -> Key | None:
+        """The same; also of one that is no longer public, so that its copy is looked at."""
+        return key_of(host)
+
+    def rights_with(self, settings: Settings) -> Iterable[Right]:
+        """To see whether there are custom resources of a CRD before it is deleted."""
+        config = settings.sections[self.name]
+        assert isinstance(config, PublicDefinitionConfig)
+        if config.on_removal != "delete-if-unused":
+            return ()
+        return [Right(Side.VIRTUAL, resource, ("list",)) for resource in _resources(config.allow)]
+
+    def excluded(self, ctx: Context[PublicDefinitionConfig], side: Side, obj: Obj) -> str | None:
+        """What a tenant has put on the host doesn't come back, nor to other tenants."""
+        if side is Side.HOST and ctx.marks.name in annotations_of(obj):
+            return "it is the copy of a tenant's CRD"
+        return None
+
+    def sync_up(self, ctx: Context[PublicDefinitionConfig], host: Obj) -> Decision:
+        """Make it in the virtual cluster."""
+        if reason := _unwanted(ctx, host):
+            return skip(reason)
+        if is_deleting(host):
+            return skip("the host CRD is being deleted")
+        wanted = crossing(host, conversion=ctx.config.conversion)
+        return _apply(ctx, host, wanted, "the host CRD is public")
+
+    def sync(self, ctx: Context[PublicDefinitionConfig], pair: Pair) -> Decision:
+        """Keep it as the host has it, as long as it is public and allowed, and until the host's own is really gone."""
+        if reason := _unwanted(ctx, pair.host):
+            return self._removed(ctx, pair.virtual, reason)
+        if is_deleting(pair.virtual):
+            gone = Seen(Side.VIRTUAL, ctx.resource, key_of(pair.virtual))
+            return wait("the virtual CRD is being deleted; it is made again when it is gone", on=(gone,))
+        wanted = crossing(pair.host, conversion=ctx.config.conversion)
+        refuse_unsafe(wanted, pair.virtual, Side.VIRTUAL)
+        return _apply(ctx, pair.host, wanted)
+
+    def host_gone(self, ctx: Context[PublicDefinitionConfig], virtual: Obj) -> Decision:
+        """What the configuration says; the copy keeps its mark, so that it is taken up again."""
+        return self._removed(ctx, virtual, "the host CRD is gone or no longer public")
+
+    def _removed(self, ctx: Context[PublicDefinitionConfig], virtual: Obj, why: str) -> Decision:
+        return removed(virtual, Side.VIRTUAL, ctx.config.on_removal, why=why, section=self.section)
+
+
+def _unwanted(ctx: Context[PublicDefinitionConfig], host: Obj) -> str:
+    """Why a host CRD isn't one for this virtual cluster; ``""`` where it is."""
+    config, name = ctx.config, key_of(host).name
+    if labels_of(host).get(config.label) != PUBLIC:
+        return f"the host CRD has no label {config.label}: {PUBLIC!r}"
+    section = f"sync.{PublicDefinitionSyncer.section}"
+    if any(fnmatchcase(name, pattern) for pattern in config.deny):
+        return f"{name} is among {section}.deny"
+    if not any(fnmatchcase(name, pattern) for pattern in config.allow):
+        return f"{name} is not among {section}.allow"
+    return ""
+
+
+def _apply(ctx: Context[Any], host: Obj, wanted: Crossing, reason: str = "") -> Decision:
+    virtual = leave_out(ctx.virtual_copy(host, key_of(host)))
+    return apply(virtual={**virtual, "spec": wanted.spec}, reason="; ".join(filter(None, (reason, *wanted.notes))))
+
+
+def _resources(allowed: Sequence[str]) -> Iterable[Resource]:
+    """The custom resources of the CRDs that are allowed, for a right; all where a pattern doesn't tell which."""
+    if any(set(name) & set("*?[") for name in allowed):
+        return [Resource("*/*", "*", "*", namespaced=False)]
+    return [defined(name) for name in allowed]

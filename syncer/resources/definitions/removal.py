@@ -1,0 +1,19 @@
+"""What becomes of a copy of a CRD when it is no longer wanted: all custom resources of its kind would go with it."""
+
+from syncer.api import Decision, Obj, Side, delete, is_deleting, skip
+from syncer.resources.definitions.config import OnRemoval
+from syncer.resources.definitions.versions import custom_resource
+
+
+def removed(copy: Obj, side: Side, policy: OnRemoval, *, why: str, section: str) -> Decision:
+    """The decision about a copy of ours; ``section`` is where the policy stands in the configuration."""
+    name, option = copy["metadata"]["name"], f"sync.{section}.onRemoval"
+    if is_deleting(copy):
+        return skip(f"{why}; {name} is being deleted")
+    if policy == "retain":
+        return skip(f"{why}; {name} stays, as {option} says")
+    reason = f"{why}, and {option} is {policy}"
+    users = custom_resource(copy) if policy == "delete-if-unused" else None
+    if side is Side.VIRTUAL:
+        return delete(virtual=copy, only_if_none=users, reason=reason)
+    return delete(host=copy, only_if_none=users, reason=reason)

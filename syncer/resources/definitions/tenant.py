@@ -1,0 +1,96 @@
+"""The tenant's CustomResourceDefinitions that are named in the configuration, on the host."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from syncer.api import (
+    Context,
+    Decision,
+    Key,
+    Obj,
+    Pair,
+    Right,
+    Settings,
+    Side,
+    Sync,
+    SyncDown,
+    Syncer,
+    SyncUp,
+    apply,
+    is_deleting,
+    key_of,
+    skip,
+    wait,
+)
+from syncer.resources.definitions.config import PUBLIC_LABEL, TenantDefinitionConfig
+from syncer.resources.definitions.metadata import leave_out
+from syncer.resources.definitions.removal import removed
+from syncer.resources.definitions.versions import Crossing, crossing, defined, refuse_unsafe
+from syncer.resources.kinds import CUSTOM_RESOURCE_DEFINITIONS
+
+
+class TenantDefinitionSyncer(Syncer[TenantDefinitionConfig], SyncDown, Sync, SyncUp):
+    """The tenant says all of a named CRD but its status; one of the host's own, or of another tenant, is left alone.
+
+    A host CRD that goes takes every copy of a custom resource with it, so its deletion is never a matter of course.
+    """
+
+    name = "tenant-crds"
+    section = "toHost.customResourceDefinitions"
+    resource = CUSTOM_RESOURCE_DEFINITIONS
+    config = TenantDefinitionConfig
+    down = ("spec",)
+    exact = ("spec",)
+    own_deletion = True
+    adopts = True
+
+    def host_key(self, settings: Settings, key: Key) -> Key:
+        """Its name says what it defines, so it is the same on both sides."""
+        return key
+
+    def rights_with(self, settings: Settings) -> Iterable[Right]:
+        """To see whether there are custom resources of a CRD before it is deleted."""
+        config = settings.sections[self.name]
+        assert isinstance(config, TenantDefinitionConfig)
+        if config.on_removal != "delete-if-unused":
+            return ()
+        return [Right(Side.HOST, defined(name), ("list",)) for name in config.names]
+
+    def sync_down(self, ctx: Context[TenantDefinitionConfig], virtual: Obj) -> Decision:
+        """Make it on the host."""
+        if reason := _unwanted(ctx, virtual):
+            return skip(reason)
+        if is_deleting(virtual):
+            return skip("the virtual CRD is being deleted")
+        wanted = crossing(virtual, conversion=ctx.config.conversion)
+        return _apply(ctx, virtual, wanted, "the virtual CRD is named in the configuration")
+
+    def sync(self, ctx: Context[TenantDefinitionConfig], pair: Pair) -> Decision:
+        """Keep it as the tenant has it, for as long as it is named."""
+        if reason := _unwanted(ctx, pair.virtual):
+            return self._removed(ctx, pair.host, reason)
+        if is_deleting(pair.virtual):
+            return wait("the virtual CRD is being deleted")
+        if is_deleting(pair.host):
+            return wait("the host CRD is being deleted; it is made again when it is gone")
+        wanted = crossing(pair.virtual, conversion=ctx.config.conversion)
+        refuse_unsafe(wanted, pair.host, Side.HOST)
+        return _apply(ctx, pair.virtual, wanted)
+
+    def sync_up(self, ctx: Context[TenantDefinitionConfig], host: Obj) -> Decision:
+        """What the configuration says."""
+        return self._removed(ctx, host, "the virtual CRD is gone")
+
+    def _removed(self, ctx: Context[TenantDefinitionConfig], host: Obj, why: str) -> Decision:
+        return removed(host, Side.HOST, ctx.config.on_removal, why=why, section=self.section)
+
+
+def _unwanted(ctx: Context[TenantDefinitionConfig], virtual: Obj) -> str:
+    name = key_of(virtual).name
+    return "" if name in ctx.config.names else f"{name} is not among sync.{TenantDefinitionSyncer.section}.names"
+
+
+def _apply(ctx: Context[Any], virtual: Obj, wanted: Crossing, reason: str = "") -> Decision:
+    """A tenant can't make a CRD public for others: the label stays behind."""
+    host = leave_out(ctx.host_copy(virtual), also=(PUBLIC_LABEL,))
+    return apply(host={**host, "spec": wanted.spec}, reason="; ".join(filter(None, (reason, *wanted.notes))))

@@ -1,0 +1,169 @@
+"""What of a CRD's specification crosses to the other side, and which changes of it a side that stores objects can take.
+
+The rules of versions:
+https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definition-versioning/
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from syncer.api import Obj, Refused, Resource, Side, dig
+from syncer.resources.definitions import schemas
+from syncer.resources.definitions.config import Conversion
+
+
+@dataclass(frozen=True, slots=True)
+class Crossing:
+    """The specification as the other side gets it.
+
+    ``notes`` say what is different there, and why. ``stripped``: a webhook converted between its versions.
+    """
+
+    spec: Obj
+    notes: tuple[str, ...] = ()
+    stripped: bool = False
+
+
+def crossing(crd: Obj, *, conversion: Conversion) -> Crossing:
+    """The specification of a CRD for an API server that can't reach the CRD's webhook. Raises Refused."""
+    spec, notes = _without_blanket_preservation(_with_defaults(crd["spec"]), crd)
+    if dig(spec, "conversion.strategy") != "Webhook":
+        return Crossing(spec, notes)
+    if conversion == "refuse":
+        raise Refused(
+            "a webhook converts between its versions, which can't be reached from the other side; set conversion: strip"
+            " to do without it",
+            path="spec.conversion",
+        )
+    spec, left_out = _without_webhook(spec)
+    return Crossing(spec, (*notes, *left_out), stripped=True)
+
+
+def custom_resource(crd: Obj) -> Resource:
+    """The resource that a CRD defines: in the version that is stored, or else in one that is served."""
+    spec = crd["spec"]
+    served = [version["name"] for version in spec["versions"] if version.get("served")]
+    stored: str = storage_version(spec)["name"]
+    version = stored if stored in served or not served else served[0]
+    names = spec["names"]
+    return Resource(f"{spec['group']}/{version}", names["kind"], names["plural"], spec["scope"] == "Namespaced")
+
+
+def defined(name: str) -> Resource:
+    """What a CRD of this name defines, in any version and wherever it is, for a right."""
+    plural, _, group = name.partition(".")
+    return Resource(f"{group}/*", "*", plural, namespaced=False)
+
+
+def storage_version(spec: Obj) -> Obj:
+    """The version in which objects are stored; an API server takes no CRD without exactly one."""
+    return next((version for version in spec["versions"] if version.get("storage")), spec["versions"][-1])
+
+
+def refuse_unsafe(wanted: Crossing, live: Obj, side: Side) -> None:
+    """Raise Refused where the CRD that is there can't become what is wanted, or objects would lose fields."""
+    _refuse_another_kind(wanted.spec, live["spec"], side)
+    versions = {version["name"]: version for version in wanted.spec["versions"]}
+    stored = [str(version) for version in dig(live, "status.storedVersions") or ()]
+    _refuse_lost_versions([version for version in stored if version not in versions], side)
+    if wanted.stripped:
+        _refuse_unreadable(wanted.spec, versions, stored, side)
+
+
+def _place(side: Side) -> str:
+    return "in the virtual cluster" if side is Side.VIRTUAL else "on the host"
+
+
+def _refuse_another_kind(wanted: Obj, live: Obj, side: Side) -> None:
+    for path in ("scope", "names.kind", "names.plural"):
+        new, old = dig(wanted, path), dig(live, path)
+        if new != old:
+            raise Refused(
+                f"it is {new} now, and can't be changed from {old} {_place(side)}; delete the CRD there, with its"
+                " objects, to have it made anew",
+                path=f"spec.{path}",
+            )
+
+
+def _refuse_lost_versions(lost: Iterable[str], side: Side) -> None:
+    if names := ", ".join(lost):
+        raise Refused(
+            f"{names} is gone, but objects may be stored as {names} {_place(side)}; write each of them once, then take"
+            f" {names} out of status.storedVersions of the CRD there",
+            path="spec.versions",
+        )
+
+
+def _refuse_unreadable(wanted: Obj, versions: Mapping[str, Obj], stored: Iterable[str], side: Side) -> None:
+    """Without the webhook, what is stored in one version is read in another as it is, and unknown fields are lost."""
+    storage = storage_version(wanted)
+    unlike = [name for name in stored if not _alike(versions[name], storage)]
+    if names := ", ".join(unlike):
+        raise Refused(
+            f"{storage['name']} is stored now, but objects may be stored as {names} {_place(side)}, with another schema"
+            " and no webhook to convert them; save them, delete the CRD there to have it made anew, and create them"
+            f" as {storage['name']}",
+            path="spec.versions",
+        )
+
+
+def _with_defaults(spec: Obj) -> Obj:
+    """The specification with what an API server would add to it, so that both sides can be compared."""
+    names: Obj = spec["names"]
+    kind = names["kind"]
+    defaults: dict[str, Any] = {"singular": kind.lower(), "listKind": f"{kind}List"}
+    named = {**defaults, **{name: value for name, value in names.items() if value}}
+    conversion = spec.get("conversion") or {"strategy": "None"}
+    return {**spec, "names": named, "conversion": conversion}
+
+
+def _without_blanket_preservation(spec: Obj, crd: Obj) -> tuple[Obj, tuple[str, ...]]:
+    """``preserveUnknownFields: true`` is left from apiextensions/v1beta1; no API server takes it in a new CRD.
+
+    Schemas that keep what they don't know say the same. Of one that isn't structural, which a new CRD may not have
+    either, nothing is left; the API server tells so in a condition.
+    """
+    kept = {name: value for name, value in spec.items() if name != "preserveUnknownFields"}
+    if not spec.get("preserveUnknownFields"):
+        return kept, ()
+    structural = not any(
+        one.get("type") == "NonStructuralSchema" and one.get("status") == "True"
+        for one in dig(crd, "status.conditions") or ()
+    )
+    versions = [{**version, "schema": _keeping_all(version, structural)} for version in spec["versions"]]
+    if structural:
+        return {**kept, "versions": versions}, ("preserveUnknownFields is said by the schemas",)
+    return {**kept, "versions": versions}, ("its schemas are not structural, so that anything is taken",)
+
+
+def _keeping_all(version: Obj, structural: bool) -> Obj:
+    schema = _schema(version)
+    opened = schemas.opened(schema) if schema and structural else schemas.anything()
+    return {**(version.get("schema") or {}), "openAPIV3Schema": opened}
+
+
+def _without_webhook(spec: Obj) -> tuple[Obj, tuple[str, ...]]:
+    """The specification with no conversion, and only versions served between which none is needed."""
+    storage = storage_version(spec)
+    unlike = [one["name"] for one in spec["versions"] if one.get("served") and not _alike(one, storage)]
+    versions = [{**one, "served": False} if one["name"] in unlike else one for one in spec["versions"]]
+    if not any(version.get("served") for version in versions):
+        raise Refused(
+            f"its objects are stored as {storage['name']}, which isn't served, and the webhook that converts them can't"
+            " be reached from the other side; store a version that is served",
+            path="spec.conversion",
+        )
+    notes = ["its conversion webhook can't be reached from there and is left out"]
+    if unlike:
+        notes.append(f"{', '.join(unlike)} is not served there, as its schema differs from that of {storage['name']}")
+    return {**spec, "versions": versions, "conversion": {"strategy": "None"}}, tuple(notes)
+
+
+def _alike(one: Obj, other: Obj) -> bool:
+    return one["name"] == other["name"] or schemas.alike(_schema(one), _schema(other))
+
+
+def _schema(version: Obj) -> Obj | None:
+    schema: Obj | None = dig(version, "schema.openAPIV3Schema")
+    return schema

@@ -1,0 +1,113 @@
+"""What the patches ``rename`` and ``labels`` make of a value, down and up."""
+
+from collections.abc import Callable
+from typing import Any
+
+from syncer.api import Key, Marks, Obj, Resource, Side
+from syncer.translate.pointers import MISSING, Place, Unfit, at
+from syncer.translate.selectors import narrowed
+from syncer.translate.writing import Writing
+
+#: The resource that a name in the configuration means, or None where there is none such (now).
+Find = Callable[[str], Resource | None]
+#: What the value at a place becomes; ``MISSING`` for nothing.
+Rule = Callable[[Any, Obj, Place, Writing], Any]
+
+_SELECTOR = {"matchLabels", "matchExpressions"}
+
+
+def renaming(kind: str, find: Find) -> Rule:
+    """The rule for the name of an object of this kind, or for a mapping with its ``name`` and ``namespace``."""
+
+    def rule(value: Any, obj: Obj, place: Place, write: Writing) -> Any:
+        resource = find(kind)
+        if resource is None:
+            raise Unfit(f"no {kind} is known on either side")
+        if value is MISSING or not value:
+            return value
+        if isinstance(value, str):
+            return _renamed(resource, "", value, place, write).name
+        if isinstance(value, dict) and isinstance(value.get("name"), str):
+            return _renamed_pair(resource, value, place, write)
+        raise Unfit("what stands there is neither a name nor a mapping with one")
+
+    return rule
+
+
+def _renamed_pair(resource: Resource, pair: Obj, place: Place, write: Writing) -> Obj:
+    if not pair["name"]:
+        return pair
+    namespace = pair.get("namespace") or ""
+    key = _renamed(resource, namespace, pair["name"], (*place, "name"), write)
+    return {**pair, "name": key.name, **({"namespace": key.namespace} if namespace else {})}
+
+
+def _renamed(resource: Resource, namespace: str, name: str, place: Place, write: Writing) -> Key:
+    """The key on the side that is written to. A name without a namespace is in the object's own and must stay there."""
+    if resource.namespaced and not (namespace or write.key.namespace):
+        raise Unfit(f"the {resource.kind} is named without a namespace by an object that has none")
+    if write.side is Side.HOST:
+        return write.ctx.names.to_host(resource, _key(resource, namespace or write.key.namespace, name))
+    key = _virtual(resource, _key(resource, namespace or write.host_namespace, name), place, write)
+    if key is None or (resource.namespaced and not namespace and key.namespace != write.key.namespace):
+        raise Unfit(f"the name there is not that of the host copy of a virtual {resource.kind}")
+    return key
+
+
+def _virtual(resource: Resource, host: Key, place: Place, write: Writing) -> Key | None:
+    """The virtual key of a host key: by the name alone, by what the virtual object says there, by the copy's marks."""
+    ctx = write.ctx
+    if found := ctx.names.to_virtual(resource, host):
+        return found
+    said = at(write.virtual, place) if write.virtual is not None else MISSING
+    if isinstance(said, str) and said:
+        key = _key(resource, write.key.namespace, said)
+        if ctx.names.to_host(resource, key) == host:
+            return key
+    try:
+        copy = ctx.host(resource, host)
+    except KeyError:  # nobody watches it
+        return None
+    ours = copy is not None and ctx.marks.is_ours(copy, cluster=ctx.identity, resource=resource)
+    return ctx.marks.virtual_key(copy) if copy is not None and ours else None
+
+
+def _key(resource: Resource, namespace: str, name: str) -> Key:
+    return Key(namespace if resource.namespaced else "", name)
+
+
+def narrowing(value: Any, obj: Obj, place: Place, write: Writing) -> Any:
+    """The rule for labels and label selectors: as mappings, as LabelSelectors, or written as text (``app=web``).
+
+    An empty mapping is taken for the LabelSelector that selects everything: to narrow it too much is the safe mistake.
+    """
+    if value is MISSING or value is None:
+        return value
+    marks = write.ctx.marks
+    if write.side is Side.HOST:
+        return _narrowed(value, marks.labels(write.ctx.identity, write.key))
+    return _widened(value, marks)
+
+
+def _narrowed(value: Any, labels: dict[str, str]) -> Any:
+    if isinstance(value, str):
+        return ",".join([*filter(None, [value]), *(f"{key}={text}" for key, text in labels.items())])
+    if not isinstance(value, dict):
+        raise Unfit("what stands there is neither labels nor a label selector")
+    return narrowed(value, labels) if value.keys() <= _SELECTOR else {**value, **labels}
+
+
+def _widened(value: Any, marks: Marks) -> Any:
+    if isinstance(value, str):
+        return ",".join(term for term in value.split(",") if not marks.is_mark(term.strip()))
+    if not isinstance(value, dict):
+        raise Unfit("what stands there is neither labels nor a label selector")
+    if not value.keys() <= _SELECTOR:
+        return _without_marks(value, marks)
+    left = _without_marks(value.get("matchLabels") or {}, marks)
+    rest = {name: part for name, part in value.items() if name != "matchLabels"}
+    return {"matchLabels": left, **rest} if left else rest
+
+
+def _without_marks(labels: Obj, marks: Marks) -> Obj:
+    return {key: value for key, value in labels.items() if not marks.is_mark(key)}

@@ -1,0 +1,213 @@
+"""The patches of a configuration, compiled once, and made to each write of the objects that they are for.
+
+A patch is made to a private copy just before the write is carried out: the syncer's decision stays as it was, and what
+is compared with the live object is what was patched. A patch that can't be made parks its object, with the patch's
+place in the configuration and the reason, and never with what the object holds.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from syncer.api import (
+    ConfigError,
+    Context,
+    Decision,
+    Marks,
+    Obj,
+    Patch,
+    Patches,
+    Problem,
+    Refused,
+    Side,
+    Verb,
+    Write,
+)
+from syncer.translate import pointers
+from syncer.translate.cel import Expression
+from syncer.translate.patch_rules import Find, Rule, narrowing, renaming
+from syncer.translate.pointers import MISSING, Place, Unfit, at
+from syncer.translate.writing import Writing, writing
+
+#: Gives the object with the patch made; the object itself where the patch has nothing to say of this write.
+Change = Callable[[Obj, Writing], Obj]
+
+_MAPS = (("metadata", "labels"), ("metadata", "annotations"))
+
+
+@dataclass(frozen=True, slots=True)
+class _Compiled:
+    """A patch, ready to be made, and its place in the configuration."""
+
+    where: str
+    change: Change
+    #: Whether it changes labels or annotations, among which are our marks.
+    metadata: bool
+
+    def made(self, obj: Obj, write: Writing) -> Obj:
+        try:
+            changed = self.change(obj, write)
+            if self.metadata and changed is not obj:
+                _refuse_other_marks(obj, changed, write.ctx.marks)
+        except Unfit as reason:
+            raise Refused(f"{self.where}: {reason}", reason="PatchFailed") from None
+        except Refused as error:  # by the name translator
+            raise Refused(f"{self.where}: {error}", reason="PatchFailed") from None
+        return changed
+
+
+class Patcher:
+    """The patches of one syncer."""
+
+    def __init__(self, patches: Patches, *, section: str, find: Find) -> None:
+        """``section`` is the syncer's (``toHost.pods``); ``find`` gives the resource that a ``rename`` names.
+
+        Raises ConfigError where an expression can't be compiled.
+        """
+        place = f"sync.{section}.patches"
+        self._down = [_compiled(patch, f"{place}.down[{number}]", find) for number, patch in enumerate(patches.down)]
+        self._up = [_compiled(patch, f"{place}.up[{number}]", find) for number, patch in enumerate(patches.up)]
+
+    def apply(self, decision: Decision, *, ctx: Context[Any], virtual: Obj | None, host: Obj | None) -> Decision:
+        """The decision with its writes patched; the very same where there is nothing to patch.
+
+        ``virtual`` and ``host`` are what the syncer has seen. Raises Refused where a patch can't be made.
+        """
+        if not (self._down or self._up) or not decision.writes:
+            return decision
+        writes = [self._patched(write, ctx, virtual, host) for write in decision.writes]
+        same = all(map(lambda one, other: one is other, writes, decision.writes))
+        return decision if same else replace(decision, writes=tuple(writes))
+
+    def _patched(self, write: Write, ctx: Context[Any], virtual: Obj | None, host: Obj | None) -> Write:
+        patches = self._down if write.side is Side.HOST else self._up
+        if not patches or write.verb is not Verb.APPLY or write.resource is not None:
+            return write
+        seen, obj = writing(write, ctx=ctx, virtual=virtual, host=host), write.obj
+        for patch in patches:
+            obj = patch.made(obj, seen)
+        return write if obj is write.obj else replace(write, obj=obj)
+
+
+def _compiled(patch: Patch, where: str, find: Find) -> _Compiled:
+    what = patch.op or ("rename" if patch.rename else "labels" if patch.labels else "cel")
+    steps = (patch.steps, patch.from_steps) if patch.from_ else (patch.steps,)
+    metadata = any(place[0] == "metadata" for place in steps)
+    return _Compiled(f"{where} ({what} {patch.path})", _change(patch, where, find), metadata)
+
+
+def _change(patch: Patch, where: str, find: Find) -> Change:
+    if patch.op:
+        return _operation(patch)
+    if patch.rename:
+        return _everywhere(patch.steps, renaming(patch.rename, find))
+    return _everywhere(patch.steps, narrowing if patch.labels else _evaluating(patch.cel, f"{where}.cel"))
+
+
+# -- RFC 6902 ----------------------------------------------------------------------------------------------------------
+
+
+def _operation(patch: Patch) -> Change:
+    place = patch.steps
+    source = patch.from_steps if patch.from_ else place
+
+    def change(obj: Obj, write: Writing) -> Obj:
+        if not (write.concerns(obj, place) and write.concerns(obj, source)):
+            return obj
+        if write.live is not None and place[0] != "metadata" and isinstance(at(obj, place[:-1]), list):
+            return obj if patch.op in ("add", "move", "copy") else operation(patch, obj, place, source)
+        return operation(patch, obj, place, source)
+
+    return change
+
+
+def operation(patch: Patch, obj: Obj, place: Place, source: Place) -> Obj:
+    """The object with an operation of RFC 6902 made. Raises Unfit where it can't be."""
+    match patch.op:
+        case "test":
+            if not pointers.same(pointers.found(obj, place), patch.value):
+                raise Unfit("the test does not hold")
+            return obj
+        case "remove":
+            return pointers.removed(obj, place)
+        case "replace":
+            return pointers.replaced(obj, place, patch.value)
+        case "add":
+            return _added(obj, place, patch.value)
+        case "copy":
+            return _added(obj, place, pointers.found(obj, source))
+        case _:
+            return _added(pointers.removed(obj, source), place, pointers.found(obj, source))
+
+
+def _added(obj: Obj, place: Place, value: Any) -> Obj:
+    """``add``. No labels and empty labels are the same object, so what makes the difference for RFC 6902 must not."""
+    if place[:-1] in _MAPS and at(obj, place[:-1]) in (MISSING, None):
+        obj = pointers.put(obj, place[:-1], {})
+    return pointers.added(obj, place, value)
+
+
+# -- at a path ---------------------------------------------------------------------------------------------------------
+
+
+def _everywhere(steps: Place, rule: Rule) -> Change:
+    """The change that follows a rule at each place that a path leads to, all from the object as it was."""
+
+    def change(obj: Obj, write: Writing) -> Obj:
+        result = obj
+        for place in reversed(list(pointers.places(obj, steps))):  # from the end: removing must not shift what comes
+            if write.concerns(obj, place):
+                result = _set(result, place, at(obj, place), rule(at(obj, place), obj, place, write))
+        return result
+
+    return change
+
+
+def _set(obj: Obj, place: Place, old: Any, new: Any) -> Obj:
+    if new is old:
+        return obj
+    return pointers.removed(obj, place) if new is MISSING else pointers.put(obj, place, new)
+
+
+def _evaluating(text: str, where: str) -> Rule:
+    try:
+        expression = Expression(text)
+    except ConfigError as error:
+        raise ConfigError(*(Problem(problem.message, path=where) for problem in error.problems)) from None
+
+    def rule(value: Any, obj: Obj, place: Place, write: Writing) -> Any:
+        variables = {
+            "value": None if value is MISSING else value,
+            "self": obj,
+            "other": write.other,
+            "context": {
+                "cluster": write.ctx.cluster,
+                "identity": write.ctx.identity,
+                "hostNamespace": write.host_namespace,
+                "namespace": write.key.namespace,
+                "name": write.key.name,
+            },
+        }
+        result = expression.result(variables)
+        return MISSING if result is None else result
+
+    return rule
+
+
+# -- what no patch may change ------------------------------------------------------------------------------------------
+
+
+def _refuse_other_marks(before: Obj, after: Obj, marks: Marks) -> None:
+    """Raises Unfit where labels or annotations are no more what they must be, or a mark has changed."""
+    for place in _MAPS:
+        found = at(after, place)
+        texts = isinstance(found, dict) and all(isinstance(text, str) for text in found.values())
+        if found is not MISSING and found is not None and not texts:
+            raise Unfit(f"{pointers.written(place)} would not be a mapping of text to text")
+        if _marks_in(before, place, marks) != _marks_in(after, place, marks):
+            raise Unfit(f"it would change a mark below {marks.prefix}/ in {pointers.written(place)}")
+
+
+def _marks_in(obj: Obj, place: Place, marks: Marks) -> Obj:
+    found = at(obj, place)
+    return {key: text for key, text in found.items() if marks.is_mark(key)} if isinstance(found, dict) else {}

@@ -1,0 +1,170 @@
+"""JSON patches (RFC 6902) on plain JSON, by copying what lies on the way to a change and nothing else.
+
+Of our own, since the input must not change and may share parts with what others hold: the jsonpatch package makes a
+deep copy for that, 379 µs for a Pod, where a patch of a few operations copies a few small mappings. A place is a tuple
+of steps; a step is the name of a field, or the number of an item of a list.
+"""
+
+from collections.abc import Callable, Iterator
+from enum import Enum
+from typing import Any, Final
+
+from syncer.api import EACH, Obj
+
+Place = tuple[str, ...]
+
+
+class Unfit(Exception):
+    """A patch can't be applied to this object. Its text never says what the object holds."""
+
+
+class _Missing(Enum):
+    MISSING = "nothing is there"
+
+
+#: Stands for what isn't there, which ``null`` in an object does not.
+MISSING: Final = _Missing.MISSING
+
+
+def written(place: Place) -> str:
+    """The place as a JSON pointer."""
+    return "".join("/" + step.replace("~", "~0").replace("/", "~1") for step in place)
+
+
+def at(value: Any, place: Place) -> Any:
+    """What stands at a place, or ``MISSING``."""
+    for step in place:
+        if isinstance(value, dict):
+            value = value.get(step, MISSING)
+        elif isinstance(value, list) and (number := _number(step)) is not None and number < len(value):
+            value = value[number]
+        else:
+            return MISSING
+    return value
+
+
+def places(value: Any, steps: Place, so_far: Place = ()) -> Iterator[Place]:
+    """The places that a path with ``EACH`` in it leads to; without it the one place, be anything there or not."""
+    if EACH not in steps:
+        yield (*so_far, *steps)
+        return
+    before, after = steps[: steps.index(EACH)], steps[steps.index(EACH) + 1 :]
+    items = at(value, before)
+    if items is MISSING or items is None:
+        return
+    if not isinstance(items, list):
+        raise Unfit(f"there is no list at {written((*so_far, *before))}")
+    for number, item in enumerate(items):
+        yield from places(item, after, (*so_far, *before, str(number)))
+
+
+def added(obj: Obj, place: Place, value: Any) -> Obj:
+    """``add``: set a field, or put an item into a list before the one that has its number (``-``: at the end)."""
+
+    def change(container: Any, step: str) -> None:
+        if isinstance(container, dict):
+            container[step] = value
+        else:
+            container.insert(_numbered(step, container, place, more=1), value)
+
+    return _changed(obj, place, change)
+
+
+def replaced(obj: Obj, place: Place, value: Any) -> Obj:
+    """``replace``: put another value in the place of one that is there."""
+
+    def change(container: Any, step: str) -> None:
+        if at(container, (step,)) is MISSING:
+            raise _nothing_at(place)
+        container[step if isinstance(container, dict) else _numbered(step, container, place)] = value
+
+    return _changed(obj, place, change)
+
+
+def removed(obj: Obj, place: Place) -> Obj:
+    """``remove``: take away what is there."""
+
+    def change(container: Any, step: str) -> None:
+        if at(container, (step,)) is MISSING:
+            raise _nothing_at(place)
+        del container[step if isinstance(container, dict) else _numbered(step, container, place)]
+
+    return _changed(obj, place, change)
+
+
+def put(obj: Obj, place: Place, value: Any) -> Obj:
+    """Set a field, with the mappings above it where they are missing, or replace an item of a list."""
+    for depth in range(1, len(place)):
+        if at(obj, place[:depth]) in (MISSING, None):
+            obj = _put(obj, place[:depth], {})
+    return _put(obj, place, value)
+
+
+def _put(obj: Obj, place: Place, value: Any) -> Obj:
+    return replaced(obj, place, value) if isinstance(at(obj, place[:-1]), list) else added(obj, place, value)
+
+
+def found(obj: Any, place: Place) -> Any:
+    """What stands at a place. Raises Unfit where nothing does."""
+    value = at(obj, place)
+    if value is MISSING:
+        raise _nothing_at(place)
+    return value
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two JSON values are equal as RFC 6902 says: 1 is 1.0, and neither is true."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(same(one[name], other[name]) for name in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(same, one, other))
+    return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
+
+
+def _changed(obj: Obj, place: Place, change: Callable[[Any, str], None]) -> Obj:
+    """The object with ``change(copy of the container, last step)`` made where the place is."""
+    changed: Obj = _rebuilt(obj, place, 0, change)
+    return changed
+
+
+def _rebuilt(value: Any, place: Place, depth: int, change: Callable[[Any, str], None]) -> Any:
+    if not isinstance(value, dict | list):
+        raise _nothing_in(place[:depth])
+    copied, step = value.copy(), place[depth]
+    if depth == len(place) - 1:
+        change(copied, step)
+        return copied
+    child = at(value, (step,))
+    if child is MISSING:
+        raise _nothing_at(place[: depth + 1])
+    new = _rebuilt(child, place, depth + 1, change)
+    if isinstance(copied, dict):
+        copied[step] = new
+    else:
+        copied[int(step)] = new
+    return copied
+
+
+def _number(step: str) -> int | None:
+    """The number of an item: decimal, without leading zeros (RFC 6901 §4)."""
+    plain = step.isascii() and step.isdigit() and (step == "0" or step[0] != "0")
+    return int(step) if plain else None
+
+
+def _numbered(step: str, items: list[Any], place: Place, *, more: int = 0) -> int:
+    if more and step == "-":
+        return len(items)
+    number = _number(step)
+    if number is None:
+        raise Unfit(f"{written(place[:-1])} is a list, of which {step!r} is no item")
+    if number >= len(items) + more:
+        raise _nothing_at(place)
+    return number
+
+
+def _nothing_at(place: Place) -> Unfit:
+    return Unfit(f"there is nothing at {written(place)}")
+
+
+def _nothing_in(place: Place) -> Unfit:
+    return Unfit(f"{written(place) or 'the object'} is neither a mapping nor a list")

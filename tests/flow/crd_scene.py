@@ -1,0 +1,93 @@
+"""A daemon that syncs CRDs only, for the flow tests of both directions."""
+
+import asyncio
+import contextlib
+import random
+from collections.abc import AsyncIterator
+from typing import Any
+
+from harness import CLUSTER, HOME, Daemon, Two, utcnow
+
+from syncer.api import Obj, Side
+from syncer.clusters.client import Cluster
+from syncer.config import config_with
+from syncer.flow.engine import Engine
+from syncer.flow.ledger import Standing
+from syncer.names import SingleNamespace
+from syncer.observe.metrics import Metrics
+from syncer.resources.definitions.public import PublicDefinitionSyncer
+from syncer.resources.definitions.tenant import TenantDefinitionSyncer
+from syncer.testing.apiserver import ApiServer
+from syncer.testing.merge import merged
+from syncer.testing.objects import crd
+
+CRDS = "customresourcedefinitions.apiextensions.k8s.io"
+NAME = "widgets.example.com"
+PUBLIC = {"metadata": {"labels": {"tenancy.x-k8s.io/super.public": "true"}}}
+WEBHOOK = {"strategy": "Webhook", "webhook": {"conversionReviewVersions": ["v1"], "clientConfig": {"url": "https://a"}}}
+ON: Obj = {"enabled": True}
+NAMED: Obj = {"enabled": True, "names": [NAME]}
+
+
+def public(name: str = NAME, **parts: Any) -> Obj:
+    return merged(crd(name, **parts), PUBLIC)
+
+
+def configured(from_host: Obj | None, to_host: Obj | None, cluster: str = CLUSTER) -> Any:
+    """A configuration of the two syncers, as it would stand in the file."""
+    section = "customResourceDefinitions"
+    sync = {"fromHost": {section: from_host or {}}, "toHost": {section: to_host or {}}}
+    model = config_with([PublicDefinitionSyncer, TenantDefinitionSyncer], translator=SingleNamespace)
+    return model.model_validate({"cluster": cluster, "host": {"namespace": HOME}, "sync": sync})
+
+
+@contextlib.asynccontextmanager
+async def daemon(
+    two: Two,
+    from_host: Obj | None = None,
+    to_host: Obj | None = None,
+    *,
+    user: str = "admin",
+    others: Obj | None = None,
+) -> AsyncIterator[Daemon]:
+    """A daemon that syncs CRDs only; ``others`` are more virtual clusters (by name), with the same configuration."""
+    engine = Engine(
+        host=Cluster("host", Side.HOST, two.host.transport(user)),
+        metrics=Metrics(version="test"),
+        workers=8,
+        utcnow=utcnow,
+        rng=random.Random("engine"),
+    )
+    for name, server in {CLUSTER: two.virtual, **(others or {})}.items():
+        config = configured(from_host, to_host, name)
+        enabled = [(each.syncer, each.section) for each in config.enabled()]
+        engine.add(config.settings(), enabled, virtual=Cluster(name, Side.VIRTUAL, server.transport(user)))
+    await engine.prepare()
+    async with engine.running():
+        working = asyncio.create_task(engine.work())
+        try:
+            yield Daemon(engine, working)
+        finally:
+            engine.queue.close()
+            working.cancel()
+            await asyncio.wait({working})
+
+
+def copy(two: Two, name: str = NAME) -> Obj | None:
+    return two.virtual.get(CRDS, name)
+
+
+def there(server: ApiServer, name: str = NAME) -> Obj:
+    found = server.get(CRDS, name)
+    assert found
+    return found
+
+
+def standing(running: Daemon, syncer: str = "public-crds") -> Standing | None:
+    ledger = running.engine.ledger
+    return next((ledger.of(request) for request in running.requests(syncer)), None)
+
+
+def widget(name: str) -> Obj:
+    metadata = {"name": name, "namespace": "shop"}
+    return {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": metadata}

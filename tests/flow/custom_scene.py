@@ -1,0 +1,134 @@
+"""A daemon as the examples of custom resources configure it, and what an operator on the host does."""
+
+import asyncio
+import contextlib
+import random
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+from harness import CLUSTER, HOME, NAMESPACE, Daemon, Two, utcnow
+
+from syncer.api import Obj, Side, uid_of
+from syncer.clusters.client import Cluster
+from syncer.config import Override, SyncerConfig, load
+from syncer.flow.engine import Engine
+from syncer.observe.metrics import Metrics
+from syncer.plugins import installed
+from syncer.testing.apiserver import ApiServer
+from syncer.testing.merge import merged
+from syncer.testing.objects import crd, secret
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "custom"
+
+CERTIFICATES, ISSUERS = "certificates.cert-manager.io", "issuers.cert-manager.io"
+CLUSTER_ISSUERS = "clusterissuers.cert-manager.io"
+MONITORS = "servicemonitors.monitoring.coreos.com"
+DATABASES = "databases.example.com"
+PUBLIC = {"metadata": {"labels": {"tenancy.x-k8s.io/super.public": "true"}}}
+#: What cert-manager puts on the Secrets that it makes.
+FAO = {"controller.cert-manager.io/fao": "true"}
+
+#: Kinds whose name in the singular isn't the plural's beginning.
+_KINDS = {
+    CLUSTER_ISSUERS: "ClusterIssuer",
+    MONITORS: "ServiceMonitor",
+    "podmonitors.monitoring.coreos.com": "PodMonitor",
+}
+
+
+def definition(name: str, **parts: Any) -> Obj:
+    """The CRD of a kind."""
+    kind = _KINDS.get(name)
+    names = {"spec": {"names": {"kind": kind, "listKind": f"{kind}List"}}} if kind else {}
+    return merged(crd(name, **parts), names)
+
+
+def define(two: Two, *names: str) -> None:
+    """Let both sides serve namespaced kinds."""
+    for server in (two.virtual, two.host):
+        for name in names:
+            server.put(definition(name))
+
+
+def example(name: str) -> SyncerConfig:
+    """The configuration of an example, for the cluster and the namespace of the tests."""
+    overrides = [Override("cluster", CLUSTER, "test"), Override("host.namespace", HOME, "test")]
+    return load(str(EXAMPLES / f"{name}.yaml"), installed(), overrides).config
+
+
+@contextlib.asynccontextmanager
+async def running(two: Two, config: SyncerConfig, *, user: str = "admin") -> AsyncIterator[Daemon]:
+    """A daemon with a configuration."""
+    engine = Engine(
+        host=Cluster("host", Side.HOST, two.host.transport(user)),
+        metrics=Metrics(version="test"),
+        workers=8,
+        utcnow=utcnow,
+        rng=random.Random("engine"),
+    )
+    engine.add(
+        config.settings(),
+        [(each.syncer, each.section) for each in config.enabled()],
+        virtual=Cluster(CLUSTER, Side.VIRTUAL, two.virtual.transport()),
+        entries=config.custom_entries(),
+    )
+    await engine.prepare()
+    async with engine.running():
+        working = asyncio.create_task(engine.work())
+        try:
+            yield Daemon(engine, working)
+        finally:
+            engine.queue.close()
+            working.cancel()
+            await asyncio.wait({working})
+
+
+def custom(resource: str, name: str, *, namespace: str = NAMESPACE, **parts: Any) -> Obj:
+    """A custom object; one of a kind without namespaces has ``namespace=""``."""
+    plural, _, group = resource.partition(".")
+    version = "v1"
+    kind = _KINDS.get(resource, plural.removesuffix("s").capitalize())
+    metadata = {"name": name, "namespace": namespace} if namespace else {"name": name}
+    return merged({"apiVersion": f"{group}/{version}", "kind": kind, "metadata": metadata}, parts)
+
+
+def certificate(name: str = "db", to: str = "db-tls", issuer: str = "ca", kind: str = "Issuer") -> Obj:
+    """A Certificate of the shop."""
+    spec = {"secretName": to, "dnsNames": ["db.example.org"], "issuerRef": {"name": issuer, "kind": kind}}
+    return custom(CERTIFICATES, name, spec=spec)
+
+
+def issue(two: Two, copy: Obj, **data: str) -> Obj:
+    """Do as cert-manager does for a Certificate on the host: make its Secret, and say so."""
+    made = secret(
+        copy["spec"]["secretName"],
+        {"tls.crt": "certificate", "tls.key": "key", **data},
+        namespace=copy["metadata"]["namespace"],
+        type="kubernetes.io/tls",
+        metadata={"labels": FAO},
+    )
+    two.host.put(made)
+    ready = {"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T12:00:00Z", "reason": "Ready"}
+    two.host.put(merged(copy, {"status": {"conditions": [ready], "revision": 1}}))
+    return made
+
+
+def owned_by(owner: Obj) -> Obj:
+    """The metadata of an object that belongs to another."""
+    reference = {"apiVersion": owner["apiVersion"], "kind": owner["kind"], "name": owner["metadata"]["name"]}
+    return {"ownerReferences": [{**reference, "uid": uid_of(owner)}]}
+
+
+def there(server: ApiServer, resource: str, key: str) -> Obj:
+    """An object that must be there."""
+    found = server.get(resource, key)
+    assert found, f"there is no {resource} {key}"
+    return found
+
+
+def cert_manager(two: Two) -> None:
+    """Let both sides serve what cert-manager brings."""
+    define(two, CERTIFICATES, ISSUERS)
+    for server in (two.virtual, two.host):
+        server.put(definition(CLUSTER_ISSUERS, scope="Cluster"))

@@ -1,0 +1,202 @@
+"""Kinds come and go while the daemon runs: their syncers wait, begin, stop, begin again; the others notice nothing."""
+
+import asyncio
+from typing import Any, ClassVar
+
+from harness import HOME, Two, built_in, crd, place, play, until, verbs, widget, writes
+from small_syncers import Maps, Widgets, copies
+
+from syncer.api import Config, Initialize, Key, Live, Mirror, Obj, OwnController, Refers, Resource
+from syncer.flow.status import degraded, waiting
+from syncer.resources.kinds import SECRETS
+from syncer.testing.apiserver import Rule
+from syncer.testing.merge import merged
+from syncer.testing.objects import configmap, secret
+
+PLURAL = "widgets.example.org"
+
+
+def define(two: Two, *plurals: str) -> None:
+    for server in (two.virtual, two.host):
+        for plural in plurals:
+            server.put(crd(plural))
+
+
+def test_a_syncer_whose_kind_is_missing_on_one_side_waits_and_says_which(two: Two) -> None:
+    async def scenario() -> None:
+        two.virtual.put(crd("widgets"))
+        two.virtual.put(configmap("x"))
+        async with two.daemon([Widgets, Maps]) as daemon:
+            await until(lambda: "x" in copies(two))
+            assert waiting(daemon.engine) == {"widgets": f"waits: the host cluster does not serve {PLURAL}"}
+            two.virtual.put(widget("w", spec={"size": 1}))
+            two.host.put(crd("widgets"))
+            await until(lambda: copies(two, PLURAL) == {"w"})
+            assert waiting(daemon.engine) == degraded(daemon.engine) == {}
+
+    play(scenario)
+
+
+def test_a_kind_that_goes_stops_its_syncer_and_comes_back_without_a_restart(two: Two) -> None:
+    async def scenario() -> None:
+        define(two, "widgets")
+        two.virtual.put(widget("w", spec={"size": 1}))
+        async with two.daemon([Widgets, Maps]) as daemon:
+            await until(lambda: copies(two, PLURAL) == {"w"})
+            two.host.delete("customresourcedefinitions.apiextensions.k8s.io", PLURAL)
+            await until(lambda: "widgets" in waiting(daemon.engine), within=90)
+            assert list(daemon.engine.links["vc"].parts) == ["maps"]
+            two.virtual.put(configmap("later"))
+            await until(lambda: "later" in copies(two))
+            seen = len(two.host.requests)
+            await asyncio.sleep(60)
+            assert not [one for one in list(two.host.requests)[seen:] if "widgets" in one.path]
+            two.host.put(crd("widgets"))
+            await until(lambda: copies(two, PLURAL) == {"w"}, within=60)
+
+    play(scenario)
+
+
+def test_looking_for_a_kind_that_never_comes_is_not_a_storm(two: Two) -> None:
+    async def scenario() -> None:
+        async with two.daemon([Widgets]) as daemon:
+            await until(lambda: waiting(daemon.engine))
+            await asyncio.sleep(60)
+            seen = len(two.host.requests)
+            await asyncio.sleep(600)
+            assert verbs(two.host, seen)["get"] <= 2 * 600 / 30 + 2
+
+    play(scenario)
+
+
+class Gadgets(Mirror[Config]):
+    """Another kind that may not be there."""
+
+    name = "gadgets"
+    resource = Resource("example.org/v1", "Gadget", "gadgets")
+    down = ("spec",)
+
+
+def test_two_kinds_come_one_after_the_other(two: Two) -> None:
+    async def scenario() -> None:
+        async with two.daemon([Widgets, Gadgets]) as daemon:
+            define(two, "widgets")
+            two.virtual.put(widget("w", spec={}))
+            await until(lambda: copies(two, PLURAL) == {"w"}, within=90)
+            assert list(waiting(daemon.engine)) == ["gadgets"]
+            define(two, "gadgets")
+            two.virtual.put(merged(widget("g", spec={}), {"kind": "Gadget"}))
+            await until(lambda: copies(two, "gadgets.example.org") == {"g"}, within=90)
+
+    play(scenario)
+
+
+class Fragile(Maps, Initialize):
+    """Can't start at first."""
+
+    failures: ClassVar[int] = 0
+
+    async def init(self, live: Live) -> None:
+        if type(self).failures > 0:
+            type(self).failures -= 1
+            raise ConnectionError("not yet")
+
+
+def test_a_syncer_whose_init_raises_waits_and_the_others_go_on(two: Two) -> None:
+    async def scenario() -> None:
+        Fragile.failures = 3
+        two.virtual.put(configmap("x"))
+        two.virtual.put(secret("s"))
+        async with two.daemon([Fragile, *built_in("secrets")]) as daemon:
+            assert "ConnectionError: not yet" in degraded(daemon.engine)["maps"]
+            await until(lambda: copies(two, "secrets") == {"s"})
+            await until(lambda: copies(two) >= {"x"}, within=60)
+            assert degraded(daemon.engine) == {}
+
+    play(scenario)
+
+
+class Controlled(Widgets, OwnController):
+    """Runs a controller of its own."""
+
+    running: ClassVar[int] = 0
+
+    async def register(self, live: Live) -> None:
+        type(self).running += 1
+        try:
+            await asyncio.Event().wait()
+        finally:
+            type(self).running -= 1
+
+
+def test_the_own_controller_of_a_kind_that_comes_later_runs_too(two: Two) -> None:
+    async def scenario() -> None:
+        async with two.daemon([Controlled]):
+            await asyncio.sleep(1)
+            assert Controlled.running == 0
+            define(two, "widgets")
+            await until(lambda: Controlled.running == 1, within=60)
+        assert Controlled.running == 0
+
+    play(scenario)
+
+
+class Claims(Widgets, Refers):
+    """Widgets that name a Secret."""
+
+    refers_to = (SECRETS,)
+    follows = True
+
+    def references(self, virtual: Obj) -> Any:
+        namespace, name = virtual["metadata"]["namespace"], virtual["spec"].get("secret")
+        return [(SECRETS, Key(namespace, name))] if name else []
+
+
+def test_what_a_late_kind_refers_to_is_synced_with_it_and_goes_with_it(two: Two) -> None:
+    async def scenario() -> None:
+        two.virtual.put(secret("db"))
+        two.virtual.put(secret("unused"))
+        async with two.daemon([Claims, *built_in("secrets")], options={}) as daemon:
+            await daemon.settled()
+            assert copies(two, "secrets") == set()
+            define(two, "widgets")
+            two.virtual.put(widget("w", spec={"secret": "db"}))
+            await until(lambda: copies(two, "secrets") == {"db"}, within=60)
+            two.virtual.put(widget("w", spec={}))
+            await until(lambda: copies(two, "secrets") == set())
+
+    play(scenario)
+
+
+def test_copies_stay_while_it_is_not_known_whether_they_are_used(two: Two) -> None:
+    """A daemon that starts again may know the Secrets long before it knows what refers to them."""
+
+    async def scenario() -> None:
+        define(two, "widgets")
+        two.virtual.put(secret("db"))
+        two.virtual.put(widget("w", spec={"secret": "db"}))
+        async with two.daemon([Claims, *built_in("secrets")], options={}):
+            await until(lambda: copies(two, "secrets") == {"db"})
+        seen = len(two.host.requests)
+        two.virtual.faults.add(Rule(verb="list", resource="widgets", status=503, count=8))
+        async with two.daemon([Claims, *built_in("secrets")], options={}):
+            two.virtual.put(merged(secret("db"), {"data": {"new": "eA=="}}))
+            await until(lambda: (two.copy("secrets", "db") or {}).get("data", {}).get("new"), within=200)
+            assert not [line for line in writes(two.host, seen) if line.startswith("delete")]
+
+    play(scenario)
+
+
+def test_an_object_that_came_from_the_host_is_not_copied_there_again(two: Two) -> None:
+    async def scenario() -> None:
+        define(two, "widgets")
+        ours = {"metadata": {"labels": {"vsyncer.dev/cluster": f"vc.{HOME}"}}}
+        two.virtual.put(merged(widget("from-host", spec={}), ours))
+        two.virtual.put(widget("own", spec={}))
+        async with two.daemon([Widgets]) as daemon:
+            await daemon.settled()
+            assert copies(two, PLURAL) == {"own"}
+            two.virtual.put(merged(widget("own", spec={"size": 2}), ours))
+            await until(lambda: (two.host.get(PLURAL, place("own")) or {})["spec"] == {"size": 2})
+
+    play(scenario)

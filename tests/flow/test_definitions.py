@@ -1,0 +1,241 @@
+"""Public CRDs of the host, with the whole engine: how soon they come, what they follow, and what never happens."""
+
+import asyncio
+
+from crd_scene import CRDS, NAME, ON, WEBHOOK, copy, daemon, public, standing, there, widget
+from harness import Two, play, until, writes
+
+from syncer.api import labels_of
+from syncer.flow.ledger import State
+from syncer.testing.merge import merged
+from syncer.testing.objects import crd, crd_version
+
+# -- coming ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_virtual_cluster_has_the_public_crds_as_soon_as_it_connects(two: Two) -> None:
+    async def scenario() -> None:
+        for number in range(50):
+            two.host.put(public(f"public{number}s.example.com"))
+            two.host.put(crd(f"private{number}s.example.com"))
+        async with daemon(two, ON):
+            assert await until(lambda: len(two.virtual.objects(CRDS)) == 50) <= 2
+            assert all(labels_of(one)["vsyncer.dev/cluster"] == "vc.vc-ns" for one in two.virtual.objects(CRDS))
+        asked = [one for one in two.host.requests if one.resource == "customresourcedefinitions"]
+        assert {one.verb for one in asked} == {"list", "watch"}
+        assert writes(two.host) == []
+
+    play(scenario)
+
+
+def test_a_crd_comes_when_it_is_labelled_and_follows_the_host(two: Two) -> None:
+    async def scenario() -> None:
+        two.host.put(crd(NAME))
+        async with daemon(two, ON) as running:
+            await running.settled()
+            assert copy(two) is None
+            two.host.put(public())
+            assert await until(lambda: copy(two)) <= 2
+            host = public(spec={"names": {"shortNames": ["w"]}}, metadata={"annotations": {"note": "x"}})
+            two.host.put(host)
+            await until(lambda: (copy(two) or {})["spec"]["names"].get("shortNames") == ["w"])
+            assert there(two.virtual)["metadata"]["annotations"]["note"] == "x"
+            await running.settled()
+            seen = len(two.virtual.requests)
+            two.host.put(merged(there(two.host), {"status": {"storedVersions": ["v1", "v0"]}}))
+            await running.settled()
+            assert writes(two.virtual, seen) == []
+
+    play(scenario)
+
+
+def test_it_is_off_unless_switched_on(two: Two) -> None:
+    async def scenario() -> None:
+        two.host.put(public())
+        two.virtual.put(crd(NAME))
+        async with daemon(two) as running:
+            await running.settled()
+        assert not any(one.resource == "customresourcedefinitions" for one in two.host.requests)
+
+    play(scenario)
+
+
+def test_only_allowed_crds_come(two: Two) -> None:
+    async def scenario() -> None:
+        for name in ("a.example.com", "b.example.com", "c.example.org"):
+            two.host.put(public(name))
+        async with daemon(two, {**ON, "allow": ["*.example.com"], "deny": ["b.*"]}) as running:
+            await running.settled()
+            assert [one["metadata"]["name"] for one in two.virtual.objects(CRDS)] == ["a.example.com"]
+
+    play(scenario)
+
+
+def test_twenty_edits_in_a_second_end_in_one_state_with_few_writes(two: Two) -> None:
+    async def scenario() -> None:
+        two.host.put(public())
+        async with daemon(two, ON) as running:
+            await running.settled()
+            seen = len(two.virtual.requests)
+            for number in range(20):
+                two.host.put(public(spec={"names": {"shortNames": [f"w{number}"]}}))
+                await asyncio.sleep(0.05)
+            await running.settled()
+            assert there(two.virtual)["spec"]["names"]["shortNames"] == ["w19"]
+            made = writes(two.virtual, seen)
+            assert 1 <= len(made) <= 20
+            await asyncio.sleep(900)
+            assert writes(two.virtual, seen) == made
+
+    play(scenario)
+
+
+# -- what the virtual side does ----------------------------------------------------------------------------------------
+
+
+def test_a_crd_of_the_tenants_own_parks_ours_until_it_is_gone(two: Two) -> None:
+    async def scenario() -> None:
+        own = two.virtual.put(crd(NAME, [crd_version("v7", storage=True)]))
+        two.host.put(public())
+        async with daemon(two, {**ON, "onRemoval": "delete"}) as running:
+            await running.settled()
+            told = standing(running)
+            assert told
+            assert told.state is State.PARKED
+            assert "not ours" in told.reason
+            two.host.delete(CRDS, NAME)
+            await running.settled()
+            assert there(two.virtual)["metadata"]["uid"] == own["metadata"]["uid"]
+            two.host.put(public())
+            await running.settled()
+            two.virtual.delete(CRDS, NAME)
+            await until(lambda: (copy(two) or own)["spec"] != own["spec"], within=400)
+
+    play(scenario)
+
+
+def test_what_a_tenant_does_to_our_crd_is_put_right(two: Two) -> None:
+    async def scenario() -> None:
+        two.host.put(public())
+        async with daemon(two, ON) as running:
+            await running.settled()
+            before = there(two.virtual)
+            two.virtual.put(merged(before, {"spec": {"names": {"shortNames": ["mine"]}}}))
+            await until(lambda: there(two.virtual)["spec"] == before["spec"])
+            two.virtual.delete(CRDS, NAME)
+            await until(lambda: (copy(two) or before)["metadata"]["uid"] != before["metadata"]["uid"])
+
+    play(scenario)
+
+
+def test_a_version_that_the_tenant_stores_does_not_go_before_it_is_migrated(two: Two) -> None:
+    async def scenario() -> None:
+        two.host.put(public())
+        async with daemon(two, ON) as running:
+            await running.settled()
+            two.host.put(public(spec={"versions": [crd_version("v1"), crd_version("v2", storage=True)]}))
+            await running.settled()
+            assert there(two.virtual)["status"]["storedVersions"] == ["v1", "v2"]
+            two.host.put(public(spec={"versions": [crd_version("v2", storage=True)]}))
+            await running.settled()
+            told = standing(running)
+            assert told
+            assert told.state is State.PARKED
+            assert "take v1 out of status.storedVersions" in told.reason
+            assert len(there(two.virtual)["spec"]["versions"]) == 2
+            two.virtual.put(merged(there(two.virtual), {"status": {"storedVersions": ["v2"]}}))
+            await until(lambda: len(there(two.virtual)["spec"]["versions"]) == 1)
+            assert standing(running) is None
+
+    play(scenario)
+
+
+def test_nothing_of_the_host_is_called_to_convert_or_taken_for_granted(two: Two) -> None:
+    async def scenario() -> None:
+        versions = [
+            crd_version("v1"),
+            crd_version("v2", storage=True, schema={"openAPIV3Schema": {"description": "x"}}),
+        ]
+        two.host.put(public(spec={"versions": versions, "conversion": WEBHOOK}))
+        two.host.put(public("old.example.com", spec={"preserveUnknownFields": True}))
+        async with daemon(two, ON) as running:
+            await running.settled()
+            assert there(two.virtual)["spec"]["conversion"] == {"strategy": "None"}
+            assert [one["served"] for one in there(two.virtual)["spec"]["versions"]] == [True, True]
+            assert "preserveUnknownFields" not in there(two.virtual, "old.example.com")["spec"]
+            seen = len(two.virtual.requests)
+            await asyncio.sleep(900)
+            assert writes(two.virtual, seen) == []
+
+    play(scenario)
+
+
+# -- going -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_crd_that_is_no_longer_public_stays_and_is_taken_up_again(two: Two) -> None:
+    async def scenario() -> None:
+        two.host.put(public())
+        async with daemon(two, ON) as running:
+            await running.settled()
+            before = there(two.virtual)
+            two.virtual.put(widget("w"))
+            for end in (lambda: two.host.put(crd(NAME)), lambda: two.host.delete(CRDS, NAME)):
+                end()
+                await running.settled()
+                assert there(two.virtual) == before
+            two.host.put(public(spec={"names": {"shortNames": ["w"]}}))
+            await until(lambda: there(two.virtual)["spec"]["names"].get("shortNames"))
+            assert there(two.virtual)["metadata"]["uid"] == before["metadata"]["uid"]
+            assert two.virtual.get("widgets.example.com", "shop/w")
+
+    play(scenario)
+
+
+def test_a_crd_goes_with_its_label_where_the_configuration_says_so(two: Two) -> None:
+    async def scenario() -> None:
+        two.host.put(public())
+        async with daemon(two, {**ON, "onRemoval": "delete"}) as running:
+            await running.settled()
+            two.host.put(crd(NAME))
+            await until(lambda: copy(two) is None)
+            two.host.put(public())
+            await until(lambda: copy(two))
+            two.host.delete(CRDS, NAME)
+            await until(lambda: copy(two) is None)
+            await running.settled()
+
+    play(scenario)
+
+
+def test_what_happened_meanwhile_is_seen_at_the_next_start(two: Two) -> None:
+    async def scenario() -> None:
+        own = two.virtual.put(crd("gadgets.example.com"))
+        two.host.put(public())
+        async with daemon(two, ON) as running:
+            await running.settled()
+        two.host.put(crd(NAME))
+        async with daemon(two, {**ON, "onRemoval": "delete"}) as running:
+            await until(lambda: copy(two) is None)
+            await running.settled()
+            assert there(two.virtual, "gadgets.example.com")["metadata"]["uid"] == own["metadata"]["uid"]
+
+    play(scenario)
+
+
+def test_a_crd_in_use_goes_when_its_last_object_has_gone(two: Two) -> None:
+    async def scenario() -> None:
+        two.host.put(public())
+        async with daemon(two, {**ON, "onRemoval": "delete-if-unused"}) as running:
+            await running.settled()
+            two.virtual.put(widget("w"))
+            two.host.delete(CRDS, NAME)
+            await running.settled()
+            told = standing(running)
+            assert told
+            assert told.state is State.PARKED
+            assert two.virtual.get("widgets.example.com", "shop/w")
+            two.virtual.delete("widgets.example.com", "shop/w")
+            await until(lambda: copy(two) is None, within=400)
+
+    play(scenario)

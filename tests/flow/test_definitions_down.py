@@ -1,0 +1,133 @@
+"""Named CRDs of the tenant on the host, both directions at once, and the rights that they take."""
+
+from typing import Any
+
+from crd_scene import CRDS, NAME, NAMED, ON, PUBLIC, WEBHOOK, configured, copy, daemon, public, standing, there, widget
+from harness import CLUSTER, HOME, Two, play, until, writes
+
+from syncer.api import Obj, Side
+from syncer.flow.ledger import State
+from syncer.rbac import Subject, manifests, needed
+from syncer.testing.apiserver import ApiServer
+from syncer.testing.merge import merged
+from syncer.testing.objects import crd, crd_version
+
+
+def test_a_named_crd_of_the_tenant_is_on_the_host_and_stays_there(two: Two) -> None:
+    async def scenario() -> None:
+        two.virtual.put(crd("gadgets.example.com"))
+        async with daemon(two, None, NAMED) as running:
+            two.virtual.put(crd(NAME, spec={"conversion": WEBHOOK}))
+            assert await until(lambda: two.host.get(CRDS, NAME)) <= 2
+            await running.settled()
+            assert there(two.host)["spec"] == crd(NAME)["spec"]
+            two.virtual.put(crd(NAME, spec={"names": {"shortNames": ["w"]}}))
+            await until(lambda: there(two.host)["spec"]["names"].get("shortNames") == ["w"])
+            two.virtual.delete(CRDS, NAME)
+            await running.settled()
+            assert [one["metadata"]["name"] for one in two.host.objects(CRDS)] == [NAME]
+
+    play(scenario)
+
+
+def test_a_tenant_that_makes_its_crd_anew_finds_what_is_on_the_host(two: Two) -> None:
+    async def scenario() -> None:
+        two.virtual.put(crd(NAME))
+        async with daemon(two, None, NAMED) as running:
+            await running.settled()
+            before = two.host.put(widget("w"))
+            two.virtual.delete(CRDS, NAME)
+            await running.settled()
+            two.virtual.put(crd(NAME, spec={"names": {"shortNames": ["w"]}}))
+            await until(lambda: there(two.host)["spec"]["names"].get("shortNames") == ["w"])
+            await running.settled()
+            assert two.host.get("widgets.example.com", "shop/w") == before
+
+    play(scenario)
+
+
+def test_the_hosts_crd_goes_only_where_that_is_wanted_and_nobody_uses_it(two: Two) -> None:
+    async def scenario() -> None:
+        two.virtual.put(crd(NAME))
+        async with daemon(two, None, {**NAMED, "onRemoval": "delete-if-unused"}) as running:
+            await running.settled()
+            two.host.put(widget("somebody-elses"))
+            two.virtual.delete(CRDS, NAME)
+            await running.settled()
+            assert there(two.host)
+            two.host.delete("widgets.example.com", "shop/somebody-elses")
+            await until(lambda: two.host.get(CRDS, NAME) is None, within=400)
+
+    play(scenario)
+
+
+def test_of_two_tenants_that_name_a_crd_the_first_has_it(two: Two) -> None:
+    async def scenario() -> None:
+        second = ApiServer(seed="second")
+        two.virtual.put(crd(NAME))
+        async with daemon(two, None, NAMED, others={"second": second}) as running:
+            await running.settled()
+            before = there(two.host)
+            second.put(crd(NAME, [crd_version("v7", storage=True)]))
+            await running.settled()
+            told = standing(running, "tenant-crds")
+            assert told
+            assert told.state is State.PARKED
+            assert there(two.host) == before
+
+    play(scenario)
+
+
+def test_both_directions_at_once_do_not_chase_one_another(two: Two) -> None:
+    async def scenario() -> None:
+        two.host.put(public("gadgets.example.com"))
+        two.virtual.put(public())
+        both = {**NAMED, "names": [NAME, "gadgets.example.com"]}
+        async with daemon(two, {**ON, "onRemoval": "delete"}, {**both, "onRemoval": "delete"}) as running:
+            await running.settled()
+            created = f"create /apis/apiextensions.k8s.io/v1/{CRDS.partition('.')[0]}"
+            assert (writes(two.virtual), writes(two.host)) == ([created], [created])
+            two.host.put(merged(there(two.host), PUBLIC))
+            await running.settled()
+            two.host.put(crd("gadgets.example.com"))
+            await until(lambda: copy(two, "gadgets.example.com") is None)
+            await running.settled()
+            assert there(two.virtual)
+            assert there(two.host, "gadgets.example.com")
+            two.virtual.delete(CRDS, NAME)
+            await until(lambda: two.host.get(CRDS, NAME) is None)
+
+    play(scenario)
+
+
+# -- rights ------------------------------------------------------------------------------------------------------------
+
+
+def test_the_generated_rights_are_enough() -> None:
+    async def scenario() -> None:
+        two = Two(rbac=True)
+        two.virtual = ApiServer(seed="virtual", rbac=True)
+        up = {**ON, "onRemoval": "delete-if-unused"}
+        down = {"enabled": True, "names": ["gadgets.example.com"], "onRemoval": "delete-if-unused"}
+        for side, objects in roles(configured(up, down)).items():
+            for obj in objects:
+                (two.virtual if side is Side.VIRTUAL else two.host).put(obj)
+        two.host.put(public())
+        two.virtual.put(crd("gadgets.example.com"))
+        async with daemon(two, up, down, user="daemon") as running:
+            await until(lambda: copy(two) and two.host.get(CRDS, "gadgets.example.com"))
+            two.host.put(public(spec={"names": {"shortNames": ["w"]}}))
+            await running.settled()
+            two.host.put(crd(NAME))
+            two.virtual.delete(CRDS, "gadgets.example.com")
+            await until(lambda: not copy(two) and not two.host.get(CRDS, "gadgets.example.com"))
+        assert [one.path for server in (two.virtual, two.host) for one in server.requests if one.status == 403] == []
+
+    play(scenario)
+
+
+def roles(config: Any) -> dict[Side, list[Obj]]:
+    """What ``syncer rbac`` would print for a user."""
+    granted = needed([each.syncer for each in config.enabled()], settings=config.settings())
+    subjects = {side: Subject("daemon") for side in Side}
+    return manifests(granted, cluster=CLUSTER, home=HOME, host_namespaces=[HOME], subjects=subjects)

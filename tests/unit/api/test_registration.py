@@ -1,0 +1,148 @@
+"""Syncers that a program registers by itself, without an entry point."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from syncer.api import (
+    Config,
+    Decision,
+    FakeSyncUp,
+    Key,
+    Mirror,
+    Obj,
+    PluginError,
+    Resource,
+    Syncer,
+    register_fake_syncer,
+    register_syncer,
+    registrations,
+    skip,
+)
+from syncer.api.registration import registered
+from syncer.plugins import installed
+
+WIDGETS = Resource("example.org/v1", "Widget", "widgets")
+
+
+class Widgets(Mirror):
+    """Copies widgets."""
+
+    name = "widgets"
+    resource = WIDGETS
+
+
+class Fakes(Syncer[Config], FakeSyncUp):
+    """Makes widgets up."""
+
+    name = "fakes"
+    section = "fake.widgets"
+    resource = WIDGETS
+
+    def fake_sync_up(self, ctx: Any, key: Key) -> Decision:
+        return skip("never")
+
+    def fake_sync(self, ctx: Any, virtual: Obj) -> Decision:
+        return skip("never")
+
+
+@pytest.fixture(autouse=True)
+def nothing_stays() -> Iterator[None]:
+    with registrations():
+        yield
+    assert not registered()
+
+
+def test_they_are_known_in_their_order_and_stay_what_they_are() -> None:
+    assert register_syncer(Widgets) is Widgets
+    assert register_fake_syncer(Fakes) is Fakes
+    register_syncer(Widgets)
+    assert list(registered()) == [Widgets, Fakes]
+    assert [syncer.name for syncer in installed().syncers()][-2:] == ["widgets", "fakes"]
+
+
+def test_it_is_a_decorator() -> None:
+    @register_syncer
+    class Gadgets(Mirror):
+        name = "gadgets"
+        resource = WIDGETS
+
+    assert list(registered()) == [Gadgets]
+
+
+def test_what_is_registered_in_a_block_is_forgotten_at_its_end_even_by_an_error() -> None:
+    register_syncer(Widgets)
+    with pytest.raises(ZeroDivisionError), registrations():
+        register_fake_syncer(Fakes)
+        raise ZeroDivisionError
+    assert list(registered()) == [Widgets]
+
+
+@pytest.mark.parametrize(
+    ("register", "syncer", "said"),
+    [
+        (
+            register_syncer,
+            Fakes,
+            "Fakes has none of the roles SyncDown, Sync, SyncUp, OwnController; use register_fake_s",
+        ),
+        (register_fake_syncer, Widgets, "Widgets has none of the roles FakeSyncUp; use register_syncer for it"),
+        (register_syncer, Widgets(), "an object of Widgets, not a class"),
+        (register_syncer, dict, "<class 'dict'> is not a subclass of syncer.api.Syncer"),
+        (register_syncer, type("Odd", (Widgets,), {"down": "spec"}), "its down 'spec' is not a tuple of dotted paths"),
+        (register_syncer, type("Old", (Widgets,), {"api_version": 0}), "was written for version 0 of the plugin API"),
+    ],
+)
+def test_what_can_not_be_used_is_refused_at_the_call(register: Any, syncer: Any, said: str) -> None:
+    with pytest.raises(PluginError) as caught:
+        register(syncer)
+    assert said in str(caught.value)
+    assert "registered by " in str(caught.value)
+    assert not registered()
+
+
+def test_a_conflict_with_a_built_in_syncer_is_refused_with_the_configuration() -> None:
+    class Maps(Mirror):
+        name = "maps"
+        resource = Resource("v1", "ConfigMap", "configmaps")
+
+    register_syncer(Maps)
+    found = installed()
+    with pytest.raises(PluginError) as caught:
+        found.refuse_conflicts(found.syncers())
+    message = str(caught.value)
+    assert message.startswith(
+        f"plugin maps: registered by {__name__}: makes the host copies of configmaps, as does conf"
+    )
+
+
+PROGRAM = """
+from syncer.api import Config, Mirror, Resource, register_syncer
+from syncer.cli import main
+
+class Options(Config):
+    size: int = 3
+
+@register_syncer
+class Widgets(Mirror):
+    name = "widgets"
+    resource = Resource("example.org/v1", "Widget", "widgets")
+    config = Options
+
+main()
+"""
+
+
+def test_a_program_of_ones_own_has_all_commands_with_its_syncer() -> None:
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-c", PROGRAM, *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    listed = run("plugins", "list")
+    assert "registered by __main__" in next(line for line in listed.stdout.splitlines() if line.startswith("widgets"))
+    assert "default 3" in run("config", "explain", "sync.toHost.widgets.size").stdout
+    checked = run("plugins", "check", "widgets", "-o", "json")
+    assert (checked.returncode, '"ok": "yes"' in checked.stdout) == (0, True)

@@ -1,0 +1,223 @@
+"""``sync.custom`` in a file: what is said of mistakes, what is explained, what editors are told."""
+
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+
+from syncer.api import ConfigError
+from syncer.config import Loaded, build, config_with, nearest, option_at, options, parse
+from syncer.config.render import markdown, schema
+from syncer.names import PerNamespace, SingleNamespace
+from syncer.plugins import installed
+from syncer.resources.custom import CustomConfig
+
+HEAD = "apiVersion: vsyncer.dev/v1alpha1\nkind: SyncerConfig\ncluster: shop\nhost: {namespace: vc-shop}\n"
+CERTIFICATE = "certificates.cert-manager.io"
+MODEL = config_with(installed().syncers(), translator=SingleNamespace)
+
+
+def loaded(entry: str, *, head: str = HEAD) -> Loaded:
+    return build(parse(f"{head}sync:\n  custom:\n    {entry}\n", "f.yaml"), installed())
+
+
+def problems(entry: str, *, head: str = HEAD) -> list[str]:
+    with pytest.raises(ConfigError) as caught:
+        loaded(entry, head=head)
+    return [str(problem).removeprefix("f.yaml:7: sync.custom.") for problem in caught.value.problems]
+
+
+def test_an_entry_with_nothing_in_it_has_all_the_defaults() -> None:
+    config = loaded(f"{CERTIFICATE}:").config.sync.custom[CERTIFICATE]
+    assert (config.direction, config.down, config.up, config.exact) == ("toHost", ("spec",), ("status",), ("status",))
+
+
+def test_what_begins_on_the_host_has_other_paths() -> None:
+    config = loaded(f"{CERTIFICATE}: {{direction: fromHost}}").config.sync.custom[CERTIFICATE]
+    assert (config.down, config.up, config.exact) == ((), ("spec", "status"), ("spec", "status"))
+
+
+def test_one_kind_may_stand_without_a_list() -> None:
+    entry = f"{CERTIFICATE}: {{references: {{spec.a: Secret, spec.b: [Secret, ConfigMap]}}}}"
+    config = loaded(entry).config.sync.custom[CERTIFICATE]
+    assert config.references == {"spec.a": ("Secret",), "spec.b": ("Secret", "ConfigMap")}
+    assert config.model_dump(mode="json")["references"] == {"spec.a": "Secret", "spec.b": ["Secret", "ConfigMap"]}
+
+
+WIDGET = "widgets.example.org"
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ("{downn: [spec]}", ".downn: no such option. Did you mean down?"),
+        ("{down: spec}", ".down: expected a list, found 'spec'."),
+        ("{down: ['a[].b']}", ".down[0]: expected a path of fields such as spec or spec.template, without lists"),
+        ("{up: [metadata.labels]}", ".up[0]: expected a path outside apiVersion, kind, metadata"),
+        ("{down: [spec], up: [spec.x]}", ": down has spec and up has spec.x: each field comes from one side."),
+        ("{exact: [other]}", ": exact has other, which is neither in down nor in up, nor below a path there."),
+        ("{version: one}", ".version: expected a version such as v1 or v1beta1, found 'one'."),
+        ("{scope: Namespace}", ".scope: 'Namespace' is not one of , Namespaced, Cluster. Did you mean Namespaced?"),
+        ("{name: '{nam}.{namespace}'}", ".name: there is no {nam} in a name, only {cluster}, {namespace}, {name}."),
+        (
+            "{name: '{name}'}",
+            (
+                ".name: must have {namespace} in it, since copies from all namespaces are put in one "
+                "(names.translator). For a kind without namespaces, set scope to Cluster."
+            ),
+        ),
+        (
+            "{name: '{name}.{namespace}', scope: Cluster}",
+            ".name: has {namespace} in it, but objects of this kind have none.",
+        ),
+        ("{references: {'spec[0].x': Secret}}", ".references.spec[0].x: expected a dotted path such as"),
+        ("{references: {'': Secret}}", ".references.: expected a path such as"),
+        ("{references: {spec.x: []}}", ".references.spec.x: expected a kind such as Secret, or a plural with its"),
+        ("{references: {other.x: Secret}}", ": other.x is neither in down nor in up, nor below a path there"),
+        (
+            "{references: {spec.x: Sekret}}",
+            ".references.spec.x: nothing syncs a kind 'Sekret'. Did you mean Secret?",
+        ),
+        (
+            "{references: {spec.x: Issuer}}",
+            ".references.spec.x: nothing syncs a kind 'Issuer'. Kinds of others are written plural.group, such as",
+        ),
+        (
+            "{references: {spec.x: Ingress}}",
+            ".references.spec.x: Ingress is not synced; set sync.toHost.ingresses.enabled to true.",
+        ),
+        (
+            "{references: {spec.x: [Secret, foos.example.org]}}",
+            (
+                ".references.spec.x: foos.example.org is not synced; give it a section of its own, "
+                "sync.custom.foos.example.org."
+            ),
+        ),
+        (
+            "{related: [{resource: secrets, by: {}}]}",
+            ".related[0].by: says nothing; give reference, selector or owner.",
+        ),
+        (
+            "{related: [{resource: secrets, origin: host, by: {selector: {matchLabels: {a: b}}}}]}",
+            ".related[0]: origin host needs by.reference, by.owner, or {name} in a value of by.selector.matchLabels",
+        ),
+        (
+            "{related: [{resource: secrets, by: {owner: true, reference: spec.x}}]}",
+            ".related[0]: origin virtual takes one of by.reference, by.selector and by.owner.",
+        ),
+        (
+            "{related: [{resource: gadgets.example.org, by: {owner: true}}]}",
+            ".related[0].resource: gadgets.example.org is not synced; give it a section",
+        ),
+        (
+            "{references: {status.x: Secret}, related: [{resource: secrets, origin: host, by: {reference: status.x}}]}",
+            ": related finds its objects by status.x, which comes up: it can't be in references, too.",
+        ),
+        (
+            "{selector: {matchExpressions: [{key: a, operator: In}]}}",
+            ".selector.matchExpressions[0]: operator In needs values.",
+        ),
+        (
+            "{selector: {matchExpressions: [{key: a, operator: Exists, values: [b]}]}}",
+            ".selector.matchExpressions[0]: operator Exists takes no values.",
+        ),
+        ("{namespaces: {a: b}}", ": direction toHost takes no namespaces."),
+        (
+            "{direction: fromHost, name: '{name}', onDelete: retain, down: [spec], up: []}",
+            ": direction fromHost takes no name and no onDelete and no down.",
+        ),
+        (
+            "{direction: fromHost, namespaces: {a: c, b: c}}",
+            ": namespaces puts both a and b into c: two objects may share a name.",
+        ),
+    ],
+)
+def test_each_mistake_is_told_with_its_place(options: str, said: str) -> None:
+    [problem] = problems(f"{WIDGET}: {options}")
+    assert problem.startswith(WIDGET + said)
+
+
+@pytest.mark.parametrize("name", ["Widgets.example.org", "widgets", "widgets.", ".example.org", "widgets_x.org"])
+def test_an_entry_is_named_by_plural_and_group(name: str) -> None:
+    [problem] = problems(f"{name}: {{}}")
+    assert "expected a plural and its group, such as certificates.cert-manager.io" in problem
+
+
+def test_a_kind_that_is_synced_already_is_not_taken_twice() -> None:
+    [problem] = problems("ingresses.networking.k8s.io: {}\n  toHost: {ingresses: {enabled: true}}")
+    assert problem == (
+        "ingresses.networking.k8s.io: is synced by ingresses already; "
+        "set sync.toHost.ingresses.enabled to false to have it here."
+    )
+    assert loaded("ingresses.networking.k8s.io: {}")
+
+
+def test_another_entry_can_be_referred_to_if_it_is_on() -> None:
+    entry = f"{CERTIFICATE}: {{references: {{spec.x: issuers.cert-manager.io}}}}\n    issuers.cert-manager.io: "
+    assert loaded(entry + "{}")
+    [problem] = problems(entry + "{enabled: false}")
+    assert problem.endswith("is not synced; set sync.custom.issuers.cert-manager.io.enabled to true.")
+
+
+def test_an_entry_that_is_off_may_refer_to_anything() -> None:
+    assert loaded(f"{WIDGET}: {{enabled: false, references: {{spec.x: Nothing}}}}").config.custom_entries() == ()
+
+
+def test_where_namespaces_are_kept_apart_a_template_needs_none() -> None:
+    head = HEAD + "names: {translator: per-namespace}\n"
+    config = loaded(f"{WIDGET}: {{name: 'c-{{name}}'}}", head=head).config
+    assert isinstance(getattr(config.translator(), "inner", None), PerNamespace)
+
+
+def test_the_translator_is_wrapped_only_where_there_is_a_template() -> None:
+    assert isinstance(loaded(f"{WIDGET}: {{}}").config.translator(), SingleNamespace)
+    off = loaded(f"{WIDGET}: {{enabled: false, name: '{{name}}.{{namespace}}'}}").config
+    assert isinstance(off.translator(), SingleNamespace)
+
+
+@pytest.mark.parametrize(
+    ("path", "takes"),
+    [
+        ("sync.custom", "mapping of section"),
+        (f"sync.custom.{CERTIFICATE}", "section"),
+        (f"sync.custom.{CERTIFICATE}.down", "list of text"),
+        (f"sync.custom.{CERTIFICATE}.related", "list of section"),
+        (f"sync.custom.{CERTIFICATE}.related[0].by.owner", "true or false"),
+        (f"sync.custom.{CERTIFICATE}.related.by.selector.matchLabels", "mapping of text"),
+        (f"sync.custom.{CERTIFICATE}.scope", '"" | Namespaced | Cluster'),
+    ],
+)
+def test_an_option_of_an_entry_is_explained(path: str, takes: str) -> None:
+    option = option_at(MODEL, path)
+    assert option is not None
+    assert (option.path.replace("[]", ""), option.takes) == (path.replace("[0]", ""), takes)
+
+
+def test_a_wrong_path_into_an_entry_is_no_option() -> None:
+    assert option_at(MODEL, f"sync.custom.{CERTIFICATE}.related.nothing") is None
+    assert nearest(MODEL, "sync.custm") == "Did you mean custom?"
+
+
+def test_every_option_has_its_help_and_stands_in_the_table() -> None:
+    table = markdown(MODEL)
+    for option in options(CustomConfig):
+        assert option.help, option.path
+        assert f"| `sync.custom.*.{option.path}` |" in table
+    assert "| `sync.custom.*.related[].by.owner` | true or false | `false` |" in table
+
+
+def test_editors_accept_what_loads_and_refuse_what_does_not() -> None:
+    made = schema(MODEL)
+    validator = jsonschema.Draft202012Validator(made)
+    head: dict[str, Any] = yaml.safe_load(HEAD)
+
+    def wrong(custom: object) -> bool:
+        return bool(list(validator.iter_errors({**head, "sync": {"custom": custom}})))
+
+    assert not wrong({CERTIFICATE: {"references": {"spec.a": "Secret", "spec.b": ["Secret"]}, "up": []}})
+    assert wrong({"widgets": {}})
+    assert wrong({CERTIFICATE: {"downn": []}})
+    assert wrong({CERTIFICATE: {"references": {"spec.a": []}}})
+    assert wrong({CERTIFICATE: {"related": [{"resource": "secrets"}]}})
+    assert made["$defs"]["Related"]["properties"]["origin"]["description"].startswith("Where they are made.")

@@ -1,0 +1,262 @@
+"""Custom resources that begin on the virtual side, from configuration alone."""
+
+import pytest
+from custom_kinds import CERT_MANAGER, CERTIFICATE, CLASS, CLASSES, ISSUER, ISSUERS, MONITOR, MONITORS, world_of
+from custom_kinds import certificate as cert
+
+from syncer.api import Decision, Key, Obj, Outcome, Refused, Side, Verb, labels_of
+from syncer.testing import World
+from syncer.testing.merge import merged
+from syncer.testing.objects import build, configmap, pod_mounting, secret
+
+
+def only_write(decision: Decision) -> Obj:
+    [write] = decision.writes
+    return write.obj
+
+
+def in_step(world: World, syncer: str, key: str) -> None:
+    """Carry out, and see that nothing is left to do."""
+    world.settle(syncer, key)
+
+
+def test_a_certificate_goes_to_the_host_with_the_names_that_things_have_there() -> None:
+    world = world_of(CERT_MANAGER).given(virtual=[cert()])
+    host = only_write(world.decide(CERTIFICATE, "shop/db"))
+    assert host["metadata"]["name"] == "db-x-shop-x-vc"
+    assert host["spec"] == {
+        "secretName": "db-tls-x-shop-x-vc",
+        "dnsNames": ["db.example.org"],
+        "issuerRef": {"name": "ca-x-shop-x-vc", "kind": "Issuer"},
+    }
+
+
+def test_what_was_given_is_not_changed() -> None:
+    world = world_of(CERT_MANAGER).given(virtual=[cert()])
+    world.settle(CERTIFICATE, "shop/db")
+    found = world.virtual("Certificate", "shop/db")
+    assert found
+    assert found["spec"] == cert()["spec"]
+
+
+def test_a_name_of_another_kind_is_left_alone() -> None:
+    """A ClusterIssuer is the host's own: the tenant has no copy of it."""
+    theirs = cert(spec={"issuerRef": {"name": "public", "kind": "ClusterIssuer"}})
+    world = world_of(CERT_MANAGER).given(virtual=[theirs])
+    host = only_write(world.decide(CERTIFICATE, "shop/db"))
+    assert host["spec"]["issuerRef"] == {"name": "public", "kind": "ClusterIssuer"}
+
+
+def test_a_kind_that_comes_from_the_host_has_one_name_on_both_sides() -> None:
+    several = {"spec.issuerRef.name": [ISSUER, "clusterissuers.cert-manager.io"]}
+    entries = {**CERT_MANAGER, "clusterissuers.cert-manager.io": {"direction": "fromHost"}}
+    world = world_of(merged(entries, {CERTIFICATE: {"references": several}}))
+    world.given(virtual=[cert(), cert("public", spec={"issuerRef": {"name": "public", "kind": "ClusterIssuer"}})])
+    names = [
+        only_write(world.decide(CERTIFICATE, key))["spec"]["issuerRef"]["name"] for key in ("shop/db", "shop/public")
+    ]
+    assert names == ["ca-x-shop-x-vc", "public"]
+
+
+def test_status_comes_up_and_what_the_host_does_not_say_goes() -> None:
+    world = world_of(CERT_MANAGER).given(virtual=[cert(status={"stale": True})])
+    in_step(world, CERTIFICATE, "shop/db")
+    copy = world.copy_of(CERTIFICATE, "shop/db")
+    assert copy
+    status = {"conditions": [{"type": "Ready", "status": "True"}], "revision": 1}
+    world.given(host=[merged(copy, {"status": status})])
+    assert [str(call) for call in world.settle(CERTIFICATE, "shop/db")] == [
+        "patch virtual certificates.cert-manager.io/status shop/db"
+    ]
+    found = world.virtual("Certificate", "shop/db")
+    assert found
+    assert found["status"] == status
+
+
+def test_names_in_the_status_come_up_as_virtual_ones() -> None:
+    """Also where the name on the host is hashed, and tells nothing by itself."""
+    long = "x" * 250
+    references = {"spec.secretName": "Secret", "status.secrets[].name": "Secret"}
+    world = world_of({CERTIFICATE: {"references": references}}).given(virtual=[cert(to=long)])
+    in_step(world, CERTIFICATE, "shop/db")
+    copy = world.copy_of(CERTIFICATE, "shop/db")
+    assert copy
+    named = [copy["spec"]["secretName"], "other-x-shop-x-vc", "made-by-the-operator"]
+    assert "-x-shop" not in named[0]
+    world.given(host=[merged(copy, {"status": {"secrets": [{"name": name} for name in named]}})])
+    world.settle(CERTIFICATE, "shop/db")
+    found = world.virtual("Certificate", "shop/db")
+    assert found
+    assert [each["name"] for each in found["status"]["secrets"]] == [long, "other", "made-by-the-operator"]
+
+
+def test_a_secret_is_synced_with_what_names_it_and_no_longer() -> None:
+    issuer = build(ISSUERS, "ca", spec={"ca": {"secretName": "ca-key"}})
+    world = world_of(CERT_MANAGER).given(virtual=[secret("ca-key"), issuer])
+    assert world.settle("secrets", "shop/ca-key")
+    world.woken()
+    world.given(virtual=[merged(issuer, {"spec": {"ca": {"secretName": "other"}}})])
+    assert ("secrets", Key("shop", "ca-key")) in {(one.syncer, one.key) for one in world.woken()}
+    assert [write.verb for write in world.decide("secrets", "shop/ca-key").writes] == [Verb.DELETE]
+
+
+def test_the_owner_is_asked_again_when_what_it_names_changes() -> None:
+    issuer = build(ISSUERS, "ca", spec={"ca": {"secretName": "ca-key"}})
+    world = world_of(CERT_MANAGER).given(virtual=[issuer])
+    world.woken()
+    world.given(virtual=[secret("ca-key")])
+    assert (ISSUER, Key("shop", "ca")) in {(one.syncer, one.key) for one in world.woken()}
+
+
+def test_all_paths_of_a_service_monitor_are_found() -> None:
+    references = {
+        "spec.endpoints[].tlsConfig.ca.secret.name": "Secret",
+        "spec.endpoints[].tlsConfig.ca.configMap.name": "ConfigMap",
+        "spec.endpoints[].basicAuth.username.name": "Secret",
+    }
+    endpoints = [
+        {"port": "web", "basicAuth": {"username": {"name": "login", "key": "user"}}},
+        {"port": "tls", "tlsConfig": {"ca": {"configMap": {"name": "bundle", "key": "ca.crt"}}}},
+        {"port": "both", "tlsConfig": {"ca": {"secret": {"name": "bundle", "key": "ca.crt"}}}},
+        {"port": "none"},
+    ]
+    monitor = build(MONITORS, "web", spec={"endpoints": endpoints, "selector": {"matchLabels": {"app": "web"}}})
+    world = world_of({MONITOR: {"references": references}})
+    world.given(virtual=[monitor, configmap("bundle"), secret("bundle"), secret("login"), secret("idle")])
+    host = only_write(world.decide(MONITOR, "shop/web"))
+    assert host["spec"]["endpoints"] == [
+        {"port": "web", "basicAuth": {"username": {"name": "login-x-shop-x-vc", "key": "user"}}},
+        {"port": "tls", "tlsConfig": {"ca": {"configMap": {"name": "bundle-x-shop-x-vc", "key": "ca.crt"}}}},
+        {"port": "both", "tlsConfig": {"ca": {"secret": {"name": "bundle-x-shop-x-vc", "key": "ca.crt"}}}},
+        {"port": "none"},
+    ]
+    outcomes = {name: world.decide("secrets", f"shop/{name}").outcome for name in ("bundle", "login", "idle")}
+    assert outcomes == {"bundle": Outcome.IN_STEP, "login": Outcome.IN_STEP, "idle": Outcome.SKIPPED}
+    assert world.decide("configmaps", "shop/bundle").writes
+
+
+def test_a_namespace_beside_a_name_is_translated_with_it() -> None:
+    world = world_of({CLASS: {"references": {"spec.auth.name": "Secret"}}})
+    world.given(virtual=[build(CLASSES, "gold", spec={"auth": {"name": "login", "namespace": "shop"}})])
+    host = only_write(world.decide(CLASS, "gold"))
+    assert host["metadata"]["name"] == "gold-x-vc-x-vc-ns"
+    assert host["spec"] == {"auth": {"name": "login-x-shop-x-vc", "namespace": "vc-ns"}}
+
+
+def test_an_object_without_a_namespace_may_not_name_one_of_the_hosts_objects() -> None:
+    world = world_of({CLASS: {"references": {"spec.auth.name": "Secret"}}})
+    world.given(virtual=[build(CLASSES, "gold", spec={"auth": {"name": "login"}})])
+    with pytest.raises(Refused, match=r"spec\.auth\.name: names the Secret login without a namespace"):
+        world.decide(CLASS, "gold")
+
+
+def test_only_what_the_selector_selects_is_synced() -> None:
+    entry = {**CERT_MANAGER[CERTIFICATE], "selector": {"matchLabels": {"sync": "yes"}}}
+    public = cert("public", metadata={"labels": {"sync": "yes"}})
+    world = world_of({**CERT_MANAGER, CERTIFICATE: entry}).given(virtual=[cert(), public])
+    left_out = world.decide(CERTIFICATE, "shop/db")
+    assert (left_out.outcome, left_out.reason) == (
+        Outcome.SKIPPED,
+        "its labels are not those of sync.custom.certificates.cert-manager.io.selector",
+    )
+    in_step(world, CERTIFICATE, "shop/public")
+    world.given(virtual=[cert("public", metadata={"labels": {"sync": "no"}})])
+    [write] = world.decide(CERTIFICATE, "shop/public").writes
+    assert (write.side, write.verb) == (Side.HOST, Verb.DELETE)
+
+
+def test_what_is_not_synced_refers_to_nothing() -> None:
+    issuers = {**CERT_MANAGER[ISSUER], "selector": {"matchLabels": {"sync": "yes"}}}
+    world = world_of({**CERT_MANAGER, ISSUER: issuers})
+    world.given(virtual=[secret("ca-key"), build(ISSUERS, "ca", spec={"ca": {"secretName": "ca-key"}})])
+    assert world.decide("secrets", "shop/ca-key").outcome is Outcome.SKIPPED
+
+
+def test_a_template_names_the_copy_and_references_to_it() -> None:
+    entries = merged(dict(CERT_MANAGER), {ISSUER: {"name": "{name}.{namespace}.{cluster}"}})
+    world = world_of(entries).given(virtual=[cert(), build(ISSUERS, "ca", spec={})])
+    assert only_write(world.decide(ISSUER, "shop/ca"))["metadata"]["name"] == "ca.shop.vc"
+    host = only_write(world.decide(CERTIFICATE, "shop/db"))
+    assert host["spec"]["issuerRef"]["name"] == "ca.shop.vc"
+
+
+def test_only_the_paths_that_are_named_go_down() -> None:
+    entry = {"down": ["spec.dnsNames", "extra"], "up": []}
+    world = world_of({CERTIFICATE: entry}).given(virtual=[cert(extra={"a": 1})])
+    host = only_write(world.decide(CERTIFICATE, "shop/db"))
+    assert (host["spec"], host["extra"]) == ({"dnsNames": ["db.example.org"]}, {"a": 1})
+    world.settle(CERTIFICATE, "shop/db")
+    assert not [call for call in world.sent if call.side is Side.VIRTUAL]
+
+
+def test_exact_takes_away_what_somebody_added_on_the_host() -> None:
+    world = world_of({CERTIFICATE: {"exact": ["spec"]}}).given(virtual=[cert()])
+    in_step(world, CERTIFICATE, "shop/db")
+    copy = world.copy_of(CERTIFICATE, "shop/db")
+    assert copy
+    world.given(host=[merged(copy, {"spec": {"usages": ["any"]}})])
+    assert [call.body.get("spec") for call in world.settle(CERTIFICATE, "shop/db")] == [{"usages": None}]
+
+
+def test_an_object_of_the_hosts_own_is_left_alone() -> None:
+    theirs = build(CLASSES, "gold-x-vc-x-vc-ns", spec={"size": 1})
+    world = world_of({CLASS: {}}).given(virtual=[build(CLASSES, "gold", spec={"size": 2})], host=[theirs])
+    with pytest.raises(Refused, match="not ours"):
+        world.apply(world.decide(CLASS, "gold"))
+    found = world.host("Class", "gold-x-vc-x-vc-ns")
+    assert found
+    assert found["spec"] == {"size": 1}
+
+
+BELONGING = {
+    MONITOR: {
+        "related": [
+            {"resource": "configmaps", "by": {"selector": {"matchLabels": {"monitor": "{name}"}}}},
+            {"resource": "secrets", "by": {"owner": True}},
+            {"resource": "secrets", "by": {"reference": "spec.auth.name"}},
+        ]
+    }
+}
+
+
+def test_what_belongs_to_an_object_is_synced_with_it() -> None:
+    monitor = build(MONITORS, "web", spec={"auth": {"name": "login"}}, metadata={"uid": "u-web"})
+    owner = {"apiVersion": "monitoring.coreos.com/v1", "kind": "ServiceMonitor", "name": "web", "uid": "u-web"}
+    world = world_of(BELONGING).given(
+        virtual=[
+            monitor,
+            secret("login"),
+            secret("owned", metadata={"ownerReferences": [owner]}),
+            secret("other"),
+            configmap("rules", metadata={"labels": {"monitor": "web"}}),
+            configmap("others", metadata={"labels": {"monitor": "db"}}),
+        ]
+    )
+    assert only_write(world.decide(MONITOR, "shop/web"))["spec"] == {"auth": {"name": "login-x-shop-x-vc"}}
+    assert [bool(world.decide("secrets", f"shop/{name}").writes) for name in ("login", "owned", "other")] == [
+        True,
+        True,
+        False,
+    ]
+    assert [bool(world.decide("configmaps", f"shop/{name}").writes) for name in ("rules", "others")] == [True, False]
+
+
+def test_a_pod_and_the_certificate_agree_on_the_name_of_the_secret() -> None:
+    world = world_of(CERT_MANAGER).given(virtual=[cert(), pod_mounting("web", secret="db-tls")])
+    named = only_write(world.decide(CERTIFICATE, "shop/db"))["spec"]["secretName"]
+    assert named == world.context("pods").host_name(world.syncer("secrets").resource, "shop", "db-tls")
+
+
+def test_a_secret_of_that_name_made_by_the_tenant_is_not_put_in_the_operators_way() -> None:
+    world = world_of(CERT_MANAGER, config={"sync": {"toHost": {"secrets": {"all": True}}}})
+    world.given(virtual=[cert(), secret("db-tls"), pod_mounting("web", secret="db-tls")])
+    decision = world.decide("secrets", "shop/db-tls")
+    assert decision.writes == ()
+    assert "the host makes it" in decision.reason
+
+
+def test_labels_go_along_and_marks_are_ours() -> None:
+    forged = cert(metadata={"labels": {"team": "a", "vsyncer.dev/cluster": "other"}})
+    world = world_of(CERT_MANAGER).given(virtual=[forged])
+    [write] = world.decide(CERTIFICATE, "shop/db").writes
+    assert labels_of(write.obj) == {"team": "a", "vsyncer.dev/cluster": "vc.vc-ns", "vsyncer.dev/namespace": "shop"}

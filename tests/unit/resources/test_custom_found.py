@@ -1,0 +1,167 @@
+"""What belongs to copies of custom objects by owner, labels or a name that the operator chose appears beside them."""
+
+from typing import Any
+
+import pytest
+from custom_kinds import (
+    CERT_MANAGER,
+    CERTIFICATE,
+    MONITOR,
+    MONITORS,
+    ORDERS,
+    PLACE,
+    SECRET,
+    asked,
+    begun,
+    certificate,
+    made,
+)
+
+from syncer.api import Key, Obj, Side, Verb, uid_of
+from syncer.testing import World
+from syncer.testing.merge import merged
+from syncer.testing.objects import build
+
+OWNED = {"related": [{"resource": str(ORDERS), "origin": "host", "by": {"owner": True}}]}
+ORDER = f"{CERTIFICATE}:{ORDERS}"
+
+
+def order(owner: Obj, **parts: Any) -> Obj:
+    """An Order that belongs to a Certificate on the host."""
+    reference = {
+        "apiVersion": owner["apiVersion"],
+        "kind": owner["kind"],
+        "name": owner["metadata"]["name"],
+        "uid": uid_of(owner),
+    }
+    base = {"metadata": {"ownerReferences": [reference]}, "spec": {"dns": ["a"]}, "status": {"state": "valid"}}
+    return build(ORDERS, "db-1", namespace="vc-ns", **merged(base, parts))
+
+
+def ordered() -> tuple[World, Obj]:
+    world = begun(entries={CERTIFICATE: OWNED})
+    copy = world.copy_of(CERTIFICATE, "shop/db")
+    assert copy
+    world.given(host=[order(copy)])
+    return world, copy
+
+
+def test_what_the_copy_owns_appears_beside_the_original_under_its_own_name() -> None:
+    world, _ = ordered()
+    assert (ORDER, Key("shop", "db-1")) in asked(world)
+    world.settle(ORDER, "shop/db-1")
+    found = world.virtual("Order", "shop/db-1")
+    assert found
+    assert (found["spec"], found["status"]) == ({"dns": ["a"]}, {"state": "valid"})
+    assert "ownerReferences" not in found["metadata"]
+
+
+def test_it_is_asked_again_when_its_owner_changes_and_goes_with_it() -> None:
+    world, copy = ordered()
+    decision = world.decide(ORDER, "shop/db-1")
+    assert {(seen.side, seen.key) for seen in decision.on} == {
+        (Side.VIRTUAL, Key("shop", "db")),
+        (Side.HOST, Key("vc-ns", "db-x-shop-x-vc")),
+    }
+    world.apply(decision)
+    assert world.decide(ORDER, "shop/db-1").on == decision.on
+    world.gone(virtual=[certificate()], host=[copy])
+    assert [write.verb for write in world.decide(ORDER, "shop/db-1").writes] == [Verb.DELETE]
+    world.woken()
+    world.gone(host=[order(copy)])
+    assert (ORDER, Key("shop", "db-1")) in asked(world)
+    world.settle(ORDER, "shop/db-1")
+    assert world.virtual("Order", "shop/db-1") is None
+
+
+def test_what_the_copy_of_an_earlier_object_owns_is_left_out() -> None:
+    world, _ = ordered()
+    world.given(virtual=[certificate(metadata={"uid": "the-next-one"})])
+    assert world.decide(ORDER, "shop/db-1").writes == ()
+
+
+def test_what_another_object_owns_is_left_out() -> None:
+    world, copy = ordered()
+    world.given(host=[order(merged(copy, {"metadata": {"uid": "an-earlier-one"}}))])
+    assert world.decide(ORDER, "shop/db-1").writes == ()
+
+
+LABELLED = {
+    "related": [
+        {
+            "resource": str(ORDERS),
+            "origin": "host",
+            "by": {"selector": {"matchLabels": {"order": "of-{name}", "kind": "acme"}}},
+        }
+    ]
+}
+
+
+@pytest.mark.parametrize(
+    ("labels", "appears"),
+    [
+        ({"order": "of-db-x-shop-x-vc", "kind": "acme"}, True),
+        ({"order": "of-db-x-shop-x-vc"}, False),
+        ({"order": "of-other", "kind": "acme"}, False),
+        ({"kind": "acme"}, False),
+    ],
+)
+def test_what_labels_tell_belongs_to_the_object_that_they_name(labels: dict[str, str], appears: bool) -> None:
+    world = begun(entries={CERTIFICATE: LABELLED})
+    world.given(host=[build(ORDERS, "db-1", namespace="vc-ns", metadata={"labels": labels})])
+    assert bool(world.decide(ORDER, "shop/db-1").writes) is appears
+
+
+def test_only_labelled_objects_are_watched() -> None:
+    world = begun(entries={CERTIFICATE: LABELLED})
+    syncer: Any = world.syncer(ORDER)
+    assert syncer.host_selector(world.settings) == "kind=acme,order"
+
+
+def test_all_that_is_said_must_hold() -> None:
+    by = {"reference": "spec.secretName", "selector": {"matchLabels": {"made-by": "cert-manager"}}}
+    entries = merged(
+        dict(CERT_MANAGER), {CERTIFICATE: {"related": [{"resource": "secrets", "origin": "host", "by": by}]}}
+    )
+    world = begun(entries=entries).given(host=[made()])
+    assert world.decide(SECRET, "shop/db-tls").writes == ()
+    world.given(host=[made(metadata={"labels": {"made-by": "cert-manager"}})])
+    assert world.settle(SECRET, "shop/db-tls")
+
+
+def test_a_name_that_the_operator_chose_is_the_virtual_one_too() -> None:
+    by = {"reference": "status.secretName"}
+    world = begun(entries={CERTIFICATE: {"related": [{"resource": "secrets", "origin": "host", "by": by}]}})
+    copy = world.copy_of(CERTIFICATE, "shop/db")
+    assert copy
+    world.given(host=[merged(copy, {"status": {"secretName": "generated"}}), made("generated")])
+    world.settle(CERTIFICATE, "shop/db")
+    world.settle(SECRET, "shop/generated")
+    found = world.virtual("Certificate", "shop/db")
+    assert found
+    assert world.virtual("Secret", f"shop/{found['status']['secretName']}")
+    world.woken()
+    world.gone(host=[made("generated")])
+    assert (SECRET, Key("shop", "generated")) in asked(world)
+
+
+def test_two_rules_of_one_kind_keep_out_of_each_others_way() -> None:
+    rules = [*CERT_MANAGER[CERTIFICATE]["related"], {"resource": "secrets", "origin": "host", "by": {"owner": True}}]
+    world = begun(entries=merged(dict(CERT_MANAGER), {CERTIFICATE: {"related": rules}})).given(host=[made()])
+    world.settle(SECRET, "shop/db-tls")
+    assert world.decide(f"{SECRET}:2", "shop/db-tls", host_key=PLACE).writes == ()
+    assert world.decide(f"{SECRET}:2", "shop/db-tls").writes == ()
+    assert world.virtual("Secret", "shop/db-tls")
+
+
+def test_of_two_entries_that_name_one_object_the_first_keeps_it() -> None:
+    second = {
+        "references": {"spec.secretName": "Secret"},
+        "related": [{"resource": "secrets", "origin": "host", "by": {"reference": "spec.secretName"}}],
+    }
+    world = begun(entries={**CERT_MANAGER, MONITOR: second})
+    world.given(virtual=[build(MONITORS, "web", spec={"secretName": "db-tls"})], host=[made()])
+    world.settle(MONITOR, "shop/web")
+    world.settle(SECRET, "shop/db-tls")
+    decision = world.decide(f"{MONITOR}:secrets", "shop/db-tls")
+    assert (decision.writes, decision.reason) == ((), f"it is kept by {SECRET}")

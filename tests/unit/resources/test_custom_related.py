@@ -1,0 +1,194 @@
+"""What an operator on the host makes for copies of custom objects appears in the virtual cluster."""
+
+import pytest
+from custom_kinds import (
+    CERT_MANAGER,
+    CERTIFICATE,
+    CERTIFICATES,
+    PLACE,
+    SECRET,
+    asked,
+    begun,
+    certificate,
+    made,
+    world_of,
+)
+
+from syncer.api import Key, Outcome, Refused, Side, annotations_of
+from syncer.testing import World
+from syncer.testing.merge import merged
+from syncer.testing.objects import host_copy, pod_mounting, secret
+
+
+def issued() -> World:
+    """A world in which its Secret is on both sides."""
+    world = begun().given(host=[made()])
+    world.settle(SECRET, "shop/db-tls")
+    world.woken()
+    return world
+
+
+def test_the_secret_appears_under_its_virtual_name() -> None:
+    world = begun().given(host=[made()])
+    assert (SECRET, Key("shop", "db-tls")) in asked(world)
+    world.settle(SECRET, "shop/db-tls")
+    found = world.virtual("Secret", "shop/db-tls")
+    assert found
+    assert (found["type"], found["data"]) == ("kubernetes.io/tls", made()["data"])
+    assert annotations_of(found)["cert-manager.io/certificate-name"] == "x"
+    assert annotations_of(found)["vsyncer.dev/made-from"] == PLACE
+
+
+def test_it_does_not_go_down_again() -> None:
+    world = issued().given(virtual=[pod_mounting("web", secret="db-tls")])
+    decision = world.decide("secrets", "shop/db-tls")
+    assert (decision.outcome, decision.writes) == (Outcome.SKIPPED, ())
+
+
+def test_what_nobody_names_stays_on_the_host() -> None:
+    world = begun().given(host=[made("other-x-shop-x-vc"), made("registry")])
+    assert not {syncer for syncer, _ in asked(world)} & {SECRET}
+    assert world.virtual("Secret", "shop/other") is None
+
+
+def test_what_the_host_changes_is_told_and_what_the_tenant_changes_put_back() -> None:
+    world = issued().given(host=[merged(made(), {"data": {"tls.crt": "bmV3"}})])
+    world.settle(SECRET, "shop/db-tls")
+    found = world.virtual("Secret", "shop/db-tls")
+    assert found
+    assert found["data"]["tls.crt"] == "bmV3"
+    world.given(virtual=[merged(found, {"data": {"mine": "bWluZQ=="}})])
+    assert (SECRET, Key("shop", "db-tls")) in asked(world)
+    world.settle(SECRET, "shop/db-tls")
+    after = world.virtual("Secret", "shop/db-tls")
+    assert after
+    assert after["data"] == found["data"]
+
+
+def test_one_that_the_tenant_deletes_is_made_again() -> None:
+    world = issued()
+    world.gone(virtual=[secret("db-tls")])
+    assert (SECRET, Key("shop", "db-tls")) in asked(world)
+    assert world.settle(SECRET, "shop/db-tls")
+
+
+def test_another_type_means_another_object() -> None:
+    world = issued().given(host=[made(type="Opaque")])
+    assert [str(call).split()[0] for call in world.settle(SECRET, "shop/db-tls")] == ["delete", "create"]
+    found = world.virtual("Secret", "shop/db-tls")
+    assert found
+    assert found["type"] == "Opaque"
+
+
+@pytest.mark.parametrize("kind", ["kubernetes.io/service-account-token", "bootstrap.kubernetes.io/token"])
+def test_a_type_that_means_something_to_the_virtual_control_plane_does_not_reach_it(kind: str) -> None:
+    world = begun().given(host=[made(type=kind)])
+    world.settle(SECRET, "shop/db-tls")
+    found = world.virtual("Secret", "shop/db-tls")
+    assert found
+    assert found["type"] == "Opaque"
+
+
+def test_an_immutable_one_is_made_anew() -> None:
+    world = begun().given(host=[made(immutable=True)])
+    world.settle(SECRET, "shop/db-tls")
+    world.given(host=[merged(made(immutable=True), {"data": {"tls.crt": "bmV3"}})])
+    world.settle(SECRET, "shop/db-tls")
+    found = world.virtual("Secret", "shop/db-tls")
+    assert found
+    assert found["data"]["tls.crt"] == "bmV3"
+
+
+def test_one_that_is_about_to_go_does_not_appear_any_more() -> None:
+    going = {"deletionTimestamp": "2026-01-01T12:00:00Z", "finalizers": ["example.org/theirs"]}
+    world = begun().given(host=[made(metadata=going)])
+    assert world.decide(SECRET, "shop/db-tls").outcome is Outcome.SKIPPED
+
+
+def test_nothing_comes_for_what_is_not_synced() -> None:
+    options = {CERTIFICATE: {"selector": {"matchLabels": {"sync": "yes"}}}}
+    world = world_of(merged(dict(CERT_MANAGER), options)).given(virtual=[certificate()], host=[made()])
+    decision = world.decide(SECRET, "shop/db-tls")
+    assert (decision.outcome, decision.writes) == (Outcome.SKIPPED, ())
+
+
+def test_it_goes_with_its_host_object() -> None:
+    world = issued()
+    world.gone(host=[made()])
+    assert (SECRET, Key("shop", "db-tls")) in asked(world)
+    world.settle(SECRET, "shop/db-tls")
+    assert world.virtual("Secret", "shop/db-tls") is None
+
+
+def test_it_goes_with_the_certificate_though_the_operator_keeps_its_secret() -> None:
+    world = issued()
+    world.gone(virtual=[certificate()])
+    assert (SECRET, Key("shop", "db-tls")) in asked(world)
+    world.settle(SECRET, "shop/db-tls")
+    assert world.virtual("Secret", "shop/db-tls") is None
+    assert world.host("Secret", PLACE)
+
+
+def test_another_name_means_another_secret() -> None:
+    world = issued().given(virtual=[certificate(to="new")], host=[made("new-x-shop-x-vc")])
+    assert {(SECRET, Key("shop", "db-tls")), (SECRET, Key("shop", "new"))} <= asked(world)
+    for key in ("shop/db-tls", "shop/new"):
+        world.settle(SECRET, key)
+    assert world.virtual("Secret", "shop/db-tls") is None
+    assert world.virtual("Secret", "shop/new")
+
+
+def test_of_two_that_name_one_the_other_is_enough() -> None:
+    world = begun().given(virtual=[certificate("twin")], host=[made()])
+    world.settle(CERTIFICATE, "shop/twin")
+    world.settle(SECRET, "shop/db-tls")
+    world.gone(virtual=[certificate()])
+    world.settle(CERTIFICATE, "shop/db")
+    world.settle(SECRET, "shop/db-tls")
+    assert world.virtual("Secret", "shop/db-tls")
+
+
+def test_it_waits_until_what_names_it_is_on_the_host() -> None:
+    world = world_of(CERT_MANAGER).given(virtual=[certificate()], host=[made()])
+    decision = world.decide(SECRET, "shop/db-tls")
+    assert (decision.outcome, decision.reason) == (Outcome.PENDING, "its Certificate is not on the host yet")
+    assert (Side.HOST, CERTIFICATES, Key("vc-ns", "db-x-shop-x-vc")) in decision.on
+
+
+def test_a_name_that_is_hashed_on_the_host_is_found_as_well() -> None:
+    long = "x" * 250
+    world = world_of(CERT_MANAGER).given(virtual=[certificate(to=long)])
+    world.settle(CERTIFICATE, "shop/db")
+    copy = world.copy_of(CERTIFICATE, "shop/db")
+    assert copy
+    assert "-x-shop" not in copy["spec"]["secretName"]
+    world.woken()
+    world.given(host=[made(copy["spec"]["secretName"])])
+    assert (SECRET, Key("shop", long)) in asked(world)
+    assert world.settle(SECRET, f"shop/{long}")
+
+
+def test_a_secret_of_the_tenants_own_is_left_alone() -> None:
+    world = begun().given(virtual=[secret("db-tls")], host=[made()])
+    with pytest.raises(Refused, match="the virtual cluster has a Secret shop/db-tls that is not ours"):
+        world.apply(world.decide(SECRET, "shop/db-tls"))
+    found = world.virtual("Secret", "shop/db-tls")
+    assert found
+    assert found["data"] == secret("db-tls")["data"]
+
+
+def test_copies_of_other_secrets_are_not_taken_for_the_operators() -> None:
+    """The host has a copy at the very place: of a Secret that was synced before the Certificate named it."""
+    world = begun().given(virtual=[secret("db-tls")], host=[host_copy(secret("db-tls"))])
+    assert world.decide(SECRET, "shop/db-tls").writes == ()
+
+
+def test_labels_of_ours_that_an_operator_copied_do_not_make_it_a_copy() -> None:
+    copied = {"vsyncer.dev/cluster": "vc.vc-ns", "vsyncer.dev/namespace": "shop"}
+    world = begun().given(host=[made(metadata={"labels": copied})])
+    assert world.settle(SECRET, "shop/db-tls")
+
+
+def test_nothing_comes_from_another_virtual_clusters_copy() -> None:
+    world = begun().given(host=[made(metadata={"labels": {"vsyncer.dev/cluster": "other.vc-ns"}})])
+    assert world.decide(SECRET, "shop/db-tls").writes == ()

@@ -1,0 +1,59 @@
+"""Options of CRD sync that can't be meant, and what crosses of a CRD's labels and annotations."""
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from syncer.resources.definitions.config import PublicDefinitionConfig, TenantDefinitionConfig
+from syncer.resources.definitions.metadata import leave_out
+from syncer.testing.objects import crd
+
+
+def test_both_directions_are_off_and_keep_data_unless_told_otherwise() -> None:
+    for config in (PublicDefinitionConfig(), TenantDefinitionConfig()):
+        assert not config.enabled
+        assert config.on_removal == "retain"
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"allow": ["Widgets.example.com"]}, "shell pattern"),
+        ({"deny": [""]}, "shell pattern"),
+        ({"deny": ["widgets"]}, "shell pattern"),
+        ({"label": "not a/label/key"}, "key of a label"),
+        ({"onRemoval": "orphan"}, "retain"),
+        ({"conversion": "keep"}, "strip"),
+    ],
+)
+def test_options_that_can_not_be_meant(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        PublicDefinitionConfig.model_validate(given)
+
+
+@pytest.mark.parametrize("name", ["*.example.com", "widgets", "Widgets.example.com", "widgets.", ""])
+def test_a_tenants_crd_is_named_in_full(name: str) -> None:
+    with pytest.raises(ValidationError, match="whole name"):
+        TenantDefinitionConfig.model_validate({"names": ["widgets.example.com", name]})
+
+
+def test_what_only_means_something_where_the_original_is_stays_behind() -> None:
+    kept = {
+        "api-approved.kubernetes.io": "https://example.com/kep",
+        "controller-gen.kubebuilder.io/version": "v0.16.1",
+        "team": "platform",
+    }
+    tools = {
+        "cert-manager.io/inject-ca-from": "cert-manager/webhook",
+        "cert-manager.io/inject-ca-from-secret": "cert-manager/webhook-ca",
+        "service.beta.openshift.io/inject-cabundle": "true",
+        "meta.helm.sh/release-name": "widgets",
+        "argocd.argoproj.io/instance": "widgets",
+        "kustomize.toolkit.fluxcd.io/name": "widgets",
+        "objectset.rio.cattle.io/hash": "1",
+        "olm.managed": "true",
+    }
+    copy = crd("widgets.example.com", metadata={"labels": {**kept, **tools}, "annotations": {**tools, **kept}})
+    assert leave_out(copy)["metadata"] == {"name": "widgets.example.com", "labels": kept, "annotations": kept}
+    assert leave_out(copy, also=["team"])["metadata"]["labels"].keys() == kept.keys() - {"team"}
