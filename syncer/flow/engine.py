@@ -11,7 +11,7 @@ from typing import Any
 
 from syncer.api.config import Config
 from syncer.api.context import Settings
-from syncer.api.errors import ClusterError, Missing, SyncerError, Unreachable
+from syncer.api.errors import Missing, SyncerError, Unreachable
 from syncer.api.objects import Request, Resource, Side
 from syncer.api.optional_roles import Live, OwnController
 from syncer.api.roles import Syncer
@@ -21,6 +21,7 @@ from syncer.flow.activation import Activation
 from syncer.flow.connection import Connection
 from syncer.flow.ledger import Ledger
 from syncer.flow.link import Link, Part
+from syncer.flow.lookout import Lookout
 from syncer.flow.queue import Queue
 from syncer.flow.roster import Entry, Roster
 from syncer.flow.store import Store
@@ -30,11 +31,6 @@ from syncer.flow.worker import Workers
 from syncer.observe.events import EventRecorder
 from syncer.observe.logs import get_logger
 from syncer.observe.metrics import Metrics, QueueState
-
-#: Seconds between looks at what is served while a syncer waits for its resource: the first, doubled up to the last.
-FIRST_LOOK, LAST_LOOK = 0.25, 30.0
-#: Seconds between two looks at the least, so that many changes cost one look.
-LOOK_PAUSE = 0.25
 
 #: Seconds before a syncer's own controller that raised is run again: the first wait, doubled up to the last.
 FIRST_RERUN, LAST_RERUN = 1.0, 300.0
@@ -81,7 +77,7 @@ class Engine:
         self.host_connection = Connection(host, lost=self._host_lost, back=self._host_back)
         self._count = workers
         self.workers = Workers(self.queue, self.links, self.ledger, self, metrics, queue_metrics, clock=self.clock)
-        self._look = asyncio.Event()
+        self.lookout = Lookout(self._discoveries, waiting=self._is_awaited, looked=self._looked)
         #: Why a syncer's own controller doesn't run at the moment, by cluster and syncer.
         self.broken: dict[tuple[str, str], str] = {}
         self._controllers: dict[tuple[str, str], asyncio.Task[None]] = {}
@@ -118,7 +114,7 @@ class Engine:
             has_status=has_status,
             may_write=lambda: self.may_write(),
         )
-        made.definitions_changed = self.refresh_discovery
+        made.definitions_changed = self.lookout.soon
         self.links[name] = made
         activation = Activation(
             made,
@@ -136,8 +132,7 @@ class Engine:
 
     async def prepare(self) -> None:
         """Before the caches start: learn what both sides serve, and let syncers initialise. Raises ``ClusterError``."""
-        discoveries = [self.host_discovery, *(served.discovery for served in self.served.values())]
-        await asyncio.gather(*(discovery.refresh() for discovery in discoveries))
+        await asyncio.gather(*(discovery.refresh() for discovery in self._discoveries()))
         for served in self.served.values():
             await served.activation.update()
 
@@ -157,7 +152,7 @@ class Engine:
                     served.activation.stop()
 
     def _background(self) -> Iterator[Coroutine[Any, Any, None]]:
-        yield self._look_out()
+        yield self.lookout.run()
         yield self.host_connection.run()
         for served in self.served.values():
             yield served.connection.run()
@@ -250,35 +245,18 @@ class Engine:
         names = {str(host): str(request.key), host.name: request.key.name}
         self.served[made.name].events.warning(syncer.resource, virtual, reason, message, names=names)
 
-    def refresh_discovery(self) -> None:
-        """Look soon at what both sides serve: it may be something else now."""
-        self._look.set()
-
-    async def _look_out(self) -> None:
-        """Look at what is served when something has changed, and for as long as a syncer waits for its resource."""
-        wait = FIRST_LOOK
-        while True:
-            waiting = any(served.activation.roster.waiting for served in self.served.values())
-            try:
-                async with asyncio.timeout(wait if waiting else None):
-                    await self._look.wait()
-                wait = FIRST_LOOK
-            except TimeoutError:
-                wait = min(wait * 2, LAST_LOOK)
-            self._look.clear()
-            await self._refresh()
-            await asyncio.sleep(LOOK_PAUSE)
-
-    async def _refresh(self) -> None:
-        for discovery in (self.host_discovery, *(served.discovery for served in self.served.values())):
-            try:
-                await discovery.refresh()
-            except ClusterError as error:
-                log.warning("can't see what a cluster serves", error=str(error))
+    async def _looked(self) -> None:
+        """What is served has been looked at: syncers join and leave accordingly."""
         for served in self.served.values():
             if await served.activation.update():
                 self.filled(served.link)
                 self._run_controllers()
+
+    def _is_awaited(self) -> bool:
+        return any(served.activation.roster.waiting for served in self.served.values())
+
+    def _discoveries(self) -> list[Discovery]:
+        return [self.host_discovery, *(served.discovery for served in self.served.values())]
 
     def _host_lost(self) -> None:
         for name in self.served:
@@ -309,6 +287,8 @@ class _Listener:
 
     def __init__(self, engine: Engine, made: Link) -> None:
         self._engine, self._link = engine, made
+        #: Those whose resource was missing when they asked last: to look at what is served is worth it but once.
+        self._missing: set[Informer] = set()
 
     def synced(self, informer: Informer) -> None:
         self._engine.filled(self._link, informer.store)
@@ -322,10 +302,12 @@ class _Listener:
             self._engine.lost(self._link, informer.store.side, error)
         else:
             log.warning("can't list or watch", what=str(informer), error=str(error))
-            if isinstance(error, Missing):
-                self._engine.refresh_discovery()
+            if isinstance(error, Missing) and informer not in self._missing:
+                self._missing.add(informer)
+                self._engine.lookout.soon()
             self._engine.filled(self._link)
 
     def working(self, informer: Informer) -> None:
         log.info("watching again", what=str(informer))
-        self._engine.refresh_discovery()
+        self._missing.discard(informer)
+        self._engine.lookout.soon()

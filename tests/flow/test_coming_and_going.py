@@ -200,3 +200,21 @@ def test_an_object_that_came_from_the_host_is_not_copied_there_again(two: Two) -
             await until(lambda: (two.host.get(PLURAL, place("own")) or {})["spec"] == {"size": 2})
 
     play(scenario)
+
+
+def test_a_kind_that_is_said_to_be_served_and_is_not_is_not_a_storm(two: Two) -> None:
+    """As for a moment after a definition has gone, or where an aggregated API server is half there."""
+
+    async def scenario() -> None:
+        define(two, "widgets")
+        async with two.daemon([Widgets]) as daemon:
+            await daemon.settled()
+            two.host.faults.add(Rule(resource="widgets", status=404))
+            two.host.cut_watches()
+            await asyncio.sleep(30)
+            seen = len(two.host.requests)
+            await asyncio.sleep(600)
+            assert verbs(two.host, seen)["list"] <= 600 / 20
+            assert verbs(two.host, seen)["get"] <= 600 / 20
+
+    play(scenario)

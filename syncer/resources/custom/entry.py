@@ -73,10 +73,11 @@ class Entry:
     def _check(self, kind: Kind) -> None:
         """Raises _Waits where the options don't suit the kind as it is served."""
         scopes = {side: "Namespaced" if one.namespaced else "Cluster" for side, one in kind.sides.items()}
+        wanted = self.config.scope or scopes[Side.HOST]
+        said = f"{self._where}.scope is {wanted}" if self.config.scope else f"the host cluster serves it as {wanted}"
         for side, scope in scopes.items():
-            wanted = self.config.scope or scopes[Side.HOST]
             if scope != wanted:
-                raise _Waits(f"{self._where}.scope is {wanted}, but the {side} cluster serves {self.name} as {scope}")
+                raise _Waits(f"{said}, but the {side} cluster serves {self.name} as {scope}")
         template = self.config.template
         if template and (missing := lack(template, self.names, namespaced=kind.virtual.namespaced)):
             raise _Waits(f"{self._where}.name {missing}")

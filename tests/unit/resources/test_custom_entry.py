@@ -100,7 +100,7 @@ def test_a_version_can_be_asked_for() -> None:
             {},
             {Side.HOST: [V1], Side.VIRTUAL: [CLUSTER_V1]},
             (
-                "sync.custom.certificates.cert-manager.io.scope is Namespaced, "
+                "the host cluster serves it as Namespaced, "
                 "but the virtual cluster serves certificates.cert-manager.io as Cluster"
             ),
         ),
