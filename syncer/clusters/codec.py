@@ -7,6 +7,7 @@ A :class:`Raw` taken from a list or a watch line is a view into the whole reply 
 :func:`exact` before keeping it.
 """
 
+import re
 from typing import Any, NamedTuple
 
 import msgspec
@@ -69,8 +70,23 @@ class Head(NamedTuple):
 _decode_head = msgspec.json.Decoder(_Head).decode
 
 
+#: How the API server writes the beginning of its own kinds: the fields of the Go types in their order. Custom resources
+#: are written in another order, and begin otherwise.
+_BEGINNING = re.compile(
+    rb'\{(?:"kind":"[^"\\]*","apiVersion":"[^"\\]*",)?"metadata":\{"name":"([^"\\]*)"'
+    rb'(?:,"generateName":"[^"\\]*")?(?:,"namespace":"([^"\\]*)")?,"uid":"([^"\\]*)","resourceVersion":"([^"\\]*)"'
+).match
+
+
 def head(data: bytes | msgspec.Raw) -> Head:
-    """Key, uid and resourceVersion of an object, a quarter of the cost of decoding it. Raises :data:`DecodeError`."""
+    """Key, uid and resourceVersion of an object, without decoding it where it begins as usual.
+
+    Raises :data:`DecodeError`, but not for what is wrong behind a usual beginning.
+    """
+    found = _BEGINNING(data)
+    if found:
+        name, namespace, uid, version = found.groups(b"")
+        return Head(Key(namespace.decode(), name.decode()), uid.decode(), version.decode())
     metadata = _decode_head(data).metadata
     return Head(Key(metadata.namespace, metadata.name), metadata.uid, metadata.resourceVersion)
 

@@ -143,17 +143,17 @@ class Store:
 
     # -- fed by the watch ------------------------------------------------------------------------------------------
 
-    def event(self, kind: str, raw: codec.Raw) -> None:
-        """Take an ADDED, MODIFIED or DELETED event."""
+    def event(self, kind: str, raw: codec.Raw) -> str:
+        """Take an ADDED, MODIFIED or DELETED event; gives the version that it shows."""
         head = codec.head(raw)
         key = head.key
         self._show(key, head.resource_version, *([head.uid] if kind == "DELETED" else ()))
-        if self._is_known(key, head, kind):
-            return
-        if kind == "DELETED":
-            self._remove(key)
-        elif not self._has(key, head.resource_version):
-            self._put(key, codec.decode(raw))
+        if not self._is_known(key, head, kind):
+            if kind == "DELETED":
+                self._remove(key)
+            elif not self._has(key, head.resource_version):
+                self._put(key, codec.decode(raw))
+        return head.resource_version
 
     @contextmanager
     def replacing(self) -> Iterator[Callable[[Iterable[codec.Raw], str], None]]:

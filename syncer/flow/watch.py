@@ -169,9 +169,11 @@ class Informer:
         for event in batch:
             if event.type == "ERROR":
                 raise self._error(event)
-            if event.type != "BOOKMARK":
-                self.store.event(event.type, event.object)
-            self._version = codec.head(event.object).resource_version or self._version
+            if event.type == "BOOKMARK":
+                version = codec.head(event.object).resource_version
+            else:
+                version = self.store.event(event.type, event.object)
+            self._version = version or self._version
 
     def _error(self, event: codec.WatchEvent) -> ClusterError:
         where = Where(self.cluster.name, self.cluster.side, "watch", self.store.resource)

@@ -3,9 +3,12 @@
 import json
 import sys
 
+import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from syncer.api.objects import Key
+from syncer.api.objects import Key, Obj
 from syncer.clusters import codec
 
 
@@ -67,3 +70,26 @@ def test_an_event_keeps_its_object_undecoded() -> None:
     assert (event.type, codec.exact(event.object)) == ("ADDED", b'{"metadata":{"name":"n"}}')
     with pytest.raises(codec.DecodeError):
         codec.watch_event(b"{}")
+
+
+_FIELDS = st.sampled_from(["name", "generateName", "namespace", "uid", "resourceVersion", "labels"])
+_TEXT = st.text(st.characters(codec="utf-8"), max_size=6)
+
+
+@given(st.dictionaries(_FIELDS, _TEXT), st.booleans(), st.booleans())
+def test_a_head_is_the_same_in_whatever_order_the_fields_come(metadata: Obj, kind: bool, sort: bool) -> None:
+    order = {"name": 0, "generateName": 1, "namespace": 2, "uid": 3, "resourceVersion": 4, "labels": 5}
+    metadata = dict(sorted(metadata.items(), key=lambda item: item[0] if sort else str(order[item[0]])))
+    obj: Obj = {"kind": "Pod", "apiVersion": "v1"} if kind else {}
+    raw = msgspec.json.encode({**obj, "metadata": metadata, "spec": {"name": "other"}})
+    found = {name: metadata.get(name, "") for name in ("name", "namespace", "uid", "resourceVersion")}
+    key = Key(found["namespace"], found["name"])
+    assert codec.head(raw) == (key, found["uid"], found["resourceVersion"])
+
+
+def test_the_beginning_of_what_an_api_server_sends_is_enough() -> None:
+    """Behind it nothing is read, so it costs the same for any size."""
+    begun = b'{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","namespace":"b","uid":"u","resourceVersion":"7","x'
+    assert codec.head(begun) == (Key("b", "a"), "u", "7")
+    listed = b'{"metadata":{"name":"a","generateName":"a-","uid":"u","resourceVersion":"7"}'
+    assert codec.head(listed) == (Key("", "a"), "u", "7")
