@@ -22,10 +22,17 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="hack/demo", description=__doc__)
     parser.add_argument("--once", action="store_true", help="print the table when all has arrived, and end")
     parser.add_argument("--embedded", action="store_true", help="clusters in this process instead of real ones")
+    parser.add_argument("--clusters", action="store_true", help="the clusters alone, for a configuration of your own")
     parser.add_argument("--timeout", type=float, default=60, metavar="SECONDS", help="how long arriving may take (60)")
     options = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="syncer-demo-"))
-    demo = Demo(folder, once=options.once, embedded=options.embedded, timeout=options.timeout)
+    demo = Demo(
+        folder,
+        once=options.once,
+        embedded=options.embedded,
+        timeout=options.timeout,
+        clusters_only=options.clusters,
+    )
     try:
         asyncio.run(_interruptible(demo))
     except (Failed, SyncerError) as failure:

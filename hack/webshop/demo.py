@@ -34,6 +34,8 @@ class Demo:
     once: bool
     embedded: bool
     timeout: float
+    #: Whether to start the clusters alone, for a configuration of one's own.
+    clusters_only: bool = False
 
     async def run(self) -> None:
         """Start all, apply the samples, show what happens until cancelled; :class:`Failed` where it can't."""
@@ -46,6 +48,9 @@ class Demo:
                 "   In the host cluster a simulation plays scheduler and kubelet: no container really runs. Another one"
             )
             say(f"   plays an operator: it makes Databases. Their CRD {databases.NAME} is labelled as public.")
+            if self.clusters_only:
+                say(*_blank_sheet(clusters))
+                await asyncio.Event().wait()
             daemon = await self._daemon(clusters, {Side.VIRTUAL: virtual, Side.HOST: host}, stack)
             await self._begun(daemon, virtual)
             samples, begun = Samples(deployments=clusters.deployments), time.monotonic()
@@ -149,6 +154,20 @@ async def _simulation(host: Cluster) -> AsyncIterator[None]:
         for task in playing:
             task.cancel()
         await asyncio.wait(playing)
+
+
+def _blank_sheet(clusters: Clusters) -> Sequence[str]:
+    """How a configuration of one's own begins."""
+    return (
+        "",
+        "2. No daemon. For a configuration of your own, in another terminal (.venv/bin/syncer --config FILE):",
+        "   apiVersion: vsyncer.dev/v1alpha1",
+        "   kind: SyncerConfig",
+        "   cluster: shop",
+        f"   virtual: {{kubeconfig: {clusters.kubeconfigs[Side.VIRTUAL]}}}",
+        f"   host: {{kubeconfig: {clusters.kubeconfigs[Side.HOST]}, namespace: {HOST_NAMESPACE}}}",
+        "Ctrl-C here ends it all and cleans up.",
+    )
 
 
 def _hints(clusters: Clusters) -> Sequence[str]:

@@ -19,7 +19,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from syncer.api.objects import Key, Resource, Side
+from syncer.api.objects import Key, Obj, Resource, Side
 
 
 class SyncerError(Exception):
@@ -70,8 +70,9 @@ class PluginError(SyncerError):
 class Refused(SyncerError):
     """A syncer will not sync this object as it is; parked until it changes."""
 
-    def __init__(self, why: str, *, path: str = "", reason: str = "SyncRefused") -> None:
-        self.why, self.path, self.reason = why, path, reason
+    def __init__(self, why: str, *, path: str = "", reason: str = "SyncRefused", about: Obj | None = None) -> None:
+        """``about`` is the virtual object whose owner should be told, where it isn't the one that is synced."""
+        self.why, self.path, self.reason, self.about = why, path, reason, about
         super().__init__(f"{path}: {why}" if path else why)
 
 

@@ -70,9 +70,10 @@ class Patch(Section):
     """A kind, or plural.group. What stands at the path is the name of such an object, or a mapping with its `name` and
     perhaps `namespace`. Going down it becomes the name on the host, going up the virtual one."""
 
-    labels: bool = False
-    """`true`: what stands at the path is labels or a label selector. Going down it is narrowed to the objects of this
-    virtual cluster, and of the same virtual namespace where the kind has one; going up that is taken out again."""
+    labels: Literal["selector", "map", "text"] | None = None
+    """What stands at the path selects objects by their labels: a LabelSelector (`selector`: `matchLabels`,
+    `matchExpressions`), labels alone (`map`), or `text` such as `app=web`. Going down it is narrowed to the objects of
+    this virtual cluster, and of the same virtual namespace where the kind has one; going up that is taken out again."""
 
     cel: str = ""
     """A CEL expression whose result becomes the value at the path; `null` takes the field away. It may use `value`

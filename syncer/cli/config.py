@@ -64,20 +64,33 @@ def defaults(given: Given) -> None:
 @click.argument("path", default="")
 @pass_given
 def explain(given: Given, path: str) -> None:
-    """Explain the option at a dotted PATH, such as sync.toHost.pods; without PATH, those at the top."""
+    """Explain the option at a dotted PATH, such as sync.toHost.pods; without PATH, those at the top.
+
+    The options of a plugin are known where --config gives a file that names its section.
+    """
     from syncer.cli.loading import model
     from syncer.config import nearest, option_at, options
 
     made = model(given)
     option = option_at(made, path)
     if option is None:
-        raise click.UsageError(f"there is no option {path}. {nearest(made, path)}".strip())
+        raise click.UsageError(f"there is no option {path}. {_unnamed(path) or nearest(made, path)}".strip())
     click.echo(f"{option.path or 'SyncerConfig'}  <{option.takes}>{_default(option)}")
     click.echo(_indented(option.help, "  "))
     below = option.model or option.item
     for each in options(below, path) if below else ():
         click.echo(f"\n  {each.path.rpartition('.')[2]}  <{each.takes}>{_default(each)}")
         click.echo(_indented(each.help, "    "))
+
+
+def _unnamed(path: str) -> str:
+    """What to do where a section is that of a plugin which isn't loaded, as no file names it."""
+    from syncer.plugins import installed
+
+    steps = path.split(".")
+    if len(steps) < 3 or steps[0] != "sync" or steps[2] not in [plugin.name for plugin in installed().others]:
+        return ""
+    return f"The plugin {steps[2]} is installed: say --config FILE, with a file that names {'.'.join(steps[:3])}."
 
 
 def _default(option: "Option") -> str:

@@ -55,7 +55,8 @@ def _syncer(given: Given, kind: str) -> "tuple[Syncer, Settings]":
     from syncer.cli.loading import loaded
 
     config = loaded(given)[0].config
-    known = [syncer() for syncer in config.syncers]
+    custom = [syncer for entry in config.custom_entries() for syncer in entry.assumed()[:1]]
+    known = [*(syncer() for syncer in config.syncers), *custom]
     found = [syncer for syncer in known if kind.lower() in _called(syncer)]
     if not found:
         raise click.UsageError(f"no syncer is for {kind!r}. There are {', '.join(_plurals(known))}")

@@ -25,8 +25,16 @@ _encode_sorted = msgspec.json.Encoder(order="sorted").encode
 
 def decode(data: bytes | memoryview | msgspec.Raw) -> Obj:
     """Read a JSON object; each call gives a private copy. Raises :data:`DecodeError`."""
-    decoded: Obj = _decode(data)
+    try:
+        decoded: Obj = _decode(data)
+    except RecursionError:
+        raise _too_deep() from None
     return decoded
+
+
+def _too_deep() -> DecodeError:
+    """API servers take what is nested 10,000 deep, we 1,000; nobody but an attacker writes either."""
+    return DecodeError("it is nested deeper than can be read")
 
 
 def encode(value: Any) -> bytes:
@@ -87,7 +95,10 @@ def head(data: bytes | msgspec.Raw) -> Head:
     if found:
         name, namespace, uid, version = found.groups(b"")
         return Head(Key(namespace.decode(), name.decode()), uid.decode(), version.decode())
-    metadata = _decode_head(data).metadata
+    try:
+        metadata = _decode_head(data).metadata
+    except RecursionError:
+        raise _too_deep() from None
     return Head(Key(metadata.namespace, metadata.name), metadata.uid, metadata.resourceVersion)
 
 
@@ -103,7 +114,10 @@ _decode_event = msgspec.json.Decoder(WatchEvent).decode
 
 def watch_event(line: bytes) -> WatchEvent:
     """Open the envelope of a watch line and leave the object as it is. Raises :data:`DecodeError`."""
-    return _decode_event(line)
+    try:
+        return _decode_event(line)
+    except RecursionError:
+        raise _too_deep() from None
 
 
 class _ListMetadata(msgspec.Struct, rename={"continue_": "continue"}):
@@ -134,6 +148,9 @@ class Page(NamedTuple):
 
 def split_list(data: bytes) -> Page:
     """Cut the reply to a LIST into its items, without decoding these. Raises :data:`DecodeError`."""
-    whole = _decode_list(data)
+    try:
+        whole = _decode_list(data)
+    except RecursionError:
+        raise _too_deep() from None
     metadata = whole.metadata
     return Page(whole.items or [], metadata.resourceVersion, metadata.remainingItemCount, metadata.continue_)

@@ -193,5 +193,6 @@ def _no_syncer(problem: Problem, plugins: Plugins) -> Problem:
     hint = problem.hint or guess(section[2], known)
     if section[2] in known:
         hint = f"The plugin {section[2]} is installed; its section is elsewhere below sync, see `syncer plugins list`."
+    hint = hint or "If it is a plugin's, install its package; `syncer plugins list` shows what is there."
     message = "no syncer, built in or installed, has this section."
     return Problem(message, path=problem.path, line=problem.line, file=problem.file, hint=hint)

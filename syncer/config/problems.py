@@ -81,7 +81,8 @@ def _said(details: ErrorDetails, model: type[BaseModel], steps: Steps) -> tuple[
             choices = re.findall(r"'([^']*)'", str(context.get("expected", "")))
             if len(choices) == 1:
                 return f"expected {choices[0]}, found {found(value, steps)}.", ""
-            return f"{found(value, steps)} is not one of {', '.join(choices)}.", guess(str(value), choices)
+            said = ", ".join(choice or '""' for choice in choices)
+            return f"{found(value, steps)} is not one of {said}.", guess(str(value), choices)
         case "value_error":
             return _sentence(str(context.get("error", details["msg"])), value, steps), ""
         case _ if kind in _EXPECTED:

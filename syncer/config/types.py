@@ -72,12 +72,23 @@ def _below(option: Option, steps: tuple[str, ...]) -> Option | None:
 
 
 def _in_mapping(option: Option, item: type[BaseModel], steps: tuple[str, ...]) -> Option | None:
-    """An item, or what is below it; its key may have dots, so it ends where an option begins."""
+    """An item, or what is below it; its key may have dots, so it ends where an option begins.
+
+    The key may be ``*``, as :attr:`Option.items` has it, or be left out where one option of the items is meant.
+    """
+
+    def inside(key: str, rest: tuple[str, ...]) -> Option | None:
+        path = f"{option.path}.{key}"
+        return _below(Option(path, "section", None, required=False, help=_doc(item), model=item), rest)
+
+    if steps[0] == "*":
+        return inside("*", steps[1:])
+    if found := inside("*", steps):
+        return found
     known = {each.path for each in options(item)}
     ends = [length for length in range(2, len(steps)) if _plain(steps[length]) in known]
     length = ends[0] if ends else len(steps)
-    path = f"{option.path}.{'.'.join(steps[:length])}"
-    return _below(Option(path, "section", None, required=False, help=_doc(item), model=item), steps[length:])
+    return inside(".".join(steps[:length]), steps[length:])
 
 
 def _plain(step: str) -> str:

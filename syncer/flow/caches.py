@@ -23,6 +23,10 @@ class Selection(NamedTuple):
         namespaces = None if both is None else tuple(dict.fromkeys(both))
         return Selection(namespaces, self.selector if self.selector == other.selector else "")
 
+    def is_within(self, namespace: str, selector: str) -> bool:
+        """Whether a watch of this namespace (``""``: all) and label selector brings all of it."""
+        return namespace in ("", self.namespace) and selector in ("", self.selector)
+
     @property
     def namespace(self) -> str:
         """The one namespace that a request names, or ``""`` for all: an API server knows nothing in between."""

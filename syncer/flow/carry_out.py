@@ -192,8 +192,9 @@ class Carrier:
         """Refuse a deletion for as long as there is an object that would go with it."""
         try:
             found = [item async for page in cluster.list_pages(users, limit=1) for item in page.items[:1]]
-        except Missing:
-            return  # nothing serves them any more
+        except Missing as error:
+            why = f"the {cluster.side} cluster doesn't serve {users} now, so nobody knows whether there are any"
+            raise Refused(f"{resource.kind} {key} is not deleted: {why}", reason="InUse") from error
         if found:
             why = f"{resource.kind} {key} is not deleted while the {cluster.side} cluster has any {users}"
             raise Refused(f"{why}; delete those first", reason="InUse")

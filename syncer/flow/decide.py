@@ -77,6 +77,8 @@ def _from_host(syncer: Syncer[Any], ctx: Context[Any], virtual: Obj | None, host
     """For what begins on the host."""
     if host is None:
         if virtual is not None and isinstance(syncer, Sync) and isinstance(syncer, SyncUp) and _came_up(ctx, virtual):
+            if is_deleting(virtual) and not syncer.own_deletion:
+                return skip("the host object is gone, and the virtual object is being deleted")
             return syncer.host_gone(ctx, virtual)
         return skip("the host object is gone")
     if virtual is not None and not _came_up(ctx, virtual):
@@ -122,7 +124,7 @@ def collision(obj: Obj, side: Side = Side.HOST) -> Refused:
     """The refusal where an object that isn't ours stands where ours should be."""
     what = f"{obj.get('kind', 'an object')} {key_of(obj)}"
     why = f"the {side} cluster has a {what} that is not ours; it is left alone. Rename or remove one of the two"
-    return Refused(why, reason="NameCollision")
+    return Refused(why, reason="NameCollision", about=obj if side is Side.VIRTUAL else None)
 
 
 def _is_ours(syncer: Syncer[Any], ctx: Context[Any], host: Obj) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 from syncer.api.config import Config
 from syncer.api.context import Settings
 from syncer.api.errors import Missing, SyncerError, Unreachable
-from syncer.api.objects import Request, Resource, Side
+from syncer.api.objects import Obj, Request, Resource, Side
 from syncer.api.optional_roles import Live, OwnController
 from syncer.api.roles import Syncer
 from syncer.clusters.client import Cluster
@@ -81,6 +81,8 @@ class Engine:
         #: Why a syncer's own controller doesn't run at the moment, by cluster and syncer.
         self.broken: dict[tuple[str, str], str] = {}
         self._controllers: dict[tuple[str, str], asyncio.Task[None]] = {}
+        #: Whether it is known what the clusters serve, and so which stores there are to be filled.
+        self.prepared = False
         self._working = self._frozen = False
 
     # -- building --------------------------------------------------------------------------------------------------
@@ -135,6 +137,7 @@ class Engine:
         await asyncio.gather(*(discovery.refresh() for discovery in self._discoveries()))
         for served in self.served.values():
             await served.activation.update()
+        self.prepared = True
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -235,10 +238,10 @@ class Engine:
         connection = self.host_connection if side is Side.HOST else self.served[made.name].connection
         connection.lost(error)
 
-    def warn(self, made: Link, request: Request, reason: str, message: str) -> None:
+    def warn(self, made: Link, request: Request, reason: str, message: str, *, about: Obj | None) -> None:
         """Tell the owner of the virtual object, in names that mean something there."""
         syncer = made.parts[request.syncer].syncer
-        virtual = made.caches.get(Side.VIRTUAL, syncer.resource, request.key)
+        virtual = about or made.caches.get(Side.VIRTUAL, syncer.resource, request.key)
         if virtual is None:
             return
         host = made.place(syncer, request.key)

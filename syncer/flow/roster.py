@@ -1,6 +1,6 @@
 """Which of the configured syncers can work: those whose resources are served, by both sides, as of the last look."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -8,6 +8,7 @@ from syncer.api.config import Config
 from syncer.api.context import Settings
 from syncer.api.errors import Missing
 from syncer.api.objects import Resource, Side
+from syncer.api.optional_roles import Refers
 from syncer.api.roles import Syncer
 from syncer.clusters.discovery import Discovery
 from syncer.rbac import sources
@@ -32,6 +33,10 @@ class Entry(Protocol):
         """The syncers, or the reason why they have to wait."""
         ...
 
+    def assumed(self) -> Sequence[Syncer[Any]]:
+        """The syncers as if all was served."""
+        ...
+
 
 @dataclass(slots=True)
 class Roster:
@@ -50,6 +55,13 @@ class Roster:
         """The syncers that can work, by name; afterwards ``waiting`` has the others."""
         self.waiting.clear()
         return {syncer.name: (syncer, config) for syncer, config in self._served()}
+
+    def referred_to(self, names: Collection[str]) -> frozenset[Resource]:
+        """What those of these names that have to wait may refer to, as far as can be told before they can work."""
+        fixed = (syncer for syncer, _ in self.fixed if syncer.name in names)
+        made = (syncer for entry in self.entries if entry.name in names for syncer in entry.assumed())
+        refers = [syncer for syncer in (*fixed, *made) if isinstance(syncer, Refers)]
+        return frozenset(resource for syncer in refers for resource in (*syncer.refers_to, *syncer.owns))
 
     def _served(self) -> Iterable[tuple[Syncer[Any], Config]]:
         for syncer, config in (*self.fixed, *self._of_entries()):
@@ -79,8 +91,14 @@ class Roster:
         return f"waits: {'; '.join(lacking)}" if lacking else ""
 
     def _find(self, side: Side, name: str) -> Resource | None:
+        """What a name means there. With a group it is the plural: any other kind may have that for a short name."""
+        plain, _, version = name.partition("/")
+        discovery = self._discovery(side)
+        if "." in plain:
+            there = (one for one in discovery.resources() if str(one) == plain and version in ("", one.version))
+            return next(there, None)
         try:
-            return self._discovery(side).find(name)
+            return discovery.find(name)
         except Missing:
             return None
 

@@ -32,6 +32,8 @@ def waiting(engine: Engine) -> Mapping[str, str]:
 
 def unfilled(engine: Engine) -> list[str]:
     """The stores that have neither been filled nor given up, in words."""
+    if not engine.prepared:
+        return ["what the clusters serve is not known yet"]
     return [
         str(informer)
         for made in list(engine.links.values())

@@ -43,6 +43,8 @@ class Usage:
         self.wake: Callable[[Resource, Key], None] = lambda resource, key: None
         #: Told that a syncer is to look at an object again.
         self.ask: Callable[[str, Key], None] = lambda syncer, key: None
+        #: What may be referred to by objects of a kind that isn't there, and perhaps only for a moment.
+        self.doubted: frozenset[Resource] = frozenset()
         self._referrers: dict[str, _Referrer] = {}
         self._tied: set[tuple[str, Store]] = set()
 
@@ -84,7 +86,7 @@ class Usage:
 
     def of(self, resource: Resource, virtual: Obj) -> bool | None:
         """Whether anything synced refers to a virtual object; None where something that might isn't known yet."""
-        place, known = (resource, key_of(virtual)), True
+        place, known = (resource, key_of(virtual)), resource not in self.doubted
         for referrer in self._referrers.values():
             if not referrer.names(resource):
                 continue

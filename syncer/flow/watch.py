@@ -103,8 +103,11 @@ class Informer:
                 self._failures += 1
             except ClusterError as error:
                 self._fail(error)
-            except codec.DecodeError as error:
-                self._fail(SyncerError(f"{self}: the API server sent what is not JSON: {error}"))
+            except (
+                codec.DecodeError,
+                RecursionError,
+            ) as error:  # what could just be read may be too deep to be written
+                self._fail(SyncerError(f"{self}: the API server sent what can't be read: {error}"))
             await self._pause()
 
     def hurry(self) -> None:

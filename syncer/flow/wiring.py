@@ -81,7 +81,6 @@ def join(made: Link, syncer: Syncer[Any], config: Config) -> Part:
         made.caches.store(Side.HOST, syncer.host_resource).add_listener(changed, owner=syncer.name)
     if isinstance(syncer, Refers):
         made.usage.add(syncer, syncer, lambda function: safely(syncer, function))
-        _await_references(made, syncer)
     made.usage.tie()
     return part
 
@@ -145,13 +144,3 @@ def _add_watches(made: Link, part: Part, watches: Sequence[Watch]) -> None:
         store.add_watcher(
             safely(part.syncer, keys), watch.when, lambda found: made.watched(part, found), owner=part.syncer.name
         )
-
-
-def _await_references(made: Link, syncer: Refers) -> None:
-    """Syncers that have begun ask about everything again when the new one's references are known."""
-    assert isinstance(syncer, Syncer)
-    store = made.caches.store(Side.VIRTUAL, syncer.resource)
-    for part in made.parts.values():
-        named = part.syncer.resource in (*syncer.refers_to, *syncer.owns)
-        if part.ready and part.syncer.when_used and named and not store.synced:
-            part.missed.add(store)

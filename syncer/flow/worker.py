@@ -10,7 +10,7 @@ from typing import Literal, Protocol
 
 from syncer.api.decision import Decision, Outcome, Verb
 from syncer.api.errors import Refused, SyncerError
-from syncer.api.objects import Request, Side
+from syncer.api.objects import Obj, Request, Side
 from syncer.flow.ledger import Ledger, State
 from syncer.flow.link import Link, Part
 from syncer.flow.outcomes import Fate, Next, after
@@ -35,8 +35,8 @@ class Told(Protocol):
         """A request got no answer from one side."""
         ...
 
-    def warn(self, link: Link, request: Request, reason: str, message: str) -> None:
-        """The owner of the virtual object should know."""
+    def warn(self, link: Link, request: Request, reason: str, message: str, *, about: Obj | None) -> None:
+        """The owner of the virtual object should know, or of the one that it is about."""
         ...
 
 
@@ -139,6 +139,8 @@ class Workers:
             decision = await self._in_step(link, part, request, changed, metrics)
             result = self._settle(link, request, decision)
         except Exception as error:  # noqa: BLE001 — a syncer's bug must not stop the others
+            if link.parts.get(request.syncer) is not part:
+                return  # it has left meanwhile, and its stores with it
             result = "error"
             metrics.failed(type(error).__name__)
             self._failed(link, request, error)
@@ -196,7 +198,7 @@ class Workers:
             self._log(request, error, message)
         if what.event and (new or what.fate is Fate.BACK_OFF):
             with contextlib.suppress(Exception):  # its names are from the syncer's host_key, which may have raised
-                self.told.warn(link, request, what.event, message)
+                self.told.warn(link, request, what.event, message, about=getattr(error, "about", None))
         self._queue_metrics.retried()
         self._again(link, request, error, what)
 

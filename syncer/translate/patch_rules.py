@@ -1,6 +1,6 @@
 """What the patches ``rename`` and ``labels`` make of a value, down and up."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from syncer.api import Key, Marks, Obj, Resource, Side
@@ -76,37 +76,63 @@ def _key(resource: Resource, namespace: str, name: str) -> Key:
     return Key(namespace if resource.namespaced else "", name)
 
 
-def narrowing(value: Any, obj: Obj, place: Place, write: Writing) -> Any:
-    """The rule for labels and label selectors: as mappings, as LabelSelectors, or written as text (``app=web``).
+def narrowing(form: str) -> Rule:
+    """The rule for what selects by labels, in the form that the host's kind takes: another would select too much.
 
-    An empty mapping is taken for the LabelSelector that selects everything: to narrow it too much is the safe mistake.
+    A host drops the fields that its kind doesn't have, and what is left of a mapping in the wrong form selects all.
     """
-    if value is MISSING or value is None:
-        return value
-    marks = write.ctx.marks
-    if write.side is Side.HOST:
-        return _narrowed(value, marks.labels(write.ctx.identity, write.key))
-    return _widened(value, marks)
+    expected = {"selector": "a label selector", "map": "labels", "text": "a label selector written as text"}[form]
+
+    def rule(value: Any, obj: Obj, place: Place, write: Writing) -> Any:
+        if value is MISSING or value is None:
+            return value
+        if not _FITS[form](value):
+            raise Unfit(f"what stands there is not {expected}")
+        if write.side is Side.HOST:
+            return _narrowed(form, value, write.ctx.marks.labels(write.ctx.identity, write.key))
+        return _widened(form, value, write.ctx.marks)
+
+    return rule
 
 
-def _narrowed(value: Any, labels: dict[str, str]) -> Any:
-    if isinstance(value, str):
-        return ",".join([*filter(None, [value]), *(f"{key}={text}" for key, text in labels.items())])
-    if not isinstance(value, dict):
-        raise Unfit("what stands there is neither labels nor a label selector")
-    return narrowed(value, labels) if value.keys() <= _SELECTOR else {**value, **labels}
+def _narrowed(form: str, value: Any, labels: dict[str, str]) -> Any:
+    match form:
+        case "text":
+            return ",".join([*filter(None, [value]), *(f"{key}={text}" for key, text in labels.items())])
+        case "map":
+            return {**value, **labels}
+        case _:
+            return narrowed(value, labels)
 
 
-def _widened(value: Any, marks: Marks) -> Any:
-    if isinstance(value, str):
-        return ",".join(term for term in value.split(",") if not marks.is_mark(term.strip()))
-    if not isinstance(value, dict):
-        raise Unfit("what stands there is neither labels nor a label selector")
-    if not value.keys() <= _SELECTOR:
-        return _without_marks(value, marks)
-    left = _without_marks(value.get("matchLabels") or {}, marks)
-    rest = {name: part for name, part in value.items() if name != "matchLabels"}
-    return {"matchLabels": left, **rest} if left else rest
+def _is_selector(value: Any) -> bool:
+    """Whether it is a LabelSelector and has nothing else in it: a host would drop that, and our labels with it."""
+    if not isinstance(value, dict) or not value.keys() <= _SELECTOR:
+        return False
+    return _are_labels(value.get("matchLabels") or {}) and isinstance(value.get("matchExpressions") or [], list)
+
+
+def _are_labels(value: Any) -> bool:
+    return isinstance(value, dict) and all(isinstance(text, str) for text in value.values())
+
+
+_FITS: Mapping[str, Callable[[Any], bool]] = {
+    "selector": _is_selector,
+    "map": _are_labels,
+    "text": lambda value: isinstance(value, str),
+}
+
+
+def _widened(form: str, value: Any, marks: Marks) -> Any:
+    match form:
+        case "text":
+            return ",".join(term for term in value.split(",") if not marks.is_mark(term.strip()))
+        case "map":
+            return _without_marks(value, marks)
+        case _:
+            left = _without_marks(value.get("matchLabels") or {}, marks)
+            rest = {name: part for name, part in value.items() if name != "matchLabels"}
+            return {"matchLabels": left, **rest} if left else rest
 
 
 def _without_marks(labels: Obj, marks: Marks) -> Obj:

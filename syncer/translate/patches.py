@@ -101,7 +101,9 @@ def _change(patch: Patch, where: str, find: Find) -> Change:
         return _operation(patch)
     if patch.rename:
         return _everywhere(patch.steps, renaming(patch.rename, find))
-    return _everywhere(patch.steps, narrowing if patch.labels else _evaluating(patch.cel, f"{where}.cel"))
+    if patch.labels:
+        return _everywhere(patch.steps, narrowing(patch.labels))
+    return _everywhere(patch.steps, _evaluating(patch.cel, f"{where}.cel"))
 
 
 # -- RFC 6902 ----------------------------------------------------------------------------------------------------------

@@ -218,3 +218,19 @@ def test_a_kind_that_is_said_to_be_served_and_is_not_is_not_a_storm(two: Two) ->
             assert verbs(two.host, seen)["get"] <= 600 / 20
 
     play(scenario)
+
+
+def test_a_request_that_is_worked_on_when_its_syncer_stops_leaves_nothing_behind(two: Two) -> None:
+    async def scenario() -> None:
+        define(two, "widgets")
+        async with two.daemon([Widgets, Maps]) as daemon:
+            await daemon.settled()
+            two.host.faults.add(Rule(verb="create", resource="widgets", latency=20, count=1))
+            two.virtual.put(widget("w", spec={}))
+            await asyncio.sleep(1)
+            two.host.delete("customresourcedefinitions.apiextensions.k8s.io", PLURAL)
+            await until(lambda: "widgets" in waiting(daemon.engine), within=90)
+            await asyncio.sleep(600)
+            assert list(daemon.engine.ledger.troubles()) == []
+
+    play(scenario)

@@ -1,5 +1,9 @@
 """More kinds that people really run, from configuration alone: how they come and go, and what is different in each."""
 
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
 from custom_scene import (
     CERTIFICATES,
     CLUSTER_ISSUERS,
@@ -17,10 +21,13 @@ from custom_scene import (
     running,
     there,
 )
-from harness import HOME, NAMESPACE, Two, place, play, until, writes
+from harness import CLUSTER, HOME, NAMESPACE, Two, place, play, until, writes
 
 from syncer.api import Obj, Resource
+from syncer.config import SyncerConfig, config_with
 from syncer.flow.status import waiting
+from syncer.names import SingleNamespace
+from syncer.plugins import installed
 from syncer.testing.merge import merged
 from syncer.testing.objects import configmap, crd_version, secret, service
 
@@ -179,3 +186,36 @@ def test_a_retained_copy_outlives_its_object_and_is_taken_over_by_the_next(two: 
             assert there(two.host, DATABASES, "vc.main")["metadata"]["uid"] == before["metadata"]["uid"]
 
     play(scenario)
+
+
+@pytest.mark.parametrize("first", ["secret", "name"])
+def test_what_the_status_names_comes_up_in_whatever_order_the_operator_works(two: Two, first: str) -> None:
+    """The Service Binding convention: the operator makes a Secret under a name of its own, and then tells it."""
+    related = {"resource": "secrets", "origin": "host", "by": {"reference": "status.binding.name"}}
+    entry = {"down": ["spec"], "up": ["status"], "related": [related]}
+
+    async def scenario() -> None:
+        define(two, DATABASES)
+        two.virtual.put(custom(DATABASES, "db", spec={"size": 1}))
+        async with running(two, configured({"sync": {"custom": {DATABASES: entry}}})) as daemon:
+            copy = await appeared(two, DATABASES, "db")
+            named = merged(copy, {"status": {"binding": {"name": "binding-7"}}})
+            made = secret("binding-7", {"user": "me"}, namespace=HOME)
+            for obj in (made, named) if first == "secret" else (named, made):
+                two.host.put(obj)
+                await daemon.settled()
+            assert there(two.virtual, "secrets", f"{NAMESPACE}/binding-7")["data"] == made["data"]
+            two.host.put(merged(there(two.host, DATABASES, place("db")), {"status": {"binding": None}}))
+            await until(lambda: two.original("secrets", "binding-7") is None)
+
+    play(scenario)
+
+
+def configured(options: Mapping[str, Any]) -> SyncerConfig:
+    given = {"cluster": CLUSTER, "host": {"namespace": HOME}, **options}
+    return config_with(installed().syncers(), translator=SingleNamespace).model_validate(given)
+
+
+async def appeared(two: Two, resource: str, name: str) -> Obj:
+    await until(lambda: two.copy(resource, name))
+    return there(two.host, resource, place(name))

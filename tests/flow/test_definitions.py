@@ -103,6 +103,7 @@ def test_a_crd_of_the_tenants_own_parks_ours_until_it_is_gone(two: Two) -> None:
             assert told
             assert told.state is State.PARKED
             assert "not ours" in told.reason
+            assert [event["involvedObject"]["name"] for event in two.virtual.objects("events")] == [NAME]
             two.host.delete(CRDS, NAME)
             await running.settled()
             assert there(two.virtual)["metadata"]["uid"] == own["metadata"]["uid"]

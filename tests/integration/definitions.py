@@ -1,6 +1,6 @@
 """CustomResourceDefinitions for the tests on real API servers: those that people run, and small ones."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +8,7 @@ import yaml
 from api import Api, eventually
 from scene import Scene
 
-from syncer.api import Key, Obj, labels_of
+from syncer.api import Key, Obj, dig, labels_of
 from syncer.resources.definitions.config import PUBLIC_LABEL
 from syncer.testing.merge import merged
 from syncer.testing.objects import crd
@@ -54,6 +54,26 @@ def comes(scene: Scene, obj: Obj) -> Obj:
     found = defined(scene.virtual, obj)
     assert found
     return found
+
+
+def shown(scene: Scene, crd: Obj, look: Callable[[Obj], bool], what: str) -> Obj:
+    """The virtual CRD, as soon as it is as it should be."""
+
+    def found() -> Obj | None:
+        virtual = defined(scene.virtual, crd)
+        return virtual if virtual and look(virtual) else None
+
+    return eventually(found, f"the virtual CRD {what}")
+
+
+def told(scene: Scene, crd: Obj) -> Obj:
+    """The warning about a virtual CRD."""
+
+    def look() -> list[Obj]:
+        events = scene.virtual.list("Event", namespace="default")
+        return [each for each in events if dig(each, "involvedObject.name") == named(crd).name]
+
+    return eventually(look, f"there is an Event about {named(crd).name}")[0]
 
 
 def resource(obj: Obj, name: str, namespace: str = "", **parts: Any) -> Obj:

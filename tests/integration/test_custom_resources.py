@@ -32,7 +32,7 @@ CUSTOM: Obj = {
         "references": {f"spec.endpoints[].basicAuth.{part}.name": "Secret" for part in ("username", "password")},
         "patches": {
             "down": [
-                {"path": "spec.selector", "labels": True},
+                {"path": "spec.selector", "labels": "selector"},
                 {"op": "add", "path": "/spec/namespaceSelector", "value": {}},
             ]
         },
@@ -131,9 +131,16 @@ def test_what_a_resource_names_goes_with_it_under_the_names_that_it_has_there(pl
     platform.gone("Secret", Key(shop, "ca-key"))
 
 
-def test_a_name_of_another_kind_is_left_alone(platform: Scene, shop: str) -> None:
-    host = make_certificate(platform, shop, issuerRef={"name": "letsencrypt", "kind": "ClusterIssuer"})
-    assert host["spec"]["issuerRef"] == {"name": "letsencrypt", "kind": "ClusterIssuer"}
+def test_a_name_of_a_kind_that_is_not_known_here_does_not_go_to_the_host(platform: Scene, shop: str) -> None:
+    reference = {"name": "letsencrypt", "kind": "ClusterIssuer"}
+    wanted = {"secretName": "db-tls", "issuerRef": reference}
+    virtual = platform.virtual.create(resource(CERTIFICATES, "db", shop, spec=wanted))
+    warning = eventually(lambda: platform.virtual.list("Event", namespace=shop), "there is an Event")[0]
+    assert (warning["type"], warning["involvedObject"]["uid"]) == ("Warning", uid_of(virtual))
+    assert "spec.issuerRef.name" in warning["message"]
+    assert platform.copy("Certificate", key_of(virtual)) is None
+    platform.virtual.patch("Certificate", key_of(virtual), {"spec": {"issuerRef": {"name": "ca", "kind": "Issuer"}}})
+    platform.copied("Certificate", key_of(virtual))
 
 
 def test_a_change_follows_and_a_deletion_too(platform: Scene, shop: str) -> None:

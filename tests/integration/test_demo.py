@@ -244,3 +244,17 @@ def test_a_sample_that_was_never_applied_is_missing() -> None:
     assert {row.kind for row in found if not row.good} == {
         *("ServiceAccount", "ConfigMap", "Secret", "Service", "Ingress", "Pod", "Database", "Node"),
     }
+
+
+def test_the_clusters_alone_take_a_configuration_of_ones_own(tmp_path: Path) -> None:
+    run = Run(tmp_path, "--clusters", "--embedded")
+    said = run.until("Ctrl-C here ends it all")
+    file = tmp_path / "own.yaml"
+    file.write_text(said[said.index("   apiVersion:") : said.index("Ctrl-C")])
+    once = [str(ROOT / ".venv" / "bin" / "syncer"), "run", "--once", "--config", str(file)]
+    environ = {**os.environ, "SYNCER_METRICS_ADDRESS": "", "SYNCER_HEALTH_ADDRESS": ""}
+    synced = subprocess.run(once, env=environ, capture_output=True, text=True, timeout=SECONDS, check=False)
+    assert synced.returncode == 0, synced.stdout + synced.stderr
+    run.process.send_signal(signal.SIGINT)
+    assert run.end()[0] == 0
+    assert run.left() == []

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from api import RESOURCES, eventually
-from definitions import CRD, PUBLIC, comes, configured, defined, is_marked, named, public, resource, small
+from definitions import CRD, PUBLIC, comes, configured, defined, is_marked, named, public, resource, shown, small, told
 from scene import Process, Scene, untouched
 
 from syncer.api import Key, Obj, annotations_of, dig, key_of, labels_of, uid_of
@@ -45,26 +45,6 @@ def start(scene: Scene, *crds: Obj, custom: Obj | None = None, **options: Any) -
 
 def widget(crd: Obj, name: str, namespace: str, size: int = 1, **parts: Any) -> Obj:
     return resource(crd, name, namespace, **merged({"spec": {"size": size}}, parts))
-
-
-def shown(scene: Scene, crd: Obj, look: Callable[[Obj], bool], what: str) -> Obj:
-    """The virtual CRD, as soon as it is as it should be."""
-
-    def found() -> Obj | None:
-        virtual = defined(scene.virtual, crd)
-        return virtual if virtual and look(virtual) else None
-
-    return eventually(found, f"the virtual CRD {what}")
-
-
-def told(scene: Scene, crd: Obj) -> Obj:
-    """The warning about a virtual CRD."""
-
-    def look() -> list[Obj]:
-        events = scene.virtual.list("Event", namespace="default")
-        return [each for each in events if dig(each, "involvedObject.name") == named(crd).name]
-
-    return eventually(look, f"there is an Event about {named(crd).name}")[0]
 
 
 # -- they come -------------------------------------------------------------------------------------------------------

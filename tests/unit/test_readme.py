@@ -4,6 +4,12 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from syncer.cli.app import app
+
 README = Path(__file__).parents[2] / "README.md"
 
 
@@ -12,3 +18,13 @@ def test_the_first_syncer_of_the_readme_passes_its_own_test() -> None:
     names: dict[str, Any] = {"__name__": "readme"}
     exec(compile(code, str(README), "exec"), names)
     names["test_a_widget_goes_to_the_host"]()
+
+
+@pytest.mark.parametrize("block", re.findall(r"```yaml\n(.*?)```", README.read_text(), re.DOTALL))
+def test_the_configurations_of_the_readme_are_valid(block: str, tmp_path: Path) -> None:
+    needed = {"apiVersion": "vsyncer.dev/v1alpha1", "kind": "SyncerConfig", "cluster": "shop"}
+    config = {**needed, "host": {"namespace": "vc-shop"}, **yaml.safe_load(block)}
+    file = tmp_path / "syncer.yaml"
+    file.write_text(yaml.safe_dump(config))
+    result = CliRunner().invoke(app, ["config", "validate", str(file)], env={"SYNCER_CONFIG": str(file)})
+    assert result.exit_code == 0, result.output

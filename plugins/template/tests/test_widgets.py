@@ -32,7 +32,7 @@ TestLaws = laws_for(
         WIDGETS,
         strategies.some(
             {
-                "spec": strategies.some({"size": st.integers(0, 12), "color": strategies.TEXT}),
+                "spec": strategies.some({"size": st.integers(0, 12) | strategies.TEXT, "color": strategies.TEXT}),
                 "status": {"phase": "Ready"},
             }
         ),

@@ -26,6 +26,8 @@ class WidgetSyncer(Mirror[WidgetConfig]):
     def translate(self, ctx: Context[WidgetConfig], virtual: Obj) -> Obj:
         """The host copy: name, labels, marks and the spec are there already; the owner is our twist."""
         size = dig(virtual, "spec.size", 0)
+        if not isinstance(size, int):
+            raise Refused("it is not a whole number", path="spec.size")
         if size > ctx.config.max_size:
             raise Refused(f"{size} is more than the {ctx.config.max_size} that a tenant may have", path="spec.size")
         host = super().translate(ctx, virtual)

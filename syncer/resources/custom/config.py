@@ -122,7 +122,7 @@ class CustomConfig(Config):
 
     scope: Literal["", "Namespaced", "Cluster"] = ""
     """Whether the kind has namespaces. Empty: as the API servers say. When it is given and they say something else,
-    nothing is synced."""
+    nothing is synced. `syncer rbac` doesn't ask them: it takes a kind to have namespaces unless this is `Cluster`."""
 
     selector: Selector = Selector()
     """Which objects are synced, by their labels on the side where they begin. Empty: all."""
@@ -144,7 +144,8 @@ class CustomConfig(Config):
 
     references: dict[ReferencePath, Kinds] = Field(default={})
     """Names of other objects: path to kind (`Secret`) or plural.group. They are renamed in the copy, and the objects
-    synced with it. With several kinds the field `kind` beside the name decides. toHost only."""
+    synced with it. With several kinds the field `kind` beside the name decides; an object that names a kind that isn't
+    listed is parked, since the name would mean something else on the host. toHost only."""
 
     related: tuple[Related, ...] = ()
     """Objects of other kinds that belong to these. toHost only."""
@@ -198,6 +199,18 @@ class CustomConfig(Config):
             path = related.by.reference
             if path in self.references and not any(is_within(path, owner) for owner in self.down):
                 raise ValueError(f"related finds its objects by {path}, which comes up: it can't be in references, too")
+        return self
+
+    @model_validator(mode="after")
+    def _lets_nobody_name_what_is_not_theirs(self) -> Self:
+        for related in self.related:
+            path, by = related.by.reference, related.by
+            told = path and path not in self.references and any(is_within(path, owner) for owner in self.down)
+            if related.origin == "host" and told and not (by.owner or by.selector.named):
+                raise ValueError(
+                    f"related finds what is on the host by {path}, which the tenant says, and which goes there as it "
+                    "is: they could name whatever is there. Put it in references, too, or give by.owner"
+                )
         return self
 
     @model_validator(mode="after")

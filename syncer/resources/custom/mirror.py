@@ -13,7 +13,9 @@ from syncer.api import (
     Pair,
     Refers,
     Resource,
+    Seen,
     Side,
+    Source,
     SyncUp,
     delete,
     is_deleting,
@@ -67,6 +69,7 @@ class ToHost(Mirror[CustomConfig], Refers):
         self._going_down, self._coming_up = (ties.references.below(paths) for paths in (options.down, options.up))
         self._made = ties.made.below(options.down)
         selected = (resource for resource, _ in ties.selected)
+        shown = self._going_down.resources(renamed=False)
         # What other syncers say in their class, one that is made from configuration says itself.
         vars(self).update(
             name=kind.name,
@@ -78,17 +81,20 @@ class ToHost(Mirror[CustomConfig], Refers):
             exact=options.exact,
             refers_to=tuple(dict.fromkeys((*self._going_down.resources(), *selected))),
             owns=tuple(dict.fromkeys(ties.owned)),
+            reads=tuple(Source(Side.VIRTUAL, resource, marked=True) for resource in shown),
         )
 
     def sync_down(self, ctx: Context[CustomConfig], virtual: Obj) -> Decision:
         """Create the host copy of what the selector selects."""
-        return super().sync_down(ctx, virtual) if self._options.selects(virtual) else skip(self._unselected())
+        if not self._options.selects(virtual):
+            return skip(self._unselected())
+        return self._unshown(ctx, virtual) or super().sync_down(ctx, virtual)
 
     def sync(self, ctx: Context[CustomConfig], pair: Pair) -> Decision:
         """Keep both in step; what the selector no longer selects leaves the host."""
         if not self._options.selects(pair.virtual):
             return delete(host=pair.host, reason=self._unselected())
-        return super().sync(ctx, pair)
+        return self._unshown(ctx, pair.virtual) or super().sync(ctx, pair)
 
     def translate(self, ctx: Context[CustomConfig], virtual: Obj) -> Obj:
         """The copy, with the names that its references have on the host."""
@@ -115,6 +121,15 @@ class ToHost(Mirror[CustomConfig], Refers):
     def made_on_host(self, virtual: Obj) -> Iterable[tuple[Resource, Key]]:
         """What an operator makes on the host because the object names it: nothing of that name may go down."""
         return list(self._made.keys(virtual)) if self._options.selects(virtual) else ()
+
+    def _unshown(self, ctx: Context[CustomConfig], virtual: Obj) -> Decision | None:
+        """A wait while the object names what the host does not show: a tenant may use what they see, and no more."""
+        for resource, key in self._going_down.keys(virtual, renamed=False):
+            shown = ctx.virtual(resource, key)
+            if shown is None or not ctx.marks.is_from_here(shown, cluster=ctx.identity):
+                why = f"it names the {resource.kind} {key}, which is none of those that the host shows"
+                return wait(why, on=(Seen(Side.VIRTUAL, resource, key),))
+        return None
 
     def _unselected(self) -> str:
         return f"its labels are not those of sync.{self.section}.selector"

@@ -1,7 +1,8 @@
 """Names of other objects in a custom object: found, and put into the words of the other side.
 
 Kubernetes writes a reference as a mapping: ``name``, and beside it perhaps ``kind`` and ``namespace``. Where a path
-ends in ``name``, those two are heeded: a name of another kind is left alone, and a namespace is translated with it.
+ends in ``name``, those two are heeded, and a namespace is translated with the name. A name of a kind that isn't known
+here doesn't go to the host: as it is, it would be that of an object there which the tenant may have no part in.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -31,6 +32,8 @@ class Reference:
     path: str
     name: str
     namespace: str = ""
+    #: The kind that stands beside the name, where it is none of those that the path may name.
+    other_kind: str = ""
 
     def key(self, namespace: str) -> Key:
         """The place of what is named by an object in this namespace. Raises Refused where that can't be told."""
@@ -51,11 +54,12 @@ class References:
         self._paths = [_Path(path, kinds) for path, kinds in targets.items()]
 
     def found(self, obj: Obj) -> list[Reference]:
-        """All references in an object."""
+        """All references in an object, to kinds that are known."""
         result: list[Reference] = []
 
         def note(reference: Reference) -> Reference:
-            result.append(reference)
+            if not reference.other_kind:
+                result.append(reference)
             return reference
 
         self.changed(obj, note)
@@ -74,17 +78,20 @@ class References:
             {path: kinds for path, kinds in self.targets.items() if any(is_within(path, owner) for owner in owned)}
         )
 
-    def resources(self) -> tuple[Resource, ...]:
-        """What is renamed with its reference, each once."""
-        every = [target.resource for kinds in self.targets.values() for target in kinds if target.renamed]
+    def resources(self, *, renamed: bool = True) -> tuple[Resource, ...]:
+        """What is renamed with its reference, or what keeps its name; each once."""
+        every = [target.resource for kinds in self.targets.values() for target in kinds if target.renamed is renamed]
         return tuple(dict.fromkeys(every))
 
-    def keys(self, obj: Obj) -> Iterator[tuple[Resource, Key]]:
-        """What an object names of the objects that are synced with it; none whose place can't be told."""
+    def keys(self, obj: Obj, *, renamed: bool = True) -> Iterator[tuple[Resource, Key]]:
+        """What an object names of the objects that are synced with it, or of the host's own that are shown to it.
+
+        Left out is what doesn't say where it is.
+        """
         own = obj["metadata"].get("namespace", "")
-        for reference in self.found(obj):
-            if reference.target.renamed and (own or reference.namespace or not reference.target.resource.namespaced):
-                yield reference.target.resource, reference.key(own)
+        for found in self.found(obj):
+            if found.target.renamed is renamed and (own or found.namespace or not found.target.resource.namespaced):
+                yield found.target.resource, found.key(own)
 
 
 def to_host(ctx: Context[Any], virtual: Obj) -> Change:
@@ -92,9 +99,12 @@ def to_host(ctx: Context[Any], virtual: Obj) -> Change:
     own = virtual["metadata"].get("namespace", "")
 
     def change(reference: Reference) -> Reference:
+        if reference.other_kind:
+            raise Refused(f"names a {reference.other_kind}, and no such kind is synced from there", path=reference.path)
+        key = reference.key(own)
         if not reference.target.renamed:
             return reference
-        place = ctx.names.to_host(reference.target.resource, reference.key(own))
+        place = ctx.names.to_host(reference.target.resource, key)
         return replace(reference, name=place.name, namespace=place.namespace if reference.namespace else "")
 
     return change
@@ -110,7 +120,11 @@ def to_virtual(ctx: Context[Any], host: Obj, known: Iterable[tuple[Resource, Key
 
     def change(reference: Reference) -> Reference:
         resource = reference.target.resource
-        if not reference.target.renamed or (resource.namespaced and not (own or reference.namespace)):
+        if (
+            reference.other_kind
+            or not reference.target.renamed
+            or (resource.namespaced and not (own or reference.namespace))
+        ):
             return reference
         place = reference.key(own)
         found = by_place.get((resource, place)) or ctx.names.to_virtual(resource, place)
@@ -155,19 +169,18 @@ class _Path:
 
     def _reference(self, holder: Obj, step: str, change: Change) -> Obj:
         """The fields of the holder that a change of the reference in it changes."""
-        name, target = holder[step], self._target(holder)
-        if target is None or not name or not isinstance(name, str):
+        name = holder[step]
+        if not name or not isinstance(name, str):
             return {}
+        kind = holder.get("kind") if self.is_object else None
         namespace = str(holder.get("namespace") or "") if self.is_object else ""
-        before = Reference(target, self.path, name, namespace)
+        before = self._said(name, namespace, kind if isinstance(kind, str) else "")
         after = change(before)
         return {
             **({step: after.name} if after.name != before.name else {}),
             **({"namespace": after.namespace} if after.namespace != before.namespace else {}),
         }
 
-    def _target(self, holder: Obj) -> Target | None:
-        kind = holder.get("kind") if self.is_object else None
-        if not isinstance(kind, str) or not kind:
-            return self.kinds[0]
-        return next((target for target in self.kinds if target.resource.kind == kind), None)
+    def _said(self, name: str, namespace: str, kind: str) -> Reference:
+        target = next((target for target in self.kinds if kind in ("", target.resource.kind)), None)
+        return Reference(target or self.kinds[0], self.path, name, namespace, other_kind="" if target else kind)

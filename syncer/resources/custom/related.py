@@ -119,9 +119,15 @@ class Belongs(Syncer[Related], SyncUp, Sync, Indexes):
         """Keep it as the host's is for as long as it belongs to something synced."""
         if reason := self._is_anothers(pair.virtual):
             return skip(reason)
+        if is_deleting(pair.virtual):
+            return wait(
+                "the virtual object is being deleted", on=(Seen(Side.VIRTUAL, self.resource, key_of(pair.virtual)),)
+            )
         found = self._belonging(ctx, pair.host)
         if found is None or found.key != key_of(pair.virtual):
             return delete(virtual=pair.virtual, reason=f"it belongs to no synced {self._kind.virtual.kind} any more")
+        if not found.begun:  # the mark may be a tenant's own doing, and nothing of what must hold could be looked at
+            return wait(f"its {self._kind.virtual.kind} is not on the host", on=found.on)
         virtual = self._shown(ctx, pair.host, found.key)
         if must_be_made_anew(pair.virtual, virtual):
             return delete(virtual=pair.virtual, reason="it can't be changed into what the host has: it is made anew")
@@ -139,6 +145,8 @@ class Belongs(Syncer[Related], SyncUp, Sync, Indexes):
         if self._is_copy(ctx, host):
             return None
         for key, owner in self.owners(ctx, host):
+            if ctx.host_key(key) != key_of(host):
+                continue  # in another namespace than the copies: it isn't there for the tenant
             place = ctx.names.to_host(self._kind.host, key_of(owner))
             there = ctx.host(self._kind.host, place)
             begun = there is not None and ctx.marks.virtual_key(there) == key_of(owner)
@@ -225,7 +233,7 @@ class Named(Belongs, Watches):
         return [key for _, key in self._references.keys(virtual)] if self._is_synced(virtual) else ()
 
 
-class Found(Belongs):
+class Found(Belongs, Watches):
     """Objects whose names on the host are the operator's: they have the same name in the virtual cluster."""
 
     def __init__(self, name: str, kind: Kind, resource: Resource, by: By, *, marks: Marks) -> None:
@@ -244,14 +252,18 @@ class Found(Belongs):
         named = Index(Source(Side.HOST, self._kind.host, marked=True), self.name, self._named)
         return [*super().indexes(), *([named] if self._references.targets else ())]
 
+    def watches(self) -> Sequence[Watch]:
+        """Look again at what a custom object on the host begins or ceases to name, in its status, say."""
+        named = Watch(Source(Side.HOST, self._kind.host, marked=True), self._beside)
+        return [named] if self._references.targets else []
+
     def owners(self, ctx: Context[Related], host: Obj) -> Iterator[tuple[Key, Obj]]:
         """Each custom object that it may belong to, and the key beside that."""
         for place in self._candidates(ctx, host):
             owner = ctx.host(self._kind.host, place)
             virtual = ctx.virtual_of(self._kind.virtual, owner) if owner else None
             if owner and virtual and annotations_of(owner).get(ctx.marks.uid) == uid_of(virtual):
-                namespace = key_of(virtual).namespace if self.resource.namespaced else ""
-                yield Key(namespace, key_of(host).name), virtual
+                yield self._place(key_of(virtual), key_of(host).name), virtual
 
     def _candidates(self, ctx: Context[Related], host: Obj) -> Iterable[Key]:
         """The places of custom objects on the host that may have to do with the object."""
@@ -265,8 +277,16 @@ class Found(Belongs):
         found = [pattern.fullmatch(labels.get(key, "")) for key, pattern in self._labels.items()]
         return [Key(namespace, match["name"]) for match in found if match]
 
+    def _place(self, owner: Key, name: str) -> Key:
+        """The key of what is beside a virtual custom object."""
+        return Key(owner.namespace if self.resource.namespaced else "", name)
+
     def _named(self, owner: Obj) -> Iterable[str]:
         return [str(key) for _, key in self._references.keys(owner)]
+
+    def _beside(self, owner: Obj, settings: Settings) -> Iterable[Key]:
+        virtual = settings.marks.virtual_key(owner)
+        return [self._place(virtual, key.name) for _, key in self._references.keys(owner)] if virtual else ()
 
 
 def _pattern(value: str) -> re.Pattern[str]:

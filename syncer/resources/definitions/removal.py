@@ -12,6 +12,8 @@ def removed(copy: Obj, side: Side, policy: OnRemoval, *, why: str, section: str)
         return skip(f"{why}; {name} is being deleted")
     if policy == "retain":
         return skip(f"{why}; {name} stays, as {option} says")
+    if policy == "delete-if-unused" and not any(version.get("served") for version in copy["spec"]["versions"]):
+        return skip(f"{why}; {name} stays: none of its versions is served, so it can't be seen whether it is used")
     reason = f"{why}, and {option} is {policy}"
     users = custom_resource(copy) if policy == "delete-if-unused" else None
     if side is Side.VIRTUAL:

@@ -22,7 +22,7 @@ from syncer.api import (
     skip,
     wait,
 )
-from syncer.resources.definitions.config import PUBLIC_LABEL, TenantDefinitionConfig
+from syncer.resources.definitions.config import PUBLIC_LABEL, PublicDefinitionConfig, TenantDefinitionConfig
 from syncer.resources.definitions.metadata import leave_out
 from syncer.resources.definitions.removal import removed
 from syncer.resources.definitions.versions import Crossing, crossing, defined, refuse_unsafe
@@ -91,6 +91,8 @@ def _unwanted(ctx: Context[TenantDefinitionConfig], virtual: Obj) -> str:
 
 
 def _apply(ctx: Context[Any], virtual: Obj, wanted: Crossing, reason: str = "") -> Decision:
-    """A tenant can't make a CRD public for others: the label stays behind."""
-    host = leave_out(ctx.host_copy(virtual), also=(PUBLIC_LABEL,))
+    """A tenant can't make a CRD public for others: the label stays behind, the one that is configured and CAPN's."""
+    sections = ctx.settings.sections.values()
+    labels = {PUBLIC_LABEL, *(each.label for each in sections if isinstance(each, PublicDefinitionConfig))}
+    host = leave_out(ctx.host_copy(virtual), also=labels)
     return apply(host={**host, "spec": wanted.spec}, reason="; ".join(filter(None, (reason, *wanted.notes))))

@@ -235,6 +235,15 @@ def test_names_need_no_file(file: str) -> None:
     )
 
 
+def test_names_of_custom_resources_follow_their_template(tmp_path: Path) -> None:
+    custom = {"widgets.example.org": {"name": "w-{namespace}-{name}"}, "gadgets.example.org": {"scope": "Cluster"}}
+    config = {"cluster": "shop", "host": {"namespace": "vc-shop"}, "sync": {"custom": custom}}
+    file = tmp_path / "custom.yaml"
+    file.write_text(json.dumps({"apiVersion": "vsyncer.dev/v1alpha1", "kind": "SyncerConfig", **config}))
+    assert good("names", "to-host", "widgets.example.org", "web/db", "-c", str(file)) == "vc-shop/w-web-db\n"
+    assert good("names", "to-host", "gadgets", "big", "-c", str(file)).strip().startswith("big-x-")
+
+
 def test_names_as_a_record(file: str) -> None:
     record = {"host": "vc-shop/db-x-web-x-shop", "virtual": "web/db", "resource": "secrets"}
     assert json.loads(good("names", "to-host", "secret", "web/db", "-c", file, "-o", "json")) == [record]

@@ -85,6 +85,8 @@ def test_its_section_is_on_by_being_named_and_explained_and_in_the_schema(instal
     install("acme-widgets", WIDGETS, widgets="Widgets")
     assert "widgets" in call("config", "validate", file).stdout
     assert "What they are painted with." in call("config", "explain", "sync.toHost.widgets.color", "-c", file).stdout
+    unnamed = call("config", "explain", "sync.toHost.widgets").stderr
+    assert "The plugin widgets is installed: say --config FILE, with a file that names sync.toHost.widgets." in unnamed
     schema = json.loads(call("config", "schema", "-c", file).stdout)
     assert "blue" in json.dumps(schema)
     assert "toHost.widgets" in call("config", "view", "-c", file).stdout

@@ -72,6 +72,20 @@ def test_an_event_keeps_its_object_undecoded() -> None:
         codec.watch_event(b"{}")
 
 
+@pytest.mark.parametrize("levels", [1_100, 9_000])
+def test_what_is_nested_deeper_than_can_be_read_is_an_error_like_any_other(levels: int) -> None:
+    """An API server takes 10,000 levels, and a tenant may write them into a field without a schema."""
+    deep = b'{"apiVersion":"v1","metadata":{"name":"a"},"spec":' + b'{"a":' * levels + b"1" + b"}" * levels + b"}"
+    for read in (
+        codec.decode,
+        codec.head,
+        lambda obj: codec.watch_event(b'{"type":"ADDED","object":' + obj + b"}"),
+        lambda obj: codec.split_list(b'{"items":[' + obj + b"]}"),
+    ):
+        with pytest.raises(codec.DecodeError, match="nested deeper"):
+            read(deep)
+
+
 _FIELDS = st.sampled_from(["name", "generateName", "namespace", "uid", "resourceVersion", "labels"])
 _TEXT = st.text(st.characters(codec="utf-8"), max_size=6)
 

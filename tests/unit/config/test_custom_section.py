@@ -58,7 +58,7 @@ WIDGET = "widgets.example.org"
         ("{down: [spec], up: [spec.x]}", ": down has spec and up has spec.x: each field comes from one side."),
         ("{exact: [other]}", ": exact has other, which is neither in down nor in up, nor below a path there."),
         ("{version: one}", ".version: expected a version such as v1 or v1beta1, found 'one'."),
-        ("{scope: Namespace}", ".scope: 'Namespace' is not one of , Namespaced, Cluster. Did you mean Namespaced?"),
+        ("{scope: Namespace}", ".scope: 'Namespace' is not one of \"\", Namespaced, Cluster. Did you mean Namespaced?"),
         ("{name: '{nam}.{namespace}'}", ".name: there is no {nam} in a name, only {cluster}, {namespace}, {name}."),
         (
             "{name: '{name}'}",
@@ -105,6 +105,10 @@ WIDGET = "widgets.example.org"
         (
             "{related: [{resource: secrets, by: {owner: true, reference: spec.x}}]}",
             ".related[0]: origin virtual takes one of by.reference, by.selector and by.owner.",
+        ),
+        (
+            "{related: [{resource: secrets, origin: host, by: {reference: spec.x, selector: {matchLabels: {a: b}}}}]}",
+            ": related finds what is on the host by spec.x, which the tenant says, and which goes there as it is",
         ),
         (
             "{related: [{resource: gadgets.example.org, by: {owner: true}}]}",
@@ -192,6 +196,19 @@ def test_an_option_of_an_entry_is_explained(path: str, takes: str) -> None:
     option = option_at(MODEL, path)
     assert option is not None
     assert (option.path.replace("[]", ""), option.takes) == (path.replace("[0]", ""), takes)
+
+
+@pytest.mark.parametrize("path", ["related.by", "*.related.by", "*.related[].by", "related"])
+def test_an_option_of_any_entry_is_explained_without_the_name_of_one(path: str) -> None:
+    option = option_at(MODEL, f"sync.custom.{path}")
+    assert option is not None
+    assert option.path.replace("[]", "") == f"sync.custom.*.{path.removeprefix('*.').replace('[]', '')}"
+
+
+def test_an_entry_may_be_called_like_an_option() -> None:
+    option = option_at(MODEL, "sync.custom.related.example.com.by.example.com")
+    assert option is not None
+    assert option.path == "sync.custom.related.example.com.by.example.com"
 
 
 def test_a_wrong_path_into_an_entry_is_no_option() -> None:

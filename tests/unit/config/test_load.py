@@ -139,6 +139,13 @@ def test_the_two_problems_of_the_design_are_told_with_line_and_guess(plugins: An
             "sync.toHost.widgts: no syncer, built in or installed, has this section. Did you mean widgets?",
         ),
         (
+            "sync: {toHost: {kettles: {}}}\n",
+            (
+                "sync.toHost.kettles: no syncer, built in or installed, has this section. "
+                "If it is a plugin's, install its package; `syncer plugins list` shows what is there."
+            ),
+        ),
+        (
             "sync: {fake: {sprockets: {}}}\n",
             (
                 "sync.fake.sprockets: no syncer, built in or installed, has this section. "

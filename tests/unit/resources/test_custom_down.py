@@ -1,7 +1,18 @@
 """Custom resources that begin on the virtual side, from configuration alone."""
 
 import pytest
-from custom_kinds import CERT_MANAGER, CERTIFICATE, CLASS, CLASSES, ISSUER, ISSUERS, MONITOR, MONITORS, world_of
+from custom_kinds import (
+    CERT_MANAGER,
+    CERTIFICATE,
+    CLASS,
+    CLASSES,
+    CLUSTER_ISSUERS,
+    ISSUER,
+    ISSUERS,
+    MONITOR,
+    MONITORS,
+    world_of,
+)
 from custom_kinds import certificate as cert
 
 from syncer.api import Decision, Key, Obj, Outcome, Refused, Side, Verb, labels_of
@@ -39,23 +50,40 @@ def test_what_was_given_is_not_changed() -> None:
     assert found["spec"] == cert()["spec"]
 
 
-def test_a_name_of_another_kind_is_left_alone() -> None:
-    """A ClusterIssuer is the host's own: the tenant has no copy of it."""
-    theirs = cert(spec={"issuerRef": {"name": "public", "kind": "ClusterIssuer"}})
+@pytest.mark.parametrize("kind", ["ClusterIssuer", "issuer", "Secret"])
+def test_a_name_of_another_kind_does_not_go_down(kind: str) -> None:
+    """As it is, it would name whatever the host has of that name: the host drops a kind that its schema lacks."""
+    theirs = cert(spec={"issuerRef": {"name": "of-another-tenant", "kind": kind}})
     world = world_of(CERT_MANAGER).given(virtual=[theirs])
-    host = only_write(world.decide(CERTIFICATE, "shop/db"))
-    assert host["spec"]["issuerRef"] == {"name": "public", "kind": "ClusterIssuer"}
+    with pytest.raises(Refused, match=f"spec.issuerRef.name: names a {kind}, and no such kind is synced"):
+        world.decide(CERTIFICATE, "shop/db")
+
+
+ISSUED = {
+    **CERT_MANAGER,
+    "clusterissuers.cert-manager.io": {"direction": "fromHost"},
+    CERTIFICATE: {"references": {"spec.issuerRef.name": [ISSUER, "clusterissuers.cert-manager.io"]}},
+}
 
 
 def test_a_kind_that_comes_from_the_host_has_one_name_on_both_sides() -> None:
-    several = {"spec.issuerRef.name": [ISSUER, "clusterissuers.cert-manager.io"]}
-    entries = {**CERT_MANAGER, "clusterissuers.cert-manager.io": {"direction": "fromHost"}}
-    world = world_of(merged(entries, {CERTIFICATE: {"references": several}}))
-    world.given(virtual=[cert(), cert("public", spec={"issuerRef": {"name": "public", "kind": "ClusterIssuer"}})])
+    shown = build(CLUSTER_ISSUERS, "public", metadata={"labels": {"vsyncer.dev/cluster": "vc.vc-ns"}})
+    public = cert("public", spec={"issuerRef": {"name": "public", "kind": "ClusterIssuer"}})
+    world = world_of(ISSUED).given(virtual=[cert(), public, shown])
     names = [
         only_write(world.decide(CERTIFICATE, key))["spec"]["issuerRef"]["name"] for key in ("shop/db", "shop/public")
     ]
     assert names == ["ca-x-shop-x-vc", "public"]
+
+
+def test_what_the_host_does_not_show_can_not_be_used_by_its_name() -> None:
+    own = build(CLUSTER_ISSUERS, "internal")
+    for there in ([], [own]):
+        world = world_of(ISSUED)
+        world.given(virtual=[cert(spec={"issuerRef": {"name": "internal", "kind": "ClusterIssuer"}}), *there])
+        decision = world.decide(CERTIFICATE, "shop/db")
+        assert (decision.outcome, decision.writes) == (Outcome.PENDING, ())
+        assert decision.reason == "it names the ClusterIssuer internal, which is none of those that the host shows"
 
 
 def test_status_comes_up_and_what_the_host_does_not_say_goes() -> None:

@@ -192,3 +192,19 @@ def test_labels_of_ours_that_an_operator_copied_do_not_make_it_a_copy() -> None:
 def test_nothing_comes_from_another_virtual_clusters_copy() -> None:
     world = begun().given(host=[made(metadata={"labels": {"vsyncer.dev/cluster": "other.vc-ns"}})])
     assert world.decide(SECRET, "shop/db-tls").writes == ()
+
+
+def test_a_forged_mark_shows_nothing_of_a_secret_while_the_certificate_is_not_on_the_host() -> None:
+    """A Certificate that the host refuses has no copy that the Secret could be compared with."""
+    rule = {"reference": "spec.secretName", "selector": {"matchLabels": {"made-by": "cert-manager"}}}
+    entry = {CERTIFICATE: {"related": [{"resource": "secrets", "origin": "host", "by": rule}]}}
+    forged = {
+        "labels": {"vsyncer.dev/cluster": "vc.vc-ns"},
+        "annotations": {"vsyncer.dev/made-for": SECRET, "vsyncer.dev/made-from": PLACE},
+    }
+    world = world_of(merged(dict(CERT_MANAGER), entry)).given(
+        virtual=[certificate(), secret("db-tls", metadata=forged)],
+        host=[made()],
+    )
+    decision = world.decide(SECRET, "shop/db-tls")
+    assert (decision.outcome, decision.writes) == (Outcome.PENDING, ())

@@ -57,6 +57,15 @@ def test_a_tenant_can_not_make_it_public() -> None:
     assert host(made)["metadata"]["labels"] == {"team": "a", "vsyncer.dev/cluster": "vc.vc-ns"}
 
 
+def test_nor_by_a_label_that_the_configuration_has_for_it() -> None:
+    public = {"fromHost": {"customResourceDefinitions": {"enabled": True, "label": "example.org/public"}}}
+    config = merged(options(), {"sync": public})
+    made = World([TenantDefinitionSyncer, PublicDefinitionSyncer], config=config)
+    made.given(virtual=[crd(NAME, metadata={"labels": {"example.org/public": "true", "team": "a"}})])
+    made.settle("tenant-crds", NAME)
+    assert host(made)["metadata"]["labels"] == {"team": "a", "vsyncer.dev/cluster": "vc.vc-ns"}
+
+
 def test_what_came_from_the_host_does_not_go_back() -> None:
     marked = crd(NAME, metadata={"labels": {"vsyncer.dev/cluster": "vc.vc-ns"}})
     assert world().given(virtual=[marked]).decide("tenant-crds", NAME).writes == ()
@@ -130,6 +139,16 @@ def test_it_goes_where_the_configuration_says_so(end: Any) -> None:
     assert [sent.verb for sent in made.settle("tenant-crds", NAME)] == ["delete"]
     [write] = end(synced(onRemoval="delete-if-unused")).decide("tenant-crds", NAME).writes
     assert write.only_if_none == Resource("example.com/v1", "Widget", "widgets")
+
+
+def test_a_tenant_can_not_hide_that_it_is_used_by_serving_no_version() -> None:
+    """The host's own objects of the kind are in no list then, and would go with it."""
+    made = synced(onRemoval="delete-if-unused")
+    made.given(virtual=[crd(NAME, [crd_version("v1", storage=True, served=False)])])
+    made.settle("tenant-crds", NAME)
+    decision = removed(made).decide("tenant-crds", NAME)
+    assert (decision.writes, decision.outcome) == ((), Outcome.SKIPPED)
+    assert "it can't be seen whether it is used" in decision.reason
 
 
 def test_nothing_goes_before_the_virtual_one_is_really_gone() -> None:

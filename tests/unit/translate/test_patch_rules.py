@@ -133,54 +133,81 @@ def test_an_object_without_a_namespace_names_one_with_the_name() -> None:
 
 # -- labels and selectors ----------------------------------------------------------------------------------------------
 
-SELECTS = {"path": "spec.selector", "labels": True}
+FORMS = {"selector": "a label selector", "map": "labels", "text": "a label selector written as text"}
+
+
+def selects(form: str, path: str = "spec.selector") -> dict[str, Any]:
+    return {"path": path, "labels": form}
+
+
 CLUSTER, NAMESPACE = MARKS.items()
 TEXT = ",".join("=".join(mark) for mark in (CLUSTER, NAMESPACE))
 
 
 @pytest.mark.parametrize(
-    ("selector", "expected"),
+    ("form", "selector", "expected"),
     [
-        ({"app": "web"}, {"app": "web", **MARKS}),
-        ({"app": "web", "vsyncer.dev/cluster": "another"}, {"app": "web", **MARKS}),
-        ({"matchLabels": {"app": "web"}}, {"matchLabels": {"app": "web", **MARKS}}),
+        ("map", {"app": "web"}, {"app": "web", **MARKS}),
+        ("map", {"app": "web", "vsyncer.dev/cluster": "another"}, {"app": "web", **MARKS}),
+        ("map", {}, MARKS),
+        ("selector", {"matchLabels": {"app": "web"}}, {"matchLabels": {"app": "web", **MARKS}}),
         (
+            "selector",
             {"matchExpressions": [{"key": "a", "operator": "Exists"}]},
             {"matchExpressions": [{"key": "a", "operator": "Exists"}], "matchLabels": MARKS},
         ),
-        ({"matchLabels": None}, {"matchLabels": MARKS}),
-        ({}, {"matchLabels": MARKS}),
-        ("app=web,tier in (a,b)", f"app=web,tier in (a,b),{TEXT}"),
-        ("", TEXT),
-        (None, None),
+        ("selector", {"matchLabels": None}, {"matchLabels": MARKS}),
+        ("selector", {}, {"matchLabels": MARKS}),
+        ("text", "app=web,tier in (a,b)", f"app=web,tier in (a,b),{TEXT}"),
+        ("text", "", TEXT),
+        *((form, None, None) for form in FORMS),
     ],
 )
-def test_what_selects_is_narrowed_to_this_virtual_cluster_and_namespace(selector: Any, expected: Any) -> None:
-    assert down(SELECTS, spec={"selector": selector})["spec"]["selector"] == expected
+def test_what_selects_is_narrowed_to_this_virtual_cluster_and_namespace(
+    form: str, selector: Any, expected: Any
+) -> None:
+    assert down(selects(form), spec={"selector": selector})["spec"]["selector"] == expected
 
 
-def test_without_a_selector_there_is_none_to_narrow() -> None:
-    assert down(SELECTS, spec={"a": 1})["spec"] == {"a": 1}
+@pytest.mark.parametrize("form", FORMS)
+def test_without_a_selector_there_is_none_to_narrow(form: str) -> None:
+    assert down(selects(form), spec={"a": 1})["spec"] == {"a": 1}
 
 
-@pytest.mark.parametrize("selector", [3, ["a"], True])
-def test_what_is_no_selector_is_refused(selector: Any) -> None:
-    with pytest.raises(Refused, match="neither labels nor a label selector"):
-        down(SELECTS, spec={"selector": selector})
+@pytest.mark.parametrize(
+    ("form", "selector"),
+    [
+        *((form, odd) for form in FORMS for odd in (3, ["a"], True, {"app": 1}, {"matchLabels": ["app"]})),
+        ("selector", {"app": "web"}),  # the host drops what it doesn't know, and what is left selects everything
+        ("selector", {"matchLabels": {"app": "web"}, "more": "x"}),
+        ("selector", {"matchExpressions": [], "more": "x"}),
+        ("selector", {"matchLabels": None, "more": "x"}),
+        ("selector", "app=web"),
+        ("map", {"matchLabels": {"app": "web"}}),
+        ("map", "app=web"),
+        ("text", {"app": "web"}),
+    ],
+)
+def test_what_has_another_form_is_refused(form: str, selector: Any) -> None:
+    with pytest.raises(Refused, match=f"what stands there is not {FORMS[form]}"):
+        down(selects(form), spec={"selector": selector})
 
 
 NAMES = st.text("abc", min_size=1, max_size=3)
 MAPS = st.dictionaries(NAMES, NAMES, min_size=1, max_size=3)
 SELECTORS = st.one_of(
-    MAPS,
-    st.fixed_dictionaries({"matchLabels": MAPS}, optional={"matchExpressions": st.just([{"key": "a"}])}),
-    MAPS.map(lambda labels: ",".join(f"{key}={text}" for key, text in labels.items())),
+    MAPS.map(lambda labels: ("map", labels)),
+    st.fixed_dictionaries({"matchLabels": MAPS}, optional={"matchExpressions": st.just([{"key": "a"}])}).map(
+        lambda selector: ("selector", selector)
+    ),
+    MAPS.map(lambda labels: ("text", ",".join(f"{key}={text}" for key, text in labels.items()))),
 )
 
 
 @given(SELECTORS)
-def test_what_went_down_comes_up_as_it_was(selector: Any) -> None:
-    narrowed = down(SELECTS, spec={"selector": selector})["spec"]["selector"]
+def test_what_went_down_comes_up_as_it_was(given: tuple[str, Any]) -> None:
+    form, selector = given
+    narrowed = down(selects(form), spec={"selector": selector})["spec"]["selector"]
     status = {"selector": narrowed}
     host = {**host_copy(widget()), "status": status}
-    assert up({"path": "status.selector", "labels": True}, status=status, host=host)["status"]["selector"] == selector
+    assert up(selects(form, "status.selector"), status=status, host=host)["status"]["selector"] == selector

@@ -1,0 +1,101 @@
+"""What a tenant with all rights in their virtual cluster may try with custom objects, and what comes of it."""
+
+import asyncio
+
+from custom_scene import (
+    CERTIFICATES,
+    CLUSTER_ISSUERS,
+    PUBLIC,
+    cert_manager,
+    certificate,
+    custom,
+    example,
+    issue,
+    running,
+    there,
+)
+from harness import CLUSTER, HOME, Two, place, play, until, verbs
+
+from syncer.config import build, parse
+from syncer.plugins import installed
+from syncer.testing.merge import merged
+from syncer.testing.objects import crd, secret
+
+OURS = {"metadata": {"labels": {"vsyncer.dev/cluster": f"{CLUSTER}.{HOME}"}}}
+
+
+def test_an_issuer_that_the_host_does_not_show_can_not_be_used_until_it_does(two: Two) -> None:
+    async def scenario() -> None:
+        cert_manager(two)
+        two.host.put(custom(CLUSTER_ISSUERS, "internal", namespace="", spec={"ca": {}}))
+        async with running(two, example("cert-manager")) as daemon:
+            two.virtual.put(certificate(issuer="internal", kind="ClusterIssuer"))
+            await daemon.settled()
+            assert two.copy(CERTIFICATES, "db") is None
+            two.host.put(merged(custom(CLUSTER_ISSUERS, "internal", namespace="", spec={"ca": {}}), PUBLIC))
+            assert await until(lambda: two.copy(CERTIFICATES, "db")) <= 2
+
+    play(scenario)
+
+
+def test_a_forged_mark_shows_no_secret_of_the_host(two: Two) -> None:
+    """The Certificate has no copy on the host, so that there is nothing that the Secret could belong to."""
+
+    async def scenario() -> None:
+        cert_manager(two)
+        two.host.put(secret(place("db-tls").partition("/")[2], {"password": "the host's"}, namespace=HOME))
+        notes = {"made-for": f"{CERTIFICATES}:secrets", "made-from": place("db-tls")}
+        forged = {"metadata": {"annotations": {f"vsyncer.dev/{name}": text for name, text in notes.items()}}}
+        two.virtual.put(merged(secret("db-tls", {"a": "b"}), merged(OURS, forged)))
+        two.host.put(custom(CERTIFICATES, place("db").partition("/")[2], namespace=HOME, spec={}))
+        async with running(two, example("cert-manager")) as daemon:
+            two.virtual.put(certificate())
+            await daemon.settled()
+            found = two.original("secrets", "db-tls")
+            assert found is None or "password" not in found["data"]
+
+    play(scenario)
+
+
+def test_a_finalizer_on_what_we_made_is_waited_for_without_a_storm(two: Two) -> None:
+    async def scenario() -> None:
+        cert_manager(two)
+        two.host.put(merged(custom(CLUSTER_ISSUERS, "public", namespace="", spec={"ca": {}}), PUBLIC))
+        async with running(two, example("cert-manager")) as daemon:
+            two.virtual.put(certificate())
+            await until(lambda: two.copy(CERTIFICATES, "db") and two.virtual.get(CLUSTER_ISSUERS, "public"))
+            issue(two, there(two.host, CERTIFICATES, place("db")))
+            await until(lambda: two.original("secrets", "db-tls"))
+            await daemon.settled()
+            held = {"metadata": {"finalizers": ["example.org/mine"]}}
+            two.virtual.put(merged(there(two.virtual, "secrets", "shop/db-tls"), held))
+            two.virtual.put(merged(there(two.virtual, CLUSTER_ISSUERS, "public"), held))
+            await daemon.settled()
+            seen = len(two.virtual.requests)
+            two.virtual.delete(CERTIFICATES, "shop/db")
+            two.host.delete(CLUSTER_ISSUERS, "public")
+            await asyncio.sleep(600)
+            assert verbs(two.virtual, seen)["delete"] <= 4
+            for resource, key in (("secrets", "shop/db-tls"), (CLUSTER_ISSUERS, "public")):
+                two.virtual.put(merged(there(two.virtual, resource, key), {"metadata": {"finalizers": None}}))
+            await until(
+                lambda: not two.original("secrets", "db-tls") and not two.virtual.get(CLUSTER_ISSUERS, "public")
+            )
+
+    play(scenario)
+
+
+def test_a_kind_that_has_the_name_of_another_for_a_short_one_is_not_taken_for_it(two: Two) -> None:
+    async def scenario() -> None:
+        text = f"cluster: {CLUSTER}\nhost: {{namespace: {HOME}}}\nsync: {{custom: {{widgets.example.com: {{}}}}}}\n"
+        config = build(
+            parse(f"apiVersion: vsyncer.dev/v1alpha1\nkind: SyncerConfig\n{text}", "f.yaml"), installed()
+        ).config
+        for server in (two.virtual, two.host):
+            server.put(crd("alikes.example.com", spec={"names": {"shortNames": ["widgets"]}}))
+        async with running(two, config) as daemon:
+            two.virtual.put(custom("alikes.example.com", "x", spec={}))
+            await daemon.settled()
+            assert "widgets.example.com" not in daemon.engine.links[CLUSTER].parts
+
+    play(scenario)

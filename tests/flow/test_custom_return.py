@@ -1,0 +1,84 @@
+"""A kind that goes and comes back, and what was made for its objects meanwhile."""
+
+import asyncio
+
+from crd_scene import CRDS
+from custom_scene import (
+    CERTIFICATES,
+    ISSUERS,
+    cert_manager,
+    certificate,
+    custom,
+    definition,
+    example,
+    issue,
+    running,
+    there,
+)
+from harness import Two, place, play, until, writes
+
+from syncer.flow.status import waiting
+from syncer.testing.apiserver import Rule
+from syncer.testing.objects import secret
+
+
+def test_what_the_operator_made_stays_while_its_kind_goes_and_comes_back(two: Two) -> None:
+    """The Secrets of the host are watched anew then, all of them: until they are known, none is gone."""
+
+    async def scenario() -> None:
+        cert_manager(two)
+        async with running(two, example("cert-manager")) as daemon:
+            two.virtual.put(secret("other"))
+            two.virtual.put(certificate())
+            await until(lambda: two.copy(CERTIFICATES, "db"))
+            issue(two, there(two.host, CERTIFICATES, place("db")))
+            await until(lambda: two.original("secrets", "db-tls"))
+            await daemon.settled()
+            seen = len(two.virtual.requests)
+            two.host.delete(CRDS, CERTIFICATES)
+            await until(lambda: CERTIFICATES in waiting(daemon.engine), within=90)
+            await asyncio.sleep(5)
+            two.host.faults.add(Rule(verb="list", resource="secrets", status=503, count=3))
+            two.host.put(definition(CERTIFICATES))
+            await until(lambda: two.copy(CERTIFICATES, "db"), within=90)
+            await daemon.settled()
+            assert [line for line in writes(two.virtual, seen) if "secrets" in line] == []
+
+    play(scenario)
+
+
+async def issuing(two: Two) -> None:
+    """An Issuer and its key on both sides, and no daemon."""
+    cert_manager(two)
+    two.virtual.put(secret("ca-key"))
+    two.virtual.put(custom(ISSUERS, "ca", spec={"ca": {"secretName": "ca-key"}}))
+    async with running(two, example("cert-manager")):
+        await until(lambda: two.copy("secrets", "ca-key") and two.copy(ISSUERS, "ca"))
+
+
+def test_what_a_kind_uses_stays_when_a_daemon_starts_before_the_kind_is_served(two: Two) -> None:
+    async def scenario() -> None:
+        await issuing(two)
+        seen = len(two.host.requests)
+        two.host.delete(CRDS, ISSUERS)
+        async with running(two, example("cert-manager")) as daemon:
+            await asyncio.sleep(20)
+            assert ISSUERS in waiting(daemon.engine)
+            two.virtual.put(secret("ca-key", {"renewed": "x"}))
+            await until(lambda: "renewed" in there(two.host, "secrets", place("ca-key"))["data"])
+            two.host.put(definition(ISSUERS))
+            await until(lambda: two.copy(ISSUERS, "ca"), within=90)
+            await daemon.settled()
+        assert [line for line in writes(two.host, seen) if "delete" in line] == []
+
+    play(scenario)
+
+
+def test_what_a_kind_used_goes_when_the_kind_does_not_come_back(two: Two) -> None:
+    async def scenario() -> None:
+        await issuing(two)
+        two.host.delete(CRDS, ISSUERS)
+        async with running(two, example("cert-manager")):
+            await until(lambda: two.copy("secrets", "ca-key") is None, within=200)
+
+    play(scenario)
