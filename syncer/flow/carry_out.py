@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from syncer.api.decision import Decision, Write
+from syncer.api.decision import Decision, Verb, Write
 from syncer.api.errors import Conflict, Exists, Invalid, Missing, NotConnected, Refused
 from syncer.api.marks import Marks
 from syncer.api.names import NameTranslator
@@ -52,6 +52,8 @@ class Carrier:
     may_write: Callable[[], bool]
     #: Patches that changed nothing, by side, resource and key: the version they were sent over. Sent once, not again.
     futile: MutableMapping[tuple[Side, Resource, Key], tuple[str, Obj]]
+    #: The uids of Pods that we have bound: the reply to a binding doesn't show the Pod, and its event may be late.
+    bound: MutableMapping[str, None]
 
     async def carry_out(
         self, syncer: Syncer[Any], decision: Decision, recorder: Recorder, *, seen: Pairing = NOTHING
@@ -90,6 +92,8 @@ class Carrier:
         key = key_of(write.obj)
         live = self._live(write.side, resource, key, seen)
         self._check(write, live, resource)
+        if write.verb is Verb.BIND and uid_of(write.obj) in self.bound:
+            return []
         calls = needed(
             write,
             live,
@@ -146,6 +150,7 @@ class Carrier:
                         return await self._delete(cluster, resource, write, writing)
                     case Kind.BIND:
                         await cluster.create(resource, body, subresource="binding", key=key)
+                        self.bound[uid_of(write.obj)] = None
                         return True
                     case _:
                         return await self._patch(cluster, resource, key, Call(call.kind, body), writing)

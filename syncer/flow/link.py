@@ -84,6 +84,10 @@ class Link:
     definitions_changed: Callable[[], None] = lambda: None
     parts: dict[str, Part] = field(default_factory=dict)
     informers: dict[Place, Informer] = field(default_factory=dict)
+    reads: Reads = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.reads = Reads(self.caches, self.usage)
 
     @property
     def name(self) -> str:
@@ -106,7 +110,7 @@ class Link:
             config=part.config,
             resource=syncer.resource,
             host_resource=syncer.host_resource,
-            reader=Reads(self.caches, self.usage),
+            reader=self.reads,
             now=self.utcnow(),
             place=syncer.host_key,
         )

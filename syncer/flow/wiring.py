@@ -26,6 +26,8 @@ from syncer.translate.patches import Patcher
 
 #: How many patches that changed nothing are remembered; there should be none.
 FUTILE = 1024
+#: How many Pods are remembered to be bound; it matters until the watch shows them so.
+BOUND = 4096
 
 
 def link(
@@ -52,6 +54,7 @@ def link(
         has_status=has_status,
         may_write=may_write,
         futile=LRUCache(FUTILE),
+        bound=LRUCache(BOUND),
     )
     usage = Usage(caches)
     made = Link(settings, virtual, host, queue, caches, usage, carrier, utcnow)
