@@ -8,8 +8,6 @@ import argparse
 import asyncio
 import json
 import random
-import sys
-import tempfile
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -17,7 +15,7 @@ from typing import Any
 
 import uvloop
 
-from hack.bench.daemon import Daemon
+from hack.bench.daemon import Daemon, two_planes
 from syncer.api import Obj, Side, dig, labels_of
 from syncer.clusters import codec
 from syncer.clusters.client import Cluster
@@ -25,7 +23,7 @@ from syncer.clusters.connection import ConnectionSettings, connect
 from syncer.clusters.discovery import Discovery
 from syncer.resources.definitions.config import PUBLIC_LABEL
 from syncer.resources.kinds import CUSTOM_RESOURCE_DEFINITIONS
-from syncer.testing.controlplane import ControlPlane, start_all
+from syncer.testing.controlplane import ControlPlane
 from syncer.testing.objects import crd, crd_version
 
 HOST_NAMESPACE = "vc-shop"
@@ -253,17 +251,9 @@ def parse() -> argparse.Namespace:
 def main() -> None:
     """Start the control planes and measure."""
     options = parse()
-    virtual, host = ControlPlane("virtual"), ControlPlane("host")
-    with tempfile.TemporaryDirectory(prefix="syncer-bench-") as folder:
-        start_all(virtual, host)
-        try:
-            host.kubectl("create", "namespace", HOST_NAMESPACE)
-            uvloop.run(Bench(options, virtual, host, Path(folder)).run())
-        finally:
-            log = Path(folder) / "syncer.log"
-            print(log.read_text()[-3000:] if log.exists() else "", file=sys.stderr)
-            virtual.stop()
-            host.stop()
+    with two_planes() as (virtual, host, folder):
+        host.kubectl("create", "namespace", HOST_NAMESPACE)
+        uvloop.run(Bench(options, virtual, host, folder).run())
     with ControlPlane("plain") as plane:
         uvloop.run(plain(options, plane))
 

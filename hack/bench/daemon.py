@@ -5,10 +5,12 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,9 +18,14 @@ from typing import Any
 import yaml
 
 from hack.ports import free_port
+from syncer.testing.controlplane import ControlPlane, start_all
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _SAMPLE = re.compile(r"^(\w+)(?:\{(.*)\})? ([0-9.e+-]+)$")
+
+
+#: The command beside the Python that runs this.
+SYNCER = str(Path(sys.executable).with_name("syncer"))
 
 
 @dataclass
@@ -31,7 +38,7 @@ class Daemon:
     port: int = field(default_factory=free_port)
     health: int = field(default_factory=free_port)
     #: How it is called.
-    command: Sequence[str] = (str(Path(sys.executable).with_name("syncer")),)
+    command: Sequence[str] = (SYNCER,)
 
     @property
     def file(self) -> Path:
@@ -127,3 +134,18 @@ class Daemon:
     def total(self, name: str) -> float:
         """The sum of one metric over all labels."""
         return sum(value for (found, _), value in self.samples().items() if found == name)
+
+
+@contextmanager
+def two_planes() -> Iterator[tuple[ControlPlane, ControlPlane, Path]]:
+    """A virtual and a host cluster, and a folder for the daemon, whose last words are repeated at the end."""
+    virtual, host = ControlPlane("virtual"), ControlPlane("host")
+    with tempfile.TemporaryDirectory(prefix="syncer-bench-") as folder:
+        start_all(virtual, host)
+        try:
+            yield virtual, host, Path(folder)
+        finally:
+            log = Path(folder) / "syncer.log"
+            print(log.read_text()[-3000:] if log.exists() else "", file=sys.stderr)
+            virtual.stop()
+            host.stop()

@@ -9,7 +9,6 @@ import asyncio
 import json
 import statistics
 import sys
-import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -19,14 +18,14 @@ from typing import Any
 
 import uvloop
 
-from hack.bench.daemon import Daemon
+from hack.bench.daemon import SYNCER, Daemon, two_planes
 from hack.kubelet import Kubelet, is_ready
 from syncer.api import Key, Obj, Side, Unreachable
 from syncer.clusters import codec
 from syncer.clusters.client import Cluster
 from syncer.clusters.connection import ConnectionSettings, connect
 from syncer.resources.kinds import CONFIG_MAPS, PODS, SECRETS, SERVICES
-from syncer.testing.controlplane import ControlPlane, start_all
+from syncer.testing.controlplane import ControlPlane
 
 NAMESPACE, HOST_NAMESPACE = "shop", "vc-shop"
 RESOURCES = {resource.plural: resource for resource in (CONFIG_MAPS, SECRETS, SERVICES, PODS)}
@@ -283,7 +282,7 @@ async def measure(options: argparse.Namespace, virtual: ControlPlane, host: Cont
         connect(ConnectionSettings(str(plane.kubeconfig())), side=side, environ={})
         for plane, side in ((virtual, Side.VIRTUAL), (host, Side.HOST))
     ]
-    daemon = Daemon(config(options, virtual, host), folder)
+    daemon = Daemon(config(options, virtual, host), folder, command=(options.syncer,))
     daemon.start()
     try:
         await Bench(options, clusters[0], clusters[1], daemon).run()
@@ -304,6 +303,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--restart", action="store_true", help="also restart the daemon with n objects present")
     parser.add_argument("--idle", type=float, default=0, help="also let nothing happen for so many seconds")
     parser.add_argument("--life", action="store_true", help="pods: play scheduler and kubelet until they are Ready")
+    parser.add_argument("--syncer", default=SYNCER, metavar="PATH", help="the command that is measured (this Python's)")
     options = parser.parse_args()
     if options.life and options.kind != "pods":
         parser.error("--life needs --kind pods")
@@ -313,18 +313,11 @@ def parse() -> argparse.Namespace:
 def main() -> None:
     """Start two control planes and measure."""
     options = parse()
-    virtual, host = ControlPlane("virtual"), ControlPlane("host")
-    with tempfile.TemporaryDirectory(prefix="syncer-bench-") as folder:
-        start_all(virtual, host)
-        try:
-            virtual.kubectl("create", "namespace", NAMESPACE)
-            host.kubectl("create", "namespace", HOST_NAMESPACE)
-            virtual.kubectl("create", "serviceaccount", "default", "--namespace", NAMESPACE)
-            uvloop.run(measure(options, virtual, host, Path(folder)))
-        finally:
-            print((Path(folder) / "syncer.log").read_text()[-3000:], file=sys.stderr)
-            virtual.stop()
-            host.stop()
+    with two_planes() as (virtual, host, folder):
+        virtual.kubectl("create", "namespace", NAMESPACE)
+        host.kubectl("create", "namespace", HOST_NAMESPACE)
+        virtual.kubectl("create", "serviceaccount", "default", "--namespace", NAMESPACE)
+        uvloop.run(measure(options, virtual, host, folder))
 
 
 if __name__ == "__main__":

@@ -63,6 +63,13 @@ class Syncer(Role, Generic[C]):
         """Whether the syncer has anything to do with these settings; where not, it is as if it were off."""
         return True
 
+    def heeds(self, virtual: Obj) -> bool:
+        """Whether a virtual object can have a copy at all, told cheaply from what never changes in it.
+
+        One that can't, and has none, is never asked about (controller-runtime's predicates do the same).
+        """
+        return True
+
     def rights_with(self, settings: Settings) -> Iterable[Right]:
         """``rights``; override it for those that depend on the configuration (``settings.sections[self.name]``)."""
         return self.rights

@@ -230,9 +230,19 @@ class Link:
         """A virtual object of the syncer has changed."""
         if not part.ready:
             return  # all are asked when it is
-        begins_on_host = not isinstance(part.syncer, SyncDown | FakeSyncUp)
-        if not begins_on_host or self._is_from_here(obj) or self._is_gone_from_virtual(part, key):
+        if isinstance(part.syncer, SyncDown):
+            concerned = self._may_have_copy(part.syncer, key, obj)
+        elif isinstance(part.syncer, FakeSyncUp):
+            concerned = True
+        else:
+            concerned = self._is_from_here(obj) or self._is_gone_from_virtual(part, key)
+        if concerned:
             self.queue.add(Request(self.name, part.syncer.name, key))
+
+    def _may_have_copy(self, syncer: Syncer[Any], key: Key, obj: Obj | None) -> bool:
+        if obj is None or syncer.heeds(obj):
+            return True
+        return self.place(syncer, key) in self.caches.store(Side.HOST, syncer.host_resource)
 
     def _is_from_here(self, obj: Obj | None) -> bool:
         return obj is not None and self.settings.marks.is_from_here(obj, cluster=self.settings.identity)

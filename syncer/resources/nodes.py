@@ -96,9 +96,10 @@ def _nodes_of(pod: Obj) -> Iterable[str]:
 
 
 def _keys(pod: Obj, settings: Settings) -> Iterable[Key]:
-    if not settings.marks.is_ours(pod, cluster=settings.identity, resource=PODS):
+    names = _nodes_of(pod)
+    if not names or not settings.marks.is_ours(pod, cluster=settings.identity, resource=PODS):
         return ()
-    return [Key("", name) for name in _nodes_of(pod)]
+    return [Key("", name) for name in names]
 
 
 def _keys_of_virtual(pod: Obj, settings: Settings) -> Iterable[Key]:

@@ -1,20 +1,15 @@
 """A daemon that syncs CRDs only, for the flow tests of both directions."""
 
-import asyncio
 import contextlib
-import random
 from collections.abc import AsyncIterator
 from typing import Any
 
-from harness import CLUSTER, HOME, Daemon, Two, utcnow
+from harness import CLUSTER, HOME, Daemon, Two, between
 
-from syncer.api import Obj, Side
-from syncer.clusters.client import Cluster
+from syncer.api import Obj
 from syncer.config import config_with
-from syncer.flow.engine import Engine
 from syncer.flow.ledger import Standing
 from syncer.names import SingleNamespace
-from syncer.observe.metrics import Metrics
 from syncer.resources.definitions.public import PublicDefinitionSyncer
 from syncer.resources.definitions.tenant import TenantDefinitionSyncer
 from syncer.testing.apiserver import ApiServer
@@ -51,26 +46,10 @@ async def daemon(
     others: Obj | None = None,
 ) -> AsyncIterator[Daemon]:
     """A daemon that syncs CRDs only; ``others`` are more virtual clusters (by name), with the same configuration."""
-    engine = Engine(
-        host=Cluster("host", Side.HOST, two.host.transport(user)),
-        metrics=Metrics(version="test"),
-        workers=8,
-        utcnow=utcnow,
-        rng=random.Random("engine"),
-    )
-    for name, server in {CLUSTER: two.virtual, **(others or {})}.items():
-        config = configured(from_host, to_host, name)
-        enabled = [(each.syncer, each.section) for each in config.enabled()]
-        engine.add(config.settings(), enabled, virtual=Cluster(name, Side.VIRTUAL, server.transport(user)))
-    await engine.prepare()
-    async with engine.running():
-        working = asyncio.create_task(engine.work())
-        try:
-            yield Daemon(engine, working)
-        finally:
-            engine.queue.close()
-            working.cancel()
-            await asyncio.wait({working})
+    servers = {CLUSTER: two.virtual, **(others or {})}
+    served = [(configured(from_host, to_host, name), server) for name, server in servers.items()]
+    async with between(two.host, served, user=user, tenant=user) as running:
+        yield running
 
 
 def copy(two: Two, name: str = NAME) -> Obj | None:

@@ -1,19 +1,14 @@
 """A daemon as the examples of custom resources configure it, and what an operator on the host does."""
 
-import asyncio
 import contextlib
-import random
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-from harness import CLUSTER, HOME, NAMESPACE, Daemon, Two, utcnow
+from harness import CLUSTER, HOME, NAMESPACE, Daemon, Two, between
 
-from syncer.api import Obj, Side, uid_of
-from syncer.clusters.client import Cluster
+from syncer.api import Obj, uid_of
 from syncer.config import Override, SyncerConfig, load
-from syncer.flow.engine import Engine
-from syncer.observe.metrics import Metrics
 from syncer.plugins import installed
 from syncer.testing.apiserver import ApiServer
 from syncer.testing.merge import merged
@@ -60,28 +55,8 @@ def example(name: str) -> SyncerConfig:
 @contextlib.asynccontextmanager
 async def running(two: Two, config: SyncerConfig, *, user: str = "admin") -> AsyncIterator[Daemon]:
     """A daemon with a configuration."""
-    engine = Engine(
-        host=Cluster("host", Side.HOST, two.host.transport(user)),
-        metrics=Metrics(version="test"),
-        workers=8,
-        utcnow=utcnow,
-        rng=random.Random("engine"),
-    )
-    engine.add(
-        config.settings(),
-        [(each.syncer, each.section) for each in config.enabled()],
-        virtual=Cluster(CLUSTER, Side.VIRTUAL, two.virtual.transport()),
-        entries=config.custom_entries(),
-    )
-    await engine.prepare()
-    async with engine.running():
-        working = asyncio.create_task(engine.work())
-        try:
-            yield Daemon(engine, working)
-        finally:
-            engine.queue.close()
-            working.cancel()
-            await asyncio.wait({working})
+    async with between(two.host, [(config, two.virtual)], user=user) as daemon:
+        yield daemon
 
 
 def custom(resource: str, name: str, *, namespace: str = NAMESPACE, **parts: Any) -> Obj:

@@ -11,7 +11,7 @@ from typing import Any
 
 from syncer.api import Key, Obj, Side, Syncer
 from syncer.clusters.client import Cluster
-from syncer.config import config_with
+from syncer.config import SyncerConfig, config_with
 from syncer.flow.engine import Engine
 from syncer.flow.lease import Lease
 from syncer.flow.ledger import Standing
@@ -156,12 +156,28 @@ async def serving(
     work: Callable[[Engine, Cluster], Coroutine[Any, Any, None]] | None = None,
 ) -> AsyncIterator[Daemon]:
     """One engine for several virtual clusters; ``work`` is what runs instead of ``engine.work`` alone."""
+    served = [(configured(tenant, syncers), tenant.server) for tenant in tenants]
+    async with between(host, served, user=user, workers=workers, work=work) as daemon:
+        yield daemon
+
+
+@contextlib.asynccontextmanager
+async def between(
+    host: ApiServer,
+    served: Iterable[tuple[SyncerConfig, ApiServer]],
+    *,
+    user: str = "admin",
+    tenant: str = "admin",
+    workers: int = 8,
+    work: Callable[[Engine, Cluster], Coroutine[Any, Any, None]] | None = None,
+) -> AsyncIterator[Daemon]:
+    """An engine with these configurations; ``user`` is who it is on the host, ``tenant`` in the virtual clusters."""
     here = Cluster("host", Side.HOST, host.transport(user))
     engine = Engine(
         host=here, metrics=Metrics(version="test"), workers=workers, utcnow=utcnow, rng=random.Random("engine")
     )
-    for tenant in tenants:
-        add(engine, tenant, syncers)
+    for config, server in served:
+        add(engine, config, server, user=tenant)
     await engine.prepare()
     async with engine.running():
         working = asyncio.create_task(work(engine, here) if work else engine.work())
@@ -173,19 +189,22 @@ async def serving(
             await asyncio.wait({working})
 
 
-def add(engine: Engine, tenant: Tenant, syncers: Iterable[SyncerClass] | None = None) -> None:
+def add(engine: Engine, config: SyncerConfig, server: ApiServer, *, user: str = "admin") -> None:
     """Let an engine serve a virtual cluster."""
+    engine.add(
+        config.settings(),
+        [(each.syncer, each.section) for each in config.enabled()],
+        virtual=Cluster(config.cluster, Side.VIRTUAL, server.transport(user)),
+        entries=config.custom_entries(),
+    )
+
+
+def configured(tenant: Tenant, syncers: Iterable[SyncerClass] | None = None) -> SyncerConfig:
+    """The configuration for a tenant."""
     model = config_with([*(built_in() if syncers is None else syncers)], translator=SingleNamespace)
     given = {"cluster": tenant.cluster, "host": {"namespace": tenant.home}}
     to_host = {"sync": {"toHost": _known(model, tenant.options or {})}}
-    config = model.model_validate(merged(given, to_host))
-    enabled = [(each.syncer, each.section) for each in config.enabled()]
-    engine.add(
-        config.settings(),
-        enabled,
-        virtual=Cluster(tenant.cluster, Side.VIRTUAL, tenant.server.transport()),
-        entries=config.custom_entries(),
-    )
+    return model.model_validate(merged(given, to_host))
 
 
 def _known(model: type[Any], options: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -235,7 +235,7 @@ def test_a_missing_right_or_kind_degrades_that_kind_only_and_heals_without_a_res
     found = degraded(daemon)
     assert found.keys() == {"configmaps", "widgets"}
     assert 'rule for alice: {apiGroups: [""], resources: ["configmaps"], verbs: ["list"]}' in found["configmaps"]
-    assert "list widgets.example.org: not found: the API server does not serve this" in found["widgets"]
+    assert "the host cluster does not serve widgets.example.org" in found["widgets"]
     assert scene.copy("ConfigMap", Key(namespace, "a")) is None
 
     scene.grant(daemon, "alice")

@@ -63,6 +63,10 @@ class PodTokenSyncer(Syncer[PodTokenConfig], SyncDown, Sync, Excludes):
         """A name that no copy of a Secret can have."""
         return tokens_key(settings, key)
 
+    def heeds(self, virtual: Obj) -> bool:
+        """A Pod's volumes never change: one without a token never gets a Secret."""
+        return bool(token_files(virtual))
+
     def excluded(self, ctx: Context[Any], side: Side, obj: Obj) -> str | None:
         """Leave alone what is never run on the host."""
         return "it mirrors a static Pod of a kubelet" if side is Side.VIRTUAL and lifecycle.is_mirror(obj) else None

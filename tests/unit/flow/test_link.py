@@ -91,6 +91,25 @@ def test_changes_on_both_sides_lead_to_the_virtual_key() -> None:
     assert queue.taken() == [request("widgets")]
 
 
+class Sized(Widgets):
+    """Copies only what has a size."""
+
+    def heeds(self, virtual: Obj) -> bool:
+        return "size" in virtual.get("spec", {})
+
+
+def test_what_can_have_no_copy_and_has_none_is_not_asked_about() -> None:
+    made, queue = wired(Sized())
+    show(made, Side.VIRTUAL, virtual())
+    assert queue.taken() == []
+    show(made, Side.VIRTUAL, virtual(metadata={"resourceVersion": "5"}, spec={"size": 1}))
+    assert queue.taken() == [request("widgets")]
+    show(made, Side.HOST, copy_of(virtual()))
+    queue.taken()
+    show(made, Side.VIRTUAL, virtual(metadata={"resourceVersion": "6"}))
+    assert queue.taken() == [request("widgets")], "its copy has to go"
+
+
 def test_before_a_syncer_is_ready_nothing_is_asked() -> None:
     made, queue = wired(Widgets(), ByPod())
     for part in made.parts.values():
