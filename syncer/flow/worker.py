@@ -10,8 +10,7 @@ from typing import Literal, Protocol
 
 from syncer.api.decision import Decision, Outcome, Verb
 from syncer.api.errors import Refused, SyncerError
-from syncer.api.objects import Obj, Request, Side, dig, key_of
-from syncer.flow.carry_out import Pairing
+from syncer.api.objects import Obj, Request, Side
 from syncer.flow.ledger import Ledger, State
 from syncer.flow.link import Link, Part
 from syncer.flow.outcomes import Fate, Next, after
@@ -157,7 +156,7 @@ class Workers:
             for seen in decision.on:  # before anything is awaited, so that nothing can appear unnoticed
                 link.caches.store(seen.side, seen.resource).wake(seen.key, request, lambda: self.queue.add(request))
             sides = await link.carrier.carry_out(part.syncer, decision, recorder, seen=objects)
-            if not sides or not _may_follow(link, part, decision, sides, objects):
+            if not sides or not _may_follow(part, decision, sides):
                 self.queue.forget(request)
                 break
         else:
@@ -240,16 +239,7 @@ def _way_of(error: Exception) -> int:
     return hash(tuple((frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)))
 
 
-def _may_follow(link: Link, part: Part, decision: Decision, sides: set[Side], objects: Pairing) -> bool:
+def _may_follow(part: Part, decision: Decision, sides: set[Side]) -> bool:
     """Whether what was written may call for more: the host's answer may flow back, what was deleted is made anew."""
-    flows_back = bool(part.syncer.up) and Side.HOST in sides and _differ(link, part, decision, objects)
+    flows_back = bool(part.syncer.up) and Side.HOST in sides
     return flows_back or any(write.verb is Verb.DELETE for write in decision.writes)
-
-
-def _differ(link: Link, part: Part, decision: Decision, objects: Pairing) -> bool:
-    """Whether a copy that has just been made says anything else than its original where the host is to be heard."""
-    virtual, syncer = objects.get(Side.VIRTUAL), part.syncer
-    if virtual is None or objects.get(Side.HOST) is not None or len(decision.writes) != 1:
-        return True
-    host = link.caches.get(Side.HOST, syncer.host_resource, key_of(decision.writes[0].obj))
-    return host is None or any(dig(host, path) != dig(virtual, path) for path in syncer.up)

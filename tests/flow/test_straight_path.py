@@ -8,6 +8,7 @@ from harness import HOME, Two, built_in, place, play, until, writes
 
 from syncer.api import Obj, annotations_of, labels_of
 from syncer.flow.status import states
+from syncer.testing.apiserver import Rule
 from syncer.testing.merge import merged
 from syncer.testing.objects import configmap, event, ingress, pod, pod_mounting, secret, service, serviceaccount
 
@@ -203,6 +204,7 @@ def test_where_a_pod_runs_and_how_it_fares_flows_back(two: Two) -> None:
 
 def test_the_address_of_a_load_balancer_flows_back(two: Two) -> None:
     async def scenario() -> None:
+        two.host.put(service("other", namespace="default", spec={"type": "NodePort"}))  # so that they allocate others
         two.virtual.put(service("web", spec={"type": "LoadBalancer"}))
         async with two.daemon() as daemon:
             await daemon.settled()
@@ -341,5 +343,22 @@ def test_requests_that_need_no_write_let_others_have_the_loop(two: Two) -> None:
                 await asyncio.sleep(0)
                 turns += 1
             assert turns > 5, "all were looked at in one go"
+
+    play(scenario)
+
+
+def test_what_the_host_answers_to_a_create_flows_back_without_any_event(two: Two) -> None:
+    async def scenario() -> None:
+        two.host.put(service("other", namespace="default", spec={"type": "NodePort"}))  # so that they allocate others
+        two.host.faults.add(Rule(verb="watch", resource="services", drop=True))
+        two.virtual.put(service("lb", spec={"type": "LoadBalancer"}))
+        async with two.daemon(built_in("services")) as daemon:
+            await until(lambda: two.copy("services", "lb"))
+            await daemon.settled()
+            ports = [
+                [port["nodePort"] for port in (each or {})["spec"]["ports"]]
+                for each in (two.original("services", "lb"), two.copy("services", "lb"))
+            ]
+            assert ports[0] == ports[1]
 
     play(scenario)
