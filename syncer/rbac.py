@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from syncer.api import (
@@ -52,11 +52,13 @@ class Subject:
         return {"kind": "User", "name": self.name, "apiGroup": _API}
 
 
-def sources(syncer: Syncer, enabled: Collection[str] | None = None) -> frozenset[Source]:
+def sources(
+    syncer: Syncer, enabled: Collection[str] | None = None, settings: Settings | None = None
+) -> frozenset[Source]:
     """All that must be watched for a syncer: its resource on both sides, and what it, its indexes and watches read.
 
     ``enabled`` are the names of all syncers that are on; indexes and watches that need another one are left out with
-    it. None stands for all.
+    it. None stands for all. Without ``settings`` it isn't told which part of what begins on the host is watched there.
     """
     begins_on_host = isinstance(syncer, SyncUp) and not isinstance(syncer, SyncDown | FakeSyncUp)
     found = {Source(Side.VIRTUAL, syncer.resource, marked=begins_on_host), *syncer.reads}
@@ -65,13 +67,14 @@ def sources(syncer: Syncer, enabled: Collection[str] | None = None) -> frozenset
     extras: list[Index | Watch] = list(syncer.indexes()) if isinstance(syncer, Indexes) else []
     extras += syncer.watches() if isinstance(syncer, Watches) else ()
     found |= {extra.source for extra in extras if enabled is None or not extra.needs or extra.needs in enabled}
-    return frozenset(source for source in found if enabled is None or not source.needs or source.needs in enabled)
+    on = (source for source in found if enabled is None or not source.needs or source.needs in enabled)
+    return frozenset(_narrowed(syncer, source, settings) for source in on)
 
 
 def rights(syncer: Syncer, enabled: Collection[str] | None = None, settings: Settings | None = None) -> Iterator[Right]:
     """Every right that a syncer needs, by source, by role, and as it says itself."""
-    for source in sources(syncer, enabled):
-        yield Right(source.side, source.resource, READ, namespaces=_elsewhere(syncer, source, settings))
+    for source in sources(syncer, enabled, settings):
+        yield Right(source.side, source.resource, READ, namespaces=source.namespaces)
     begins_on_host = isinstance(syncer, SyncUp) and not isinstance(syncer, SyncDown)
     if isinstance(syncer, SyncDown | Sync):
         if not begins_on_host:
@@ -92,11 +95,14 @@ def _upward(syncer: Syncer, settings: Settings) -> tuple[Patch, ...]:
     return settings.sections[syncer.name].patches.up
 
 
-def _elsewhere(syncer: Syncer, source: Source, settings: Settings | None) -> tuple[str, ...]:
-    """The namespaces on the host that what begins there is in, where those aren't the copies' own."""
-    begins_there = isinstance(syncer, SyncUp) and source.side is Side.HOST and source.resource == syncer.host_resource
-    found = syncer.host_namespaces(settings) if settings and begins_there and isinstance(syncer, SyncUp) else None
-    return found or ()
+def _narrowed(syncer: Syncer, source: Source, settings: Settings | None) -> Source:
+    """What begins on the host is watched there as its syncer says, unless the source says more itself."""
+    if settings is None or not isinstance(syncer, SyncUp):
+        return source
+    if source != Source(Side.HOST, syncer.host_resource, needs=source.needs):
+        return source
+    namespaces = syncer.host_namespaces(settings) or ()
+    return replace(source, selector=syncer.host_selector(settings), namespaces=namespaces)
 
 
 def _by_path(side: Side, resource: Resource, paths: Iterable[str]) -> Iterator[Right]:

@@ -14,6 +14,7 @@ from syncer.api.context import Context, Reader, Settings
 from syncer.api.decision import (
     Decision,
     Outcome,
+    Premise,
     Token,
     Verb,
     Write,
@@ -111,6 +112,7 @@ __all__ = [
     "Patch",
     "Patches",
     "PluginError",
+    "Premise",
     "Problem",
     "Reader",
     "Refers",

@@ -39,6 +39,17 @@ class Token:
 
 
 @dataclass(frozen=True, slots=True)
+class Premise:
+    """What a deletion was decided from and the live API server must confirm: the object there has this uid still.
+
+    With uid ``""``: there is no such object.
+    """
+
+    seen: Seen
+    uid: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Write:
     """One write. ``obj`` is what the object should be (apply) or the object as it was seen (all other verbs).
 
@@ -46,7 +57,8 @@ class Write:
     others are left alone, and only fields that we set before are removed; with ``partial`` only labels and annotations
     that we set before. A ``metadata.resourceVersion`` in ``obj`` is a precondition: no change over a later version.
     ``resource`` is None for the syncer's own. A delete with ``only_if_none`` is refused for as long as there is any
-    object of that resource on the same side.
+    object of that resource on the same side; one with a
+    ``premise`` is made only where that holds on the live API server, because what was last seen may be old.
     """
 
     side: Side
@@ -60,6 +72,7 @@ class Write:
     node: str = ""
     tokens: tuple[Token, ...] = ()
     only_if_none: Resource | None = None
+    premise: Premise | None = None
 
 
 @dataclass(frozen=True, slots=True)

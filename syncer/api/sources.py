@@ -21,6 +21,10 @@ class Source:
     #: Left out where the syncer of this name is off; and where the objects can't be had (a right is missing, say), this
     #: syncer works without them instead of waiting.
     needs: str = ""
+    #: The label selector of what is watched; ``""`` for all.
+    selector: str = ""
+    #: Namespaces on the host, where those aren't the ones that copies are put in.
+    namespaces: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,8 @@ from syncer.api.objects import Side
 from syncer.api.optional_roles import Initialize, Live, Refers
 from syncer.api.roles import Syncer
 from syncer.flow.caches import Place, Selection
-from syncer.flow.link import Link, Part
+from syncer.flow.link import Link
+from syncer.flow.part import Part
 from syncer.flow.roster import Roster
 from syncer.flow.store import Store
 from syncer.flow.watch import Informer, Listener

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from syncer.api.decision import Decision, Verb, Write
+from syncer.api.decision import Decision, Premise, Verb, Write
 from syncer.api.errors import Conflict, Exists, Invalid, Missing, NotConnected, Refused
 from syncer.api.marks import Marks
 from syncer.api.names import NameTranslator
@@ -184,6 +184,8 @@ class Carrier:
         store = self.caches.store(cluster.side, resource)
         if write.only_if_none is not None:
             await self._must_be_unused(cluster, resource, key, write.only_if_none)
+        if write.premise is not None:
+            await self._must_hold(write.premise)
         try:
             left = await cluster.delete(resource, key, uid=uid, grace=write.grace, propagation="Background")
         except Missing:
@@ -192,6 +194,16 @@ class Carrier:
             store.deleted(key, writing, uid)
             return True
         return store.wrote(key, writing, left)
+
+    async def _must_hold(self, premise: Premise) -> None:
+        """Raise :class:`Conflict` where the object that a deletion follows from is another one than was last seen."""
+        side, resource, key = premise.seen.side, premise.seen.resource, premise.seen.key
+        store = self.caches.store(side, resource)
+        with store.writing(key) as writing:
+            await self._look(self.virtual if side is Side.VIRTUAL else self.host, resource, key, writing)
+        entry = store.entry(key)
+        if (entry.uid if entry else "") != premise.uid:
+            raise Conflict(f"the {side} {resource.kind} {key} is not as it was last seen", side=side)
 
     async def _must_be_unused(self, cluster: Cluster, resource: Resource, key: Key, users: Resource) -> None:
         """Refuse a deletion for as long as there is an object that would go with it."""

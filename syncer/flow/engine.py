@@ -20,8 +20,9 @@ from syncer.clusters.discovery import Discovery
 from syncer.flow.activation import Activation
 from syncer.flow.connection import Connection
 from syncer.flow.ledger import Ledger
-from syncer.flow.link import Link, Part
+from syncer.flow.link import Link
 from syncer.flow.lookout import Lookout
+from syncer.flow.part import Part
 from syncer.flow.queue import Queue
 from syncer.flow.roster import Entry, Roster
 from syncer.flow.store import Store

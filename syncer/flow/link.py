@@ -1,71 +1,26 @@
 """One virtual cluster linked with the host: its syncers, the stores they read, and what wakes which of them."""
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from syncer.api.config import Config
 from syncer.api.context import Context, Settings
-from syncer.api.decision import Decision, delete, skip
-from syncer.api.errors import Refused, Unreachable
-from syncer.api.objects import Key, Obj, Request, Resource, Side, is_deleting
+from syncer.api.decision import Decision
+from syncer.api.errors import Unreachable
+from syncer.api.objects import Key, Obj, Request, Resource, Side
 from syncer.api.optional_roles import Watches
 from syncer.api.roles import FakeSyncUp, SyncDown, Syncer, SyncUp
 from syncer.api.sources import Watch
 from syncer.clusters.client import Cluster
 from syncer.flow.caches import Caches, Place
 from syncer.flow.carry_out import Carrier, Pairing
-from syncer.flow.decide import reconcile
+from syncer.flow.desk import Desk
+from syncer.flow.part import Part, Reads, safely
 from syncer.flow.queue import Queue
 from syncer.flow.store import Store
 from syncer.flow.usage import Usage
 from syncer.flow.watch import Informer
-from syncer.observe.logs import get_logger
-from syncer.translate.patches import Patcher
-
-log = get_logger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Reads:
-    """What syncers may read: the caches, and what is known of references."""
-
-    caches: Caches
-    usage: Usage
-
-    def get(self, side: Side, resource: Resource, key: Key) -> Obj | None:
-        """The object as a private copy."""
-        return self.caches.store(side, resource).get(key)
-
-    def keys(self, side: Side, resource: Resource) -> Collection[Key]:
-        """The keys of all objects."""
-        return self.caches.store(side, resource).keys()
-
-    def indexed(self, side: Side, resource: Resource, index: str, value: str) -> Collection[Key]:
-        """The keys for which an index function gave this value."""
-        return self.caches.store(side, resource).indexed(index, value)
-
-    def used(self, resource: Resource, virtual: Obj) -> bool | None:
-        """Whether anything synced refers to a virtual object; None where that can't be known now."""
-        return self.usage.of(resource, virtual)
-
-
-@dataclass(slots=True)
-class Part:
-    """One syncer at work in one link."""
-
-    syncer: Syncer[Any]
-    config: Config
-    #: Changes what it decides, as its section says.
-    patcher: Patcher
-    stores: tuple[Store, ...]
-    #: Stores of other syncers' objects that it only looks at; it begins without those that can't be had.
-    extras: tuple[Store, ...] = ()
-    #: Set once all its stores are filled; before that nothing is decided.
-    ready: bool = False
-    #: The extras that it has begun without.
-    missed: set[Store] = field(default_factory=set)
 
 
 @dataclass(slots=True)
@@ -84,10 +39,10 @@ class Link:
     definitions_changed: Callable[[], None] = lambda: None
     parts: dict[str, Part] = field(default_factory=dict)
     informers: dict[Place, Informer] = field(default_factory=dict)
-    reads: Reads = field(init=False)
+    desk: Desk = field(init=False)
 
     def __post_init__(self) -> None:
-        self.reads = Reads(self.caches, self.usage)
+        self.desk = Desk(self.settings, Reads(self.caches, self.usage), lambda: self.utcnow())
 
     @property
     def name(self) -> str:
@@ -104,16 +59,7 @@ class Link:
 
     def context(self, part: Part) -> Context[Any]:
         """What the syncer may see, as of now."""
-        syncer = part.syncer
-        return Context(
-            settings=self.settings,
-            config=part.config,
-            resource=syncer.resource,
-            host_resource=syncer.host_resource,
-            reader=self.reads,
-            now=self.utcnow(),
-            place=syncer.host_key,
-        )
+        return self.desk.context(part)
 
     def decide(self, request: Request) -> Decision:
         """The decision about a request from what was last seen. Raises ``Refused`` and whatever the syncer raises."""
@@ -121,46 +67,11 @@ class Link:
 
     def look(self, request: Request) -> tuple[Decision, Pairing]:
         """The decision about a request, and the objects that it was made from."""
-        part = self.parts[request.syncer]
-        ctx, syncer = self.context(part), part.syncer
-        virtual = self._seen(Side.VIRTUAL, syncer.resource, request.key)
-        host = self._host_of(syncer, ctx, request)
-        if request.host_key and isinstance(syncer, SyncDown):
-            if host is None:
-                return skip("the copy at another place is gone"), {}
-            place = syncer.host_key(self.settings, request.key)
-            raise Refused(
-                f"{syncer.host_resource.kind} {request.host_key} on the host is marked as the copy of {request.key},"
-                f" which is now translated to {place}; set names.translator back, or delete it by hand",
-                reason="NameCollision",
-            )
-        maker = self.usage.maker(syncer.resource, request.key) if isinstance(syncer, SyncDown) else None
-        if maker:
-            return _left_to_the_host(syncer, ctx, host, f"the host makes it, for {maker}"), {Side.HOST: host}
-        decision = reconcile(syncer, ctx, request.key, virtual=virtual, host=host)
-        decision = part.patcher.apply(decision, ctx=ctx, virtual=virtual, host=host)
-        return decision, {Side.VIRTUAL: virtual, Side.HOST: host}
+        return self.desk.look(self.parts[request.syncer], request)
 
     def is_gone(self, request: Request) -> bool:
         """Whether nothing is left of what a request is about, so that there is nothing to say of it any more."""
-        syncer = self.parts[request.syncer].syncer
-        from_virtual = isinstance(syncer, SyncDown | FakeSyncUp) and request.host_key is None
-        if from_virtual and request.key in self.caches.store(Side.VIRTUAL, syncer.resource):
-            return False
-        return self._host_of(syncer, self.context(self.parts[request.syncer]), request) is None
-
-    def _host_of(self, syncer: Syncer[Any], ctx: Context[Any], request: Request) -> Obj | None:
-        """The host object that a request is about."""
-        if isinstance(syncer, FakeSyncUp):
-            return None
-        place = request.host_key or syncer.host_key(self.settings, request.key)
-        host = self._seen(Side.HOST, syncer.host_resource, place)
-        if host is None or isinstance(syncer, SyncDown) or not isinstance(syncer, SyncUp):
-            return host
-        return host if syncer.virtual_key(ctx, host) == request.key else None
-
-    def _seen(self, side: Side, resource: Resource, key: Key) -> Obj | None:
-        return self.caches.get(side, resource, key) if self.caches.has(side, resource) else None
+        return self.desk.is_gone(self.parts[request.syncer], request)
 
     # -- what wakes a syncer ---------------------------------------------------------------------------------------
 
@@ -231,7 +142,7 @@ class Link:
         if not part.ready:
             return  # all are asked when it is
         if isinstance(part.syncer, SyncDown):
-            concerned = self._may_have_copy(part.syncer, key, obj)
+            concerned = self._may_have_copy(part, key, obj)
         elif isinstance(part.syncer, FakeSyncUp):
             concerned = True
         else:
@@ -239,10 +150,10 @@ class Link:
         if concerned:
             self.queue.add(Request(self.name, part.syncer.name, key))
 
-    def _may_have_copy(self, syncer: Syncer[Any], key: Key, obj: Obj | None) -> bool:
-        if obj is None or syncer.heeds(obj):
+    def _may_have_copy(self, part: Part, key: Key, obj: Obj | None) -> bool:
+        if obj is None or part.heeds(obj) != [False]:
             return True
-        return self.place(syncer, key) in self.caches.store(Side.HOST, syncer.host_resource)
+        return self.place(part.syncer, key) in self.caches.store(Side.HOST, part.syncer.host_resource)
 
     def _is_from_here(self, obj: Obj | None) -> bool:
         return obj is not None and self.settings.marks.is_from_here(obj, cluster=self.settings.identity)
@@ -284,28 +195,3 @@ class Link:
         part = self.parts.get(syncer)
         if part and part.ready:
             self.queue.add(Request(self.name, syncer, key))
-
-
-def _left_to_the_host(syncer: Syncer[Any], ctx: Context[Any], host: Obj | None, reason: str) -> Decision:
-    """What the host makes itself has no copy of ours, which would be overwritten and written again for ever."""
-    if host is None or is_deleting(host) or not ctx.marks.is_ours(host, cluster=ctx.identity, resource=syncer.resource):
-        return skip(reason)
-    return delete(host=host, reason=reason)
-
-
-def safely(syncer: Syncer[Any], function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function of a syncer, so that what it raises does not stop the watch that feeds everybody."""
-    told = False
-
-    def safe(*arguments: Any) -> Any:
-        nonlocal told
-        try:
-            found = function(*arguments)
-            return list(found) if found is not None else ()
-        except Exception:
-            if not told:
-                log.exception("an index, a watch or a key function of a syncer raised", syncer=syncer.name)
-            told = True
-            return ()
-
-    return safe

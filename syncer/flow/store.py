@@ -18,6 +18,8 @@ from syncer.flow.followers import Index, Watcher
 
 Follower = TypeVar("Follower", Watcher, Index)
 
+#: Deletions that are remembered to have been seen.
+WITNESSED = 10_000
 #: Seconds after which an echo that has not come is no longer waited for: an event got lost, and the next one counts.
 ECHO_SECONDS = 10.0
 
@@ -65,6 +67,8 @@ class Store:
         self._writing: dict[Key, list[Writing]] = {}
         self._echoes: dict[Key, tuple[float, set[str]]] = {}
         self._doomed: dict[Key, str] = {}
+        #: What was seen to go, by a watch or by our own doing, and has not come back.
+        self._witnessed: dict[Key, None] = {}
         self._own_while_listing: dict[Key, str] | None = None
         #: The version of the latest list, complete or not; replies that are older bring nothing.
         self._listed = ""
@@ -141,6 +145,10 @@ class Store:
         """All values that an index function gave."""
         return self._indexes[index].by_value.keys()
 
+    def saw_go(self, key: Key) -> bool:
+        """Whether the latest object of this key was seen to go; what is only missing may never have been listed."""
+        return key in self._witnessed
+
     # -- fed by the watch ------------------------------------------------------------------------------------------
 
     def event(self, kind: str, raw: codec.Raw) -> str:
@@ -150,6 +158,7 @@ class Store:
         self._show(key, head.resource_version, *([head.uid] if kind == "DELETED" else ()))
         if not self._is_known(key, head, kind):
             if kind == "DELETED":
+                self._witness(key)
                 self._remove(key)
             elif not self._has(key, head.resource_version):
                 self._put(key, codec.decode(raw))
@@ -216,6 +225,7 @@ class Store:
             self._own_while_listing.setdefault(key, "")
         self._doomed[key] = uid
         self._echoes.pop(key, None)
+        self._witness(key)
         entry = self._entries.get(key)
         if entry and entry.uid == uid:
             self._remove(key)
@@ -243,6 +253,11 @@ class Store:
         """Let the writes under way know what the watch or a list has shown of their object."""
         for writing in self._writing.get(key, ()):
             writing.seen.update(marks)
+
+    def _witness(self, key: Key) -> None:
+        self._witnessed[key] = None
+        if len(self._witnessed) > WITNESSED:
+            del self._witnessed[next(iter(self._witnessed))]
 
     def _expect_echo(self, key: Key, version: str) -> None:
         """Take this version for the latest until the watch shows it; what it shows before that is older."""
@@ -295,6 +310,7 @@ class Store:
         metadata.pop("managedFields", None)
         if "kind" not in obj:
             obj = {"apiVersion": self.resource.api_version, "kind": self.resource.kind, **obj}
+        self._witnessed.pop(key, None)
         self._entries[key] = Entry(metadata["resourceVersion"], metadata.get("uid", ""), codec.encode(obj))
         self._tell(key, obj, obj, own=own)
 

@@ -49,7 +49,7 @@ class Usage:
         self._tied: set[tuple[str, Store]] = set()
 
     def add(self, syncer: Syncer[Any], role: Refers, safely: Safely) -> None:
-        """Know the references of a syncer's virtual objects from now on; its store must be there."""
+        """Know the references of a syncer's virtual objects, whose store must be there. Call :meth:`tie` next."""
         name, store = syncer.name, self._caches.store(Side.VIRTUAL, syncer.resource)
         self._referrers[name] = _Referrer(name, syncer.resource, role, store)
         store.add_index(f"refers/{name}", safely(role.references), owner=name, notify=self._named)
@@ -60,7 +60,6 @@ class Usage:
         if type(role).selects is not Refers.selects:
             selected = safely(lambda obj: _selections(role, obj))
             store.add_index(f"selects/{name}", selected, owner=name, notify=self._selected)
-        self.tie()
 
     def remove(self, name: str) -> None:
         """Forget a syncer, which no longer refers to anything; its store has forgotten it already."""

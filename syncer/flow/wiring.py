@@ -15,7 +15,8 @@ from syncer.api.sources import Index, Source, Watch
 from syncer.clusters.client import Cluster
 from syncer.flow.caches import Caches, Place, Selection
 from syncer.flow.carry_out import Carrier
-from syncer.flow.link import Link, Part, safely
+from syncer.flow.link import Link
+from syncer.flow.part import Part, safely
 from syncer.flow.queue import Queue
 from syncer.flow.store import Store
 from syncer.flow.usage import Usage
@@ -66,11 +67,16 @@ def link(
 
 def join(made: Link, syncer: Syncer[Any], config: Config) -> Part:
     """Let a syncer take part; it is asked nothing before its stores are filled and :meth:`Link.begin` is called."""
-    wanted = sources(syncer, made.settings.sections)
+    wanted = sources(syncer, made.settings.sections, made.settings)
     extras = _extras(wanted)
     stores, others = (tuple(_want(made, syncer, source) for source in each) for each in (wanted - extras, extras))
     part = made.parts[syncer.name] = Part(
-        syncer, config, Patcher(config.patches, section=syncer.section, find=_find(made)), stores, others
+        syncer,
+        config,
+        Patcher(config.patches, section=syncer.section, find=_find(made)),
+        safely(syncer, lambda obj: [syncer.heeds(obj)]),
+        stores,
+        others,
     )
     if isinstance(syncer, Indexes):
         _add_indexes(made, syncer, [index for index in syncer.indexes() if made.is_on(index.needs)])
@@ -107,22 +113,19 @@ def _find(made: Link) -> Callable[[str], Resource | None]:
 
 def _want(made: Link, syncer: Syncer[Any], source: Source) -> Store:
     fresh = not made.caches.has(source.side, source.resource)
-    store = made.caches.want(source, _selection(made.settings, syncer, source), owner=syncer.name)
+    store = made.caches.want(source, _selection(made.settings, source), owner=syncer.name)
     if fresh and source.resource == CUSTOM_RESOURCE_DEFINITIONS:
         store.add_listener(lambda key, obj: made.definitions_changed())
     return store
 
 
-def _selection(settings: Settings, syncer: Syncer[Any], source: Source) -> Selection:
-    """The namespaces and the label selector with which a syncer wants a source to be watched."""
-    selector = settings.marks.selector(settings.identity) if source.marked else ""
-    if source.side is Side.VIRTUAL:
+def _selection(settings: Settings, source: Source) -> Selection:
+    """The namespaces and the label selector with which a source is to be watched."""
+    marked = settings.marks.selector(settings.identity) if source.marked else ""
+    selector = ",".join(filter(None, (marked, source.selector)))
+    if source.side is Side.VIRTUAL or not source.resource.namespaced:
         return Selection(None, selector)
-    namespaces = settings.names.host_namespaces() if source.resource.namespaced else None
-    if isinstance(syncer, SyncUp) and source.resource == syncer.host_resource and not source.marked:
-        namespaces = syncer.host_namespaces(settings) or namespaces
-        selector = syncer.host_selector(settings)
-    return Selection(None if namespaces is None else tuple(namespaces), selector)
+    return Selection(source.namespaces or settings.names.host_namespaces(), selector)
 
 
 def _extras(wanted: Iterable[Source]) -> frozenset[Source]:

@@ -12,8 +12,9 @@ from syncer.api.decision import Decision, Outcome, Verb
 from syncer.api.errors import Refused, SyncerError
 from syncer.api.objects import Obj, Request, Side
 from syncer.flow.ledger import Ledger, State
-from syncer.flow.link import Link, Part
+from syncer.flow.link import Link
 from syncer.flow.outcomes import Fate, Next, after
+from syncer.flow.part import Part
 from syncer.flow.queue import Queue, QueueClosed
 from syncer.observe.logs import get_logger
 from syncer.observe.metrics import Metrics, QueueMetrics, SyncerMetrics

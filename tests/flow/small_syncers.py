@@ -1,8 +1,24 @@
 """Syncers of the tests' own, as small as they come."""
 
+from typing import Any
+
 from harness import HOME, NAMESPACE, Two
 
-from syncer.api import Config, Mirror, Resource
+from syncer.api import (
+    Config,
+    Context,
+    Decision,
+    Key,
+    Mirror,
+    Obj,
+    Pair,
+    Resource,
+    Sync,
+    Syncer,
+    SyncUp,
+    apply,
+    labels_of,
+)
 from syncer.resources.kinds import CONFIG_MAPS
 
 WIDGETS = Resource("example.org/v1", "Widget", "widgets")
@@ -23,6 +39,27 @@ class Maps(Mirror[Config]):
     name = "maps"
     resource = CONFIG_MAPS
     down = ("data",)
+
+
+class Imports(Syncer[Config], SyncUp, Sync):
+    """Shows the host's ConfigMaps that are labelled so in the virtual cluster."""
+
+    name = "imports"
+    section = "fromHost.imports"
+    resource = CONFIG_MAPS
+    host_marked = False
+    up = ("data",)
+
+    def virtual_key(self, ctx: Context[Any], host: Obj) -> Key | None:
+        return Key(NAMESPACE, host["metadata"]["name"]) if "show" in labels_of(host) else None
+
+    def sync_up(self, ctx: Context[Any], host: Obj) -> Decision:
+        key = self.virtual_key(ctx, host)
+        assert key
+        return apply(virtual={**ctx.virtual_copy(host, key), "data": host["data"]})
+
+    def sync(self, ctx: Context[Any], pair: Pair) -> Decision:
+        return self.sync_up(ctx, pair.host)
 
 
 def copies(two: Two, plural: str = "configmaps") -> set[str]:

@@ -9,19 +9,29 @@ from custom_scene import (
     cert_manager,
     certificate,
     custom,
+    define,
     example,
     issue,
     running,
     there,
 )
-from harness import CLUSTER, HOME, Two, place, play, until, verbs
+from harness import CLUSTER, HOME, NAMESPACE, Two, place, play, until, verbs
 
-from syncer.config import build, parse
+from syncer.api import Key, Side
+from syncer.config import SyncerConfig, build, parse
 from syncer.plugins import installed
 from syncer.testing.merge import merged
 from syncer.testing.objects import crd, secret
 
+WIDGETS = "widgets.example.com"
 OURS = {"metadata": {"labels": {"vsyncer.dev/cluster": f"{CLUSTER}.{HOME}"}}}
+
+
+def config_of(entry: str) -> SyncerConfig:
+    """A configuration with one entry for custom resources."""
+    text = f"cluster: {CLUSTER}\nhost: {{namespace: {HOME}}}\nsync: {{custom: {{{entry}}}}}\n"
+    head = "apiVersion: vsyncer.dev/v1alpha1\nkind: SyncerConfig\n"
+    return build(parse(f"{head}{text}", "f.yaml"), installed()).config
 
 
 def test_an_issuer_that_the_host_does_not_show_can_not_be_used_until_it_does(two: Two) -> None:
@@ -34,6 +44,54 @@ def test_an_issuer_that_the_host_does_not_show_can_not_be_used_until_it_does(two
             assert two.copy(CERTIFICATES, "db") is None
             two.host.put(merged(custom(CLUSTER_ISSUERS, "internal", namespace="", spec={"ca": {}}), PUBLIC))
             assert await until(lambda: two.copy(CERTIFICATES, "db")) <= 2
+
+    play(scenario)
+
+
+def test_an_issuer_that_bears_a_forged_mark_opens_none_of_the_hosts(two: Two) -> None:
+    """Its finalizer keeps it there, although it is no issuer of the host's and is deleted."""
+
+    async def scenario() -> None:
+        cert_manager(two)
+        internal = custom(CLUSTER_ISSUERS, "internal", namespace="", spec={"ca": {}})
+        two.host.put(internal)
+        async with running(two, example("cert-manager")) as daemon:
+            two.virtual.put(merged(internal, merged(OURS, {"metadata": {"finalizers": ["example.org/mine"]}})))
+            await daemon.settled()
+            two.virtual.put(certificate(issuer="internal", kind="ClusterIssuer"))
+            await daemon.settled()
+            assert two.virtual.get(CLUSTER_ISSUERS, "internal"), "it is still there to be named"
+            assert two.copy(CERTIFICATES, "db") is None
+
+    play(scenario)
+
+
+def test_of_the_hosts_issuers_only_those_that_it_shows_are_watched(two: Two) -> None:
+    async def scenario() -> None:
+        cert_manager(two)
+        for name, labels in (("internal", {}), ("public", PUBLIC)):
+            two.host.put(merged(custom(CLUSTER_ISSUERS, name, namespace="", spec={"ca": {}}), labels))
+        async with running(two, example("cert-manager")) as daemon:
+            await daemon.settled()
+            caches = daemon.engine.links[CLUSTER].caches
+            [issuers] = [store for store in caches if (store.side, str(store.resource)) == (Side.HOST, CLUSTER_ISSUERS)]
+            assert list(issuers.keys()) == [Key("", "public")]
+
+    play(scenario)
+
+
+def test_of_the_hosts_namespaces_only_the_mapped_one_is_watched(two: Two) -> None:
+    async def scenario() -> None:
+        define(two, WIDGETS)
+        for name in ("infra", "other"):
+            two.host.put({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+            two.host.put(custom(WIDGETS, f"of-{name}", namespace=name, spec={}))
+        entry = f"{WIDGETS}: {{direction: fromHost, namespaces: {{infra: {NAMESPACE}}}}}"
+        async with running(two, config_of(entry)) as daemon:
+            assert await until(lambda: two.original(WIDGETS, "of-infra")) <= 2
+            caches = daemon.engine.links[CLUSTER].caches
+            [widgets] = [store for store in caches if (store.side, str(store.resource)) == (Side.HOST, WIDGETS)]
+            assert list(widgets.keys()) == [Key("infra", "of-infra")]
 
     play(scenario)
 
@@ -87,15 +145,11 @@ def test_a_finalizer_on_what_we_made_is_waited_for_without_a_storm(two: Two) -> 
 
 def test_a_kind_that_has_the_name_of_another_for_a_short_one_is_not_taken_for_it(two: Two) -> None:
     async def scenario() -> None:
-        text = f"cluster: {CLUSTER}\nhost: {{namespace: {HOME}}}\nsync: {{custom: {{widgets.example.com: {{}}}}}}\n"
-        config = build(
-            parse(f"apiVersion: vsyncer.dev/v1alpha1\nkind: SyncerConfig\n{text}", "f.yaml"), installed()
-        ).config
         for server in (two.virtual, two.host):
             server.put(crd("alikes.example.com", spec={"names": {"shortNames": ["widgets"]}}))
-        async with running(two, config) as daemon:
+        async with running(two, config_of(f"{WIDGETS}: {{}}")) as daemon:
             two.virtual.put(custom("alikes.example.com", "x", spec={}))
             await daemon.settled()
-            assert "widgets.example.com" not in daemon.engine.links[CLUSTER].parts
+            assert WIDGETS not in daemon.engine.links[CLUSTER].parts
 
     play(scenario)

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import pytest
 from harness import HOME, NAMESPACE, Daemon, Two, built_in, play, until
-from small_syncers import Maps, copies
+from small_syncers import Imports, Maps, copies
 
 from syncer.api import (
     AroundReconcile,
@@ -27,7 +27,6 @@ from syncer.api import (
     Settings,
     Side,
     Source,
-    Sync,
     Syncer,
     SyncUp,
     Watch,
@@ -35,7 +34,6 @@ from syncer.api import (
     apply,
     delete,
     key_of,
-    labels_of,
     skip,
 )
 from syncer.flow.ledger import State
@@ -61,6 +59,10 @@ class Buggy(Maps, SyncUp, AroundReconcile, Excludes, Indexes, Watches):
         if where == self.where and name.startswith("bad"):
             Buggy.raised += 1
             raise Bug(f"for the {Buggy.raised}. time")
+
+    def heeds(self, virtual: Obj) -> bool:
+        self._may_raise("heeds", virtual["metadata"]["name"])
+        return True
 
     def host_key(self, settings: Settings, key: Key) -> Key:
         self._may_raise("host_key", key.name)
@@ -222,6 +224,25 @@ def test_an_index_or_a_watch_that_raises_is_told_once_and_feeds_the_others(
     play(scenario)
 
 
+def test_what_heeds_raises_is_told_once_and_the_object_is_asked_about(
+    two: Two, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def scenario() -> None:
+        async with two.daemon([Buggy, *SECRET]) as daemon:
+            await daemon.settled()
+            monkeypatch.setattr(Buggy, "where", "heeds")
+            for number in range(5):
+                two.virtual.put(configmap(f"bad-{number}"))
+            await daemon.settled()
+            assert Buggy.raised >= 5
+            assert capsys.readouterr().err.count("Traceback") == 1
+            assert len([name for name in copies(two) if name.startswith("bad")]) == 5
+            assert errors(daemon) == 0
+            await others_go_on(two, daemon, "a")
+
+    play(scenario)
+
+
 class RefusesPlaces(Maps):
     """Has no place for some objects."""
 
@@ -248,29 +269,14 @@ def test_an_object_without_a_place_is_parked_and_told(two: Two) -> None:
 # -- what begins on the host, and what is made up ----------------------------------------------------------------------
 
 
-class Imports(Syncer[Config], SyncUp, Sync):
-    """Shows labelled ConfigMaps of the host, and has a bug about the one that is called ``bad``."""
-
-    name = "maps"
-    section = "fromHost.maps"
-    resource = CONFIG_MAPS
-    host_marked = False
-    up = ("data",)
+class BadKeys(Imports):
+    """Has a bug about the object that is called ``bad``."""
 
     def virtual_key(self, ctx: Context[Any], host: Obj) -> Key | None:
-        name = host["metadata"]["name"]
-        if name == "bad":
+        if host["metadata"]["name"] == "bad":
             Buggy.raised += 1
             raise Bug("no key")
-        return Key(NAMESPACE, name) if "show" in labels_of(host) else None
-
-    def sync_up(self, ctx: Context[Any], host: Obj) -> Decision:
-        key = self.virtual_key(ctx, host)
-        assert key
-        return apply(virtual={**ctx.virtual_copy(host, key), "data": host["data"]})
-
-    def sync(self, ctx: Context[Any], pair: Pair) -> Decision:
-        return self.sync_up(ctx, pair.host)
+        return super().virtual_key(ctx, host)
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
@@ -279,7 +285,7 @@ def test_a_key_function_that_raises_hides_only_its_object(two: Two, when: str) -
         bad = configmap("bad", namespace=HOME, metadata={"labels": {"show": "1"}})
         if when == "before":
             two.host.put(bad)
-        async with two.daemon([Imports, *SECRET]) as daemon:
+        async with two.daemon([BadKeys, *SECRET]) as daemon:
             await daemon.settled()
             if when == "after":
                 two.host.put(bad)

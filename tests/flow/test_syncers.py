@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import pytest
 from harness import HOME, NAMESPACE, Two, built_in, place, play, until, verbs, writes
-from small_syncers import Maps, copies
+from small_syncers import Imports, Maps, copies
 
 from syncer.api import (
     Config,
@@ -25,12 +25,10 @@ from syncer.api import (
     Sync,
     SyncDown,
     Syncer,
-    SyncUp,
     Watch,
     Watches,
     apply,
     key_of,
-    labels_of,
     retry,
     wait,
 )
@@ -329,27 +327,6 @@ def test_a_syncer_that_is_never_content_is_slowed_down(two: Two) -> None:
 
 
 # -- the other roles ---------------------------------------------------------------------------------------------------
-
-
-class Imports(Syncer[Config], SyncUp, Sync):
-    """Shows the host's ConfigMaps that are labelled so in the virtual cluster."""
-
-    name = "imports"
-    section = "fromHost.imports"
-    resource = CONFIG_MAPS
-    host_marked = False
-    up = ("data",)
-
-    def virtual_key(self, ctx: Context[Any], host: Obj) -> Key | None:
-        return Key(NAMESPACE, host["metadata"]["name"]) if "show" in labels_of(host) else None
-
-    def sync_up(self, ctx: Context[Any], host: Obj) -> Decision:
-        key = self.virtual_key(ctx, host)
-        assert key
-        return apply(virtual={**ctx.virtual_copy(host, key), "data": host["data"]})
-
-    def sync(self, ctx: Context[Any], pair: Pair) -> Decision:
-        return self.sync_up(ctx, pair.host)
 
 
 def test_what_begins_on_the_host_comes_up_changes_and_goes(two: Two) -> None:

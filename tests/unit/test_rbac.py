@@ -240,6 +240,34 @@ def test_what_is_watched_in_several_namespaces_is_watched_in_all() -> None:
     assert places_of(Elsewhere(), Events()) == {""}
 
 
+class Looks(Maps):
+    """Reads what is in another namespace of the host."""
+
+    reads = (Source(Side.HOST, EVENTS, namespaces=("infra",)),)
+
+
+def test_what_is_only_looked_at_in_another_namespace_needs_a_role_there() -> None:
+    assert places_of(Looks()) == {"infra"}
+    assert places_of(Looks(), Events()) == {""}
+
+
+class Labelled(Elsewhere):
+    """Is watched by a label, and looks at all in one more namespace."""
+
+    reads = (Source(Side.HOST, EVENTS, namespaces=("more",)), Source(Side.VIRTUAL, EVENTS))
+
+    def host_selector(self, settings: Settings) -> str:
+        return "public=true"
+
+
+def test_what_begins_on_the_host_is_watched_there_as_its_syncer_says() -> None:
+    settings = Settings("shop", "vc", SingleNamespace(cluster="shop", namespace="vc"))
+    assert {source for source in sources(Labelled(), settings=settings) if source.side is Side.HOST} == {
+        Source(Side.HOST, EVENTS, selector="public=true", namespaces=("infra",)),
+        Source(Side.HOST, EVENTS, namespaces=("more",)),
+    }
+
+
 def test_rights_may_depend_on_the_configuration() -> None:
     settings = Settings("shop", "vc", SingleNamespace(cluster="shop", namespace="vc"))
     assert allows(needed([Elsewhere()], settings=settings), Side.VIRTUAL, MAPS, "list")

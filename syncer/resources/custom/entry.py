@@ -119,7 +119,7 @@ class Entry:
                 made |= {path: [self._target(find, related.resource)]} if path in self.config.references else {}
                 continue
             target = self._target(find, related.resource)
-            if path and target not in targets.setdefault(path, []):
+            if path and target.resource not in {each.resource for each in targets.setdefault(path, [])}:
                 targets[path].append(target)
             selected += [(target.resource, related.by.selector)] if related.by.selector else []
             owned += [target.resource] if related.by.owner else []
@@ -130,7 +130,8 @@ class Entry:
         if known := named(word, self.synced):
             return Target(known)
         config = self.entries.get(word, CustomConfig())
-        return Target(self._kind(find, word, config).virtual, renamed=config.direction == "toHost")
+        kind = self._kind(find, word, config)
+        return Target(kind.virtual, FromHost(kind, config) if config.direction == "fromHost" else None)
 
     def _from_host(self) -> Iterator[tuple[str, Related]]:
         """The rules for what operators make on the host, each with the name of its syncer."""

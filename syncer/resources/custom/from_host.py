@@ -40,6 +40,13 @@ class FromHost(Syncer[CustomConfig], SyncUp, Sync):
     def __init__(self, kind: Kind, options: CustomConfig) -> None:
         self._options = options
         self._to_host = {virtual: host for host, virtual in options.namespaces.items()}
+        #: What may appear, so that nothing else is watched.
+        self.source = Source(
+            Side.HOST,
+            kind.host,
+            selector=selectors.written(options.selector.plain()),
+            namespaces=tuple(options.namespaces) if kind.host.namespaced else (),
+        )
         # What other syncers say in their class, one that is made from configuration says itself.
         vars(self).update(
             name=kind.name,
@@ -68,13 +75,22 @@ class FromHost(Syncer[CustomConfig], SyncUp, Sync):
         """The place on the host that a virtual key stands for."""
         return Key(self._to_host.get(key.namespace, ""), key.name) if key.namespace else key
 
+    def virtual_namespace(self, host: str) -> str:
+        """The virtual namespace in which objects of a host namespace appear; as it is where they don't."""
+        return self._options.namespaces.get(host, host)
+
     def host_selector(self, settings: Settings) -> str:
-        """The labels of what may appear, so that nothing else is watched."""
-        return selectors.written(self._options.selector.plain())
+        """The labels of what may appear."""
+        return self.source.selector
 
     def host_namespaces(self, settings: Settings) -> tuple[str, ...] | None:
         """The host namespaces that are mapped."""
-        return tuple(self._options.namespaces) if self.host_resource.namespaced else None
+        return self.source.namespaces or None
+
+    def does_show(self, ctx: Context[Any], key: Key) -> bool:
+        """Whether the host has an object that appears under a virtual key, whatever is there on the virtual side."""
+        host = ctx.host(self.host_resource, self.host_key(ctx.settings, key))
+        return host is not None and self.virtual_key(ctx, host) == key
 
     def sync_up(self, ctx: Context[CustomConfig], host: Obj) -> Decision:
         """Let the object appear."""

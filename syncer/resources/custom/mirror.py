@@ -15,7 +15,6 @@ from syncer.api import (
     Resource,
     Seen,
     Side,
-    Source,
     SyncUp,
     delete,
     is_deleting,
@@ -69,7 +68,6 @@ class ToHost(Mirror[CustomConfig], Refers):
         self._going_down, self._coming_up = (ties.references.below(paths) for paths in (options.down, options.up))
         self._made = ties.made.below(options.down)
         selected = (resource for resource, _ in ties.selected)
-        shown = self._going_down.resources(renamed=False)
         # What other syncers say in their class, one that is made from configuration says itself.
         vars(self).update(
             name=kind.name,
@@ -81,7 +79,7 @@ class ToHost(Mirror[CustomConfig], Refers):
             exact=options.exact,
             refers_to=tuple(dict.fromkeys((*self._going_down.resources(), *selected))),
             owns=tuple(dict.fromkeys(ties.owned)),
-            reads=tuple(Source(Side.VIRTUAL, resource, marked=True) for resource in shown),
+            reads=self._going_down.shown(),
         )
 
     def sync_down(self, ctx: Context[CustomConfig], virtual: Obj) -> Decision:
@@ -123,12 +121,15 @@ class ToHost(Mirror[CustomConfig], Refers):
         return list(self._made.keys(virtual)) if self._options.selects(virtual) else ()
 
     def _unshown(self, ctx: Context[CustomConfig], virtual: Obj) -> Decision | None:
-        """A wait while the object names what the host does not show: a tenant may use what they see, and no more."""
-        for resource, key in self._going_down.keys(virtual, renamed=False):
-            shown = ctx.virtual(resource, key)
-            if shown is None or not ctx.marks.is_from_here(shown, cluster=ctx.identity):
+        """A wait while the object names what the host does not show: a tenant may use what they see, and no more.
+
+        It is the host's own object that says so: on a virtual one a tenant can put any mark.
+        """
+        for shows, key in self._going_down.named(virtual):
+            if not shows.does_show(ctx, key):
+                resource, place = shows.source.resource, shows.host_key(ctx.settings, key)
                 why = f"it names the {resource.kind} {key}, which is none of those that the host shows"
-                return wait(why, on=(Seen(Side.VIRTUAL, resource, key),))
+                return wait(why, on=(Seen(Side.HOST, resource, place),))
         return None
 
     def _unselected(self) -> str:

@@ -7,21 +7,44 @@ here doesn't go to the host: as it is, it would be that of an object there which
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
-from syncer.api import EACH, Context, Key, Obj, Refused, Resource, path_steps
+from syncer.api import EACH, Context, Key, Obj, Refused, Resource, Settings, Source, key_of, path_steps
 from syncer.resources.custom.values import is_within
 
 #: Changes one reference; gives it back as it is where there is nothing to change.
 Change = Callable[["Reference"], "Reference"]
 
 
+class Shows(Protocol):
+    """What lets objects of the host appear in the virtual cluster, under the names that they have there."""
+
+    @property
+    def source(self) -> Source:
+        """Those of the host's objects that may appear."""
+
+    def host_key(self, settings: Settings, key: Key) -> Key:
+        """The place on the host that a virtual key stands for."""
+
+    def virtual_namespace(self, host: str) -> str:
+        """The virtual namespace in which objects of a host namespace appear; as it is where they don't."""
+
+    def does_show(self, ctx: Context[Any], key: Key) -> bool:
+        """Whether a virtual key is that of an object of the host that appears."""
+
+
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A kind that may be named, and whether its names are other ones on the host."""
+    """A kind that may be named."""
 
     resource: Resource
-    renamed: bool = True
+    #: Which of the host's own objects may be named, where it is those and not copies.
+    shows: Shows | None = None
+
+    @property
+    def renamed(self) -> bool:
+        """Whether its names are other ones on the host."""
+        return self.shows is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,20 +101,30 @@ class References:
             {path: kinds for path, kinds in self.targets.items() if any(is_within(path, owner) for owner in owned)}
         )
 
-    def resources(self, *, renamed: bool = True) -> tuple[Resource, ...]:
-        """What is renamed with its reference, or what keeps its name; each once."""
-        every = [target.resource for kinds in self.targets.values() for target in kinds if target.renamed is renamed]
-        return tuple(dict.fromkeys(every))
+    def resources(self) -> tuple[Resource, ...]:
+        """What is synced with what names it; each once."""
+        every = (target for kinds in self.targets.values() for target in kinds)
+        return tuple(dict.fromkeys(target.resource for target in every if target.renamed))
 
-    def keys(self, obj: Obj, *, renamed: bool = True) -> Iterator[tuple[Resource, Key]]:
-        """What an object names of the objects that are synced with it, or of the host's own that are shown to it.
+    def shown(self) -> tuple[Source, ...]:
+        """What of the host's own may be named; each once."""
+        every = (target.shows for kinds in self.targets.values() for target in kinds)
+        return tuple(dict.fromkeys(shows.source for shows in every if shows))
 
-        Left out is what doesn't say where it is.
-        """
+    def keys(self, obj: Obj) -> Iterator[tuple[Resource, Key]]:
+        """What an object names of the objects that are synced with it."""
+        return ((target.resource, key) for target, key in self._every(obj) if target.renamed)
+
+    def named(self, obj: Obj) -> Iterator[tuple[Shows, Key]]:
+        """What an object names of the host's own: by what that appears, and under which virtual key."""
+        return ((target.shows, key) for target, key in self._every(obj) if target.shows)
+
+    def _every(self, obj: Obj) -> Iterator[tuple[Target, Key]]:
+        """What an object names; left out is what doesn't say where it is."""
         own = obj["metadata"].get("namespace", "")
         for found in self.found(obj):
-            if found.target.renamed is renamed and (own or found.namespace or not found.target.resource.namespaced):
-                yield found.target.resource, found.key(own)
+            if own or found.namespace or not found.target.resource.namespaced:
+                yield found.target, found.key(own)
 
 
 def to_host(ctx: Context[Any], virtual: Obj) -> Change:
@@ -102,12 +135,25 @@ def to_host(ctx: Context[Any], virtual: Obj) -> Change:
         if reference.other_kind:
             raise Refused(f"names a {reference.other_kind}, and no such kind is synced from there", path=reference.path)
         key = reference.key(own)
-        if not reference.target.renamed:
-            return reference
+        if reference.target.shows:
+            return _shown_to_host(ctx, reference.target.shows, reference, key, key_of(virtual))
         place = ctx.names.to_host(reference.target.resource, key)
         return replace(reference, name=place.name, namespace=place.namespace if reference.namespace else "")
 
     return change
+
+
+def _shown_to_host(ctx: Context[Any], shows: Shows, reference: Reference, key: Key, owner: Key) -> Reference:
+    """A reference to one of the host's own: where the copy is in another namespace, it must say which one."""
+    place = shows.host_key(ctx.settings, key)
+    if reference.namespace:
+        return replace(reference, namespace=place.namespace)
+    if place.namespace and place.namespace != ctx.host_key(owner).namespace:
+        kind = reference.target.resource.kind
+        raise Refused(
+            f"names the {kind} {key} without its namespace, which is another one on the host", path=reference.path
+        )
+    return reference
 
 
 def to_virtual(ctx: Context[Any], host: Obj, known: Iterable[tuple[Resource, Key]]) -> Change:
@@ -119,13 +165,11 @@ def to_virtual(ctx: Context[Any], host: Obj, known: Iterable[tuple[Resource, Key
     by_place = {(resource, ctx.names.to_host(resource, key)): key for resource, key in known}
 
     def change(reference: Reference) -> Reference:
-        resource = reference.target.resource
-        if (
-            reference.other_kind
-            or not reference.target.renamed
-            or (resource.namespaced and not (own or reference.namespace))
-        ):
+        resource, shows = reference.target.resource, reference.target.shows
+        if reference.other_kind or (resource.namespaced and not (own or reference.namespace)):
             return reference
+        if shows:
+            return replace(reference, namespace=shows.virtual_namespace(reference.namespace))
         place = reference.key(own)
         found = by_place.get((resource, place)) or ctx.names.to_virtual(resource, place)
         if found is None:

@@ -46,6 +46,7 @@ class Known:
         self.usage.ask = lambda syncer, key: self.asked.append(key.name)
         claims = Claims()
         self.usage.add(claims, claims, lambda function: function)
+        self.usage.tie()
 
     def put(self, resource: Resource, name: str, **parts: Any) -> Obj:
         self.version += 1

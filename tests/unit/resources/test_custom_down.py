@@ -1,9 +1,12 @@
 """Custom resources that begin on the virtual side, from configuration alone."""
 
+import itertools
+
 import pytest
 from custom_kinds import (
     CERT_MANAGER,
     CERTIFICATE,
+    CERTIFICATES,
     CLASS,
     CLASSES,
     CLUSTER_ISSUERS,
@@ -15,7 +18,8 @@ from custom_kinds import (
 )
 from custom_kinds import certificate as cert
 
-from syncer.api import Decision, Key, Obj, Outcome, Refused, Side, Verb, labels_of
+from syncer.api import Decision, Key, Obj, Outcome, Refused, Right, Side, Verb, labels_of
+from syncer.rbac import needed
 from syncer.testing import World
 from syncer.testing.merge import merged
 from syncer.testing.objects import build, configmap, pod_mounting, secret
@@ -61,15 +65,15 @@ def test_a_name_of_another_kind_does_not_go_down(kind: str) -> None:
 
 ISSUED = {
     **CERT_MANAGER,
-    "clusterissuers.cert-manager.io": {"direction": "fromHost"},
-    CERTIFICATE: {"references": {"spec.issuerRef.name": [ISSUER, "clusterissuers.cert-manager.io"]}},
+    str(CLUSTER_ISSUERS): {"direction": "fromHost", "selector": {"matchLabels": {"public": "true"}}},
+    CERTIFICATE: {"references": {"spec.issuerRef.name": [ISSUER, str(CLUSTER_ISSUERS)]}},
 }
 
 
 def test_a_kind_that_comes_from_the_host_has_one_name_on_both_sides() -> None:
-    shown = build(CLUSTER_ISSUERS, "public", metadata={"labels": {"vsyncer.dev/cluster": "vc.vc-ns"}})
+    shown = build(CLUSTER_ISSUERS, "public", metadata={"labels": {"public": "true"}})
     public = cert("public", spec={"issuerRef": {"name": "public", "kind": "ClusterIssuer"}})
-    world = world_of(ISSUED).given(virtual=[cert(), public, shown])
+    world = world_of(ISSUED).given(virtual=[cert(), public], host=[shown])
     names = [
         only_write(world.decide(CERTIFICATE, key))["spec"]["issuerRef"]["name"] for key in ("shop/db", "shop/public")
     ]
@@ -77,13 +81,75 @@ def test_a_kind_that_comes_from_the_host_has_one_name_on_both_sides() -> None:
 
 
 def test_what_the_host_does_not_show_can_not_be_used_by_its_name() -> None:
+    """Whatever the tenant has of that name, and whatever mark they have put on it."""
+    hidden = build(CLUSTER_ISSUERS, "internal")
+    another_tenants = merged(hidden, {"metadata": {"labels": {"public": "true", "vsyncer.dev/cluster": "other"}}})
     own = build(CLUSTER_ISSUERS, "internal")
-    for there in ([], [own]):
+    forged = merged(own, {"metadata": {"labels": {"public": "true", "vsyncer.dev/cluster": "vc.vc-ns"}}})
+    for virtual, host in itertools.product(([], [own], [forged]), ([], [hidden], [another_tenants])):
         world = world_of(ISSUED)
-        world.given(virtual=[cert(spec={"issuerRef": {"name": "internal", "kind": "ClusterIssuer"}}), *there])
+        named = {"issuerRef": {"name": "internal", "kind": "ClusterIssuer"}}
+        world.given(virtual=[cert(spec=named), *virtual], host=host)
         decision = world.decide(CERTIFICATE, "shop/db")
         assert (decision.outcome, decision.writes) == (Outcome.PENDING, ())
         assert decision.reason == "it names the ClusterIssuer internal, which is none of those that the host shows"
+        assert (Side.HOST, CLUSTER_ISSUERS, Key("", "internal")) in decision.on
+
+
+def test_what_is_named_in_a_mapped_namespace_is_looked_at_in_the_hosts() -> None:
+    entries = {
+        MONITOR: {"direction": "fromHost", "namespaces": {"infra": "shop", "other": "others"}},
+        CLASS: {"references": {"spec.monitor.name": MONITOR}},
+    }
+    world = world_of(entries)
+    world.given(
+        virtual=[build(CLASSES, "gold", spec={"monitor": {"name": "web", "namespace": "shop"}})],
+        host=[build(MONITORS, "web", namespace=each, spec={}) for each in ("shop", "other", "vc-ns")],
+    )
+    decision = world.decide(CLASS, "gold")
+    assert (decision.outcome, decision.writes) == (Outcome.PENDING, ())
+    assert decision.on == ((Side.HOST, MONITORS, Key("infra", "web")),)
+    world.given(host=[build(MONITORS, "web", namespace="infra", spec={})])
+    [write] = world.decide(CLASS, "gold").writes
+    assert write.obj["spec"]["monitor"] == {"name": "web", "namespace": "infra"}, "as the host calls that namespace"
+
+
+def test_what_is_named_without_its_namespace_is_not_taken_for_another_one_on_the_host() -> None:
+    entries = {
+        MONITOR: {"direction": "fromHost", "namespaces": {"infra": "shop"}},
+        CERTIFICATE: {"references": {"spec.monitor.name": MONITOR}},
+    }
+    world = world_of(entries)
+    world.given(
+        virtual=[build(CERTIFICATES, "db", namespace="shop", spec={"monitor": {"name": "web"}})],
+        host=[build(MONITORS, "web", namespace=each, spec={}) for each in ("infra", "vc-ns")],
+    )
+    with pytest.raises(Refused, match="another one on the host"):
+        world.decide(CERTIFICATE, "shop/db")
+
+
+def test_a_namespace_of_the_host_in_the_status_comes_up_as_the_virtual_one() -> None:
+    entries = {
+        MONITOR: {"direction": "fromHost", "namespaces": {"infra": "shop"}},
+        CLASS: {"references": {"status.monitor.name": MONITOR}},
+    }
+    world = world_of(entries).given(virtual=[build(CLASSES, "gold", spec={})])
+    in_step(world, CLASS, "gold")
+    copy = world.copy_of(CLASS, "gold")
+    assert copy
+    world.given(host=[merged(copy, {"status": {"monitor": {"name": "web", "namespace": "infra"}}})])
+    world.settle(CLASS, "gold")
+    found = world.virtual("Class", "gold")
+    assert found
+    assert found["status"]["monitor"] == {"name": "web", "namespace": "shop"}
+
+
+def test_what_may_be_named_on_the_host_may_be_read_there() -> None:
+    mapped = {MONITOR: {"direction": "fromHost", "namespaces": {"infra": "shop"}}}
+    world = world_of({**mapped, CLASS: {"references": {"spec.monitor.name": MONITOR}}})
+    granted = needed([world.syncer(CLASS)], settings=world.settings)
+    assert Right(Side.HOST, MONITORS, ("get", "list", "watch"), namespaces=("infra",)) in granted
+    assert [right.side for right in granted if right.resource == MONITORS] == [Side.HOST]
 
 
 def test_status_comes_up_and_what_the_host_does_not_say_goes() -> None:

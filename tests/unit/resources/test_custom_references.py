@@ -8,7 +8,7 @@ from custom_kinds import CLUSTER_ISSUERS, ISSUERS
 from hypothesis import given
 from hypothesis import strategies as st
 
-from syncer.api import Key, Refused
+from syncer.api import Context, Key, Refused, Settings, Side, Source
 from syncer.resources.custom.references import Reference, References, Target
 from syncer.resources.kinds import SECRETS
 
@@ -56,7 +56,23 @@ def test_what_is_not_changed_is_shared() -> None:
     assert changed["spec"]["more"] is obj["spec"]["more"]
 
 
-BOTH = References({"ref.name": [Target(ISSUERS), Target(CLUSTER_ISSUERS, renamed=False)]})
+class Public:
+    """Shows all ClusterIssuers of the host."""
+
+    source = Source(Side.HOST, CLUSTER_ISSUERS)
+
+    def host_key(self, settings: Settings, key: Key) -> Key:
+        return key
+
+    def virtual_namespace(self, host: str) -> str:
+        return host
+
+    def does_show(self, ctx: Context[Any], key: Key) -> bool:
+        return True
+
+
+PUBLIC = Public()
+BOTH = References({"ref.name": [Target(ISSUERS), Target(CLUSTER_ISSUERS, PUBLIC)]})
 
 
 @pytest.mark.parametrize(
@@ -94,8 +110,15 @@ def test_without_any_namespace_it_is_not_known_what_is_named() -> None:
 
 def test_only_renamed_kinds_are_synced_with_what_names_them() -> None:
     obj = {"metadata": {"name": "x", "namespace": "shop"}, "ref": {"name": "public", "kind": "ClusterIssuer"}}
-    assert list(BOTH.keys(obj)) == []
-    assert BOTH.resources() == (ISSUERS,)
+    assert (list(BOTH.keys(obj)), list(BOTH.named(obj))) == ([], [(PUBLIC, Key("", "public"))])
+    assert (BOTH.resources(), BOTH.shown()) == ((ISSUERS,), (PUBLIC.source,))
+    own = {"metadata": {"name": "x", "namespace": "shop"}, "ref": {"name": "ca", "kind": "Issuer"}}
+    assert (list(BOTH.keys(own)), list(BOTH.named(own))) == ([(ISSUERS, Key("shop", "ca"))], [])
+
+
+def test_what_several_paths_may_name_is_looked_at_once() -> None:
+    twice = References({path: [Target(CLUSTER_ISSUERS, Public())] for path in ("a.name", "b.name")})
+    assert twice.shown() == (PUBLIC.source,)
 
 
 def test_paths_can_be_picked_by_what_is_above_them() -> None:
