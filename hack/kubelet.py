@@ -107,6 +107,8 @@ class Kubelet:
         while uid in self._known:
             try:
                 await self._go_through(key, pod)
+            except Missing:  # it was deleted while nothing was watched
+                return
             except ClusterError:
                 await asyncio.sleep(RETRY_SECONDS)
             else:

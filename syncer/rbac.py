@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from syncer.api import (
+    Config,
     FakeSyncUp,
     Index,
     Indexes,
@@ -23,7 +24,9 @@ from syncer.api import (
     Watch,
     Watches,
 )
-from syncer.resources.kinds import CONFIG_MAPS, EVENTS
+from syncer.resources.kinds import CONFIG_MAPS, EVENTS, NAMESPACES
+from syncer.translate.authority import authority_of
+from syncer.translate.host_deletion import has_policy
 
 READ = ("get", "list", "watch")
 #: Objects are made by POST, changed by PATCH and removed by DELETE; nothing is ever replaced by PUT.
@@ -33,6 +36,11 @@ LEASES = Resource("coordination.k8s.io/v1", "Lease", "leases")
 EVENT_RIGHTS = (Right(Side.VIRTUAL, EVENTS, ("create", "patch")),)
 #: And it notes in the virtual cluster whose it is.
 CLAIM_RIGHTS = (Right(Side.VIRTUAL, CONFIG_MAPS, ("get", "create")),)
+#: It is told there, and by its namespaces, what is paused; without these rights only marks on objects pause them.
+PAUSE_RIGHTS = (Right(Side.VIRTUAL, CONFIG_MAPS, READ), Right(Side.VIRTUAL, NAMESPACES, READ))
+#: It looks whether there is room again for what a quota had none for; without this right it only tries again slowly.
+QUOTAS = Resource("v1", "ResourceQuota", "resourcequotas")
+QUOTA_RIGHTS = (Right(Side.HOST, QUOTAS, ("list",)),)
 LEASE_RIGHTS = (Right(Side.HOST, LEASES, ("get", "create", "patch")),)
 
 _API = "rbac.authorization.k8s.io"
@@ -86,13 +94,28 @@ def rights(syncer: Syncer, enabled: Collection[str] | None = None, settings: Set
         yield Right(Side.VIRTUAL, syncer.resource, WRITE)
     if isinstance(syncer, FakeSyncUp):
         yield Right(Side.VIRTUAL, syncer.resource, ("patch",), "status")
+    yield from _by_path(Side.VIRTUAL, syncer.resource, syncer.both)
     if settings and syncer.name in settings.sections:
         yield from _by_path(Side.VIRTUAL, syncer.resource, (patch.steps[0] for patch in _upward(syncer, settings)))
+        yield from _by_rules(syncer, settings.sections[syncer.name])
     yield from syncer.rights if settings is None else syncer.rights_with(settings)
 
 
 def _upward(syncer: Syncer, settings: Settings) -> tuple[Patch, ...]:
     return settings.sections[syncer.name].patches.up
+
+
+def _by_rules(syncer: Syncer, config: Config) -> Iterator[Right]:
+    """What other owners of fields take, and what it may mean that somebody deletes a copy on the host."""
+    if authority_of(syncer, config).owners:
+        yield Right(Side.VIRTUAL, syncer.resource, ("patch",))
+    if config.on_host_deletion == "recreate" or not has_policy(syncer):
+        return
+    yield Right(Side.VIRTUAL, syncer.resource, ("patch",))
+    if config.on_host_deletion == "propagate":
+        yield Right(Side.VIRTUAL, syncer.resource, ("delete",))
+        if syncer.host_resource.namespaced:
+            yield Right(Side.HOST, NAMESPACES, ("get",))
 
 
 def _narrowed(syncer: Syncer, source: Source, settings: Settings | None) -> Source:
@@ -118,7 +141,7 @@ def needed(
     syncers: Iterable[Syncer], *, settings: Settings | None = None, leader_election: bool = False
 ) -> tuple[Right, ...]:
     """Every right that a daemon with these syncers needs; each resource and subresource once, the verbs in order."""
-    own = (*EVENT_RIGHTS, *CLAIM_RIGHTS, *(LEASE_RIGHTS if leader_election else ()))
+    own = (*EVENT_RIGHTS, *CLAIM_RIGHTS, *PAUSE_RIGHTS, *QUOTA_RIGHTS, *(LEASE_RIGHTS if leader_election else ()))
     made = tuple(syncers)
     enabled = {syncer.name for syncer in made} if settings is None else settings.sections
     verbs: dict[tuple[Side, Resource, str, tuple[str, ...]], set[str]] = defaultdict(set)
@@ -174,6 +197,8 @@ def _places(right: Right, granted: Sequence[Right], host_namespaces: Sequence[st
 
     What is watched in several namespaces is watched by one request, which names none of them.
     """
+    if right.resource == NAMESPACES and right.verbs == ("get",) and host_namespaces is not None:
+        return host_namespaces  # whoever has the right in a namespace may read it
     if not right.resource.namespaced:
         return ("",)
     if not right.namespaces and host_namespaces is None:

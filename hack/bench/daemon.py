@@ -46,14 +46,24 @@ class Daemon:
         return self.folder / "syncer.yaml"
 
     @property
+    def socket(self) -> Path:
+        """Where it can be asked: in its folder, unless that is too far off: the path of a socket may have 107 bytes."""
+        near = self.folder / "control.sock"
+        return near if len(str(near)) < 100 else Path(tempfile.gettempdir()) / f"vsyncer-{self.port}.sock"
+
+    @property
     def log(self) -> Path:
         """What it has written so far, over all its lives."""
         return self.folder / "syncer.log"
 
     def write(self) -> None:
         """Write the configuration file."""
-        ports = {"metrics": {"address": f"127.0.0.1:{self.port}"}, "health": {"address": f"127.0.0.1:{self.health}"}}
-        self.file.write_text(yaml.safe_dump({**self.config, **ports}, sort_keys=False))
+        places = {
+            "metrics": {"address": f"127.0.0.1:{self.port}"},
+            "health": {"address": f"127.0.0.1:{self.health}"},
+            "control": {"socket": str(self.socket)},
+        }
+        self.file.write_text(yaml.safe_dump({**self.config, **places}, sort_keys=False))
 
     def start(self) -> None:
         """Start it and return when it is ready."""

@@ -50,6 +50,8 @@ class Settings:
     sections: Mapping[str, Config] = field(default_factory=dict)
     #: The ``networking`` part of the configuration.
     networking: Any = None
+    #: The ``patrol`` part of the configuration.
+    patrol: Any = None
     #: The virtual cluster as marks name it: unique on the host, since the host namespace is part of it.
     identity: str = field(init=False)
 

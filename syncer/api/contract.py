@@ -116,7 +116,7 @@ def _attribute_faults(made: Syncer[Any]) -> Iterator[Fault]:
     yield from _resource_faults("resource", made.resource)
     if made.host_resource is not made.resource:
         yield from _resource_faults("host_resource", made.host_resource)
-    for attribute in ("down", "up", "exact"):
+    for attribute in ("down", "up", "both", "translates", "exact"):
         value = getattr(made, attribute)
         if not isinstance(value, tuple) or not all(_is_like(_PATH, path) for path in value):
             yield Fault(f'its {attribute} {value!r} is not a tuple of dotted paths, such as ("spec",)', attribute)

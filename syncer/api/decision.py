@@ -13,6 +13,7 @@ class Verb(StrEnum):
     DELETE = "delete"
     BIND = "bind"  # a Pod to a node, through the binding subresource
     CONDITIONS = "conditions"  # set these status conditions, by type, and leave all else
+    NOTE = "note"  # set these annotations (None takes one away) on an object that is there, and leave all else
 
 
 class Outcome(StrEnum):
@@ -40,13 +41,17 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class Premise:
-    """What a deletion was decided from and the live API server must confirm: the object there has this uid still.
+    """What a write was decided from and the live API server must confirm: the object there has this uid still.
 
-    With uid ``""``: there is no such object.
+    With uid ``""``: there is no such object. With ``version`` it must not have changed, either. With ``since``
+    (RFC 3339) its namespace must be there, must not be on its way out, and must not have been made later: what went
+    with its namespace was not deleted for itself.
     """
 
     seen: Seen
     uid: str = ""
+    since: str = ""
+    version: str = ""
 
 
 @dataclass(frozen=True, slots=True)

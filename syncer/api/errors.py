@@ -8,16 +8,18 @@
     ├─ Refused         object, field path, why                      parked until the object changes; a warning event
     └─ ClusterError    cluster, side, verb, resource, key, status   by kind:
        ├─ Missing  Exists  Conflict                                 at once, from fresh state
-       ├─ Invalid                                                   as Refused: the other API server said no
-       ├─ Forbidden                                                 slowly; says the RBAC rule that is missing
+       ├─ Invalid  Denied                                           as Refused: the other API server said no
+       ├─ QuotaExceeded quota, requested                            parked until there is room in the quota
+       ├─ Forbidden     right                                       parked until the RBAC rule that it names is there
        ├─ TooMany      retry_after                                  when told to
        ├─ NotConnected                                              waits for the reconnect event
        ├─ Unauthorized                                              slowly; the credentials are not accepted
        └─ Unreachable  Expired                                      with backoff; readiness goes false
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from syncer.api.objects import Key, Obj, Resource, Side
 
@@ -114,8 +116,35 @@ class Invalid(ClusterError):
     """400, 413 or 422: the API server does not accept this object."""
 
 
+class Denied(ClusterError):
+    """Refused by admission: a webhook, a policy, a limit; the message is theirs."""
+
+
+class QuotaExceeded(ClusterError):
+    """403: there is no room in a quota, for as much as was ``requested`` of each of its resources."""
+
+    def __init__(
+        self, message: str, *, quota: str = "", requested: Mapping[str, str] | None = None, **where: Any
+    ) -> None:
+        self.quota, self.requested = quota, requested or {}
+        super().__init__(message, **where)
+
+
+class MissingRight(NamedTuple):
+    """A right as an API server names it when it refuses; ``resource`` may have a subresource: ``pods/status``."""
+
+    verb: str
+    group: str
+    resource: str
+    namespace: str = ""
+
+
 class Forbidden(ClusterError):
-    """403: a right is missing; the message names the RBAC rule."""
+    """403: a right is missing; the message names the RBAC rule, and ``right`` is what the API server named."""
+
+    def __init__(self, message: str, *, right: MissingRight | None = None, **where: Any) -> None:
+        self.right = right
+        super().__init__(message, **where)
 
 
 class TooMany(ClusterError):

@@ -33,6 +33,15 @@ class Marks:
     fields: str = field(init=False)
     #: Annotation on a Secret of tokens: when the first of them ends, RFC 3339.
     token_expires: str = field(init=False)
+    #: Annotation on host copies: hashes of what we last wanted, for kinds that need to know it. On virtual objects: of
+    #: what has gone up, until the copy says so, too.
+    base: str = field(init=False)
+    #: Annotation on virtual objects: their host copy, where its deletion on the host may mean something.
+    copied: str = field(init=False)
+    #: Annotation on objects of either side, on virtual Namespaces, and on the note about the virtual cluster: for these
+    #: nothing is written. ``"true"`` is a person's; on a copy ``"virtual"`` (its virtual object has a person's) and
+    #: ``"namespace"`` (the namespace of that has) are ours.
+    paused: str = field(init=False)
 
     def __post_init__(self) -> None:
         for name, key in (
@@ -46,6 +55,9 @@ class Marks:
             ("host_namespace", "host-namespace"),
             ("fields", "fields"),
             ("token_expires", "token-expires"),
+            ("base", "base"),
+            ("copied", "copied"),
+            ("paused", "paused"),
         ):
             object.__setattr__(self, name, f"{self.prefix}/{key}")
 

@@ -36,6 +36,10 @@ class Syncer(Role, Generic[C]):
     down: ClassVar[tuple[str, ...]] = ()
     #: Dotted paths that the host side owns.
     up: ClassVar[tuple[str, ...]] = ()
+    #: Dotted paths that either side may change: the other follows, and where both have changed, the virtual side wins.
+    both: ClassVar[tuple[str, ...]] = ()
+    #: Dotted paths below ``down`` whose values are others on the host, so that nothing of them can go up.
+    translates: ClassVar[tuple[str, ...]] = ()
     #: Paths under which what the owner doesn't say must not be there; elsewhere fields of others are left alone.
     exact: ClassVar[tuple[str, ...]] = ("data", "binaryData", "status")
     #: Whether its roles are asked also while one of the objects is being deleted; else deletion goes down by itself,
@@ -140,12 +144,12 @@ class FakeSyncUp(Role):
 
 
 class Mirror(Syncer[C], SyncDown, Sync):
-    """Copies the ``down`` paths to the host and the ``up`` paths back. Override ``translate`` for a twist."""
+    """Copies the ``down`` and ``both`` paths to the host, the ``up`` paths back. Override ``translate`` for a twist."""
 
     def translate(self, ctx: Context[C], virtual: Obj) -> Obj:
         """The host copy of a virtual object; only paths that are set here are ever written."""
         host = ctx.host_copy(virtual)
-        for path in self.down:
+        for path in (*self.down, *self.both):
             _copy_path(virtual, host, path)
         return host
 

@@ -7,11 +7,15 @@ import click
 from syncer.cli import show
 from syncer.cli.about import completion, show_version
 from syncer.cli.config import config
+from syncer.cli.drain import drain
 from syncer.cli.names import names
 from syncer.cli.options import Given, modes, pass_given, settings
+from syncer.cli.parked import parked
+from syncer.cli.patrol import patrol
 from syncer.cli.plugins import plugins
 from syncer.cli.rbac import rbac
 from syncer.cli.run import run, start
+from syncer.cli.thaw import thaw
 from syncer.version import VERSION
 
 
@@ -58,5 +62,5 @@ def app(ctx: click.Context, given: Given) -> None:
     ctx.exit(start(given))
 
 
-for command in (run, config, names, plugins, rbac, show_version, completion):
+for command in (run, parked, drain, patrol, thaw, config, names, plugins, rbac, show_version, completion):
     app.add_command(command)

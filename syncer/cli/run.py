@@ -48,7 +48,8 @@ def start(given: Given) -> int:
         summary = runner.run(daemon(config, once=given.once, dry_run=given.dry_run))
     for line in summary.lines():
         click.echo(line)
-    return summary.exit_code
+    # A daemon ends only because it was told to, and the next one goes on with what was not in step.
+    return summary.exit_code if given.once or given.dry_run else 0
 
 
 def _loop_factory() -> "Callable[[], asyncio.AbstractEventLoop] | None":

@@ -8,11 +8,16 @@ A :class:`Raw` taken from a list or a watch line is a view into the whole reply 
 """
 
 import re
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import msgspec
 
 from syncer.api.objects import Key, Obj
+from syncer.clusters import pieces
+
+#: In place of the contents of an object that can't be read: why. No API server sends a field of this name.
+UNREADABLE = "vsyncer.dev/unreadable"
 
 Raw = msgspec.Raw
 #: What a JSON text that can't be read raises.
@@ -27,14 +32,47 @@ def decode(data: bytes | memoryview | msgspec.Raw) -> Obj:
     """Read a JSON object; each call gives a private copy. Raises :data:`DecodeError`."""
     try:
         decoded: Obj = _decode(data)
-    except RecursionError:
-        raise _too_deep() from None
+    except RecursionError as error:
+        raise _told(error) from None
     return decoded
 
 
-def _too_deep() -> DecodeError:
+def _told(error: Exception) -> DecodeError:
     """API servers take what is nested 10,000 deep, we 1,000; nobody but an attacker writes either."""
-    return DecodeError("it is nested deeper than can be read")
+    return error if isinstance(error, DecodeError) else DecodeError("it is nested deeper than can be read")
+
+
+def seen(data: bytes | msgspec.Raw) -> Obj:
+    """Read an object that an API server has sent; one that can't be read comes without its contents.
+
+    Its place says why (:data:`UNREADABLE`), so that it is there for all, stops no other one, and isn't taken for gone.
+    Raises :data:`DecodeError` where not even its name can be made out.
+    """
+    try:
+        return decode(data)
+    except DecodeError as error:
+        return decode(_without_contents(bytes(data), error))
+
+
+def _without_contents(text: bytes, error: Exception) -> bytes:
+    """The identity of an object that can't be read, and its labels and annotations where these can be."""
+    whole = pieces.members(text)
+    metadata = _readable(pieces.members(whole.get(b'"metadata"', b"{}")))
+    if not isinstance(metadata.get("name"), str):
+        raise error
+    named = {name: value for name, value in whole.items() if name in (b'"apiVersion"', b'"kind"')}
+    return encode({**_readable(named), "metadata": metadata, UNREADABLE: str(error)})
+
+
+def _readable(members: Mapping[bytes, bytes]) -> Obj:
+    """Those members that can be read."""
+    found: Obj = {}
+    for name, value in members.items():
+        try:
+            found[_decode(name)] = _decode(value)
+        except (DecodeError, RecursionError):
+            continue
+    return found
 
 
 def encode(value: Any) -> bytes:
@@ -97,8 +135,8 @@ def head(data: bytes | msgspec.Raw) -> Head:
         return Head(Key(namespace.decode(), name.decode()), uid.decode(), version.decode())
     try:
         metadata = _decode_head(data).metadata
-    except RecursionError:
-        raise _too_deep() from None
+    except (DecodeError, RecursionError) as error:
+        metadata = _decode_head(_without_contents(bytes(data), _told(error))).metadata
     return Head(Key(metadata.namespace, metadata.name), metadata.uid, metadata.resourceVersion)
 
 
@@ -116,8 +154,11 @@ def watch_event(line: bytes) -> WatchEvent:
     """Open the envelope of a watch line and leave the object as it is. Raises :data:`DecodeError`."""
     try:
         return _decode_event(line)
-    except RecursionError:
-        raise _too_deep() from None
+    except (DecodeError, RecursionError) as error:
+        parts = pieces.members(line)
+        if not parts.keys() >= {b'"type"', b'"object"'}:
+            raise _told(error) from None
+        return WatchEvent(_decode(parts[b'"type"']), msgspec.Raw(parts[b'"object"']))
 
 
 class _ListMetadata(msgspec.Struct, rename={"continue_": "continue"}):
@@ -150,7 +191,16 @@ def split_list(data: bytes) -> Page:
     """Cut the reply to a LIST into its items, without decoding these. Raises :data:`DecodeError`."""
     try:
         whole = _decode_list(data)
-    except RecursionError:
-        raise _too_deep() from None
+    except (DecodeError, RecursionError) as error:
+        whole = _cut_up(data, _told(error))
     metadata = whole.metadata
     return Page(whole.items or [], metadata.resourceVersion, metadata.remainingItemCount, metadata.continue_)
+
+
+def _cut_up(data: bytes, error: Exception) -> _List:
+    """A list of which some item can't be read."""
+    parts = pieces.members(data)
+    if not parts.keys() >= {b'"metadata"', b'"items"'}:
+        raise error
+    metadata = msgspec.json.decode(parts[b'"metadata"'], type=_ListMetadata)
+    return _List(metadata, [msgspec.Raw(item) for item in pieces.elements(parts[b'"items"'])])

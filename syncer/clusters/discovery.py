@@ -60,8 +60,12 @@ class Discovery:
         self.cluster = cluster
         self._versions: dict[str, list[Served]] = {}
         self._by_resource: dict[tuple[str, str], Served] = {}
+        #: Whatever was served at any time, as it was then.
+        self._ever: dict[tuple[str, str], Served] = {}
         self._lock = asyncio.Lock()
         self._looks = self._last_good = 0
+        #: Group versions of which the server could not say at the last look what they serve: what serves them is down.
+        self.silent: tuple[str, ...] = ()
 
     async def refresh(self) -> Changes:
         """Look again: at the start, when a CustomResourceDefinition or APIService changed, and at intervals.
@@ -106,8 +110,11 @@ class Discovery:
         return self.has_subresource(resource, "status")
 
     def has_subresource(self, resource: Resource, name: str) -> bool:
-        """Whether a resource has a subresource: ``status``, ``scale``, ``binding``, ``eviction``."""
-        served = self.served(resource)
+        """Whether a resource has a subresource: ``status``, ``scale``, ``binding``, ``eviction``.
+
+        Of what isn't served now, whether it had: an API server that starts serves custom resources last.
+        """
+        served = self._ever.get((resource.api_version, resource.plural))
         return served is not None and name in served.subresources
 
     def resources(self) -> list[Resource]:
@@ -123,9 +130,11 @@ class Discovery:
             version: self._versions.get(version, []) if served is None else served for version, served in found.items()
         }
         before = self._by_resource
+        self.silent = tuple(version for version, served in found.items() if served is None)
         self._versions = versions
         self._by_resource = {(s.resource.api_version, s.resource.plural): s for s in self._in_order()}
         after = self._by_resource
+        self._ever |= after
         return Changes(
             tuple(after[key].resource for key in after if key not in before),
             tuple(before[key].resource for key in before if key not in after),

@@ -4,16 +4,20 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
+from functools import partial
 from typing import Any
 
 from syncer.api.errors import (
     ClusterError,
     Conflict,
+    Denied,
     Exists,
     Expired,
     Forbidden,
     Invalid,
     Missing,
+    MissingRight,
+    QuotaExceeded,
     TooMany,
     Unauthorized,
     Unreachable,
@@ -30,8 +34,21 @@ LONGEST_RETRY_AFTER = 60.0
 _REFUSAL = re.compile(
     r'User "([^"]*)" cannot (\S+) resource "([^"]*)"(?: in API group "([^"]*)")?(?: in the namespace "([^"]*)")?'
 )
+#: How the quota plugin refuses, and how a refusal of a webhook or a policy is told, whatever its status is.
+_QUOTA = re.compile(r"exceeded quota: ([^,\s]+)(?:, requested: (.*?), used: )?")
+_BY_POLICY = re.compile(r"admission webhook \S+ denied the request|ValidatingAdmissionPolicy \S+ .*denied request")
+#: How admission says no; ``could not find the requested resource`` and the like are no such refusals.
+_ADMISSION = re.compile(r"is forbidden: ")
+_TERMINATING = "being terminated"
 _MOST_CAUSES = 5
 _MOST_MESSAGE = 500
+
+
+#: The verbs that admission is asked about.
+_WRITES = ("create", "update", "patch", "delete")
+
+#: Makes an error of its message and the fields of a request.
+Kind = Callable[..., ClusterError]
 
 
 def _nothing() -> str:
@@ -127,8 +144,10 @@ def _complaint(origin: Origin) -> str:
     return f"; {complaint}" if complaint else ""
 
 
-def _kind_and_message(code: int, status: Obj, where: Where, origin: Origin) -> tuple[type[ClusterError], str]:
+def _kind_and_message(code: int, status: Obj, where: Where, origin: Origin) -> tuple[Kind, str]:
     said = str(status.get("message") or status.get("reason") or f"status {code}")[:_MOST_MESSAGE]
+    if code < 500 and _BY_POLICY.search(said):
+        return Denied, f"{where} is not accepted: {said}"
     match code:
         case 401:
             described = origin.credentials()
@@ -136,7 +155,7 @@ def _kind_and_message(code: int, status: Obj, where: Where, origin: Origin) -> t
             message = f"{where.place} says 401: {whose} are not accepted{_complaint(origin)}. Renew them."
             return Unauthorized, message
         case 403:
-            return Forbidden, f"{where} is forbidden. {_missing_rule(said)}"
+            return _forbidden(said, where)
         case 404:
             return Missing, f"{where}: {_what_is_missing(status, where)}"
         case 409 if status.get("reason") == "AlreadyExists":
@@ -160,15 +179,21 @@ def _what_is_missing(status: Obj, where: Where) -> str:
     return "not found" if kind else "not found: the API server does not serve this"
 
 
-def _missing_rule(said: str) -> str:
-    """The RBAC rule to add; a refusal by admission, quota or namespace termination has no such rule."""
-    refusal = _REFUSAL.search(said)
-    if refusal is None:
-        return said
-    user, verb, resource, group, namespace = refusal.groups()
-    place = f" in namespace {namespace}" if namespace else ""
-    rule = f'{{apiGroups: ["{group or ""}"], resources: ["{resource}"], verbs: ["{verb}"]}}'
-    return f"Missing RBAC rule for {user}: {rule}{place}."
+def _forbidden(said: str, where: Where) -> tuple[Kind, str]:
+    """Why a request is forbidden: a right is missing, there is no room, admission says no."""
+    if refusal := _REFUSAL.search(said):
+        user, verb, resource, group, namespace = (part or "" for part in refusal.groups())
+        place = f" in namespace {namespace}" if namespace else ""
+        rule = f'{{apiGroups: ["{group}"], resources: ["{resource}"], verbs: ["{verb}"]}}'
+        right = MissingRight(verb, group, resource, namespace)
+        return partial(Forbidden, right=right), f"{where} is forbidden. Missing RBAC rule for {user}: {rule}{place}."
+    message = f"{where} is forbidden. {said}"
+    if quota := _QUOTA.search(said):
+        requested = dict(part.split("=", 1) for part in (quota[2] or "").split(",") if "=" in part)
+        return partial(QuotaExceeded, quota=quota[1], requested=requested), message
+    if _TERMINATING in said:
+        return ClusterError, message
+    return (Denied if where.verb in _WRITES and _ADMISSION.search(said) else Forbidden), message
 
 
 def _causes(status: Obj) -> str:

@@ -1,12 +1,13 @@
 """Reads, checks and explains the configuration. What shows it is in :mod:`syncer.config.render`, loaded when asked."""
 
+from syncer.api.durations import duration_text
 from syncer.config.document import Document, dotted, parse, read
 from syncer.config.load import DEFAULT, Loaded, Override, Plugins, build, load, model_for
 from syncer.config.model import Enabled, LeaderElection, Networking, SyncerConfig
 from syncer.config.problems import nearest
 from syncer.config.sections import config_with
 from syncer.config.types import Option, option_at, options
-from syncer.config.values import duration_text, listen_on
+from syncer.config.values import listen_on
 
 __all__ = [
     "DEFAULT",

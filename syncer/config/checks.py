@@ -7,6 +7,7 @@ from syncer.api import NameTranslator
 from syncer.config.custom_checks import custom
 from syncer.config.document import Steps
 from syncer.config.model import SyncerConfig
+from syncer.config.owner_checks import owners
 from syncer.config.patch_checks import patches
 from syncer.config.values import listen_on
 
@@ -18,6 +19,7 @@ def across(data: Mapping[str, Any], model: type[SyncerConfig]) -> Iterator[Found
     yield from _namespace(data, model)
     yield from _addresses(data, model)
     yield from _patches(data, model)
+    yield from owners(data, model.syncers)
     yield from custom(data, model.syncers, _translator(data, model))
 
 

@@ -1,14 +1,29 @@
 """The configuration as frozen values: what can be set, its default, and what it is for."""
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
 from syncer.api import Config, Marks, NameTranslator, PluginError, Section, Settings, SyncDown, Syncer
-from syncer.config.values import PLURAL_GROUP, Address, ClusterName, CustomName, Duration, Label, ServiceKey, Subdomain
+from syncer.api.durations import Duration
+from syncer.config.patrol import Patrol
+from syncer.config.values import (
+    PLURAL_GROUP,
+    Address,
+    ClusterName,
+    CustomName,
+    Label,
+    ServiceKey,
+    SocketPath,
+    Subdomain,
+)
 from syncer.names.templated import Templated
 from syncer.resources.custom import CustomConfig, Entry
+
+#: Bytes that the path of a unix socket may have everywhere: 108 on Linux and 104 on macOS, with the 0 at the end.
+LONGEST_SOCKET = 100
 
 
 class Enabled(NamedTuple):
@@ -133,6 +148,26 @@ class Health(Section):
     """Where to listen. Empty or `0`: off."""
 
 
+class Control(Section):
+    """A unix socket on which `syncer parked` and other commands ask the running daemon; for the daemon's own user."""
+
+    socket: SocketPath = ""
+    """The path of the socket. Empty: `vsyncer-<cluster>.<host namespace>.sock` in `TMPDIR` or `/tmp`. `0`: off."""
+
+
+class Fights(Section):
+    """Somebody else sets a field back each time that the daemon writes it: it is left alone then, for some time."""
+
+    times: int = Field(default=5, ge=0, le=20)
+    """How often the same change is made before the field is left alone. 0: a field never is."""
+
+    window: Duration = Field(default=600.0, gt=0)
+    """The time within which that counts."""
+
+    thaw: Duration = Field(default=600.0, gt=0)
+    """How long the field is left alone. `syncer thaw` ends it before."""
+
+
 class Log(Section):
     """What the daemon writes to standard error."""
 
@@ -189,6 +224,9 @@ class SyncerConfig(Section, defer_build=True):
     leader_election: LeaderElection = LeaderElection()
     metrics: Metrics = Metrics()
     health: Health = Health()
+    control: Control = Control()
+    fights: Fights = Fights()
+    patrol: Patrol = Patrol()
     log: Log = Log()
 
     workers: int = Field(default=32, ge=1, le=1024)
@@ -244,12 +282,24 @@ class SyncerConfig(Section, defer_build=True):
             marks=Marks(self.marks.prefix),
             sections=sections,
             networking=self.networking,
+            patrol=self.patrol,
         )
 
     @property
     def lease_name(self) -> str:
         """The name of the Lease that leadership is a matter of."""
         return self.leader_election.name or f"vsyncer-{self.cluster}"
+
+    def control_socket(self, environ: Mapping[str, str]) -> str:
+        """The path of the control socket; ``""`` where there is none."""
+        if self.control.socket:
+            return "" if self.control.socket == "0" else self.control.socket
+        name = f"{self.cluster}.{self.host.namespace}"
+        folder = environ.get("TMPDIR") or "/tmp"  # noqa: S108 — made so that nobody else can use it
+        path = f"{folder}/vsyncer-{name}.sock"
+        if len(path.encode()) <= LONGEST_SOCKET:
+            return path
+        return f"{folder}/vsyncer-{hashlib.sha256(name.encode()).hexdigest()[:16]}.sock"
 
 
 def _concerns(syncer: Syncer, settings: Settings) -> bool:

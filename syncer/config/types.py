@@ -9,9 +9,9 @@ from pydantic import BaseModel, PlainSerializer
 from pydantic.fields import FieldInfo
 from pydantic_core import to_jsonable_python
 
+from syncer.api.durations import Kind
 from syncer.config.docs import alternatives, document, item_in, section_in
 from syncer.config.document import Steps
-from syncer.config.values import Kind
 
 _SIMPLE = {str: "text", int: "whole number", float: "number", bool: "true or false"}
 

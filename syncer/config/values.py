@@ -1,47 +1,17 @@
-"""The kinds of value that options have: durations, addresses, names. Each checks itself and says what it expected."""
+"""The kinds of value that options have: addresses, names, paths. Each checks itself and says what it expected."""
 
 import re
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
+from pydantic import BeforeValidator, WithJsonSchema
 
-_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
-_DURATION = r"^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$|^0$"
-_PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h)")
+from syncer.api.durations import Kind
+
 _ADDRESS = re.compile(r"^(?P<host>\[[0-9A-Fa-f:.%\w]+\]|[^:\[\]\s]*):(?P<port>[0-9]{1,5})$")
 
 #: RFC 1123 label and subdomain, as Kubernetes checks names of namespaces and of most objects.
 DNS_LABEL = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 DNS_SUBDOMAIN = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
-
-
-class Kind(str):
-    """Says to a reader what an option takes, where its Python type doesn't: ``duration``, ``address``."""
-
-    __slots__ = ()
-
-
-def seconds(value: Any) -> float:
-    """Read ``15s``, ``5m``, ``1h30m`` or ``250ms``. Raises ValueError for anything else."""
-    if not isinstance(value, str):
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        if number and value == 0:
-            return 0.0
-        unit = f", found {value}. Did you mean {value}s?" if number else ""
-        raise ValueError(f"expected a duration such as 15s, 5m or 1h30m{unit}")
-    if not re.fullmatch(_DURATION, value):
-        raise ValueError("expected a duration such as 15s, 5m or 1h30m")
-    return sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(value))
-
-
-def duration_text(value: float) -> str:
-    """The shortest way to write so many seconds: ``1h30m``, ``15s``, ``250ms``."""
-    left, parts = round(value * 1000), []
-    for unit, size in (("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1)):
-        count, left = divmod(left, size)
-        if count:
-            parts.append(f"{count}{unit}")
-    return "".join(parts) or "0s"
 
 
 def address(value: Any) -> str:
@@ -80,20 +50,19 @@ PLURAL_GROUP = DNS_LABEL[:-1] + r"\." + DNS_SUBDOMAIN[1:]
 _LABEL = "a DNS label: lower-case letters, digits and -, beginning and ending with a letter or digit"
 _SUBDOMAIN = "a DNS name: lower-case letters, digits, - and dots"
 
-#: Seconds; written ``15s``, ``5m``, ``1h30m`` in the file.
-Duration = Annotated[
-    float,
-    Kind("duration"),
-    BeforeValidator(seconds),
-    PlainSerializer(duration_text, return_type=str),
-    WithJsonSchema({"type": "string", "pattern": _DURATION, "examples": ["15s", "1h30m"]}),
-]
 #: Host and port to listen on; ``""`` for off.
 Address = Annotated[
     str,
     Kind("address"),
     BeforeValidator(address),
     WithJsonSchema({"type": ["string", "integer"], "examples": [":8080", "0"]}),
+]
+#: A path to listen on; ``"0"`` is off.
+SocketPath = Annotated[
+    str,
+    Kind("path"),
+    BeforeValidator(lambda value: "0" if value == 0 and not isinstance(value, bool) else value),
+    WithJsonSchema({"type": ["string", "integer"], "examples": ["/run/vsyncer.sock", "0"]}),
 ]
 ClusterName = Annotated[
     str,

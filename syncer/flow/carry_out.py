@@ -1,22 +1,25 @@
 """Step 5: a decision into the fewest API calls, or none. The only place that writes."""
 
-import base64
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from syncer.api.decision import Decision, Premise, Verb, Write
 from syncer.api.errors import Conflict, Exists, Invalid, Missing, NotConnected, Refused
 from syncer.api.marks import Marks
 from syncer.api.names import NameTranslator
-from syncer.api.objects import Key, Obj, Resource, Side, key_of, labels_of, uid_of
+from syncer.api.objects import Key, Obj, Request, Resource, Side, key_of, labels_of, uid_of
 from syncer.api.roles import Syncer
 from syncer.clusters.client import Cluster
 from syncer.flow.caches import Caches
 from syncer.flow.decide import collision
+from syncer.flow.fights import Fights, Frozen, Held, Place
 from syncer.flow.needed import Call, Kind, exact_paths, needed
+from syncer.flow.premises import must_be_unused, must_have_home
+from syncer.flow.rivals import name_others
 from syncer.flow.store import Writing
-from syncer.resources.kinds import SERVICE_ACCOUNTS
+from syncer.flow.token_requests import with_tokens
+from syncer.flow.tolerance import Tolerance
 
 #: How often a write looks again at what its own calls left to do: create, then status.
 ROUNDS = 3
@@ -36,6 +39,19 @@ class Recorder(Protocol):
     def futile(self, side: Side) -> None:
         """One API call that changed nothing."""
 
+    def held(self, held: Held) -> None:
+        """Fields of one object are left alone, because somebody else writes them, too."""
+
+
+class Plan(NamedTuple):
+    """What a write needs as of what was last seen."""
+
+    place: Place
+    live: Obj | None
+    calls: Sequence[Call]
+    #: What of it is frozen, and so not in the calls.
+    held: Sequence[Frozen] = ()
+
 
 @dataclass(frozen=True, slots=True)
 class Carrier:
@@ -51,49 +67,80 @@ class Carrier:
     #: Whether we may write at all: false as soon as leadership has run out, however late we notice.
     may_write: Callable[[], bool]
     #: Patches that changed nothing, by side, resource and key: the version they were sent over. Sent once, not again.
-    futile: MutableMapping[tuple[Side, Resource, Key], tuple[str, Obj]]
+    futile: MutableMapping[tuple[Side, Resource, Key], tuple[str, Call]]
     #: The uids of Pods that we have bound: the reply to a binding doesn't show the Pod, and its event may be late.
     bound: MutableMapping[str, None]
+    #: The fields that somebody else sets back each time.
+    fights: Fights
+    #: What is left as somebody else has made it, because the drift policy of the kind says so.
+    tolerance: Tolerance
 
     async def carry_out(
-        self, syncer: Syncer[Any], decision: Decision, recorder: Recorder, *, seen: Pairing = NOTHING
+        self,
+        syncer: Syncer[Any],
+        decision: Decision,
+        recorder: Recorder,
+        *,
+        seen: Pairing = NOTHING,
+        request: Request | None = None,
     ) -> set[Side]:
         """Make the writes in order; gives the sides on which calls were made.
 
-        ``seen`` are the objects that the decision was made from, to save reading them again. Raises
-        :class:`ClusterError` and ``Refused``.
+        ``seen`` are the objects that the decision was made from, to save reading them again. Fields that are fought
+        over are frozen in the name of a ``request`` only. Raises :class:`ClusterError` and ``Refused``.
         """
         sides = set()
         for write in decision.writes:
-            if await self._write(syncer, write, recorder, seen):
+            if await self._write(syncer, write, recorder, seen, request):
                 sides.add(write.side)
         return sides
 
     # -- one write -------------------------------------------------------------------------------------------------
 
-    async def _write(self, syncer: Syncer[Any], write: Write, recorder: Recorder, seen: Pairing) -> int:
+    async def _write(
+        self, syncer: Syncer[Any], write: Write, recorder: Recorder, seen: Pairing, request: Request | None
+    ) -> int:
         made = 0
         for _ in range(ROUNDS):
-            calls = self.calls(syncer, write, seen)
-            for call in calls:
+            plan = self._plan(syncer, write, seen, request)
+            for call in plan.calls:
                 made += 1
-                changed = await self._send(syncer, write, call)
+                changed = await self._make(syncer, write, plan, call)
                 if changed:
                     recorder.wrote(write.side, call.kind)
                 else:
                     recorder.futile(write.side)
-            if not calls or calls[-1].kind is not Kind.CREATE or "status" not in write.obj:
+            if plan.held:
+                await name_others(plan.held, self.virtual if write.side is Side.VIRTUAL else self.host)
+                recorder.held(self.fights.held(plan.held))
+            if not plan.calls or plan.calls[-1].kind is not Kind.CREATE or "status" not in write.obj:
                 break
+        self.tolerance.settled(syncer.name, write, plan.place)
         return made
 
+    async def _make(self, syncer: Syncer[Any], write: Write, plan: Plan, call: Call) -> bool:
+        changed = False
+        try:
+            changed = await self._send(syncer, write, call)
+        finally:
+            self.fights.sent(plan.place, call, plan.live, changed=changed)
+        return changed
+
     def calls(self, syncer: Syncer[Any], write: Write, seen: Pairing = NOTHING) -> list[Call]:
-        """The calls that a write needs as of what was last seen; raises ``Refused`` where it must not be made."""
+        """The calls that a write needs as of what was last seen; raises ``Refused`` where it must not be made.
+
+        Also those that a drift policy leaves out.
+        """
+        return list(self._plan(syncer, write, seen).calls)
+
+    def _plan(self, syncer: Syncer[Any], write: Write, seen: Pairing, request: Request | None = None) -> Plan:
         resource = self._resource(syncer, write)
         key = key_of(write.obj)
         live = self._live(write.side, resource, key, seen)
         self._check(write, live, resource)
+        place = (write.side, resource, key)
         if write.verb is Verb.BIND and uid_of(write.obj) in self.bound:
-            return []
+            return Plan(place, live, ())
         calls = needed(
             write,
             live,
@@ -101,10 +148,18 @@ class Carrier:
             marks=self.marks,
             has_status=self.has_status(write.side, resource),
         )
-        known = self.futile.get((write.side, resource, key)) if calls else None
-        if known is None or live is None:
-            return calls
-        return [call for call in calls if known != (live["metadata"]["resourceVersion"], call.body)]
+        if calls and request is not None:
+            calls = self.tolerance.left(syncer.name, write, calls, place=place, live=live)
+        if not calls:
+            self.tolerance.settled(syncer.name, write, place)
+            return Plan(place, live, ())
+        if request is not None:
+            self.fights.freeze(place, calls, live, request)
+        calls, held = self.fights.sift(place, calls)
+        known = self.futile.get(place)
+        if known is not None and live is not None:
+            calls = [call for call in calls if known != (live["metadata"]["resourceVersion"], call)]
+        return Plan(place, live, calls, held)
 
     def _live(self, side: Side, resource: Resource, key: Key, seen: Pairing) -> Obj | None:
         store = self.caches.store(side, resource)
@@ -139,12 +194,16 @@ class Carrier:
             raise NotConnected("another daemon may lead by now; nothing is written until this one leads again")
         resource, key = self._resource(syncer, write), key_of(write.obj)
         cluster = self.virtual if write.side is Side.VIRTUAL else self.host
-        body = await self._with_tokens(write, call.body) if write.tokens else call.body
+        body = call.body
+        if write.tokens:
+            body = await with_tokens(write, body, virtual=self.virtual, marks=self.marks)
         store = self.caches.store(write.side, resource)
         with store.writing(key) as writing:
             try:
                 match call.kind:
                     case Kind.CREATE:
+                        if write.premise is not None:
+                            await self._must_hold(write.premise)
                         return store.wrote(key, writing, await cluster.create(resource, body))
                     case Kind.DELETE:
                         return await self._delete(cluster, resource, write, writing)
@@ -174,7 +233,7 @@ class Carrier:
         changed = store.wrote(key, writing, reply)
         place = (cluster.side, resource, key)
         if not changed and before is not None:
-            self.futile[place] = (before.version, call.body)
+            self.futile[place] = (before.version, call)
         else:
             self.futile.pop(place, None)
         return changed
@@ -183,7 +242,7 @@ class Carrier:
         key, uid = key_of(write.obj), uid_of(write.obj)
         store = self.caches.store(cluster.side, resource)
         if write.only_if_none is not None:
-            await self._must_be_unused(cluster, resource, key, write.only_if_none)
+            await must_be_unused(cluster, resource, key, users=write.only_if_none)
         if write.premise is not None:
             await self._must_hold(write.premise)
         try:
@@ -196,25 +255,17 @@ class Carrier:
         return store.wrote(key, writing, left)
 
     async def _must_hold(self, premise: Premise) -> None:
-        """Raise :class:`Conflict` where the object that a deletion follows from is another one than was last seen."""
+        """Raise :class:`Conflict` where the object that a write follows from is another one than was last seen."""
         side, resource, key = premise.seen.side, premise.seen.resource, premise.seen.key
         store = self.caches.store(side, resource)
         with store.writing(key) as writing:
             await self._look(self.virtual if side is Side.VIRTUAL else self.host, resource, key, writing)
         entry = store.entry(key)
-        if (entry.uid if entry else "") != premise.uid:
+        same = (entry.uid if entry else "") == premise.uid
+        if not same or (entry and premise.version not in ("", entry.version)):
             raise Conflict(f"the {side} {resource.kind} {key} is not as it was last seen", side=side)
-
-    async def _must_be_unused(self, cluster: Cluster, resource: Resource, key: Key, users: Resource) -> None:
-        """Refuse a deletion for as long as there is an object that would go with it."""
-        try:
-            found = [item async for page in cluster.list_pages(users, limit=1) for item in page.items[:1]]
-        except Missing as error:
-            why = f"the {cluster.side} cluster doesn't serve {users} now, so nobody knows whether there are any"
-            raise Refused(f"{resource.kind} {key} is not deleted: {why}", reason="InUse") from error
-        if found:
-            why = f"{resource.kind} {key} is not deleted while the {cluster.side} cluster has any {users}"
-            raise Refused(f"{why}; delete those first", reason="InUse")
+        if premise.since and key.namespace:
+            await must_have_home(self.host, key.namespace, since=premise.since, mark=self.marks.copied)
 
     async def _check_uid(
         self, cluster: Cluster, resource: Resource, key: Key, call: Call, writing: Writing, error: Invalid
@@ -249,24 +300,3 @@ class Carrier:
         else:
             store.gone_live(key, writing)
             raise collision(live, cluster.side)
-
-    async def _with_tokens(self, write: Write, body: Obj) -> Obj:
-        """The object with the tokens that it asks for, and the time when the first of them ends."""
-        data, ends = dict(body.get("data") or {}), []
-        for token in write.tokens:
-            request: Obj = {"audiences": list(token.audiences), "expirationSeconds": token.seconds}
-            if token.bound_to is not None:
-                metadata = token.bound_to["metadata"]
-                bound = {"apiVersion": "v1", "kind": "Pod", "name": metadata["name"], "uid": metadata["uid"]}
-                request["boundObjectRef"] = bound
-            answer = await self.virtual.create(
-                SERVICE_ACCOUNTS,
-                {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": request},
-                subresource="token",
-                key=Key(token.namespace, token.service_account),
-            )
-            data[token.field] = base64.b64encode(answer["status"]["token"].encode()).decode()
-            ends.append(answer["status"]["expirationTimestamp"])
-        metadata = body["metadata"]
-        annotations = {**(metadata.get("annotations") or {}), self.marks.token_expires: min(ends)}
-        return {**body, "metadata": {**metadata, "annotations": annotations}, "data": data}

@@ -4,6 +4,8 @@ Under another cluster name, host namespace, translator or mark prefix none of th
 more: all would be made a second time, and Pods that have started would be taken for lost and deleted.
 """
 
+import contextlib
+
 from syncer.api.context import Settings
 from syncer.api.errors import ConfigError, Exists, Missing, Problem
 from syncer.api.objects import Key, Obj
@@ -19,10 +21,30 @@ async def claim(virtual: Cluster, settings: Settings, *, translator: str) -> Non
 
     Raises :class:`ConfigError` where another identity is noted, and ``ClusterError``.
     """
-    wanted = {"identity": settings.identity, "translator": translator, "marks": settings.marks.prefix}
+    wanted = _wanted(settings, translator)
     noted = await _noted(virtual)
-    if noted is None:
-        noted = await _note(virtual, wanted)
+    _compare(await _note(virtual, wanted) if noted is None else noted, wanted)
+
+
+async def is_claimed(virtual: Cluster, settings: Settings, *, translator: str) -> bool:
+    """Whether the note is there. Raises :class:`ConfigError` where it is of another identity, and ``ClusterError``."""
+    noted = await _noted(virtual)
+    if noted is not None:
+        _compare(noted, _wanted(settings, translator))
+    return noted is not None
+
+
+async def release(virtual: Cluster) -> None:
+    """Take the note away: there is nothing left that it protects. Raises ``ClusterError``."""
+    with contextlib.suppress(Missing):
+        await virtual.delete(CONFIG_MAPS, PLACE)
+
+
+def _wanted(settings: Settings, translator: str) -> Obj:
+    return {"identity": settings.identity, "translator": translator, "marks": settings.marks.prefix}
+
+
+def _compare(noted: Obj, wanted: Obj) -> None:
     problems = [
         _problem(name, str(noted.get(name)), value) for name, value in wanted.items() if noted.get(name) != value
     ]

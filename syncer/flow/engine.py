@@ -19,13 +19,17 @@ from syncer.clusters.client import Cluster
 from syncer.clusters.discovery import Discovery
 from syncer.flow.activation import Activation
 from syncer.flow.connection import Connection
+from syncer.flow.fights import OFF, Rules
 from syncer.flow.ledger import Ledger
 from syncer.flow.link import Link
 from syncer.flow.lookout import Lookout
 from syncer.flow.part import Part
+from syncer.flow.patrol import Patroller
+from syncer.flow.patrolling import beside_workers
 from syncer.flow.queue import Queue
 from syncer.flow.roster import Entry, Roster
 from syncer.flow.store import Store
+from syncer.flow.telling import translated
 from syncer.flow.watch import Informer
 from syncer.flow.wiring import link
 from syncer.flow.worker import Workers
@@ -48,6 +52,7 @@ class Served:
     connection: Connection
     events: EventRecorder
     activation: Activation
+    patroller: Patroller | None
 
 
 class Engine:
@@ -95,6 +100,7 @@ class Engine:
         *,
         virtual: Cluster,
         entries: Iterable[Entry] = (),
+        fights: Rules = OFF,
     ) -> Link:
         """Serve a virtual cluster; ``entries`` give more syncers once it is known what is served."""
         name = settings.cluster
@@ -116,8 +122,10 @@ class Engine:
             utcnow=self.utcnow,
             has_status=has_status,
             may_write=lambda: self.may_write(),
+            rules=fights,
         )
         made.definitions_changed = self.lookout.soon
+        made.paused_or_not = lambda: self._paused_or_not(made)
         self.links[name] = made
         activation = Activation(
             made,
@@ -128,7 +136,7 @@ class Engine:
             left=lambda syncer: self._left(name, syncer),
         )
         events = EventRecorder(virtual, clock=self.clock, utcnow=self.utcnow)
-        self.served[name] = Served(made, discovery, connection, events, activation)
+        self.served[name] = Served(made, discovery, connection, events, activation, beside_workers(self, made))
         return made
 
     # -- running ---------------------------------------------------------------------------------------------------
@@ -169,21 +177,30 @@ class Engine:
                 made.ask_all(part)
         self._working = True
         self._run_controllers()
+        patrols = [asyncio.create_task(each.run()) for each in self.patrollers() if each.options.enabled]
         try:
             await self.workers.run(self._count)
         finally:
             self._working = False
             controllers, self._controllers = list(self._controllers.values()), {}
-            for task in controllers:
+            for task in (*controllers, *patrols):
                 task.cancel()
-            await asyncio.gather(*controllers, return_exceptions=True)
+            await asyncio.gather(*controllers, *patrols, return_exceptions=True)
 
     def _run_controllers(self) -> None:
-        """Run the syncers' own controllers, but only while this process works on the queue."""
+        """Run the syncers' own controllers, but only while this process works on the queue, and no pause forbids it."""
         for made, part in self._parts() if self._working else ():
             place = (made.name, part.syncer.name)
-            if isinstance(part.syncer, OwnController) and place not in self._controllers:
+            if isinstance(part.syncer, OwnController) and place not in self._controllers and made.may_run:
                 self._controllers[place] = asyncio.create_task(self._own(part.syncer, self._live(made, place[1])))
+
+    def _paused_or_not(self, made: Link) -> None:
+        """Stop the controllers of a virtual cluster that is paused, and run them again when it no longer is."""
+        if made.may_run:
+            self._run_controllers()
+            return
+        for place in [place for place, task in self._controllers.items() if place[0] == made.name and not task.done()]:
+            self._controllers.pop(place).cancel()
 
     async def _own(self, syncer: OwnController, live: Live) -> None:
         """Run a controller until it returns; where it raises, run it again, later each time."""
@@ -202,11 +219,21 @@ class Engine:
 
     def _left(self, cluster: str, syncer: str) -> None:
         """A syncer has stopped: nothing of it runs or is spoken of any more."""
-        self.ledger.drop(cluster, syncer)
+        self.workers.drop(cluster, syncer)
+        self.links[cluster].breaker.drop(syncer)
         self.broken.pop((cluster, syncer), None)
         controller = self._controllers.pop((cluster, syncer), None)
         if controller:
             controller.cancel()
+
+    def patrollers(self) -> list[Patroller]:
+        """The patrollers of all virtual clusters."""
+        return [served.patroller for served in self.served.values() if served.patroller is not None]
+
+    def silent(self, made: Link) -> str | None:
+        """Which cluster of a link doesn't answer at the moment, or None."""
+        connections = (self.host_connection, self.served[made.name].connection)
+        return next((f"the {one.cluster.side} cluster does not answer" for one in connections if not one.up), None)
 
     def _live(self, made: Link, name: str) -> Live:
         return Live(made.name, name, made.virtual, made.host, lambda key: self.queue.add(Request(made.name, name, key)))
@@ -220,6 +247,9 @@ class Engine:
 
     def filled(self, made: Link, store: Store | None = None) -> None:
         """A store has been filled, for the first time or anew, or given up: syncers that have all they need begin."""
+        self._run_controllers()
+        if store is not None and store.synced:
+            made.breaker.listed(store)
         for part in made.parts.values():
             if store in part.missed:
                 part.missed.discard(store)
@@ -246,8 +276,9 @@ class Engine:
         if virtual is None:
             return
         host = made.place(syncer, request.key)
-        names = {str(host): str(request.key), host.name: request.key.name}
-        self.served[made.name].events.warning(syncer.resource, virtual, reason, message, names=names)
+        known = {str(host): str(request.key), host.name: request.key.name}
+        told = translated(made.settings, message, resources=(syncer.host_resource,), known=known)
+        self.served[made.name].events.warning(syncer.resource, virtual, reason, told)
 
     async def _looked(self) -> None:
         """What is served has been looked at: syncers join and leave accordingly."""

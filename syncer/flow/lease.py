@@ -9,7 +9,8 @@ while the work of a term winds down.
 import asyncio
 import math
 import random
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -25,6 +26,7 @@ from syncer.api import (
     Obj,
     Problem,
     Resource,
+    SyncerError,
 )
 from syncer.observe.logs import get_logger
 
@@ -36,6 +38,19 @@ JITTER = 1.2
 log = get_logger(__name__)
 
 Work = Callable[[], Coroutine[Any, Any, None]]
+
+
+class AnotherLeads(SyncerError):
+    """Somebody else holds the Lease; ``holder`` says who, ``""`` where that can't be told."""
+
+    def __init__(self, holder: str, lease: Key) -> None:
+        self.holder = holder
+        who = f"{holder} leads" if holder else "nobody can be asked who leads"
+        super().__init__(f"{who} (Lease {lease} on the host); nothing was written. Stop the daemons first")
+
+
+class LeaseLost(SyncerError):
+    """The Lease was lost while it was needed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +129,35 @@ class Lease:
                 return
             log.warning("no longer leading, standing by", lease=self._key, holder=self.holder)
 
+    @asynccontextmanager
+    async def held(self) -> AsyncIterator[None]:
+        """Hold the Lease while the block runs; one of a holder that has died is waited for.
+
+        Raises :class:`AnotherLeads` where its holder lives, and ends the block with :class:`LeaseLost` when it is lost.
+        """
+        if not await self._take():
+            raise AnotherLeads(self.holder, self._key)
+        keeping = asyncio.create_task(self._keep())
+        scope = asyncio.timeout(None)
+
+        def lost(_: asyncio.Task[None]) -> None:
+            scope.reschedule(self._clock())
+
+        try:
+            async with scope:
+                keeping.add_done_callback(lost)
+                try:
+                    yield
+                finally:
+                    keeping.remove_done_callback(lost)
+        except TimeoutError:
+            if scope.expired():
+                raise LeaseLost(f"the Lease {self._key} was lost; {self.holder or 'nobody'} holds it now") from None
+            raise
+        finally:
+            if await self._end(keeping):
+                await self._release()
+
     async def _term(self, work: Work) -> bool:
         """One term; whether the work came to its own end, and not to that of the Lease."""
         working, renewing = asyncio.create_task(work()), asyncio.create_task(self._keep())
@@ -134,11 +178,30 @@ class Lease:
             working.cancel()
             await asyncio.wait({working})
         finally:
-            renewing.cancel()
-            await asyncio.wait({renewing})
-            held, self._held_until = self.is_leader, -math.inf
+            held = await self._end(renewing)
         if held:
             await self._release()
+
+    async def _end(self, renewing: asyncio.Task[None]) -> bool:
+        """Renew no more and lead no more; whether the Lease was ours still."""
+        renewing.cancel()
+        await asyncio.wait({renewing})
+        held, self._held_until = self.is_leader, -math.inf
+        return held
+
+    async def _take(self) -> bool:
+        """Take the Lease unless its holder lives; that of a dead one is waited for until it has run out."""
+        known, deadline = "", self._clock() + self._renew_deadline
+        while not await self._attempt(self._clock() + self._renew_deadline):
+            if self._seen and self._taken_by_another():
+                if known not in ("", self._seen.version):
+                    return False
+                if not known:
+                    known, deadline = self._seen.version, self._clock() + self._seen.duration + 2 * self._retry_period
+            if self._clock() > deadline:
+                return False
+            await asyncio.sleep(self._retry_period)
+        return True
 
     async def _acquire(self) -> None:
         while True:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from syncer.api.objects import Request
@@ -19,11 +19,16 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Why a request isn't in step; ``error`` is the class of the error, ``""`` where there was none."""
+    """Why a request isn't in step; ``error`` is the class of the error, ``""`` where there was none.
+
+    ``since`` is the time from which on it has stood so, for whatever reason, and ``tried`` how often it has ended so.
+    """
 
     state: State
     reason: str
     error: str = ""
+    since: float = field(default=0.0, compare=False)
+    tried: int = field(default=1, compare=False)
 
 
 class Ledger:
@@ -38,13 +43,12 @@ class Ledger:
         """The request ended with both sides as they should be."""
         self._standing.pop(request, None)
 
-    def note(self, request: Request, state: State, reason: str, *, error: str = "") -> bool:
-        """Keep why a request isn't in step; whether that is new."""
-        standing = Standing(state, reason, error)
-        if self._standing.get(request) == standing:
-            return False
-        self._standing[request] = standing
-        return True
+    def note(self, request: Request, state: State, reason: str, *, error: str = "", now: float = 0.0) -> bool:
+        """Keep why a request isn't in step, as of ``now``; whether that is new."""
+        before = self._standing.get(request)
+        since, tried = (before.since, before.tried + 1) if before and before.state is state else (now, 1)
+        self._standing[request] = Standing(state, reason, error, since, tried)
+        return self._standing[request] != before
 
     def drop(self, cluster: str, syncer: str) -> None:
         """Forget a syncer's requests: it has stopped."""

@@ -13,10 +13,12 @@ from syncer.api.optional_roles import Watches
 from syncer.api.roles import FakeSyncUp, SyncDown, Syncer, SyncUp
 from syncer.api.sources import Watch
 from syncer.clusters.client import Cluster
+from syncer.flow.breaker import Breaker
 from syncer.flow.caches import Caches, Place
 from syncer.flow.carry_out import Carrier, Pairing
 from syncer.flow.desk import Desk
-from syncer.flow.part import Part, Reads, safely
+from syncer.flow.part import Part, Read, Reads, safely
+from syncer.flow.pause import Pause
 from syncer.flow.queue import Queue
 from syncer.flow.store import Store
 from syncer.flow.usage import Usage
@@ -35,14 +37,19 @@ class Link:
     usage: Usage
     carrier: Carrier
     utcnow: Callable[[], datetime]
+    pause: Pause
     #: Told whenever a CustomResourceDefinition changes, so that what is served may be something else now.
     definitions_changed: Callable[[], None] = lambda: None
+    #: Told whenever the whole virtual cluster is paused or no longer, so that what runs by itself stops or goes on.
+    paused_or_not: Callable[[], None] = lambda: None
     parts: dict[str, Part] = field(default_factory=dict)
     informers: dict[Place, Informer] = field(default_factory=dict)
     desk: Desk = field(init=False)
+    breaker: Breaker = field(init=False)
 
     def __post_init__(self) -> None:
-        self.desk = Desk(self.settings, Reads(self.caches, self.usage), lambda: self.utcnow())
+        self.desk = Desk(self.settings, Reads(self.caches, self.usage), lambda: self.utcnow(), self.pause)
+        self.breaker = Breaker(self, self.settings.patrol.breaker if self.settings.patrol else None)
 
     @property
     def name(self) -> str:
@@ -55,6 +62,12 @@ class Link:
         error = informer.error if informer else None
         return not store.synced and error is not None and not isinstance(error, Unreachable)
 
+    @property
+    def may_run(self) -> bool:
+        """Whether what runs by itself may: it is known that the virtual cluster isn't paused, or can't be known."""
+        notes = self.pause.notes
+        return (notes.synced or self.given_up(notes)) and not self.pause.is_on
+
     # -- deciding --------------------------------------------------------------------------------------------------
 
     def context(self, part: Part) -> Context[Any]:
@@ -66,8 +79,14 @@ class Link:
         return self.look(request)[0]
 
     def look(self, request: Request) -> tuple[Decision, Pairing]:
-        """The decision about a request, and the objects that it was made from."""
-        return self.desk.look(self.parts[request.syncer], request)
+        """The decision about a request, and the objects that it was made from; ``Refused`` where deletions are held."""
+        part = self.parts[request.syncer]
+        decision, objects = self.desk.look(part, request)
+        return self.breaker.admit(part, request, decision, objects), objects
+
+    def reads(self) -> tuple[Read, ...]:
+        """What the latest decision has read of other objects than its own."""
+        return tuple(self.desk.reads.noted)
 
     def is_gone(self, request: Request) -> bool:
         """Whether nothing is left of what a request is about, so that there is nothing to say of it any more."""
@@ -124,7 +143,8 @@ class Link:
         """The stores of other syncers' objects that a syncer only looks at; it begins without those it can't have."""
         syncer = part.syncer
         users = self.usage.stores(syncer.resource) if syncer.when_used else ()
-        return [store for store in (*part.extras, *users) if store not in part.stores]
+        others = (*part.extras, *users, self.pause.namespaces, self.pause.notes)
+        return [store for store in dict.fromkeys(others) if store not in part.stores]
 
     def lacks(self, part: Part) -> list[Store]:
         """The stores that are not filled yet, and for which a syncer has to wait."""
@@ -164,20 +184,25 @@ class Link:
 
     def host_changed(self, part: Part, key: Key, obj: Obj) -> None:
         """A host object of the syncer's host resource has changed."""
+        request = self.request_of_host(part, key, obj) if part.ready else None
+        if request is not None:
+            self.queue.add(request)
+
+    def request_of_host(self, part: Part, key: Key, obj: Obj) -> Request | None:
+        """The request that a host object of the syncer's host resource is a matter of, if any."""
         syncer, marks = part.syncer, self.settings.marks
-        if not part.ready:
-            return
         if isinstance(syncer, SyncDown):
-            if marks.is_ours(obj, cluster=self.settings.identity, resource=syncer.resource):
-                virtual = marks.virtual_key(obj)
-                assert virtual is not None
-                usual = syncer.host_key(self.settings, virtual) == key
-                self.queue.add(Request(self.name, syncer.name, virtual, None if usual else key))
+            if not marks.is_ours(obj, cluster=self.settings.identity, resource=syncer.resource):
+                return None
+            virtual, usually = marks.virtual_key(obj), True
         elif isinstance(syncer, SyncUp):
-            virtual = syncer.virtual_key(self.context(part), obj)
-            if virtual is not None:
-                usual = syncer.restores and syncer.host_key(self.settings, virtual) == key
-                self.queue.add(Request(self.name, syncer.name, virtual, None if usual else key))
+            virtual, usually = syncer.virtual_key(self.context(part), obj), syncer.restores
+        else:
+            return None
+        if virtual is None:
+            return None
+        usual = usually and syncer.host_key(self.settings, virtual) == key
+        return Request(self.name, syncer.name, virtual, None if usual else key)
 
     def watched(self, part: Part, keys: Iterable[Key]) -> None:
         """Objects that the syncer watches name these keys of it."""
@@ -189,6 +214,21 @@ class Link:
         for part in self.parts.values():
             if part.ready and part.syncer.when_used and part.syncer.resource == resource:
                 self.queue.add(Request(self.name, part.syncer.name, key))
+
+    def pause_changed(self, namespace: str | None) -> None:
+        """A virtual namespace, or with None the whole virtual cluster, is paused from now on or no longer.
+
+        What waits for the end of a pause has itself been told; here all others learn of its beginning.
+        """
+        for part in self.parts.values():
+            if part.ready and namespace is None:
+                self.ask_all(part)
+            elif part.ready and isinstance(part.syncer, SyncDown | FakeSyncUp):
+                for key in list(self.caches.keys(Side.VIRTUAL, part.syncer.resource)):
+                    if key.namespace == namespace:
+                        self.queue.add(Request(self.name, part.syncer.name, key))
+        if namespace is None:
+            self.paused_or_not()
 
     def ask(self, syncer: str, key: Key) -> None:
         """A syncer is to look at one of its keys."""

@@ -8,7 +8,6 @@ everything, what isn't said must not be there.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
 from enum import StrEnum
 from functools import lru_cache
 from typing import Any
@@ -18,18 +17,12 @@ from syncer.api.marks import Marks
 from syncer.api.objects import Obj, Side, annotations_of, labels_of, uid_of
 from syncer.api.roles import Syncer
 from syncer.clusters import codec
+from syncer.translate.alike import covers
 
 #: A tree of names: which fields we set. A leaf is 1.
 Tree = dict[str, Any]
 
 _IDENTITY = ("apiVersion", "kind", "metadata")
-_SUFFIXES = {
-    **{name: Decimal(1000) ** power for power, name in enumerate(("", "k", "M", "G", "T", "P", "E"))},
-    **{name: Decimal(1024) ** power for power, name in enumerate(("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")) if name},
-    "m": Decimal("0.001"),
-    "u": Decimal("0.000001"),
-    "n": Decimal("0.000000001"),
-}
 
 
 class Kind(StrEnum):
@@ -56,6 +49,8 @@ def needed(
 ) -> list[Call]:
     """The calls that bring the live object (None: there is none) to what the write says."""
     match write.verb:
+        case Verb.APPLY if uid_of(write.obj) and (live is None or uid_of(live) != uid_of(write.obj)):
+            return []  # it is about an object that isn't there any more
         case Verb.APPLY if live is None:
             return [Call(Kind.CREATE, _without_version(_with_names(write.obj, exact, marks, partial=write.partial)))]
         case Verb.APPLY if write.create_only:
@@ -74,6 +69,8 @@ def needed(
             return [] if bound else [Call(Kind.BIND, _binding(write))]
         case Verb.CONDITIONS:
             return _conditions(write.obj, live)
+        case Verb.NOTE:
+            return _note(write.obj, live)
 
 
 def exact_paths(syncer: Syncer[Any], write: Write) -> tuple[str, ...]:
@@ -92,7 +89,7 @@ def _changes(write: Write, live: Obj, exact: tuple[str, ...], marks: Marks, *, h
     want = _with_names(write.obj, exact, marks, partial=write.partial)
     before = said_before(live, marks) if _is_marked(want, marks) else {}
     patch: Obj = {}
-    for part in want.keys() | ((before.keys() | set(exact)) & live.keys()):
+    for part in want.keys() | ((before.keys() | _heads(exact)) & live.keys()):
         if part in _IDENTITY or want.get(part, _SAME) == live.get(part):
             continue
         change = _part(want, live, part, before, exact)
@@ -103,6 +100,9 @@ def _changes(write: Write, live: Obj, exact: tuple[str, ...], marks: Marks, *, h
     if metadata:
         patch["metadata"] = metadata
     version = want["metadata"].get("resourceVersion")
+    if marks.fields in (metadata.get("annotations") or ()):
+        # A reply of ours may have been lost: the object has more of us than we know, and this note would not name it.
+        version = version or live["metadata"].get("resourceVersion")
     calls = [Call(Kind.PATCH, _guarded(patch, live, version))] if patch else []
     return [*calls, Call(Kind.PATCH_STATUS, _guarded(status, live))] if status else calls
 
@@ -114,6 +114,11 @@ class _Same:
 _SAME = _Same()
 
 
+def _heads(paths: tuple[str, ...]) -> set[str]:
+    """The first steps of paths."""
+    return {path.partition(".")[0] for path in paths}
+
+
 def _part(want: Obj, live: Obj, part: str, before: Tree, exact: tuple[str, ...]) -> Any:
     below = tuple(path[len(part) + 1 :] for path in exact if path.startswith(part + "."))
     return _difference(want.get(part), live.get(part), before.get(part), below, whole=part in exact)
@@ -123,19 +128,21 @@ def _difference(want: Any, live: Any, before: Any, exact: tuple[str, ...], *, wh
     """The merge patch from live to want, or ``_SAME``."""
     if want == live or (not want and live is None and (want is None or isinstance(want, dict | list))):
         return _SAME
-    if isinstance(live, dict) and (isinstance(want, dict) or (want is None and isinstance(before, dict))):
+    if want is None and whole:
+        return None
+    if isinstance(live, dict) and (isinstance(want, dict) or (want is None and (exact or isinstance(before, dict)))):
         patch = _fields(want or {}, live, before if isinstance(before, dict) else {}, exact, whole=whole)
         return None if want is None and _empties(patch, live) else patch
     if want is None:
-        return None if whole or before else _SAME
-    if not whole and _covers(want, live):
+        return None if before else _SAME
+    if not whole and covers(want, live):
         return _SAME
     return want
 
 
 def _fields(want: Obj, live: Obj, before: Tree, exact: tuple[str, ...], *, whole: bool) -> Any:
     names = {name for name, value in want.items() if live.get(name, _SAME) != value}
-    names |= (live.keys() if whole else before.keys() & live.keys()) - want.keys()
+    names |= (live.keys() if whole else (before.keys() | _heads(exact)) & live.keys()) - want.keys()
     patch: Obj = {}
     for name in names:
         below = tuple(path[len(name) + 1 :] for path in exact if path.startswith(name + ".")) if exact else ()
@@ -148,43 +155,6 @@ def _fields(want: Obj, live: Obj, before: Tree, exact: tuple[str, ...], *, whole
 def _empties(patch: Any, live: Obj) -> bool:
     """Whether a patch takes every field away; an empty mapping that is left behind may mean something."""
     return isinstance(patch, dict) and patch.keys() == live.keys() and all(value is None for value in patch.values())
-
-
-def _covers(want: Any, live: Any) -> bool:
-    """Whether live says all that want says: it may have more fields, and numbers may be written differently."""
-    if want == live:
-        return True
-    if isinstance(want, dict):
-        return isinstance(live, dict) and all(
-            _covers(value, live.get(name)) for name, value in want.items() if value is not None
-        )
-    if isinstance(want, list):
-        return (not want and live is None) or (
-            isinstance(live, list)
-            and len(want) == len(live)
-            and all(_covers(one, other) for one, other in zip(want, live, strict=True))
-        )
-    return _same_quantity(want, live)
-
-
-def _same_quantity(one: Any, other: Any) -> bool:
-    """Whether both are the same resource quantity: ``"1000m"`` and ``"1"``, ``"1Gi"`` and ``"1024Mi"``."""
-    if isinstance(one, bool) or isinstance(other, bool):
-        return False
-    first, second = _quantity(one), _quantity(other)
-    return first is not None and first == second
-
-
-def _quantity(value: Any) -> Decimal | None:
-    text = str(value)
-    number = text.rstrip("numkKMGTPEi")
-    scale = _SUFFIXES.get(text[len(number) :])
-    if scale is None or not number[:1].lstrip("+-.").isdigit():
-        return None
-    try:
-        return Decimal(number) * scale
-    except InvalidOperation:
-        return None
 
 
 def _metadata(want: Obj, live: Obj, before: Tree) -> Obj:
@@ -216,10 +186,18 @@ def _conditions(want: Obj, live: Obj | None) -> list[Call]:
     new = [
         condition
         for condition in (want.get("status") or {}).get("conditions") or ()
-        if not _covers(condition, found.get(condition.get("type")))
+        if not covers(condition, found.get(condition.get("type")))
     ]
     body = {"metadata": {"uid": uid_of(live)}, "status": {"conditions": new}}
     return [Call(Kind.CONDITIONS, body)] if new else []
+
+
+def _note(want: Obj, live: Obj | None) -> list[Call]:
+    if live is None or uid_of(live) != uid_of(want):
+        return []
+    found = annotations_of(live)
+    change = {name: value for name, value in annotations_of(want).items() if found.get(name) != value}
+    return [Call(Kind.PATCH, _guarded({"metadata": {"annotations": change}}, live))] if change else []
 
 
 def _binding(write: Write) -> Obj:

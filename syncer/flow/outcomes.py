@@ -1,15 +1,22 @@
-"""What becomes of a request that failed: the class of the error says it."""
+"""What becomes of a request that failed: the class of the error says it.
+
+A passing trouble is tried again, later each time, and a conflict first of all at once from fresh state. What will not
+pass by itself is parked: it is looked at again when something changes that its decision was made from, when the quota
+has room or the right is there (:mod:`syncer.flow.waking`), and after a long time in any case.
+"""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 from syncer.api.errors import (
     Conflict,
+    Denied,
     Exists,
     Forbidden,
     Invalid,
     Missing,
     NotConnected,
+    QuotaExceeded,
     Refused,
     TooMany,
     Unauthorized,
@@ -18,8 +25,10 @@ from syncer.api.errors import (
 
 #: Seconds after which a parked request is looked at again even if nothing has changed.
 PARKED_SECONDS = 300.0
-#: Seconds between attempts where a right is missing.
-FORBIDDEN_SECONDS = 30.0
+#: Seconds between attempts where credentials are not accepted.
+UNAUTHORIZED_SECONDS = 30.0
+#: How many failures in a row the tenant is told of; fewer may be a passing trouble.
+FAILURES_TOLD = 5
 
 
 class Fate(StrEnum):
@@ -46,10 +55,12 @@ def after(error: Exception, failures: int) -> Next:
     match error:
         case Refused():
             return Next(Fate.PARK, PARKED_SECONDS, error.reason)
-        case Invalid():
+        case QuotaExceeded():
+            return Next(Fate.PARK, PARKED_SECONDS, "QuotaExceeded")
+        case Invalid() | Denied() | Forbidden():
             return Next(Fate.PARK, PARKED_SECONDS, "SyncFailed")
-        case Forbidden() | Unauthorized():
-            return Next(Fate.LATER, FORBIDDEN_SECONDS, "SyncFailed")
+        case Unauthorized():
+            return Next(Fate.LATER, UNAUTHORIZED_SECONDS, "SyncFailed")
         case Conflict() | Exists() | Missing() if failures == 0:
             return Next(Fate.AT_ONCE)
         case TooMany():
@@ -58,7 +69,3 @@ def after(error: Exception, failures: int) -> Next:
             return Next(Fate.RECONNECT)
         case _:
             return Next(Fate.BACK_OFF, event="SyncFailed" if failures == FAILURES_TOLD else "")
-
-
-#: How many failures in a row the tenant is told of; fewer may be a passing trouble.
-FAILURES_TOLD = 5

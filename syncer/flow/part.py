@@ -1,19 +1,33 @@
 """One syncer at work in one link: what it reads, and the stores that it needs."""
 
+from collections import deque
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from syncer.api.config import Config
 from syncer.api.objects import Key, Obj, Resource, Side
 from syncer.api.roles import Syncer
 from syncer.flow.caches import Caches
-from syncer.flow.store import Store
+from syncer.flow.rules import Rules
+from syncer.flow.store import Entry, Store
 from syncer.flow.usage import Usage
 from syncer.observe.logs import get_logger
 from syncer.translate.patches import Patcher
 
 log = get_logger(__name__)
+
+
+#: How many reads of a decision are noted.
+MOST_READS = 256
+
+
+class Read(NamedTuple):
+    """That an object was read, and what it was then; None: it was not there."""
+
+    store: Store
+    key: Key
+    entry: Entry | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,10 +36,14 @@ class Reads:
 
     caches: Caches
     usage: Usage
+    #: What the decision that is being made has read of other objects.
+    noted: deque[Read] = field(default_factory=lambda: deque(maxlen=MOST_READS))
 
     def get(self, side: Side, resource: Resource, key: Key) -> Obj | None:
         """The object as a private copy."""
-        return self.caches.store(side, resource).get(key)
+        store = self.caches.store(side, resource)
+        self.noted.append(Read(store, key, store.entry(key)))
+        return store.get(key)
 
     def keys(self, side: Side, resource: Resource) -> Collection[Key]:
         """The keys of all objects."""
@@ -48,6 +66,8 @@ class Part:
     config: Config
     #: Changes what it decides, as its section says.
     patcher: Patcher
+    #: What the configuration rules for its decisions; None where all is as usual.
+    rules: Rules | None
     #: What its ``heeds`` says, as the only item; nothing where that raises.
     heeds: Callable[[Obj], Sequence[bool]]
     stores: tuple[Store, ...]

@@ -1,21 +1,17 @@
 """The life of the daemon: start order, leadership, signals and the end."""
 
 import asyncio
-import functools
 import os
 import signal
-import socket
-import uuid
-from collections import Counter
-from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping
+from collections.abc import AsyncIterator, Coroutine, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_after_delay, wait_exponential_jitter
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_after_delay, wait_random_exponential
 
 from syncer.api.errors import ConfigError, Problem, Unreachable
-from syncer.api.objects import Key, Side
+from syncer.api.objects import Side
 from syncer.clusters.client import Cluster
 from syncer.clusters.connection import ConnectionSettings, connect, first_contact
 from syncer.clusters.dry_run import DryRun
@@ -23,20 +19,18 @@ from syncer.config import SyncerConfig
 from syncer.config.model import ClusterSide
 from syncer.flow import status
 from syncer.flow.claim import claim
-from syncer.flow.connection import Connection
 from syncer.flow.engine import Engine
-from syncer.flow.lease import Lease
+from syncer.flow.fights import rules_of
+from syncer.flow.leadership import leading, lease_of
 from syncer.flow.link import Link
-from syncer.observe.health import Checks, Heartbeat, at_most
+from syncer.flow.shown import show
+from syncer.observe.health import Heartbeat
 from syncer.observe.logs import get_logger
 from syncer.observe.metrics import Metrics
-from syncer.observe.server import metrics_app, serve
 from syncer.version import VERSION
 
 #: Seconds that a cluster may take to answer for the first time; it may be starting just like the daemon.
 START_SECONDS = 60.0
-#: Seconds that one request may be worked on before the process counts as stuck; longer than all deadlines in it.
-STUCK_SECONDS = 300.0
 
 log = get_logger(__name__)
 
@@ -78,14 +72,48 @@ async def run(config: SyncerConfig, *, once: bool = False, dry_run: bool = False
         clusters = _connected(config, metrics, stack)
         if dry_run:
             clusters = {side: DryRun(cluster) for side, cluster in clusters.items()}
-        engine = Engine(host=clusters[Side.HOST], metrics=metrics, workers=config.workers)
-        enabled = [(each.syncer, each.section) for each in config.enabled()]
-        made = engine.add(config.settings(), enabled, virtual=clusters[Side.VIRTUAL], entries=config.custom_entries())
-        if once or dry_run:
+        engine, made = _engine(config, clusters, metrics)
+        if dry_run:
             await _prepare(engine, made, config)
             return await _once(engine, clusters)
+        if once:
+            await _prepare(engine, made, config)
+            async with leading(engine.host, config) as lease:
+                engine.may_write = lambda: lease is None or lease.is_leader
+                return await _once(engine, clusters)
         await _daemon(engine, made, config, stack)
         return _summary(engine)
+
+
+@asynccontextmanager
+async def prepared(config: SyncerConfig) -> AsyncIterator[tuple[Engine, Link]]:
+    """An engine that is ready to run, for a command that does its own work with it. Raises ``SyncerError``."""
+    metrics = Metrics(version=VERSION)
+    async with AsyncExitStack() as stack:
+        engine, made = _engine(config, _connected(config, metrics, stack), metrics)
+        await _prepare(engine, made, config)
+        yield engine, made
+
+
+@asynccontextmanager
+async def connected(config: SyncerConfig) -> AsyncIterator[Mapping[Side, Cluster]]:
+    """Clients of both sides, which answer; nothing has been written. Raises ``SyncerError``."""
+    async with AsyncExitStack() as stack:
+        clusters = _connected(config, Metrics(version=VERSION), stack)
+        await asyncio.gather(*(_reach(cluster, START_SECONDS) for cluster in clusters.values()))
+        yield clusters
+
+
+def _engine(config: SyncerConfig, clusters: Mapping[Side, Cluster], metrics: Metrics) -> tuple[Engine, Link]:
+    engine = Engine(host=clusters[Side.HOST], metrics=metrics, workers=config.workers)
+    made = engine.add(
+        config.settings(),
+        [(each.syncer, each.section) for each in config.enabled()],
+        virtual=clusters[Side.VIRTUAL],
+        entries=config.custom_entries(),
+        fights=rules_of(config),
+    )
+    return engine, made
 
 
 async def _prepare(engine: Engine, made: Link, config: SyncerConfig) -> None:
@@ -137,7 +165,7 @@ async def _reach(cluster: Cluster, seconds: float) -> None:
     async for attempt in AsyncRetrying(
         retry=retry_if_exception_type(Unreachable),
         stop=stop_after_delay(seconds),
-        wait=wait_exponential_jitter(initial=0.2, max=5.0),
+        wait=wait_random_exponential(multiplier=0.4, min=0.1, max=5.0),
         before_sleep=tell,
         reraise=True,
     ):
@@ -173,11 +201,12 @@ def _summary(engine: Engine) -> Summary:
 
 
 async def _daemon(engine: Engine, made: Link, config: SyncerConfig, stack: AsyncExitStack) -> None:
-    lease = _lease(engine, config)
+    lease = lease_of(engine.host, config)
     if lease:
         engine.may_write = lambda: lease.is_leader
     heartbeat = Heartbeat()
-    _serve(engine, config, heartbeat, lease, stack)
+    for close in show(engine, config, heartbeat, lease):
+        stack.callback(close)
     stopped = _stop_signal()
     async with _beside(heartbeat.keep()):
         preparing = asyncio.create_task(_prepare(engine, made, config))
@@ -238,75 +267,3 @@ def _stop_signal() -> asyncio.Event:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop)
     return stopped
-
-
-def _lease(engine: Engine, config: SyncerConfig) -> Lease | None:
-    election = config.leader_election
-    if not election.enabled:
-        return None
-    identity = f"{os.environ.get('POD_NAME') or socket.gethostname()}_{uuid.uuid4().hex[:8]}"
-    return Lease(
-        engine.host,
-        key=Key(config.host.namespace, config.lease_name),
-        identity=identity,
-        duration=election.lease_duration,
-        renew_deadline=election.renew_deadline,
-        retry_period=election.retry_period,
-    )
-
-
-def _serve(
-    engine: Engine, config: SyncerConfig, heartbeat: Heartbeat, lease: Lease | None, stack: AsyncExitStack
-) -> None:
-    _measure(engine, config, lease)
-    checks = _checks(engine, heartbeat)
-    for server in (
-        serve(config.metrics.address, metrics_app(engine.metrics.registry), setting="metrics.address"),
-        serve(config.health.address, checks.app(), setting="health.address"),
-    ):
-        if server:
-            stack.callback(server.close)
-
-
-def _checks(engine: Engine, heartbeat: Heartbeat) -> Checks:
-    checks = Checks()
-    checks.live("loop", heartbeat)
-    checks.live("workers", at_most(STUCK_SECONDS, lambda: _longest(engine), "a request has been worked on"))
-    checks.ready("host", functools.partial(_down, engine.host_connection))
-    for name, served in engine.served.items():
-        checks.ready(f"virtual/{name}", functools.partial(_down, served.connection))
-    checks.ready("caches", lambda: "; ".join(status.unfilled(engine)) or None)
-    checks.degraded(lambda: status.degraded(engine))
-    return checks
-
-
-def _down(connection: Connection) -> str | None:
-    return str(connection.error) if connection.error else None
-
-
-def _longest(engine: Engine) -> float:
-    return max((engine.clock() - begun for begun in list(engine.queue.running().values())), default=0.0)
-
-
-def _measure(engine: Engine, config: SyncerConfig, lease: Lease | None) -> None:
-    ask = engine.metrics.ask
-    ask("syncer_objects", lambda: status.states(engine))
-    ask("syncer_parked", engine.ledger.parked)
-    ask("syncer_cache_objects", lambda: _sum(made.caches.sizes() for made in list(engine.links.values())))
-    ask("syncer_cluster_up", lambda: {(side.value,): float(up) for side, up in _up(engine).items()})
-    if lease:
-        ask("leader_election_master_status", lambda: {(config.lease_name,): float(lease.is_leader)})
-    ask("controller_runtime_max_concurrent_reconciles", lambda: {("syncer",): config.workers})
-    ask("controller_runtime_active_workers", lambda: {("syncer",): len(engine.queue.running())})
-
-
-def _up(engine: Engine) -> Mapping[Side, bool]:
-    virtual = all(served.connection.up for served in list(engine.served.values()))
-    return {Side.HOST: engine.host_connection.up, Side.VIRTUAL: virtual}
-
-
-def _sum(sizes: Iterable[Mapping[tuple[str, ...], int]]) -> Mapping[tuple[str, ...], int]:
-    total: Counter[tuple[str, ...]] = Counter()
-    for each in sizes:
-        total.update(each)
-    return total

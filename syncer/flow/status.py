@@ -21,6 +21,10 @@ def degraded(engine: Engine) -> Mapping[str, str]:
             reasons = {str(informer.error) for informer in informers if informer.error is not None}
             if reasons:
                 found[part.syncer.name] = "; ".join(sorted(reasons))
+        found |= {held.syncer: str(held) for held in list(made.breaker.held.values())}
+        for (syncer,), number in made.carrier.fights.numbers().items():
+            if number:
+                found.setdefault(syncer, f"fields left alone because somebody else sets them back each time: {number}")
     return found
 
 

@@ -10,6 +10,7 @@ list and the replies that arrive while it is read (https://kubernetes.io/docs/re
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from contextlib import contextmanager
+from math import inf
 from typing import Any, Literal, NamedTuple, Self, TypeVar
 
 from syncer.api.objects import Key, Obj, Resource, Side, key_of
@@ -52,6 +53,30 @@ class Writing:
             del self._under_way[self._key]
 
 
+class _Listing:
+    """A list that is being read, and what has happened beside it."""
+
+    __slots__ = ("own", "passed", "shown", "watched", "wrong")
+
+    def __init__(self, watched: Callable[[], str] | None, wrong: Callable[[Key], None]) -> None:
+        self.watched, self.wrong = watched, wrong
+        #: The version that the watch had brought when the list was asked for.
+        self.passed = watched() if watched else ""
+        #: Our own writes, with the versions that they made; a deletion makes none.
+        self.own: dict[Key, str] = {}
+        #: What the watch has shown, with the version of the event.
+        self.shown: dict[Key, str] = {}
+
+    def says_nothing_of(self, key: Key, version: str, entry: Entry | None) -> bool:
+        """Whether what is known of an object isn't surely older than the list's version of it, or its lack."""
+        if self.watched is None:
+            return False
+        beside = self.shown.get(key)
+        if beside is not None and not _is_older(beside, version):
+            return True
+        return entry is not None and _is_older(version, entry.version)
+
+
 class Store:
     """What was last seen of one resource. Reads give private copies."""
 
@@ -67,11 +92,14 @@ class Store:
         self._writing: dict[Key, list[Writing]] = {}
         self._echoes: dict[Key, tuple[float, set[str]]] = {}
         self._doomed: dict[Key, str] = {}
-        #: What was seen to go, by a watch or by our own doing, and has not come back.
-        self._witnessed: dict[Key, None] = {}
-        self._own_while_listing: dict[Key, str] | None = None
+        #: The uids of what was seen to go, by a watch or by our own doing; if it is there again, that was seen, too.
+        self._witnessed: dict[Key, str] = {}
+        self._listing: _Listing | None = None
+        #: The version of a list that was read beside a watch, until the watch has caught up with it.
+        self._overtaken = ""
         #: The version of the latest list, complete or not; replies that are older bring nothing.
         self._listed = ""
+        self._listed_at = -inf
 
     # -- who is told ---------------------------------------------------------------------------------------------------
 
@@ -109,12 +137,20 @@ class Store:
 
     def _caught_up(self, newcomer: Follower) -> Follower:
         for key, entry in self._entries.items():
-            newcomer.see(key, codec.decode(entry.raw))
+            newcomer.see(key, codec.seen(entry.raw))
         return newcomer
 
     def wake(self, key: Key, who: Hashable, waiter: Callable[[], None]) -> None:
         """Call ``waiter`` once, when the object of this key appears, changes or goes; one a ``who``."""
         self._waiting.setdefault(key, {})[who] = waiter
+
+    def unwake(self, key: Key, who: Hashable) -> None:
+        """Take back what ``who`` asked for by :meth:`wake`."""
+        waiting = self._waiting.get(key)
+        if waiting is not None:
+            waiting.pop(who, None)
+            if not waiting:
+                del self._waiting[key]
 
     # -- reads -----------------------------------------------------------------------------------------------------
 
@@ -127,7 +163,7 @@ class Store:
     def get(self, key: Key) -> Obj | None:
         """The object as a private copy."""
         entry = self._entries.get(key)
-        return codec.decode(entry.raw) if entry else None
+        return codec.seen(entry.raw) if entry else None
 
     def entry(self, key: Key) -> Entry | None:
         """The entry as it is kept."""
@@ -145,9 +181,29 @@ class Store:
         """All values that an index function gave."""
         return self._indexes[index].by_value.keys()
 
-    def saw_go(self, key: Key) -> bool:
-        """Whether the latest object of this key was seen to go; what is only missing may never have been listed."""
-        return key in self._witnessed
+    def named(self, owner: str) -> Iterator[Key]:
+        """The keys that the objects name to the watchers of this owner; some more than once."""
+        for watcher in self._watchers:
+            if watcher.owner == owner:
+                for keys in watcher.named.values():
+                    yield from keys
+
+    @property
+    def age(self) -> float:
+        """Seconds for which the store has been kept by a watch, since the list that the watch began with."""
+        listing = self._listing is not None and self._listing.watched is None
+        return 0.0 if listing else self._clock() - self._listed_at
+
+    def saw_go(self, key: Key, uid: str | None = None) -> bool:
+        """Whether the latest object of this key was seen to go; what is only missing may never have been listed.
+
+        With a ``uid``: whether that is the one that went. A watch that is behind may show the end of an earlier one.
+        """
+        return key not in self._entries and key in self._witnessed and uid in (None, self._witnessed[key])
+
+    def saw_replaced(self, key: Key) -> bool:
+        """Whether a watch has shown that an earlier object of this key went and another one came."""
+        return key in self._witnessed and key in self._entries
 
     # -- fed by the watch ------------------------------------------------------------------------------------------
 
@@ -156,22 +212,30 @@ class Store:
         head = codec.head(raw)
         key = head.key
         self._show(key, head.resource_version, *([head.uid] if kind == "DELETED" else ()))
-        if not self._is_known(key, head, kind):
+        if self._listing is not None:
+            self._listing.shown[key] = head.resource_version
+        if not self._is_listed(head.resource_version) and not self._is_known(key, head, kind):
             if kind == "DELETED":
-                self._witness(key)
-                self._remove(key)
+                self._witness(key, head.uid)
+                self._remove(key, seen=True)
             elif not self._has(key, head.resource_version):
-                self._put(key, codec.decode(raw))
+                self._put(key, codec.seen(raw), seen=True)
         return head.resource_version
 
     @contextmanager
-    def replacing(self) -> Iterator[Callable[[Iterable[codec.Raw], str], None]]:
+    def replacing(
+        self, *, watched: Callable[[], str] | None = None, wrong: Callable[[Key], None] = lambda key: None
+    ) -> Iterator[Callable[[Iterable[codec.Raw], str], None]]:
         """Replace all by a list: feed the pages, each with the list's version; what was in none of them is gone after.
 
         Where the block ends by an error, what the pages brought stays and nothing is taken away.
+
+        ``watched`` gives the version that a watch has brought which goes on beside the list. What that watch has
+        passed and the store had otherwise, the store had wrong: ``wrong`` is told, and no listener of a syncer.
         """
         listed: set[Key] = set()
-        own = self._own_while_listing = {}
+        listing = self._listing = _Listing(watched, wrong)
+        own = listing.own
 
         def page(items: Iterable[codec.Raw], of_list: str) -> None:
             self._listed = of_list
@@ -181,22 +245,25 @@ class Store:
                 listed.add(key)
                 self._show(key, head.resource_version)
                 if self._doomed.get(key) == head.uid:
-                    self._remove(key)  # what is still kept is an earlier object of this name
+                    self._remove(key, seen=True)  # what is still kept is an earlier object of this name
                     continue
                 if key in own and _is_later(own[key], head.resource_version):
                     self._tell_listeners(key)  # it may be of others, and our write was not decided from it
                     continue
                 if not self._has(key, head.resource_version):
-                    self._put(key, codec.decode(raw))
+                    self._take(listing, key, head.resource_version, raw)
 
         try:
             yield page
         finally:
-            self._own_while_listing = None
+            self._listing = None
         self._doomed = {key: uid for key, uid in self._doomed.items() if key in own}
         for key in self._entries.keys() - listed - {key for key, made in own.items() if _is_later(made, self._listed)}:
-            self._remove(key)
+            self._miss(listing, key)
         self._end_echoes(self._listed)
+        self._overtaken = self._listed if watched else ""
+        if not watched:
+            self._listed_at = self._clock()
         self.synced = True
 
     # -- fed by our own writes -------------------------------------------------------------------------------------
@@ -221,14 +288,14 @@ class Store:
         """Take it that the object with this uid is gone at once."""
         if uid in writing.seen:
             return
-        if self._own_while_listing is not None:
-            self._own_while_listing.setdefault(key, "")
+        if self._listing is not None:
+            self._listing.own.setdefault(key, "")
         self._doomed[key] = uid
         self._echoes.pop(key, None)
-        self._witness(key)
+        self._witness(key, uid)
         entry = self._entries.get(key)
         if entry and entry.uid == uid:
-            self._remove(key)
+            self._remove(key, seen=True)
 
     def seen_live(self, obj: Obj, writing: Writing | None = None) -> None:
         """Take an object that was read from the API server, because the store turned out to be behind.
@@ -249,20 +316,44 @@ class Store:
 
     # -- inside ----------------------------------------------------------------------------------------------------
 
+    def _take(self, listing: _Listing, key: Key, version: str, raw: codec.Raw) -> None:
+        """Take what a list has otherwise than the store, unless the store may know better."""
+        if listing.says_nothing_of(key, version, self._entries.get(key)):
+            return
+        is_wrong = listing.watched is not None and not _is_later(version, listing.passed)
+        if is_wrong:
+            listing.wrong(key)
+        self._put(key, codec.seen(raw), quiet=is_wrong)
+
+    def _miss(self, listing: _Listing, key: Key) -> None:
+        """Take it that a list has no object of this key, unless the store may know better."""
+        if listing.says_nothing_of(key, self._listed, self._entries.get(key)):
+            return
+        is_wrong = listing.watched is not None and not _is_later(self._listed, listing.watched())
+        if is_wrong:
+            listing.wrong(key)
+        self._remove(key, quiet=is_wrong)
+
+    def _is_listed(self, version: str) -> bool:
+        """Whether an event is older than a list that was read beside the watch; events come in order."""
+        if self._overtaken and version != self._overtaken and not _is_older(version, self._overtaken):
+            self._overtaken = ""
+        return bool(self._overtaken)
+
     def _show(self, key: Key, *marks: str) -> None:
         """Let the writes under way know what the watch or a list has shown of their object."""
         for writing in self._writing.get(key, ()):
             writing.seen.update(marks)
 
-    def _witness(self, key: Key) -> None:
-        self._witnessed[key] = None
+    def _witness(self, key: Key, uid: str) -> None:
+        self._witnessed[key] = uid
         if len(self._witnessed) > WITNESSED:
             del self._witnessed[next(iter(self._witnessed))]
 
     def _expect_echo(self, key: Key, version: str) -> None:
         """Take this version for the latest until the watch shows it; what it shows before that is older."""
-        if self._own_while_listing is not None:
-            self._own_while_listing[key] = version
+        if self._listing is not None:
+            self._listing.own[key] = version
         _, versions = self._echoes.get(key, (0.0, set()))
         self._echoes[key] = (self._clock(), versions | {version})
         self._doomed.pop(key, None)
@@ -305,29 +396,32 @@ class Store:
             self._tell_listeners(key)
         return True
 
-    def _put(self, key: Key, obj: Obj, *, own: bool = False) -> None:
+    def _put(self, key: Key, obj: Obj, *, own: bool = False, seen: bool = False, quiet: bool = False) -> None:
         metadata = obj["metadata"]
         metadata.pop("managedFields", None)
         if "kind" not in obj:
             obj = {"apiVersion": self.resource.api_version, "kind": self.resource.kind, **obj}
-        self._witnessed.pop(key, None)
+        if not seen:
+            self._witnessed.pop(key, None)
         self._entries[key] = Entry(metadata["resourceVersion"], metadata.get("uid", ""), codec.encode(obj))
-        self._tell(key, obj, obj, own=own)
+        self._tell(key, obj, obj, own=own, quiet=quiet)
 
-    def _remove(self, key: Key) -> None:
+    def _remove(self, key: Key, *, seen: bool = False, quiet: bool = False) -> None:
+        if not seen:
+            self._witnessed.pop(key, None)
         entry = self._entries.pop(key, None)
         if entry:
-            self._tell(key, None, codec.decode(entry.raw), own=False)
+            self._tell(key, None, codec.seen(entry.raw), quiet=quiet)
 
-    def _tell(self, key: Key, now: Obj | None, last: Obj, *, own: bool) -> None:
+    def _tell(self, key: Key, now: Obj | None, last: Obj, *, own: bool = False, quiet: bool = False) -> None:
         for index in self._indexes.values():
             index.see(key, now)
         for watcher in self._watchers:
             watcher.see(key, now)
         for waiter in self._waiting.pop(key, {}).values():
             waiter()
-        if not own:
-            for _, listener in self._listeners:
+        for owner, listener in () if own else self._listeners:
+            if not (quiet and owner):
                 listener(key, last)
 
     def _tell_listeners(self, key: Key) -> None:
@@ -340,3 +434,8 @@ class Store:
 def _is_later(one: str, other: str) -> bool:
     """Whether one resourceVersion is later than another of the same API server; ``""`` is none."""
     return int(one or 0) > int(other or 0) if (one + other).isdigit() else one != other
+
+
+def _is_older(one: str, other: str) -> bool:
+    """Whether one resourceVersion is surely older than another of the same API server."""
+    return one.isdigit() and other.isdigit() and int(one) < int(other)

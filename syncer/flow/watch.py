@@ -13,11 +13,12 @@ The rules are those of client-go's Reflector (bookmarks, ``timeoutSeconds`` at r
 
 import asyncio
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 from typing import Protocol
 
 from syncer.api.errors import ClusterError, Expired, Forbidden, Missing, SyncerError, Unreachable
+from syncer.api.objects import Key
 from syncer.clusters import codec
 from syncer.clusters.client import Cluster
 from syncer.clusters.errors import Where, from_status
@@ -92,6 +93,7 @@ class Informer:
         self._version = ""
         self._failures = 0
         self._hurry = asyncio.Event()
+        self._listing = asyncio.Lock()
 
     async def run(self) -> None:
         """Run until cancelled."""
@@ -109,6 +111,20 @@ class Informer:
             ) as error:  # what could just be read may be too deep to be written
                 self._fail(SyncerError(f"{self}: the API server sent what can't be read: {error}"))
             await self._pause()
+
+    async def relist(self, wrong: Callable[[Key], None]) -> bool:
+        """List anew beside the running watch; False where the first list isn't complete.
+
+        ``wrong`` hears of what the store had otherwise than the API server, though the watch had come past it. Raises
+        what a list raises; nothing is taken for gone then.
+        """
+        async with self._listing:
+            if self.state in (State.EMPTY, State.LISTING):
+                return False
+            with self.store.replacing(watched=lambda: self._version, wrong=wrong) as page:
+                await self._pages(page)
+        self.listener.synced(self)
+        return True
 
     def hurry(self) -> None:
         """Try again at once: the cluster is back."""
@@ -131,17 +147,24 @@ class Informer:
 
     async def _list(self) -> None:
         self.state = State.LISTING
-        with self.store.replacing() as page:
-            async for part in self.cluster.list_pages(
-                self.store.resource, namespace=self.namespace, selector=self.selector, limit=PAGE
-            ):
-                for start in range(0, len(part.items) or 1, BREATH):
-                    page(part.items[start : start + BREATH], part.resource_version)
-                    await asyncio.sleep(0)
-                self._version = part.resource_version
+        async with self._listing:
+            with self.store.replacing() as page:
+                self._version = await self._pages(page)
         self.state = State.LISTED
         self._works()
         self.listener.synced(self)
+
+    async def _pages(self, page: Callable[[Iterable[codec.Raw], str], None]) -> str:
+        """Read a whole list; gives its version."""
+        version = ""
+        async for part in self.cluster.list_pages(
+            self.store.resource, namespace=self.namespace, selector=self.selector, limit=PAGE
+        ):
+            for start in range(0, len(part.items) or 1, BREATH):
+                page(part.items[start : start + BREATH], part.resource_version)
+                await asyncio.sleep(0)
+            version = part.resource_version
+        return version
 
     async def _watch(self) -> None:
         seconds = self._rng.uniform(*WATCH_SECONDS)

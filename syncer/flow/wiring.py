@@ -15,10 +15,14 @@ from syncer.api.sources import Index, Source, Watch
 from syncer.clusters.client import Cluster
 from syncer.flow.caches import Caches, Place, Selection
 from syncer.flow.carry_out import Carrier
+from syncer.flow.fights import OFF, Fights, Rules
 from syncer.flow.link import Link
 from syncer.flow.part import Part, safely
+from syncer.flow.pause import Pause
 from syncer.flow.queue import Queue
+from syncer.flow.rules import rules_of
 from syncer.flow.store import Store
+from syncer.flow.tolerance import Tolerance, policies
 from syncer.flow.usage import Usage
 from syncer.rbac import sources
 from syncer.resources.kinds import CUSTOM_RESOURCE_DEFINITIONS, KNOWN
@@ -42,6 +46,7 @@ def link(
     utcnow: Callable[[], datetime],
     has_status: Callable[[Side, Resource], bool],
     may_write: Callable[[], bool],
+    rules: Rules = OFF,
 ) -> Link:
     """Wire the syncers of one virtual cluster to the stores that they read and the queue that they are asked from."""
     caches = Caches(clock=clock)
@@ -56,10 +61,14 @@ def link(
         may_write=may_write,
         futile=LRUCache(FUTILE),
         bound=LRUCache(BOUND),
+        fights=Fights(rules, settings.marks, clock=clock, utcnow=utcnow),
+        tolerance=Tolerance(settings.marks, lambda syncer: policies(settings, syncer)),
     )
     usage = Usage(caches)
-    made = Link(settings, virtual, host, queue, caches, usage, carrier, utcnow)
+    pause = Pause(settings, caches)
+    made = Link(settings, virtual, host, queue, caches, usage, carrier, utcnow, pause)
     usage.wake, usage.ask = made.may_be_used, made.ask
+    pause.watch(made.pause_changed)
     for syncer, config in enabled:
         join(made, syncer, config)
     return made
@@ -74,6 +83,7 @@ def join(made: Link, syncer: Syncer[Any], config: Config) -> Part:
         syncer,
         config,
         Patcher(config.patches, section=syncer.section, find=_find(made)),
+        rules_of(syncer, config, made.settings),
         safely(syncer, lambda obj: [syncer.heeds(obj)]),
         stores,
         others,
@@ -85,6 +95,8 @@ def join(made: Link, syncer: Syncer[Any], config: Config) -> Part:
     if isinstance(syncer, SyncDown | FakeSyncUp) or (isinstance(syncer, SyncUp) and syncer.restores):
         store = made.caches.store(Side.VIRTUAL, syncer.resource)
         store.add_listener(lambda key, obj: made.virtual_changed(part, key, obj), owner=syncer.name)
+    if isinstance(syncer, SyncDown):
+        made.pause.follow(made.caches.store(Side.VIRTUAL, syncer.resource), syncer.name)
     if isinstance(syncer, SyncDown | SyncUp):
         changed = safely(syncer, lambda key, obj: made.host_changed(part, key, obj))
         made.caches.store(Side.HOST, syncer.host_resource).add_listener(changed, owner=syncer.name)

@@ -23,6 +23,7 @@ class IngressSyncer(Mirror[IngressConfig], Refers):
     config = IngressConfig
     down = ("spec",)
     up = ("status",)
+    translates = ("spec.defaultBackend", "spec.rules", "spec.tls")
     refers_to = (SECRETS,)
 
     def references(self, virtual: Obj) -> Iterable[tuple[Resource, Key]]:

@@ -17,6 +17,7 @@ class SecretSyncer(UsedSyncer):
     name = "secrets"
     resource = SECRETS
     down = ("data", "type", "immutable")
+    translates = ("type",)
 
     def only_when_used(self, virtual: Obj) -> bool:
         """Credentials of the virtual control plane leave it only for a Pod that mounts them."""

@@ -56,6 +56,7 @@ class ServiceSyncer(Mirror[ServiceConfig], Excludes):
         "spec.selector",
     )
     up = ("status",)
+    translates = ("spec.selector",)
     rights = (Right(Side.VIRTUAL, SERVICES, ("patch",)),)
 
     def excluded(self, ctx: Context[ServiceConfig], side: Side, obj: Obj) -> str | None:

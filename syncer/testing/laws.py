@@ -29,6 +29,7 @@ from syncer.api import (
     SyncUp,
     key_of,
     labels_of,
+    uid_of,
 )
 from syncer.names import SingleNamespace
 from syncer.names.forms import form_of
@@ -99,7 +100,7 @@ def laws_for(
         events=st.just(happen),
         dropped=st.just(tuple(dropped)),
     )
-    checked = [test_what_happens, test_squatters_are_left_alone]
+    checked = [test_what_happens, test_squatters_are_left_alone, test_owners_stay_behind]
     if not isinstance(made, FakeSyncUp) and (made.down or not isinstance(made, SyncDown)):
         checked.append(test_unknown_fields_are_kept)
     tests = {law.__name__: _test(made.name, law, {"trial": trials}, examples) for law in checked}
@@ -157,7 +158,7 @@ def only_what_is_marked_is_touched(trial: Trial) -> None:
 
 def no_more_rights_are_needed_than_generated(trial: Trial) -> None:
     """Every request is within the rights that are generated for the syncer."""
-    granted = rights_of([trial.syncer])
+    granted = rights_of([trial.syncer], settings=trial.world.settings)
     for sent, _ in trial.sent:
         assert allows(granted, sent.side, sent.resource, sent.verb, sent.subresource), f"no right to {sent}"
 
@@ -167,6 +168,17 @@ def names_fit(trial: Trial) -> None:
     for sent, _ in trial.sent:
         if sent.verb == "create" and not sent.subresource:
             assert form_of(sent.resource).fits(sent.key.name), f"{sent}: no name for a {sent.resource.kind}"
+
+
+def nothing_of_ours_belongs_to_what_is_not(trial: Trial) -> None:
+    """No copy has an owner that isn't a copy itself: the garbage collector would delete it with that owner."""
+    for side in Side:
+        ours = [obj for obj in trial.objects(side) if trial.marked(obj)]
+        uids = {uid_of(obj) for obj in ours}
+        for obj in ours if side is trial.copy_side() else ():
+            owners = obj["metadata"].get("ownerReferences") or ()
+            lost = [owner["name"] for owner in owners if owner["uid"] not in uids]
+            assert not lost, f"{obj['kind']} {key_of(obj)} would go with {lost[0]}, which is not ours"
 
 
 def doing_nothing_has_a_reason(trial: Trial) -> None:
@@ -187,6 +199,7 @@ LAWS: tuple[Law, ...] = (
     only_what_is_marked_is_touched,
     no_more_rights_are_needed_than_generated,
     names_fit,
+    nothing_of_ours_belongs_to_what_is_not,
     doing_nothing_has_a_reason,
     inputs_are_not_changed,
 )
@@ -207,6 +220,16 @@ def test_squatters_are_left_alone(trial: Trial) -> None:
         before = find(squatter["kind"], key_of(squatter))
         other.settle()
         assert find(squatter["kind"], key_of(squatter)) == before, "an object that is not ours was changed"
+
+
+def test_owners_stay_behind(trial: Trial) -> None:
+    """What a tenant's object, or one on the host, belongs to is no owner of the copy."""
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-1", "uid": "owner-1", "controller": True}
+    for source in trial.sources():
+        owned = merged(source, {"metadata": {"ownerReferences": [owner]}})
+        trial.world.given(**{trial.source_side().value: [owned]})
+    trial.settle()
+    nothing_of_ours_belongs_to_what_is_not(trial)
 
 
 def test_unknown_fields_are_kept(trial: Trial) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 from syncer.api import Request, Side
+from syncer.flow.fights import Held
 from syncer.flow.queue import Queue
 
 T = TypeVar("T")
@@ -16,7 +17,7 @@ class Notebook(Queue):
         super().__init__(clock=lambda: 0.0)
         self._notes = notes
 
-    def add(self, request: Request, *, after: float = 0.0) -> None:
+    def add(self, request: Request, *, after: float = 0.0, low: bool = False) -> None:
         """Write the request down."""
         self._notes.append(request)
 
@@ -30,6 +31,9 @@ class Deaf:
     def futile(self, side: Side) -> None:
         """Refuse a call that changed nothing: it is a defect of whoever decided it."""
         raise AssertionError(f"a write to the {side.value} side changed nothing")
+
+    def held(self, held: Held) -> None:
+        """Fields of one object are left alone; in a world none are."""
 
 
 def at_once(coroutine: Coroutine[Any, Any, T]) -> T:

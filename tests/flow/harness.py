@@ -7,12 +7,14 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Protocol
 
 from syncer.api import Key, Obj, Side, Syncer
 from syncer.clusters.client import Cluster
+from syncer.clusters.transport import Transport
 from syncer.config import SyncerConfig, config_with
 from syncer.flow.engine import Engine
+from syncer.flow.fights import rules_of
 from syncer.flow.lease import Lease
 from syncer.flow.ledger import Standing
 from syncer.flow.status import settle
@@ -51,6 +53,13 @@ def built_in(*names: str) -> list[SyncerClass]:
 def place(name: str, cluster: str = CLUSTER, home: str = HOME) -> str:
     """Where the host copy of a namespaced object of the shop lies, as ``namespace/name``."""
     return f"{home}/{name}-x-{NAMESPACE}-x-{cluster}"
+
+
+class Reachable(Protocol):
+    """An API server, or what stands between it and a daemon."""
+
+    def transport(self, user: str) -> Transport:
+        """The way to it, as this user."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,8 +172,8 @@ async def serving(
 
 @contextlib.asynccontextmanager
 async def between(
-    host: ApiServer,
-    served: Iterable[tuple[SyncerConfig, ApiServer]],
+    host: Reachable,
+    served: Iterable[tuple[SyncerConfig, Reachable]],
     *,
     user: str = "admin",
     tenant: str = "admin",
@@ -189,13 +198,14 @@ async def between(
             await asyncio.wait({working})
 
 
-def add(engine: Engine, config: SyncerConfig, server: ApiServer, *, user: str = "admin") -> None:
+def add(engine: Engine, config: SyncerConfig, server: Reachable, *, user: str = "admin") -> None:
     """Let an engine serve a virtual cluster."""
     engine.add(
         config.settings(),
         [(each.syncer, each.section) for each in config.enabled()],
         virtual=Cluster(config.cluster, Side.VIRTUAL, server.transport(user)),
         entries=config.custom_entries(),
+        fights=rules_of(config),
     )
 
 

@@ -133,6 +133,29 @@ def test_after_compaction_and_a_restart_the_past_is_gone(plane: ControlPlane) ->
 
 
 @real
+def test_a_full_disk_refuses_writes_until_there_is_room_again_even_over_a_restart(plane: ControlPlane) -> None:
+    plane.request("POST", CONFIG_MAPS, config_map("there"))
+    plane.fill_disk()
+    plane.restart_etcd()
+    status, said = plane.request("POST", CONFIG_MAPS, config_map("more"))
+    assert (status, said["message"]) == (500, "etcdserver: mvcc: database space exceeded")
+    assert plane.request("GET", f"{CONFIG_MAPS}/there")[0] == 200
+    plane.free_disk()
+    assert plane.request("POST", CONFIG_MAPS, config_map("more"))[0] == 201
+
+
+@real
+def test_without_etcd_the_api_server_is_not_ready_and_with_it_it_has_its_data(plane: ControlPlane) -> None:
+    plane.request("POST", CONFIG_MAPS, config_map("saved"))
+    pid = plane.apiserver_pid
+    plane.kill_etcd()
+    assert plane.request("GET", "/readyz")[0] == 500
+    plane.restart_etcd()
+    assert plane.request("GET", f"{CONFIG_MAPS}/saved")[0] == 200
+    assert plane.apiserver_pid == pid
+
+
+@real
 def test_the_kubeconfig_is_self_contained_and_private(plane: ControlPlane, tmp_path: Path) -> None:
     path = plane.kubeconfig("daemon", path=tmp_path / "config")
     assert path.stat().st_mode & 0o777 == 0o600

@@ -47,6 +47,24 @@ def _mounted_configmap(configmap: Obj) -> Scene:
     return Scene(key, (configmap, pod_mounting("user", configmap=key.name, namespace=key.namespace)))
 
 
+def _filled(configmap: Obj) -> Obj:
+    return merged(configmap, {"data": {"a": "0"}, "immutable": None})
+
+
+def _shares(side: Side, patch: Obj) -> Any:
+    def change(trial: Trial) -> None:
+        trial.settle()
+        found = trial.copied() if side is Side.HOST else next(iter(trial.sources()), None)
+        if found is not None:
+            trial.world.given(**{side.value: [merged(found, patch)]})
+
+    return change
+
+
+def _at_home(configmap: Obj) -> Scene:
+    return Scene(key_of(configmap), (configmap,), (namespace("vc-ns"),))
+
+
 def _secret_of_ingress(secret: Obj) -> Scene:
     key = key_of(secret)
     return Scene(key, (secret, ingress("user", tls_secret=key.name, namespace=key.namespace)))
@@ -117,10 +135,32 @@ LIFE = {
     "the host deletes the pod": _ends(Side.HOST),
 }
 
+SHARING = {
+    "the host changes what both own": _shares(Side.HOST, {"data": {"a": "theirs", "b": "theirs"}}),
+    "the host changes what it owns": _shares(Side.HOST, {"binaryData": {"c": "AA=="}}),
+    "the tenant changes what both own": _shares(Side.VIRTUAL, {"data": {"a": "ours"}, "binaryData": {"c": "AQ=="}}),
+}
+
 TestConfigMaps = laws_for(
     ConfigMapSyncer, objects=strategies.configmaps().map(_mounted_configmap), together=[PodSyncer]
 )
 TestAllConfigMaps = laws_for(ConfigMapSyncer, objects=strategies.configmaps(), config=on("toHost.configMaps", all=True))
+TestSharedConfigMaps = laws_for(
+    ConfigMapSyncer,
+    objects=strategies.configmaps().map(_filled),
+    config=on("toHost.configMaps", all=True, authority={"data": "both", "binaryData": "host"}),
+    events=SHARING,
+)
+TestReportedConfigMaps = laws_for(
+    ConfigMapSyncer,
+    objects=strategies.configmaps(),
+    config=on("toHost.configMaps", all=True, onHostDeletion="report"),
+)
+TestPropagatedConfigMaps = laws_for(
+    ConfigMapSyncer,
+    objects=strategies.configmaps().map(_at_home),
+    config=on("toHost.configMaps", all=True, onHostDeletion="propagate"),
+)
 TestSecrets = laws_for(SecretSyncer, objects=strategies.secrets(), config=on("toHost.secrets", all=True))
 TestSecretsOfIngresses = laws_for(
     SecretSyncer,

@@ -39,6 +39,12 @@ class Widgets(ToHost):
         super().__init__(Kind("widgets", WIDGETS, WIDGETS), CustomConfig(), Ties(REFERENCES))
 
 
+class SharedWidgets(Widgets):
+    """An entry whose fields both sides own but those with names in them."""
+
+    both = ("spec.text",)
+
+
 class Classes(FromHost):
     """An entry that comes up."""
 
@@ -77,6 +83,7 @@ def _made(made: Obj) -> Scene:
 
 
 TestToHost = laws_for(Widgets, objects=strategies.objects(WIDGETS, WIDGET_CONTENTS))
+TestShared = laws_for(SharedWidgets, objects=strategies.objects(WIDGETS, WIDGET_CONTENTS))
 TestToHostInNamespacesOfTheirOwn = laws_for(
     Widgets, objects=strategies.objects(WIDGETS, WIDGET_CONTENTS, names=strategies.LABELS), translator=PerNamespace
 )

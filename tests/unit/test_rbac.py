@@ -157,6 +157,14 @@ def test_tenants_are_told_by_events_and_the_lease_is_for_elections_only() -> Non
     assert allows(needed([], leader_election=True), Side.HOST, LEASES, "create")
 
 
+def test_pauses_are_read_on_the_virtual_side_whatever_is_synced() -> None:
+    granted = needed([])
+    for plural in ("configmaps", "namespaces"):
+        found = [right for right in granted if right.resource.plural == plural]
+        assert {right.side for right in found} == {Side.VIRTUAL}
+        assert {"list", "watch"} <= {verb for right in found for verb in right.verbs}
+
+
 def test_each_place_is_named_once_with_all_its_verbs_in_the_usual_order() -> None:
     found = needed([Maps(), Pods()])
     places = [(right.side, right.resource, right.subresource) for right in found]
@@ -219,7 +227,7 @@ class Elsewhere(Events):
         return self.places
 
     def rights_with(self, settings: Settings) -> Iterable[Right]:
-        return [Right(Side.VIRTUAL, MAPS, ("list",))]
+        return [Right(Side.VIRTUAL, MAPS, ("delete",))]
 
 
 def places_of(*syncers: Syncer[Any]) -> set[str]:
@@ -270,8 +278,8 @@ def test_what_begins_on_the_host_is_watched_there_as_its_syncer_says() -> None:
 
 def test_rights_may_depend_on_the_configuration() -> None:
     settings = Settings("shop", "vc", SingleNamespace(cluster="shop", namespace="vc"))
-    assert allows(needed([Elsewhere()], settings=settings), Side.VIRTUAL, MAPS, "list")
-    assert not allows(needed([Events()], settings=settings), Side.VIRTUAL, MAPS, "list")
+    assert allows(needed([Elsewhere()], settings=settings), Side.VIRTUAL, MAPS, "delete")
+    assert not allows(needed([Events()], settings=settings), Side.VIRTUAL, MAPS, "delete")
 
 
 def test_what_patches_change_on_the_virtual_side_must_be_allowed() -> None:

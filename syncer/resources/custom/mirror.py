@@ -76,6 +76,7 @@ class ToHost(Mirror[CustomConfig], Refers):
             section=kind.section,
             down=options.down,
             up=options.up,
+            translates=tuple(options.references),
             exact=options.exact,
             refers_to=tuple(dict.fromkeys((*self._going_down.resources(), *selected))),
             owns=tuple(dict.fromkeys(ties.owned)),

@@ -40,6 +40,7 @@ class TenantDefinitionSyncer(Syncer[TenantDefinitionConfig], SyncDown, Sync, Syn
     resource = CUSTOM_RESOURCE_DEFINITIONS
     config = TenantDefinitionConfig
     down = ("spec",)
+    translates = ("spec",)
     exact = ("spec",)
     own_deletion = True
     adopts = True

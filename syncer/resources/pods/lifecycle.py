@@ -15,9 +15,16 @@ def is_finished(pod: Obj) -> bool:
 
 
 def has_started(pod: Obj) -> bool:
-    """Whether a kubelet has taken it on; such a Pod is never started again elsewhere."""
+    """Whether a kubelet may have taken it on; such a Pod is never started again elsewhere.
+
+    A Pod that was bound to a node may have run there without anybody having told us. One that was made with a node's
+    name lacks the condition that a binding sets.
+    """
     status = pod.get("status") or {}
-    return bool(status.get("startTime")) or status.get("phase", "Pending") in ("Running", "Unknown")
+    if status.get("startTime") or status.get("phase", "Pending") in ("Running", "Unknown"):
+        return True
+    bound = [one for one in status.get("conditions") or () if one.get("type") == "PodScheduled"]
+    return bool((pod.get("spec") or {}).get("nodeName")) and any(one.get("status") == "True" for one in bound)
 
 
 def is_mirror(pod: Obj) -> bool:

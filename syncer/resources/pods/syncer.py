@@ -53,6 +53,7 @@ class PodSyncer(Syncer, SyncDown, Sync, Excludes, Indexes, Refers):
     resource = PODS
     down = ("spec",)
     up = ("status",)
+    translates = ("spec",)
     own_deletion = True
     refers_to = (CONFIG_MAPS, SECRETS)
     reads = (

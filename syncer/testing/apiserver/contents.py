@@ -30,6 +30,11 @@ class Contents:
             raise KeyError(f"no such resource: {resource}; name it as 'pods' or 'deployments.apps'")
         return found
 
+    def resources(self) -> list[str]:
+        """The resources of which there is any object, each as :meth:`objects` takes it."""
+        named = (name.partition("/")[::2] for name, table in self._parts.storage.tables.items() if table.entries)
+        return [f"{plural}.{group}" if group else plural for group, plural in named]
+
     def objects(self, resource: str | Resource, namespace: str = "") -> list[Obj]:
         """Copies of all objects of a resource (``"pods"``, ``"deployments.apps"``), of one namespace or of all."""
         rt = self._type(resource)

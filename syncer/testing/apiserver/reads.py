@@ -50,12 +50,16 @@ class Reader:
     def get(self, call: Call, now: float) -> Response:
         """One object; a resourceVersion that this server hasn't reached is refused."""
         if call.query.get("resourceVersion"):
-            self._reached(_revision(call.query["resourceVersion"]))
+            _check_reached(_revision(call.query["resourceVersion"]), self._storage.revision)
         return Response(200, self.view(call, now).one(self.entry(call)))
 
-    def _reached(self, revision: int) -> None:
-        if revision > self._storage.revision:
-            raise too_large(revision, self._storage.revision)
+    def _latest(self, call: Call) -> int:
+        """The latest revision that lists and watches know of."""
+        if call.until is None:
+            return self._storage.revision
+        if call.until < self._storage.oldest(call.table):
+            raise expired("The resourceVersion that this server has is compacted.")
+        return call.until
 
     def listing(self, call: Call, now: float) -> Response:
         """A whole collection or one page of it."""
@@ -73,15 +77,14 @@ class Reader:
 
     def _page(self, call: Call) -> Page:
         token = call.query.get("continue")
-        current = self._storage.revision
+        current = self._latest(call)
         if token:
             page = read_token(token)
             return self._still_there(call, page) if page.revision > 0 else Page(call.table, current, page.after)
         asked = _revision(call.query.get("resourceVersion", ""))
+        _check_reached(asked, current)
         if call.query.get("resourceVersionMatch") != "Exact":
-            self._reached(asked)
             return Page(call.table, current)
-        self._reached(asked)
         if asked < self._storage.oldest(call.table):
             raise expired("The resourceVersion for the provided list is too old.")
         return Page(call.table, asked)
@@ -117,14 +120,20 @@ class Reader:
         if text and not text.isdigit():
             raise unhandled(bad_revision(text))
         revision = _revision(text)
+        latest = self._latest(call)
         if initial:
-            self._reached(revision)
+            _check_reached(revision, latest)
         bookmarks = call.query.get("allowWatchBookmarks", "") in ("true", "1")
         seconds = _number(call, "timeoutSeconds") or self._chance.uniform(WATCH_SECONDS, 2 * WATCH_SECONDS)
         from_now = initial or (revision == 0 and call.query.get("sendInitialEvents") != "false")
-        start = revision or self._storage.revision
-        options = WatchOptions(start, seconds, bookmarks, from_now, initial and bookmarks)
+        start = revision or latest
+        options = WatchOptions(start, seconds, bookmarks, from_now, initial and bookmarks, call.until)
         return Watch(self._storage, call.table, selection_of(call), self.view(call, now), options)
+
+
+def _check_reached(asked: int, latest: int) -> None:
+    if asked > latest:
+        raise too_large(asked, latest)
 
 
 def check_list(call: Call) -> None:

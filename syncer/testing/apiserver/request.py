@@ -111,6 +111,8 @@ class Call:
     subresource: str
     now: str
     warnings: list[str] = field(default_factory=list)
+    #: The revision after which a list or a watch shows nothing, where the server has fallen behind.
+    until: int | None = None
 
     @property
     def query(self) -> Mapping[str, str]:

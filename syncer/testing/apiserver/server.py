@@ -2,17 +2,19 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from random import Random, SystemRandom
 from typing import Any, NamedTuple
 
 from syncer.testing.apiserver import http
 from syncer.testing.apiserver.assembly import assemble
+from syncer.testing.apiserver.changes import Change, Changes
 from syncer.testing.apiserver.clock import Clock, loop_clock, timestamp
 from syncer.testing.apiserver.contents import Contents
 from syncer.testing.apiserver.errors import ApiError
 from syncer.testing.apiserver.faults import AFTER, BEFORE, Faults, Rule, failure
+from syncer.testing.apiserver.lag import Lag, shown
 from syncer.testing.apiserver.memory import ConnectionLost, MemoryTransport
 from syncer.testing.apiserver.rbac import User
 from syncer.testing.apiserver.request import Call, Request, Response
@@ -74,7 +76,10 @@ class ApiServer(Contents):
         users = {"admin-token": ADMIN} if tokens is None else dict(tokens)
         now = clock or loop_clock
         super().__init__(assemble(users, chance, now, rbac=rbac, controllers=controllers, history=history), now)
-        self._watches: set[Watch] = set()
+        self._changes = Changes(self._parts.storage)
+        #: The open watches, each with its resource and its user.
+        self._watches: dict[Watch, tuple[str, str]] = {}
+        self._lags: list[Lag] = []
         self._gate = asyncio.Event()
         self._gate.set()
         self._death = asyncio.Event()
@@ -153,15 +158,18 @@ class ApiServer(Contents):
         now = self._clock()
         if call is not None:
             call.now = timestamp(now)
+            call.until = shown(self._lags, call.type.plural, request.user.name)
+        self._changes.user = request.user.name
         answer = self._parts.rest.answer(request, call, now)
+        self._changes.user = ""
         self._parts.controllers.run()
         if isinstance(answer, Watch):
             self._follow(answer, request, call.type.plural if call else "")
         return answer
 
     def _follow(self, watch: Watch, request: Request, resource: str) -> None:
-        self._watches = {one for one in self._watches if one.open}
-        self._watches.add(watch)
+        self._watches = {one: whose for one, whose in self._watches.items() if one.open}
+        self._watches[watch] = resource, request.user.name
         strike = self.faults.for_events(resource, request)
 
         def mangle(line: bytes) -> list[bytes]:
@@ -202,7 +210,7 @@ class ApiServer(Contents):
 
     def cut_watches(self) -> int:
         """Tear every open watch; returns how many."""
-        watches, self._watches = self._watches, set()
+        watches, self._watches = self._watches, {}
         for watch in watches:
             watch.tear()
         return len(watches)
@@ -210,13 +218,46 @@ class ApiServer(Contents):
     def expire_watches(self) -> None:
         """Compact, and tell every open watch in its stream that it is too old: an ERROR event with code 410."""
         self.compact()
-        watches, self._watches = self._watches, set()
+        watches, self._watches = self._watches, {}
         for watch in watches:
-            watch.fail(ApiError(410, "Expired", f"too old resource version: {watch.seen} ({self.revision})"))
+            self._expire(watch)
+
+    def _expire(self, watch: Watch) -> None:
+        watch.fail(ApiError(410, "Expired", f"too old resource version: {watch.seen} ({self.revision})"))
+
+    def lag(self, revision: int, *, user: str = "*", resource: str = "*", relist: bool = False) -> Lag:
+        """Fall behind: lists and watches show nothing after ``revision`` until ``end()`` of what is returned.
+
+        ``user`` and ``resource`` (plural) are shell patterns that say for whom. GETs are fresh, as quorum reads are.
+        Open watches stall; with ``relist`` they end with 410, so that their clients go back in time. It needs the
+        history, so not across :meth:`compact`. Raises ``ValueError`` where ``revision`` can't be shown.
+        """
+        if not self._parts.storage.compacted <= revision <= self.revision:
+            why = "is compacted" if revision < self.revision else f"is not reached, {self.revision} is"
+            raise ValueError(f"revision {revision} {why}")
+        lag = Lag(revision, user, resource, self._caught_up)
+        self._lags.append(lag)
+        for watch in [watch for watch, whose in self._watches.items() if relist and lag.matches(*whose)]:
+            del self._watches[watch]
+            self._expire(watch)
+        self._show()
+        return lag
+
+    def _caught_up(self, lag: Lag) -> None:
+        self._lags.remove(lag)
+        self._show()
+
+    def _show(self) -> None:
+        for watch, whose in self._watches.items():
+            watch.show(shown(self._lags, *whose))
 
     def compact(self) -> None:
         """Forget all history: watches and pages from before now get 410."""
         self._parts.storage.compact()
+
+    def follow(self, follower: Callable[[Change], None]) -> None:
+        """Tell ``follower`` of every change of what is stored, at once and with its author."""
+        self._changes.follow(follower)
 
     @property
     def certificate(self) -> str:

@@ -20,13 +20,17 @@ INITIAL_END = {"k8s.io/initial-events-end": "true"}
 
 @dataclass(frozen=True, slots=True)
 class WatchOptions:
-    """What the query says; ``revision`` 0 begins with the state as it is, ``timeout`` is in seconds."""
+    """What the query says; ``revision`` 0 begins with the state as it is, ``timeout`` is in seconds.
+
+    Nothing after ``until`` is shown, where that is given, before :meth:`Watch.show` says so.
+    """
 
     revision: int = 0
     timeout: float = 1800.0
     bookmarks: bool = False
     initial: bool = False
     initial_end: bool = False
+    until: int | None = None
 
 
 class WatchCut(Exception):
@@ -47,6 +51,8 @@ class Watch:
         self._selection = selection
         self._view = view
         self._options = options
+        self._until = options.until
+        self._held: list[Event] = []
         self._buffer: list[bytes] = []
         self._wake = asyncio.Event()
         self._ended = False
@@ -56,12 +62,15 @@ class Watch:
     def _begin(self, table: str) -> None:
         options = self._options
         if options.initial:
-            for key in self._table.keys:
-                if self._selection.chooses(entry := self._table.entries[key]):
-                    self._put("ADDED", entry)
-            self.seen = self._storage.revision
+            self.seen = self._storage.revision if self._until is None else self._until
+            keys, entries = self._table.at(self.seen)
+            for key in keys:
+                if self._selection.chooses(entries[key]):
+                    self._put("ADDED", entries[key])
             if options.initial_end:
                 self._buffer.append(self._view.bookmark(self.seen, INITIAL_END))
+            for event in self._table.since(self.seen):
+                self.offer(event)
         elif options.revision < (oldest := self._storage.oldest(table)):
             self._fail(too_old(options.revision, oldest))
             return
@@ -74,6 +83,9 @@ class Watch:
         """Take a change: as it is, or as the ADDED or DELETED that it means to this selection."""
         if event.revision <= self.seen:
             return
+        if self._until is not None and event.revision > self._until:
+            self._held.append(event)
+            return
         self.seen = event.revision
         previous = event.previous
         now = event.type != "DELETED" and self._selection.chooses(event.entry)
@@ -82,6 +94,13 @@ class Watch:
             self._put("MODIFIED" if before else "ADDED", event.entry)
         elif before and previous is not None:
             self._put("DELETED", event.entry if event.type == "DELETED" else _as_of(previous, event.revision))
+
+    def show(self, until: int | None) -> None:
+        """Show nothing after a revision from now on, or (None) everything, beginning with what was held back."""
+        self._until = until
+        held, self._held = self._held, []
+        for event in held:
+            self.offer(event)
 
     def _put(self, kind: str, entry: Entry) -> None:
         line = self._view.frame(kind, entry)
@@ -145,7 +164,7 @@ class Watch:
         raise WatchCut
 
     def _bookmark(self) -> bytes:
-        return self._view.bookmark(self._storage.revision)
+        return self._view.bookmark(self._storage.revision if self._until is None else self.seen)
 
     async def _wait(self, seconds: float) -> None:
         try:

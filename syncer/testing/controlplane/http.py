@@ -58,6 +58,16 @@ def compact(etcd_url: str) -> int:
     return int(revision)
 
 
+def no_space(etcd_url: str, *, alarm: bool) -> None:
+    """Raise or clear the alarm NOSPACE, which etcd itself raises when its quota is used up, and never clears."""
+    body = {"action": "ACTIVATE" if alarm else "DEACTIVATE", "memberID": _member(etcd_url), "alarm": "NOSPACE"}
+    _gateway(f"{etcd_url}/v3/maintenance/alarm", body)
+
+
+def _member(etcd_url: str) -> str:
+    return str(_gateway(f"{etcd_url}/v3/maintenance/status", {})["header"]["member_id"])
+
+
 def _gateway(url: str, body: dict[str, Any]) -> Any:
     straight = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # etcd is here, whatever HTTP_PROXY says
     with straight.open(url, json.dumps(body).encode(), timeout=30) as reply:

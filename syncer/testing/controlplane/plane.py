@@ -193,15 +193,49 @@ class ControlPlane(Access):
         Raises:
             NotAvailable: the cluster has no etcd (k3s).
         """
-        if not self._programs.has(ETCD):
-            raise NotAvailable(f"{self.source} has no etcd that could be compacted")
+        self._check_etcd()
         return http.compact(self._layout.etcd_url)
+
+    def kill_etcd(self) -> None:
+        """End etcd at once (SIGKILL); the API server lives on, and soon says that it isn't ready.
+
+        Raises:
+            NotAvailable: the cluster has no etcd (k3s).
+        """
+        self._check_etcd()
+        self._running.pop(ETCD).kill()
+
+    def restart_etcd(self) -> None:
+        """Kill etcd if it runs, start it anew on its data, wait until the API server is ready again."""
+        if ETCD in self._running:
+            self.kill_etcd()
+        self._start(ETCD)
+        self.wait_ready()
+
+    def fill_disk(self) -> None:
+        """Let etcd take itself to be full, as it does when its quota is used up, until `free_disk`.
+
+        Reads work, and deletes of what has no finalizer; creates and changes are answered with HTTP status 500.
+
+        Raises:
+            NotAvailable: the cluster has no etcd (k3s).
+        """
+        self._check_etcd()
+        http.no_space(self._layout.etcd_url, alarm=True)
+
+    def free_disk(self) -> None:
+        """Let etcd write again after `fill_disk`."""
+        http.no_space(self._layout.etcd_url, alarm=False)
 
     @property
     def _apiserver(self) -> Program:
         if APISERVER not in self._running:
             raise RuntimeError(f"{self.name}: the API server is not running")
         return self._running[APISERVER]
+
+    def _check_etcd(self) -> None:
+        if not self._programs.has(ETCD):
+            raise NotAvailable(f"{self.source} has no etcd of its own, which this needs")
 
     def _check_stopped(self) -> None:
         if self._folder is not None:

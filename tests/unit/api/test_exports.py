@@ -14,6 +14,7 @@ import syncer.api
 #: Defined in the API's modules for the rest of the daemon; no syncer needs them.
 INTERNAL = {"C", "LAST_APPLIED", "LABEL_LIMIT", "PREFIX", "kind_mark", "label_value"}
 INTERNAL |= {"Role", "pointer_steps"}
+INTERNAL |= {"Kind", "duration_text", "seconds"}
 INTERNAL |= {"Fault", "ROLES", "registered", "syncer_faults", "translator_faults"}
 #: What syncers and translators may import of the package.
 ALLOWED = ("syncer.api", "syncer.translate", "syncer.names", "syncer.resources")

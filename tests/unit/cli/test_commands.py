@@ -350,8 +350,13 @@ def test_once_and_dry_run_may_stand_on_either_side(file: str, runs: list[dict[st
     assert (runs[0]["once"], runs[0]["dry_run"]) == (True, True)
 
 
-def test_a_run_that_left_something_undone_exits_1(file: str, runs: list[dict[str, Any]]) -> None:
-    assert call("run", "-c", file, "--cluster", "other").exit_code == 1
+@pytest.mark.parametrize("mode", ["--once", "--dry-run"])
+def test_a_run_that_left_something_undone_exits_1(file: str, runs: list[dict[str, Any]], mode: str) -> None:
+    assert call("run", "-c", file, "--cluster", "other", mode).exit_code == 1
+
+
+def test_a_daemon_that_was_told_to_end_exits_0_whatever_was_not_in_step(file: str, runs: list[dict[str, Any]]) -> None:
+    assert "configmaps: 2 created" in good("run", "-c", file, "--cluster", "other")
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,14 @@ import pytest
 from syncer.api.errors import (
     ClusterError,
     Conflict,
+    Denied,
     Exists,
     Expired,
     Forbidden,
     Invalid,
     Missing,
+    MissingRight,
+    QuotaExceeded,
     TooMany,
     Unauthorized,
     Unreachable,
@@ -112,10 +115,58 @@ def test_the_missing_right_may_be_another_than_the_request() -> None:
     )
 
 
-def test_a_refusal_that_no_rule_would_lift_says_what_the_server_says() -> None:
-    error = from_reply(reply(403, "Forbidden", "exceeded quota: q"), WHERE)
+def test_a_missing_right_can_be_asked_about_again() -> None:
+    said = 'pods "a" is forbidden: User "u" cannot patch resource "pods/status" in API group "" in the namespace "ns"'
+    error = from_reply(reply(403, "Forbidden", said), WHERE)
     assert isinstance(error, Forbidden)
-    assert str(error) == f"{PLACE} is forbidden. exceeded quota: q"
+    assert error.right == MissingRight("patch", "", "pods/status", "ns")
+
+
+def test_no_room_in_a_quota_is_no_missing_right_and_says_how_much_is_needed() -> None:
+    said = (
+        'secrets "db" is forbidden: exceeded quota: small, requested: count/secrets=1,requests.cpu=500m, '
+        "used: count/secrets=3,requests.cpu=1, limited: count/secrets=3,requests.cpu=1"
+    )
+    error = from_reply(reply(403, "Forbidden", said), WHERE)
+    assert isinstance(error, QuotaExceeded)
+    assert (error.quota, error.requested) == ("small", {"count/secrets": "1", "requests.cpu": "500m"})
+    assert str(error) == f"{PLACE} is forbidden. {said}"
+    short = from_reply(reply(403, "Forbidden", "exceeded quota: q"), WHERE)
+    assert isinstance(short, QuotaExceeded)
+    assert (short.quota, short.requested) == ("q", {})
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        (403, 'secrets "db" is forbidden: violates PodSecurity "restricted:latest": allowPrivilegeEscalation != false'),
+        (403, 'secrets "db" is forbidden: failed quota: q: must specify limits.cpu'),
+        (403, 'admission webhook "policy.example.org" denied the request: no'),
+        (400, 'admission webhook "policy.example.org" denied the request: no'),
+        (409, 'admission webhook "policy.example.org" denied the request: no'),
+        (422, "secrets \"db\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no"),
+    ],
+)
+def test_what_admission_refuses_is_no_missing_right_either(code: int, said: str) -> None:
+    error = from_reply(reply(code, "Forbidden", said), WHERE)
+    assert type(error) is Denied
+    assert said in str(error)
+
+
+def test_a_namespace_that_is_going_is_a_passing_trouble() -> None:
+    said = 'secrets "db" is forbidden: unable to create new content in namespace ns because it is being terminated'
+    assert type(from_reply(reply(403, "Forbidden", said), WHERE)) is ClusterError
+
+
+def test_a_webhook_that_does_not_answer_is_a_passing_trouble() -> None:
+    said = 'Internal error occurred: failed calling webhook "policy.example.org": connection refused'
+    assert isinstance(from_reply(reply(500, "InternalError", said), WHERE), Unreachable)
+
+
+def test_forbidden_without_any_known_reason_is_a_missing_right_that_nobody_names() -> None:
+    error = from_reply(reply(403, "Forbidden", "go away"), WHERE)
+    assert isinstance(error, Forbidden)
+    assert error.right is None
 
 
 def test_invalid_fields_are_named_and_their_values_are_not() -> None:

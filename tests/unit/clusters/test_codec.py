@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from syncer.api.objects import Key, Obj
-from syncer.clusters import codec
+from syncer.clusters import codec, pieces
 
 
 def test_numbers_come_back_as_they_were() -> None:
@@ -76,14 +76,8 @@ def test_an_event_keeps_its_object_undecoded() -> None:
 def test_what_is_nested_deeper_than_can_be_read_is_an_error_like_any_other(levels: int) -> None:
     """An API server takes 10,000 levels, and a tenant may write them into a field without a schema."""
     deep = b'{"apiVersion":"v1","metadata":{"name":"a"},"spec":' + b'{"a":' * levels + b"1" + b"}" * levels + b"}"
-    for read in (
-        codec.decode,
-        codec.head,
-        lambda obj: codec.watch_event(b'{"type":"ADDED","object":' + obj + b"}"),
-        lambda obj: codec.split_list(b'{"items":[' + obj + b"]}"),
-    ):
-        with pytest.raises(codec.DecodeError, match="nested deeper"):
-            read(deep)
+    with pytest.raises(codec.DecodeError, match="nested deeper"):
+        codec.decode(deep)
 
 
 _FIELDS = st.sampled_from(["name", "generateName", "namespace", "uid", "resourceVersion", "labels"])
@@ -107,3 +101,67 @@ def test_the_beginning_of_what_an_api_server_sends_is_enough() -> None:
     assert codec.head(begun) == (Key("b", "a"), "u", "7")
     listed = b'{"metadata":{"name":"a","generateName":"a-","uid":"u","resourceVersion":"7"}'
     assert codec.head(listed) == (Key("", "a"), "u", "7")
+
+
+# -- what can't be read ------------------------------------------------------------------------------------------------
+
+#: JSON that an API server takes and we can't read, or that no JSON library takes.
+UNREADABLE = [b"[" * 5000 + b"]" * 5000, b"1e999", rb'"a\ud800"']
+
+
+def _whole(name: str, contents: bytes = b'"x"') -> bytes:
+    """A custom resource as API servers write it, with `{`, `]` and a quotation mark where they must not count."""
+    notes = rb'"annotations":{"a":"{[\"]"},"labels":{"b":"c"}'
+    place = b'"name":"%s","namespace":"shop","resourceVersion":"7","uid":"u1"' % name.encode()
+    return b'{"apiVersion":"example.org/v1","kind":"Widget","metadata":{%s,%s},"spec":%s}' % (notes, place, contents)
+
+
+@pytest.mark.parametrize("contents", UNREADABLE, ids=["too deep", "too large", "half a character"])
+def test_an_object_that_cannot_be_read_is_there_without_its_contents(contents: bytes) -> None:
+    text = _whole("web", contents)
+    with pytest.raises(codec.DecodeError):
+        codec.decode(text)
+    assert codec.head(text) == codec.Head(Key("shop", "web"), "u1", "7")
+    seen = codec.seen(text)
+    assert seen.pop(codec.UNREADABLE)
+    assert seen == {name: value for name, value in codec.decode(_whole("web")).items() if name != "spec"}
+
+
+@pytest.mark.parametrize("contents", UNREADABLE, ids=["too deep", "too large", "half a character"])
+def test_what_cannot_be_read_leaves_the_others_readable(contents: bytes) -> None:
+    items = b",".join([_whole("a"), _whole("b", contents), _whole("c")])
+    page = codec.split_list(b'{"kind":"WidgetList","metadata":{"resourceVersion":"9"},"items":[%s]}' % items)
+    assert page.resource_version == "9"
+    assert [codec.head(raw).key.name for raw in page.items] == ["a", "b", "c"]
+    assert [codec.UNREADABLE in codec.seen(raw) for raw in page.items] == [False, True, False]
+    event = codec.watch_event(b'{"type":"ADDED","object":%s}' % _whole("b", contents))
+    assert (event.type, codec.head(event.object).key.name) == ("ADDED", "b")
+
+
+@pytest.mark.parametrize("broken", [b"", b"{", b'{"items":[1e999]}', b'{"metadata":{"uid":"u"},"a":1e999}'])
+def test_what_has_no_name_and_what_is_no_event_is_an_error(broken: bytes) -> None:
+    for read in (codec.seen, codec.watch_event):
+        with pytest.raises(codec.DecodeError):
+            read(broken)
+
+
+@pytest.mark.parametrize("broken", [b"", b"{", b'{"items":[', b"[" * 5000, b'{"metadata":{"a":' + b"[" * 5000])
+def test_what_is_no_list_is_an_error(broken: bytes) -> None:
+    with pytest.raises(codec.DecodeError):
+        codec.split_list(broken)
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda below: st.lists(below) | st.dictionaries(st.text(max_size=3), below),
+    max_leaves=5,
+)
+
+
+@given(st.dictionaries(st.text(max_size=3), _JSON, max_size=3), st.booleans())
+def test_pieces_are_what_a_reader_makes_of_them(value: Obj, spaced: bool) -> None:
+    text = json.dumps(value, indent=1 if spaced else None, ensure_ascii=spaced).encode()
+    found = {json.loads(name): json.loads(piece) for name, piece in pieces.members(text).items()}
+    assert found == value
+    items = json.dumps(list(value.values())).encode()
+    assert [json.loads(piece) for piece in pieces.elements(items)] == list(value.values())

@@ -175,12 +175,32 @@ def test_new_and_gone_resources_are_told_once(server: Server) -> None:
     run(server, test)
 
 
+def test_what_is_not_served_now_keeps_its_ways_of_being_written(server: Server) -> None:
+    """An API server that starts serves custom resources last, and writes of those may come before the next look."""
+
+    async def test(discovery: Discovery) -> None:
+        await discovery.refresh()
+        custom = server.table.pop("cert-manager.io")
+        assert (await discovery.refresh()).removed
+        assert discovery.served(CERTIFICATES) is None
+        assert discovery.has_status(CERTIFICATES)
+        server.table["cert-manager.io"] = {"v1": [(*row[:3], [], row[4]) for row in custom["v1"]]}
+        await discovery.refresh()
+        assert not discovery.has_status(CERTIFICATES)
+
+    run(server, test)
+
+
 def test_an_aggregated_api_that_is_down_keeps_its_resources(server: Server) -> None:
     async def test(discovery: Discovery) -> None:
         await discovery.refresh()
         server.down.add("cert-manager.io/v1")
         assert not await discovery.refresh()
         assert discovery.find("certificates") == CERTIFICATES
+        assert list(discovery.silent) == ["cert-manager.io/v1"]
+        server.down.clear()
+        await discovery.refresh()
+        assert not discovery.silent
 
     run(server, test)
 

@@ -70,6 +70,10 @@ def test_an_option_tells_what_it_takes_and_its_default() -> None:
     assert takes == {
         "enabled": "true or false",
         "patches": "section",
+        "drift": "section",
+        "maxRetryDelay": "duration",
+        "authority": "mapping of virtual | host | both",
+        "onHostDeletion": "recreate | propagate | report",
         "size": "whole number",
         "clusterIp": "true or false",
         "labels": "mapping of text",

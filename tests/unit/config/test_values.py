@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from syncer.api.durations import seconds
 from syncer.config import duration_text, listen_on
-from syncer.config.values import address, seconds
+from syncer.config.values import address
 
 
 @pytest.mark.parametrize(

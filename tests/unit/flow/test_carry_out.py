@@ -2,6 +2,7 @@
 
 import base64
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,12 +17,15 @@ from syncer.api import (
     Mirror,
     NotConnected,
     Obj,
+    Premise,
     Refused,
     Resource,
+    Seen,
     Settings,
     Side,
     Source,
     Token,
+    Unreachable,
     annotations_of,
     apply,
     bind,
@@ -30,6 +34,7 @@ from syncer.api import (
     set_conditions,
 )
 from syncer.clusters.client import Cluster
+from syncer.flow.fights import Held
 from syncer.flow.link import Link
 from syncer.flow.queue import Queue
 from syncer.flow.wiring import link
@@ -60,8 +65,10 @@ class Bench:
         for server, name in ((self.host, "vc-ns"), (self.host, "elsewhere"), (self.virtual, "shop")):
             server.put(namespace(name))
         self.leads = True
+        self.with_status = {"pods", "services"}
         self.wrotes: list[tuple[Side, str]] = []
         self.futiles: list[Side] = []
+        self.helds: list[Held] = []
         self.syncer = Maps()
         self.link: Link = link(
             SETTINGS,
@@ -71,7 +78,7 @@ class Bench:
             queue=Queue(clock=lambda: 0.0),
             clock=lambda: 0.0,
             utcnow=lambda: datetime(2026, 1, 1, tzinfo=UTC),
-            has_status=lambda side, resource: resource.plural in ("pods", "services"),
+            has_status=lambda side, resource: resource.plural in self.with_status,
             may_write=lambda: self.leads,
         )
 
@@ -80,6 +87,9 @@ class Bench:
 
     def futile(self, side: Side) -> None:
         self.futiles.append(side)
+
+    def held(self, held: Held) -> None:
+        self.helds.append(held)
 
     def see(self, side: Side, resource: Resource, obj: Obj) -> Obj:
         """Let a store have seen an object."""
@@ -287,6 +297,79 @@ def test_a_change_over_a_later_version_than_was_seen_is_not_made() -> None:
     play(scenario)
 
 
+# -- deletions that follow from another object ------------------------------------------------------------------------
+
+ORIGINAL = Seen(Side.VIRTUAL, PODS, Key("shop", "p"))
+
+
+def because(host: Obj, seen: Seen, uid: str = "") -> Decision:
+    """A deletion that is right only while another object is as it was last seen."""
+    decision = delete(host=host, reason="x")
+    return replace(decision, writes=tuple(replace(write, premise=Premise(seen, uid)) for write in decision.writes))
+
+
+def test_what_follows_from_an_object_that_is_gone_is_deleted() -> None:
+    async def scenario(bench: Bench) -> None:
+        there = bench.see(Side.HOST, CONFIG_MAPS, bench.host.put(copy()))
+        assert await bench.carry_out(because(there, ORIGINAL)) == ["delete host vc-ns/configmaps/x"]
+        assert bench.host.get("configmaps", "vc-ns/x") is None
+
+    play(scenario)
+
+
+def test_what_follows_from_an_object_that_is_there_after_all_is_not_deleted() -> None:
+    async def scenario(bench: Bench) -> None:
+        there = bench.see(Side.HOST, CONFIG_MAPS, bench.host.put(copy()))
+        original = bench.virtual.put(pod("p"))
+        with pytest.raises(Conflict, match="virtual Pod shop/p"):
+            await bench.carry_out(because(there, ORIGINAL))
+        assert bench.sent == []
+        seen = bench.seen(Side.VIRTUAL, PODS, original)
+        assert seen, "so that the next decision knows of it"
+        assert seen["metadata"]["uid"] == original["metadata"]["uid"]
+
+    play(scenario)
+
+
+def test_what_follows_from_another_uid_is_deleted_only_while_that_is_the_one() -> None:
+    async def scenario(bench: Bench) -> None:
+        there = bench.see(Side.HOST, CONFIG_MAPS, bench.host.put(copy()))
+        first = bench.see(Side.VIRTUAL, PODS, bench.virtual.put(pod("p")))
+        bench.virtual.delete("pods", "shop/p")
+        second = bench.virtual.put(pod("p"))
+        with pytest.raises(Conflict):
+            await bench.carry_out(because(there, ORIGINAL, first["metadata"]["uid"]))
+        assert bench.sent == []
+        decision = because(there, ORIGINAL, second["metadata"]["uid"])
+        assert await bench.carry_out(decision) == ["delete host vc-ns/configmaps/x"]
+
+    play(scenario)
+
+
+def test_what_follows_from_a_host_object_that_is_somebody_elses_by_now_is_not_deleted() -> None:
+    async def scenario(bench: Bench) -> None:
+        there = bench.see(Side.HOST, CONFIG_MAPS, bench.host.put(copy()))
+        bench.host.put(service("p", namespace="vc-ns"))
+        with pytest.raises(Refused) as refused:
+            await bench.carry_out(because(there, Seen(Side.HOST, SERVICES, Key("vc-ns", "p"))))
+        assert refused.value.reason == "NameCollision"
+        assert bench.sent == []
+        assert Key("vc-ns", "p") not in bench.link.caches.store(Side.HOST, SERVICES)
+
+    play(scenario)
+
+
+def test_nothing_is_deleted_while_nobody_can_say_whether_its_reason_holds() -> None:
+    async def scenario(bench: Bench) -> None:
+        there = bench.see(Side.HOST, CONFIG_MAPS, bench.host.put(copy()))
+        bench.virtual.faults.add(Rule(verb="get", status=503))
+        with pytest.raises(Unreachable):
+            await bench.carry_out(because(there, ORIGINAL))
+        assert bench.sent == []
+
+    play(scenario)
+
+
 # -- patches that change nothing ---------------------------------------------------------------------------------------
 
 
@@ -306,6 +389,24 @@ def test_a_patch_that_changed_nothing_is_not_sent_again_until_the_object_changes
         changed = merged(bench.host.get("configmaps", "vc-ns/x") or {}, {"data": {"n": "1"}})
         bench.see(Side.HOST, CONFIG_MAPS, bench.host.put(changed))
         assert await bench.carry_out(apply(host=wanted)) == patch
+
+    play(scenario)
+
+
+def test_a_status_that_went_the_wrong_way_in_vain_still_goes_the_right_one() -> None:
+    """The way depends on what is served, which may have been seen wrongly while the API server was starting."""
+
+    async def scenario(bench: Bench) -> None:
+        there = ours(service("x", namespace="vc-ns"))
+        bench.see(Side.HOST, SERVICES, bench.host.put(there))
+        wanted = merged(there, {"status": {"conditions": [{"type": "Seen", "status": "True"}]}})
+        bench.with_status.clear()
+        for _ in range(2):
+            await bench.carry_out(apply(host=wanted, resource=SERVICES))
+        assert bench.futiles == [Side.HOST]
+        assert await bench.carry_out(apply(host=wanted, resource=SERVICES)) == []
+        bench.with_status.add("services")
+        assert await bench.carry_out(apply(host=wanted, resource=SERVICES)) == ["patch host vc-ns/services/x/status"]
 
     play(scenario)
 

@@ -4,7 +4,7 @@ import pytest
 
 from syncer.api import ConfigError, Marks, Settings, Side
 from syncer.clusters.client import Cluster
-from syncer.flow.claim import claim
+from syncer.flow.claim import claim, is_claimed, release
 from syncer.names import SingleNamespace
 from syncer.testing import clock
 from syncer.testing.apiserver import ApiServer
@@ -44,3 +44,21 @@ def test_what_would_lose_every_copy_is_refused(changed: Settings, translator: st
         claimed(server, changed, translator)
     assert [problem.path for problem in caught.value.problems] == [place]
     assert "delete the ConfigMap kube-system/vsyncer" in str(caught.value)
+
+
+def test_a_look_leaves_no_note_and_a_release_takes_it_away() -> None:
+    server = ApiServer()
+    cluster = Cluster("virtual", Side.VIRTUAL, server.transport())
+
+    async def scenario() -> None:
+        assert not await is_claimed(cluster, settings(), translator="single-namespace")
+        assert server.get("configmaps", "kube-system/vsyncer") is None
+        await claim(cluster, settings(), translator="single-namespace")
+        assert await is_claimed(cluster, settings(), translator="single-namespace")
+        with pytest.raises(ConfigError, match="its copies would be lost"):
+            await is_claimed(cluster, settings(cluster="other"), translator="single-namespace")
+        await release(cluster)
+        await release(cluster)
+        await claim(cluster, settings(cluster="other"), translator="single-namespace")
+
+    clock.run(scenario())

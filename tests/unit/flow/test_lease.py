@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from syncer.api import ConfigError, Conflict, Exists, Key, Missing, Obj, Resource, Unreachable
-from syncer.flow.lease import Lease
+from syncer.flow.lease import AnotherLeads, Lease, LeaseLost
 from syncer.testing import clock
 
 KEY = Key("vc-shop", "vsyncer")
@@ -357,3 +357,92 @@ def test_times_that_cannot_work_are_refused(times: tuple[float, float, float]) -
             retry_period=times[2],
             clock=lambda: 0.0,
         )
+
+
+# -- held for a time ---------------------------------------------------------------------------------------------------
+
+
+def command(api: Api, line: Line | None = None) -> Lease:
+    loop = asyncio.get_running_loop()
+    return Lease(line or Line(api), key=KEY, identity="command", clock=loop.time, random=lambda: 0.5)
+
+
+def test_a_command_holds_the_lease_for_as_long_as_it_works_and_then_gives_it_up() -> None:
+    async def main() -> None:
+        api = Api()
+        async with command(api).held():
+            await asyncio.sleep(600)
+            assert api.spec["holderIdentity"] == "command"
+        assert api.spec["holderIdentity"] == ""
+
+    clock.run(main())
+
+
+def test_a_command_that_fails_or_is_cancelled_gives_the_lease_up_and_keeps_its_error() -> None:
+    async def main() -> None:
+        api = Api()
+        for error in (ZeroDivisionError, TimeoutError, asyncio.CancelledError):
+            with pytest.raises(error):
+                async with command(api).held():
+                    raise error
+            assert api.spec["holderIdentity"] == ""
+
+    clock.run(main())
+
+
+def test_a_command_is_told_who_leads_as_soon_as_that_one_is_seen_to_live() -> None:
+    async def scene(api: Api, first: Daemon, second: Daemon) -> None:
+        begun = asyncio.get_running_loop().time()
+        with pytest.raises(AnotherLeads, match="first leads") as raised:
+            async with command(api).held():
+                raise AssertionError
+        assert raised.value.holder == "first"
+        assert asyncio.get_running_loop().time() - begun <= 4
+        assert first.lease.is_leader
+
+    play(scene)
+
+
+def test_the_lease_of_a_dead_daemon_is_waited_for() -> None:
+    async def main() -> None:
+        api, loop = Api(), asyncio.get_running_loop()
+        api.keep({"metadata": {}, "spec": {"holderIdentity": "dead", "leaseDurationSeconds": 15}})
+        async with command(api).held():
+            assert 15 <= loop.time() <= 17
+        assert api.spec["leaseTransitions"] == 1
+
+    clock.run(main())
+
+
+def test_a_command_that_cant_reach_the_lease_does_not_begin() -> None:
+    async def main() -> None:
+        api = Api()
+        line = Line(api)
+        line.state = "hanging"
+        with pytest.raises(AnotherLeads, match="nobody can be asked"):
+            async with command(api, line).held():
+                raise AssertionError
+        assert asyncio.get_running_loop().time() < 30
+
+    clock.run(main())
+
+
+@pytest.mark.parametrize("why", ["taken", "cut off"])
+def test_a_command_that_loses_the_lease_is_ended(why: str) -> None:
+    async def main() -> None:
+        api, ended = Api(), ""
+        line = Line(api)
+        with pytest.raises(LeaseLost, match="was lost"):
+            async with command(api, line).held():
+                if why == "taken":
+                    api.keep({"metadata": {}, "spec": api.spec | {"holderIdentity": "thief"}})
+                else:
+                    line.state = "down"
+                try:
+                    await asyncio.sleep(600)
+                finally:
+                    ended = f"{asyncio.get_running_loop().time():g}"
+        assert float(ended) <= 10
+        assert api.spec["holderIdentity"] == ("thief" if why == "taken" else "command")
+
+    clock.run(main())

@@ -44,7 +44,7 @@ class Notes(Queue):
         super().__init__(clock=lambda: 0.0)
         self.noted: list[Request] = []
 
-    def add(self, request: Request, *, after: float = 0.0) -> None:
+    def add(self, request: Request, *, after: float = 0.0, low: bool = False) -> None:
         self.noted.append(request)
 
     def taken(self) -> list[Request]:

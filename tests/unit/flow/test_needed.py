@@ -14,6 +14,8 @@ from syncer.testing.merge import merged
 
 MARKS = Marks()
 OURS = {MARKS.cluster: "vc.vc-ns"}
+#: What makes a patch hold for the object and the version only that `stored` gives.
+GUARD = {"uid": "u1", "resourceVersion": "7"}
 
 
 def host(*, labels: Any = None, annotations: Any = None, version: str = "", **parts: Any) -> Obj:
@@ -54,6 +56,25 @@ def carried_out(live: Obj, found: list[Call]) -> Obj:
         assert call.kind in (Kind.PATCH, Kind.PATCH_STATUS)
         live = merged(live, call.body)
     return live
+
+
+def test_a_note_is_changed_only_on_the_version_that_it_was_made_for() -> None:
+    """Else a label stays for ever that a patch had brought whose reply was lost: no note names it any more."""
+    first = created(host(labels={"a": "1"}))
+    [lost] = calls(host(labels={"b": "1"}), first)
+    assert lost.body["metadata"]["resourceVersion"] == "7"
+    then = carried_out(first, [lost])
+    then["metadata"]["resourceVersion"] = "8"
+    [late] = calls(host(labels={"c": "1"}), first)
+    assert late.body["metadata"]["resourceVersion"] == "7", "must be refused, as the object has another version by now"
+    [right] = calls(host(labels={"c": "1"}), then)
+    assert carried_out(then, [right])["metadata"]["labels"] == {**OURS, "c": "1"}
+
+
+def test_where_the_note_stays_the_version_does_not_matter() -> None:
+    live = created(host(labels={"a": "1"}))
+    [call] = calls(host(labels={"a": "2"}), live)
+    assert call.body["metadata"] == {"uid": "u1", "labels": {"a": "2"}}
 
 
 # -- laws --------------------------------------------------------------------------------------------------------------
@@ -171,7 +192,7 @@ def test_under_an_exact_path_nothing_else_may_be_and_beside_it_everything() -> N
         created(host(data={"a": "1"}, spec={"own": {"x": 1}})), {"data": {"b": "2"}, "spec": {"own": {"y": 1}, "z": 1}}
     )
     [call] = calls(host(data={"a": "1"}, spec={"own": {"x": 1}}), live, "data", "spec.own")
-    assert call.body == {"data": {"b": None}, "spec": {"own": {"y": None}}, "metadata": {"uid": "u1", **_note(call)}}
+    assert call.body == {"data": {"b": None}, "spec": {"own": {"y": None}}, "metadata": {**GUARD, **_note(call)}}
     [call] = calls(host(spec={"own": {"x": 1}}), live, "data")
     assert call.body["data"] in (None, {"a": None, "b": None})
 
@@ -240,6 +261,8 @@ def test_nothing_of_the_metadata_but_labels_and_annotations_is_ever_changed() ->
         ("1", "2", False),
         ("x", "y", False),
         ("1.2.3.4", "1.2.3.5", False),
+        ("1.10", "1.1", False),
+        ("1.1", "1.10", False),
         (True, "1", False),
     ],
 )
@@ -333,7 +356,7 @@ def test_a_side_is_exact_only_about_what_the_other_owns(write: Write, paths: tup
 def test_the_note_goes_when_there_is_nothing_more_to_note() -> None:
     live = created(host(labels={"old": "1"}))
     [call] = calls(host(), live)
-    assert call.body["metadata"] == {"labels": {"old": None}, "annotations": {MARKS.fields: None}, "uid": "u1"}
+    assert call.body["metadata"] == {"labels": {"old": None}, "annotations": {MARKS.fields: None}, **GUARD}
 
 
 def test_under_an_exact_path_the_elements_of_a_list_may_not_say_more_either() -> None:
@@ -342,3 +365,35 @@ def test_under_an_exact_path_the_elements_of_a_list_may_not_say_more_either() ->
     assert Kind.PATCH_STATUS not in [call.kind for call in calls(want, live)]
     [call] = calls(want, live, "status")
     assert call.body["status"] == {"conditions": [{"type": "Ready", "status": "True"}]}
+
+
+# -- below exact paths, and what is to go ------------------------------------------------------------------------------
+
+
+def test_below_an_exact_path_what_is_not_said_goes_however_deep_it_is() -> None:
+    live = stored(host(spec={"a": {"b": 1, "kept": 2}, "c": 3}))
+    for want in (host(), host(spec={}), host(spec={"a": {}}), host(spec={"c": 3})):
+        [call] = calls(want, live, "spec.a.b")
+        assert carried_out(live, [call])["spec"] == {"a": {"kept": 2}, "c": 3}
+
+
+def test_an_exact_path_that_is_all_there_is_takes_what_is_around_it_along() -> None:
+    live = stored(host(spec={"a": {"b": 1}}))
+    [call] = calls(host(), live, "spec.a.b")
+    assert "spec" not in carried_out(live, [call])
+
+
+def test_a_note_may_take_an_annotation_away() -> None:
+    live = stored(host(annotations={"x": "1", "y": "2"}))
+    want = merged(live, {})
+    want["metadata"] = {"name": "web", "uid": "u1", "annotations": {"x": None, "gone": None}}
+    [call] = calls(want, live, verb=Verb.NOTE)
+    assert call.body["metadata"]["annotations"] == {"x": None}
+    assert calls(want, carried_out(live, [call]), verb=Verb.NOTE) == []
+
+
+@pytest.mark.parametrize("live", [None, {"metadata": {"name": "web", "uid": "another", "resourceVersion": "7"}}])
+def test_a_write_about_one_object_is_none_about_another(live: Any) -> None:
+    want = host(data={"a": "1"})
+    want["metadata"]["uid"] = "u1"
+    assert calls(want, live) == []

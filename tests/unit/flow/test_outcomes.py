@@ -3,7 +3,9 @@
 import pytest
 
 from syncer.api import (
+    ClusterError,
     Conflict,
+    Denied,
     Exists,
     Expired,
     Forbidden,
@@ -11,6 +13,7 @@ from syncer.api import (
     Key,
     Missing,
     NotConnected,
+    QuotaExceeded,
     Refused,
     Request,
     TooMany,
@@ -18,7 +21,7 @@ from syncer.api import (
     Unreachable,
 )
 from syncer.flow.ledger import Ledger, State
-from syncer.flow.outcomes import FAILURES_TOLD, FORBIDDEN_SECONDS, PARKED_SECONDS, Fate, Next, after
+from syncer.flow.outcomes import FAILURES_TOLD, PARKED_SECONDS, UNAUTHORIZED_SECONDS, Fate, Next, after
 
 
 @pytest.mark.parametrize(
@@ -27,8 +30,11 @@ from syncer.flow.outcomes import FAILURES_TOLD, FORBIDDEN_SECONDS, PARKED_SECOND
         (Refused("no"), 0, Next(Fate.PARK, PARKED_SECONDS, "SyncRefused")),
         (Refused("no", reason="NameCollision"), 3, Next(Fate.PARK, PARKED_SECONDS, "NameCollision")),
         (Invalid("no", status=422), 0, Next(Fate.PARK, PARKED_SECONDS, "SyncFailed")),
-        (Forbidden("no", status=403), 0, Next(Fate.LATER, FORBIDDEN_SECONDS, "SyncFailed")),
-        (Unauthorized("no", status=401), 0, Next(Fate.LATER, FORBIDDEN_SECONDS, "SyncFailed")),
+        (Denied("no", status=400), 0, Next(Fate.PARK, PARKED_SECONDS, "SyncFailed")),
+        (QuotaExceeded("no", status=403), 0, Next(Fate.PARK, PARKED_SECONDS, "QuotaExceeded")),
+        (Forbidden("no", status=403), 0, Next(Fate.PARK, PARKED_SECONDS, "SyncFailed")),
+        (Unauthorized("no", status=401), 0, Next(Fate.LATER, UNAUTHORIZED_SECONDS, "SyncFailed")),
+        (ClusterError("being terminated", status=403), 0, Next(Fate.BACK_OFF)),
         (Conflict("no", status=409), 0, Next(Fate.AT_ONCE)),
         (Exists("no", status=409), 0, Next(Fate.AT_ONCE)),
         (Missing("no", status=404), 0, Next(Fate.AT_ONCE)),
@@ -60,6 +66,23 @@ def test_a_standing_is_new_only_once() -> None:
     ledger.in_step(A)
     assert ledger.of(A) is None
     assert ledger.note(A, State.FAILING, "another reason", error="Conflict")
+
+
+def test_a_standing_says_since_when_and_how_often() -> None:
+    ledger = Ledger()
+
+    def note(state: State, reason: str, now: float) -> tuple[float, int]:
+        ledger.note(A, state, reason, now=now)
+        standing = ledger.of(A)
+        assert standing
+        return standing.since, standing.tried
+
+    assert note(State.FAILING, "why", 10) == (10, 1)
+    assert note(State.FAILING, "another reason", 20) == (10, 2)
+    assert note(State.PARKED, "no", 30) == (30, 1)
+    assert note(State.PARKED, "no", 40) == (30, 2)
+    ledger.in_step(A)
+    assert note(State.PARKED, "no", 50) == (50, 1)
 
 
 def test_what_is_in_step_takes_no_room() -> None:

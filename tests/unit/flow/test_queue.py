@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from syncer.api import Key, Request
+from syncer.flow.lane import LOW_SHARE
 from syncer.flow.queue import FIRST_RETRY, LAST_RETRY, Queue, QueueClosed
 from syncer.testing import clock
 
@@ -155,8 +156,9 @@ def test_retries_come_later_each_time_up_to_a_bound() -> None:
         waiting = queue()
         delays = [waiting.retry(A) for _ in range(14)]
         assert delays[:4] == [FIRST_RETRY * factor for factor in (1, 2, 4, 8)]
-        assert delays[-1] == LAST_RETRY
+        assert delays[-1] == LAST_RETRY * 0.8
         assert waiting.failures(A) == 14
+        assert waiting.retry(A, at_most=5) == 4
         waiting.forget(A)
         assert waiting.retry(A) == FIRST_RETRY
 
@@ -168,6 +170,94 @@ def test_a_retry_waits_at_least_as_long_as_the_server_asked() -> None:
         waiting = queue()
         assert waiting.retry(A, at_least=7) == 7
         assert (await take(waiting), now()) == (A, 7)
+
+    play(scenario)
+
+
+@pytest.mark.parametrize("chance", [0.0, 0.5, 1.0])
+def test_no_delay_of_a_retry_exceeds_the_bound_and_not_all_are_the_same(chance: float) -> None:
+    async def scenario() -> None:
+        waiting = Queue(clock=now, spread=lambda: chance)
+        delays = [waiting.retry(A, at_most=8) for _ in range(20)]
+        assert max(delays) == delays[-1] == 8 / 1.25 * (0.75 + chance / 2)
+        assert delays[0] == FIRST_RETRY * (0.75 + chance / 2)
+
+    play(scenario)
+
+
+def test_low_requests_come_after_the_others_of_their_cluster() -> None:
+    async def scenario() -> None:
+        waiting = queue()
+        waiting.add(C, low=True)
+        waiting.add(A)
+        waiting.add(B)
+        assert await all_ready(waiting) == [A, B, C]
+
+    play(scenario)
+
+
+def test_a_low_request_that_is_added_normally_moves_up() -> None:
+    async def scenario() -> None:
+        waiting = queue()
+        waiting.add(A, low=True)
+        waiting.add(B, low=True)
+        waiting.add(B)
+        waiting.add(C)
+        assert await all_ready(waiting) == [B, C, A]
+
+    play(scenario)
+
+
+def test_a_low_request_waits_for_no_other_cluster_and_a_flood_does_not_hold_it_up_for_ever() -> None:
+    async def scenario() -> None:
+        waiting = queue()
+        flood(waiting, "loud")
+        waiting.add(request("low", "loud"), low=True)
+        waiting.add(request("low", "calm"), low=True)
+        first = [await take(waiting) for _ in range(2)]
+        assert request("low", "calm") in first
+        others = [await take(waiting) for _ in range(LOW_SHARE)]
+        assert request("low", "loud") in others
+
+    play(scenario)
+
+
+def test_of_many_low_requests_one_at_a_time_gets_between_the_others() -> None:
+    async def scenario() -> None:
+        waiting = queue()
+        flood(waiting, "loud", 100)
+        for name in "ab":
+            waiting.add(request(f"low-{name}", "loud"), low=True)
+        names = [(await take(waiting)).key.name for _ in range(2 * LOW_SHARE)]
+        assert [place for place, name in enumerate(names, 1) if "low" in name] == [LOW_SHARE, 2 * LOW_SHARE]
+
+    play(scenario)
+
+
+def test_a_delayed_low_request_stays_low_unless_somebody_asked_for_it_otherwise() -> None:
+    async def scenario() -> None:
+        waiting = queue()
+        waiting.add(A, after=5, low=True)
+        waiting.add(B, after=5, low=True)
+        waiting.add(B, after=9)
+        await asyncio.sleep(4)
+        waiting.pause("vc")
+        await asyncio.sleep(2)
+        waiting.add(C)
+        waiting.resume("vc")
+        assert await all_ready(waiting) == [B, C, A]
+
+    play(scenario)
+
+
+def test_what_a_syncer_left_behind_is_forgotten() -> None:
+    async def scenario() -> None:
+        waiting, other = queue(), Request("vc", "pods", Key("shop", "a"))
+        for each in (A, other):
+            waiting.retry(each)
+        waiting.drop("vc", "configmaps")
+        assert list(waiting.delayed()) == [other]
+        assert (waiting.failures(A), waiting.failures(other)) == (0, 1)
 
     play(scenario)
 

@@ -1,0 +1,178 @@
+"""Measures the patroller: CPU of a scan of the stores, and from fresh lists, and memory over many scans; JSON lines.
+
+The API servers are in a process of their own, so CPU and memory are the daemon's alone.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import gc
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from syncer.config import SyncerConfig, config_with
+from syncer.flow.engine import Engine
+from syncer.flow.findings import Scan
+from syncer.flow.link import Link
+from syncer.flow.runner import prepared
+from syncer.flow.status import settle
+from syncer.names import SingleNamespace
+from syncer.observe.logs import configure
+from syncer.plugins import installed
+from syncer.testing.apiserver import ApiServer
+from syncer.testing.objects import configmap, namespace
+
+#: What each object holds.
+TEXT = "x" * 1000
+CLUSTER, HOME = "vc", "vc-ns"
+KIND = "configmaps"
+
+
+# -- the API servers ---------------------------------------------------------------------------------------------------
+
+
+async def serve(folder: Path, count: int) -> None:
+    """Serve a virtual cluster with so many ConfigMaps, and a host; until standard input ends."""
+    virtual, host = ApiServer(seed="virtual"), ApiServer(seed="host")
+    host.put(namespace(HOME))
+    for number in range(count):
+        virtual.put(configmap(f"object-{number:06d}", {"text": TEXT}))
+    for server, name in ((virtual, "virtual"), (host, "host")):
+        await server.start()
+        server.kubeconfig(folder / name)
+    print("ready", flush=True)
+    await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
+
+
+@contextlib.contextmanager
+def served(count: int) -> Iterator[Path]:
+    """The API servers in another process; gives the folder with their kubeconfigs."""
+    with tempfile.TemporaryDirectory(prefix="syncer-bench-") as folder:
+        command = [sys.executable, "-m", "hack.bench.patrol", "--serve", folder, "-n", str(count)]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"ready\n", "the API servers did not start"
+            try:
+                yield Path(folder)
+            finally:
+                process.stdin.close()
+
+
+# -- the daemon --------------------------------------------------------------------------------------------------------
+
+
+def configured(folder: Path) -> SyncerConfig:
+    """A configuration that copies all ConfigMaps."""
+    syncers = [syncer for syncer in installed().syncers() if syncer.name == KIND]
+    given = {
+        "cluster": CLUSTER,
+        "virtual": {"kubeconfig": str(folder / "virtual")},
+        "host": {"kubeconfig": str(folder / "host"), "namespace": HOME},
+        "sync": {"toHost": {"configMaps": {"all": True}}},
+        "patrol": {"enabled": False},
+    }
+    return config_with(syncers, translator=SingleNamespace).model_validate(given)
+
+
+@contextlib.asynccontextmanager
+async def in_step(folder: Path) -> AsyncIterator[tuple[Engine, Link]]:
+    """A daemon that has made all copies, and works."""
+    async with prepared(configured(folder)) as (engine, made), engine.running():
+        working = asyncio.create_task(engine.work())
+        try:
+            await settle(engine, quiet=2.0)
+            yield engine, made
+        finally:
+            engine.queue.close()
+            await working
+
+
+def rss() -> float:
+    """Resident memory in MB."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("VmRSS"):
+            return int(line.split()[1]) / 1024
+    return 0.0
+
+
+def requests(engine: Engine) -> int:
+    """How many requests have been sent."""
+    return int(
+        sum(
+            sample.value
+            for family in engine.metrics.collect()
+            for sample in family.samples
+            if sample.name == "rest_client_requests_total"
+        )
+    )
+
+
+async def scanned(engine: Engine, made: Link, *, fresh: bool) -> tuple[float, Scan]:
+    """Scan once; gives the CPU seconds that it took."""
+    [patroller] = engine.patrollers()
+    start = time.process_time()
+    scan = await patroller.scan(made.parts[KIND], fresh=fresh)
+    taken = time.process_time() - start
+    assert not scan.problem, scan.problem
+    assert not scan.findings, "something has drifted"
+    return taken, scan
+
+
+def show(what: str, **figures: Any) -> None:
+    """Print one line."""
+    rounded = {name: round(value, 4) if isinstance(value, float) else value for name, value in figures.items()}
+    print(json.dumps({"bench": "patrol", "what": what, **rounded}), flush=True)
+
+
+async def measure(folder: Path, scans: int) -> None:
+    """Print all figures."""
+    async with in_step(folder) as (engine, made):
+        cpu, scan = await scanned(engine, made, fresh=False)
+        show("first scan", pairs=scan.verified, cpu_s=cpu)
+        for fresh, number in ((False, 10), (True, 5)):
+            before, times = requests(engine), list[float]()
+            for _ in range(number):
+                cpu, scan = await scanned(engine, made, fresh=fresh)
+                times.append(cpu)
+            figures = {"pairs": scan.verified + scan.skipped, "cpu_s": median(times), "cpu_s_max": max(times)}
+            what = "scan from fresh lists" if fresh else "scan of the stores, unchanged"
+            show(what, **figures, requests=(requests(engine) - before) / number, skipped=scan.skipped)
+        await steady(engine, made, scans)
+
+
+async def steady(engine: Engine, made: Link, scans: int) -> None:
+    """Print what memory does over many scans, each tenth from fresh lists."""
+    gc.collect()
+    before, highest = rss(), 0.0
+    for number in range(scans):
+        await scanned(engine, made, fresh=number % 10 == 9)
+        highest = max(highest, rss())
+    gc.collect()
+    show("memory", scans=scans, rss_mb_before=before, rss_mb_after=rss(), rss_mb_highest=highest)
+
+
+def main() -> None:
+    """Measure."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("-n", type=int, default=10_000, help="pairs")
+    parser.add_argument("--scans", type=int, default=100, help="scans over which memory is watched")
+    parser.add_argument("--serve", type=Path, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.serve:
+        asyncio.run(serve(given.serve, given.n))
+        return
+    configure("warning", "console")
+    with served(given.n) as folder:
+        asyncio.run(measure(folder, given.scans))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,79 @@
+"""Asks a running daemon over its control socket."""
+
+import http.client
+import json
+import os
+import socket
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlencode
+
+from syncer.api import SyncerError
+from syncer.config import SyncerConfig
+
+#: Seconds that an answer is waited for; a little more than the daemon gives itself.
+PATIENCE = 630.0
+
+
+class NoDaemon(SyncerError):
+    """No daemon answers."""
+
+
+class Unanswered(SyncerError):
+    """A daemon answered that it can't or won't."""
+
+
+def ask(config: SyncerConfig, method: str, path: str, given: Mapping[str, Any] | None = None) -> Any:
+    """Ask the daemon of this configuration, and give what it answers.
+
+    ``given`` goes as the query of a GET, else as JSON. Raises :class:`NoDaemon` and :class:`Unanswered`.
+    """
+    place = config.control_socket(os.environ)
+    if not place:
+        raise NoDaemon("control.socket is '0': a daemon of this configuration can't be asked anything")
+    try:
+        status, body = _exchange(place, method, path, given or {})
+    except (OSError, http.client.HTTPException) as error:
+        raise NoDaemon(_nobody(place, config, error)) from error
+    answer = json.loads(body)
+    if status != http.HTTPStatus.OK:
+        raise Unanswered(answer["error"])
+    return answer
+
+
+def _exchange(place: str, method: str, path: str, given: Mapping[str, Any]) -> tuple[int, bytes]:
+    connection = _Connection(place)
+    try:
+        if method == "GET":
+            connection.request(method, f"{path}?{urlencode(given)}" if given else path)
+        else:
+            connection.request(method, path, json.dumps(given))
+        reply = connection.getresponse()
+        return reply.status, reply.read()
+    finally:
+        connection.close()
+
+
+def _nobody(place: str, config: SyncerConfig, error: Exception) -> str:
+    if isinstance(error, PermissionError):
+        return f"the daemon's socket {place} belongs to another user: run this as that user"
+    there = f"kubectl -n {config.host.namespace or 'NAMESPACE'} exec deploy/NAME -- syncer …"
+    why = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    return (
+        f"no daemon of virtual cluster {config.cluster} answers at {place} ({why}). "
+        f"Where the daemon runs in a cluster, run this command in its pod: {there}"
+    )
+
+
+class _Connection(http.client.HTTPConnection):
+    """HTTP over a unix socket."""
+
+    def __init__(self, place: str) -> None:
+        super().__init__("localhost", timeout=PATIENCE)
+        self._place = place
+
+    def connect(self) -> None:
+        """Connect to the socket."""
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self._place)

@@ -1,0 +1,139 @@
+"""``syncer patrol``: what has drifted, who changed it, and what was done about it."""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from syncer.cli import show
+from syncer.cli.options import Given, option, pass_given, settings
+
+#: Outcomes after which nothing is left.
+_DONE = ("repaired", "ignored")
+
+Report = Mapping[str, Any]
+
+
+@click.command()
+@click.argument("kinds", metavar="[KIND]...", nargs=-1)
+@option("--once", is_flag=True, help="Scan now, from fresh lists of both sides, instead of asking the daemon.")
+@option("--diff", is_flag=True, help="Show each field: what it should be, what it was, who changed it and when.")
+@option("--report", type=click.Path(dir_okay=False, writable=True), metavar="FILE", help="Write all of it as JSON.")
+@option("--confirm", is_flag=True, help="Let the deletions be made that were held because they are so many.")
+@settings()
+@pass_given
+@click.pass_context
+def patrol(
+    ctx: click.Context, given: Given, kinds: Sequence[str], once: bool, diff: bool, report: str | None, confirm: bool
+) -> None:
+    """Find what has drifted, and put it right as patrol.drift says.
+
+    Without --once: what the latest scans of the running daemon have found. With --once the command scans by itself and
+    repairs; where a daemon holds the Lease it only reports. --confirm asks the daemon, or where none runs scans without
+    holding anything.
+
+    Exit status: 0 nothing has drifted or all is repaired, 1 something is left.
+    """
+    from syncer.cli.loading import loaded
+
+    config = loaded(given)[0].config
+    if confirm and _confirmed(config, kinds):
+        return
+    found = _scanned(config, kinds, confirm=confirm) if once or confirm else _asked(config, kinds)
+    if report:
+        Path(report).write_text(json.dumps(found, indent=2, ensure_ascii=False) + "\n")
+    for line in (line for each in found for line in lines(each, diff=diff)):
+        click.echo(line)
+    ctx.exit(1 if any(is_left(each) for each in found) else 0)
+
+
+def _confirmed(config: Any, kinds: Sequence[str]) -> bool:
+    """Tell the daemon to make the deletions that it holds; False where none answers."""
+    from syncer.cli.daemon import NoDaemon, ask
+
+    try:
+        confirmed = ask(config, "POST", "/confirm", {"kinds": list(kinds)})
+    except NoDaemon:
+        return False
+    for one in confirmed:
+        click.echo(f"{one['syncer']}: {one['deletions']} deletions on the {one['side']} side are made now")
+    if not confirmed:
+        click.echo("nothing is held")
+    return True
+
+
+def _scanned(config: Any, kinds: Sequence[str], *, confirm: bool) -> list[Report]:
+    import asyncio
+
+    from syncer.flow.patrol_once import patrol_once
+    from syncer.observe.logs import configure
+
+    configure("error" if config.log.level == "info" else config.log.level, config.log.format)
+    return [asyncio.run(patrol_once(config, kinds=kinds, confirm=confirm))]
+
+
+def _asked(config: Any, kinds: Sequence[str]) -> list[Report]:
+    from syncer.cli.daemon import ask
+
+    found: list[Report] = ask(config, "GET", "/patrol", {"kinds": ",".join(kinds)})
+    return found
+
+
+# -- for people --------------------------------------------------------------------------------------------------------
+
+
+def is_left(report: Report) -> bool:
+    """Whether anything is not in step, or could not be looked at."""
+    return bool(report["held"]) or any(
+        kind["problem"] or kind["troubles"] or any(one["outcome"] not in _DONE for one in kind["found"])
+        for kind in report["kinds"]
+    )
+
+
+def lines(report: Report, *, diff: bool) -> Iterator[str]:
+    """A line for each thing that has drifted, with ``diff`` also for each of its fields, and a last one of all."""
+    outcomes: Counter[str] = Counter()
+    for kind in report["kinds"]:
+        outcomes.update(one["outcome"] for one in kind["found"])
+        yield from _kind(kind, diff=diff)
+    yield from (show.red(text) for text in report["held"])
+    if report.get("reportedOnly"):
+        yield f"nothing was written: {report['reportedOnly']}"
+    looked = sum(kind["verified"] + kind["skipped"] for kind in report["kinds"])
+    if not report["kinds"]:
+        yield "no scan yet"
+    elif outcomes:
+        said = ", ".join(f"{number} {outcome}" for outcome, number in sorted(outcomes.items()))
+        yield f"{outcomes.total()} drifted of {looked} looked at: {said}"
+    else:
+        yield f"nothing has drifted of {looked} looked at"
+
+
+def _kind(kind: Report, *, diff: bool) -> Iterator[str]:
+    if kind["problem"]:
+        yield f"{kind['syncer']}: not looked at: {kind['problem']}"
+    for corrected in kind["corrected"]:
+        yield f"{kind['syncer']}: the daemon had {corrected} otherwise than the API server"
+    for request, why in kind["troubles"].items():
+        yield f"{request}: not in step: {why}"
+    for one in kind["found"]:
+        yield _line(one)
+        if diff:
+            yield from (f"    {text}" for text in _fields(one.get("changes", ())))
+
+
+def _line(found: Report) -> str:
+    reason = f" ({found['reason']})" if found.get("reason") else ""
+    paths = ", ".join(change["path"] for change in found.get("changes", ()))
+    what = f"{found['class']}: {paths}" if paths else found["class"]
+    return f"{found['outcome']}: {found['object']}, of {found['of']}: {what}{reason}"
+
+
+def _fields(changes: Iterable[Mapping[str, str]]) -> Iterator[str]:
+    for change in changes:
+        who = f"  changed by {change['changedBy']}" if "changedBy" in change else ""
+        when = f" at {change['at']}" if change.get("at") else ""
+        yield f"{change['path']}: {change['wanted']} -> {change['found']}{who}{when}"

@@ -1,0 +1,108 @@
+"""What can be wrong with owners of fields and with what deleted copies mean, and only a syncer's own data tells."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from pydantic import ValidationError
+
+from syncer.api import EACH, Config, SyncDown, Syncer, path_steps
+from syncer.config.document import Steps
+from syncer.resources.custom import CustomConfig
+
+Found = tuple[Steps, str]
+
+
+class _Kind(NamedTuple):
+    """What a kind says of its fields."""
+
+    goes_down: bool
+    own_deletion: bool
+    down: Sequence[str]
+    both: Sequence[str]
+    translates: Sequence[str]
+
+
+def owners(data: Mapping[str, Any], syncers: Sequence[type[Syncer]]) -> Iterator[Found]:
+    """Every ``authority`` and ``onHostDeletion`` in what was given, with what is wrong with it."""
+    sync = _mapping(data.get("sync"))
+    for syncer in syncers:
+        direction, _, name = syncer.section.partition(".")
+        section = _mapping(_mapping(sync.get(direction)).get(name))
+        yield from _section(("sync", direction, name), section, _of_syncer(syncer))
+    for name, section in _mapping(sync.get("custom")).items():
+        if kind := _of_entry(section):
+            yield from _section(("sync", "custom", name), _mapping(section), kind)
+
+
+def _of_syncer(syncer: type[Syncer]) -> _Kind:
+    goes_down = issubclass(syncer, SyncDown)
+    return _Kind(goes_down, syncer.own_deletion, syncer.down, syncer.both, syncer.translates)
+
+
+def _of_entry(section: Any) -> _Kind | None:
+    """What an entry of ``sync.custom`` says; None where something is wrong with it that is told elsewhere."""
+    try:
+        config = CustomConfig.model_validate({} if section is None else section)
+    except ValidationError:
+        return None
+    goes_down = config.direction == "toHost"
+    return _Kind(goes_down, config.on_delete == "retain", config.down, (), tuple(config.references))
+
+
+def _section(place: Steps, section: Mapping[str, Any], kind: _Kind) -> Iterator[Found]:
+    policy = section.get("onHostDeletion", "recreate")
+    if policy != "recreate" and not (kind.goes_down and not kind.own_deletion):
+        why = "has a rule of its own for that" if kind.goes_down else "has no copies on the host"
+        yield (*place, "onHostDeletion"), f"can't be {policy!r}: this kind {why}."
+    for path, owner in _read(section).items():
+        problem = _wrong(path, kind, section) if owner != "virtual" else ""
+        if problem:
+            yield (*place, "authority", path), problem
+
+
+def _read(section: Mapping[str, Any]) -> Mapping[str, str]:
+    """The owners; none where something is wrong with them that is told elsewhere."""
+    try:
+        return Config.model_validate({"authority": section.get("authority", {})}).authority
+    except ValidationError:
+        return {}
+
+
+def _wrong(path: str, kind: _Kind, section: Mapping[str, Any]) -> str:
+    """Why a field can't have another owner; ``""`` where it can."""
+    going = [*kind.down, *kind.both] if kind.goes_down else []
+    if not any(_is_within(path, own) for own in going):
+        named = f"what goes is {', '.join(going)}." if going else "nothing of this kind does."
+        return f"is no field that goes to the host; {named}"
+    if taken := [own for own in kind.translates if _overlap(path, own)]:
+        return f"can't have another owner: {taken[0]} is another value on the host, and can't go up."
+    if taken := [own for own in kind.both if _overlap(path, own) and own != path]:
+        return f"can't have another owner than {taken[0]}, which both sides own."
+    if taken := [own for own in _patched(section) if _overlap(path, own)]:
+        return f"can't have another owner: a patch changes {taken[0]}."
+    return ""
+
+
+def _patched(section: Mapping[str, Any]) -> Iterator[str]:
+    for several in _mapping(section.get("patches")).values():
+        for patch in several if isinstance(several, list) else ():
+            for option in ("path", "from"):
+                if isinstance(text := _mapping(patch).get(option), str):
+                    yield text
+
+
+def _is_within(path: str, owner: str) -> bool:
+    return path == owner or path.startswith(f"{owner}.")
+
+
+def _overlap(path: str, other: str) -> bool:
+    """Whether one of two paths leads to the other, or to something in it."""
+    try:
+        theirs = ".".join(step for step in path_steps(other) if step != EACH)
+    except ValueError:  # said by its own section
+        return False
+    return _is_within(path, theirs) or _is_within(theirs, path)
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}

@@ -1,0 +1,87 @@
+"""Who wrote a field, read from the ``managedFields`` of a live object. Pure.
+
+An API server keeps for each manager the set of fields that it wrote last (``fieldsV1``): ``f:name`` is a field,
+``k:{…}`` the element of a list with these keys, ``v:…`` an element by its value, ``i:…`` by its place; a field with
+nothing below it is held whole.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from syncer.api.objects import Obj
+from syncer.clusters import codec
+
+#: One step of a path: the name of a field, or the place of an element in a list.
+Step = str | int
+
+
+@dataclass(frozen=True, slots=True)
+class Manager:
+    """Who wrote, how (``Update`` or ``Apply``), when (RFC 3339), and through which subresource."""
+
+    name: str
+    operation: str = ""
+    time: str = ""
+    subresource: str = ""
+
+
+def holders(live: Obj, path: Sequence[Step]) -> list[Manager]:
+    """Those who hold a field of the object, or something below it; the latest first."""
+    return _latest_first(entry for entry in _entries(live) if _holds(entry.get("fieldsV1"), live, path))
+
+
+def writers(live: Obj) -> list[Manager]:
+    """All who wrote anything that is still there; the latest first."""
+    return _latest_first(_entries(live))
+
+
+def _entries(live: Obj) -> list[Mapping[str, Any]]:
+    found = (live.get("metadata") or {}).get("managedFields") or ()
+    return [entry for entry in found if isinstance(entry, Mapping)]
+
+
+def _latest_first(entries: Any) -> list[Manager]:
+    managers = [
+        Manager(*(str(entry.get(name) or "") for name in ("manager", "operation", "time", "subresource")))
+        for entry in entries
+    ]
+    return sorted(managers, key=lambda manager: manager.time, reverse=True)
+
+
+def _holds(fields: Any, live: Any, path: Sequence[Step]) -> bool:
+    for place, step in enumerate(path):
+        if not isinstance(fields, Mapping):
+            return False
+        if place and not fields:
+            return True  # held whole
+        if isinstance(step, str):
+            fields = fields.get(f"f:{step}")
+            live = live.get(step) if isinstance(live, Mapping) else None
+        else:
+            live = live[step] if isinstance(live, list) and step < len(live) else None
+            fields = _of_element(fields, live, step)
+    return isinstance(fields, Mapping)
+
+
+def _of_element(fields: Mapping[str, Any], element: Any, place: int) -> Any:
+    for name, below in fields.items():
+        kind, _, text = name.partition(":")
+        if kind in ("k", "v", "i") and _is_meant(kind, text, element, place):
+            return below
+    return None
+
+
+def _is_meant(kind: str, text: str, element: Any, place: int) -> bool:
+    try:
+        said: Any = codec.decode(text.encode())
+    except codec.DecodeError:
+        return False
+    match kind:
+        case "k":
+            named = isinstance(said, dict) and isinstance(element, dict)
+            return named and all(element.get(name) == value for name, value in said.items())
+        case "v":
+            return bool(said == element)
+        case _:
+            return bool(said == place)

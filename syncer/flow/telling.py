@@ -1,0 +1,62 @@
+"""What a tenant is told of a failure: in names that mean something in the virtual cluster, and nothing of the host."""
+
+import re
+from collections.abc import Iterable, Mapping
+
+from syncer.api.context import Settings
+from syncer.api.errors import ClusterError, Forbidden, NotConnected, TooMany, Unauthorized, Unreachable
+from syncer.api.objects import Key, Resource
+from syncer.observe.events import virtual_names
+from syncer.resources.kinds import CONFIG_MAPS, NAMESPACES
+
+#: What stands for the namespace on the host, which the tenant doesn't know.
+HOST = "<host>"
+
+#: A name, or a namespace and a name, as it may stand in a message.
+_NAMES = re.compile(r"(?<![\w./-])[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?(?:/[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?)?(?![\w/-])")
+
+
+def for_tenant(error: Exception, message: str) -> str:
+    """What to tell of an error. Of what only the operator can mend, neither the rights nor the address is told."""
+    match error:
+        case Forbidden():
+            what = f"{error.verb} {error.resource}" if error.resource else "do this"
+            return f"the syncer has no right to {what} on the {error.side} cluster; its operator has to grant it"
+        case Unauthorized():
+            return f"the syncer is not let into the {error.side} cluster; its operator has to renew its credentials"
+        case Unreachable() | NotConnected() | TooMany():
+            return f"the {error.side} cluster does not do what it is asked at the moment; it is tried again"
+        case ClusterError() | _:
+            return message
+
+
+def translated(settings: Settings, message: str, *, resources: Iterable[Resource], known: Mapping[str, str]) -> str:
+    """The message with the names of host objects as the tenant knows them.
+
+    ``known`` says it of some; of others the name translator may be able to. ``resources`` are kinds of which the
+    message may speak.
+    """
+    kinds = tuple(dict.fromkeys((*resources, CONFIG_MAPS)))
+
+    def virtual(found: re.Match[str]) -> str:
+        return _virtual(settings, found[0], kinds) or found[0]
+
+    return _NAMES.sub(virtual, virtual_names(message, known))
+
+
+def _virtual(settings: Settings, text: str, kinds: Iterable[Resource]) -> str | None:
+    """What a name on the host is in the virtual cluster; None where that can't be told."""
+    names = settings.names
+    namespace, slash, name = text.rpartition("/")
+    if text == settings.host_namespace:
+        return HOST
+    for kind in kinds:
+        place = Key((namespace or settings.host_namespace) if kind.namespaced else "", name)
+        if kind.namespaced or not slash:
+            found = names.to_virtual(kind, place)
+            if found is not None and found != place:
+                return str(found) if slash or not kind.namespaced else found.name
+    home = names.to_virtual(NAMESPACES, Key("", namespace or text))
+    if home is not None and home.name != (namespace or text):
+        return f"{home.name}/{name}" if slash else home.name
+    return f"{HOST}/{name}" if slash and namespace == settings.host_namespace else None

@@ -1,0 +1,31 @@
+"""Tokens of the virtual API server, put into an object just before it is written."""
+
+import base64
+
+from syncer.api.decision import Write
+from syncer.api.marks import Marks
+from syncer.api.objects import Key, Obj
+from syncer.clusters.client import Cluster
+from syncer.resources.kinds import SERVICE_ACCOUNTS
+
+
+async def with_tokens(write: Write, body: Obj, *, virtual: Cluster, marks: Marks) -> Obj:
+    """The object with the tokens that it asks for, and the time when the first of them ends."""
+    data, ends = dict(body.get("data") or {}), []
+    for token in write.tokens:
+        request: Obj = {"audiences": list(token.audiences), "expirationSeconds": token.seconds}
+        if token.bound_to is not None:
+            metadata = token.bound_to["metadata"]
+            bound = {"apiVersion": "v1", "kind": "Pod", "name": metadata["name"], "uid": metadata["uid"]}
+            request["boundObjectRef"] = bound
+        answer = await virtual.create(
+            SERVICE_ACCOUNTS,
+            {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": request},
+            subresource="token",
+            key=Key(token.namespace, token.service_account),
+        )
+        data[token.field] = base64.b64encode(answer["status"]["token"].encode()).decode()
+        ends.append(answer["status"]["expirationTimestamp"])
+    metadata = body["metadata"]
+    annotations = {**(metadata.get("annotations") or {}), marks.token_expires: min(ends)}
+    return {**body, "metadata": {**metadata, "annotations": annotations}, "data": data}

@@ -1,0 +1,54 @@
+"""Whether an API server has what it was sent: it adds defaults, and writes quantities in its own way."""
+
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+_SUFFIXES = {
+    **{name: Decimal(1000) ** power for power, name in enumerate(("", "k", "M", "G", "T", "P", "E"))},
+    **{name: Decimal(1024) ** power for power, name in enumerate(("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")) if name},
+    "m": Decimal("0.001"),
+    "u": Decimal("0.000001"),
+    "n": Decimal("0.000000001"),
+}
+
+
+def covers(want: Any, live: Any) -> bool:
+    """Whether live says all that want says: it may have more fields, and numbers may be written differently."""
+    if want == live:
+        return True
+    if isinstance(want, dict):
+        return isinstance(live, dict) and all(
+            covers(value, live.get(name)) for name, value in want.items() if value is not None
+        )
+    if isinstance(want, list):
+        return (not want and live is None) or (
+            isinstance(live, list)
+            and len(want) == len(live)
+            and all(covers(one, other) for one, other in zip(want, live, strict=True))
+        )
+    return _same_quantity(want, live)
+
+
+def _same_quantity(want: Any, live: Any) -> bool:
+    """Whether both are the same resource quantity: ``"1000m"`` and ``"1"``, ``"1Gi"`` and ``"1024Mi"``.
+
+    An API server never writes one with a decimal point, so what has one is something else: the version ``1.1``, say,
+    which is not ``1.10`` (``k8s.io/apimachinery/pkg/api/resource``).
+    """
+    if isinstance(want, bool) or isinstance(live, bool) or "." in str(live):
+        return False
+    first, second = quantity(want), quantity(live)
+    return first is not None and first == second
+
+
+def quantity(value: Any) -> Decimal | None:
+    """A resource quantity as a number; None where it is none."""
+    text = str(value)
+    number = text.rstrip("numkKMGTPEi")
+    scale = _SUFFIXES.get(text[len(number) :])
+    if scale is None or not number[:1].lstrip("+-.").isdigit():
+        return None
+    try:
+        return Decimal(number) * scale
+    except InvalidOperation:
+        return None

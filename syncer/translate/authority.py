@@ -1,0 +1,145 @@
+"""Who owns a field: the virtual side, the host, or both. Made to the decisions of all kinds alike.
+
+What goes down and what goes up are two writes that know nothing of each other: each brings along what is to be
+remembered of it, the one on the copy, the other on the virtual object. So wherever a crash comes, or where one of the
+two can't be made, no side looks as if it had changed what came from the other. The copy takes over what went up with a
+later write.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from syncer.api import Config, Decision, Obj, Refused, Side, Syncer, Verb, Write, dig
+from syncer.translate.alike import covers
+from syncer.translate.three_way import ABSENT, Merged, Tree, agreed_on, merge
+
+#: The paths of a write under which what it doesn't say must not be there.
+Exact = Callable[[Write], tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Ruling:
+    """A decision, and the hashes of the shared fields to be remembered with it, by path."""
+
+    decision: Decision
+    #: What to remember on the copy.
+    kept: Mapping[str, Tree] = field(default_factory=dict)
+    #: What goes up, and what to remember of it on the virtual object.
+    up: Write | None = None
+    risen: Mapping[str, Tree] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Authority:
+    """The paths of one syncer that the virtual side doesn't own alone, each with its owner: ``host`` or ``both``."""
+
+    owners: Mapping[str, str]
+    #: Those of them that are compared to the letter.
+    exact: tuple[str, ...] = ()
+
+    @property
+    def shared(self) -> tuple[str, ...]:
+        """The paths that both sides own."""
+        return tuple(path for path, owner in self.owners.items() if owner == "both")
+
+    def ruled(
+        self,
+        decision: Decision,
+        *,
+        virtual: Obj,
+        host: Obj | None,
+        base: Mapping[str, Tree] | None,
+        exact: Exact,
+    ) -> Ruling:
+        """The decision as it is where these owners hold; ``base`` None: nothing is known of an older copy.
+
+        Raises Refused where a value of such a path is another one on the host.
+        """
+        down = next((write for write in decision.writes if _is_whole(write)), None)
+        if down is None:
+            return Ruling(decision)
+        self._check(down, virtual)
+        if host is None or not self.owners:
+            return Ruling(decision, {path: agreed_on(_at(virtual, path)) for path in self.shared})
+        merged = {path: self._merged(path, virtual, host, base) for path in self.owners}
+        changed = _going_down(down, merged, host, (*exact(down), *self.owners))
+        writes = tuple(changed if write is down else write for write in decision.writes)
+        rising = [path for path, found in merged.items() if found.virtual != _at(virtual, path)]
+        why = f"{', '.join(rising)} has changed on the host and comes up" if rising else ""
+        return Ruling(
+            replace(decision, writes=writes, reason="; ".join(filter(None, (decision.reason, why)))),
+            kept={path: merged[path].kept for path in self.shared},
+            up=_going_up(rising, merged, virtual) if rising else None,
+            risen={path: found.risen for path, found in merged.items() if found.risen is not None},
+        )
+
+    def _merged(self, path: str, virtual: Obj, host: Obj, base: Mapping[str, Tree] | None) -> Merged:
+        ours, theirs = _at(virtual, path), _at(host, path)
+        if self.owners[path] == "host":
+            return Merged(theirs, theirs, "")
+        literally = any(path == one or path.startswith(one + ".") for one in self.exact)
+        same = _never if literally else _may_be_made_of
+        return merge(ours, theirs, None if base is None else base.get(path), same=same)
+
+    def _check(self, down: Write, virtual: Obj) -> None:
+        for path, owner in self.owners.items():
+            if down.partial or _at(down.obj, path) != _at(virtual, path):
+                why = "it is another one on the host, and nothing that is translated can go up"
+                raise Refused(f"its owner can't be {owner}: {why}; see the authority of this kind", path=path)
+
+
+def authority_of(syncer: Syncer[Any], config: Config) -> Authority:
+    """The authority that a syncer's class and its section give; the section has the last word."""
+    given = dict.fromkeys(syncer.both, "both") | config.authority
+    return Authority({path: owner for path, owner in given.items() if owner != "virtual"}, syncer.exact)
+
+
+def _is_whole(write: Write) -> bool:
+    return write.side is Side.HOST and write.verb is Verb.APPLY and write.resource is None
+
+
+def _going_up(paths: list[str], merged: Mapping[str, Merged], virtual: Obj) -> Write:
+    """What the host has changed, over no later version of the virtual object than was seen."""
+    own = virtual["metadata"]
+    identity = {name: own[name] for name in ("name", "namespace", "uid", "resourceVersion") if name in own}
+    obj: Obj = {"apiVersion": virtual["apiVersion"], "kind": virtual["kind"], "metadata": identity}
+    for path in paths:
+        obj = _with(obj, path, merged[path].virtual)
+    return Write(Side.VIRTUAL, Verb.APPLY, obj, tuple(paths))
+
+
+def _going_down(down: Write, merged: Mapping[str, Merged], host: Obj, exact: tuple[str, ...]) -> Write:
+    """The write with the values that the host should have, over no later version of the copy than was seen."""
+    obj = down.obj
+    for path, found in merged.items():
+        obj = _with(obj, path, found.host)
+    metadata = {**obj["metadata"], "resourceVersion": host["metadata"].get("resourceVersion", "")}
+    return replace(down, obj={**obj, "metadata": metadata}, exact=exact)
+
+
+def _at(obj: Obj, path: str) -> Any:
+    found = dig(obj, path)
+    return ABSENT if found is None else found
+
+
+def _with(obj: Obj, path: str, value: Any) -> Obj:
+    """The object with this value at a path; what is given is not changed."""
+    first, _, rest = path.partition(".")
+    if rest:
+        inner = obj.get(first)
+        return {**obj, first: _with(inner if isinstance(inner, dict) else {}, rest, value)}
+    if value is ABSENT:
+        return {name: other for name, other in obj.items() if name != first}
+    return {**obj, first: value}
+
+
+def _may_be_made_of(sent: Any, found: Any) -> bool:
+    """Whether an API server may have made the second of the first."""
+    if found is ABSENT:
+        return sent is ABSENT or sent in ({}, [])
+    return sent is not ABSENT and covers(sent, found)
+
+
+def _never(sent: Any, found: Any) -> bool:
+    return False

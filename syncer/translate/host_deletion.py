@@ -1,0 +1,94 @@
+"""What becomes of a virtual object whose copy somebody deletes on the host.
+
+That there was a copy is marked on the virtual object once it is there. So a missing copy that was marked is one that
+somebody else has deleted, also while nobody looked: where we delete one ourselves, the mark goes first.
+"""
+
+from dataclasses import dataclass, replace
+
+from syncer.api import (
+    Decision,
+    Marks,
+    Obj,
+    Outcome,
+    Premise,
+    Refused,
+    Seen,
+    Side,
+    SyncDown,
+    Syncer,
+    Verb,
+    Write,
+    annotations_of,
+    is_deleting,
+    uid_of,
+)
+
+#: What the mark says: the copy, the object that it is the copy of, and when the copy was made.
+_FORM = "{} of {} since {}"
+
+
+@dataclass(frozen=True, slots=True)
+class Deletions:
+    """The policy of one syncer, where it isn't to make the copy again: ``propagate`` or ``report``."""
+
+    policy: str
+    #: Where the policy is set.
+    section: str
+    marks: Marks
+
+    def ruled(self, decision: Decision, *, virtual: Obj, host: Obj | None, place: Seen) -> Decision:
+        """The decision as it is under the policy; ``host`` is the copy of this object or of an earlier one, if any.
+
+        Raises Refused where the copy is gone and that is only to be told.
+        """
+        if is_deleting(virtual):
+            return decision
+        if host is None:
+            return self._without_copy(decision, virtual, place)
+        if any(write.side is Side.HOST and write.verb is Verb.DELETE for write in decision.writes):
+            return self._unmarked(decision, virtual)
+        if is_deleting(host) or annotations_of(host).get(self.marks.uid) != uid_of(virtual):
+            return decision
+        mark = _FORM.format(uid_of(host), uid_of(virtual), host["metadata"].get("creationTimestamp", ""))
+        if annotations_of(virtual).get(self.marks.copied) == mark:
+            return decision
+        return replace(decision, writes=(*decision.writes, self._marking(virtual, mark)))
+
+    def _without_copy(self, decision: Decision, virtual: Obj, place: Seen) -> Decision:
+        since = self._since(virtual)
+        if since is None:
+            return decision
+        if decision.outcome is Outcome.SKIPPED:
+            return self._unmarked(decision, virtual)
+        if not any(write.side is Side.HOST and write.verb is Verb.APPLY for write in decision.writes):
+            return decision
+        gone = f"the copy {place.key} was deleted on the host, and sync.{self.section}.onHostDeletion is {self.policy}"
+        if self.policy == "report":
+            why = f"{gone}; to have it made again, take the annotation {self.marks.copied} off this object"
+            raise Refused(why, reason="HostCopyDeleted")
+        premise = Premise(place, since=since)
+        return Decision((Write(Side.VIRTUAL, Verb.DELETE, virtual, premise=premise),), gone)
+
+    def _since(self, virtual: Obj) -> str | None:
+        """When the copy of this very object was made; None where it isn't known to have had one."""
+        said = annotations_of(virtual).get(self.marks.copied, "").split(" ")
+        return said[-1] if len(said) == len(_FORM.split(" ")) and said[2] == uid_of(virtual) else None
+
+    def _unmarked(self, decision: Decision, virtual: Obj) -> Decision:
+        """The decision after the mark is gone."""
+        if self.marks.copied not in annotations_of(virtual):
+            return decision
+        return replace(decision, writes=(self._marking(virtual, None), *decision.writes))
+
+    def _marking(self, virtual: Obj, mark: str | None) -> Write:
+        own = virtual["metadata"]
+        metadata = {name: own[name] for name in ("name", "namespace", "uid") if name in own}
+        metadata["annotations"] = {self.marks.copied: mark}
+        obj = {"apiVersion": virtual["apiVersion"], "kind": virtual["kind"], "metadata": metadata}
+        return Write(Side.VIRTUAL, Verb.NOTE, obj)
+
+
+def has_policy(syncer: Syncer) -> bool:
+    """Whether it is for a policy to say what becomes of the originals of a syncer's copies."""
+    return isinstance(syncer, SyncDown) and not syncer.own_deletion

@@ -1,0 +1,226 @@
+"""Two clusters with something of every kind in them that a daemon makes, and of every kind that isn't its own."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any
+
+from custom_scene import (
+    CERTIFICATES,
+    CLUSTER_ISSUERS,
+    EXAMPLES,
+    PUBLIC,
+    cert_manager,
+    certificate,
+    custom,
+    issue,
+    there,
+)
+from harness import CLUSTER, HOME, NAMESPACE, Two, admin, between, built_in, configured, place, until
+from harness import Tenant as Served
+
+from syncer.api import Key, Side
+from syncer.clusters.client import Cluster
+from syncer.config import Override, SyncerConfig, load
+from syncer.flow.claim import claim
+from syncer.flow.drain import Report, drain
+from syncer.flow.leadership import leading
+from syncer.plugins import installed
+from syncer.testing.apiserver import ApiServer
+from syncer.testing.merge import merged
+from syncer.testing.objects import configmap, crd, event, pod_mounting, secret, service
+
+GADGETS = "gadgets.example.com"
+LABEL = "vsyncer.dev/cluster"
+IDENTITY = f"{CLUSTER}.{HOME}"
+MARKED = {"metadata": {"labels": {LABEL: IDENTITY}}}
+ELECTING = {"leaderElection_enabled": True}
+
+#: Every kind that the scene has anything of.
+PLURALS = (
+    *("pods", "services", "configmaps", "secrets", "serviceaccounts", "nodes", "events", "namespaces"),
+    *("leases.coordination.k8s.io", "customresourcedefinitions.apiextensions.k8s.io", "endpoints"),
+    *(CERTIFICATES, CLUSTER_ISSUERS, "issuers.cert-manager.io", GADGETS),
+)
+
+#: Objects by kind and key, each with its uid and version.
+Contents = Mapping[tuple[str, str], tuple[str, str]]
+
+
+def config(**options: Any) -> SyncerConfig:
+    """The example of cert-manager, which has something in every direction; options by path, with ``_`` for dots."""
+    known = {"cluster": CLUSTER, "host.namespace": HOME}
+    given = known | {path.replace("_", "."): value for path, value in options.items()}
+    overrides = [Override(path, value, "test") for path, value in given.items()]
+    return load(str(EXAMPLES / "cert-manager.yaml"), installed(), overrides).config
+
+
+def contents(server: ApiServer) -> Contents:
+    """All that a server has."""
+    found = {}
+    for plural in PLURALS:
+        try:
+            objects = server.objects(plural)
+        except KeyError:
+            continue
+        for obj in objects:
+            metadata = obj["metadata"]
+            key = str(Key(metadata.get("namespace", ""), metadata["name"]))
+            found[plural, key] = (metadata["uid"], metadata["resourceVersion"])
+    return found
+
+
+def tenants_own(two: Two) -> None:
+    """What a tenant makes, some of it looking like ours."""
+    two.virtual.put(configmap("color"))
+    two.virtual.put(secret("db"))
+    two.virtual.put(pod_mounting("web", secret="db", configmap="color"))
+    two.virtual.put(service("web"))
+    two.virtual.put(certificate())
+    two.virtual.put(merged(configmap("forged"), MARKED))
+    two.virtual.put(merged(secret("forged"), MARKED))
+
+
+def hosts_own(two: Two) -> None:
+    """What lies on the host and isn't ours, some of it looking like it."""
+    two.host.put(configmap("plain", namespace=HOME))
+    two.host.put(merged(configmap("labelled", namespace=HOME), MARKED))
+    two.host.put(custom(CLUSTER_ISSUERS, "le", namespace="", **merged(PUBLIC, {"spec": {"acme": {}}})))
+    two.host.put(merged(crd(GADGETS), PUBLIC))
+
+
+def copied_again(two: Two) -> None:
+    """What a controller of the host makes of our copies, marks and all: under another name, and of another kind."""
+    copy = there(two.host, "configmaps", place("color"))
+    marks = {part: copy["metadata"][part] for part in ("labels", "annotations")}
+    two.host.put(configmap("copy-of-copy", namespace=HOME, metadata=marks))
+    two.host.put(secret(place("color").partition("/")[2], namespace=HOME, metadata=marks))
+
+
+async def run_daemon(two: Two, given: SyncerConfig) -> None:
+    """Let a daemon do all its work, with the host's own controllers doing theirs."""
+    await claim(admin(two.virtual, Side.VIRTUAL), given.settings(), translator=given.names.translator)
+    async with between(two.host, [(given, two.virtual)]) as daemon:
+        await until(lambda: two.copy("pods", "web") and two.copy(CERTIFICATES, "db"))
+        issue(two, there(two.host, CERTIFICATES, place("db")))
+        copy = there(two.host, "pods", place("web"))
+        two.host.put(merged(copy, {"spec": {"nodeName": "n1"}, "status": {"phase": "Running"}}))
+        two.host.put(event("web.1", about=there(two.host, "pods", place("web"))))
+        await until(lambda: two.virtual.get(CLUSTER_ISSUERS, "le") and two.virtual.get("nodes", "n1"))
+        await until(lambda: two.original("secrets", "db-tls") and two.original("events", "web.1"))
+        await until(lambda: two.virtual.get("customresourcedefinitions.apiextensions.k8s.io", GADGETS))
+        await daemon.settled()
+
+
+async def another_tenants(two: Two) -> None:
+    """Another virtual cluster's copies, in the same host namespace."""
+    server = ApiServer(seed="another")
+    server.put({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+    server.put(configmap("color"))
+    given = configured(Served(server, "another", HOME, {"configMaps": {"all": True}}), built_in("configmaps"))
+    async with between(two.host, [(given, server)]) as daemon:
+        await until(lambda: two.host.get("configmaps", place("color", "another")))
+        await daemon.settled()
+
+
+async def synced(two: Two, given: SyncerConfig) -> tuple[Contents, Contents]:
+    """Everything there is, and no daemon any more; gives what isn't ours, on the virtual side and on the host."""
+    cert_manager(two)
+    hosts_own(two)
+    tenants_own(two)
+    await another_tenants(two)
+    names = set(contents(two.virtual)), set(contents(two.host))
+    await run_daemon(two, given)
+    if given.leader_election.enabled:
+        async with leading(admin(two.host, Side.HOST), given):
+            """As the daemon did."""
+    copied_again(two)
+    secrets = {("secrets", place("db-tls")), ("secrets", place("color")), ("configmaps", f"{HOME}/copy-of-copy")}
+    kept_host = names[1] | secrets | {("events", f"{HOME}/web.1")}
+    virtual, host = contents(two.virtual), contents(two.host)
+    return {one: virtual[one] for one in names[0]}, {one: host[one] for one in kept_host}
+
+
+def clusters(two: Two, user: str = "admin") -> Mapping[Side, Cluster]:
+    """Clients of both sides."""
+    return {
+        Side.VIRTUAL: Cluster(CLUSTER, Side.VIRTUAL, two.virtual.transport(user)),
+        Side.HOST: Cluster("host", Side.HOST, two.host.transport(user)),
+    }
+
+
+async def kubelet(two: Two) -> None:
+    """What ends Pods on the host some seconds after they were told to."""
+    while True:
+        await asyncio.sleep(3)
+        for pod in two.host.objects("pods"):
+            if "deletionTimestamp" in pod["metadata"]:
+                two.host.delete("pods", f"{pod['metadata']['namespace']}/{pod['metadata']['name']}")
+
+
+async def drained(
+    two: Two, given: SyncerConfig, *, keep: bool = False, using: Mapping[Side, Cluster] | None = None
+) -> Report:
+    """Drain, with a kubelet on the host."""
+    running = asyncio.create_task(kubelet(two))
+    try:
+        return await drain(given, using or clusters(two), yes=True, keep=keep)
+    finally:
+        running.cancel()
+
+
+def marked(server: ApiServer) -> set[tuple[str, str]]:
+    """Everything with a label or an annotation of ours."""
+    found = set()
+    for plural, key in contents(server):
+        metadata = (server.get(plural, key) or {})["metadata"]
+        names = {*(metadata.get("labels") or {}), *(metadata.get("annotations") or {})}
+        if any(name.startswith("vsyncer.dev/") for name in names):
+            found.add((plural, key))
+    return found
+
+
+class Killed(Cluster):
+    """A cluster whose user is killed at a write: before it goes out, or when it has been made and not been answered."""
+
+    def __init__(self, real: Cluster, death: "Death") -> None:
+        super().__init__(real.name, real.side, real.transport)
+        self._death = death
+
+    async def _call(self, where: Any, method: str, *arguments: Any, **named: Any) -> Any:
+        return await self._death.met(
+            method != "GET", lambda: super(Killed, self)._call(where, method, *arguments, **named)
+        )
+
+
+class Death:
+    """Comes at the write of a number, from 0; ``after`` the server has made it."""
+
+    def __init__(self, number: int, *, after: bool) -> None:
+        self.writes, self.came = 0, asyncio.Event()
+        self._number, self._after = number, after
+
+    async def met(self, is_write: bool, call: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
+        """Let a request through, unless it has come to that; the dead send nothing."""
+        mine = is_write and self.writes == self._number
+        self.writes += is_write
+        if self.came.is_set() or (mine and not self._after):
+            self.came.set()
+            await asyncio.Event().wait()
+        answer = await call()
+        if mine or self.came.is_set():
+            self.came.set()
+            await asyncio.Event().wait()
+        return answer
+
+
+async def killed(two: Two, given: SyncerConfig, death: Death, *, keep: bool) -> bool:
+    """Drain until it is killed; whether it was, and didn't end before."""
+    using = {side: Killed(cluster, death) for side, cluster in clusters(two).items()}
+    drain = asyncio.create_task(drained(two, given, keep=keep, using=using))
+    dying = asyncio.create_task(death.came.wait())
+    await asyncio.wait({drain, dying}, return_when=asyncio.FIRST_COMPLETED)
+    was = not drain.done()
+    for task in (drain, dying):
+        task.cancel()
+    await asyncio.wait({drain, dying})
+    return was

@@ -1,0 +1,485 @@
+"""The kinds of the mutation matrix: how objects of each are made, what is done to them, and what a scan must say."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from harness import CLUSTER, HOME, NAMESPACE, Daemon, Two, place, until
+
+from syncer.api import NameTranslator, Obj, Side
+from syncer.names import PerNamespace, SingleNamespace
+from syncer.testing.apiserver import ApiServer
+from syncer.testing.merge import merged
+from syncer.testing.objects import configmap, crd, event, ingress, namespace, pod, secret, service, serviceaccount
+
+PREFIX = "vsyncer.dev"
+#: What is done to an object, each to one that is named after it.
+MUTATIONS = ("missing", "orphan", "uid", "spec", "metadata", "mark", "status")
+TIER = {"labels": {"tier": "gold"}}
+PUBLIC = {"labels": {"tenancy.x-k8s.io/super.public": "true", "tier": "gold"}}
+MARK_GONE = {"metadata": {"labels": {f"{PREFIX}/cluster": None}}}
+
+#: What a scan says of one object: classes with side and outcome. A text says why a cell makes no sense.
+Cell = tuple[tuple[str, str, str], ...] | str
+
+
+def repaired(kind: str, side: str = "host") -> Cell:
+    return ((kind, side, "repaired"),)
+
+
+NO_MARK = "a tenant's own object bears no mark of ours"
+NO_STATUS = "the kind has no status that crosses"
+NOT_MADE = "what is on one side only is what `missing` on the other side is about"
+#: For what begins on the virtual side.
+DOWN: dict[tuple[str, str], Cell] = {
+    ("host", "missing"): repaired("missing"),
+    ("host", "orphan"): repaired("orphan"),
+    ("host", "uid"): repaired("wrongOwner"),
+    ("host", "spec"): repaired("field"),
+    ("host", "metadata"): repaired("metadata"),
+    ("host", "mark"): (("missing", "host", "failed"),),  # it is nobody's that we know, and so is left alone
+    ("host", "status"): NO_STATUS,
+    ("virtual", "missing"): repaired("orphan"),
+    ("virtual", "orphan"): NOT_MADE,
+    ("virtual", "uid"): repaired("wrongOwner"),
+    ("virtual", "spec"): repaired("field"),
+    ("virtual", "metadata"): repaired("metadata"),
+    ("virtual", "mark"): NO_MARK,
+    ("virtual", "status"): NO_STATUS,
+}
+STATUS: dict[tuple[str, str], Cell] = {
+    ("host", "status"): repaired("status", "virtual"),
+    ("virtual", "status"): repaired("status", "virtual"),
+}
+NO_OWNER = "what begins on the host has no uid mark: it is known by its name"
+#: For what begins on the host.
+UP: dict[tuple[str, str], Cell] = {
+    ("host", "missing"): repaired("orphan", "virtual"),
+    ("host", "orphan"): NOT_MADE,
+    ("host", "uid"): NO_OWNER,
+    ("host", "spec"): repaired("field", "virtual"),
+    ("host", "metadata"): repaired("metadata", "virtual"),
+    ("host", "mark"): "the host's own object bears no mark of ours",
+    ("host", "status"): NO_STATUS,
+    ("virtual", "missing"): repaired("missing", "virtual"),
+    ("virtual", "orphan"): repaired("orphan", "virtual"),
+    ("virtual", "uid"): NO_OWNER,
+    ("virtual", "spec"): repaired("field", "virtual"),
+    ("virtual", "metadata"): repaired("metadata", "virtual"),
+    ("virtual", "mark"): (("missing", "virtual", "failed"),),
+    ("virtual", "status"): NO_STATUS,
+}
+
+
+def _in_shop(name: str) -> str:
+    return f"{NAMESPACE}/{name}"
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of object of one syncer, and its row of the matrix."""
+
+    syncer: str
+    plural: str
+    #: The object as it begins, and on which side.
+    make: Callable[[Two, str], Obj]
+    #: What "spec" and "status" do to an object, by side.
+    spec: Mapping[str, Obj]
+    status: Mapping[str, Obj] = field(default_factory=dict)
+    begins: Side = Side.VIRTUAL
+    host_plural: str = ""
+    sync: Mapping[str, Any] = field(default_factory=dict)
+    translator: type[NameTranslator] = SingleNamespace
+    virtual_key: Callable[[str], str] = _in_shop
+    host_key: Callable[[str], str] = place
+    #: The label that "metadata" changes.
+    label: str = "tier"
+    cells: Mapping[tuple[str, str], Cell] = field(default_factory=lambda: DOWN)
+    #: What both sides need first; what happens when everything is in step.
+    before: Callable[[Two], None] = lambda two: None
+    after: Callable[[Two, Callable[[str, str], Obj]], None] = lambda two, get: None
+    title: str = ""
+
+    def server(self, two: Two, side: str) -> ApiServer:
+        return two.host if side == "host" else two.virtual
+
+    def place(self, side: str, name: str) -> tuple[str, str]:
+        """The resource and the key of an object on a side."""
+        if side == "host":
+            return self.host_plural or self.plural, self.host_key(name)
+        return self.plural, self.virtual_key(name)
+
+    def get(self, two: Two, side: str, name: str) -> Obj | None:
+        return self.server(two, side).get(*self.place(side, name))
+
+    def mutate(self, two: Two, side: str, name: str) -> None:
+        """Do to the object of this name what it is named after."""
+        server, obj = self.server(two, side), self.get(two, side, name)
+        assert obj, f"there is no {side} {name} to mutate"
+        match name:
+            case "missing":
+                server.delete(*self.place(side, name))
+            case "orphan":
+                server.put(self.ghost(side, obj))
+            case "uid" if side == "host":
+                server.put(merged(obj, {"metadata": {"annotations": {f"{PREFIX}/virtual-uid": "of-another"}}}))
+            case "uid":
+                server.delete(*self.place(side, name))
+                server.put(self.make(two, name))
+            case "spec":
+                server.put(merged(obj, self.spec[side]))
+            case "metadata":
+                server.put(merged(obj, {"metadata": {"labels": {self.label: "changed"}}}))
+            case "mark":
+                server.put(merged(obj, MARK_GONE))
+            case "status":
+                server.put(merged(obj, self.status[side]))
+
+    def ghost(self, side: str, obj: Obj) -> Obj:
+        """A copy of an object that isn't there."""
+        _, key = self.place(side, "ghost")
+        name = key.rpartition("/")[2]
+        metadata = {part: value for part, value in obj["metadata"].items() if part not in ("uid", "resourceVersion")}
+        virtual = self.virtual_key("ghost").rpartition("/")[2]
+        marks = {f"{PREFIX}/virtual-name": virtual, f"{PREFIX}/host-name": name} if side == "host" else {}
+        annotations = {**(metadata.get("annotations") or {}), **marks}
+        made = {**obj, "metadata": {**metadata, "name": name, "annotations": annotations}}
+        if obj["kind"] == "Service":
+            made = merged(made, {"spec": {"clusterIP": None, "clusterIPs": None}})
+        if obj["kind"] == "CustomResourceDefinition":
+            made = merged(made, {"spec": {"names": crd(name)["spec"]["names"]}})
+        return made
+
+
+def _down(make: Callable[..., Obj]) -> Callable[[Two, str], Obj]:
+    return lambda two, name: make(name, metadata=TIER)
+
+
+def _both(patch: Obj) -> Mapping[str, Obj]:
+    return {"host": patch, "virtual": patch}
+
+
+def _balanced(address: str) -> Obj:
+    return {"status": {"loadBalancer": {"ingress": [{"ip": address}]}}}
+
+
+def _with_address(plural: str) -> Callable[[Two, Callable[[str, str], Obj]], None]:
+    """Let the host have given an address to what "status" is done to."""
+    return lambda two, get: _put(two.host, get("host", "status"), _balanced("192.0.2.1"))
+
+
+def _put(server: ApiServer, obj: Obj, patch: Obj) -> None:
+    server.put(merged(obj, patch))
+
+
+ADDRESSES = {"host": _balanced("192.0.2.2"), "virtual": _balanced("192.0.2.9")}
+
+
+# -- what begins on the virtual side -----------------------------------------------------------------------------------
+
+
+def _running(two: Two, get: Callable[[str, str], Obj]) -> None:
+    status = {"phase": "Running", "startTime": "2026-01-01T00:00:01Z", "podIP": "10.0.0.1"}
+    _put(two.host, get("host", "status"), {"spec": {"nodeName": "n1"}, "status": status})
+
+
+def _pod(two: Two, name: str) -> Obj:
+    return pod(name, metadata=TIER, spec={"tolerations": [{"key": "gpu", "operator": "Exists"}]})
+
+
+def _pod_with_token(two: Two, name: str) -> Obj:
+    token = {"serviceAccountToken": {"path": "token", "expirationSeconds": 3607}}
+    return pod(name, metadata=TIER, spec={"volumes": [{"name": "token", "projected": {"sources": [token]}}]})
+
+
+#: The host may run other images than the tenant's, but it may not take away what the tenant tolerates.
+POD: Mapping[str, Obj] = {
+    "host": {"spec": {"tolerations": []}},
+    "virtual": {"spec": {"containers": [{"name": "app", "image": "other:2"}]}},
+}
+#: A new image, and the mark that says which the tenant's were.
+IMAGE: Cell = (("field", "host", "repaired"), ("metadata", "host", "repaired"))
+
+
+PODS = Kind(
+    "pods",
+    "pods",
+    _pod,
+    POD,
+    _both({"status": {"podIP": "10.0.0.9"}}),
+    cells=DOWN | STATUS | {("virtual", "spec"): IMAGE},
+    after=_running,
+)
+
+#: Tokens are asked for anew, and it is noted when that was.
+TOKENS: Cell = (("field", "host", "repaired"), ("metadata", "host", "repaired"))
+
+#: A custom resource with a status, and one of which copies are kept.
+WIDGETS, KEPT, SHOWN = "widgets.example.com", "keepers.example.com", "issuers.example.com"
+
+
+def _define(*names: str) -> Callable[[Two], None]:
+    def define(two: Two) -> None:
+        for server in (two.virtual, two.host):
+            for name in names:
+                server.put(crd(name, scope="Cluster" if name == SHOWN else "Namespaced"))
+
+    return define
+
+
+def _custom(kind: str, *, namespaced: bool = True, **parts: Any) -> Callable[[Two, str], Obj]:
+    def make(two: Two, name: str) -> Obj:
+        metadata = {"name": name, **TIER} | ({"namespace": NAMESPACE} if namespaced else {})
+        return {"apiVersion": "example.com/v1", "kind": kind, "metadata": metadata, "spec": {"size": 1}, **parts}
+
+    return make
+
+
+def _reported(two: Two, get: Callable[[str, str], Obj]) -> None:
+    _put(two.host, get("host", "status"), {"status": {"phase": "Ready"}})
+
+
+CUSTOM = Kind(
+    WIDGETS,
+    WIDGETS,
+    _custom("Widget"),
+    _both({"spec": {"size": 7}}),
+    {"host": {"status": {"phase": "Failed"}}, "virtual": {"status": {"phase": "Forged"}}},
+    sync={"custom": {WIDGETS: {}}},
+    cells=DOWN | STATUS,
+    before=_define(WIDGETS),
+    after=_reported,
+    title="custom",
+)
+RETAINED = replace(
+    CUSTOM,
+    syncer=KEPT,
+    plural=KEPT,
+    make=_custom("Keeper"),
+    sync={"custom": {KEPT: {"onDelete": "retain"}}},
+    before=_define(KEPT),
+    cells=DOWN
+    | STATUS
+    | {
+        ("host", "orphan"): "copies outlive what they were made of: sync.custom onDelete is retain",
+        ("host", "uid"): repaired("metadata"),
+        ("virtual", "missing"): "copies outlive what they were made of: sync.custom onDelete is retain",
+        ("virtual", "uid"): repaired("metadata"),
+    },
+    title="retained",
+)
+
+
+def _definition(two: Two, name: str) -> Obj:
+    return crd(_of_crd(name), metadata=TIER)
+
+
+def _of_crd(name: str) -> str:
+    return f"{name}s.example.org"
+
+
+CRDS = "customresourcedefinitions.apiextensions.k8s.io"
+_SHORT = _both({"spec": {"names": {"shortNames": ["short"]}}})
+TENANT_CRDS = Kind(
+    "tenant-crds",
+    CRDS,
+    _definition,
+    _SHORT,
+    sync={
+        "toHost": {
+            "customResourceDefinitions": {
+                "enabled": True,
+                "names": [_of_crd(name) for name in (*MUTATIONS, "ghost")],
+                "onRemoval": "delete",
+            }
+        }
+    },
+    virtual_key=_of_crd,
+    host_key=_of_crd,
+    cells=DOWN
+    | {
+        ("host", "uid"): repaired("metadata"),  # a CRD is taken over: to make it anew would cost all of its objects
+        ("virtual", "uid"): repaired("metadata"),
+    },
+)
+
+
+def _host_namespace(name: str) -> str:
+    return f"{name}-x-{CLUSTER}-x-{HOME}"
+
+
+NAMESPACES = Kind(
+    "namespaces",
+    "namespaces",
+    lambda two, name: namespace(name, metadata=TIER),
+    {},
+    translator=PerNamespace,
+    virtual_key=lambda name: name,
+    host_key=_host_namespace,
+    cells=DOWN
+    | {
+        ("host", "spec"): "only labels and annotations of a namespace cross",
+        ("virtual", "spec"): "only labels and annotations of a namespace cross",
+    },
+)
+
+# -- what begins on the host -------------------------------------------------------------------------------------------
+
+FROM_HOST = Kind(
+    SHOWN,
+    SHOWN,
+    _custom("Issuer", namespaced=False),
+    _both({"spec": {"size": 7}}),
+    begins=Side.HOST,
+    sync={"custom": {SHOWN: {"direction": "fromHost"}}},
+    virtual_key=lambda name: name,
+    host_key=lambda name: name,
+    cells=UP
+    | {
+        ("host", "metadata"): repaired("metadata", "virtual"),
+        ("virtual", "metadata"): repaired("metadata", "virtual"),
+    },
+    before=_define(SHOWN),
+    title="fromHost",
+)
+PUBLIC_CRDS = Kind(
+    "public-crds",
+    CRDS,
+    lambda two, name: crd(_of_crd(name), metadata=PUBLIC),
+    _SHORT,
+    begins=Side.HOST,
+    sync={"fromHost": {"customResourceDefinitions": {"enabled": True, "onRemoval": "delete"}}},
+    virtual_key=_of_crd,
+    host_key=_of_crd,
+    cells=UP,
+)
+
+
+def _event(two: Two, name: str) -> Obj:
+    about = two.copy("pods", "subject")
+    assert about
+    return event(f"{about['metadata']['name']}.{name}", about=about, metadata=TIER)
+
+
+EVENTS_GO = "Events expire by themselves, on each side for itself: none is ever deleted"
+EVENTS = Kind(
+    "events",
+    "events",
+    _event,
+    {"host": {"count": 7}, "virtual": {"count": 9}},
+    begins=Side.HOST,
+    virtual_key=lambda name: _in_shop(f"subject.{name}"),
+    host_key=lambda name: f"{place('subject')}.{name}",
+    cells=UP | {("host", "missing"): EVENTS_GO, ("virtual", "orphan"): EVENTS_GO},
+)
+
+
+def _on_node(two: Two, name: str) -> Obj:
+    return pod(name)
+
+
+NODES = Kind(
+    "nodes",
+    "nodes",
+    _on_node,
+    {"virtual": {"spec": {"unschedulable": True}}},
+    {"virtual": {"status": {"capacity": {"cpu": "1"}}}},
+    virtual_key=lambda name: f"node-{name}",
+    label="kubernetes.io/os",
+    cells={("host", mutation): "the stand-in has no object on the host" for mutation in MUTATIONS}
+    | {
+        ("virtual", "missing"): repaired("missing", "virtual"),
+        ("virtual", "orphan"): repaired("orphan", "virtual"),
+        ("virtual", "uid"): "the stand-in is no copy",
+        ("virtual", "spec"): "a stand-in's spec is the tenant's, to cordon it for instance",
+        ("virtual", "metadata"): repaired("metadata", "virtual"),
+        ("virtual", "mark"): "a Node without our mark is one of the virtual cluster's own, and is left alone",
+        ("virtual", "status"): repaired("status", "virtual"),
+    },
+)
+
+KINDS = [
+    Kind("configmaps", "configmaps", _down(configmap), _both({"data": {"color": "red"}})),
+    Kind("secrets", "secrets", _down(secret), _both({"data": {"password": "bmV3"}})),
+    Kind(
+        "services",
+        "services",
+        lambda two, name: service(
+            name, metadata=TIER, spec={"type": "LoadBalancer", "allocateLoadBalancerNodePorts": False}
+        ),
+        _both({"spec": {"sessionAffinity": "ClientIP"}}),
+        ADDRESSES,
+        cells=DOWN | STATUS,
+        after=_with_address("services"),
+    ),
+    Kind(
+        "serviceaccounts",
+        "serviceaccounts",
+        _down(serviceaccount),
+        {"host": {"automountServiceAccountToken": True}},
+        cells=DOWN | {("virtual", "spec"): "only labels and annotations of a ServiceAccount cross"},
+    ),
+    Kind(
+        "ingresses",
+        "ingresses.networking.k8s.io",
+        _down(ingress),
+        _both({"spec": {"rules": [{"host": "other.example.org"}]}}),
+        ADDRESSES,
+        sync={"toHost": {"ingresses": {"enabled": True}}},
+        cells=DOWN | STATUS,
+        after=_with_address("ingresses.networking.k8s.io"),
+    ),
+    PODS,
+    Kind(
+        "pod-tokens",
+        "pods",
+        _pod_with_token,
+        {"host": {"data": None}},
+        host_plural="secrets",
+        host_key=lambda name: place(f"{name}.pod-tokens"),
+        cells=DOWN
+        | {
+            ("host", "spec"): TOKENS,
+            ("host", "metadata"): "its labels are written with its tokens, when those are renewed",
+            ("virtual", "spec"): "the volumes of a Pod never change",
+            ("virtual", "metadata"): "what the tenant has written on the Pod isn't repeated on it",
+        },
+    ),
+    CUSTOM,
+    RETAINED,
+    TENANT_CRDS,
+    NAMESPACES,
+    FROM_HOST,
+    PUBLIC_CRDS,
+    EVENTS,
+    NODES,
+]
+
+
+async def in_step(two: Two, kind: Kind, daemon: Daemon) -> None:
+    """Make all objects of a kind, one for each mutation, and wait until they are on both sides."""
+    names = list(MUTATIONS)
+    if kind.syncer == "events":
+        two.virtual.put(pod("subject"))
+        await until(lambda: two.copy("pods", "subject"))
+    for name in names:
+        (two.host if kind.begins is Side.HOST else two.virtual).put(kind.make(two, name))
+    await daemon.settled()
+    if kind.syncer == "nodes":
+        for name in names:
+            copy = two.copy("pods", name)
+            assert copy
+            _put(two.host, copy, {"spec": {"nodeName": f"node-{name}"}})
+        await daemon.settled()
+
+    def get(side: str, name: str) -> Obj:
+        found = kind.get(two, side, name)
+        assert found, f"{side} {name} is not there"
+        return found
+
+    if any(not isinstance(kind.cells[side, "status"], str) for side in ("host", "virtual")):
+        kind.after(two, get)
+    await daemon.settled()
+    for side in ("host", "virtual"):
+        for name in names:
+            assert kind.get(two, side, name) or kind.syncer == "nodes", f"{side} {name} was not made"

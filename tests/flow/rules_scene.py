@@ -1,0 +1,72 @@
+"""A daemon with just the rights that its configuration says it needs, for tests of what the configuration rules."""
+
+import contextlib
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+from harness import CLUSTER, HOME, NAMESPACE, Daemon, Two, between, built_in, crd, namespace
+
+from syncer.api import Obj, Side
+from syncer.config import SyncerConfig, config_with
+from syncer.names import SingleNamespace
+from syncer.rbac import Subject, manifests, needed
+from syncer.testing.apiserver import ApiServer
+from syncer.testing.merge import merged
+
+USER = "daemon"
+WIDGETS = "widgets.example.org"
+
+
+class Guarded(Two):
+    """Two API servers that ask for rights."""
+
+    def __init__(self) -> None:
+        self.virtual, self.host = ApiServer(seed="virtual", rbac=True), ApiServer(seed="host", rbac=True)
+        self.host.put(namespace(HOME))
+        self.virtual.put(namespace(NAMESPACE))
+        for server in (self.virtual, self.host):
+            server.put(crd("widgets"))
+
+
+def configured(sync: Mapping[str, Any], *syncers: str) -> SyncerConfig:
+    """A configuration of some built-in syncers with these sections."""
+    model = config_with(built_in(*syncers), translator=SingleNamespace)
+    return model.model_validate({"cluster": CLUSTER, "host": {"namespace": HOME}, "sync": sync})
+
+
+def grant(two: Guarded, config: SyncerConfig) -> None:
+    """Give the daemon's user what ``syncer rbac`` prints, and no more."""
+    settings = config.settings()
+    made = [each.syncer for each in config.enabled()]
+    made += [syncer for entry in config.custom_entries() for syncer in entry.assumed()]
+    roles = manifests(
+        needed(made, settings=settings),
+        cluster=CLUSTER,
+        home=HOME,
+        host_namespaces=settings.names.host_namespaces(),
+        subjects={side: Subject(USER) for side in Side},
+    )
+    for side, server in ((Side.VIRTUAL, two.virtual), (Side.HOST, two.host)):
+        for obj in roles[side]:
+            server.put(obj)
+
+
+@contextlib.asynccontextmanager
+async def running(two: Guarded, config: SyncerConfig) -> AsyncIterator[Daemon]:
+    """A daemon with its rights."""
+    grant(two, config)
+    async with between(two.host, [(config, two.virtual)], user=USER, tenant=USER) as daemon:
+        yield daemon
+
+
+def edit(two: Two, side: str, plural: str, patch: Mapping[str, Any], name: str = "x") -> None:
+    """Somebody changes an object of the shop, or its copy."""
+    server = two.virtual if side == "virtual" else two.host
+    found = two.original(plural, name) if side == "virtual" else two.copy(plural, name)
+    assert found
+    server.put(merged(found, patch))
+
+
+def events(two: Two, reason: str) -> list[Obj]:
+    """The warnings of this reason in the virtual cluster."""
+    return [one for one in two.virtual.objects("events") if one.get("reason") == reason]

@@ -1,0 +1,328 @@
+"""Somebody who always writes back gets a bounded number of our writes, and takes nothing else with it."""
+
+import asyncio
+import contextlib
+import functools
+import json
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+from harness import CLUSTER, HOME, NAMESPACE, Daemon, Two, built_in, crd, place, play, until, widget, writes
+from small_syncers import Widgets
+
+from syncer.api import Obj, Side
+from syncer.config import config_with
+from syncer.flow import answers
+from syncer.flow.fights import Frozen
+from syncer.flow.ledger import State
+from syncer.flow.shown import show
+from syncer.flow.status import degraded
+from syncer.names import SingleNamespace
+from syncer.observe.control import Control
+from syncer.observe.health import Heartbeat
+from syncer.testing.apiserver import ApiServer, Rule
+from syncer.testing.objects import configmap, pod_mounting
+
+MAPS = built_in("configmaps")
+COPY = f"/api/v1/namespaces/{HOME}/configmaps/x-x-shop-x-vc"
+BLUE = configmap("x", {"color": "blue"})
+
+
+async def edit(server: ApiServer, path: str, patch: Obj, *, by: str = "kubectl-edit") -> None:
+    """Change an object as somebody who says who they are."""
+    body, kind = json.dumps(patch).encode(), "application/merge-patch+json"
+    reply = await server.transport("somebody").request(
+        "PATCH", f"{path}?fieldManager={by}", body=body, content_type=kind, accept="application/json", timeout=10
+    )
+    assert reply.status < 300, reply.body
+
+
+@contextlib.asynccontextmanager
+async def rival(see: Callable[[], bool], back: Callable[[], Any]) -> AsyncIterator[None]:
+    """A controller that sets back what it sees, each time, after a moment."""
+
+    async def loop() -> None:
+        while True:
+            await asyncio.sleep(0.5)
+            if see():
+                done = back()
+                if asyncio.iscoroutine(done):
+                    await done
+
+    task = asyncio.create_task(loop())
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.wait({task})
+
+
+def painted(two: Two, patch: Obj | None = None) -> Any:
+    """Sets the copy's color back to red."""
+
+    def see() -> bool:
+        copy = two.copy("configmaps", "x")
+        return copy is not None and (copy.get("data") or {}).get("color") == "blue"
+
+    return rival(see, lambda: edit(two.host, COPY, patch or {"data": {"color": "red"}}))
+
+
+def ours(two: Two, verb: str = "patch") -> int:
+    """How often the daemon wrote the copy."""
+    requests = [one for one in two.host.requests if one.verb == verb and one.resource == "configmaps"]
+    return len([one for one in requests if one.user == "admin" and one.status < 300])
+
+
+def frozen(daemon: Daemon) -> list[Frozen]:
+    return daemon.engine.links[CLUSTER].carrier.fights.frozen()
+
+
+def data(two: Two) -> Any:
+    return (two.copy("configmaps", "x") or {}).get("data")
+
+
+def shows(two: Two, wanted: Obj) -> bool:
+    return bool(data(two) == wanted)
+
+
+def told(two: Two) -> list[str]:
+    return [event["message"] for event in two.virtual.objects("events") if event["reason"] == "FieldFrozen"]
+
+
+def test_who_always_writes_back_is_left_alone_and_the_rest_is_synced(
+    two: Two, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def scenario() -> None:
+        two.virtual.put(BLUE)
+        async with two.daemon(MAPS) as daemon, painted(two):
+            await until(lambda: frozen(daemon))
+            assert ours(two) == 5
+            two.virtual.put(configmap("x", {"color": "blue", "size": "3"}))
+            await until(lambda: data(two) == {"color": "red", "size": "3"})
+            await asyncio.sleep(300)
+            before = len(writes(two.host))
+            await asyncio.sleep(200)
+            assert writes(two.host)[before:] == []
+            standing = daemon.standing("x")
+            assert standing
+            assert standing.state is State.PENDING
+            assert standing.reason.startswith(
+                "data.color of the host ConfigMap flips between what vsyncer and kubectl-edit write; frozen until 2"
+            )
+            assert standing.reason.endswith("syncer thaw configmaps shop/x")
+            assert told(two) == [standing.reason]
+            assert degraded(daemon.engine)["configmaps"].endswith("sets them back each time: 1")
+            assert measured(daemon) == {"syncer_fights_total": 1, "syncer_frozen_fields": 1}
+
+    play(scenario)
+    assert capsys.readouterr().err.count("data.color") == 1
+
+
+def measured(daemon: Daemon) -> dict[str, float]:
+    """What a scrape shows of fights."""
+    off = {"metrics": {"address": "0"}, "health": {"address": "0"}, "control": {"socket": "0"}}
+    config = config_with(MAPS, translator=SingleNamespace).model_validate(
+        {"cluster": CLUSTER, "host": {"namespace": HOME}, **off}
+    )
+    assert list(show(daemon.engine, config, Heartbeat(), None)) == []
+    samples = [sample for family in daemon.engine.metrics.collect() for sample in family.samples]
+    wanted = ("syncer_fights_total", "syncer_frozen_fields")
+    return {one.name: one.value for one in samples if one.name in wanted and one.labels == {"syncer": "configmaps"}}
+
+
+def test_it_is_asked_again_when_the_time_is_over(two: Two) -> None:
+    async def scenario() -> None:
+        two.virtual.put(BLUE)
+        async with two.daemon(MAPS) as daemon:
+            async with painted(two):
+                await until(lambda: frozen(daemon))
+                await until(lambda: data(two) == {"color": "red"})
+            await asyncio.sleep(590)
+            assert data(two) == {"color": "red"}
+            await until(lambda: data(two) == {"color": "blue"}, within=11)
+            await daemon.settled()
+            assert daemon.requests("configmaps") == []
+            assert degraded(daemon.engine) == {}
+
+    play(scenario)
+
+
+def test_as_long_as_it_goes_on_each_thaw_costs_one_write(two: Two) -> None:
+    async def scenario() -> None:
+        two.virtual.put(BLUE)
+        async with two.daemon(MAPS) as daemon, painted(two):
+            await asyncio.sleep(6000)
+            assert frozen(daemon)
+            assert 5 + 8 <= ours(two) <= 5 + 10
+            assert len(told(two)) >= 8, "each time it is news, as the time when it ends is another one"
+
+    play(scenario)
+
+
+@pytest.mark.parametrize(
+    ("patch", "who"),
+    [
+        ({"data": None}, "somebody else"),
+        ({"data": {"color": None}}, "somebody else"),
+        ({"data": {"color": None}, "metadata": {"labels": {"theirs": "1"}}}, "kubectl-edit"),
+    ],
+    ids=["all", "one", "one, by who writes something, too"],
+)
+def test_fields_that_are_taken_away_each_time(two: Two, patch: Obj, who: str) -> None:
+    """Who only takes away holds no field, so that their name is nowhere to be read."""
+
+    async def scenario() -> None:
+        two.virtual.put(BLUE)
+        async with two.daemon(MAPS) as daemon, painted(two, patch):
+            await asyncio.sleep(500)
+            assert ours(two) == 5
+            assert [one.field for one in frozen(daemon)] == ["data.color"]
+            assert f"between what vsyncer and {who} write" in told(two)[0]
+
+    play(scenario)
+
+
+@pytest.mark.parametrize(
+    ("given", "known"),
+    [
+        ({"kind": "configmaps", "key": "shop/x"}, True),
+        ({"kind": "ConfigMap"}, True),
+        ({}, True),
+        ({"key": "a/b"}, False),
+    ],
+    ids=str,
+)
+def test_it_is_asked_again_at_once_by_command(two: Two, given: Obj, known: bool) -> None:
+    async def scenario() -> None:
+        two.virtual.put(BLUE)
+        async with two.daemon(MAPS) as daemon:
+            control = Control()
+            answers.add(control, daemon.engine)
+            async with painted(two):
+                await until(lambda: frozen(daemon))
+                await until(lambda: data(two) == {"color": "red"})
+            status, answer = await control.answer("POST", "/thaw", given)
+            assert status == 200
+            if not known:
+                assert answer == []
+                assert frozen(daemon)
+                return
+            assert answer == [{"syncer": "configmaps", "key": "shop/x", "side": "host", "field": "data.color"}]
+            await until(lambda: data(two) == {"color": "blue"}, within=1)
+            assert (await control.answer("POST", "/thaw", given))[1] == []
+            status, answer = await control.answer("POST", "/thaw", {"kind": "confimaps"})
+            assert status == 409
+            assert "'confimaps'; there are configmaps" in answer["error"]
+
+    play(scenario)
+
+
+def test_a_copy_that_is_deleted_each_time_is_not_made_for_ever(two: Two) -> None:
+    async def scenario() -> None:
+        two.virtual.put(BLUE)
+        async with (
+            two.daemon(MAPS) as daemon,
+            rival(lambda: bool(two.copy("configmaps", "x")), lambda: two.host.delete("configmaps", place("x"))),
+        ):
+            await until(lambda: frozen(daemon))
+            await asyncio.sleep(100)
+            assert ours(two, "create") == 5
+            assert "is made by vsyncer and deleted by somebody else each time" in told(two)[0]
+            two.virtual.delete("configmaps", "shop/x")
+            two.virtual.put(configmap("x", {"color": "green"}))
+            await until(lambda: ours(two, "create") == 6, within=1)
+
+    play(scenario)
+
+
+def test_status_that_flows_up_and_is_set_back_there(two: Two) -> None:
+    async def scenario() -> None:
+        for server in (two.virtual, two.host):
+            server.put(crd("widgets"))
+        two.virtual.put(widget("x", spec={"a": 1}))
+        plural = "widgets.example.org"
+        path = f"/apis/example.org/v1/namespaces/{NAMESPACE}/widgets/x/status"
+        async with two.daemon([Widgets]) as daemon:
+            await until(lambda: two.copy(plural, "x"))
+            two.host.put({**(two.copy(plural, "x") or {}), "status": {"ready": True, "phase": "Up"}})
+
+            def shown() -> Obj:
+                return (two.original(plural, "x") or {}).get("status") or {}
+
+            def back() -> Any:
+                return edit(two.virtual, path, {"status": {"ready": False}})
+
+            async with rival(lambda: shown().get("ready") is True, back):
+                await until(lambda: frozen(daemon))
+                [one] = frozen(daemon)
+                assert (one.place[0], one.field, one.other) == (Side.VIRTUAL, "status.ready", "kubectl-edit")
+                two.host.put({**(two.copy(plural, "x") or {}), "status": {"ready": True, "phase": "Down"}})
+                await until(lambda: shown() == {"ready": False, "phase": "Down"})
+
+    play(scenario)
+
+
+def test_a_tenant_who_edits_back_and_forth_is_served_each_time(two: Two) -> None:
+    async def scenario() -> None:
+        async with two.daemon(MAPS) as daemon:
+            for turn in range(60):
+                color = {"color": ["blue", "red"][turn % 2]}
+                two.virtual.put(configmap("x", color))
+                await until(functools.partial(shows, two, color), within=1)
+            assert frozen(daemon) == []
+
+    play(scenario)
+
+
+def test_a_copy_that_comes_and_goes_with_its_users_is_made_each_time(two: Two) -> None:
+    async def scenario() -> None:
+        two.virtual.put(BLUE)
+        async with two.daemon(built_in("configmaps", "pods"), options={}) as daemon:
+            for turn in range(20):
+                two.virtual.put(pod_mounting(f"job-{turn}", configmap="x"))
+                await until(lambda: two.copy("configmaps", "x"), within=5)
+                two.virtual.delete("pods", f"shop/job-{turn}")
+                await until(lambda: not two.copy("configmaps", "x"), within=100)
+            assert frozen(daemon) == []
+
+    play(scenario)
+
+
+def test_after_a_restart_it_has_to_be_found_again(two: Two) -> None:
+    async def scenario() -> None:
+        two.virtual.put(BLUE)
+        async with painted(two):
+            for daemons in (1, 2):
+                async with two.daemon(MAPS) as daemon:
+                    await until(functools.partial(frozen, daemon))
+                    assert ours(two) == 5 * daemons
+
+    play(scenario)
+
+
+@pytest.mark.parametrize("status", [403, 500])
+def test_who_else_writes_need_not_be_known(two: Two, status: int) -> None:
+    async def scenario() -> None:
+        two.virtual.put(BLUE)
+        two.host.faults.add(Rule(verb="get", resource="configmaps", status=status))
+        async with two.daemon(MAPS), painted(two):
+            await until(lambda: told(two))
+            assert "what vsyncer and somebody else write" in told(two)[0]
+            assert ours(two) == 5
+
+    play(scenario)
+
+
+def test_it_is_told_although_the_rest_can_not_be_written_at_that_moment(two: Two) -> None:
+    async def scenario() -> None:
+        two.virtual.put(BLUE)
+        async with two.daemon(MAPS) as daemon, painted(two):
+            await until(lambda: ours(two) == 5)
+            two.virtual.put(configmap("x", {"color": "blue", "size": "3"}))
+            two.host.faults.add(Rule(verb="patch", resource="configmaps", status=500, user="admin", count=1))
+            await until(lambda: told(two))
+            await until(lambda: data(two) == {"color": "red", "size": "3"})
+            assert len(frozen(daemon)) == 1
+
+    play(scenario)

@@ -1,0 +1,203 @@
+"""What the deletion of a copy on the host means, by policy, whether or not a daemon saw it."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from harness import HOME, Two, place, play, until, widget, writes
+from rules_scene import WIDGETS, Guarded, configured, edit, events, grant, running
+
+from syncer.api import Obj, annotations_of, uid_of
+from syncer.testing.apiserver import Rule
+from syncer.testing.apiserver.faults import AFTER, BEFORE
+from syncer.testing.merge import merged
+from syncer.testing.objects import configmap, service
+
+COPIED = "vsyncer.dev/copied"
+
+#: The kinds: plural, the section below ``sync`` with a policy, an object.
+KINDS: dict[str, tuple[str, Callable[[str], Any], Obj]] = {
+    "configmaps": (
+        "configmaps",
+        lambda policy: {"toHost": {"configMaps": {"all": True, "onHostDeletion": policy}}},
+        configmap("x"),
+    ),
+    "services": ("services", lambda policy: {"toHost": {"services": {"onHostDeletion": policy}}}, service("x")),
+    "custom": (
+        WIDGETS,
+        lambda policy: {"custom": {WIDGETS: {"onHostDeletion": policy}}},
+        widget("x", spec={"size": 1}),
+    ),
+}
+
+
+def marked(two: Two, plural: str) -> bool:
+    """Whether the mark names the copy that is there."""
+    original, copy = two.original(plural, "x"), two.copy(plural, "x")
+    return bool(original and copy and annotations_of(original).get(COPIED, "").startswith(uid_of(copy)))
+
+
+def started(kind: str, policy: str) -> tuple[Guarded, Any, str]:
+    two = Guarded()
+    plural, sync, obj = KINDS[kind]
+    two.virtual.put(obj)
+    return two, configured(sync(policy), "configmaps", "services"), plural
+
+
+@pytest.mark.parametrize("stopped", [False, True], ids=["seen", "unseen"])
+@pytest.mark.parametrize("policy", ["recreate", "propagate", "report"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_deletion_on_the_host_means_what_the_policy_says(kind: str, policy: str, stopped: bool) -> None:
+    async def scenario() -> None:
+        two, config, plural = started(kind, policy)
+        async with running(two, config) as daemon:
+            await until(lambda: two.copy(plural, "x") if policy == "recreate" else marked(two, plural))
+            await daemon.settled()
+            if not stopped:
+                two.host.delete(plural, place("x"))
+                await expected(two, plural, policy)
+        if stopped:
+            two.host.delete(plural, place("x"))
+            async with running(two, config):
+                await expected(two, plural, policy)
+
+    play(scenario)
+
+
+async def expected(two: Two, plural: str, policy: str) -> None:
+    """Wait for the end that a policy makes, and that nothing comes after it."""
+    if policy == "propagate":
+        await until(lambda: two.original(plural, "x") is None)
+    elif policy == "report":
+        await until(lambda: events(two, "HostCopyDeleted"))
+    else:
+        await until(lambda: two.copy(plural, "x"))
+    await asyncio.sleep(20)
+    seen = len(two.host.requests)
+    await asyncio.sleep(100)
+    assert writes(two.host, seen) == []
+    assert (two.copy(plural, "x") is None) == (policy != "recreate")
+    assert (two.original(plural, "x") is None) == (policy == "propagate")
+
+
+def test_what_was_reported_is_made_again_when_its_mark_is_taken_off() -> None:
+    async def scenario() -> None:
+        two, config, plural = started("configmaps", "report")
+        async with running(two, config):
+            await until(lambda: marked(two, plural))
+            two.host.delete(plural, place("x"))
+            [event] = await told(two)
+            assert "take the annotation vsyncer.dev/copied off this object" in event["message"]
+            assert HOME not in event["message"]
+            edit(two, "virtual", plural, {"metadata": {"annotations": {COPIED: None}}})
+            await until(lambda: marked(two, plural))
+
+    play(scenario)
+
+
+async def told(two: Two) -> list[Obj]:
+    await until(lambda: events(two, "HostCopyDeleted"))
+    return events(two, "HostCopyDeleted")
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["gone", "made anew"])
+@pytest.mark.parametrize("stopped", [False, True], ids=["seen", "unseen"])
+def test_nothing_of_the_tenants_goes_with_a_host_namespace(again: bool, stopped: bool) -> None:
+    async def scenario() -> None:
+        two, config, plural = started("configmaps", "propagate")
+
+        async def lose() -> None:
+            await asyncio.sleep(5)
+            home = two.host.get("namespaces", HOME)
+            two.host.delete(plural, place("x"))
+            two.host.delete("namespaces", HOME)
+            if again:
+                assert home
+                two.host.put({**home, "metadata": {"name": HOME}})
+                grant(two, config)
+
+        async with running(two, config):
+            await until(lambda: marked(two, plural))
+            if not stopped:
+                await lose()
+                await asyncio.sleep(700)
+        if stopped:
+            await lose()
+            async with running(two, config):
+                await asyncio.sleep(700)
+        assert two.original(plural, "x")
+        assert two.copy(plural, "x") is None
+
+    play(scenario)
+
+
+@pytest.mark.parametrize("policy", ["propagate", "report"])
+@pytest.mark.parametrize("verb", ["patch", "delete", "create"])
+@pytest.mark.parametrize("when", [BEFORE, AFTER])
+def test_our_own_deletions_mean_nothing_wherever_we_are_killed(policy: str, verb: str, when: str) -> None:
+    """The copy is deleted because it is no longer wanted, then it is wanted again; we die at one of the writes."""
+
+    async def scenario() -> None:
+        two = Guarded()
+        two.virtual.put(merged(widget("x", spec={"size": 1}), {"metadata": {"labels": {"on": "yes"}}}))
+        entry = {"selector": {"matchLabels": {"on": "yes"}}, "onHostDeletion": policy}
+        config = configured({"custom": {WIDGETS: entry}}, "configmaps")
+        async with running(two, config) as daemon:
+            await until(lambda: marked(two, WIDGETS))
+            server = two.virtual if verb == "patch" else two.host
+            rule = server.faults.add(Rule(verb=verb, resource="widgets", reset=when, count=1))
+            edit(two, "virtual", WIDGETS, {"metadata": {"labels": {"on": None}}})
+            if verb == "create":
+                await until(lambda: two.copy(WIDGETS, "x") is None)
+                edit(two, "virtual", WIDGETS, {"metadata": {"labels": {"on": "yes"}}})
+            await until(lambda: rule.hits)
+            await daemon.kill()
+        server.faults.clear()
+        edit(two, "virtual", WIDGETS, {"metadata": {"labels": {"on": "yes"}}})
+        async with running(two, config) as daemon:
+            await until(lambda: marked(two, WIDGETS))
+            await daemon.settled()
+        assert two.original(WIDGETS, "x")
+        assert events(two, "HostCopyDeleted") == []
+
+    play(scenario)
+
+
+def test_what_was_restored_from_a_backup_is_not_taken_for_what_was_deleted() -> None:
+    async def scenario() -> None:
+        two, config, plural = started("configmaps", "propagate")
+        async with running(two, config):
+            await until(lambda: marked(two, plural))
+        backup = two.original(plural, "x")
+        assert backup
+        two.virtual.delete(plural, "shop/x")
+        two.host.delete(plural, place("x"))
+        two.virtual.put(merged(backup, {"metadata": {"uid": None, "resourceVersion": None}}))
+        async with running(two, config):
+            await until(lambda: marked(two, plural))
+
+    play(scenario)
+
+
+def test_a_host_that_comes_back_empty_costs_no_originals() -> None:
+    """The deletion breaker holds what a list shows to be missing, until a person confirms it."""
+
+    async def scenario() -> None:
+        two, config, plural = started("configmaps", "propagate")
+        for number in range(120):
+            two.virtual.put(configmap(f"y{number}"))
+
+        def noted() -> int:
+            return sum(COPIED in annotations_of(one) for one in two.virtual.objects(plural, "shop"))
+
+        async with running(two, config) as daemon:
+            await until(lambda: noted() == 121)
+            await daemon.settled()
+        for copy in two.host.objects(plural, HOME):
+            two.host.delete(plural, f"{HOME}/{copy['metadata']['name']}")
+        async with running(two, config):
+            await asyncio.sleep(700)
+            assert noted() == 121
+
+    play(scenario)

@@ -1,0 +1,114 @@
+"""Kind by kind, side by side: whatever is done to an object that no watch shows, one scan says so and puts it right."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+
+import pytest
+from harness import ALL, CLUSTER, HOME, Daemon, Two, between, built_in, play, writes
+from mutations import KINDS, MUTATIONS, Kind, in_step
+
+from syncer.config import config_with
+from syncer.flow.findings import Scan
+from syncer.testing.apiserver import Rule
+from syncer.testing.merge import merged
+
+SIDES = ("host", "virtual")
+#: Seconds after which a bookmark has told every watch that it is past all that was dropped.
+PAST = 70.0
+ROWS = [pytest.param(kind, side, id=f"{kind.title or kind.syncer}-{side}") for kind in KINDS for side in SIDES]
+
+
+@contextlib.asynccontextmanager
+async def patrolled(two: Two, kind: Kind, policy: str) -> AsyncIterator[Daemon]:
+    """A daemon with this drift policy, which patrols only when it is told to."""
+    drift = dict.fromkeys(("missing", "orphan", "wrongOwner", "field", "metadata", "status"), policy)
+    given = {
+        "cluster": CLUSTER,
+        "host": {"namespace": HOME},
+        "sync": merged({"toHost": ALL}, dict(kind.sync)),
+        "patrol": {"enabled": False, "drift": drift},
+    }
+    config = config_with(built_in(), translator=kind.translator).model_validate(given)
+    async with between(two.host, [(config, two.virtual)]) as daemon:
+        yield daemon
+
+
+async def scanned(daemon: Daemon, kind: Kind) -> Scan:
+    [made], [patroller] = daemon.engine.links.values(), daemon.engine.patrollers()
+    return await patroller.scan(made.parts[kind.syncer], fresh=True)
+
+
+def told(kind: Kind, scan: Scan, side: str) -> dict[str, set[tuple[str, str, str]]]:
+    """What the scan says, by the name of the object."""
+    found: dict[str, set[tuple[str, str, str]]] = {}
+    for one in scan.findings:
+        names = [name for name in (*MUTATIONS, "ghost") if str(one.request.key) == kind.virtual_key(name)]
+        name = names[0] if names else str(one.request.key)
+        found.setdefault("orphan" if name == "ghost" else name, set()).add(
+            (one.drift.kind, str(one.drift.side), one.outcome.value)
+        )
+    return found
+
+
+def expected(kind: Kind, side: str, outcome: str = "") -> dict[str, set[tuple[str, str, str]]]:
+    cells = {name: kind.cells[side, name] for name in MUTATIONS}
+    return {
+        name: {(drift, where, outcome or then) for drift, where, then in cell}
+        for name, cell in cells.items()
+        if not isinstance(cell, str)
+    }
+
+
+async def mutated(two: Two, kind: Kind, side: str, daemon: Daemon) -> None:
+    """Do all that makes sense to the objects of a kind, unseen."""
+    for server in (two.virtual, two.host):
+        server.faults.add(Rule(verb="watch", drop=True))
+    for name in expected(kind, side):
+        kind.mutate(two, side, name)
+    await asyncio.sleep(PAST)
+
+
+@pytest.mark.parametrize(("kind", "side"), ROWS)
+def test_one_scan_repairs_it_and_the_next_finds_nothing(two: Two, kind: Kind, side: str) -> None:
+    async def scenario() -> None:
+        kind.before(two)
+        async with patrolled(two, kind, "repair") as daemon:
+            await in_step(two, kind, daemon)
+            await mutated(two, kind, side, daemon)
+            first = await scanned(daemon, kind)
+            assert first.problem == ""
+            assert told(kind, first, side) == expected(kind, side)
+            second = await scanned(daemon, kind)
+            assert told(kind, second, side) == {}
+            assert second.corrected == []
+
+    play(scenario)
+
+
+@pytest.mark.parametrize(("kind", "side"), ROWS)
+def test_by_policy_each_is_reported_again_and_again_and_nothing_written(two: Two, kind: Kind, side: str) -> None:
+    async def scenario() -> None:
+        kind.before(two)
+        async with patrolled(two, kind, "report") as daemon:
+            await in_step(two, kind, daemon)
+            await mutated(two, kind, side, daemon)
+            seen = len(two.host.requests), len(two.virtual.requests)
+            for _ in range(2):
+                scan = await scanned(daemon, kind)
+                assert scan.problem == ""
+                assert told(kind, scan, side) == expected(kind, side, "reported")
+            assert writes(two.host, seen[0]) == []
+            assert writes(two.virtual, seen[1]) == []
+
+    play(scenario)
+
+
+def test_every_kind_is_in_the_matrix_with_every_mutation_on_both_sides() -> None:
+    assert {kind.syncer for kind in KINDS} >= {syncer.name for syncer in built_in()}
+    for kind in KINDS:
+        assert kind.cells.keys() == {(side, mutation) for side in SIDES for mutation in MUTATIONS}, kind.syncer
+        for cell in kind.cells.values():
+            assert cell, "a cell that makes no sense says why"
+    sensible = [cell for kind in KINDS for cell in kind.cells.values() if not isinstance(cell, str)]
+    assert len(sensible) > 100

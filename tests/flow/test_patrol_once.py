@@ -1,0 +1,179 @@
+"""A scan by a command: from fresh lists, repaired at once where nobody else leads, and only reported where one does."""
+
+import contextlib
+import random
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from harness import ALL, CLUSTER, HOME, NAMESPACE, Tenant, Two, add, configured, place, play, until, utcnow, writes
+
+from syncer.api import Refused, Side
+from syncer.cli.patrol import is_left, lines
+from syncer.clusters.client import Cluster
+from syncer.flow.engine import Engine
+from syncer.flow.patrol_once import scan_once
+from syncer.observe.metrics import Metrics
+from syncer.testing.merge import merged
+from syncer.testing.objects import configmap, pod, secret, serviceaccount
+
+
+async def once(two: Two, *kinds: str, confirm: bool = False, leader: str = "", **patrol: Any) -> dict[str, Any]:
+    """What the command reports; ``leader``: who leads, if somebody does."""
+    host = Cluster("host", Side.HOST, two.host.transport())
+    engine = Engine(host=host, metrics=Metrics(version="test"), utcnow=utcnow, rng=random.Random(1))
+    config = configured(Tenant(two.virtual, options=ALL))
+    options = type(config.patrol).model_validate(patrol)
+    add(engine, config.model_copy(update={"patrol": options}), two.virtual)
+    engine.may_write = lambda: not leader
+    await engine.prepare()
+    why = f"{leader} leads" if leader else None
+    return await scan_once(engine, engine.links[CLUSTER], kinds=kinds, confirm=confirm, hands_off=lambda: why)
+
+
+@contextlib.asynccontextmanager
+async def drifted(two: Two) -> AsyncIterator[None]:
+    """Both sides were in step, and then, with no daemon, somebody edited, deleted and left copies."""
+    for obj in (configmap("edited", {"color": "blue"}), configmap("deleted"), configmap("left"), secret("s")):
+        two.virtual.put(obj)
+    two.virtual.put(pod("web"))
+    async with two.daemon() as daemon:
+        await daemon.settled()
+        await until(lambda: two.copy("pods", "web"))
+    copy = two.copy("configmaps", "edited")
+    assert copy
+    two.host.put(merged(copy, {"data": {"color": "red"}}))
+    two.host.delete("configmaps", place("deleted"))
+    two.virtual.delete("configmaps", f"{NAMESPACE}/left")
+    yield
+
+
+def found(report: dict[str, Any]) -> list[tuple[str, str, str]]:
+    return sorted((one["of"], one["class"], one["outcome"]) for kind in report["kinds"] for one in kind["found"])
+
+
+def test_all_is_repaired_and_the_next_scan_finds_nothing(two: Two) -> None:
+    async def scenario() -> None:
+        async with drifted(two):
+            report = await once(two)
+            assert found(report) == [
+                ("shop/deleted", "missing", "repaired"),
+                ("shop/edited", "field", "repaired"),
+                ("shop/left", "orphan", "repaired"),
+            ]
+            assert not is_left(report)
+            assert [line for line in lines(report, diff=True) if "data.color" in line][1].startswith(
+                '    data.color: "blue" -> "red"'
+            )
+            copy = two.copy("configmaps", "edited")
+            assert copy
+            assert copy["data"] == {"color": "blue"}
+            assert two.copy("configmaps", "deleted")
+            assert two.copy("configmaps", "left") is None
+            assert found(await once(two)) == []
+
+    play(scenario)
+
+
+def test_only_what_has_drifted_is_written(two: Two) -> None:
+    async def scenario() -> None:
+        async with drifted(two):
+            seen = len(two.host.requests), len(two.virtual.requests)
+            await once(two)
+            assert len(writes(two.host, seen[0])) == 3
+            assert writes(two.virtual, seen[1]) == []
+
+    play(scenario)
+
+
+def test_where_another_leads_it_only_reports(two: Two) -> None:
+    async def scenario() -> None:
+        async with drifted(two):
+            seen = len(two.host.requests), len(two.virtual.requests)
+            report = await once(two, leader="pod-7")
+            assert {outcome for _, _, outcome in found(report)} == {"reported"}
+            assert is_left(report)
+            assert "nothing was written: pod-7 leads" in list(lines(report, diff=False))
+            assert writes(two.host, seen[0]) == []
+            assert writes(two.virtual, seen[1]) == []
+
+    play(scenario)
+
+
+def test_policies_hold_for_the_command(two: Two) -> None:
+    async def scenario() -> None:
+        async with drifted(two):
+            report = await once(two, drift={"missing": "report", "orphan": "ignore"})
+            assert found(report) == [
+                ("shop/deleted", "missing", "reported"),
+                ("shop/edited", "field", "repaired"),
+                ("shop/left", "orphan", "ignored"),
+            ]
+            assert two.copy("configmaps", "deleted") is None
+            assert two.copy("configmaps", "left")
+
+    play(scenario)
+
+
+def test_kinds_can_be_chosen_and_an_unknown_one_is_an_error(two: Two) -> None:
+    async def scenario() -> None:
+        async with drifted(two):
+            assert found(await once(two, "secrets", "Pod")) == []
+            with pytest.raises(BaseExceptionGroup) as raised:
+                await once(two, "gizmos")
+            assert raised.group_contains(Refused, match="gizmos")
+            assert len(found(await once(two, "ConfigMap"))) == 3
+
+    play(scenario)
+
+
+def test_what_waits_for_another_kind_is_repaired_in_the_same_run(two: Two) -> None:
+    async def scenario() -> None:
+        two.virtual.put(serviceaccount("runner"))
+        two.virtual.put(pod("web", spec={"serviceAccountName": "runner"}))
+        async with two.daemon() as daemon:
+            await daemon.settled()
+        two.host.delete("pods", place("web"))
+        two.host.delete("serviceaccounts", place("runner"))
+        report = await once(two)
+        assert ("shop/runner", "missing", "repaired") in found(report)
+        assert not is_left(report)
+        for _ in range(2):
+            report = await once(two)
+        assert two.copy("pods", "web")
+        assert found(report) == []
+
+    play(scenario)
+
+
+def test_held_deletions_are_told_and_confirmed(two: Two) -> None:
+    async def scenario() -> None:
+        for number in range(10):
+            two.virtual.put(configmap(f"c{number}"))
+        async with two.daemon() as daemon:
+            await daemon.settled()
+        for number in range(10):
+            two.virtual.delete("configmaps", f"{NAMESPACE}/c{number}")
+        report = await once(two, breaker={"count": 5})
+        assert {outcome for _, _, outcome in found(report)} == {"held"}
+        assert is_left(report)
+        assert any("syncer patrol --confirm" in line for line in lines(report, diff=False))
+        assert two.copy("configmaps", "c3")
+        report = await once(two, confirm=True, breaker={"count": 5})
+        assert {outcome for _, _, outcome in found(report)} == {"repaired"}
+        assert not is_left(report)
+        assert two.copy("configmaps", "c3") is None
+
+    play(scenario)
+
+
+def test_what_is_refused_is_left_and_says_why(two: Two) -> None:
+    async def scenario() -> None:
+        two.host.put(configmap(place("x").partition("/")[2], namespace=HOME))
+        two.virtual.put(configmap("x"))
+        report = await once(two, "configmaps")
+        assert found(report) == [("shop/x", "missing", "failed")]
+        assert is_left(report)
+        assert any("not ours" in line for line in lines(report, diff=False))
+
+    play(scenario)

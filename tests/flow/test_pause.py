@@ -1,0 +1,476 @@
+"""What is paused stays as it is on both sides, says what to remove where, and goes on at once when that is done."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import pytest
+from custom_scene import CLUSTER_ISSUERS, PUBLIC, cert_manager, custom, example, running, there
+from harness import (
+    ALL,
+    CLUSTER,
+    NAMESPACE,
+    Daemon,
+    Tenant,
+    Two,
+    between,
+    built_in,
+    configured,
+    place,
+    play,
+    until,
+    writes,
+)
+from small_syncers import Maps
+
+from syncer.api import Live, Obj, OwnController, Side, annotations_of, uid_of
+from syncer.testing.apiserver import ApiServer, Rule
+from syncer.testing.merge import merged
+from syncer.testing.objects import configmap, ingress, namespace, pod, secret, service, serviceaccount
+
+PAUSED = "vsyncer.dev/paused"
+MAPS = built_in("configmaps")
+OPTIONS: Mapping[str, Any] = {**ALL, "ingresses": {"enabled": True}}
+TIER = {"metadata": {"labels": {"tier": "gold"}}}
+
+#: An object of each kind that begins on the virtual side.
+KINDS = {
+    "configmaps": configmap("x"),
+    "secrets": secret("x"),
+    "services": service("x"),
+    "serviceaccounts": serviceaccount("x"),
+    "pods": pod("x"),
+    "ingresses.networking.k8s.io": ingress("x"),
+}
+
+
+def annotate(server: ApiServer, plural: str, key: str, value: str | None = "true") -> Obj:
+    """What ``kubectl annotate`` does; ``value`` None takes the annotation away."""
+    return server.put(merged(there(server, plural, key), {"metadata": {"annotations": {PAUSED: value}}}))
+
+
+def pause_cluster(two: Two, value: str | None = "true") -> None:
+    if two.virtual.get("configmaps", "kube-system/vsyncer") is None:
+        two.virtual.put(configmap("vsyncer", {"identity": "vc.vc-ns"}, namespace="kube-system"))
+    annotate(two.virtual, "configmaps", "kube-system/vsyncer", value)
+
+
+def mark(two: Two, plural: str, name: str = "x") -> str | None:
+    """The mark on a copy that must be there."""
+    return annotations_of(there(two.host, plural, place(name))).get(PAUSED)
+
+
+def change(two: Two, plural: str, name: str = "x") -> None:
+    """What a tenant changes on an object."""
+    two.virtual.put(merged(there(two.virtual, plural, f"{NAMESPACE}/{name}"), TIER))
+
+
+def changed(two: Two, plural: str, name: str = "x") -> bool:
+    copy = two.copy(plural, name)
+    return bool(copy) and (copy or {})["metadata"]["labels"].get("tier") == "gold"
+
+
+def reason(daemon: Daemon, name: str = "x", syncer: str = "configmaps") -> str:
+    standing = daemon.standing(name, syncer)
+    assert standing, "it stands as if all was well"
+    assert standing.state == "pending"
+    return standing.reason
+
+
+# -- one object --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("plural", KINDS)
+def test_a_paused_object_is_left_alone_until_it_no_longer_is(two: Two, plural: str) -> None:
+    async def scenario() -> None:
+        two.virtual.put(KINDS[plural])
+        async with two.daemon(options=OPTIONS) as daemon:
+            await until(lambda: two.copy(plural, "x"))
+            await daemon.settled()
+            seen = len(two.host.requests), len(two.virtual.requests)
+            annotate(two.virtual, plural, f"{NAMESPACE}/x")
+            await until(lambda: mark(two, plural) == "virtual")
+            change(two, plural)
+            two.host.put(merged(there(two.host, plural, place("x")), {"metadata": {"labels": {"edited": "yes"}}}))
+            await daemon.settled()
+            patches = [line for line in writes(two.host, seen[0]) if line.endswith("/x-x-shop-x-vc")]
+            assert len(patches) == 1, "the mark is the one write that it makes"
+            assert writes(two.virtual, seen[1]) == []
+            assert not changed(two, plural)
+            text = reason(daemon, "x", plural.partition(".")[0])
+            assert PAUSED in text
+            assert f"the virtual {KINDS[plural]['kind']} {NAMESPACE}/x" in text
+            annotate(two.virtual, plural, f"{NAMESPACE}/x", None)
+            assert await until(lambda: changed(two, plural)) < 1
+            assert mark(two, plural) is None
+            await daemon.settled()
+            assert daemon.standing("x", plural.partition(".")[0]) is None
+
+    play(scenario)
+
+
+@pytest.mark.parametrize("plural", KINDS)
+@pytest.mark.parametrize("restarted", [False, True])
+def test_the_copy_of_what_went_while_it_was_paused_waits_for_a_person(two: Two, plural: str, restarted: bool) -> None:
+    async def scenario() -> None:
+        two.virtual.put(KINDS[plural])
+        async with two.daemon(options=OPTIONS) as daemon:
+            await until(lambda: two.copy(plural, "x"))
+            annotate(two.virtual, plural, f"{NAMESPACE}/x")
+            await until(lambda: mark(two, plural) == "virtual")
+            if not restarted:
+                two.virtual.delete(plural, f"{NAMESPACE}/x")
+            await daemon.settled()
+        if restarted:
+            two.virtual.delete(plural, f"{NAMESPACE}/x")
+        async with two.daemon(options=OPTIONS) as daemon:
+            await daemon.settled()
+            text = reason(daemon, "x", plural.partition(".")[0])
+            assert f"{NAMESPACE}/x was paused when it went" in text
+            assert f"remove the annotation {PAUSED} from the host {KINDS[plural]['kind']} {place('x')}" in text
+            annotate(two.host, plural, place("x"), None)
+            assert await until(lambda: two.copy(plural, "x") is None) < 1
+            await daemon.settled()
+            assert daemon.standing("x", plural.partition(".")[0]) is None
+
+    play(scenario)
+
+
+def test_a_new_object_without_the_mark_ends_the_wait(two: Two) -> None:
+    async def scenario() -> None:
+        two.virtual.put(configmap("x"))
+        async with two.daemon(MAPS) as daemon:
+            await until(lambda: two.copy("configmaps", "x"))
+            annotate(two.virtual, "configmaps", f"{NAMESPACE}/x")
+            await until(lambda: mark(two, "configmaps") == "virtual")
+            two.virtual.delete("configmaps", f"{NAMESPACE}/x")
+            await daemon.settled()
+            new = two.virtual.put(configmap("x", {"color": "red"}))
+            await until(lambda: (two.copy("configmaps", "x") or {}).get("data") == {"color": "red"})
+            assert annotations_of(there(two.host, "configmaps", place("x")))["vsyncer.dev/virtual-uid"] == uid_of(new)
+            assert mark(two, "configmaps") is None
+
+    play(scenario)
+
+
+@pytest.mark.parametrize("plural", ["configmaps", "pods"])
+def test_what_is_paused_and_deleted_before_anybody_has_looked_waits_too(two: Two, plural: str) -> None:
+    """Its copies learn of the pause only now; a Pod has two, one of them a Secret."""
+
+    async def scenario() -> None:
+        two.virtual.put(KINDS[plural])
+        async with two.daemon(options=OPTIONS) as daemon:
+            await daemon.settled()
+            before = {copy["metadata"]["name"] for copy in two.host.objects("secrets")}
+            daemon.engine.queue.pause(CLUSTER)
+            annotate(two.virtual, plural, f"{NAMESPACE}/x")
+            await asyncio.sleep(1)
+            two.virtual.delete(plural, f"{NAMESPACE}/x")
+            await asyncio.sleep(1)
+            daemon.engine.queue.resume(CLUSTER)
+            await daemon.settled()
+            assert mark(two, plural) == "virtual"
+            assert {copy["metadata"]["name"] for copy in two.host.objects("secrets")} == before
+            for copy in [*two.host.objects("secrets"), there(two.host, plural, place("x"))]:
+                if PAUSED in annotations_of(copy):
+                    key = f"{copy['metadata']['namespace']}/{copy['metadata']['name']}"
+                    annotate(two.host, copy["kind"].lower() + "s", key, None)
+            assert await until(lambda: two.copy(plural, "x") is None) < 1
+            await daemon.settled()
+            assert daemon.standing("x", plural) is None
+
+    play(scenario)
+
+
+def test_a_mark_on_the_copy_pauses_both_sides_and_is_not_taken_away(two: Two) -> None:
+    async def scenario() -> None:
+        two.virtual.put(service("x", spec={"type": "LoadBalancer"}))
+        async with two.daemon(built_in("services")) as daemon:
+            await until(lambda: two.copy("services", "x"))
+            await daemon.settled()
+            annotate(two.host, "services", place("x"))
+            seen = len(two.host.requests), len(two.virtual.requests)
+            change(two, "services")
+            status = {"status": {"loadBalancer": {"ingress": [{"ip": "10.9.8.7"}]}}}
+            two.host.put(merged(there(two.host, "services", place("x")), status))
+            await daemon.settled()
+            assert f"from the host Service {place('x')}" in reason(daemon, "x", "services")
+            annotate(two.virtual, "services", f"{NAMESPACE}/x")
+            await daemon.settled()
+            two.virtual.delete("services", f"{NAMESPACE}/x")
+            await daemon.settled()
+            assert (writes(two.host, seen[0]), writes(two.virtual, seen[1])) == ([], [])
+            assert mark(two, "services") == "true"
+            annotate(two.host, "services", place("x"), None)
+            assert await until(lambda: two.copy("services", "x") is None) < 1
+
+    play(scenario)
+
+
+def test_what_is_paused_from_the_start_gets_no_copy_and_nothing_of_the_mark_goes_down(two: Two) -> None:
+    async def scenario() -> None:
+        two.virtual.put(configmap("x", metadata={"annotations": {PAUSED: "true"}}))
+        two.virtual.put(configmap("y", metadata={"annotations": {PAUSED: "false", "team": "a"}}))
+        async with two.daemon(MAPS) as daemon:
+            await until(lambda: two.copy("configmaps", "y"))
+            await daemon.settled()
+            assert two.copy("configmaps", "x") is None
+            notes = annotations_of(there(two.host, "configmaps", place("y")))
+            assert PAUSED not in notes
+            assert notes["team"] == "a"
+            annotate(two.virtual, "configmaps", f"{NAMESPACE}/x", None)
+            assert await until(lambda: two.copy("configmaps", "x")) < 1
+
+    play(scenario)
+
+
+# -- a namespace -------------------------------------------------------------------------------------------------------
+
+
+def test_a_paused_namespace_is_left_alone_and_no_other(two: Two) -> None:
+    async def scenario() -> None:
+        two.virtual.put(configmap("x"))
+        two.virtual.put(configmap("gone"))
+        async with two.daemon(MAPS) as daemon:
+            await until(lambda: two.copy("configmaps", "x"))
+            await daemon.settled()
+            annotate(two.virtual, "namespaces", NAMESPACE)
+            await until(lambda: mark(two, "configmaps") == "namespace")
+            await daemon.settled()
+            seen = len(two.host.requests)
+            change(two, "configmaps")
+            two.virtual.delete("configmaps", f"{NAMESPACE}/gone")
+            two.virtual.put(configmap("new"))
+            two.virtual.put(configmap("brief"))
+            await until(lambda: daemon.standing("brief"))
+            two.virtual.delete("configmaps", f"{NAMESPACE}/brief")
+            two.virtual.put(configmap("other", namespace="yard"))
+            await until(lambda: two.host.get("configmaps", f"{place('other').replace('-shop-', '-yard-')}"))
+            await daemon.settled()
+            assert len(writes(two.host, seen)) == 1, "that of the other namespace"
+            assert daemon.standing("brief") is None, "there is nothing of it any more"
+            for name in ("x", "gone", "new"):
+                assert f"remove the annotation {PAUSED} from the virtual Namespace {NAMESPACE}" in reason(daemon, name)
+            annotate(two.virtual, "namespaces", NAMESPACE, None)
+            assert await until(lambda: changed(two, "configmaps") and two.copy("configmaps", "new")) < 1
+            assert await until(lambda: two.copy("configmaps", "gone") is None) < 1
+            assert mark(two, "configmaps") is None
+
+    play(scenario)
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_the_copies_of_a_namespace_that_went_while_it_was_paused_wait(two: Two, restarted: bool) -> None:
+    async def scenario() -> None:
+        for name in ("x", "y"):
+            two.virtual.put(configmap(name))
+        async with two.daemon(MAPS) as daemon:
+            await until(lambda: two.copy("configmaps", "y"))
+            annotate(two.virtual, "namespaces", NAMESPACE)
+            await until(lambda: mark(two, "configmaps") == mark(two, "configmaps", "y") == "namespace")
+            if not restarted:
+                two.virtual.delete("namespaces", NAMESPACE)
+            await daemon.settled()
+        if restarted:
+            two.virtual.delete("namespaces", NAMESPACE)
+        async with two.daemon(MAPS) as daemon:
+            await daemon.settled()
+            assert two.original("configmaps", "x") is None
+            assert f"the virtual Namespace {NAMESPACE} was paused and is not there" in reason(daemon)
+            annotate(two.host, "configmaps", place("x"), None)
+            assert await until(lambda: two.copy("configmaps", "x") is None) < 1
+            assert two.copy("configmaps", "y")
+            two.virtual.put(namespace(NAMESPACE))
+            assert await until(lambda: two.copy("configmaps", "y") is None) < 1
+
+    play(scenario)
+
+
+def test_what_was_paused_itself_waits_even_if_its_namespace_no_longer_is(two: Two) -> None:
+    async def scenario() -> None:
+        two.virtual.put(configmap("x"))
+        async with two.daemon(MAPS) as daemon:
+            await until(lambda: two.copy("configmaps", "x"))
+            annotate(two.virtual, "configmaps", f"{NAMESPACE}/x")
+            await until(lambda: mark(two, "configmaps") == "virtual")
+            annotate(two.virtual, "namespaces", NAMESPACE)
+            await daemon.settled()
+            two.virtual.delete("configmaps", f"{NAMESPACE}/x")
+            await daemon.settled()
+            annotate(two.virtual, "namespaces", NAMESPACE, None)
+            await daemon.settled()
+            assert mark(two, "configmaps") == "virtual"
+            assert "was paused when it went" in reason(daemon)
+
+    play(scenario)
+
+
+# -- the virtual cluster -----------------------------------------------------------------------------------------------
+
+
+class Controls(Maps, OwnController):
+    """Says whether its controller runs."""
+
+    name = "controls"
+    running: ClassVar[list[str]] = []
+
+    async def register(self, live: Live) -> None:
+        self.running.append(live.cluster)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.running.remove(live.cluster)
+
+
+def run_on(two: Two, node: str) -> None:
+    """What the host's scheduler and kubelet do."""
+    running = {"spec": {"nodeName": node}, "status": {"phase": "Running"}}
+    two.host.put(merged(there(two.host, "pods", place("x")), running))
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_a_paused_virtual_cluster_is_left_alone_on_both_sides(two: Two, restarted: bool) -> None:
+    async def scenario() -> None:
+        two.virtual.put(pod("x"))
+        two.virtual.put(configmap("x"))
+        two.virtual.put(configmap("gone"))
+        async with two.daemon() as daemon:
+            await until(lambda: two.copy("pods", "x") and two.copy("configmaps", "gone"))
+            await daemon.settled()
+            pause_cluster(two)
+            await daemon.settled()
+            if not restarted:
+                await left_alone(two, daemon)
+        if restarted:
+            async with two.daemon() as daemon:
+                await left_alone(two, daemon)
+
+    async def left_alone(two: Two, daemon: Daemon) -> None:
+        seen = len(two.host.requests), len(two.virtual.requests)
+        change(two, "configmaps")
+        two.virtual.delete("configmaps", f"{NAMESPACE}/gone")
+        run_on(two, "n1")
+        await daemon.settled()
+        assert (writes(two.host, seen[0], events=True), writes(two.virtual, seen[1], events=True)) == ([], [])
+        for name, syncer in (("x", "configmaps"), ("x", "pods"), ("n1", "nodes")):
+            assert f"{PAUSED} from the virtual ConfigMap kube-system/vsyncer" in reason(daemon, name, syncer)
+        pause_cluster(two, None)
+        await until(
+            lambda: two.virtual.get("nodes", "n1") and (two.original("pods", "x") or {})["spec"].get("nodeName")
+        )
+        await until(lambda: changed(two, "configmaps") and two.copy("configmaps", "gone") is None)
+        await daemon.settled()
+        assert daemon.requests("pods") == daemon.requests("configmaps") == []
+
+    play(scenario)
+
+
+def test_a_note_of_that_name_elsewhere_pauses_nothing(two: Two) -> None:
+    async def scenario() -> None:
+        two.virtual.put(configmap("vsyncer", namespace="yard", metadata={"annotations": {PAUSED: "true"}}))
+        two.virtual.put(configmap("x"))
+        async with two.daemon(MAPS):
+            assert await until(lambda: two.copy("configmaps", "x")) < 1
+
+    play(scenario)
+
+
+def test_an_own_controller_stands_still_while_the_virtual_cluster_is_paused(two: Two) -> None:
+    async def scenario() -> None:
+        Controls.running.clear()
+        pause_cluster(two)
+        two.virtual.faults.add(Rule(verb="list", resource="configmaps", status=503, count=2))
+        async with two.daemon([Controls]) as daemon:
+            assert Controls.running == []
+            await daemon.settled()
+            assert Controls.running == [], "it is paused from the start"
+            pause_cluster(two, None)
+            assert await until(lambda: Controls.running == [CLUSTER]) < 1
+            pause_cluster(two)
+            assert await until(lambda: Controls.running == []) < 1
+            pause_cluster(two, None)
+            assert await until(lambda: Controls.running == [CLUSTER]) < 1
+        assert Controls.running == []
+
+    play(scenario)
+
+
+# -- what begins on the host, and nodes --------------------------------------------------------------------------------
+
+
+def test_a_stand_in_for_a_node_is_left_alone_while_it_is_paused(two: Two) -> None:
+    async def scenario() -> None:
+        two.virtual.put(pod("x"))
+        async with two.daemon() as daemon:
+            await until(lambda: two.copy("pods", "x"))
+            run_on(two, "n1")
+            await until(lambda: two.virtual.get("nodes", "n1"))
+            await daemon.settled()
+            annotate(two.virtual, "nodes", "n1")
+            two.virtual.delete("pods", f"{NAMESPACE}/x")
+            two.host.delete("pods", place("x"))
+            await daemon.settled()
+            assert two.virtual.get("nodes", "n1")
+            assert "from the virtual Node n1" in reason(daemon, "n1", "nodes")
+            annotate(two.virtual, "nodes", "n1", None)
+            assert await until(lambda: two.virtual.get("nodes", "n1") is None) < 1
+
+    play(scenario)
+
+
+@pytest.mark.parametrize("side", list(Side))
+def test_what_begins_on_the_host_is_left_alone_while_either_object_is_paused(two: Two, side: Side) -> None:
+    async def scenario() -> None:
+        cert_manager(two)
+        server = two.host if side is Side.HOST else two.virtual
+        two.host.put(custom(CLUSTER_ISSUERS, "le", namespace="", **merged(PUBLIC, {"spec": {"acme": {}}})))
+        async with running(two, example("cert-manager")) as daemon:
+            await until(lambda: two.virtual.get(CLUSTER_ISSUERS, "le"))
+            annotate(server, CLUSTER_ISSUERS, "le")
+            await daemon.settled()
+            two.host.put(merged(there(two.host, CLUSTER_ISSUERS, "le"), TIER))
+            await daemon.settled()
+            assert f"from the {side} ClusterIssuer le" in reason(daemon, "le", CLUSTER_ISSUERS)
+            assert "tier" not in there(two.virtual, CLUSTER_ISSUERS, "le")["metadata"]["labels"]
+            annotate(server, CLUSTER_ISSUERS, "le", None)
+            assert await until(lambda: "tier" in there(two.virtual, CLUSTER_ISSUERS, "le")["metadata"]["labels"]) < 1
+
+    play(scenario)
+
+
+# -- rights ------------------------------------------------------------------------------------------------------------
+
+
+def test_without_the_right_to_see_namespaces_only_marks_on_objects_count() -> None:
+    async def scenario() -> None:
+        two = Two()
+        two.virtual = ApiServer(seed="virtual", rbac=True)
+        rule = {"apiGroups": [""], "resources": ["secrets"], "verbs": ["*"]}
+        rbac = "rbac.authorization.k8s.io"
+        role = {"apiVersion": f"{rbac}/v1", "kind": "ClusterRole", "metadata": {"name": "r"}, "rules": [rule]}
+        reference = {"apiGroup": rbac, "kind": "ClusterRole", "name": "r"}
+        subjects = [{"apiGroup": rbac, "kind": "User", "name": "daemon"}]
+        two.virtual.put(role)
+        two.virtual.put(
+            {**role, "kind": "ClusterRoleBinding", "roleRef": reference, "subjects": subjects, "rules": None}
+        )
+        two.virtual.put(secret("x"))
+        two.virtual.put(secret("held", metadata={"annotations": {PAUSED: "true"}}))
+        config = configured(Tenant(two.virtual, options=ALL), built_in("secrets"))
+        async with between(two.host, [(config, two.virtual)], tenant="daemon") as daemon:
+            await until(lambda: two.copy("secrets", "x"))
+            await daemon.settled()
+            assert two.copy("secrets", "held") is None
+            assert f"the virtual Secret {NAMESPACE}/held" in reason(daemon, "held", "secrets")
+
+    play(scenario)
+
+
+def test_the_note_is_watched_in_its_namespace_only_where_nothing_else_needs_more(two: Two) -> None:
+    async def scenario() -> None:
+        async with two.daemon(built_in("secrets")) as daemon:
+            await daemon.settled()
+        paths = {one.path for one in two.virtual.requests if one.resource == "configmaps"}
+        assert paths == {"/api/v1/namespaces/kube-system/configmaps"}
+
+    play(scenario)

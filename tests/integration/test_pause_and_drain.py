@@ -1,0 +1,91 @@
+"""On real API servers: what kubectl annotates is left alone, and `syncer drain` leaves nothing of ours, or no marks."""
+
+import subprocess
+
+import pytest
+from api import eventually
+from scene import Process, Scene
+
+from syncer.api import Key, annotations_of, labels_of
+from syncer.flow import claim
+from syncer.testing.objects import configmap, pod_mounting, secret, service
+
+pytestmark = pytest.mark.real
+
+PAUSED = "vsyncer.dev/paused"
+KINDS = ("ConfigMap", "Secret", "Service", "Pod")
+
+
+def run(daemon: Process, *flags: str) -> "subprocess.CompletedProcess[str]":
+    """Run `syncer drain` to its end."""
+    command = [*daemon.command, "drain", "--config", str(daemon.file), *flags]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+
+
+def shop(scene: Scene) -> str:
+    """A namespace with one of each, all of them synced."""
+    namespace = scene.namespace()
+    for obj in (
+        configmap("web", namespace=namespace),
+        secret("web", namespace=namespace),
+        service("web", namespace=namespace),
+        pod_mounting("web", secret="web", configmap="web", namespace=namespace),
+    ):
+        scene.virtual.create(obj)
+    for kind in KINDS:
+        scene.copied(kind, Key(namespace, "web"))
+    return namespace
+
+
+def test_what_kubectl_annotates_is_left_alone_until_it_no_longer_is(scene: Scene) -> None:
+    scene.start()
+    namespace = shop(scene)
+    web = Key(namespace, "web")
+    kubectl = scene.virtual.plane.kubectl
+    kubectl("annotate", "-n", namespace, "configmap", "web", f"{PAUSED}=true")
+    eventually(lambda: annotations_of(scene.copy("ConfigMap", web) or {"metadata": {}}).get(PAUSED), "it is marked")
+    kubectl("annotate", "namespace", namespace, f"{PAUSED}=true")
+    eventually(lambda: annotations_of(scene.copy("Secret", web) or {"metadata": {}}).get(PAUSED), "it is marked, too")
+    kubectl("annotate", "-n", "kube-system", "configmap", "vsyncer", f"{PAUSED}=true")
+    for kind in ("configmap", "secret"):
+        kubectl("delete", "-n", namespace, kind, "web")
+    scene.virtual.create(configmap("other", namespace=namespace))
+    kubectl("annotate", "-n", "kube-system", "configmap", "vsyncer", f"{PAUSED}-")
+    kubectl("annotate", "namespace", namespace, f"{PAUSED}-")
+    scene.gone("Secret", web)
+    scene.copied("ConfigMap", Key(namespace, "other"))
+    copy = scene.copy("ConfigMap", web)
+    assert copy
+    assert annotations_of(copy)[PAUSED] == "virtual"
+    scene.host.plane.kubectl(
+        "annotate", "-n", copy["metadata"]["namespace"], "configmap", copy["metadata"]["name"], f"{PAUSED}-"
+    )
+    scene.gone("ConfigMap", web)
+
+
+@pytest.mark.parametrize("keep", [False, True])
+def test_a_drain_leaves_nothing_of_ours_or_no_marks(scene: Scene, keep: bool) -> None:
+    daemon = scene.start(scene.config(leaderElection={"enabled": True}))
+    namespace = shop(scene)
+    web = Key(namespace, "web")
+    refused = run(daemon, "--yes")
+    assert refused.returncode == 1
+    assert "leads" in refused.stderr
+    daemon.stop()
+    flags = ["--keep"] if keep else []
+    plan = run(daemon, *flags)
+    assert plan.returncode == 0, plan
+    assert "nothing was written" in plan.stdout
+    done = run(daemon, "--yes", *flags)
+    assert done.returncode == 0, done
+    assert done.stdout.splitlines()[-1] == "done"
+    for kind in KINDS:
+        assert scene.virtual.get(kind, web), "it is the tenant's"
+        copy = scene.copy(kind, web)
+        assert bool(copy) == keep
+        marks = [*labels_of(copy), *annotations_of(copy)] if copy else []
+        assert [mark for mark in marks if mark.startswith("vsyncer.dev/")] == sorted(
+            ["vsyncer.dev/cluster", "vsyncer.dev/namespace"] if keep and kind in ("Pod", "Service") else []
+        )
+    assert scene.virtual.get("ConfigMap", claim.PLACE) is None
+    assert scene.host.get("Lease", Key(scene.host_namespace, f"vsyncer-{scene.name}")) is None

@@ -1,0 +1,123 @@
+"""``syncer drain`` prints a plan, and does nothing more unless it is told to."""
+
+import json
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from syncer.api import Obj, Side
+from syncer.cli import daemon
+from syncer.cli.app import app
+from syncer.clusters.client import Cluster
+from syncer.config import SyncerConfig
+from syncer.flow import runner
+from syncer.testing.apiserver import ApiServer, Rule
+from syncer.testing.merge import merged
+from syncer.testing.objects import configmap, host_copy, namespace, secret
+
+CONFIG = "apiVersion: vsyncer.dev/v1alpha1\nkind: SyncerConfig\ncluster: vc\nhost: {namespace: vc-ns}\n"
+NAME = "x-x-shop-x-vc"
+
+
+class World:
+    """Two API servers, and perhaps a daemon on this machine."""
+
+    def __init__(self) -> None:
+        self.servers = {Side.VIRTUAL: ApiServer(seed="virtual"), Side.HOST: ApiServer(seed="host")}
+        self.daemon = False
+        self.host.put(namespace("vc-ns"))
+        for virtual in (configmap("x"), configmap("y"), secret("x")):
+            self.host.put(host_copy(virtual))
+
+    @property
+    def host(self) -> ApiServer:
+        return self.servers[Side.HOST]
+
+    def copy(self, plural: str = "configmaps") -> Obj | None:
+        return self.host.get(plural, f"vc-ns/{NAME}")
+
+    @asynccontextmanager
+    async def connected(self, config: SyncerConfig) -> AsyncIterator[Mapping[Side, Cluster]]:
+        yield {side: Cluster(side, side, server.transport()) for side, server in self.servers.items()}
+
+    def ask(self, config: SyncerConfig, method: str, path: str, given: Any = None) -> Any:
+        if not self.daemon:
+            raise daemon.NoDaemon("no daemon answers")
+        return []
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> World:
+    monkeypatch.chdir(tmp_path)
+    Path("c.yaml").write_text(CONFIG)
+    found = World()
+    monkeypatch.setattr(runner, "connected", found.connected)
+    monkeypatch.setattr(daemon, "ask", found.ask)
+    return found
+
+
+def call(*arguments: str) -> Result:
+    return CliRunner().invoke(app, ["drain", *arguments, "--config", "c.yaml"], prog_name="syncer")
+
+
+def test_the_plan_tells_by_kind_and_writes_nothing(world: World) -> None:
+    result = call()
+    assert result.exit_code == 0
+    assert [line.split() for line in result.stdout.splitlines()] == [
+        ["SIDE", "KIND", "OBJECTS", "WHAT"],
+        ["host", "configmaps", "2", "delete"],
+        ["host", "secrets", "1", "delete"],
+        ["nothing", "was", "written;", "--yes", "carries", "it", "out"],
+    ]
+    assert world.copy()
+
+
+def test_it_tells_of_each_object_where_asked_to(world: World) -> None:
+    lines = [line.split() for line in call("-o", "wide", "--keep").stdout.splitlines()]
+    assert ["host", "configmaps", f"vc-ns/{NAME}", "strip", "the", "marks"] in lines
+    found = json.loads(call("-o", "json").stdout)
+    assert {"side": "host", "kind": "secrets", "object": f"vc-ns/{NAME}", "what": "delete"} in found
+    assert len(found) == 3
+
+
+def test_with_yes_it_is_carried_out(world: World) -> None:
+    result = call("--yes")
+    assert (result.exit_code, result.stdout.splitlines()[-1]) == (0, "done")
+    assert world.copy() is None
+    assert "there is nothing to remove" in call().stdout
+
+
+def test_with_keep_the_objects_stay(world: World) -> None:
+    assert call("--yes", "--keep").exit_code == 0
+    for plural in ("configmaps", "secrets"):
+        copy = world.copy(plural)
+        assert copy
+        assert "vsyncer.dev" not in json.dumps({**copy["metadata"], "managedFields": None})
+
+
+def test_it_refuses_beside_a_daemon_on_this_machine(world: World) -> None:
+    world.daemon = True
+    result = call("--yes")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "Stop it first" in result.stderr
+    assert world.copy()
+    assert call().exit_code == 0, "a plan harms nobody"
+
+
+def test_what_could_not_be_done_is_told_and_ends_with_1(world: World) -> None:
+    world.host.faults.add(Rule(verb="list", resource="secrets", status=500))
+    result = call("--yes")
+    assert result.exit_code == 1
+    assert "list secrets" in result.stderr
+    assert "run it again" in result.stdout
+    assert world.copy()
+
+
+def test_no_content_of_an_object_is_ever_shown(world: World) -> None:
+    world.host.put(merged(world.copy("secrets") or {}, {"data": {"password": "c3dvcmRmaXNo"}}))
+    for arguments in ((), ("-o", "wide"), ("-o", "json"), ("--yes",)):
+        assert "c3dvcmRmaXNo" not in call(*arguments).output

@@ -1,0 +1,97 @@
+"""``syncer parked`` asks the daemon and shows what waits, and for what."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from syncer.cli import daemon
+from syncer.cli.app import app
+from syncer.config import SyncerConfig
+
+CONFIG = "apiVersion: vsyncer.dev/v1alpha1\nkind: SyncerConfig\ncluster: shop\nhost: {namespace: vc-shop}\n"
+ONE = {
+    "syncer": "pods",
+    "key": "shop/web",
+    "cluster": "shop",
+    "since": "2026-01-01T12:00:00Z",
+    "seconds": 7300,
+    "tried": 3,
+    "class": "QuotaExceeded",
+    "reason": "exceeded quota:\n small",
+    "wakes": ["a change of the object or its copy", "room in the quotas of namespace vc-shop on the host cluster"],
+    "nextTry": 90,
+}
+
+
+class Daemon:
+    """Answers and keeps what it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, str, Any]] = []
+        self.answer: Any = [ONE]
+
+    def ask(self, config: SyncerConfig, method: str, path: str, given: Mapping[str, Any] | None = None) -> Any:
+        assert config.cluster == "shop"
+        self.asked.append((method, path, given))
+        return self.answer
+
+
+@pytest.fixture
+def there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Daemon:
+    monkeypatch.chdir(tmp_path)
+    Path("c.yaml").write_text(CONFIG)
+    found = Daemon()
+    monkeypatch.setattr(daemon, "ask", found.ask)
+    return found
+
+
+def call(*arguments: str) -> Result:
+    result = CliRunner().invoke(app, ["parked", *arguments, "--config", "c.yaml"], prog_name="syncer")
+    assert result.exit_code == 0, result.output
+    return result
+
+
+def test_a_line_says_what_since_when_how_often_and_why(there: Daemon) -> None:
+    assert call().stdout == (
+        "SYNCER   KEY        SINCE   TRIED   CLASS           NEXT   REASON\n"
+        "pods     shop/web   2h      3       QuotaExceeded   90s    exceeded quota: small\n"
+    )
+
+
+def test_wide_says_what_wakes_it_and_json_says_all(there: Daemon) -> None:
+    assert call("-o", "wide").stdout.splitlines()[1].endswith("; ".join(ONE["wakes"]))  # type: ignore[arg-type]
+    assert json.loads(call("-o", "json").stdout) == [ONE]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "asked"),
+    [
+        ((), ("GET", "/parked", {"kind": "", "key": ""})),
+        (("pods", "shop/web"), ("GET", "/parked", {"kind": "pods", "key": "shop/web"})),
+        (("--retry",), ("POST", "/retry", {"kind": "", "key": ""})),
+        (("--retry", "pods"), ("POST", "/retry", {"kind": "pods", "key": ""})),
+    ],
+)
+def test_what_is_meant_goes_to_the_daemon(there: Daemon, arguments: tuple[str, ...], asked: Any) -> None:
+    out = call(*arguments).stdout
+    assert there.asked == [asked]
+    assert out.endswith("All of it is tried again now.\n") == ("--retry" in arguments)
+
+
+def test_nothing_is_no_failure(there: Daemon) -> None:
+    there.answer = []
+    assert call().stdout == "nothing is parked\n"
+    assert call("pods", "--retry").stdout == "nothing of that is parked\n"
+    assert json.loads(call("-o", "json").stdout) == []
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"), [(0, "0s"), (119, "119s"), (120, "2m"), (7199, "119m"), (7200, "2h"), (172_800, "2d")]
+)
+def test_an_age_is_as_kubectl_shows_it(there: Daemon, seconds: int, shown: str) -> None:
+    there.answer = [{**ONE, "seconds": seconds}]
+    assert call("--no-headers").stdout.split()[2] == shown

@@ -1,0 +1,154 @@
+"""``syncer patrol`` asks the daemon or scans by itself, prints what was found, and ends with what is left."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from syncer.cli import daemon
+from syncer.cli.app import app
+from syncer.config import SyncerConfig
+from syncer.flow import patrol_once
+
+CONFIG = "apiVersion: vsyncer.dev/v1alpha1\nkind: SyncerConfig\ncluster: shop\nhost: {namespace: vc-shop}\n"
+CHANGE = {
+    "path": "spec.ports[0].port",
+    "wanted": "80",
+    "found": "8080",
+    "changedBy": "kubectl-edit",
+    "at": "2026-01-01",
+}
+FOUND = {
+    "syncer": "services",
+    "object": "host services vc-shop/web-x-shop-x-shop",
+    "of": "shop/web",
+    "class": "field",
+    "policy": "repair",
+    "outcome": "repaired",
+    "changes": [CHANGE],
+}
+
+
+def kind(*found: Mapping[str, Any], name: str = "services", **parts: Any) -> dict[str, Any]:
+    counts = {"verified": 3, "skipped": 1, "problem": "", "corrected": [], "troubles": {}}
+    return {"syncer": name, **counts, "found": list(found), **parts}
+
+
+def report(*kinds: Mapping[str, Any], held: Sequence[str] = (), only: str = "") -> dict[str, Any]:
+    return {"cluster": "shop", "kinds": list(kinds), "held": list(held), "reportedOnly": only}
+
+
+class World:
+    """A daemon that may answer, and scans that a command makes."""
+
+    def __init__(self) -> None:
+        self.answers: dict[str, Any] = {}
+        self.asked: list[tuple[str, str, Any]] = []
+        self.scanned: list[tuple[tuple[str, ...], bool]] = []
+        self.scan = report(kind())
+
+    def ask(self, config: SyncerConfig, method: str, path: str, given: Mapping[str, Any] | None = None) -> Any:
+        self.asked.append((method, path, given))
+        if path not in self.answers:
+            raise daemon.NoDaemon("no daemon answers")
+        return self.answers[path]
+
+    async def once(self, config: SyncerConfig, *, kinds: Sequence[str] = (), confirm: bool = False) -> dict[str, Any]:
+        self.scanned.append((tuple(kinds), confirm))
+        return self.scan
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> World:
+    monkeypatch.chdir(tmp_path)
+    Path("c.yaml").write_text(CONFIG)
+    found = World()
+    monkeypatch.setattr(daemon, "ask", found.ask)
+    monkeypatch.setattr(patrol_once, "patrol_once", found.once)
+    return found
+
+
+def call(*arguments: str) -> Result:
+    return CliRunner().invoke(app, ["patrol", *arguments, "--config", "c.yaml"], prog_name="syncer")
+
+
+def test_once_scans_and_tells_each_field_and_who_it_was(world: World) -> None:
+    world.scan = report(kind(FOUND))
+    result = call("--once", "--diff", "services", "pods")
+    assert world.scanned == [(("services", "pods"), False)]
+    assert world.asked == []
+    assert result.stdout.splitlines() == [
+        "repaired: host services vc-shop/web-x-shop-x-shop, of shop/web: field: spec.ports[0].port",
+        "    spec.ports[0].port: 80 -> 8080  changed by kubectl-edit at 2026-01-01",
+        "1 drifted of 4 looked at: 1 repaired",
+    ]
+    assert result.exit_code == 0
+
+
+def test_without_diff_a_line_for_each_is_enough(world: World) -> None:
+    world.scan = report(kind(FOUND))
+    assert len(call("--once").stdout.splitlines()) == 2
+
+
+@pytest.mark.parametrize(
+    ("scan", "text"),
+    [
+        (report(kind(FOUND | {"outcome": "failed", "reason": "quota"})), "spec.ports[0].port (quota)"),
+        (report(kind(FOUND | {"outcome": "reported"})), "1 reported"),
+        (report(kind(), held=["150 of 200 configmaps"]), "150 of 200"),
+        (report(kind(problem="the host cluster does not answer")), "services: not looked at: the host"),
+        (report(kind(troubles={"pods shop/web": "no image"})), "pods shop/web: not in step: no image"),
+    ],
+)
+def test_what_is_left_is_told_and_ends_with_1(world: World, scan: dict[str, Any], text: str) -> None:
+    world.scan = scan
+    result = call("--once")
+    assert result.exit_code == 1
+    assert text in result.stdout
+
+
+def test_nothing_drifted_and_what_is_ignored_end_with_0(world: World) -> None:
+    result = call("--once")
+    assert (result.exit_code, result.stdout) == (0, "nothing has drifted of 4 looked at\n")
+    world.scan = report(kind(FOUND | {"outcome": "ignored"}))
+    assert call("--once").exit_code == 0
+
+
+def test_the_report_is_all_of_it_as_json(world: World) -> None:
+    world.scan = report(kind(FOUND))
+    assert call("--once", "--report", "found.json").exit_code == 0
+    assert json.loads(Path("found.json").read_text()) == [world.scan]
+
+
+def test_without_once_the_daemon_tells_of_its_latest_scans(world: World) -> None:
+    world.answers["/patrol"] = [report(kind(FOUND), kind(name="pods"))]
+    assert "repaired: host services" in call().stdout
+    call("pods", "Secret")
+    assert world.asked == [("GET", "/patrol", {"kinds": ""}), ("GET", "/patrol", {"kinds": "pods,Secret"})]
+    world.answers["/patrol"] = [report()]
+    assert call().stdout == "no scan yet\n"
+    assert world.scanned == []
+
+
+def test_without_a_daemon_there_is_nothing_to_tell(world: World) -> None:
+    result = call()
+    assert result.exit_code == 1
+    assert "no daemon answers" in result.stderr
+
+
+def test_deletions_are_confirmed_by_the_daemon(world: World) -> None:
+    world.answers["/confirm"] = [{"syncer": "configmaps", "side": "host", "deletions": 150}]
+    result = call("--confirm", "configmaps")
+    assert world.asked == [("POST", "/confirm", {"kinds": ["configmaps"]})]
+    assert result.stdout == "configmaps: 150 deletions on the host side are made now\n"
+    world.answers["/confirm"] = []
+    assert call("--confirm").stdout == "nothing is held\n"
+    assert world.scanned == []
+
+
+def test_or_by_a_scan_that_holds_nothing_where_none_runs(world: World) -> None:
+    assert call("--confirm").exit_code == 0
+    assert world.scanned == [((), True)]

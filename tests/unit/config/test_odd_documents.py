@@ -1,0 +1,77 @@
+"""A configuration with anything anywhere: it is read, or every problem is named; nothing else is ever raised."""
+
+import contextlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from odd_objects import JUNK, nested, replaced
+
+from syncer.api import ConfigError, SyncerError
+from syncer.cli.app import app
+from syncer.config import Document, build, parse
+from syncer.plugins import installed
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+WHOLE = [
+    yaml.safe_load(path.read_text()) for path in (EXAMPLES / "full.yaml", *sorted((EXAMPLES / "custom").glob("*.yaml")))
+]
+
+
+def places(value: object, path: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
+    """Every place in a document."""
+    steps = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [place for step, below in steps for place in ((*path, step), *places(below, (*path, step)))]
+
+
+ODD = [(whole, place) for whole in WHOLE for place in places(whole)]
+
+
+@example(({"sync": {"custom": {"widgets.example.org": {}}}}, ("sync", "custom", "widgets.example.org")), "null")
+@given(st.sampled_from(ODD), st.sampled_from(sorted(JUNK)))
+@settings(max_examples=40, deadline=None)
+def test_whatever_stands_in_a_configuration_every_problem_is_named(
+    odd: tuple[Any, tuple[str | int, ...]], junk: str
+) -> None:
+    whole, place = odd
+    said = "read"
+    try:
+        build(Document("odd.yaml", data=replaced(whole, place, JUNK[junk])), installed())
+    except SyncerError as error:
+        said = str(error)
+    assert said
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "a",
+        "- a",
+        "? [a]\n: b",
+        "a: *b",
+        "a: &a [*a]",
+        "a: &a {b: *a}",
+        "<<: 1",
+        "a: !!python/object:os.system x",
+        "\0",
+        "{" * 2000,
+    ],
+    ids=str,
+)
+def test_whatever_text_is_given_it_is_read_or_refused(text: str) -> None:
+    with contextlib.suppress(ConfigError):
+        build(parse(text, "odd.yaml"), installed())
+
+
+def test_a_file_of_any_bytes_is_refused_with_a_sentence(tmp_path: Path) -> None:
+    file = tmp_path / "odd.yaml"
+    for contents in (b"\xff\xfe\x00", b"\x80" * 9, b"cluster: x\n" * 3, yaml.dump({"sync": nested(300)}).encode()):
+        file.write_bytes(contents)
+        ended = CliRunner().invoke(app, ["config", "validate", str(file)])
+        assert ended.exit_code == 2, ended.output
+        assert "Traceback" not in ended.output

@@ -1,0 +1,76 @@
+"""Owners of fields and host deletion policies that can't be are refused when the file is read."""
+
+import pytest
+
+from syncer.api import ConfigError
+from syncer.config import Loaded, build, parse
+from syncer.plugins import installed
+
+HEAD = "apiVersion: vsyncer.dev/v1alpha1\nkind: SyncerConfig\ncluster: shop\nhost: {namespace: vc-shop}\nsync:\n  "
+NO_FIXED = "can't have another owner; nothing in apiVersion, kind, metadata, status can"
+
+
+def loaded(sync: str) -> Loaded:
+    return build(parse(HEAD + sync + "\n", "f.yaml"), installed())
+
+
+@pytest.mark.parametrize(
+    "sync",
+    [
+        "toHost: {configMaps: {authority: {data: both, immutable: virtual}}}",
+        "toHost: {secrets: {authority: {data: host}, onHostDeletion: propagate}}",
+        "toHost: {services: {authority: {spec.ports: both, spec.type: host}}}",
+        "toHost: {ingresses: {authority: {spec.ingressClassName: host}}}",
+        "toHost: {serviceAccounts: {onHostDeletion: report}}",
+        "toHost: {pods: {onHostDeletion: recreate, authority: {spec: virtual}}}",
+        "custom: {widgets.example.org: {authority: {spec.replicas: both}, onHostDeletion: report}}",
+        "custom: {widgets.example.org: {references: {'spec.refs[].name': Secret}, authority: {spec.size: both}}}",
+    ],
+)
+def test_what_is_right_loads(sync: str) -> None:
+    assert loaded(sync).config
+
+
+@pytest.mark.parametrize(
+    ("sync", "said"),
+    [
+        ("toHost: {configMaps: {authority: {metadata.labels: both}}}", NO_FIXED),
+        ("toHost: {services: {authority: {status: both}}}", NO_FIXED),
+        ("toHost: {configMaps: {authority: {kind: host}}}", NO_FIXED),
+        ("toHost: {configMaps: {authority: {apiVersion: host}}}", NO_FIXED),
+        ("toHost: {configMaps: {authority: {'spec.a[0]': both}}}", "expected a path of fields"),
+        ("toHost: {configMaps: {authority: {/data: both}}}", "expected a path of fields"),
+        ("toHost: {configMaps: {authority: {data: mine}}}", "'mine' is not one of virtual, host, both"),
+        ("toHost: {configMaps: {authority: {data: both, data.a: host}}}", "data.a is within data"),
+        ("toHost: {configMaps: {authority: {spec: both}}}", "what goes is data, binaryData, immutable."),
+        ("toHost: {serviceAccounts: {authority: {secrets: both}}}", "nothing of this kind does."),
+        ("toHost: {services: {authority: {spec.selector: both}}}", "spec.selector is another value on the host"),
+        ("toHost: {ingresses: {authority: {spec: both}}}", "spec.defaultBackend is another value on the host"),
+        ("toHost: {pods: {authority: {spec.tolerations: both}}}", "spec is another value on the host"),
+        ("toHost: {secrets: {authority: {type: host}}}", "type is another value on the host"),
+        ("fromHost: {events: {authority: {message: both}}}", "nothing of this kind does."),
+        (
+            "toHost: {configMaps: {authority: {data: both}, patches: {down: [{path: data.a, cel: value}]}}}",
+            "a patch changes data.a.",
+        ),
+        (
+            "custom: {widgets.example.org: {authority: {spec: both}, references: {'spec.refs[].name': Secret}}}",
+            "spec.refs[].name is another value on the host",
+        ),
+        ("custom: {widgets.example.org: {authority: {size: both}}}", "what goes is spec."),
+        ("toHost: {pods: {onHostDeletion: propagate}}", "'propagate': this kind has a rule of its own for that."),
+        ("fake: {nodes: {onHostDeletion: report}}", "'report': this kind has no copies on the host."),
+        ("fromHost: {events: {onHostDeletion: report}}", "'report': this kind has no copies on the host."),
+        (
+            "custom: {widgets.example.org: {onHostDeletion: report, onDelete: retain}}",
+            "'report': this kind has a rule of its own",
+        ),
+        ("toHost: {configMaps: {onHostDeletion: delete}}", "'delete' is not one of recreate, propagate, report"),
+    ],
+)
+def test_what_is_wrong_is_said(sync: str, said: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        loaded(sync)
+    [problem] = caught.value.problems
+    assert said in str(problem)
+    assert str(problem).startswith("f.yaml:6: sync.")
