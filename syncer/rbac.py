@@ -24,7 +24,7 @@ from syncer.api import (
     Watch,
     Watches,
 )
-from syncer.resources.kinds import CONFIG_MAPS, EVENTS, NAMESPACES
+from syncer.resources.kinds import CONFIG_MAPS, CUSTOM_RESOURCE_DEFINITIONS, EVENTS, NAMESPACES
 from syncer.translate.authority import authority_of
 from syncer.translate.host_deletion import has_policy
 
@@ -116,6 +116,8 @@ def _by_rules(syncer: Syncer, config: Config) -> Iterator[Right]:
         yield Right(Side.VIRTUAL, syncer.resource, ("delete",))
         if syncer.host_resource.namespaced:
             yield Right(Side.HOST, NAMESPACES, ("get",))
+        if syncer.host_resource.group:
+            yield Right(Side.HOST, CUSTOM_RESOURCE_DEFINITIONS, ("get",))
 
 
 def _narrowed(syncer: Syncer, source: Source, settings: Settings | None) -> Source:

@@ -18,11 +18,11 @@ from statistics import median
 from typing import Any
 
 from syncer.config import SyncerConfig, config_with
+from syncer.flow.asking.status import settle
 from syncer.flow.engine import Engine
-from syncer.flow.findings import Scan
-from syncer.flow.link import Link
+from syncer.flow.linking.link import Link
+from syncer.flow.patrolling.findings import Scan
 from syncer.flow.runner import prepared
-from syncer.flow.status import settle
 from syncer.names import SingleNamespace
 from syncer.observe.logs import configure
 from syncer.plugins import installed

@@ -44,8 +44,8 @@ class Premise:
     """What a write was decided from and the live API server must confirm: the object there has this uid still.
 
     With uid ``""``: there is no such object. With ``version`` it must not have changed, either. With ``since``
-    (RFC 3339) its namespace must be there, must not be on its way out, and must not have been made later: what went
-    with its namespace was not deleted for itself.
+    (RFC 3339) its namespace must be there, must not be on its way out, and must not have been made later, and its kind
+    must be served and stay so: what went with its namespace or its CRD was not deleted for itself.
     """
 
     seen: Seen

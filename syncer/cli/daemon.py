@@ -20,7 +20,7 @@ class NoDaemon(SyncerError):
 
 
 class Unanswered(SyncerError):
-    """A daemon answered that it can't or won't."""
+    """A daemon is there, and can't or won't answer, or not to this user."""
 
 
 def ask(config: SyncerConfig, method: str, path: str, given: Mapping[str, Any] | None = None) -> Any:
@@ -33,7 +33,9 @@ def ask(config: SyncerConfig, method: str, path: str, given: Mapping[str, Any] |
         raise NoDaemon("control.socket is '0': a daemon of this configuration can't be asked anything")
     try:
         status, body = _exchange(place, method, path, given or {})
-    except (OSError, http.client.HTTPException) as error:
+    except (PermissionError, TimeoutError, ConnectionResetError, BrokenPipeError, http.client.HTTPException) as error:
+        raise Unanswered(_silent(place, error)) from error
+    except OSError as error:
         raise NoDaemon(_nobody(place, config, error)) from error
     answer = json.loads(body)
     if status != http.HTTPStatus.OK:
@@ -54,9 +56,15 @@ def _exchange(place: str, method: str, path: str, given: Mapping[str, Any]) -> t
         connection.close()
 
 
-def _nobody(place: str, config: SyncerConfig, error: Exception) -> str:
+def _silent(place: str, error: Exception) -> str:
     if isinstance(error, PermissionError):
         return f"the daemon's socket {place} belongs to another user: run this as that user"
+    return (
+        f"a daemon listens at {place}, and gave no answer ({str(error) or type(error).__name__}); its log may say why"
+    )
+
+
+def _nobody(place: str, config: SyncerConfig, error: Exception) -> str:
     there = f"kubectl -n {config.host.namespace or 'NAMESPACE'} exec deploy/NAME -- syncer …"
     why = getattr(error, "strerror", None) or str(error) or type(error).__name__
     return (

@@ -32,31 +32,39 @@ def patrol(
     """Find what has drifted, and put it right as patrol.drift says.
 
     Without --once: what the latest scans of the running daemon have found. With --once the command scans by itself and
-    repairs; where a daemon holds the Lease it only reports. --confirm asks the daemon, or where none runs scans without
-    holding anything.
+    repairs; where a daemon holds the Lease it only reports. --confirm asks the daemon; where none runs, it scans
+    without holding anything (without leader election: only with --once).
 
-    Exit status: 0 nothing has drifted or all is repaired, 1 something is left.
+    Exit status: 0 nothing has drifted or all is repaired, 1 something is left, or nothing was scanned yet.
     """
     from syncer.cli.loading import loaded
 
+    if report and not Path(report).absolute().parent.is_dir():
+        raise click.BadParameter(f"the folder of {report} isn't there", ctx, param_hint="--report")
     config = loaded(given)[0].config
-    if confirm and _confirmed(config, kinds):
+    if confirm and _confirmed(config, kinds, here=once):
         return
     found = _scanned(config, kinds, confirm=confirm) if once or confirm else _asked(config, kinds)
     if report:
         Path(report).write_text(json.dumps(found, indent=2, ensure_ascii=False) + "\n")
     for line in (line for each in found for line in lines(each, diff=diff)):
         click.echo(line)
-    ctx.exit(1 if any(is_left(each) for each in found) else 0)
+    ctx.exit(1 if any(is_left(each) or not each["kinds"] for each in found) else 0)
 
 
-def _confirmed(config: Any, kinds: Sequence[str]) -> bool:
-    """Tell the daemon to make the deletions that it holds; False where none answers."""
+def _confirmed(config: Any, kinds: Sequence[str], *, here: bool) -> bool:
+    """Tell the daemon to make the deletions that it holds; False where none answers.
+
+    Without a Lease nobody knows whether one runs elsewhere: then only ``here``, if that was asked for, are they made.
+    """
     from syncer.cli.daemon import NoDaemon, ask
 
     try:
         confirmed = ask(config, "POST", "/confirm", {"kinds": list(kinds)})
-    except NoDaemon:
+    except NoDaemon as error:
+        if not (here or config.leader_election.enabled):
+            show.fail(f"{error}\nTo scan here and hold nothing, beside a daemon that may run elsewhere, add --once")
+        click.echo(f"{error}\nSo this command scans by itself, and holds no deletions.", err=True)
         return False
     for one in confirmed:
         click.echo(f"{one['syncer']}: {one['deletions']} deletions on the {one['side']} side are made now")
@@ -68,7 +76,7 @@ def _confirmed(config: Any, kinds: Sequence[str]) -> bool:
 def _scanned(config: Any, kinds: Sequence[str], *, confirm: bool) -> list[Report]:
     import asyncio
 
-    from syncer.flow.patrol_once import patrol_once
+    from syncer.flow.patrolling.once import patrol_once
     from syncer.observe.logs import configure
 
     configure("error" if config.log.level == "info" else config.log.level, config.log.format)
@@ -88,16 +96,21 @@ def _asked(config: Any, kinds: Sequence[str]) -> list[Report]:
 def is_left(report: Report) -> bool:
     """Whether anything is not in step, or could not be looked at."""
     return bool(report["held"]) or any(
-        kind["problem"] or kind["troubles"] or any(one["outcome"] not in _DONE for one in kind["found"])
+        kind["problem"] or kind["troubles"] or any(outcome not in _DONE for outcome in _outcomes(kind))
         for kind in report["kinds"]
     )
+
+
+def _outcomes(kind: Report) -> Counter[str]:
+    """What became of all that was found of a kind, by how many."""
+    return Counter(one["outcome"] for one in kind["found"]) + Counter(kind.get("omitted", {}))
 
 
 def lines(report: Report, *, diff: bool) -> Iterator[str]:
     """A line for each thing that has drifted, with ``diff`` also for each of its fields, and a last one of all."""
     outcomes: Counter[str] = Counter()
     for kind in report["kinds"]:
-        outcomes.update(one["outcome"] for one in kind["found"])
+        outcomes.update(_outcomes(kind))
         yield from _kind(kind, diff=diff)
     yield from (show.red(text) for text in report["held"])
     if report.get("reportedOnly"):
@@ -110,6 +123,8 @@ def lines(report: Report, *, diff: bool) -> Iterator[str]:
         yield f"{outcomes.total()} drifted of {looked} looked at: {said}"
     else:
         yield f"nothing has drifted of {looked} looked at"
+    if busy := sum(kind.get("busy", 0) for kind in report["kinds"]):
+        yield f"{busy} more are worked on, wait or fail already; of those that fail `syncer parked` says why"
 
 
 def _kind(kind: Report, *, diff: bool) -> Iterator[str]:
@@ -123,6 +138,8 @@ def _kind(kind: Report, *, diff: bool) -> Iterator[str]:
         yield _line(one)
         if diff:
             yield from (f"    {text}" for text in _fields(one.get("changes", ())))
+    if omitted := sum(kind.get("omitted", {}).values()):
+        yield f"{kind['syncer']}: {omitted} more, which are only counted"
 
 
 def _line(found: Report) -> str:

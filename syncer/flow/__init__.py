@@ -1,1 +1,1 @@
-"""The straight path, one file a step: watch, store, queue, decide, carry out."""
+"""The straight path, one folder a step: seeing, queueing, deciding, writing; and the patrol that goes over it again."""

@@ -17,22 +17,22 @@ from syncer.api.optional_roles import Live, OwnController
 from syncer.api.roles import Syncer
 from syncer.clusters.client import Cluster
 from syncer.clusters.discovery import Discovery
-from syncer.flow.activation import Activation
-from syncer.flow.connection import Connection
-from syncer.flow.fights import OFF, Rules
-from syncer.flow.ledger import Ledger
-from syncer.flow.link import Link
-from syncer.flow.lookout import Lookout
-from syncer.flow.part import Part
-from syncer.flow.patrol import Patroller
-from syncer.flow.patrolling import beside_workers
-from syncer.flow.queue import Queue
-from syncer.flow.roster import Entry, Roster
-from syncer.flow.store import Store
-from syncer.flow.telling import translated
-from syncer.flow.watch import Informer
-from syncer.flow.wiring import link
-from syncer.flow.worker import Workers
+from syncer.flow.linking.activation import Activation
+from syncer.flow.linking.connection import Connection
+from syncer.flow.linking.link import Link
+from syncer.flow.linking.lookout import Lookout
+from syncer.flow.linking.part import Part
+from syncer.flow.linking.roster import Entry, Roster
+from syncer.flow.linking.wiring import link
+from syncer.flow.patrolling.patrol import Patroller
+from syncer.flow.patrolling.patrollers import beside_workers
+from syncer.flow.queueing.ledger import Ledger
+from syncer.flow.queueing.queue import Queue
+from syncer.flow.queueing.telling import translated
+from syncer.flow.queueing.worker import Workers
+from syncer.flow.seeing.store import Store
+from syncer.flow.seeing.watch import Informer
+from syncer.flow.writing.fights import OFF, Rules
 from syncer.observe.events import EventRecorder
 from syncer.observe.logs import get_logger
 from syncer.observe.metrics import Metrics, QueueState

@@ -12,18 +12,19 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, sto
 
 from syncer.api.errors import ConfigError, Problem, Unreachable
 from syncer.api.objects import Side
+from syncer.api.roles import SyncDown
 from syncer.clusters.client import Cluster
 from syncer.clusters.connection import ConnectionSettings, connect, first_contact
 from syncer.clusters.dry_run import DryRun
 from syncer.config import SyncerConfig
 from syncer.config.model import ClusterSide
-from syncer.flow import status
-from syncer.flow.claim import claim
+from syncer.flow.asking import status
+from syncer.flow.asking.shown import show
 from syncer.flow.engine import Engine
-from syncer.flow.fights import rules_of
-from syncer.flow.leadership import leading, lease_of
-from syncer.flow.link import Link
-from syncer.flow.shown import show
+from syncer.flow.leading.claim import claim
+from syncer.flow.leading.leadership import leading, lease_of
+from syncer.flow.linking.link import Link
+from syncer.flow.writing.fights import rules_of
 from syncer.observe.health import Heartbeat
 from syncer.observe.logs import get_logger
 from syncer.observe.metrics import Metrics
@@ -119,7 +120,8 @@ def _engine(config: SyncerConfig, clusters: Mapping[Side, Cluster], metrics: Met
 async def _prepare(engine: Engine, made: Link, config: SyncerConfig) -> None:
     """All that comes before the caches: both clusters answer, the virtual one is ours, and what they serve is known."""
     await asyncio.gather(*(_reach(cluster, START_SECONDS) for cluster in (made.virtual, made.host)))
-    await claim(made.virtual, made.settings, translator=config.names.translator)
+    copied = [each.syncer for each in config.enabled() if isinstance(each.syncer, SyncDown)]
+    await claim(made.virtual, made.settings, translator=config.names.translator, host=made.host, copied=copied)
     await engine.prepare()
 
 

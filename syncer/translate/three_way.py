@@ -100,10 +100,11 @@ def _by_name(
         parts[name] = merge(ours.get(name, ABSENT), theirs.get(name, ABSENT), below, same=same)
     kept: Tree = {name: part.kept for name, part in parts.items() if part.kept}
     risen: Tree = {name: part.risen for name, part in parts.items() if part.risen is not None}
-    if risen and not theirs:
-        risen = digest(empty)
+    left = _there({name: part.virtual for name, part in parts.items()})
+    if risen and not theirs and not left:
+        risen = digest(empty)  # nothing goes down, either, so all of it is agreed upon
     return Merged(
-        _there({name: part.virtual for name, part in parts.items()}) or empty,
+        left or empty,
         _there({name: part.host for name, part in parts.items()}) or empty,
         kept or digest(empty),
         None if risen == {} else risen,

@@ -21,9 +21,9 @@ from harness import Tenant as Served
 from syncer.api import Key, Side
 from syncer.clusters.client import Cluster
 from syncer.config import Override, SyncerConfig, load
-from syncer.flow.claim import claim
-from syncer.flow.drain import Report, drain
-from syncer.flow.leadership import leading
+from syncer.flow.draining.drain import Report, drain
+from syncer.flow.leading.claim import claim
+from syncer.flow.leading.leadership import leading
 from syncer.plugins import installed
 from syncer.testing.apiserver import ApiServer
 from syncer.testing.merge import merged
@@ -98,7 +98,13 @@ def copied_again(two: Two) -> None:
 
 async def run_daemon(two: Two, given: SyncerConfig) -> None:
     """Let a daemon do all its work, with the host's own controllers doing theirs."""
-    await claim(admin(two.virtual, Side.VIRTUAL), given.settings(), translator=given.names.translator)
+    await claim(
+        admin(two.virtual, Side.VIRTUAL),
+        given.settings(),
+        translator=given.names.translator,
+        host=admin(two.host, Side.HOST),
+        copied=(),
+    )
     async with between(two.host, [(given, two.virtual)]) as daemon:
         await until(lambda: two.copy("pods", "web") and two.copy(CERTIFICATES, "db"))
         issue(two, there(two.host, CERTIFICATES, place("db")))

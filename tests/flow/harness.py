@@ -13,11 +13,11 @@ from syncer.api import Key, Obj, Side, Syncer
 from syncer.clusters.client import Cluster
 from syncer.clusters.transport import Transport
 from syncer.config import SyncerConfig, config_with
+from syncer.flow.asking.status import settle
 from syncer.flow.engine import Engine
-from syncer.flow.fights import rules_of
-from syncer.flow.lease import Lease
-from syncer.flow.ledger import Standing
-from syncer.flow.status import settle
+from syncer.flow.leading.lease import Lease
+from syncer.flow.queueing.ledger import Standing
+from syncer.flow.writing.fights import rules_of
 from syncer.names import SingleNamespace
 from syncer.observe.metrics import Metrics
 from syncer.plugins import installed

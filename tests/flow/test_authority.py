@@ -7,7 +7,7 @@ import pytest
 from harness import Two, play, until, widget, writes
 from rules_scene import WIDGETS, Guarded, configured, edit, events, running
 
-from syncer.flow.ledger import State
+from syncer.flow.queueing.ledger import State
 from syncer.testing.apiserver import Rule
 from syncer.testing.apiserver.faults import AFTER, BEFORE
 from syncer.testing.merge import merged
@@ -217,5 +217,39 @@ def test_a_fight_over_a_shared_field_ends_with_each_side_as_it_is() -> None:
             assert values(two) == ({**ours, "b": "new"}, {**theirs, "b": "new"})
         async with running(two, config):  # it knows of no fight, and the virtual side has changed the field, too
             await until(lambda: are(two, {**ours, "b": "new"}))
+
+    play(scenario)
+
+
+def test_while_a_field_is_fought_over_the_others_are_remembered_as_ever() -> None:
+    """What the tenant adds and takes away again meanwhile does not come back from the host."""
+
+    async def scenario() -> None:
+        two = Guarded()
+        config = configured({"toHost": {"configMaps": {"all": True, "authority": {"data": "both"}}}}, "configmaps")
+        two.virtual.put(configmap("x", {"a": "0"}))
+
+        def data(side: str) -> dict[str, str]:
+            found = two.original("configmaps", "x") if side == "virtual" else two.copy("configmaps", "x")
+            assert found
+            return dict(found["data"])
+
+        async with running(two, config) as daemon:
+            await until(lambda: two.copy("configmaps", "x"))
+            for _ in range(12):
+                for side in ("host", "virtual"):
+                    edit(two, side, "configmaps", {"data": {"a": side}})
+                    await asyncio.sleep(3)
+            assert daemon.engine.links["vc"].carrier.fights.frozen()
+            edit(two, "virtual", "configmaps", {"data": {"b": "1"}})
+            await until(lambda: data("host").get("b") == "1")
+            await asyncio.sleep(5)
+            edit(two, "virtual", "configmaps", {"data": {"b": None}})
+            await until(lambda: "b" not in data("host"))
+            await asyncio.sleep(5)
+            assert "b" not in data("virtual")
+            assert data("host") == {"a": "host"}, "it is frozen still"
+            await asyncio.sleep(1500)
+            assert data("host") == data("virtual") == {"a": "virtual"}
 
     play(scenario)

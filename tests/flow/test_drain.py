@@ -44,11 +44,11 @@ from syncer.api import ConfigError, Key, Obj, Resource, Side, annotations_of, la
 from syncer.clusters.client import Cluster
 from syncer.clusters.discovery import Changes, Discovery
 from syncer.config import SyncerConfig, config_with
-from syncer.flow.claim import claim, is_claimed
-from syncer.flow.drain import Report, drain
-from syncer.flow.inventory import Lister, Recognition
-from syncer.flow.leadership import leading
-from syncer.flow.lease import AnotherLeads
+from syncer.flow.draining.drain import Report, drain
+from syncer.flow.draining.inventory import Lister, Recognition
+from syncer.flow.leading.claim import claim, is_claimed
+from syncer.flow.leading.leadership import leading
+from syncer.flow.leading.lease import AnotherLeads
 from syncer.names import PerNamespace
 from syncer.resources.kinds import CONFIG_MAPS
 from syncer.testing.apiserver import Rule
@@ -535,7 +535,13 @@ def test_a_daemon_that_makes_it_all_again_is_noticed(two: Two) -> None:
     async def scenario() -> None:
         given = configured(Tenant(two.virtual, options=ALL), built_in("configmaps"))
         two.virtual.put(configmap("x"))
-        await claim(admin(two.virtual, Side.VIRTUAL), given.settings(), translator=given.names.translator)
+        await claim(
+            admin(two.virtual, Side.VIRTUAL),
+            given.settings(),
+            translator=given.names.translator,
+            host=admin(two.host, Side.HOST),
+            copied=(),
+        )
         async with between(two.host, [(given, two.virtual)]) as daemon:
             await until(lambda: two.copy("configmaps", "x"))
             await daemon.settled()
@@ -557,7 +563,13 @@ def test_afterwards_the_virtual_cluster_can_be_synced_under_another_name(two: Tw
         with pytest.raises(ConfigError):
             await is_claimed(admin(two.virtual, Side.VIRTUAL), other.settings(), translator="single-namespace")
         await drained(two, config())
-        await claim(admin(two.virtual, Side.VIRTUAL), other.settings(), translator="single-namespace")
+        await claim(
+            admin(two.virtual, Side.VIRTUAL),
+            other.settings(),
+            translator="single-namespace",
+            host=admin(two.host, Side.HOST),
+            copied=(),
+        )
         async with between(two.host, [(other, two.virtual)]) as daemon:
             await until(lambda: two.host.get("services", place("web", "other")))
             await daemon.settled()

@@ -13,11 +13,11 @@ from small_syncers import Widgets
 
 from syncer.api import Obj, Side
 from syncer.config import config_with
-from syncer.flow import answers
-from syncer.flow.fights import Frozen
-from syncer.flow.ledger import State
-from syncer.flow.shown import show
-from syncer.flow.status import degraded
+from syncer.flow.asking import answers
+from syncer.flow.asking.shown import show
+from syncer.flow.asking.status import degraded
+from syncer.flow.queueing.ledger import State
+from syncer.flow.writing.fights import Frozen
 from syncer.names import SingleNamespace
 from syncer.observe.control import Control
 from syncer.observe.health import Heartbeat

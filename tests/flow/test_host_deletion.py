@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from harness import HOME, Two, place, play, until, widget, writes
+from harness import HOME, Two, crd, place, play, until, widget, writes
 from rules_scene import WIDGETS, Guarded, configured, edit, events, grant, running
 
 from syncer.api import Obj, annotations_of, uid_of
@@ -130,6 +130,46 @@ def test_nothing_of_the_tenants_goes_with_a_host_namespace(again: bool, stopped:
         assert two.copy(plural, "x") is None
 
     play(scenario)
+
+
+@pytest.mark.parametrize("sees", [False, True], ids=["without the right", "with the right"])
+@pytest.mark.parametrize("how", ["gone", "going", "made anew"])
+def test_nothing_of_the_tenants_goes_with_a_crd_on_the_host(how: str, sees: bool) -> None:
+    """Whoever uninstalls an operator on the host deletes all copies of its kinds, and means none of the originals."""
+    crds = "customresourcedefinitions.apiextensions.k8s.io"
+
+    async def scenario() -> None:
+        two, config, plural = started("custom", "propagate")
+        async with running(two, config) as daemon:
+            await until(lambda: marked(two, plural))
+            await daemon.settled()
+            if not sees:
+                blinded(two, crds)
+            definition = two.host.get(crds, WIDGETS)
+            assert definition
+            await asyncio.sleep(5)
+            if how == "going":
+                two.host.put(merged(definition, {"metadata": {"finalizers": ["example.org/wait"]}}))
+                two.host.delete(crds, WIDGETS)
+                two.host.delete(plural, place("x"))
+            else:
+                two.host.delete(crds, WIDGETS)
+            if how == "made anew":
+                two.host.put(crd("widgets"))
+            await asyncio.sleep(700)
+            if sees or how == "gone":
+                assert two.original(plural, "x")
+
+    play(scenario)
+
+
+def blinded(two: Guarded, plural: str) -> None:
+    """Take the right away to see a kind on the host."""
+    for kind in ("roles", "clusterroles"):
+        for role in two.host.objects(f"{kind}.rbac.authorization.k8s.io"):
+            rules = [rule for rule in role["rules"] if plural.partition(".")[0] not in rule.get("resources", ())]
+            if rules != role["rules"]:
+                two.host.put({**role, "rules": rules})
 
 
 @pytest.mark.parametrize("policy", ["propagate", "report"])

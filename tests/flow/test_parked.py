@@ -12,11 +12,11 @@ from small_syncers import Widgets, copies
 
 from syncer.api import Config, Context, Decision, Key, Mirror, Obj, Refused, Side, Source, dig, skip, wait
 from syncer.clusters.transport import Reply, Stream, Transport
-from syncer.flow import answers
-from syncer.flow.ledger import State
-from syncer.flow.outcomes import PARKED_SECONDS
-from syncer.flow.parked import listed
-from syncer.flow.waking import LOOK_SECONDS
+from syncer.flow.asking import answers
+from syncer.flow.asking.parked import listed
+from syncer.flow.queueing.ledger import State
+from syncer.flow.queueing.outcomes import PARKED_SECONDS
+from syncer.flow.queueing.waking import LOOK_SECONDS
 from syncer.observe.control import Control
 from syncer.resources.kinds import CONFIG_MAPS, SECRETS
 from syncer.testing.apiserver import ApiServer, Rule

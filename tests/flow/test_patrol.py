@@ -6,17 +6,17 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 import pytest
-from harness import ALL, HOME, Daemon, Tenant, Two, between, configured, place, play, until, writes
+from harness import ALL, HOME, Daemon, Tenant, Two, between, configured, namespace, place, play, until, writes
 from prometheus_client import generate_latest
 
 from syncer.api import Key, Obj, Request, Side
 from syncer.cli.patrol import is_left, lines
-from syncer.flow.findings import Scan
-from syncer.flow.patrol import GRACE_SECONDS, Patroller
-from syncer.flow.patrolling import confirm, held, readings, report
-from syncer.flow.shown import PATROL_METRICS
-from syncer.flow.status import degraded
-from syncer.flow.store import Store
+from syncer.flow.asking.shown import PATROL_METRICS
+from syncer.flow.asking.status import degraded
+from syncer.flow.patrolling.findings import Scan
+from syncer.flow.patrolling.patrol import GRACE_SECONDS, Patroller
+from syncer.flow.patrolling.patrollers import confirm, held, readings, report
+from syncer.flow.seeing.store import Store
 from syncer.resources.kinds import CONFIG_MAPS
 from syncer.testing.apiserver import Rule
 from syncer.testing.merge import merged
@@ -468,6 +468,94 @@ def test_what_comes_back_before_anybody_confirms_is_held_no_longer(two: Two) -> 
             assert told(await scanned(daemon)) == []
             assert daemon.engine.links["vc"].breaker.held == {}
             assert copies(two) >= 200
+
+    play(scenario)
+
+
+def test_a_scan_that_has_looked_before_a_list_lets_nothing_go(two: Two) -> None:
+    async def scenario() -> None:
+        many(two, 200)
+        async with patrolled(two) as daemon:
+            await daemon.settled()
+            [made] = daemon.engine.links.values()
+            blind(two)
+            two.host.put(merged(there(two, "configmaps", "c199"), {"data": {"color": "red"}}))
+            await asyncio.sleep(PAST)
+            scanning = asyncio.create_task(scanned(daemon))
+            await asyncio.sleep(GRACE_SECONDS / 2)  # it has found the edit, and waits whether that is still there
+            two.virtual.faults.clear()
+            two.virtual.restart(down=0)
+            forget(two, 150)
+            two.virtual.compact()
+            await scanning
+            await asyncio.sleep(400)  # beyond the slow timer of what is parked
+            assert deletions(two) == []
+            assert "150 of 200 configmaps" in degraded(daemon.engine)["configmaps"]
+            made.breaker.scanned(made.parts["configmaps"], [])
+            assert "configmaps" in degraded(daemon.engine)
+
+    play(scenario)
+
+
+@pytest.mark.parametrize("half_way", [False, True], ids=["read to its end", "fails half way"])
+def test_what_a_page_shows_is_not_deleted_before_the_list_is_complete(two: Two, half_way: bool) -> None:
+    """All virtual objects are there with other uids, as after a restore from manifests; the list comes in pages."""
+
+    async def scenario() -> None:
+        many(two, 1200)
+        two.virtual.put(configmap("first"))
+        async with patrolled(two) as daemon:
+            await daemon.settled()
+        two.virtual.delete("configmaps", "shop/first")
+        async with patrolled(two) as daemon:
+            await until(lambda: two.copy("configmaps", "first") is None)  # so what the start listed has been counted
+            await daemon.settled()
+            seen = len(two.host.requests)
+            two.virtual.restart(down=5)
+            forget(two, 1200)
+            many(two, 1200)
+            two.virtual.compact()
+            pages = two.virtual.faults.add(Rule(verb="list", resource="configmaps", latency=2.0))
+            if half_way:
+                await until(lambda: pages.hits >= 2)
+                await asyncio.sleep(1)
+                failing = two.virtual.faults.add(Rule(verb="list", resource="configmaps", status=500))
+                await asyncio.sleep(60)
+                assert deletions(two, seen) == []
+                two.virtual.faults.remove(failing)
+            await asyncio.sleep(100)
+            assert deletions(two, seen) == []
+            assert "1200 of 1200 configmaps" in degraded(daemon.engine)["configmaps"]
+
+    play(scenario)
+
+
+def test_a_pause_hides_nothing_from_the_breaker(two: Two) -> None:
+    """What was listed while it was paused is counted when it no longer is, though other objects were counted before."""
+
+    def pause(value: str | None) -> None:
+        mark = {"metadata": {"annotations": {"vsyncer.dev/paused": value}}}
+        home = two.virtual.get("namespaces", "shop")
+        assert home
+        two.virtual.put(merged(home, mark))
+
+    async def scenario() -> None:
+        two.virtual.put(namespace("other"))
+        two.virtual.put(configmap("z", namespace="other"))
+        many(two, 200)
+        async with patrolled(two) as daemon:
+            await daemon.settled()
+        pause("true")
+        forget(two, 200)
+        two.virtual.delete("configmaps", "other/z")
+        seen = len(two.host.requests)
+        async with patrolled(two) as daemon:
+            await daemon.settled()
+            assert len(deletions(two, seen)) == 1, "of the other namespace"
+            pause(None)
+            await asyncio.sleep(60)
+            assert len(deletions(two, seen)) == 1
+            assert "200 of 200 configmaps" in degraded(daemon.engine)["configmaps"]
 
     play(scenario)
 

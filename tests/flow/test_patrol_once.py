@@ -12,8 +12,9 @@ from syncer.api import Refused, Side
 from syncer.cli.patrol import is_left, lines
 from syncer.clusters.client import Cluster
 from syncer.flow.engine import Engine
-from syncer.flow.patrol_once import scan_once
+from syncer.flow.patrolling.once import scan_once
 from syncer.observe.metrics import Metrics
+from syncer.testing.apiserver import Rule
 from syncer.testing.merge import merged
 from syncer.testing.objects import configmap, pod, secret, serviceaccount
 
@@ -163,6 +164,39 @@ def test_held_deletions_are_told_and_confirmed(two: Two) -> None:
         assert {outcome for _, _, outcome in found(report)} == {"repaired"}
         assert not is_left(report)
         assert two.copy("configmaps", "c3") is None
+
+    play(scenario)
+
+
+def test_of_more_than_is_kept_what_failed_is_kept_and_the_rest_counted(
+    two: Two, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario() -> None:
+        monkeypatch.setattr("syncer.flow.patrolling.patrol.KEPT", 3)
+        for number in range(5):
+            two.virtual.put(configmap(f"c{number}"))
+        two.virtual.put(configmap("x"))
+        two.host.put(configmap(place("x").partition("/")[2], namespace=HOME))
+        report = await once(two, "configmaps")
+        assert ("shop/x", "missing", "failed") in found(report)
+        assert len(found(report)) == 3
+        assert is_left(report)
+        assert any("drifted of" in line and "1 failed" in line for line in lines(report, diff=False))
+        assert sum(report["kinds"][0]["omitted"].values()) >= 3
+
+    play(scenario)
+
+
+def test_a_kind_that_cant_be_listed_is_not_waited_for_for_ever(two: Two) -> None:
+    async def scenario() -> None:
+        async with drifted(two):
+            two.host.faults.add(Rule(verb="list", resource="services", status=500))
+            report = await once(two)
+            assert ("shop/edited", "field", "repaired") in found(report)
+            unseen = [kind["syncer"] for kind in report["kinds"] if kind["problem"]]
+            assert "services" in unseen
+            assert "configmaps" not in unseen
+            assert is_left(report)
 
     play(scenario)
 

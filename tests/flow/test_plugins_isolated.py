@@ -36,8 +36,8 @@ from syncer.api import (
     key_of,
     skip,
 )
-from syncer.flow.ledger import State
-from syncer.flow.status import degraded
+from syncer.flow.asking.status import degraded
+from syncer.flow.queueing.ledger import State
 from syncer.resources.kinds import CONFIG_MAPS, SECRETS
 from syncer.testing.merge import merged
 from syncer.testing.objects import configmap, secret

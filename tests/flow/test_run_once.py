@@ -11,7 +11,7 @@ from syncer.api import Key, Side
 from syncer.clusters.client import Cluster
 from syncer.config import SyncerConfig
 from syncer.flow import runner
-from syncer.flow.lease import AnotherLeads, Lease
+from syncer.flow.leading.lease import AnotherLeads, Lease
 from syncer.testing.objects import configmap
 
 

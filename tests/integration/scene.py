@@ -16,7 +16,7 @@ from api import PATIENCE, RESOURCES, Api, eventually, nothing_left
 from hack.bench.daemon import Daemon
 from hack.kubelet import is_ready
 from syncer.api import Key, Marks, Obj, annotations_of, dig, key_of, labels_of, uid_of
-from syncer.flow import claim
+from syncer.flow.leading import claim
 from syncer.names import SingleNamespace
 from syncer.resources.services import KUBERNETES
 

@@ -7,7 +7,7 @@ from api import eventually
 from scene import Process, Scene
 
 from syncer.api import Key, annotations_of, labels_of
-from syncer.flow import claim
+from syncer.flow.leading import claim
 from syncer.testing.objects import configmap, pod_mounting, secret, service
 
 pytestmark = pytest.mark.real

@@ -69,7 +69,8 @@ class Internal:
         else:
             call = self.call(rt, "put", namespace, name)
             entry = self._objects.update(call, found, _current(obj, found), check=False)
-        if "status" in obj and "status" in rt.subresources:
+        is_there = self._storage.get(rt.table_name, entry.key) is not None  # it may have lost its last finalizer
+        if is_there and "status" in obj and "status" in rt.subresources:
             name = entry.obj["metadata"]["name"]
             whole = {**entry.obj, "status": obj["status"]}
             entry = self._objects.update(self.call(rt, "put", namespace, name, "status"), entry, whole)

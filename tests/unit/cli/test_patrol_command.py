@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 from syncer.cli import daemon
 from syncer.cli.app import app
 from syncer.config import SyncerConfig
-from syncer.flow import patrol_once
+from syncer.flow.patrolling import once as patrol_once
 
 CONFIG = "apiVersion: vsyncer.dev/v1alpha1\nkind: SyncerConfig\ncluster: shop\nhost: {namespace: vc-shop}\n"
 CHANGE = {
@@ -99,6 +99,7 @@ def test_without_diff_a_line_for_each_is_enough(world: World) -> None:
         (report(kind(FOUND | {"outcome": "failed", "reason": "quota"})), "spec.ports[0].port (quota)"),
         (report(kind(FOUND | {"outcome": "reported"})), "1 reported"),
         (report(kind(), held=["150 of 200 configmaps"]), "150 of 200"),
+        (report(kind(FOUND, omitted={"failed": 2})), "services: 2 more, which are only counted\n3 drifted of 4"),
         (report(kind(problem="the host cluster does not answer")), "services: not looked at: the host"),
         (report(kind(troubles={"pods shop/web": "no image"})), "pods shop/web: not in step: no image"),
     ],
@@ -123,13 +124,28 @@ def test_the_report_is_all_of_it_as_json(world: World) -> None:
     assert json.loads(Path("found.json").read_text()) == [world.scan]
 
 
+def test_a_report_that_cant_be_written_is_refused_before_anything_is_done(world: World) -> None:
+    result = call("--once", "--report", "nowhere/found.json")
+    assert (result.exit_code, world.scanned) == (2, [])
+    assert "nowhere" in result.stderr
+
+
+def test_what_was_not_looked_at_as_it_fails_already_is_said(world: World) -> None:
+    world.scan = report(kind(busy=3))
+    assert call("--once").stdout.splitlines() == [
+        "nothing has drifted of 4 looked at",
+        "3 more are worked on, wait or fail already; of those that fail `syncer parked` says why",
+    ]
+
+
 def test_without_once_the_daemon_tells_of_its_latest_scans(world: World) -> None:
     world.answers["/patrol"] = [report(kind(FOUND), kind(name="pods"))]
     assert "repaired: host services" in call().stdout
     call("pods", "Secret")
     assert world.asked == [("GET", "/patrol", {"kinds": ""}), ("GET", "/patrol", {"kinds": "pods,Secret"})]
     world.answers["/patrol"] = [report()]
-    assert call().stdout == "no scan yet\n"
+    result = call()
+    assert (result.exit_code, result.stdout) == (1, "no scan yet\n"), "nobody knows that nothing has drifted"
     assert world.scanned == []
 
 
@@ -150,5 +166,9 @@ def test_deletions_are_confirmed_by_the_daemon(world: World) -> None:
 
 
 def test_or_by_a_scan_that_holds_nothing_where_none_runs(world: World) -> None:
-    assert call("--confirm").exit_code == 0
-    assert world.scanned == [((), True)]
+    result = call("--confirm")
+    assert (result.exit_code, world.scanned) == (1, [])
+    assert "add --once" in result.stderr, "without a Lease one may run elsewhere"
+    assert call("--confirm", "--once").exit_code == 0
+    assert call("--confirm", "--leader-elect").exit_code == 0
+    assert world.scanned == [((), True), ((), True)]

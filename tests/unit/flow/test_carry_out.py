@@ -34,10 +34,10 @@ from syncer.api import (
     set_conditions,
 )
 from syncer.clusters.client import Cluster
-from syncer.flow.fights import Held
-from syncer.flow.link import Link
-from syncer.flow.queue import Queue
-from syncer.flow.wiring import link
+from syncer.flow.linking.link import Link
+from syncer.flow.linking.wiring import link
+from syncer.flow.queueing.queue import Queue
+from syncer.flow.writing.fights import Held
 from syncer.names import SingleNamespace
 from syncer.resources.kinds import CONFIG_MAPS, PODS, SECRETS, SERVICES
 from syncer.testing import clock

@@ -34,7 +34,7 @@ from syncer.api import (
     Verb,
     apply,
 )
-from syncer.flow.decide import decide, reconcile
+from syncer.flow.deciding.decide import decide, reconcile
 from syncer.testing.merge import merged
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from syncer.api import Obj, Resource, Side
 from syncer.api.decision import Token, Verb, Write
-from syncer.flow.drift import (
+from syncer.flow.patrolling.drift import (
     Change,
     changed_by,
     changes,
@@ -16,7 +16,7 @@ from syncer.flow.drift import (
     path_text,
     value_text,
 )
-from syncer.flow.needed import Call, Kind
+from syncer.flow.writing.needed import Call, Kind
 from syncer.resources.kinds import CONFIG_MAPS, PODS, SECRETS, SERVICES
 from syncer.testing.merge import merged
 from syncer.translate.three_way import ABSENT

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from syncer.api import Decision, Key, Marks, Obj, Outcome, Request, Resource, Side, apply
 from syncer.config import config_with
-from syncer.flow import fights
-from syncer.flow.changes import FIELDS, UNKNOWN, Path, changes, wanted
-from syncer.flow.fights import Fights, Frozen, Held, Rules, rules_of, waiting
-from syncer.flow.needed import Call, Kind
+from syncer.flow.writing import fights
+from syncer.flow.writing.changes import FIELDS, UNKNOWN, Path, changes, wanted
+from syncer.flow.writing.fights import Fights, Frozen, Held, Rules, rules_of, waiting
+from syncer.flow.writing.needed import Call, Kind
 from syncer.names import SingleNamespace
 
 DEPLOYMENTS = Resource("apps/v1", "Deployment", "deployments")

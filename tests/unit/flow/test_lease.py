@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from syncer.api import ConfigError, Conflict, Exists, Key, Missing, Obj, Resource, Unreachable
-from syncer.flow.lease import AnotherLeads, Lease, LeaseLost
+from syncer.flow.leading.lease import AnotherLeads, Lease, LeaseLost
 from syncer.testing import clock
 
 KEY = Key("vc-shop", "vsyncer")

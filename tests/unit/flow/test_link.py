@@ -26,9 +26,9 @@ from syncer.api import (
 )
 from syncer.clusters import codec
 from syncer.clusters.client import Cluster
-from syncer.flow.link import Link
-from syncer.flow.queue import Queue
-from syncer.flow.wiring import link
+from syncer.flow.linking.link import Link
+from syncer.flow.linking.wiring import link
+from syncer.flow.queueing.queue import Queue
 from syncer.resources.kinds import PODS
 from syncer.testing.apiserver import ApiServer
 from syncer.testing.merge import merged

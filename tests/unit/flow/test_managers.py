@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from syncer.api import Obj
-from syncer.flow.managers import Manager, Step, holders, writers
+from syncer.flow.writing.managers import Manager, Step, holders, writers
 
 FIELDS: dict[str, Any] = {
     "vsyncer": {

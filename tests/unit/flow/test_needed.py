@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from syncer.api import Marks, Obj, Resource, Side, Syncer, Token, Verb, Write
-from syncer.flow.needed import Call, Kind, exact_paths, needed, said_before
+from syncer.flow.writing.needed import Call, Kind, exact_paths, needed, said_before
 from syncer.testing.merge import merged
 
 MARKS = Marks()

@@ -20,8 +20,8 @@ from syncer.api import (
     Unauthorized,
     Unreachable,
 )
-from syncer.flow.ledger import Ledger, State
-from syncer.flow.outcomes import FAILURES_TOLD, PARKED_SECONDS, UNAUTHORIZED_SECONDS, Fate, Next, after
+from syncer.flow.queueing.ledger import Ledger, State
+from syncer.flow.queueing.outcomes import FAILURES_TOLD, PARKED_SECONDS, UNAUTHORIZED_SECONDS, Fate, Next, after
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from syncer.api import Key, Obj, Side
-from syncer.flow.pairs import Pairs
+from syncer.flow.patrolling.pairs import Pairs
 from syncer.testing.merge import merged
 from syncer.testing.objects import configmap, event, host_copy, node, pod
 from syncer.testing.world import World

@@ -6,9 +6,9 @@ import pytest
 from flow_fakes import KEY, MARKS, PLACE, SETTINGS, Widgets, copy_of, virtual
 
 from syncer.api import Obj, Outcome, Request, Side, Verb, Write, annotations_of
-from syncer.flow.caches import Caches
-from syncer.flow.needed import needed
-from syncer.flow.pause import Pause
+from syncer.flow.deciding.pause import Pause
+from syncer.flow.seeing.caches import Caches
+from syncer.flow.writing.needed import needed
 from syncer.testing.merge import merged
 
 REQUEST = Request("vc", "widgets", KEY)

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from syncer.api import Key, Request
-from syncer.flow.lane import LOW_SHARE
-from syncer.flow.queue import FIRST_RETRY, LAST_RETRY, Queue, QueueClosed
+from syncer.flow.queueing.lane import LOW_SHARE
+from syncer.flow.queueing.queue import FIRST_RETRY, LAST_RETRY, Queue, QueueClosed
 from syncer.testing import clock
 
 

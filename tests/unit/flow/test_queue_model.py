@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from syncer.api import Key, Request
-from syncer.flow.lane import LOW_SHARE
-from syncer.flow.queue import Queue, QueueClosed
+from syncer.flow.queueing.lane import LOW_SHARE
+from syncer.flow.queueing.queue import Queue, QueueClosed
 from syncer.testing import clock
 
 CLUSTERS = ("one", "two")

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from syncer.api import Decision, Obj, Outcome, Refused, Side, Verb, Write, annotations_of, uid_of
-from syncer.flow.base import Base, read, written
+from syncer.flow.deciding.base import Base, read, written
 from syncer.resources.configmaps import ConfigMapSyncer
 from syncer.resources.services import ServiceSyncer
 from syncer.testing import World
@@ -100,8 +100,16 @@ class Model:
             self.agreed[name] = value
 
 
+#: A name comes up, is taken away again beside another that comes up, and is set anew.
+AGAIN = [
+    *(("host", "b.c", "1"), ("look", 2), ("virtual", "b.c", None), ("host", "a", None), ("look", 2)),
+    *(("virtual", "b.c", "1"), ("look", 1)),
+]
+
+
 @settings(max_examples=150, deadline=None)
 @given(STEPS)
+@example(AGAIN)
 def test_no_stop_between_two_writes_changes_who_wins(steps: list[Any]) -> None:
     world, model = started(BOTH, a="0"), Model()
     for step in steps:
@@ -118,6 +126,20 @@ def test_no_stop_between_two_writes_changes_who_wins(steps: list[Any]) -> None:
     world.settle(ConfigMapSyncer, KEY)
     assert data(virtual(world)) == data(host(world))
     assert looked(world_of(BOTH, before=world)) == 0, "in step, and a new process writes again"
+
+
+def test_what_went_down_beside_what_came_up_can_be_taken_back() -> None:
+    """The host takes away all that it has while the virtual side adds something, and takes that away later."""
+    world = started(BOTH, a="0")
+    edit(world, "virtual", {"data": {"b": "0"}})
+    edit(world, "host", {"data": {"a": None}})
+    assert looked(world_of(BOTH, before=world)) == 2
+    world = world_of(BOTH, before=world)
+    world.settle(ConfigMapSyncer, KEY)
+    assert data(virtual(world)) == data(host(world)) == {"b": "0"}
+    edit(world, "virtual", {"data": {"b": None}})
+    world.settle(ConfigMapSyncer, KEY)
+    assert data(virtual(world)) == data(host(world)) == {}
 
 
 @pytest.mark.parametrize("side", ["virtual", "host"])

@@ -10,7 +10,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initial
 
 from syncer.api import Key, Obj, Resource, Side
 from syncer.clusters import codec
-from syncer.flow.store import Store, Writing
+from syncer.flow.seeing.store import Store, Writing
 
 KEYS = [Key("shop", "a"), Key("shop", "b")]
 

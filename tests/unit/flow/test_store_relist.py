@@ -7,7 +7,7 @@ import pytest
 
 from syncer.api import Key, Obj, Resource, Side
 from syncer.clusters import codec
-from syncer.flow.store import Store
+from syncer.flow.seeing.store import Store
 
 MAPS = Resource("v1", "ConfigMap", "configmaps")
 A, B = Key("shop", "a"), Key("shop", "b")

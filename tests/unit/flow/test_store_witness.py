@@ -7,8 +7,8 @@ import pytest
 
 from syncer.api import Key, Obj, Resource, Side
 from syncer.clusters import codec
-from syncer.flow import store as stores
-from syncer.flow.store import Store
+from syncer.flow.seeing import store as stores
+from syncer.flow.seeing.store import Store
 
 MAPS = Resource("v1", "ConfigMap", "configmaps")
 A = Key("shop", "a")

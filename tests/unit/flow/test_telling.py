@@ -16,7 +16,7 @@ from syncer.api import (
     Unauthorized,
     Unreachable,
 )
-from syncer.flow.telling import for_tenant, translated
+from syncer.flow.queueing.telling import for_tenant, translated
 from syncer.names import PerNamespace, SingleNamespace, Unchanged
 from syncer.resources.kinds import CONFIG_MAPS, PODS
 

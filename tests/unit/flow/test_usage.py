@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from syncer.api import Config, Key, Mirror, Obj, Refers, Resource, Side, Source
-from syncer.flow.caches import Caches
-from syncer.flow.usage import Usage
+from syncer.flow.seeing.caches import Caches
+from syncer.flow.seeing.usage import Usage
 from syncer.resources.kinds import CONFIG_MAPS, SECRETS
 from syncer.testing.objects import secret
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from syncer.api import Forbidden, Key, MissingRight, Obj, QuotaExceeded, Request, Resource, Side, Unreachable
-from syncer.flow.queue import Queue
-from syncer.flow.waking import LOOK_SECONDS, REVIEWS, Waking
+from syncer.flow.queueing.queue import Queue
+from syncer.flow.queueing.waking import LOOK_SECONDS, REVIEWS, Waking
 from syncer.testing import clock
 
 A, B, C = (Request("vc", "pods", Key("shop", name)) for name in "abc")

@@ -7,6 +7,7 @@ import socket
 import stat
 from collections.abc import Mapping
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -208,6 +209,30 @@ def test_where_no_daemon_listens_the_way_to_one_is_told(path: Path) -> None:
         ask(config(path), "GET", "/parked")
     with pytest.raises(NoDaemon, match="can't be asked"):
         ask(config("0"), "GET", "/parked")
+
+
+def test_a_daemon_that_is_there_and_does_not_answer_is_not_taken_for_none(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Commands go on by themselves where there is none: without the deletion breaker, or to drain."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening:
+        listening.bind(str(path))
+        listening.listen()
+        hanging_up = Thread(target=lambda: listening.accept()[0].close())
+        hanging_up.start()
+        with pytest.raises(Unanswered, match=r"a daemon listens at .*gave no answer"):
+            ask(config(path), "GET", "/parked")
+        hanging_up.join()
+        monkeypatch.setattr("syncer.cli.daemon.PATIENCE", 0.01)
+        with pytest.raises(Unanswered, match="gave no answer"):
+            ask(config(path), "GET", "/parked")
+
+    def refused(*_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("syncer.cli.daemon._Connection.connect", refused)
+    with pytest.raises(Unanswered, match="belongs to another user"):
+        ask(config(path), "GET", "/parked")
 
 
 @pytest.mark.parametrize("folder", ["/tmp", "/var/lib/some/where"])

@@ -1,0 +1,123 @@
+"""Chaos between API servers in this process, with random seeds until the time is over: what was tried, and what broke.
+
+One line of JSON a seed on standard error, and all of them together on standard output at the end. Exit status 1 where
+anything went wrong; the script beside it repeats that, and belongs into tests/flow/test_chaos_found.py.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import random
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from multiprocessing import get_context
+from typing import Any
+
+from chaos.machine import Report, explore
+from chaos.steps import written
+
+from syncer.observe.logs import configure
+
+#: Plays a seed; few, so that many seeds are tried.
+PLAYS = 10
+
+
+def attempt(seed: int, plays: int, length: int) -> Report:
+    """Try one seed, in a process of its own."""
+    configure("error", "console")
+    with contextlib.redirect_stdout(sys.stderr):  # hypothesis says that it takes long to shorten a script
+        return explore(seed, plays=plays, length=length)
+
+
+def reports(options: argparse.Namespace) -> Iterator[Report]:
+    """The reports of one seed after the other, until the time is over."""
+    seeds = iter(range(options.seed, sys.maxsize))
+    end = time.monotonic() + options.minutes * 60
+    context = get_context("spawn")
+    with ProcessPoolExecutor(options.workers, mp_context=context, max_tasks_per_child=20) as pool:
+
+        def more() -> Future[Report]:
+            return pool.submit(attempt, next(seeds), options.plays, options.length)
+
+        running = {more() for _ in range(options.workers)}
+        while running:
+            done, running = wait(running, return_when=FIRST_COMPLETED)
+            for each in done:
+                yield each.result()
+                if time.monotonic() < end:
+                    running.add(more())
+
+
+def told(report: Report) -> dict[str, Any]:
+    """What a report says of one seed."""
+    tried = {"seed": report.seed, "plays": report.plays, "steps": report.steps, "restarts": report.restarts}
+    return tried | ({"wrong": report.wrong, "script": written(report.script)} if report.wrong else {})
+
+
+def summed(found: list[Report]) -> dict[str, Any]:
+    """All reports together."""
+    faults: Counter[str] = Counter()
+    for report in found:
+        faults += report.faults
+    return {
+        "seeds": [report.seed for report in found],
+        "plays": sum(report.plays for report in found),
+        "steps": sum(report.steps for report in found),
+        "faults": {"all": faults.total(), **dict(faults.most_common())},
+        "restarts": sum(report.restarts for report in found),
+        "violations": [told(report) for report in found if report.wrong],
+    }
+
+
+def show(options: argparse.Namespace) -> list[Report]:
+    """Try one seed in this process, and print each step before it is taken."""
+    configure("error", "console")
+    return [explore(options.seed, plays=options.plays, length=options.length, say=print)]
+
+
+def in_process(options: argparse.Namespace) -> list[Report]:
+    """Try seeds until the time is over, and tell of each."""
+    found = []
+    for report in reports(options):
+        print(json.dumps(told(report)), file=sys.stderr, flush=True)
+        found.append(report)
+    return found
+
+
+def parse() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="hack/chaos", description=__doc__)
+    parser.add_argument("--minutes", type=float, default=1.0, help="how long to begin with new seeds (default: 1)")
+    parser.add_argument("--seed", type=int, help="the first seed; the others count up from it (default: random)")
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="processes (default: one a core)")
+    parser.add_argument("--plays", type=int, default=PLAYS, help=f"plays a seed (default: {PLAYS})")
+    parser.add_argument("--length", type=int, default=60, help="rules a play at most (default: 60)")
+    parser.add_argument("--real", action="store_true", help="on real API servers, see hack/chaos_real.py")
+    parser.add_argument("--print", action="store_true", dest="show", help="try one seed only, and print its steps")
+    options = parser.parse_args()
+    if options.seed is None:
+        options.seed = random.SystemRandom().randrange(10**6) * 1000
+    return options
+
+
+def main() -> None:
+    """Try, tell, and exit with 1 where something went wrong."""
+    options = parse()
+    if options.real:
+        from hack import chaos_real
+
+        sys.exit(chaos_real.main(options))
+    found = show(options) if options.show else in_process(options)
+    result = summed(found)
+    print(json.dumps(result, indent=2))
+    for violation in result["violations"]:
+        print("\n".join([*violation["wrong"], violation["script"]]), file=sys.stderr)
+    sys.exit(1 if result["violations"] else 0)
+
+
+if __name__ == "__main__":
+    main()

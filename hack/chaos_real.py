@@ -1,0 +1,59 @@
+"""`hack/chaos --real`: the same between real API servers and the real daemon, one seed after the other."""
+
+import argparse
+import json
+import shutil
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from real_chaos.run import Play, Report, run
+from real_chaos.stage import Planes, planes
+
+#: Steps a seed.
+STEPS = 12
+
+
+def played(found: Planes, folder: Path, options: argparse.Namespace) -> Iterator[Report]:
+    """Play the first seed, and others until the time is over; of odd seeds with two daemons."""
+    end, seed = time.monotonic() + options.minutes * 60, options.seed
+    while True:
+        place = folder / str(seed)
+        place.mkdir()
+        report = run(found, place, Play(seed, STEPS, pair=bool(seed % 2)), say=print if options.show else str)
+        if not report.violations:
+            shutil.rmtree(place)
+        yield report
+        seed += 1
+        if options.show or time.monotonic() > end:
+            return
+
+
+def summed(found: list[Report], folder: Path) -> dict[str, Any]:
+    """All reports together."""
+    broken = [report for report in found if report.violations]
+    return {
+        "seeds": [report.seed for report in found],
+        "steps": sum(report.faults.total() for report in found),
+        "edits": dict(sum((report.edits for report in found), Counter[str]()).most_common()),
+        "faults": dict(sum((report.faults for report in found), Counter[str]()).most_common()),
+        "violations": [{**report.as_json(), "logs": str(folder / str(report.seed))} for report in broken],
+    }
+
+
+def main(options: argparse.Namespace) -> int:
+    """Play, tell, and give the exit status. What daemons have said stays where something was violated."""
+    folder, found = Path(tempfile.mkdtemp(prefix="syncer-chaos-")), []
+    with planes(folder) as clusters:
+        for report in played(clusters, folder, options):
+            print(json.dumps(report.as_json()), file=sys.stderr, flush=True)
+            found.append(report)
+    result = summed(found, folder)
+    print(json.dumps(result, indent=2))
+    if not result["violations"]:
+        shutil.rmtree(folder)
+    return 1 if result["violations"] else 0

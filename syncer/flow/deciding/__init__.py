@@ -1,0 +1,1 @@
+"""Step 4: from a request to a decision, and what holds for all kinds alike."""

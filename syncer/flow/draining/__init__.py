@@ -1,0 +1,1 @@
+"""All that is ours taken away, on both sides."""

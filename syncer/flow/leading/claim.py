@@ -1,0 +1,116 @@
+"""A note in the virtual cluster that says whose it is, so that a changed setting can't make every copy look lost.
+
+Under another cluster name, host namespace, translator or mark prefix none of the copies on the host would be known any
+more: all would be made a second time, and Pods that have started would be taken for lost and deleted.
+"""
+
+import contextlib
+from collections.abc import Iterable
+from typing import Any
+
+from syncer.api.context import Settings
+from syncer.api.errors import ConfigError, Exists, Forbidden, Missing, Problem
+from syncer.api.objects import Key, Obj, key_of
+from syncer.api.roles import Syncer
+from syncer.clusters import codec
+from syncer.clusters.client import Cluster
+from syncer.resources.kinds import CONFIG_MAPS
+
+#: Where the note is, in the virtual cluster.
+PLACE = Key("kube-system", "vsyncer")
+
+
+async def claim(
+    virtual: Cluster, settings: Settings, *, translator: str, host: Cluster, copied: Iterable[Syncer[Any]]
+) -> None:
+    """Leave the note, or compare with the one that is there.
+
+    ``copied`` are the syncers that copy to the host. Raises :class:`ConfigError` where another identity is noted, or
+    where nothing is though the host has copies: this may be another virtual cluster than they are of, or one that came
+    back empty, and all of them would be deleted. And ``ClusterError``.
+    """
+    wanted = _wanted(settings, translator)
+    noted = await _noted(virtual)
+    if noted is None:
+        for syncer in copied:
+            await _must_have_no_copy(host, settings, syncer, wanted)
+        noted = await _note(virtual, wanted)
+    _compare(noted, wanted)
+
+
+async def is_claimed(virtual: Cluster, settings: Settings, *, translator: str) -> bool:
+    """Whether the note is there. Raises :class:`ConfigError` where it is of another identity, and ``ClusterError``."""
+    noted = await _noted(virtual)
+    if noted is not None:
+        _compare(noted, _wanted(settings, translator))
+    return noted is not None
+
+
+async def release(virtual: Cluster) -> None:
+    """Take the note away: there is nothing left that it protects. Raises ``ClusterError``."""
+    with contextlib.suppress(Missing):
+        await virtual.delete(CONFIG_MAPS, PLACE)
+
+
+def _wanted(settings: Settings, translator: str) -> Obj:
+    return {"identity": settings.identity, "translator": translator, "marks": settings.marks.prefix}
+
+
+def _compare(noted: Obj, wanted: Obj) -> None:
+    problems = [
+        _problem(name, str(noted.get(name)), value) for name, value in wanted.items() if noted.get(name) != value
+    ]
+    if problems:
+        raise ConfigError(*problems)
+
+
+async def _noted(virtual: Cluster) -> Obj | None:
+    try:
+        found = await virtual.get(CONFIG_MAPS, PLACE)
+    except Missing:
+        return None
+    return found.get("data") or {}
+
+
+async def _note(virtual: Cluster, wanted: Obj) -> Obj:
+    metadata = {"name": PLACE.name, "namespace": PLACE.namespace}
+    try:
+        await virtual.create(
+            CONFIG_MAPS, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": wanted}
+        )
+    except Exists:
+        return await _noted(virtual) or {}
+    return wanted
+
+
+async def _must_have_no_copy(host: Cluster, settings: Settings, syncer: Syncer[Any], wanted: Obj) -> None:
+    resource, selector = syncer.host_resource, settings.marks.selector(settings.identity)
+    namespaces = settings.names.host_namespaces() if resource.namespaced else None
+    for namespace in namespaces or ("",):
+        with contextlib.suppress(Missing, Forbidden):  # then it doesn't work on them either
+            async for page in host.list_pages(resource, namespace=namespace, selector=selector):
+                for obj in map(codec.seen, page.items):
+                    if settings.marks.is_ours(obj, cluster=settings.identity, resource=syncer.resource):
+                        raise ConfigError(_survivor(f"{resource.kind} {key_of(obj)}", wanted))
+
+
+def _survivor(copy: str, wanted: Obj) -> Problem:
+    why = (
+        f"the host has copies of {wanted['identity']!r} ({copy}, for one), but this virtual cluster was never synced as"
+        " that, or has lost what it had: what it lacks would be deleted on the host."
+    )
+    note = " ".join(f"--from-literal={name}={value}" for name, value in wanted.items())
+    hint = (
+        "See that it is the right virtual cluster. To begin anew, remove the copies: syncer drain --yes. To go on with "
+        f"what it has: kubectl -n {PLACE.namespace} create configmap {PLACE.name} {note}, in the virtual cluster."
+    )
+    return Problem(why, path="virtual.kubeconfig", hint=hint)
+
+
+_PATHS = {"identity": "cluster, host.namespace", "translator": "names.translator", "marks": "marks.prefix"}
+
+
+def _problem(name: str, noted: str, wanted: str) -> Problem:
+    why = f"this virtual cluster was synced as {noted!r} before and is now to be {wanted!r}: its copies would be lost."
+    hint = f"Set it back; or, if there are no copies left, delete the ConfigMap {PLACE} in the virtual cluster."
+    return Problem(why, path=_PATHS[name], hint=hint)

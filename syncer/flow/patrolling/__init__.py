@@ -1,0 +1,1 @@
+"""Every key again, at intervals: what needs a write then has drifted."""

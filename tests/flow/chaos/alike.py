@@ -1,0 +1,93 @@
+"""Whether both sides are in step, told without asking the syncers; the other half is what a fresh daemon writes."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from custom_scene import CERTIFICATES, ISSUERS
+
+from chaos.guards import MARKS, home, owner_of
+from chaos.people import INGRESSES, KINDS, SERVICE_ACCOUNTS
+from syncer.api import Key, Obj, Request, annotations_of, is_deleting, uid_of
+from syncer.flow.engine import Engine
+from syncer.flow.queueing.ledger import State
+from syncer.resources.pods.lifecycle import has_started, is_finished
+
+if TYPE_CHECKING:
+    from chaos.stage import Stage
+
+#: The syncer of a kind, where it isn't named like it.
+SYNCERS = {INGRESSES: "ingresses"}
+#: The parts of a copy that must be as in the original.
+ALIKE = {
+    "configmaps": ("data", "binaryData", "immutable"),
+    "secrets": ("data", "type"),
+    CERTIFICATES: ("status",),
+    ISSUERS: ("status",),
+    "pods": (),
+    SERVICE_ACCOUNTS: (),
+}
+#: Why a request may be parked though nothing is wrong with us.
+ACCEPTED = ("NameCollision", "is not ours")
+
+
+def differences(stage: "Stage", engine: Engine) -> Iterator[str]:
+    """What isn't in step, and which requests are neither done nor waiting for something."""
+    yield from _unfinished(engine)
+    for tenant in stage.tenants:
+        for kind in KINDS:
+            yield from _originals(stage, engine, tenant, kind)
+            yield from _copies(stage, tenant, kind)
+
+
+def _unfinished(engine: Engine) -> Iterator[str]:
+    queue = engine.queue
+    if not queue.is_idle():
+        yield f"the queue isn't empty: {[*queue.running()][:5]} are worked on, {queue.depth()} wait"
+    for request, standing in engine.ledger.troubles():
+        if standing.state is State.FAILING or not any(word in standing.reason for word in ACCEPTED):
+            yield f"{request} of {request.cluster} is {standing.state}: {standing.reason}"
+        elif request not in queue.delayed():
+            yield f"{request} of {request.cluster} is parked for ever: {standing.reason}"
+
+
+def _originals(stage: "Stage", engine: Engine, tenant: str, kind: str) -> Iterator[str]:
+    for original in stage.tenants[tenant].objects(kind):
+        space, name = original["metadata"]["namespace"], original["metadata"]["name"]
+        copy = stage.copy(tenant, kind, space, name)
+        if engine.ledger.of(Request(tenant, SYNCERS.get(kind, kind), Key(space, name))) is not None:
+            continue  # something is said of it; whether that may be, is looked at above
+        if copy is not None and owner_of(copy) == tenant and MARKS.name in annotations_of(copy):
+            yield from (f"{tenant} {kind} {space}/{name} {what}" for what in _unlike(kind, original, copy))
+        elif copy is None and _needs_copy(kind, original):
+            yield f"{tenant} {kind} {space}/{name} has no copy, and nothing says why"
+
+
+def _needs_copy(kind: str, original: Obj) -> bool:
+    if is_deleting(original) or owner_of(original):
+        return False
+    return kind != "pods" or not (is_finished(original) or has_started(original))
+
+
+def _unlike(kind: str, original: Obj, copy: Obj) -> Iterator[str]:
+    if owner_of(original):
+        return  # it came from the host
+    if annotations_of(copy).get(MARKS.uid) != uid_of(original):
+        yield "has the copy of another object"
+    for part in ALIKE.get(kind, ()):
+        if (original.get(part) or {}) != (copy.get(part) or {}):
+            yield f"has other {part} on the host"
+    if kind == "pods" and (original.get("status") or {}).get("phase") != (copy.get("status") or {}).get("phase"):
+        yield "has another phase on the host"
+
+
+def _copies(stage: "Stage", tenant: str, kind: str) -> Iterator[str]:
+    """Copies without an original, second copies, and copies in odd places."""
+    for copy in stage.host.objects(kind, home(tenant)) if stage.serves("host", kind) else ():
+        notes = annotations_of(copy)
+        if owner_of(copy) != tenant or notes.get(MARKS.kind, "").partition(".")[0] != copy["kind"]:
+            continue
+        space, name = notes.get(MARKS.namespace, ""), notes.get(MARKS.name, "")
+        if stage.tenants[tenant].get(kind, f"{space}/{name}") is None:
+            yield f"{tenant} {kind} {space}/{name} is gone but has a copy"
+        if stage.place(tenant, space, name) != f"{home(tenant)}/{copy['metadata']['name']}":
+            yield f"{tenant} {kind} {space}/{name} has a second copy"

@@ -1,0 +1,112 @@
+"""The API servers of a play, and the wire to them that a process loses when it is killed."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any
+
+from syncer.api import Key
+from syncer.clusters.transport import REQUEST_SECONDS, ConnectionFailed, Reply, Stream
+from syncer.testing.apiserver import ApiServer
+from syncer.testing.apiserver.deletion import DeleteOptions
+from syncer.testing.apiserver.memory import MemoryTransport
+from syncer.testing.apiserver.storage import Event
+
+Changed = Callable[[str, Event], None]
+
+
+class Server(ApiServer):
+    """An API server that says whose request it is that changes something."""
+
+    #: The user whose request is being answered; ``""`` where people of the play change something.
+    by = ""
+
+    def __init__(self, *, seed: str) -> None:
+        super().__init__(seed=seed)
+
+    def _answer(self, request: Any, rules: Any, call: Any) -> Any:
+        self.by = request.user.name
+        try:
+            return super()._answer(request, rules, call)
+        finally:
+            self.by = ""
+
+    def listen(self, changed: Changed) -> None:
+        """Tell of every change, by table and event, at the moment when it happens."""
+        self._parts.storage.listeners.append(changed)
+
+    def knows(self, resource: str) -> bool:
+        """Whether it serves a resource at present."""
+        try:
+            self._type(resource)
+        except KeyError:
+            return False
+        return True
+
+    def end(self, resource: str, key: str) -> None:
+        """Delete as ``kubectl delete`` does: Pods have their grace period."""
+        rt, found = self._type(resource), Key.parse(key)
+        entry = self._parts.storage.get(rt.table_name, f"{found.namespace}/{found.name}")
+        if entry is not None:
+            self._parts.deleter.delete(rt, entry, DeleteOptions(propagation="Background", now=self._clock()))
+            self._parts.controllers.run()
+
+
+class Wire(MemoryTransport):
+    """What one process sends to one server; when the process is killed, requests under way may still be done."""
+
+    def __init__(self, server: Server, user: str) -> None:
+        super().__init__(server, server._user(user))
+        self._dead = False
+        self._under_way: set[asyncio.Task[Reply]] = set()
+
+    def die(self, *, land: bool) -> None:
+        """Send nothing any more; what is under way is still done, or is not."""
+        self._dead = True
+        for task in self._under_way if not land else ():
+            task.cancel()
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: bytes | None = None,
+        content_type: str = "application/json",
+        accept: str = "application/json",
+        timeout: float = REQUEST_SECONDS,  # noqa: ASYNC109 - the protocol's
+    ) -> Reply:
+        self._must_live()
+        sent = super().request(method, path, body=body, content_type=content_type, accept=accept, timeout=timeout)
+        return await self._sent(sent)
+
+    async def _sent(self, sent: Coroutine[Any, Any, Reply]) -> Reply:
+        task = asyncio.create_task(sent)
+        self._under_way.add(task)
+        task.add_done_callback(self._done)
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            if not self._dead:
+                task.cancel()
+            me = asyncio.current_task()
+            if me and not me.cancelling():  # it was the request that ended, and not who waits for it
+                raise ConnectionFailed("the process is dead") from None
+            raise
+
+    def _done(self, task: "asyncio.Task[Reply]") -> None:
+        self._under_way.discard(task)
+        if not task.cancelled():
+            task.exception()
+
+    @asynccontextmanager
+    async def stream(
+        self, path: str, *, connect_timeout: float = REQUEST_SECONDS, idle_timeout: float | None = None
+    ) -> AsyncIterator[Stream]:
+        self._must_live()
+        async with super().stream(path, connect_timeout=connect_timeout, idle_timeout=idle_timeout) as stream:
+            yield stream
+
+    def _must_live(self) -> None:
+        if self._dead:
+            raise ConnectionFailed("the process is dead")

@@ -1,0 +1,138 @@
+"""Objects of any JSON shape on either side: what can't be synced is refused with a reason, and stops nobody else."""
+
+import asyncio
+import functools
+from collections.abc import Sequence
+
+import pytest
+from chaos.daemons import configured
+from custom_scene import CERTIFICATES, CLUSTER_ISSUERS, ISSUERS, cert_manager, certificate, custom
+from harness import CLUSTER, HOME, NAMESPACE, Daemon, Two, between, play, until
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from odd_objects import JUNK, OldServer, odd, replaced
+
+from syncer.api import Key, Obj, Request
+from syncer.testing.merge import merged
+from syncer.testing.objects import configmap, host_copy, ingress, pod_mounting, secret, service, serviceaccount
+
+#: One of each kind, by the syncer that copies it.
+ORIGINALS = {
+    "configmaps": configmap("c"),
+    "secrets": secret("s"),
+    "services": service("v"),
+    "serviceaccounts": serviceaccount("sa"),
+    "pods": pod_mounting("p", secret="s", configmap="c"),
+    CERTIFICATES: certificate("crt"),
+    ISSUERS: custom(ISSUERS, "ca", spec={"ca": {"secretName": "s"}}),
+    "ingresses": ingress("i", tls_secret="s"),
+}
+OF_THE_HOST = [custom(CLUSTER_ISSUERS, "shared", namespace="", spec={"selfSigned": {}})]
+#: What is whole, and must be copied whatever else there is.
+GOOD = [configmap("good"), service("good"), serviceaccount("good"), certificate("good", "good-tls")]
+
+
+def named(obj: Obj, number: int, **metadata: str) -> Obj:
+    """The object under a name of its own, as it would be stored."""
+    known = {"name": f"{obj['metadata']['name']}{number}", "uid": f"u-{obj['kind']}-{number}".lower(), **metadata}
+    return {**obj, "metadata": {"resourceVersion": "1", **obj["metadata"], **known}}
+
+
+class Old:
+    """Two old API servers, and a daemon that copies all kinds between them."""
+
+    def __init__(self) -> None:
+        self.two = Two()
+        self.two.virtual, self.two.host = OldServer(seed="virtual"), OldServer(seed="host")
+        self.two.host.put({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": HOME}})
+        self.two.virtual.put({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+        cert_manager(self.two)
+
+    def plant(self, virtual: Sequence[Obj], host: Sequence[Obj]) -> None:
+        """Let there be objects, as they are."""
+        for server, objects in ((self.two.virtual, virtual), (self.two.host, host)):
+            assert isinstance(server, OldServer)
+            for obj in objects:
+                server.plant(obj)
+
+    async def check(self, daemon: Daemon, odd_ones: Sequence[Obj]) -> None:
+        """All that is whole is copied, all that isn't is copied or has a reason, and everything runs on."""
+        two, engine = self.two, daemon.engine
+        for good in ("configmaps", "services", "serviceaccounts", CERTIFICATES):
+            await until(functools.partial(two.copy, good, "good"), within=120)
+        await asyncio.sleep(5)
+        assert not daemon.working.done()
+        assert [str(one) for one in engine.links[CLUSTER].informers.values() if one.error] == []
+        for obj in odd_ones:
+            syncer = next(name for name, one in ORIGINALS.items() if one["kind"] == obj["kind"])
+            self._accounted(daemon, syncer, obj["metadata"]["name"])
+
+    def _accounted(self, daemon: Daemon, syncer: str, name: str) -> None:
+        kind = "ingresses.networking.k8s.io" if syncer == "ingresses" else syncer
+        if self.two.copy(kind, name) is None:
+            standing = daemon.engine.ledger.of(Request(CLUSTER, syncer, Key(NAMESPACE, name)))
+            assert standing, f"nothing is said of {kind} {name}"
+            assert standing.reason
+
+
+def unspoken(loop: asyncio.AbstractEventLoop) -> list[str]:
+    """The errors of tasks of which nobody hears."""
+    found: list[str] = []
+    loop.set_exception_handler(lambda _, context: found.append(str(context)))
+    return found
+
+
+def marked(obj: Obj) -> Obj:
+    """The object as our copy of one on the virtual side."""
+    return merged({name: value for name, value in obj.items() if name != "metadata"}, host_copy(obj))
+
+
+VIRTUAL = st.lists(odd(list(ORIGINALS.values())), min_size=1, max_size=12)
+HOST = st.lists(odd([marked(obj) for obj in ORIGINALS.values()] + OF_THE_HOST), max_size=6)
+
+
+@given(virtual=VIRTUAL, host=HOST, later=st.booleans())
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+def test_whatever_shape_an_object_has_it_stops_nobody_else(virtual: list[Obj], host: list[Obj], later: bool) -> None:
+    async def scenario() -> None:
+        old = Old()
+        unheard = unspoken(asyncio.get_running_loop())
+        odd_virtual = [named(obj, number) for number, obj in enumerate(virtual)]
+        odd_host = [named(obj, 100 + number) for number, obj in enumerate(host)]
+        if not later:
+            old.plant(odd_virtual, odd_host)
+        async with between(old.two.host, [(configured(CLUSTER, HOME, everything=True), old.two.virtual)]) as daemon:
+            if later:
+                await daemon.settled()
+                old.plant(odd_virtual, odd_host)
+            for good in GOOD:
+                old.two.virtual.put(good)
+            await old.check(daemon, odd_virtual)
+        assert unheard == []
+
+    play(scenario)
+
+
+@pytest.mark.parametrize("junk", sorted(JUNK))
+@pytest.mark.parametrize("later", [False, True], ids=["listed", "watched"])
+def test_an_object_of_no_schema_with_anything_in_it(junk: str, later: bool) -> None:
+    """A custom resource whose CRD takes anything: all of its parts are the tenant's to write."""
+
+    async def scenario() -> None:
+        old = Old()
+        whole = ORIGINALS[CERTIFICATES]
+        places = [("spec",), ("spec", "secretName"), ("spec", "issuerRef"), ("spec", "issuerRef", "name"), ("status",)]
+        objects = [named(replaced(whole, path, JUNK[junk]), number) for number, path in enumerate(places)]
+        if not later:
+            old.plant(objects, [])
+        async with between(old.two.host, [(configured(CLUSTER, HOME, everything=True), old.two.virtual)]) as daemon:
+            if later:
+                await daemon.settled()
+                old.plant(objects, [])
+            for good in GOOD:
+                old.two.virtual.put(good)
+            await old.check(daemon, objects)
+            known = {standing.error for _, standing in daemon.engine.ledger.troubles()}
+            assert known <= {"Refused", "Invalid"}, known
+
+    play(scenario)

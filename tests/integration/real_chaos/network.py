@@ -1,0 +1,92 @@
+"""The network between the daemons and one API server, to be cut and silenced."""
+
+import asyncio
+import contextlib
+
+from api import Loop
+
+#: Bytes that are passed on at a time.
+CHUNK = 1 << 16
+
+
+class Cable:
+    """Passes on what is sent to its port, while it isn't cut or silent."""
+
+    def __init__(self, loop: Loop, *, target: int, port: int) -> None:
+        self._loop, self._target, self.port = loop, target, port
+        self._writers: set[asyncio.StreamWriter] = set()
+        self._server: asyncio.Server | None = None
+        self._flows = loop.run(_set())
+        self.plug()
+
+    def plug(self) -> None:
+        """Take connections."""
+        self._loop.run(self._listen())
+
+    def cut(self) -> None:
+        """Reset all connections and refuse new ones, until ``plug``."""
+        self._loop.run(self._refuse())
+
+    def close(self) -> None:
+        """End it."""
+        self.cut()
+
+    def silence(self) -> None:
+        """Pass nothing on, so that nobody knows whether the other one is there; until ``speak``."""
+        self._loop.run(self._clear())
+
+    def speak(self, *, reset: bool) -> None:
+        """Pass on what was held back and all that follows; or reset the connections that were silent."""
+        self._loop.run(self._speak(reset))
+
+    async def _listen(self) -> None:
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port)
+
+    async def _refuse(self) -> None:
+        if self._server:
+            self._server.close()
+        self._reset()
+
+    async def _clear(self) -> None:
+        self._flows.clear()
+
+    async def _speak(self, reset: bool) -> None:
+        if reset:
+            self._reset()
+        self._flows.set()
+
+    def _reset(self) -> None:
+        for writer in self._writers:
+            writer.transport.abort()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        ends = [writer]
+        self._writers.add(writer)
+        try:
+            there, away = await asyncio.open_connection("127.0.0.1", self._target)
+            ends.append(away)
+            self._writers.add(away)
+            ways = [asyncio.ensure_future(way) for way in (self._pass(reader, away), self._pass(there, writer))]
+            await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+            for way in ways:
+                way.cancel()
+            await asyncio.gather(*ways, return_exceptions=True)
+        except OSError:
+            return  # nobody listens there: this side learns it, too
+        finally:
+            for end in ends:
+                self._writers.discard(end)
+                end.transport.abort()
+
+    async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError):
+            while data := await reader.read(CHUNK):
+                await self._flows.wait()
+                writer.write(data)
+                await writer.drain()
+
+
+async def _set() -> asyncio.Event:
+    event = asyncio.Event()
+    event.set()
+    return event

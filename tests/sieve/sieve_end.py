@@ -1,0 +1,115 @@
+"""What both sides hold in the end, without what differs from run to run: uids, versions, times, addresses, order."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from harness import Two
+
+from syncer.api import Obj, Side, annotations_of
+from syncer.testing.apiserver import ApiServer
+
+#: Parts of metadata that every run has others of.
+_NOISE = frozenset({"uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "selfLink"})
+
+_UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
+_ADDRESS = re.compile(r"\b10\.96\.\d+\.\d+\b")
+_RANDOM = re.compile(r"\bkube-api-access-[a-z0-9]{5}\b")
+_SERVICE = re.compile(r"_(SERVICE|PORT)(_|$)")
+_PORT = re.compile(r'"nodePort":(\d+)')
+
+#: What both sides hold, by side, resource and key.
+End = Mapping[str, Any]
+
+encode = msgspec.json.encode
+decode = msgspec.json.decode
+
+
+def end_of(two: Two) -> End:
+    """The contents of both servers, comparable."""
+    objects = {
+        f"{side} {resource} {key}": obj
+        for side, server in ((Side.VIRTUAL, two.virtual), (Side.HOST, two.host))
+        for resource, key, obj in contents(server)
+    }
+    names = {side: _names(objects, side) for side in Side}
+    return {
+        place: _plain(obj, names[Side(place.partition(" ")[0])])
+        for place, obj in objects.items()
+        if not _is_own_event(obj)
+    }
+
+
+def contents(server: ApiServer) -> list[tuple[str, str, Obj]]:
+    """All objects of a server, each with its resource and key."""
+    found = []
+    for resource in server.resources():
+        for obj in server.objects(resource):
+            metadata = obj["metadata"]
+            found.append((resource, f"{metadata.get('namespace', '')}/{metadata['name']}", obj))
+    return found
+
+
+def _names(objects: Mapping[str, Obj], side: Side) -> Mapping[str, str]:
+    """What stands on one side for each uid, ClusterIP and node port: whose it is. The host's node ports are on both."""
+    names: dict[str, str] = {}
+    for place, obj in objects.items():
+        names[obj["metadata"].get("uid", "")] = f"<uid of {place}>"
+        spec = (obj.get("spec") or {}) if " services " in place else {}
+        if place.startswith(side):
+            names[spec.get("clusterIP", "")] = f"<ip of {place}>"
+        for port in spec.get("ports") or ():
+            if port.get("nodePort"):
+                names[str(port["nodePort"])] = f"<node port of {place} {port['port']}>"
+    return names
+
+
+def _plain(obj: Obj, names: Mapping[str, str]) -> Any:
+    metadata = {name: value for name, value in obj["metadata"].items() if name not in _NOISE}
+    plain = {**obj, "metadata": metadata}
+    if any(mark.endswith("/token-expires") for mark in annotations_of(obj)):
+        plain["data"] = sorted(obj.get("data") or ())
+    if obj.get("kind") == "Pod":
+        plain["spec"] = {**obj["spec"], "containers": [_lasting(one) for one in obj["spec"]["containers"]]}
+    text = encode(plain).decode()
+    text = _UID.sub(lambda found: names.get(found.group(), "<uid of what is gone>"), text)
+    text = _ADDRESS.sub(lambda found: names.get(found.group(), found.group()), text)
+    text = _PORT.sub(lambda found: f'"nodePort":"{names.get(found.group(1), found.group(1))}"', text)
+    text = _RANDOM.sub("kube-api-access-<random>", text)
+    return decode(_TIME.sub("<time>", text))
+
+
+def _lasting(container: Obj) -> Obj:
+    """A container without the addresses of the Services that were there when it was made, which never change."""
+    kept = [one for one in container.get("env") or () if not _SERVICE.search(one["name"])]
+    return {**container, "env": kept}
+
+
+def _is_own_event(obj: Obj) -> bool:
+    """Whether it is an Event that tells of our own troubles: a disturbed run may have more of them."""
+    return obj.get("kind") == "Event" and obj.get("reportingComponent") == "vsyncer"
+
+
+def differences(expected: End, found: End) -> list[str]:
+    """In what the end differs from the expected one, by object and path."""
+    told = []
+    for place in sorted(expected.keys() | found.keys()):
+        if place not in found:
+            told.append(f"the end lacks {place}")
+        elif place not in expected:
+            told.append(f"the end has {place}, which the undisturbed run has not")
+        else:
+            told += [f"the end differs: {place} {line}" for line in _paths(expected[place], found[place], "")]
+    return told
+
+
+def _paths(expected: Any, found: Any, path: str) -> list[str]:
+    if isinstance(expected, dict) and isinstance(found, dict):
+        return [
+            line
+            for name in sorted(expected.keys() | found.keys())
+            for line in _paths(expected.get(name), found.get(name), f"{path}.{name}")
+        ]
+    return [] if expected == found else [f"{path}: {found!r:.80}, not {expected!r:.80}"]

@@ -1,0 +1,248 @@
+"""The workloads of the built-in kinds: what a tenant and the people on the host do to each, some seconds apart."""
+
+from collections.abc import Callable
+
+from sieve_workload import (
+    Act,
+    Stage,
+    Workload,
+    balancer,
+    both,
+    configured,
+    drop,
+    drop_copy,
+    edit,
+    edit_copy,
+    kubelet,
+    nodes,
+    on_host,
+    put,
+    start,
+    stop,
+)
+
+from syncer.api import Obj
+from syncer.names import PerNamespace
+from syncer.testing.merge import merged
+from syncer.testing.objects import (
+    configmap,
+    ingress,
+    namespace,
+    pod_mounting,
+    secret,
+    service,
+    serviceaccount,
+)
+
+#: What makes Pods run, besides the kinds that they use.
+RUNNING = ("pods", "nodes", "serviceaccounts")
+LABELLED: Obj = {"metadata": {"labels": {"tier": "front"}}}
+ALL = {"all": True}
+
+
+def is_used(volume: str, name: str) -> Callable[[Stage, Obj, Obj], bool]:
+    """Whether a Pod mounts the object; ``volume`` and ``name`` are the fields of the volume that say so."""
+
+    def used(two: Stage, original: Obj, copy: Obj) -> bool:
+        found = [one for each in two.virtual.objects("pods") for one in each["spec"].get("volumes") or ()]
+        return any((one.get(volume) or {}).get(name) == original["metadata"]["name"] for one in found)
+
+    return used
+
+
+def configmaps() -> Workload:
+    """ConfigMaps that Pods begin and cease to use."""
+    return Workload(
+        "configmaps",
+        configured("configmaps", *RUNNING),
+        (
+            both(put(configmap("x")), put(configmap("idle"))),
+            start(pod_mounting("web", configmap="x")),
+            put(configmap("x", {"color": "red"})),
+            edit_copy("configmaps", "x", {"data": {"color": "green"}}),
+            drop_copy("configmaps", "x"),
+            stop("web"),
+            start(pod_mounting("web", configmap="x")),
+            both(drop("configmaps", "x"), put(configmap("x", {"color": "white"}))),
+            drop("configmaps", "x"),
+        ),
+        given=(nodes,),
+        reactions=(kubelet,),
+        wanted=is_used("configMap", "name"),
+    )
+
+
+def all_configmaps() -> Workload:
+    """ConfigMaps that are all copied."""
+    return Workload(
+        "all-configmaps",
+        configured("configmaps", toHost={"configMaps": ALL}),
+        (
+            both(put(configmap("x")), put(configmap("y"))),
+            edit("configmaps", "x", {"data": {"size": "1"}, **LABELLED}),
+            edit_copy("configmaps", "x", {"data": {"color": None}, "metadata": {"labels": {"tier": None}}}),
+            edit("configmaps", "x", {"data": {"size": None}, "metadata": {"labels": {"tier": None}}}),
+            drop_copy("configmaps", "y"),
+            both(drop("configmaps", "x"), put(configmap("x", {"color": "red"}))),
+            both(drop("configmaps", "y"), put(configmap("z"))),
+            put(configmap("y", {"color": "white"})),
+            drop("configmaps", "x"),
+        ),
+    )
+
+
+def secrets() -> Workload:
+    """Secrets that Pods use, one of them immutable."""
+    fixed: Obj = {"immutable": True}
+
+    def wanted(two: Stage, original: Obj, copy: Obj) -> bool:
+        changed = bool(copy.get("immutable")) and copy.get("data") != original.get("data")
+        return is_used("secret", "secretName")(two, original, copy) and not changed
+
+    return Workload(
+        "secrets",
+        configured("secrets", *RUNNING),
+        (
+            both(put(secret("x")), put(secret("fixed", **fixed))),
+            both(start(pod_mounting("web", secret="x")), start(pod_mounting("far", secret="fixed"))),
+            put(secret("x", {"password": "tuna"})),
+            edit_copy("secrets", "x", {"data": {"password": "bGVhZA=="}}),
+            both(drop("secrets", "fixed"), put(secret("fixed", {"password": "cod"}, **fixed))),
+            drop_copy("secrets", "x"),
+            stop("web"),
+            start(pod_mounting("web", secret="x")),
+            drop("secrets", "fixed"),
+        ),
+        given=(nodes,),
+        reactions=(kubelet,),
+        wanted=wanted,
+    )
+
+
+def all_secrets() -> Workload:
+    """Secrets that are all copied."""
+    return Workload(
+        "all-secrets",
+        configured("secrets", toHost={"secrets": ALL}),
+        (
+            put(secret("x")),
+            edit("secrets", "x", {"data": {"user": "bWU="}, **LABELLED}),
+            edit_copy("secrets", "x", {"data": {"password": "bGVhZA=="}}),
+            drop_copy("secrets", "x"),
+            both(drop("secrets", "x"), put(secret("x", {"password": "tuna"}))),
+            drop("secrets", "x"),
+            put(secret("x", {"password": "cod"})),
+        ),
+    )
+
+
+def services() -> Workload:
+    """Services of several types, whose addresses and node ports flow back."""
+
+    def wanted(two: Stage, original: Obj, copy: Obj) -> bool:
+        headless = [one["spec"].get("clusterIP") == "None" for one in (original, copy)]
+        return bool(headless[0] == headless[1])
+
+    return Workload(
+        "services",
+        configured("services"),
+        (
+            both(put(service("web")), put(service("lb", spec={"type": "LoadBalancer"}))),
+            edit("services", "web", {"spec": {"selector": {"tier": "front"}}, **LABELLED}),
+            edit_copy("services", "web", {"spec": {"selector": {"app": "other"}}}),
+            edit("services", "web", {"spec": {"type": "NodePort"}}),
+            drop_copy("services", "lb"),
+            both(drop("services", "web"), put(service("web", (81, 82), spec={"clusterIP": "None"}))),
+            drop("services", "lb"),
+            both(drop("services", "web"), put(service("web", (83,)))),
+            put(service("lb", (84,), spec={"type": "LoadBalancer"})),
+        ),
+        given=(on_host(service("other", namespace="default", spec={"type": "NodePort"})),),
+        reactions=(balancer("services"),),
+        wanted=wanted,
+    )
+
+
+def ingresses() -> Workload:
+    """Ingresses, with the Secret of a certificate."""
+    secured = ingress("web", tls_secret="cert")
+
+    def wanted(two: Stage, original: Obj, copy: Obj) -> bool:
+        if original["kind"] != "Secret":
+            return True
+        found = [
+            one for each in two.virtual.objects("ingresses.networking.k8s.io") for one in each["spec"].get("tls") or ()
+        ]
+        return any(one["secretName"] == original["metadata"]["name"] for one in found)
+
+    kind = "ingresses.networking.k8s.io"
+    return Workload(
+        "ingresses",
+        configured("ingresses", "secrets", toHost={"ingresses": {"enabled": True}}),
+        (
+            both(put(secret("cert")), put(ingress("web"))),
+            put(secured),
+            edit_copy(kind, "web", {"spec": {"tls": None}}),
+            edit(kind, "web", {"spec": {"ingressClassName": "fast"}, **LABELLED}),
+            drop_copy(kind, "web"),
+            both(drop(kind, "web"), put(merged(secured, LABELLED))),
+            drop("secrets", "cert"),
+            drop(kind, "web"),
+            both(put(secret("cert", {"tls": "new"})), put(secured)),
+        ),
+        reactions=(balancer(kind),),
+        wanted=wanted,
+    )
+
+
+def serviceaccounts() -> Workload:
+    """ServiceAccounts."""
+    return Workload(
+        "serviceaccounts",
+        configured("serviceaccounts"),
+        (
+            put(serviceaccount("bot")),
+            edit("serviceaccounts", "bot", LABELLED),
+            edit_copy("serviceaccounts", "bot", {"automountServiceAccountToken": True}),
+            drop_copy("serviceaccounts", "bot"),
+            both(drop("serviceaccounts", "bot"), put(serviceaccount("bot", **LABELLED))),
+            drop("serviceaccounts", "bot"),
+            put(serviceaccount("bot")),
+        ),
+    )
+
+
+def namespaces() -> Workload:
+    """Namespaces where each virtual one has its own on the host."""
+    settings = configmap("x", namespace="blog")
+    return Workload(
+        "namespaces",
+        configured("namespaces", "configmaps", translator=PerNamespace, toHost={"configMaps": ALL}),
+        (
+            put(namespace("blog")),
+            put(settings),
+            lambda two: two.virtual.put(merged(two.virtual.get("namespaces", "blog") or namespace("blog"), LABELLED)),
+            merge_home({"metadata": {"labels": {"tier": "wrong"}}}),
+            lambda two: two.virtual.delete("namespaces", "blog"),
+            both(put(namespace("blog")), put(configmap("y", namespace="blog"))),
+            drop_home,
+            drop("configmaps", "y", "blog"),
+        ),
+    )
+
+
+def homes(two: Stage) -> list[Obj]:
+    """The host namespaces of the blog."""
+    marks = [(one, one["metadata"].get("annotations") or {}) for one in two.host.objects("namespaces")]
+    return [one for one, annotations in marks if annotations.get("vsyncer.dev/virtual-name") == "blog"]
+
+
+def merge_home(parts: Obj) -> Act:
+    """Somebody edits the host namespace of the blog."""
+    return lambda two: [two.host.put(merged(one, parts)) for one in homes(two)]
+
+
+def drop_home(two: Stage) -> None:
+    """Somebody deletes the host namespace of the blog."""
+    for one in homes(two):
+        two.host.delete("namespaces", one["metadata"]["name"])

@@ -1,0 +1,172 @@
+"""Disturbs every workload at every point, once a run, in several processes: hack/sieve prints what came of it."""
+
+import argparse
+import gc
+import json
+import os
+import sys
+import time
+import traceback
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass
+from functools import cache
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import sieve_custom
+import sieve_kinds
+import sieve_pods
+from sieve_points import PERTURBATIONS, RECENT, described, points
+from sieve_run import Point, Ran, Stuck, run
+from sieve_workload import Workload
+
+from syncer.observe.logs import configure
+
+#: Points that a process takes at a time.
+CHUNK = 40
+
+
+@cache
+def workloads() -> Mapping[str, Workload]:
+    """All workloads by name."""
+    makers = (
+        sieve_kinds.configmaps,
+        sieve_kinds.all_configmaps,
+        sieve_kinds.secrets,
+        sieve_kinds.all_secrets,
+        sieve_kinds.services,
+        sieve_kinds.ingresses,
+        sieve_kinds.serviceaccounts,
+        sieve_pods.events,
+        sieve_pods.pods,
+        sieve_pods.tokens,
+        sieve_pods.stand_ins,
+        sieve_kinds.namespaces,
+        sieve_custom.public_crds,
+        sieve_custom.tenant_crds,
+        sieve_custom.certificates,
+        sieve_custom.issuers_from_host,
+        sieve_custom.retained,
+        sieve_custom.monitors,
+    )
+    return {workload.name: workload for workload in (make() for make in makers)}
+
+
+@cache
+def undisturbed(name: str) -> Ran:
+    """The run of a workload in which nothing goes wrong."""
+    return run(workloads()[name])
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """What a disturbed run did wrong, and how to see it again: ``hack/sieve --kinds <kind> --point <number>``."""
+
+    kind: str
+    perturbation: str
+    number: int
+    point: str
+    problems: list[str]
+
+
+def tried(name: str, number: int, point: Point) -> Violation | None:
+    """Disturb a workload at a point; gives what went wrong, if anything did."""
+    normal = undisturbed(name)
+    try:
+        problems = run(workloads()[name], point, normal.end).problems
+    except (Exception, Stuck):  # whatever a disturbed run raises is its result
+        problems = [traceback.format_exc(limit=-4)]
+    if not problems:
+        return None
+    return Violation(name, PERTURBATIONS[type(point)], number, described(point, normal.trace), problems)
+
+
+def tried_all(chunk: Sequence[tuple[str, int, Point]]) -> list[Violation]:
+    """Disturb at some points."""
+    return [found for each in chunk if (found := tried(*each))]
+
+
+def numbered(kinds: Sequence[str], recent: int = RECENT) -> Iterator[tuple[str, int, Point]]:
+    """The points of some workloads, each with its number there."""
+    for name in kinds:
+        yield from ((name, number, point) for number, point in enumerate(points(undisturbed(name).trace, recent)))
+
+
+def sieve(chosen: Sequence[tuple[str, int, Point]], workers: int) -> list[Violation]:
+    """Disturb at all of these points; the processes are forked, so that they know what was learnt here."""
+    chunks = [chosen[start : start + CHUNK] for start in range(0, len(chosen), CHUNK)]
+    if workers == 1:
+        return [found for chunk in chunks for found in tried_all(chunk)]
+    gc.collect()
+    gc.freeze()  # what is imported by now is looked through by no process again
+    with ProcessPoolExecutor(workers, mp_context=get_context("fork")) as pool:
+        return [found for part in pool.map(tried_all, chunks) for found in part]
+
+
+def counted(chosen: Sequence[tuple[str, int, Point]]) -> Mapping[str, Mapping[str, int]]:
+    """Points by kind and perturbation."""
+    counts: dict[str, Counter[str]] = {}
+    for name, _, point in chosen:
+        counts.setdefault(name, Counter())[PERTURBATIONS[type(point)]] += 1
+    return counts
+
+
+def report(chosen: Sequence[tuple[str, int, Point]], violations: Sequence[Violation], seconds: float) -> Any:
+    """What is printed as JSON."""
+    return {
+        "points": len(chosen),
+        "violations": len(violations),
+        "seconds": round(seconds, 1),
+        "by kind": counted(chosen),
+        "found": [asdict(each) for each in violations],
+    }
+
+
+def told(result: Any) -> Iterator[str]:
+    """The same for people."""
+    columns = list(PERTURBATIONS.values())
+    yield "".join([f"{'':40}", *(f"{column:>21}" for column in columns)])
+    for kind, counts in result["by kind"].items():
+        yield "".join([f"{kind:40}", *(f"{counts.get(column, 0):21}" for column in columns)])
+    yield f"{result['points']} points, {result['violations']} violations, {result['seconds']} s"
+    for each in result["found"]:
+        again = f"hack/sieve --kinds {each['kind']} --point {each['number']}"
+        yield f"\n{each['kind']}: {each['point']} (again: {again})"
+        yield from (f"  {problem}" for problem in each["problems"])
+
+
+def arguments() -> argparse.Namespace:
+    """What the command line says."""
+    parser = argparse.ArgumentParser(prog="hack/sieve", description=__doc__)
+    parser.add_argument("--kinds", default=",".join(workloads()), help="workloads, separated by commas")
+    parser.add_argument("--workers", type=int, default=2, help="processes")
+    parser.add_argument("--recent", type=int, default=RECENT, help="how many steps an older state is old at most")
+    parser.add_argument("--point", type=int, help="only the point of this number, of one kind, with the daemon's log")
+    parser.add_argument("--every", type=int, default=1, help="only each n-th point")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    given = parser.parse_args()
+    given.kinds = given.kinds.split(",")
+    if unknown := set(given.kinds) - workloads().keys():
+        parser.error(f"no such workload: {', '.join(sorted(unknown))}; there are: {', '.join(workloads())}")
+    return given
+
+
+def main() -> int:
+    """Run from the command line; gives the exit status."""
+    given, start = arguments(), time.monotonic()
+    with Path(os.devnull).open("w") as nowhere:
+        configure("error", stream=nowhere)
+        chosen = list(numbered(given.kinds, given.recent))[:: given.every]
+        if given.point is not None:
+            configure("debug")
+            chosen = [each for each in chosen if each[1] == given.point]
+        result = report(chosen, sieve(chosen, given.workers), time.monotonic() - start)
+    print(json.dumps(result, indent=2) if given.json else "\n".join(told(result)))
+    return 1 if result["violations"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

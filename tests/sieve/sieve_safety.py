@@ -1,0 +1,137 @@
+"""What must hold at every single write, whatever has gone wrong before."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from harness import CLUSTER, HOME
+from sieve_wire import DAEMON, Traffic
+from sieve_workload import Stage, Workload, always
+
+from syncer.api import Obj, Side, annotations_of, dig, is_deleting, labels_of, uid_of
+from syncer.testing.apiserver import Change
+
+PREFIX = "vsyncer.dev"
+
+#: Paths of a tenant's object that ours may write, besides its status.
+_UP = frozenset({("Pod", "nodeName"), ("Service", "ports")})
+
+
+@dataclass(slots=True)
+class Safety:
+    """Follows both servers and notes what a daemon should never have done."""
+
+    two: Stage
+    workload: Workload
+    traffic: Traffic
+    problems: list[str] = field(default_factory=list)
+    #: Virtual uids of host Pods that a kubelet has started.
+    started: set[str] = field(default_factory=set)
+    #: Uids of virtual Pods that were bound. Of one that the host has started and lost before that, nothing is left to
+    #: tell the next daemon of it.
+    bound: set[str] = field(default_factory=set)
+
+    def start(self) -> None:
+        """Follow from now on."""
+        self.two.host.follow(self._host)
+        self.two.virtual.follow(self._virtual)
+
+    # -- on the host -----------------------------------------------------------------------------------------------
+
+    def _host(self, change: Change) -> None:
+        if change.user == DAEMON:
+            self._host_written(change)
+        after = change.after
+        if change.resource == "pods" and after is not None and (after.get("status") or {}).get("startTime"):
+            self.started.add(annotations_of(after).get(f"{PREFIX}/virtual-uid", ""))
+
+    def _host_written(self, change: Change) -> None:
+        before, after = change.before, change.after
+        if before is not None and not _is_ours(before):
+            self._say(Side.HOST, change, "is not ours, and was written or deleted")
+        if after is not None and not _is_ours(after):
+            self._say(Side.HOST, change, "was left without our mark")
+        if before is None and change.resource == "pods" and self._uid(change.obj) in self.started & self.bound:
+            self._say(Side.HOST, change, "is started a second time")
+        if before is not None and not is_deleting(before) and (after is None or is_deleting(after)):
+            self._ended(change, before)
+
+    def _ended(self, change: Change, copy: Obj) -> None:
+        """A copy may go when its original has, or has changed into another, or doesn't want one any more."""
+        original = self._original(copy)
+        if original is None or is_deleting(original) or uid_of(original) != self._uid(copy):
+            return
+        if self.traffic.blind and self.workload.wanted is not always:
+            return
+        if self.workload.wanted(self.two, original, copy):
+            self._say(Side.HOST, change, "was deleted though its original is there and wants it")
+
+    def _original(self, copy: Obj) -> Obj | None:
+        marks = annotations_of(copy)
+        resource = resource_of(marks.get(f"{PREFIX}/virtual-kind", ""))
+        key = f"{marks.get(f'{PREFIX}/virtual-namespace', '')}/{marks.get(f'{PREFIX}/virtual-name')}"
+        return self.two.virtual.get(resource, key)
+
+    def _uid(self, copy: Obj) -> str:
+        return annotations_of(copy).get(f"{PREFIX}/virtual-uid", "")
+
+    # -- on the virtual side ---------------------------------------------------------------------------------------
+
+    def _virtual(self, change: Change) -> None:
+        if change.resource == "pods" and (change.obj.get("spec") or {}).get("nodeName"):
+            self.bound.add(uid_of(change.obj))
+        if change.user != DAEMON or change.resource == "events":
+            return
+        before, after = change.before, change.after
+        if before is None:
+            if after is not None and not labels_of(after).get(f"{PREFIX}/cluster"):
+                self._say(Side.VIRTUAL, change, "was made without our mark")
+        elif labels_of(before).get(f"{PREFIX}/cluster"):
+            if (after is None or is_deleting(after)) and not is_deleting(before):
+                self._taken_away(change, before)
+        elif after is None or (is_deleting(after) and not is_deleting(before)):
+            self._tenants_deleted(change, before)
+        else:
+            self._tenants_written(change, before, after)
+
+    def _taken_away(self, change: Change, before: Obj) -> None:
+        if not self.traffic.blind and self.workload.shown(self.two, before):
+            self._say(Side.VIRTUAL, change, "was taken away though the host still shows it")
+
+    def _tenants_deleted(self, change: Change, before: Obj) -> None:
+        """Only a Pod may be: that the tenant has deleted, or that had started and the host has lost or is stopping."""
+        if change.resource != "pods":
+            self._say(Side.VIRTUAL, change, "is the tenant's, and was deleted")
+            return
+        runs = [
+            one for one in self.two.host.objects("pods") if self._uid(one) == uid_of(before) and not is_deleting(one)
+        ]
+        if runs:
+            self._say(Side.VIRTUAL, change, "was deleted though the host runs it")
+        elif not is_deleting(before) and uid_of(before) not in self.started:
+            self._say(Side.VIRTUAL, change, "was deleted though it has never been started")
+
+    def _tenants_written(self, change: Change, before: Obj, after: Obj) -> None:
+        if _tenants_part(before) != _tenants_part(after):
+            self._say(Side.VIRTUAL, change, "is the tenant's, and more than what comes up was changed in it")
+
+    def _say(self, side: Side, change: Change, what: str) -> None:
+        metadata = change.obj["metadata"]
+        self.problems.append(f"{side} {change.resource} {metadata.get('namespace', '')}/{metadata['name']} {what}")
+
+
+def resource_of(kind: str) -> str:
+    """The resource that a kind mark (``Pod``, ``Ingress.networking.k8s.io``) stands for."""
+    name, _, group = kind.lower().partition(".")
+    plural = f"{name}es" if name.endswith("s") else f"{name}s"
+    return f"{plural}.{group}" if group else plural
+
+
+def _is_ours(obj: Obj) -> bool:
+    return labels_of(obj).get(f"{PREFIX}/cluster") in (CLUSTER, f"{CLUSTER}.{HOME}")
+
+
+def _tenants_part(obj: Obj) -> Any:
+    """What of an object is the tenant's alone."""
+    spec = {name: value for name, value in (obj.get("spec") or {}).items() if (obj["kind"], name) not in _UP}
+    metadata = {part: dig(obj, f"metadata.{part}") or {} for part in ("labels", "annotations", "finalizers")}
+    return spec, obj.get("data"), metadata

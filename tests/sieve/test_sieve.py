@@ -1,0 +1,130 @@
+"""Sieve's three perturbations, at some points of every kind (hack/sieve takes all), and proof that it sees them.
+
+https://www.usenix.org/conference/osdi22/presentation/sun (Sieve), and for the property, eventually stable
+reconciliation, https://www.usenix.org/conference/osdi24/presentation/sun-xudong (Anvil).
+"""
+
+from collections.abc import Iterator
+
+import pytest
+from sieve_main import Violation, counted, numbered, sieve, tried, undisturbed, workloads
+from sieve_points import PERTURBATIONS, described
+from sieve_run import Point, Restart, Travel
+from sieve_wire import Crash, Unseen
+
+from syncer.api.objects import Side
+from syncer.clusters.client import Cluster
+from syncer.flow.deciding import desk
+from syncer.flow.seeing import doubt
+from syncer.flow.writing import needed
+from syncer.plugins import installed
+from syncer.resources.pods import lifecycle
+
+#: Each so many-th point is tried here.
+SPREAD = 23
+
+
+def chosen(*kinds: str, every: int = 1) -> list[tuple[str, int, Point]]:
+    return list(numbered(kinds or list(workloads())))[::every]
+
+
+def test_no_disturbance_does_harm_that_lasts() -> None:
+    assert sieve(chosen(every=SPREAD), workers=2) == []
+
+
+@pytest.mark.parametrize("name", list(workloads()))
+def test_undisturbed_nothing_is_wrong_and_the_next_run_is_the_same(name: str) -> None:
+    run = undisturbed(name)
+    assert run.problems == []
+    undisturbed.cache_clear()
+    again = undisturbed(name)
+    assert again.trace == run.trace, "points would have no meaning"
+    assert again.end == run.end
+
+
+def test_every_built_in_syncer_is_put_through_it() -> None:
+    tried_ones = {enabled.syncer.name for workload in workloads().values() for enabled in workload.config.enabled()}
+    assert tried_ones >= {syncer.name for syncer in installed().syncers()}
+
+
+def test_there_are_thousands_of_points_of_each_perturbation() -> None:
+    counts = counted(chosen())
+    totals = {each: sum(kind.get(each, 0) for kind in counts.values()) for each in PERTURBATIONS.values()}
+    assert all(total > 1000 for total in totals.values()), totals
+    assert all(set(kind) == set(totals) for kind in counts.values()), "each kind is disturbed in every way"
+
+
+# -- proof that it sees what it is to see ------------------------------------------------------------------------------
+
+
+def violations(name: str, perturbation: type[Point], about: str) -> Iterator[Violation]:
+    """What is found, one after the other, at the points that have this in their description."""
+    trace = undisturbed(name).trace
+    for kind, number, point in chosen(name):
+        if (
+            isinstance(point, perturbation)
+            and about in described(point, trace)
+            and (found := tried(kind, number, point))
+        ):
+            yield found
+
+
+def first(name: str, perturbation: type[Point], *, about: str = "") -> str:
+    """The first problem that is found."""
+    return next((found.problems[0] for found in violations(name, perturbation, about)), "nothing is found")
+
+
+def test_a_pod_is_deleted_or_started_twice_where_old_lists_are_believed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(desk.Desk, "_with_premises", lambda self, part, request, decision, objects: decision)
+    monkeypatch.setattr(desk, "doubted", lambda part, decision, **_: decision)
+    assert "though the host runs it" in first("pods", Restart)
+
+
+def test_a_copy_goes_while_it_is_used_where_old_lists_are_believed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doubt, "DOUBT_SECONDS", 0.0)
+    assert "was deleted though its original is there" in first("configmaps", Travel)
+
+
+def test_a_public_crd_is_taken_away_where_old_lists_are_believed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(desk.Desk, "_with_origin", lambda self, part, request, write, objects: write)
+    assert "was taken away though the host still shows it" in first("public-crds", Restart)
+
+
+def test_a_pod_is_started_twice_where_only_its_status_says_that_it_ran(monkeypatch: pytest.MonkeyPatch) -> None:
+    def has_started(pod: object) -> bool:
+        status = (isinstance(pod, dict) and pod.get("status")) or {}
+        return bool(status.get("startTime"))
+
+    monkeypatch.setattr(lifecycle, "has_started", has_started)
+    assert "is started a second time" in first("pods", Crash, about="PATCH virtual /api/v1/namespaces/shop/pods/doomed")
+
+
+def test_the_wrong_object_is_deleted_without_a_uid(monkeypatch: pytest.MonkeyPatch) -> None:
+    delete = Cluster.delete
+
+    async def careless(self: Cluster, *given: object, uid: str | None = None, **options: object) -> object:
+        return await delete(self, *given, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Cluster, "delete", careless)
+    monkeypatch.setattr(desk.Desk, "_with_premises", lambda self, part, request, decision, objects: decision)
+    assert "was deleted though its original is there" in first("all-configmaps", Restart)
+
+
+def test_a_write_that_is_never_made_again_is_missing_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A syncer that takes every copy that is there for right is wrong as soon as it misses one change."""
+    calls = needed.needed
+
+    def content(write: object, live: object, **options: object) -> object:
+        return [] if live is not None else calls(write, live, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("syncer.flow.writing.carry_out.needed", content)
+    undisturbed.cache_clear()
+    try:
+        found = first("all-configmaps", Unseen) + first("all-configmaps", Crash)
+    finally:
+        undisturbed.cache_clear()
+    assert "the end differs" in found
+
+
+def test_sides_are_told_apart() -> None:
+    assert {point.side for _, _, point in chosen("services") if isinstance(point, Restart | Travel)} == set(Side)
