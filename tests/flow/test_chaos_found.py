@@ -1,8 +1,16 @@
 """What chaos has found: each script went wrong once, and says what was wrong."""
 
-from chaos.steps import Calm, perform
+from chaos.steps import Calm, Delete, Spoil, perform
 
 
 def test_a_kind_that_is_only_faked_is_patrolled_like_any_other() -> None:
     """The patroller counted the host's objects of a kind that the host isn't watched for, and ended its scan."""
     perform(Calm("host"))
+
+
+def test_a_copy_whose_marks_are_taken_off_just_before_it_is_deleted_stays() -> None:
+    """The deletion named the uid alone, so it also removed what had ceased to be ours meanwhile."""
+    perform(
+        Delete(tenant="red", kind="serviceaccounts", space="blog", name="default", again=True),
+        Spoil(tenant="red", kind="serviceaccounts", space="blog", name="default", how="unmark"),
+    )

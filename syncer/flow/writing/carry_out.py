@@ -245,8 +245,12 @@ class Carrier:
             await must_be_unused(cluster, resource, key, users=write.only_if_none)
         if write.premise is not None:
             await self._must_hold(write.premise)
+        # On the host a copy may have ceased to be ours a moment ago; a virtual object stays what it is.
+        version = write.obj["metadata"].get("resourceVersion") if write.side is Side.HOST else None
         try:
-            left = await cluster.delete(resource, key, uid=uid, grace=write.grace, propagation="Background")
+            left = await cluster.delete(
+                resource, key, uid=uid, resource_version=version, grace=write.grace, propagation="Background"
+            )
         except Missing:
             left = None
         if left is None:

@@ -141,6 +141,8 @@ class Stage:
             self.server(name).thaw()
         await asyncio.sleep(10)  # servers may be down
         self._mend()
+        await self._pass(60)
+        self._mend()  # a CRD that was on its way out is gone by now
         await self._pass(HEALING)
         await self._touch()
         if not self.wrong:
