@@ -34,6 +34,8 @@ LEASES = Resource("coordination.k8s.io/v1", "Lease", "leases")
 
 #: A candidate waits for up to this many times the retry period longer, so that candidates don't ask in step.
 JITTER = 1.2
+#: The least seconds before the next renewal: what is left of a term may be too little for a clock to show it.
+LEAST_WAIT = 0.01
 
 log = get_logger(__name__)
 
@@ -212,7 +214,7 @@ class Lease:
     async def _keep(self) -> None:
         """Renew until that has failed for too long, or another holds the Lease."""
         while self.is_leader:
-            await asyncio.sleep(min(self._retry_period, max(0.0, self._held_until - self._clock())))
+            await asyncio.sleep(min(self._retry_period, max(LEAST_WAIT, self._held_until - self._clock())))
             if self.is_leader and not await self._attempt(self._held_until) and self._taken_by_another():
                 self._held_until = -math.inf
 

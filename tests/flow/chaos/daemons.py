@@ -107,6 +107,9 @@ class Daemon:
             try:
                 await self._serve()
             except SyncerError:
+                me = asyncio.current_task()
+                if me is not None and me.cancelling():
+                    return  # asyncio.gather gives the error of a child, and forgets that it was cancelled
                 await asyncio.sleep(CRASH_SECONDS)  # it could not start; whoever runs it starts it again
             except Exception as error:
                 self._wrong(f"the daemon {self.user} died: {_all_of(error)}")
