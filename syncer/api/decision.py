@@ -92,6 +92,11 @@ class Decision:
     #: Objects whose appearance or change makes it worth to look again.
     on: tuple[Seen, ...] = ()
 
+    @property
+    def deletes(self) -> bool:
+        """Whether anything is to be deleted."""
+        return any(write.verb is Verb.DELETE for write in self.writes)
+
     def then(self, other: "Decision") -> "Decision":
         """This decision and then the other; the later reason, the more pending outcome, the earlier look."""
         times = [time for time in (self.after, other.after) if time is not None]

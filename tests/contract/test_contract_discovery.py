@@ -10,6 +10,79 @@ Obj = dict[str, Any]
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 TABLE = "application/json;as=Table;g=meta.k8s.io;v=v1"
 
+CHANGES = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
+PART = ["get", "patch", "update"]
+EVERY: Obj = {"categories": ["all"]}
+
+
+def served(name: str, kind: str, verbs: list[str] = CHANGES, *, namespaced: bool = True, **more: Any) -> Obj:
+    """What discovery says of a resource."""
+    singular = "" if "/" in name else kind.lower()
+    return {"name": name, "singularName": singular, "namespaced": namespaced, "kind": kind, "verbs": verbs, **more}
+
+
+CORE = (
+    served("configmaps", "ConfigMap", shortNames=["cm"]),
+    served("secrets", "Secret"),
+    served("pods", "Pod", shortNames=["po"], **EVERY),
+    served("services", "Service", shortNames=["svc"], **EVERY),
+    served(
+        "namespaces",
+        "Namespace",
+        [verb for verb in CHANGES if verb != "deletecollection"],
+        namespaced=False,
+        shortNames=["ns"],
+    ),
+    served("nodes", "Node", namespaced=False, shortNames=["no"]),
+    served("events", "Event", shortNames=["ev"]),
+    served("serviceaccounts", "ServiceAccount", shortNames=["sa"]),
+    served("persistentvolumeclaims", "PersistentVolumeClaim", shortNames=["pvc"]),
+    served("pods/binding", "Binding", ["create"]),
+    served("pods/eviction", "Eviction", ["create"], group="policy", version="v1"),
+    served("pods/status", "Pod", PART),
+    served("serviceaccounts/token", "TokenRequest", ["create"], group="authentication.k8s.io", version="v1"),
+)
+APPS = (
+    served("deployments", "Deployment", shortNames=["deploy"], **EVERY),
+    served("deployments/scale", "Scale", PART, group="autoscaling", version="v1"),
+    served("statefulsets", "StatefulSet", shortNames=["sts"], **EVERY),
+)
+NETWORKING = (
+    served("ingresses", "Ingress", shortNames=["ing"]),
+    served("networkpolicies", "NetworkPolicy", shortNames=["netpol"]),
+)
+DEFINITIONS = served(
+    "customresourcedefinitions",
+    "CustomResourceDefinition",
+    namespaced=False,
+    shortNames=["crd", "crds"],
+    categories=["api-extensions"],
+)
+#: What kube-apiserver 1.36 says of each resource, by the path of its group and its name.
+EXPECTED: dict[tuple[str, str], Obj] = {
+    (path, resource["name"]): resource
+    for path, resources in (
+        ("/api/v1", CORE),
+        ("/apis/apps/v1", APPS),
+        ("/apis/batch/v1", [served("cronjobs", "CronJob", shortNames=["cj"], **EVERY)]),
+        ("/apis/networking.k8s.io/v1", NETWORKING),
+        ("/apis/coordination.k8s.io/v1", [served("leases", "Lease")]),
+        ("/apis/storage.k8s.io/v1", [served("storageclasses", "StorageClass", namespaced=False, shortNames=["sc"])]),
+        ("/apis/policy/v1", [served("poddisruptionbudgets", "PodDisruptionBudget", shortNames=["pdb"])]),
+        (
+            "/apis/scheduling.k8s.io/v1",
+            [served("priorityclasses", "PriorityClass", namespaced=False, shortNames=["pc"])],
+        ),
+        ("/apis/rbac.authorization.k8s.io/v1", [served("roles", "Role")]),
+        ("/apis/apiextensions.k8s.io/v1", [DEFINITIONS]),
+        (
+            "/apis/authorization.k8s.io/v1",
+            [served("selfsubjectaccessreviews", "SelfSubjectAccessReview", ["create"], namespaced=False)],
+        ),
+    )
+    for resource in resources
+}
+
 
 def test_groups(api: Api) -> None:
     core = api.get("/api").json
@@ -22,107 +95,14 @@ def test_groups(api: Api) -> None:
     assert api.get("/apis/apps").json == {"kind": "APIGroup", "apiVersion": "v1", **apps}
 
 
-@pytest.mark.parametrize(
-    ("path", "name"),
-    [
-        ("/api/v1", "configmaps"),
-        ("/api/v1", "secrets"),
-        ("/api/v1", "pods"),
-        ("/api/v1", "services"),
-        ("/api/v1", "namespaces"),
-        ("/api/v1", "nodes"),
-        ("/api/v1", "events"),
-        ("/api/v1", "serviceaccounts"),
-        ("/api/v1", "persistentvolumeclaims"),
-        ("/api/v1", "pods/binding"),
-        ("/api/v1", "pods/eviction"),
-        ("/api/v1", "pods/status"),
-        ("/api/v1", "serviceaccounts/token"),
-        ("/apis/apps/v1", "deployments"),
-        ("/apis/apps/v1", "deployments/scale"),
-        ("/apis/apps/v1", "statefulsets"),
-        ("/apis/batch/v1", "cronjobs"),
-        ("/apis/networking.k8s.io/v1", "ingresses"),
-        ("/apis/networking.k8s.io/v1", "networkpolicies"),
-        ("/apis/coordination.k8s.io/v1", "leases"),
-        ("/apis/storage.k8s.io/v1", "storageclasses"),
-        ("/apis/policy/v1", "poddisruptionbudgets"),
-        ("/apis/scheduling.k8s.io/v1", "priorityclasses"),
-        ("/apis/rbac.authorization.k8s.io/v1", "roles"),
-        ("/apis/apiextensions.k8s.io/v1", "customresourcedefinitions"),
-        ("/apis/authorization.k8s.io/v1", "selfsubjectaccessreviews"),
-    ],
-)
-def test_resources(api: Api, path: str, name: str, expected: dict[tuple[str, str], Obj]) -> None:
+@pytest.mark.parametrize(("path", "name"), list(EXPECTED))
+def test_resources(api: Api, path: str, name: str) -> None:
     listed = api.get(path).json
     assert listed["kind"] == "APIResourceList"
     assert listed["groupVersion"] == path.removeprefix("/apis/").removeprefix("/api/")
     found = next(one for one in listed["resources"] if one["name"] == name)
     shown = {key: value for key, value in found.items() if key != "storageVersionHash"}
-    assert shown == expected[path, name]
-
-
-@pytest.fixture(scope="module")
-def expected() -> dict[tuple[str, str], Obj]:
-    """What kube-apiserver 1.36 says of each resource."""
-    changes = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
-    part = ["get", "patch", "update"]
-
-    def one(name: str, kind: str, verbs: list[str] = changes, *, namespaced: bool = True, **more: Any) -> Obj:
-        singular = "" if "/" in name else kind.lower()
-        return {
-            "name": name,
-            "singularName": singular,
-            "namespaced": namespaced,
-            "kind": kind,
-            "verbs": verbs,
-            **more,
-        }
-
-    every: Obj = {"categories": ["all"]}
-    core = "/api/v1"
-    few = [verb for verb in changes if verb != "deletecollection"]
-    extensions: Obj = {"shortNames": ["crd", "crds"], "categories": ["api-extensions"]}
-    definitions = one("customresourcedefinitions", "CustomResourceDefinition", namespaced=False, **extensions)
-    reviews = one("selfsubjectaccessreviews", "SelfSubjectAccessReview", ["create"], namespaced=False)
-    scale = one("deployments/scale", "Scale", part, group="autoscaling", version="v1")
-    token = one("serviceaccounts/token", "TokenRequest", ["create"], group="authentication.k8s.io", version="v1")
-    return {
-        (core, "configmaps"): one("configmaps", "ConfigMap", shortNames=["cm"]),
-        (core, "secrets"): one("secrets", "Secret"),
-        (core, "pods"): one("pods", "Pod", shortNames=["po"], **every),
-        (core, "services"): one("services", "Service", shortNames=["svc"], **every),
-        (core, "namespaces"): one("namespaces", "Namespace", few, namespaced=False, shortNames=["ns"]),
-        (core, "nodes"): one("nodes", "Node", namespaced=False, shortNames=["no"]),
-        (core, "events"): one("events", "Event", shortNames=["ev"]),
-        (core, "serviceaccounts"): one("serviceaccounts", "ServiceAccount", shortNames=["sa"]),
-        (core, "persistentvolumeclaims"): one("persistentvolumeclaims", "PersistentVolumeClaim", shortNames=["pvc"]),
-        (core, "pods/binding"): one("pods/binding", "Binding", ["create"]),
-        (core, "pods/eviction"): one("pods/eviction", "Eviction", ["create"], group="policy", version="v1"),
-        (core, "pods/status"): one("pods/status", "Pod", part),
-        (core, "serviceaccounts/token"): token,
-        ("/apis/apps/v1", "deployments"): one("deployments", "Deployment", shortNames=["deploy"], **every),
-        ("/apis/apps/v1", "deployments/scale"): scale,
-        ("/apis/apps/v1", "statefulsets"): one("statefulsets", "StatefulSet", shortNames=["sts"], **every),
-        ("/apis/batch/v1", "cronjobs"): one("cronjobs", "CronJob", shortNames=["cj"], **every),
-        ("/apis/networking.k8s.io/v1", "ingresses"): one("ingresses", "Ingress", shortNames=["ing"]),
-        ("/apis/networking.k8s.io/v1", "networkpolicies"): one(
-            "networkpolicies", "NetworkPolicy", shortNames=["netpol"]
-        ),
-        ("/apis/coordination.k8s.io/v1", "leases"): one("leases", "Lease"),
-        ("/apis/storage.k8s.io/v1", "storageclasses"): one(
-            "storageclasses", "StorageClass", namespaced=False, shortNames=["sc"]
-        ),
-        ("/apis/policy/v1", "poddisruptionbudgets"): one(
-            "poddisruptionbudgets", "PodDisruptionBudget", shortNames=["pdb"]
-        ),
-        ("/apis/scheduling.k8s.io/v1", "priorityclasses"): one(
-            "priorityclasses", "PriorityClass", namespaced=False, shortNames=["pc"]
-        ),
-        ("/apis/rbac.authorization.k8s.io/v1", "roles"): one("roles", "Role"),
-        ("/apis/apiextensions.k8s.io/v1", "customresourcedefinitions"): definitions,
-        ("/apis/authorization.k8s.io/v1", "selfsubjectaccessreviews"): reviews,
-    }
+    assert shown == EXPECTED[path, name]
 
 
 def test_aggregated(api: Api) -> None:

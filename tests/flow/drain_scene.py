@@ -1,7 +1,8 @@
 """Two clusters with something of every kind in them that a daemon makes, and of every kind that isn't its own."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+import contextlib
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from typing import Any
 
 from custom_scene import (
@@ -15,7 +16,21 @@ from custom_scene import (
     issue,
     there,
 )
-from harness import CLUSTER, HOME, NAMESPACE, Two, admin, between, built_in, configured, place, until
+from harness import (
+    ALL,
+    CLUSTER,
+    HOME,
+    NAMESPACE,
+    Daemon,
+    Two,
+    admin,
+    between,
+    built_in,
+    configured,
+    place,
+    until,
+    writes,
+)
 from harness import Tenant as Served
 
 from syncer.api import Key, Side
@@ -34,16 +49,20 @@ LABEL = "vsyncer.dev/cluster"
 IDENTITY = f"{CLUSTER}.{HOME}"
 MARKED = {"metadata": {"labels": {LABEL: IDENTITY}}}
 ELECTING = {"leaderElection_enabled": True}
+#: Where the Leases are, and the note in the virtual cluster that says whose it is.
+LEASES, NOTE = "leases.coordination.k8s.io", "kube-system/vsyncer"
 
 #: Every kind that the scene has anything of.
 PLURALS = (
     *("pods", "services", "configmaps", "secrets", "serviceaccounts", "nodes", "events", "namespaces"),
-    *("leases.coordination.k8s.io", "customresourcedefinitions.apiextensions.k8s.io", "endpoints"),
+    *(LEASES, "customresourcedefinitions.apiextensions.k8s.io", "endpoints"),
     *(CERTIFICATES, CLUSTER_ISSUERS, "issuers.cert-manager.io", GADGETS),
 )
 
 #: Objects by kind and key, each with its uid and version.
 Contents = Mapping[tuple[str, str], tuple[str, str]]
+#: The same, of the virtual side and of the host.
+Both = tuple[Contents, Contents]
 
 
 def config(**options: Any) -> SyncerConfig:
@@ -52,6 +71,11 @@ def config(**options: Any) -> SyncerConfig:
     given = known | {path.replace("_", "."): value for path, value in options.items()}
     overrides = [Override(path, value, "test") for path, value in given.items()]
     return load(str(EXAMPLES / "cert-manager.yaml"), installed(), overrides).config
+
+
+def only(two: Two, *syncers: str) -> SyncerConfig:
+    """A configuration of a few built-in syncers, for all that there is."""
+    return configured(Served(two.virtual, options=ALL), built_in(*syncers))
 
 
 def contents(server: ApiServer) -> Contents:
@@ -67,6 +91,11 @@ def contents(server: ApiServer) -> Contents:
             key = str(Key(metadata.get("namespace", ""), metadata["name"]))
             found[plural, key] = (metadata["uid"], metadata["resourceVersion"])
     return found
+
+
+def both(two: Two) -> Both:
+    """All that both sides have."""
+    return contents(two.virtual), contents(two.host)
 
 
 def tenants_own(two: Two) -> None:
@@ -96,8 +125,8 @@ def copied_again(two: Two) -> None:
     two.host.put(secret(place("color").partition("/")[2], namespace=HOME, metadata=marks))
 
 
-async def run_daemon(two: Two, given: SyncerConfig) -> None:
-    """Let a daemon do all its work, with the host's own controllers doing theirs."""
+async def claimed(two: Two, given: SyncerConfig) -> None:
+    """Leave the note in the virtual cluster, as a daemon does at its start."""
     await claim(
         admin(two.virtual, Side.VIRTUAL),
         given.settings(),
@@ -105,6 +134,26 @@ async def run_daemon(two: Two, given: SyncerConfig) -> None:
         host=admin(two.host, Side.HOST),
         copied=(),
     )
+
+
+@contextlib.asynccontextmanager
+async def working(two: Two, given: SyncerConfig, reached: Callable[[], object]) -> AsyncIterator[Daemon]:
+    """A daemon that has come to where something holds, and to rest."""
+    async with between(two.host, [(given, two.virtual)]) as daemon:
+        await until(reached)
+        await daemon.settled()
+        yield daemon
+
+
+async def worked(two: Two, given: SyncerConfig, reached: Callable[[], object]) -> None:
+    """Let a daemon come to where something holds, and to rest, and end."""
+    async with working(two, given, reached):
+        """No longer than that."""
+
+
+async def run_daemon(two: Two, given: SyncerConfig) -> None:
+    """Let a daemon do all its work, with the host's own controllers doing theirs."""
+    await claimed(two, given)
     async with between(two.host, [(given, two.virtual)]) as daemon:
         await until(lambda: two.copy("pods", "web") and two.copy(CERTIFICATES, "db"))
         issue(two, there(two.host, CERTIFICATES, place("db")))
@@ -128,7 +177,7 @@ async def another_tenants(two: Two) -> None:
         await daemon.settled()
 
 
-async def synced(two: Two, given: SyncerConfig) -> tuple[Contents, Contents]:
+async def synced(two: Two, given: SyncerConfig) -> Both:
     """Everything there is, and no daemon any more; gives what isn't ours, on the virtual side and on the host."""
     cert_manager(two)
     hosts_own(two)
@@ -142,7 +191,7 @@ async def synced(two: Two, given: SyncerConfig) -> tuple[Contents, Contents]:
     copied_again(two)
     secrets = {("secrets", place("db-tls")), ("secrets", place("color")), ("configmaps", f"{HOME}/copy-of-copy")}
     kept_host = names[1] | secrets | {("events", f"{HOME}/web.1")}
-    virtual, host = contents(two.virtual), contents(two.host)
+    virtual, host = both(two)
     return {one: virtual[one] for one in names[0]}, {one: host[one] for one in kept_host}
 
 
@@ -152,6 +201,11 @@ def clusters(two: Two, user: str = "admin") -> Mapping[Side, Cluster]:
         Side.VIRTUAL: Cluster(CLUSTER, Side.VIRTUAL, two.virtual.transport(user)),
         Side.HOST: Cluster("host", Side.HOST, two.host.transport(user)),
     }
+
+
+async def planned(two: Two, given: SyncerConfig, *, keep: bool = False, user: str = "admin") -> Report:
+    """What a drain would do."""
+    return await drain(given, clusters(two, user), yes=False, keep=keep)
 
 
 async def kubelet(two: Two) -> None:
@@ -172,6 +226,16 @@ async def drained(
         return await drain(given, using or clusters(two), yes=True, keep=keep)
     finally:
         running.cancel()
+
+
+def now(two: Two) -> tuple[int, int]:
+    """How many requests both sides have been sent."""
+    return len(two.virtual.requests), len(two.host.requests)
+
+
+def sent(two: Two, since: tuple[int, int] = (0, 0)) -> tuple[list[str], list[str]]:
+    """The changes that both sides were asked for."""
+    return writes(two.virtual, since[0], events=True), writes(two.host, since[1], events=True)
 
 
 def marked(server: ApiServer) -> set[tuple[str, str]]:

@@ -1,10 +1,11 @@
 """A daemon with just the rights that its configuration says it needs, for tests of what the configuration rules."""
 
 import contextlib
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from typing import Any
 
 from harness import CLUSTER, HOME, NAMESPACE, Daemon, Two, between, built_in, crd, namespace
+from shop_scene import the_copy, the_original
 
 from syncer.api import Obj, Side
 from syncer.config import SyncerConfig, config_with
@@ -59,12 +60,28 @@ async def running(two: Guarded, config: SyncerConfig) -> AsyncIterator[Daemon]:
         yield daemon
 
 
+def rights(user: str, *resources: str, verbs: Iterable[str] = ("*",), name: str = "r") -> list[Obj]:
+    """A Role in the host namespace for core resources, and its binding to a user."""
+    rbac = "rbac.authorization.k8s.io"
+    head = {"apiVersion": f"{rbac}/v1", "metadata": {"name": name, "namespace": HOME}}
+    rules = [{"apiGroups": [""], "resources": list(resources), "verbs": list(verbs)}]
+    reference = {"apiGroup": rbac, "kind": "Role", "name": name}
+    subjects = [{"apiGroup": rbac, "kind": "User", "name": user}]
+    return [
+        {**head, "kind": "Role", "rules": rules},
+        {**head, "kind": "RoleBinding", "roleRef": reference, "subjects": subjects},
+    ]
+
+
+def on(two: Two, side: str, plural: str, name: str = "x") -> Obj:
+    """An object of the shop, or its copy, as it is."""
+    return the_original(two, plural, name) if side == "virtual" else the_copy(two, plural, name)
+
+
 def edit(two: Two, side: str, plural: str, patch: Mapping[str, Any], name: str = "x") -> None:
     """Somebody changes an object of the shop, or its copy."""
     server = two.virtual if side == "virtual" else two.host
-    found = two.original(plural, name) if side == "virtual" else two.copy(plural, name)
-    assert found
-    server.put(merged(found, patch))
+    server.put(merged(on(two, side, plural, name), patch))
 
 
 def events(two: Two, reason: str) -> list[Obj]:

@@ -1,21 +1,25 @@
 """Fields that the host or both sides own, with no more rights than are generated, and killed at any write."""
 
 import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 import pytest
-from harness import Two, play, until, widget, writes
-from rules_scene import WIDGETS, Guarded, configured, edit, events, running
+from harness import Daemon, Two, play, until, widget, writes
+from rules_scene import WIDGETS, Guarded, configured, edit, events, on, running
+from shop_scene import standing, the_copy
 
 from syncer.flow.queueing.ledger import State
 from syncer.testing.apiserver import Rule
 from syncer.testing.apiserver.faults import AFTER, BEFORE
-from syncer.testing.merge import merged
 from syncer.testing.objects import configmap, service
 
 MAPS = {"toHost": {"configMaps": {"all": True, "authority": {"data": "both"}}}}
 SCALED = {"custom": {WIDGETS: {"authority": {"spec.replicas": "host", "spec.options": "both"}}}}
 BASE = "vsyncer.dev/base"
+#: The data of a ConfigMap at the beginning.
+START = {"a": "0"}
 
 
 def values(two: Two, plural: str = "configmaps", part: str = "data") -> tuple[Any, Any]:
@@ -26,6 +30,29 @@ def values(two: Two, plural: str = "configmaps", part: str = "data") -> tuple[An
 
 def are(two: Two, value: Any, plural: str = "configmaps", part: str = "data") -> bool:
     return values(two, plural, part) == (value, value)
+
+
+def with_map(data: Mapping[str, str] = START) -> Guarded:
+    """Both clusters, and a ConfigMap in the shop."""
+    two = Guarded()
+    two.virtual.put(configmap("x", data))
+    return two
+
+
+@contextlib.asynccontextmanager
+async def sharing(two: Guarded, data: Mapping[str, str]) -> AsyncIterator[Daemon]:
+    """A daemon under which both sides own the data of ConfigMaps, once they are this on both."""
+    async with running(two, configured(MAPS, "configmaps")) as daemon:
+        await until(lambda: are(two, data))
+        await daemon.settled()
+        yield daemon
+
+
+async def nothing_is_written(two: Two, seconds: float) -> None:
+    """Neither side is asked for a change meanwhile."""
+    seen = len(two.virtual.requests), len(two.host.requests)
+    await asyncio.sleep(seconds)
+    assert writes(two.virtual, seen[0]) + writes(two.host, seen[1]) == []
 
 
 @pytest.mark.parametrize("stopped", [False, True], ids=["seen", "unseen"])
@@ -41,27 +68,21 @@ def are(two: Two, value: Any, plural: str = "configmaps", part: str = "data") ->
 )
 def test_what_one_side_changes_the_other_follows(ours: Any, theirs: Any, end: Any, stopped: bool) -> None:
     async def scenario() -> None:
-        two, config = Guarded(), configured(MAPS, "configmaps")
-        two.virtual.put(configmap("x", {"a": "0", "b": "0"}))
+        start = {"a": "0", "b": "0"}
+        two = with_map(start)
 
         def change() -> None:
             edit(two, "virtual", "configmaps", {"data": ours})
             edit(two, "host", "configmaps", {"data": theirs})
 
-        async with running(two, config) as daemon:
-            await until(lambda: are(two, {"a": "0", "b": "0"}))
-            await daemon.settled()
+        async with sharing(two, start):
             if not stopped:
                 change()
                 await until(lambda: are(two, end))
         if stopped:
             change()
-        async with running(two, config) as daemon:
-            await until(lambda: are(two, end))
-            await daemon.settled()
-            seen = len(two.virtual.requests), len(two.host.requests)
-            await asyncio.sleep(100)
-            assert writes(two.virtual, seen[0]) + writes(two.host, seen[1]) == []
+        async with sharing(two, end):
+            await nothing_is_written(two, 100)
 
     play(scenario)
 
@@ -92,11 +113,8 @@ def test_killed_at_any_write_no_change_is_lost(when: str, side: str, then: str) 
     """The host changes a field, and we are killed at a write of what follows; then one side changes it again."""
 
     async def scenario() -> None:
-        two, config = Guarded(), configured(MAPS, "configmaps")
-        two.virtual.put(configmap("x", {"a": "0"}))
-        async with running(two, config) as daemon:
-            await until(lambda: are(two, {"a": "0"}))
-            await daemon.settled()
+        two = with_map()
+        async with sharing(two, START) as daemon:
             edit(two, "host", "configmaps", {"data": {"a": "1"}})
             server = two.virtual if side == "virtual" else two.host
             rule = server.faults.add(Rule(verb="patch", resource="configmaps", reset=when))
@@ -111,9 +129,8 @@ def test_killed_at_any_write_no_change_is_lost(when: str, side: str, then: str) 
         elif then == "back" and came:
             edit(two, "virtual", "configmaps", {"data": {"a": "0"}})
             end = "0"
-        async with running(two, config) as daemon:
-            await until(lambda: are(two, {"a": end}))
-            await daemon.settled()
+        async with sharing(two, {"a": end}):
+            """No change is lost."""
 
     play(scenario)
 
@@ -122,11 +139,8 @@ def test_what_the_tenant_changes_meanwhile_is_not_written_over() -> None:
     """What goes up was decided from an object that the tenant changes while the request is under way."""
 
     async def scenario() -> None:
-        two, config = Guarded(), configured(MAPS, "configmaps")
-        two.virtual.put(configmap("x", {"a": "0"}))
-        async with running(two, config) as daemon:
-            await until(lambda: are(two, {"a": "0"}))
-            await daemon.settled()
+        two = with_map()
+        async with sharing(two, START):
             rule = two.virtual.faults.add(Rule(verb="patch", resource="configmaps", latency=1, count=1))
             edit(two, "host", "configmaps", {"data": {"a": "theirs"}})
             await until(lambda: rule.hits)
@@ -145,42 +159,34 @@ def test_what_is_translated_is_refused_and_told() -> None:
         config = configured({"toHost": {"services": {"authority": {"spec.ports": "both"}}}}, "services")
         async with running(two, config) as daemon:
             await until(lambda: events(two, "SyncRefused"))
-            standing = daemon.standing("x", "services")
-            assert standing
-            assert standing.state is State.PARKED
-            assert "spec.ports: its owner can't be both" in standing.reason
+            stands = standing(daemon, "x", "services")
+            assert stands.state is State.PARKED
+            assert "spec.ports: its owner can't be both" in stands.reason
 
     play(scenario)
 
 
 def test_a_base_comes_and_goes_with_the_need_for_one() -> None:
     async def scenario() -> None:
-        two = Guarded()
-        two.virtual.put(configmap("x", {"a": "0"}))
+        two = with_map()
         plain = configured({"toHost": {"configMaps": {"all": True}}}, "configmaps")
         for config, kept in ((plain, False), (configured(MAPS, "configmaps"), True)):
             async with running(two, config) as daemon:
                 await until(lambda: two.copy("configmaps", "x"))
                 await daemon.settled()
-                copy = two.copy("configmaps", "x")
-                assert copy
-                assert (BASE in copy["metadata"]["annotations"]) is kept
+                assert (BASE in the_copy(two, "configmaps", "x")["metadata"]["annotations"]) is kept
 
     play(scenario)
 
 
 def test_a_base_that_somebody_takes_away_lets_the_virtual_side_win() -> None:
     async def scenario() -> None:
-        two, config = Guarded(), configured(MAPS, "configmaps")
-        two.virtual.put(configmap("x", {"a": "0"}))
-        async with running(two, config) as daemon:
-            await until(lambda: are(two, {"a": "0"}))
-            await daemon.settled()
-        copy = two.copy("configmaps", "x")
-        assert copy
-        two.host.put(merged(copy, {"metadata": {"annotations": {BASE: None}}, "data": {"a": "theirs"}}))
-        async with running(two, config):
-            await until(lambda: are(two, {"a": "0"}))
+        two = with_map()
+        async with sharing(two, START):
+            """Until it has stored the base."""
+        edit(two, "host", "configmaps", {"metadata": {"annotations": {BASE: None}}, "data": {"a": "theirs"}})
+        async with sharing(two, START):
+            """The virtual side's on both."""
 
     play(scenario)
 
@@ -190,33 +196,27 @@ def test_a_fight_over_a_shared_field_ends_with_each_side_as_it_is() -> None:
 
     async def insist(two: Two, side: str, value: str) -> None:
         while True:
-            obj = two.original("configmaps", "x") if side == "virtual" else two.copy("configmaps", "x")
-            if obj and obj["data"]["a"] != value:
+            if on(two, side, "configmaps")["data"]["a"] != value:
                 edit(two, side, "configmaps", {"data": {"a": value}})
             await asyncio.sleep(1)
 
     async def scenario() -> None:
-        two, config = Guarded(), configured(MAPS, "configmaps")
-        two.virtual.put(configmap("x", {"a": "0"}))
-        async with running(two, config) as daemon, asyncio.TaskGroup() as tasks:
-            await until(lambda: are(two, {"a": "0"}))
-            await daemon.settled()
+        two = with_map()
+        async with sharing(two, START), asyncio.TaskGroup() as tasks:
             insisting = [tasks.create_task(insist(two, *each)) for each in (("virtual", "ours"), ("host", "theirs"))]
             await until(lambda: events(two, "FieldFrozen"), within=500)
             for one in insisting:
                 one.cancel()
             ours, theirs = {"a": "ours"}, {"a": "theirs"}
             await until(lambda: values(two) == (ours, theirs))
-            seen = len(two.virtual.requests), len(two.host.requests)
-            await asyncio.sleep(60)
-            assert writes(two.virtual, seen[0]) + writes(two.host, seen[1]) == []
+            await nothing_is_written(two, 60)
             assert values(two) == (ours, theirs)
             edit(two, "virtual", "configmaps", {"data": {"b": "new"}})
             await until(lambda: values(two) == ({**ours, "b": "new"}, {**theirs, "b": "new"}))
             await asyncio.sleep(60)
             assert values(two) == ({**ours, "b": "new"}, {**theirs, "b": "new"})
-        async with running(two, config):  # it knows of no fight, and the virtual side has changed the field, too
-            await until(lambda: are(two, {**ours, "b": "new"}))
+        async with sharing(two, {**ours, "b": "new"}):
+            """It knows of no fight, and the virtual side has changed the field, too."""
 
     play(scenario)
 
@@ -225,17 +225,12 @@ def test_while_a_field_is_fought_over_the_others_are_remembered_as_ever() -> Non
     """What the tenant adds and takes away again meanwhile does not come back from the host."""
 
     async def scenario() -> None:
-        two = Guarded()
-        config = configured({"toHost": {"configMaps": {"all": True, "authority": {"data": "both"}}}}, "configmaps")
-        two.virtual.put(configmap("x", {"a": "0"}))
+        two = with_map()
 
         def data(side: str) -> dict[str, str]:
-            found = two.original("configmaps", "x") if side == "virtual" else two.copy("configmaps", "x")
-            assert found
-            return dict(found["data"])
+            return dict(on(two, side, "configmaps")["data"])
 
-        async with running(two, config) as daemon:
-            await until(lambda: two.copy("configmaps", "x"))
+        async with sharing(two, START) as daemon:
             for _ in range(12):
                 for side in ("host", "virtual"):
                     edit(two, side, "configmaps", {"data": {"a": side}})

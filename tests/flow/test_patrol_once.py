@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 from harness import ALL, CLUSTER, HOME, NAMESPACE, Tenant, Two, add, configured, place, play, until, utcnow, writes
+from rules_scene import edit
+from shop_scene import copy_name, forget, many, settled, the_copy
 
 from syncer.api import Refused, Side
 from syncer.cli.patrol import is_left, lines
@@ -15,7 +17,6 @@ from syncer.flow.engine import Engine
 from syncer.flow.patrolling.once import scan_once
 from syncer.observe.metrics import Metrics
 from syncer.testing.apiserver import Rule
-from syncer.testing.merge import merged
 from syncer.testing.objects import configmap, pod, secret, serviceaccount
 
 
@@ -41,9 +42,7 @@ async def drifted(two: Two) -> AsyncIterator[None]:
     async with two.daemon() as daemon:
         await daemon.settled()
         await until(lambda: two.copy("pods", "web"))
-    copy = two.copy("configmaps", "edited")
-    assert copy
-    two.host.put(merged(copy, {"data": {"color": "red"}}))
+    edit(two, "host", "configmaps", {"data": {"color": "red"}}, "edited")
     two.host.delete("configmaps", place("deleted"))
     two.virtual.delete("configmaps", f"{NAMESPACE}/left")
     yield
@@ -66,9 +65,7 @@ def test_all_is_repaired_and_the_next_scan_finds_nothing(two: Two) -> None:
             assert [line for line in lines(report, diff=True) if "data.color" in line][1].startswith(
                 '    data.color: "blue" -> "red"'
             )
-            copy = two.copy("configmaps", "edited")
-            assert copy
-            assert copy["data"] == {"color": "blue"}
+            assert the_copy(two, "configmaps", "edited")["data"] == {"color": "blue"}
             assert two.copy("configmaps", "deleted")
             assert two.copy("configmaps", "left") is None
             assert found(await once(two)) == []
@@ -132,8 +129,8 @@ def test_what_waits_for_another_kind_is_repaired_in_the_same_run(two: Two) -> No
     async def scenario() -> None:
         two.virtual.put(serviceaccount("runner"))
         two.virtual.put(pod("web", spec={"serviceAccountName": "runner"}))
-        async with two.daemon() as daemon:
-            await daemon.settled()
+        async with settled(two.daemon()):
+            """Until both have copies."""
         two.host.delete("pods", place("web"))
         two.host.delete("serviceaccounts", place("runner"))
         report = await once(two)
@@ -149,12 +146,10 @@ def test_what_waits_for_another_kind_is_repaired_in_the_same_run(two: Two) -> No
 
 def test_held_deletions_are_told_and_confirmed(two: Two) -> None:
     async def scenario() -> None:
-        for number in range(10):
-            two.virtual.put(configmap(f"c{number}"))
-        async with two.daemon() as daemon:
-            await daemon.settled()
-        for number in range(10):
-            two.virtual.delete("configmaps", f"{NAMESPACE}/c{number}")
+        many(two, 10)
+        async with settled(two.daemon()):
+            """Until all have copies."""
+        forget(two, 10)
         report = await once(two, breaker={"count": 5})
         assert {outcome for _, _, outcome in found(report)} == {"held"}
         assert is_left(report)
@@ -173,10 +168,9 @@ def test_of_more_than_is_kept_what_failed_is_kept_and_the_rest_counted(
 ) -> None:
     async def scenario() -> None:
         monkeypatch.setattr("syncer.flow.patrolling.patrol.KEPT", 3)
-        for number in range(5):
-            two.virtual.put(configmap(f"c{number}"))
+        many(two, 5)
         two.virtual.put(configmap("x"))
-        two.host.put(configmap(place("x").partition("/")[2], namespace=HOME))
+        two.host.put(configmap(copy_name("x"), namespace=HOME))
         report = await once(two, "configmaps")
         assert ("shop/x", "missing", "failed") in found(report)
         assert len(found(report)) == 3
@@ -203,7 +197,7 @@ def test_a_kind_that_cant_be_listed_is_not_waited_for_for_ever(two: Two) -> None
 
 def test_what_is_refused_is_left_and_says_why(two: Two) -> None:
     async def scenario() -> None:
-        two.host.put(configmap(place("x").partition("/")[2], namespace=HOME))
+        two.host.put(configmap(copy_name("x"), namespace=HOME))
         two.virtual.put(configmap("x"))
         report = await once(two, "configmaps")
         assert found(report) == [("shop/x", "missing", "failed")]

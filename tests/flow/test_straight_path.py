@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from harness import HOME, Two, built_in, place, play, until, writes
 
-from syncer.api import Obj, annotations_of, labels_of
+from syncer.api import Obj, Request, annotations_of, labels_of
 from syncer.flow.asking.status import states
 from syncer.testing.apiserver import Rule
 from syncer.testing.merge import merged
@@ -31,6 +31,32 @@ def covers(found: Any, wanted: Any) -> bool:
     if isinstance(wanted, dict) and isinstance(found, dict):
         return all(covers(found.get(name), value) for name, value in wanted.items())
     return bool(found == wanted)
+
+
+def test_what_we_write_ourselves_is_not_looked_at_again(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A creation, a change and a deletion are three requests."""
+    looked: list[str] = []
+
+    async def scenario() -> None:
+        async with two.daemon(MAPS) as daemon:
+            await daemon.settled()
+            handle = daemon.engine.workers.handle
+
+            async def noted(request: Request, changed: float) -> None:
+                looked.append(request.key.name)
+                await handle(request, changed)
+
+            monkeypatch.setattr(daemon.engine.workers, "handle", noted)
+            made = two.virtual.put(configmap("x"))
+            await daemon.settled()
+            two.virtual.put(merged(made, {"data": {"color": "red"}}))
+            await daemon.settled()
+            two.virtual.delete("configmaps", "shop/x")
+            await daemon.settled()
+            assert not two.copy("configmaps", "x")
+
+    play(scenario)
+    assert looked == ["x"] * 3
 
 
 @pytest.mark.parametrize("plural", KINDS)

@@ -19,6 +19,7 @@ from syncer.api import Key, Marks, Obj, annotations_of, dig, key_of, labels_of, 
 from syncer.flow.leading import claim
 from syncer.names import SingleNamespace
 from syncer.resources.services import KUBERNETES
+from syncer.testing.objects import configmap, pod_mounting, secret, service
 
 MARKS = Marks()
 _numbers = itertools.count(1)
@@ -52,6 +53,12 @@ class Process(Daemon):
         if self.process is not None:
             self.process.kill()
             self.process.wait()
+
+    def run(self, *arguments: str, seconds: float = PATIENCE) -> "subprocess.CompletedProcess[str]":
+        """Run a command with its configuration, such as ``patrol --once``, to the end."""
+        self.write()
+        command = [*self.command, *arguments[:1], "--config", str(self.file), *arguments[1:]]
+        return subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)
 
     def said(self) -> str:
         """Its log."""
@@ -182,6 +189,18 @@ class Scene:
         made = f"{self.name}-{name or len(self.namespaces)}"
         self.virtual.make_namespace(made)
         self.namespaces.append(made)
+        return made
+
+    def shop(self, *, settings: str, login: str) -> str:
+        """A new virtual namespace with one of each, named so or ``web``: the pod ``web`` mounts the other two."""
+        made = self.namespace()
+        for obj in (
+            configmap(settings, namespace=made),
+            secret(login, namespace=made),
+            service("web", namespace=made),
+            pod_mounting("web", secret=login, configmap=settings, namespace=made),
+        ):
+            self.virtual.create(obj)
         return made
 
     def host_key(self, kind: str, key: Key) -> Key:

@@ -24,9 +24,7 @@ pytestmark = pytest.mark.real
 
 def ended(daemon: Process) -> "subprocess.CompletedProcess[str]":
     """The daemon's end, by itself and soon."""
-    daemon.write()
-    command = [*daemon.command, "--config", str(daemon.file)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    return daemon.run(seconds=30)
 
 
 def last_line(done: "subprocess.CompletedProcess[str]") -> str:

@@ -1,13 +1,11 @@
 """`syncer run --once` brings both sides in step and ends; `--dry-run` says what it would do, and does nothing."""
 
-import subprocess
-
 import pytest
 from api import RESOURCES, Api
 from scene import Process, Scene
 
 from syncer.api import Key, key_of, uid_of
-from syncer.testing.objects import configmap, pod_mounting, secret, service
+from syncer.testing.objects import secret, service
 
 pytestmark = pytest.mark.real
 
@@ -15,24 +13,9 @@ pytestmark = pytest.mark.real
 KINDS = ("ConfigMap", "Secret", "Service", "ServiceAccount", "Pod", "Event", "Node", "Lease")
 
 
-def run(daemon: Process, *flags: str) -> "subprocess.CompletedProcess[str]":
-    """Run the command to its end."""
-    daemon.write()
-    command = [*daemon.command, "run", "--config", str(daemon.file), *flags]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-
-
 def shop(scene: Scene) -> str:
     """A namespace with one of each, as a tenant has it before anything was synced."""
-    namespace = scene.namespace()
-    for obj in (
-        configmap("settings", namespace=namespace),
-        secret("login", namespace=namespace),
-        service("web", namespace=namespace),
-        pod_mounting("web", secret="login", configmap="settings", namespace=namespace),
-    ):
-        scene.virtual.create(obj)
-    return namespace
+    return scene.shop(settings="settings", login="login")
 
 
 def versions(api: Api) -> dict[tuple[str, Key], str]:
@@ -53,14 +36,14 @@ def daemon(scene: Scene) -> Process:
 
 def test_once_brings_both_sides_in_step_and_says_what_it_did(scene: Scene, daemon: Process) -> None:
     namespace = shop(scene)
-    done = run(daemon, "--once")
+    done = daemon.run("run", "--once")
     assert done.returncode == 0, done
     for line in ("configmaps: create on the host side: ", "pods: create on the host side: 1", "pods: in step: 1"):
         assert line in done.stdout
     for kind, name in (("ConfigMap", "settings"), ("Secret", "login"), ("Service", "web"), ("Pod", "web")):
         assert scene.copy(kind, Key(namespace, name)) is not None
     before = versions(scene.host), versions(scene.virtual)
-    again = run(daemon, "--once")
+    again = daemon.run("run", "--once")
     assert (versions(scene.host), versions(scene.virtual)) == before
     assert again.returncode == 0
     assert "create" not in again.stdout
@@ -72,7 +55,7 @@ def test_once_says_what_cannot_be_brought_in_step(scene: Scene, daemon: Process)
     scene.host.create(service(place.name, namespace=place.namespace))
     scene.virtual.create(service("taken", namespace=namespace))
     scene.virtual.create(service("free", namespace=namespace))
-    done = run(daemon, "--once")
+    done = daemon.run("run", "--once")
     assert done.returncode == 1
     [line] = [line for line in done.stdout.splitlines() if line.startswith("not in step: ")]
     assert line.startswith(
@@ -84,7 +67,7 @@ def test_once_says_what_cannot_be_brought_in_step(scene: Scene, daemon: Process)
 def test_dry_run_says_what_it_would_do_and_writes_nothing(scene: Scene, daemon: Process) -> None:
     namespace = shop(scene)
     before = versions(scene.host), versions(scene.virtual)
-    done = run(daemon, "--dry-run")
+    done = daemon.run("run", "--dry-run")
     assert (versions(scene.host), versions(scene.virtual)) == before
     assert done.returncode == 0, done
     would = [line for line in done.stdout.splitlines() if line.startswith("would ")]
@@ -97,13 +80,13 @@ def test_dry_run_says_what_it_would_do_and_writes_nothing(scene: Scene, daemon: 
 
 def test_dry_run_shows_changes_and_deletions_too(scene: Scene, daemon: Process) -> None:
     namespace = shop(scene)
-    assert run(daemon, "--once").returncode == 0
+    assert daemon.run("run", "--once").returncode == 0
     scene.virtual.patch("ConfigMap", Key(namespace, "settings"), {"data": {"color": "red"}})
     scene.virtual.delete("Service", Key(namespace, "web"))
     again = scene.virtual.create(secret("again", namespace=namespace))
     assert uid_of(again)
     before = versions(scene.host), versions(scene.virtual)
-    done = run(daemon, "--dry-run")
+    done = daemon.run("run", "--dry-run")
     assert (versions(scene.host), versions(scene.virtual)) == before
     settings, web = (
         scene.host_key(kind, Key(namespace, name)) for kind, name in (("ConfigMap", "settings"), ("Service", "web"))
@@ -113,6 +96,6 @@ def test_dry_run_shows_changes_and_deletions_too(scene: Scene, daemon: Process) 
         f"would delete services {web} on the host side",
         f"would patch configmaps {settings} on the host side",
     ]
-    assert run(daemon, "--once").returncode == 0
-    after = run(daemon, "--dry-run")
+    assert daemon.run("run", "--once").returncode == 0
+    after = daemon.run("run", "--dry-run")
     assert (after.returncode, "would" in after.stdout) == (0, False), after.stdout

@@ -1,11 +1,11 @@
 """`syncer patrol` on real API servers: what kubectl has changed by hand is named, with kubectl, and put right."""
 
 import json
-import subprocess
+from dataclasses import dataclass
 
 import pytest
 from api import eventually
-from scene import Process, Scene
+from scene import Scene
 
 from syncer.api import Key, Obj
 from syncer.testing.objects import configmap, secret, service
@@ -15,43 +15,55 @@ pytestmark = pytest.mark.real
 ALL = {"toHost": {"configMaps": {"all": True}, "secrets": {"all": True}}}
 
 
-def syncer(daemon: Process, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    """Run a command to its end."""
-    daemon.write()
-    first, *rest = arguments
-    command = [*daemon.command, first, "--config", str(daemon.file), *rest]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+@dataclass
+class Shop:
+    """Objects of a tenant with the copies that somebody on the host works on with kubectl."""
+
+    scene: Scene
+    namespace: str
+
+    @classmethod
+    def open(cls, scene: Scene) -> "Shop":
+        """Let the tenant have some."""
+        shop = cls(scene, scene.namespace())
+        for obj in (
+            configmap("settings", {"color": "blue"}, namespace=shop.namespace),
+            secret("login", {"password": "old"}, namespace=shop.namespace),
+            service("web", [80], namespace=shop.namespace),
+            configmap("lost", namespace=shop.namespace),
+            configmap("left", namespace=shop.namespace),
+        ):
+            scene.virtual.create(obj)
+        return shop
+
+    def patch(self, kind: str, name: str, change: Obj) -> Key:
+        """Change a copy; gives its place."""
+        return self._kubectl("patch", kind, name, "--type=merge", "-p", json.dumps(change))
+
+    def delete(self, kind: str, name: str) -> Key:
+        """Delete a copy; gives its place."""
+        return self._kubectl("delete", kind, name)
+
+    def _kubectl(self, verb: str, kind: str, name: str, *more: str) -> Key:
+        place = self.scene.host_key(kind, Key(self.namespace, name))
+        self.scene.host.plane.kubectl("-n", place.namespace, verb, kind, place.name, *more)
+        return place
 
 
 def test_a_scan_says_what_kubectl_has_changed_and_puts_it_right(scene: Scene) -> None:
-    namespace, daemon = scene.namespace(), scene.daemon(scene.config(sync=ALL))
-    for obj in (
-        configmap("settings", {"color": "blue"}, namespace=namespace),
-        secret("login", {"password": "old"}, namespace=namespace),
-        service("web", [80], namespace=namespace),
-        configmap("lost", namespace=namespace),
-        configmap("left", namespace=namespace),
-    ):
-        scene.virtual.create(obj)
-    assert syncer(daemon, "run", "--once").returncode == 0
+    shop, daemon = Shop.open(scene), scene.daemon(scene.config(sync=ALL))
+    namespace = shop.namespace
+    assert daemon.run("run", "--once").returncode == 0
 
-    def patch(kind: str, name: str, change: Obj) -> Key:
-        place = scene.host_key(kind, Key(namespace, name))
-        scene.host.plane.kubectl(
-            "-n", place.namespace, "patch", kind, place.name, "--type=merge", "-p", json.dumps(change)
-        )
-        return place
-
-    settings = patch("ConfigMap", "settings", {"data": {"color": "red"}})
-    login = patch("Secret", "login", {"data": {"password": "bmV3ZXI="}})
-    web = patch("Service", "web", {"spec": {"ports": [{"port": 8080, "protocol": "TCP"}]}})
-    lost = scene.host_key("ConfigMap", Key(namespace, "lost"))
-    scene.host.plane.kubectl("-n", lost.namespace, "delete", "configmap", lost.name)
+    settings = shop.patch("ConfigMap", "settings", {"data": {"color": "red"}})
+    login = shop.patch("Secret", "login", {"data": {"password": "bmV3ZXI="}})
+    web = shop.patch("Service", "web", {"spec": {"ports": [{"port": 8080, "protocol": "TCP"}]}})
+    lost = shop.delete("ConfigMap", "lost")
     scene.virtual.delete("ConfigMap", Key(namespace, "left"))
     left = scene.host_key("ConfigMap", Key(namespace, "left"))
 
     report = daemon.folder / "report.json"
-    done = syncer(daemon, "patrol", "--once", "--diff", "--report", str(report))
+    done = daemon.run("patrol", "--once", "--diff", "--report", str(report))
     print(done.stdout)
     assert done.returncode == 0, done
     for line in (
@@ -71,26 +83,24 @@ def test_a_scan_says_what_kubectl_has_changed_and_puts_it_right(scene: Scene) ->
     assert copy
     assert copy["data"] == {"color": "blue"}
 
-    again = syncer(daemon, "patrol", "--once")
+    again = daemon.run("patrol", "--once")
     assert again.returncode == 0, again
     assert again.stdout.startswith("nothing has drifted of "), again.stdout
 
 
 def test_the_daemon_tells_of_its_scans_over_its_socket(scene: Scene) -> None:
-    config = scene.config(sync=ALL, patrol={"interval": "1s", "fresh": "1s"})
-    config["control"] = {"socket": str(scene.daemon().folder / "control.sock")}
-    daemon = scene.start(config)
+    daemon = scene.start(scene.config(sync=ALL, patrol={"interval": "1s", "fresh": "1s"}))
     namespace = scene.namespace()
     scene.virtual.create(configmap("settings", {"color": "blue"}, namespace=namespace))
     scene.copied("ConfigMap", Key(namespace, "settings"))
 
     def told() -> str | None:
-        done = syncer(daemon, "patrol", "ConfigMap")
+        done = daemon.run("patrol", "ConfigMap")
         return done.stdout if done.returncode == 0 and "looked at" in done.stdout else None
 
     assert "nothing has drifted of " in eventually(told, "a report of the daemon's patroller")
-    assert syncer(daemon, "patrol", "--confirm").stdout == "nothing is held\n"
-    unknown = syncer(daemon, "patrol", "gizmos")
+    assert daemon.run("patrol", "--confirm").stdout == "nothing is held\n"
+    unknown = daemon.run("patrol", "gizmos")
     assert unknown.returncode == 1
     assert "gizmos" in unknown.stderr
     assert daemon.samples()["syncer_patrol_pairs_total", 'result="verified",syncer="configmaps"'] > 0

@@ -1,14 +1,12 @@
 """On real API servers: what kubectl annotates is left alone, and `syncer drain` leaves nothing of ours, or no marks."""
 
-import subprocess
-
 import pytest
 from api import eventually
-from scene import Process, Scene
+from scene import Scene
 
 from syncer.api import Key, annotations_of, labels_of
 from syncer.flow.leading import claim
-from syncer.testing.objects import configmap, pod_mounting, secret, service
+from syncer.testing.objects import configmap
 
 pytestmark = pytest.mark.real
 
@@ -16,22 +14,9 @@ PAUSED = "vsyncer.dev/paused"
 KINDS = ("ConfigMap", "Secret", "Service", "Pod")
 
 
-def run(daemon: Process, *flags: str) -> "subprocess.CompletedProcess[str]":
-    """Run `syncer drain` to its end."""
-    command = [*daemon.command, "drain", "--config", str(daemon.file), *flags]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-
-
 def shop(scene: Scene) -> str:
     """A namespace with one of each, all of them synced."""
-    namespace = scene.namespace()
-    for obj in (
-        configmap("web", namespace=namespace),
-        secret("web", namespace=namespace),
-        service("web", namespace=namespace),
-        pod_mounting("web", secret="web", configmap="web", namespace=namespace),
-    ):
-        scene.virtual.create(obj)
+    namespace = scene.shop(settings="web", login="web")
     for kind in KINDS:
         scene.copied(kind, Key(namespace, "web"))
     return namespace
@@ -68,15 +53,15 @@ def test_a_drain_leaves_nothing_of_ours_or_no_marks(scene: Scene, keep: bool) ->
     daemon = scene.start(scene.config(leaderElection={"enabled": True}))
     namespace = shop(scene)
     web = Key(namespace, "web")
-    refused = run(daemon, "--yes")
+    refused = daemon.run("drain", "--yes", seconds=120)
     assert refused.returncode == 1
     assert "leads" in refused.stderr
     daemon.stop()
     flags = ["--keep"] if keep else []
-    plan = run(daemon, *flags)
+    plan = daemon.run("drain", *flags, seconds=120)
     assert plan.returncode == 0, plan
     assert "nothing was written" in plan.stdout
-    done = run(daemon, "--yes", *flags)
+    done = daemon.run("drain", "--yes", *flags, seconds=120)
     assert done.returncode == 0, done
     assert done.stdout.splitlines()[-1] == "done"
     for kind in KINDS:

@@ -100,6 +100,36 @@ def defined(*definitions: Obj) -> Act:
     return given
 
 
+def cert_manager(two: Stage) -> None:
+    """Go a step on with each Certificate on the host: make the Secret that it names, then say so."""
+    for copy in two.host.objects(CERTIFICATES, HOME):
+        name = copy["spec"].get("secretName", "")
+        if is_deleting(copy) or not name:
+            continue
+        if two.host.get("secrets", f"{HOME}/{name}") is None:
+            # Cleaned up with its certificate, as cert-manager's enableCertificateOwnerRef does.
+            made = secret(name, {"tls.key": "key"}, namespace=HOME, type="Opaque", metadata=owned_by(copy))
+            two.host.put(merged(made, {"metadata": {"labels": FAO}}))
+        elif not copy.get("status"):
+            two.host.put(merged(copy, {"status": {"revision": 1}}))
+
+
+def issued(two: Stage, virtual: Obj) -> bool:
+    """A Secret is shown while a Certificate names it and the host has made it."""
+    name = virtual["metadata"]["name"]
+    named = [one for one in two.virtual.objects(CERTIFICATES) if one["spec"].get("secretName") == name]
+    made = two.host.get("secrets", f"{HOME}/{name}-x-{NAMESPACE}-x-vc")
+    return bool(named) and made is not None and labels_of(made).get("controller.cert-manager.io/fao") == "true"
+
+
+def signs(two: Stage, original: Obj, copy: Obj) -> bool:
+    """A Secret is copied while an Issuer names it."""
+    if original["kind"] != "Secret":
+        return True
+    used = [(one["spec"].get("ca") or {}).get("secretName") for one in two.virtual.objects(ISSUERS)]
+    return original["metadata"]["name"] in used
+
+
 def certificates() -> Workload:
     """Certificates go down with what they name; the Secret that the host makes for each comes up."""
     related = {
@@ -107,38 +137,11 @@ def certificates() -> Workload:
         "origin": "host",
         "by": {"reference": "spec.secretName", "selector": {"matchLabels": FAO}},
     }
+    references = {"spec.secretName": "Secret", "spec.issuerRef.name": ISSUERS}
     entries = {
-        CERTIFICATES: {
-            "references": {"spec.secretName": "Secret", "spec.issuerRef.name": ISSUERS},
-            "related": [related],
-        },
+        CERTIFICATES: {"references": references, "related": [related]},
         ISSUERS: {"down": ["spec.ca"], "references": {"spec.ca.secretName": "Secret"}},
     }
-
-    def issuer(two: Stage) -> None:
-        for copy in two.host.objects(CERTIFICATES, HOME):
-            name = copy["spec"].get("secretName", "")
-            if is_deleting(copy) or not name:
-                continue
-            if two.host.get("secrets", f"{HOME}/{name}") is None:
-                # Cleaned up with its certificate, as cert-manager's enableCertificateOwnerRef does.
-                made = secret(name, {"tls.key": "key"}, namespace=HOME, type="Opaque", metadata=owned_by(copy))
-                two.host.put(merged(made, {"metadata": {"labels": FAO}}))
-            elif not copy.get("status"):
-                two.host.put(merged(copy, {"status": {"revision": 1}}))
-
-    def shown(two: Stage, virtual: Obj) -> bool:
-        name = virtual["metadata"]["name"]
-        named = [one for one in two.virtual.objects(CERTIFICATES) if one["spec"].get("secretName") == name]
-        made = two.host.get("secrets", f"{HOME}/{name}-x-{NAMESPACE}-x-vc")
-        return bool(named) and made is not None and labels_of(made).get("controller.cert-manager.io/fao") == "true"
-
-    def wanted(two: Stage, original: Obj, copy: Obj) -> bool:
-        if original["kind"] != "Secret":
-            return True
-        used = [(one["spec"].get("ca") or {}).get("secretName") for one in two.virtual.objects(ISSUERS)]
-        return original["metadata"]["name"] in used
-
     return Workload(
         "certificates",
         configured("secrets", "configmaps", custom=entries),
@@ -155,9 +158,9 @@ def certificates() -> Workload:
             drop(CERTIFICATES, "db"),
         ),
         given=(defined(definition(CERTIFICATES), definition(ISSUERS)),),
-        reactions=(issuer,),
-        wanted=wanted,
-        shown=shown,
+        reactions=(cert_manager,),
+        wanted=signs,
+        shown=issued,
     )
 
 
@@ -194,41 +197,40 @@ def issuers_from_host() -> Workload:
     )
 
 
+def provider(two: Stage) -> None:
+    """Go a step on with each database on the host: write the Secret that it asks for, then its status."""
+    for copy in two.host.objects(DATABASES):
+        to = copy["spec"].get("writeConnectionSecretToRef") or {}
+        if to and two.host.get("secrets", f"{to['namespace']}/{to['name']}") is None:
+            two.host.put(secret(to["name"], {"user": "me"}, namespace=to["namespace"], metadata=owned_by(copy)))
+        elif (copy.get("status") or {}).get("size") != copy["spec"].get("size"):
+            two.host.put(merged(copy, {"status": {"size": copy["spec"].get("size")}}))
+
+
+def connected(two: Stage, virtual: Obj) -> bool:
+    """The Secret is shown while the database is there and the host has made it."""
+    return two.virtual.get(DATABASES, "/main") is not None and bool(
+        two.host.get("secrets", f"{HOME}/db-x-{NAMESPACE}-x-vc")
+    )
+
+
 def retained() -> Workload:
     """A kind without namespaces whose copies outlive their originals, with the Secret that the host writes."""
+    to = "spec.writeConnectionSecretToRef.name"
     entry = {
         "scope": "Cluster",
         "name": "{cluster}.{name}",
-        "references": {"spec.writeConnectionSecretToRef.name": "Secret"},
-        "related": [
-            {
-                "resource": "secrets",
-                "origin": "host",
-                "by": {"reference": "spec.writeConnectionSecretToRef.name", "owner": True},
-            }
-        ],
+        "references": {to: "Secret"},
+        "related": [{"resource": "secrets", "origin": "host", "by": {"reference": to, "owner": True}}],
         "onDelete": "retain",
     }
     spec = {"size": "10Gi", "writeConnectionSecretToRef": {"name": "db", "namespace": NAMESPACE}}
     main = custom(DATABASES, "main", namespace="", spec=spec)
 
-    def operator(two: Stage) -> None:
-        for copy in two.host.objects(DATABASES):
-            to = copy["spec"].get("writeConnectionSecretToRef") or {}
-            if to and two.host.get("secrets", f"{to['namespace']}/{to['name']}") is None:
-                two.host.put(secret(to["name"], {"user": "me"}, namespace=to["namespace"], metadata=owned_by(copy)))
-            elif (copy.get("status") or {}).get("size") != copy["spec"].get("size"):
-                two.host.put(merged(copy, {"status": {"size": copy["spec"].get("size")}}))
-
     def change(two: Stage, parts: Obj) -> None:
         found = two.virtual.get(DATABASES, "/main")
         if found is not None:
             two.virtual.put(merged(found, parts))
-
-    def shown(two: Stage, virtual: Obj) -> bool:
-        return two.virtual.get(DATABASES, "/main") is not None and bool(
-            two.host.get("secrets", f"{HOME}/db-x-{NAMESPACE}-x-vc")
-        )
 
     return Workload(
         "databases",
@@ -244,9 +246,9 @@ def retained() -> Workload:
             both(lambda two: two.virtual.delete(DATABASES, "/main"), put(main)),
         ),
         given=(defined(definition(DATABASES, scope="Cluster")),),
-        reactions=(operator,),
+        reactions=(provider,),
         wanted=lambda two, original, copy: original["kind"] != "Secret",
-        shown=shown,
+        shown=connected,
     )
 
 

@@ -81,7 +81,7 @@ class Desk:
 
     def _with_premises(self, part: Part, request: Request, decision: Decision, objects: Pairing) -> Decision:
         """Deletions that follow from an object on the other side, with what the live API server has to confirm."""
-        if not any(write.verb is Verb.DELETE for write in decision.writes):
+        if not decision.deletes:
             return decision
         writes = tuple(self._with_premise(part, request, write, objects) for write in decision.writes)
         return replace(decision, writes=writes)

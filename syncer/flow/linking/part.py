@@ -10,7 +10,8 @@ from syncer.api.objects import Key, Obj, Resource, Side
 from syncer.api.roles import Syncer
 from syncer.flow.deciding.rules import Rules
 from syncer.flow.seeing.caches import Caches
-from syncer.flow.seeing.store import Entry, Store
+from syncer.flow.seeing.entry import Entry
+from syncer.flow.seeing.store import Store
 from syncer.flow.seeing.usage import Usage
 from syncer.observe.logs import get_logger
 from syncer.translate.patches import Patcher

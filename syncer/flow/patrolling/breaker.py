@@ -91,7 +91,7 @@ class Breaker:
 
     def admit(self, part: Part, request: Request, decision: Decision, objects: Pairing) -> Decision:
         """The decision without the deletions that a drift policy leaves. Raises ``Refused`` where one is held."""
-        if not any(write.verb is Verb.DELETE for write in decision.writes):
+        if not decision.deletes:
             return decision
         unseen = any(
             write.verb is Verb.DELETE and self._is_unseen(part, request, write, objects) for write in decision.writes

@@ -100,6 +100,10 @@ class Queue:
                 self._pass_on(getter)
                 raise
 
+    def looking(self, request: Request) -> None:
+        """Say that a request being worked on is looked at anew: what was added until now needs no further look."""
+        self._again.pop(request, None)
+
     def done(self, request: Request, *, seconds: float = 0.0) -> None:
         """End the work on a request that took so many seconds of a worker."""
         del self._running[request]

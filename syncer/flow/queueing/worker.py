@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
-from syncer.api.decision import Decision, Outcome, Verb
+from syncer.api.decision import Decision, Outcome
 from syncer.api.errors import Refused, SyncerError
 from syncer.api.objects import Obj, Request, Side
 from syncer.flow.linking.link import Link
@@ -176,11 +176,12 @@ class Workers:
         """Decide and carry out until there is nothing left to write."""
         metrics = recorder.metrics
         for _ in range(ROUNDS):
+            self.queue.looking(request)
             try:
                 decision, objects = link.look(request)
             finally:
                 recorder.reads = link.reads()
-            recorder.reads += _waited_for(link, decision)
+            recorder.reads += _waited_for(link, decision) if decision.on else ()
             recorder.frozen.clear()
             sides = await link.carrier.carry_out(part.syncer, decision, recorder, seen=objects, request=request)
             self._tell_frozen(link, request, recorder.frozen)
@@ -292,4 +293,4 @@ def _waited_for(link: Link, decision: Decision) -> tuple[Read, ...]:
 def _may_follow(part: Part, decision: Decision, sides: set[Side]) -> bool:
     """Whether what was written may call for more: the host's answer may flow back, what was deleted is made anew."""
     flows_back = part.rules is not None or (bool(part.syncer.up) and Side.HOST in sides)
-    return flows_back or any(write.verb is Verb.DELETE for write in decision.writes)
+    return flows_back or decision.deletes

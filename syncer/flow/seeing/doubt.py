@@ -32,7 +32,7 @@ def doubted(part: Part, decision: Decision, *, objects: Pairing, usage: Usage) -
     that has ended meanwhile would run a second time.
     """
     runs = _runs(part, objects)
-    if not runs and not any(_is_unconfirmed(part, write, objects) for write in decision.writes):
+    if not runs and not (decision.deletes and any(_is_unconfirmed(part, each, objects) for each in decision.writes)):
         return decision
     left = DOUBT_SECONDS - min((store.age for store in _read(part, usage)), default=inf)
     if left <= 0:
@@ -44,8 +44,9 @@ def doubted(part: Part, decision: Decision, *, objects: Pairing, usage: Usage) -
 
 def _runs(part: Part, objects: Pairing) -> bool:
     """Whether a Pod has no copy on the host yet."""
-    has_virtual, has_host = (objects.get(side) is not None for side in (Side.VIRTUAL, Side.HOST))
-    return part.syncer.host_resource == PODS and has_virtual and not has_host
+    if objects.get(Side.HOST) is not None or objects.get(Side.VIRTUAL) is None:
+        return False
+    return part.syncer.host_resource == PODS
 
 
 def _confirmed(part: Part, write: Write, objects: Pairing) -> Write:

@@ -4,18 +4,22 @@ The store is fed by the watch and by the replies to our own writes. A reply is t
 at once and a decision that follows sees it. The events of a watch come in order, so whatever arrives before the echo
 of our own write is older than that write and is dropped, and the echo itself brings nothing new. What is dropped and
 isn't ours is told all the same: somebody else's change is part of the state that our write was answered with, though
-not of the state that it was decided from. resourceVersions are compared for equality, and for order only between a
+not of the state that it was decided from. What comes before the reply to our own write is put, but told only when the
+reply says that it is somebody else's. resourceVersions are compared for equality, and for order only between a
 list and the replies that arrive while it is read (https://kubernetes.io/docs/reference/using-api/api-concepts/).
 """
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from math import inf
-from typing import Any, Literal, NamedTuple, Self, TypeVar
+from typing import Any, Literal, TypeVar
 
 from syncer.api.objects import Key, Obj, Resource, Side, key_of
 from syncer.clusters import codec
+from syncer.flow.seeing.entry import Entry, is_later, is_older
 from syncer.flow.seeing.followers import Index, Watcher
+from syncer.flow.seeing.listing import Listing
+from syncer.flow.seeing.writing import Writing
 
 Follower = TypeVar("Follower", Watcher, Index)
 
@@ -23,58 +27,6 @@ Follower = TypeVar("Follower", Watcher, Index)
 WITNESSED = 10_000
 #: Seconds after which an echo that has not come is no longer waited for: an event got lost, and the next one counts.
 ECHO_SECONDS = 10.0
-
-
-class Entry(NamedTuple):
-    """One object: its resourceVersion, its uid, and its JSON without managedFields, which are most of its size."""
-
-    version: str
-    uid: str
-    raw: bytes
-
-
-class Writing:
-    """A write of ours under way, as a ``with`` block: remembers which states the watch has shown meanwhile."""
-
-    __slots__ = ("_key", "_under_way", "seen")
-
-    def __init__(self, under_way: "dict[Key, list[Writing]]", key: Key) -> None:
-        self.seen: set[str] = set()
-        self._under_way, self._key = under_way, key
-
-    def __enter__(self) -> Self:
-        self._under_way.setdefault(self._key, []).append(self)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        others = self._under_way[self._key]
-        others.remove(self)
-        if not others:
-            del self._under_way[self._key]
-
-
-class _Listing:
-    """A list that is being read, and what has happened beside it."""
-
-    __slots__ = ("own", "passed", "shown", "watched", "wrong")
-
-    def __init__(self, watched: Callable[[], str] | None, wrong: Callable[[Key], None]) -> None:
-        self.watched, self.wrong = watched, wrong
-        #: The version that the watch had brought when the list was asked for.
-        self.passed = watched() if watched else ""
-        #: Our own writes, with the versions that they made; a deletion makes none.
-        self.own: dict[Key, str] = {}
-        #: What the watch has shown, with the version of the event.
-        self.shown: dict[Key, str] = {}
-
-    def says_nothing_of(self, key: Key, version: str, entry: Entry | None) -> bool:
-        """Whether what is known of an object isn't surely older than the list's version of it, or its lack."""
-        if self.watched is None:
-            return False
-        beside = self.shown.get(key)
-        if beside is not None and not _is_older(beside, version):
-            return True
-        return entry is not None and _is_older(version, entry.version)
 
 
 class Store:
@@ -94,7 +46,7 @@ class Store:
         self._doomed: dict[Key, str] = {}
         #: The uids of what was seen to go, by a watch or by our own doing; if it is there again, that was seen, too.
         self._witnessed: dict[Key, str] = {}
-        self._listing: _Listing | None = None
+        self._listing: Listing | None = None
         #: Whether a list has begun that has not come to its end since; one beside a watch doesn't count.
         self._unfinished = False
         #: The version of a list that was read beside a watch, until the watch has caught up with it.
@@ -228,9 +180,9 @@ class Store:
         if not self._is_listed(head.resource_version) and not self._is_known(key, head, kind):
             if kind == "DELETED":
                 self._witness(key, head.uid)
-                self._remove(key, seen=True)
+                self._remove(key, seen=True, event=head.uid)
             elif not self._has(key, head.resource_version):
-                self._put(key, codec.seen(raw), seen=True)
+                self._put(key, codec.seen(raw), seen=True, event=head.resource_version)
         return head.resource_version
 
     @contextmanager
@@ -245,7 +197,7 @@ class Store:
         passed and the store had otherwise, the store had wrong: ``wrong`` is told, and no listener of a syncer.
         """
         listed: set[Key] = set()
-        listing = self._listing = _Listing(watched, wrong)
+        listing = self._listing = Listing(watched, wrong)
         self._unfinished = self._unfinished or watched is None
         own = listing.own
 
@@ -259,8 +211,8 @@ class Store:
                 if self._doomed.get(key) == head.uid:
                     self._remove(key, seen=True)  # what is still kept is an earlier object of this name
                     continue
-                if key in own and _is_later(own[key], head.resource_version):
-                    self._tell_listeners(key)  # it may be of others, and our write was not decided from it
+                if key in own and is_later(own[key], head.resource_version):
+                    self._tell_anew(key)  # it may be of others, and our write was not decided from it
                     continue
                 if not self._has(key, head.resource_version):
                     self._take(listing, key, head.resource_version, raw)
@@ -270,7 +222,7 @@ class Store:
         finally:
             self._listing = None
         self._doomed = {key: uid for key, uid in self._doomed.items() if key in own}
-        for key in self._entries.keys() - listed - {key for key, made in own.items() if _is_later(made, self._listed)}:
+        for key in self._entries.keys() - listed - {key for key, made in own.items() if is_later(made, self._listed)}:
             self._miss(listing, key)
         self._end_echoes(self._listed)
         self._overtaken = self._listed if watched else ""
@@ -282,15 +234,16 @@ class Store:
 
     def writing(self, key: Key) -> Writing:
         """Surround a write of ours, and call :meth:`wrote` or :meth:`deleted` within."""
-        return Writing(self._writing, key)
+        return Writing(self._writing, key, self._tell_listeners)
 
     def wrote(self, key: Key, writing: Writing, reply: Obj) -> bool:
         """Take the reply to a create or a change; False where it changed nothing (the version is the old one)."""
         version = reply["metadata"]["resourceVersion"]
+        writing.own(version)
         before = self._entries.get(key)
         if before and before.version == version:
             return version in writing.seen
-        if version in writing.seen or not _is_later(version, self._listed):
+        if version in writing.seen or not is_later(version, self._listed):
             return True
         self._expect_echo(key, version)
         self._put(key, reply, own=True)
@@ -316,7 +269,7 @@ class Store:
         and what was read may be older.
         """
         key, version = key_of(obj), obj["metadata"]["resourceVersion"]
-        if (writing is not None and writing.seen) or self._has(key, version) or not _is_later(version, self._listed):
+        if (writing is not None and writing.seen) or self._has(key, version) or not is_later(version, self._listed):
             return
         self._expect_echo(key, version)
         self._put(key, obj)
@@ -328,27 +281,27 @@ class Store:
 
     # -- inside ----------------------------------------------------------------------------------------------------
 
-    def _take(self, listing: _Listing, key: Key, version: str, raw: codec.Raw) -> None:
+    def _take(self, listing: Listing, key: Key, version: str, raw: codec.Raw) -> None:
         """Take what a list has otherwise than the store, unless the store may know better."""
         if listing.says_nothing_of(key, version, self._entries.get(key)):
             return
-        is_wrong = listing.watched is not None and not _is_later(version, listing.passed)
+        is_wrong = listing.watched is not None and not is_later(version, listing.passed)
         if is_wrong:
             listing.wrong(key)
         self._put(key, codec.seen(raw), quiet=is_wrong)
 
-    def _miss(self, listing: _Listing, key: Key) -> None:
+    def _miss(self, listing: Listing, key: Key) -> None:
         """Take it that a list has no object of this key, unless the store may know better."""
         if listing.says_nothing_of(key, self._listed, self._entries.get(key)):
             return
-        is_wrong = listing.watched is not None and not _is_later(self._listed, listing.watched())
+        is_wrong = listing.watched is not None and not is_later(self._listed, listing.watched())
         if is_wrong:
             listing.wrong(key)
         self._remove(key, quiet=is_wrong)
 
     def _is_listed(self, version: str) -> bool:
         """Whether an event is older than a list that was read beside the watch; events come in order."""
-        if self._overtaken and version != self._overtaken and not _is_older(version, self._overtaken):
+        if self._overtaken and version != self._overtaken and not is_older(version, self._overtaken):
             self._overtaken = ""
         return bool(self._overtaken)
 
@@ -374,11 +327,11 @@ class Store:
         """Wait no longer for what a list of this version had; nobody will say what else lay between, so look again."""
         echoes, self._echoes = self._echoes, {}
         for key, (since, versions) in echoes.items():
-            later = {version for version in versions if _is_later(version, listed)}
+            later = {version for version in versions if is_later(version, listed)}
             if later:
                 self._echoes[key] = (since, later)
             if later != versions:
-                self._tell_listeners(key)
+                self._tell_anew(key)
 
     def _has(self, key: Key, version: str) -> bool:
         entry = self._entries.get(key)
@@ -404,14 +357,16 @@ class Store:
                 return kind != "DELETED"
             del self._echoes[key]
             return kind != "DELETED" and self._has(key, head.resource_version)
-        if all(_is_older(version, head.resource_version) for version in versions):
+        if all(is_older(version, head.resource_version) for version in versions):
             del self._echoes[key]  # they got lost: what is shown is later
             return False
         if kind != "DELETED":
-            self._tell_listeners(key)
+            self._tell_anew(key)
         return True
 
-    def _put(self, key: Key, obj: Obj, *, own: bool = False, seen: bool = False, quiet: bool = False) -> None:
+    def _put(
+        self, key: Key, obj: Obj, *, own: bool = False, seen: bool = False, quiet: bool = False, event: str = ""
+    ) -> None:
         metadata = obj["metadata"]
         metadata.pop("managedFields", None)
         if "kind" not in obj:
@@ -419,38 +374,37 @@ class Store:
         if not seen:
             self._witnessed.pop(key, None)
         self._entries[key] = Entry(metadata["resourceVersion"], metadata.get("uid", ""), codec.encode(obj))
-        self._tell(key, obj, obj, own=own, quiet=quiet)
+        self._tell(key, obj, obj, own=own, quiet=quiet, event=event)
 
-    def _remove(self, key: Key, *, seen: bool = False, quiet: bool = False) -> None:
+    def _remove(self, key: Key, *, seen: bool = False, quiet: bool = False, event: str = "") -> None:
         if not seen:
             self._witnessed.pop(key, None)
         entry = self._entries.pop(key, None)
         if entry:
-            self._tell(key, None, codec.seen(entry.raw), quiet=quiet)
+            self._tell(key, None, codec.seen(entry.raw), quiet=quiet, event=event)
 
-    def _tell(self, key: Key, now: Obj | None, last: Obj, *, own: bool = False, quiet: bool = False) -> None:
+    def _tell(
+        self, key: Key, now: Obj | None, last: Obj, *, own: bool = False, quiet: bool = False, event: str = ""
+    ) -> None:
+        """Tell who follows the object at once; who listens, of an ``event`` only once it is known not to be ours."""
         for index in self._indexes.values():
             index.see(key, now)
         for watcher in self._watchers:
             watcher.see(key, now)
         for waiter in self._waiting.pop(key, {}).values():
             waiter()
-        for owner, listener in () if own else self._listeners:
-            if not (quiet and owner):
-                listener(key, last)
+        if event and key in self._writing:
+            for writing in self._writing[key]:
+                writing.hold(event, last)
+        elif not own:
+            self._tell_listeners(key, last, quiet=quiet)
 
-    def _tell_listeners(self, key: Key) -> None:
+    def _tell_anew(self, key: Key) -> None:
         obj = self.get(key)
         if obj is not None:
-            for _, listener in self._listeners:
-                listener(key, obj)
+            self._tell_listeners(key, obj)
 
-
-def _is_later(one: str, other: str) -> bool:
-    """Whether one resourceVersion is later than another of the same API server; ``""`` is none."""
-    return int(one or 0) > int(other or 0) if (one + other).isdigit() else one != other
-
-
-def _is_older(one: str, other: str) -> bool:
-    """Whether one resourceVersion is surely older than another of the same API server."""
-    return one.isdigit() and other.isdigit() and int(one) < int(other)
+    def _tell_listeners(self, key: Key, last: Obj, *, quiet: bool = False) -> None:
+        for owner, listener in self._listeners:
+            if not (quiet and owner):
+                listener(key, last)

@@ -13,7 +13,7 @@ from syncer.api.roles import Syncer
 from syncer.clusters.client import Cluster
 from syncer.flow.deciding.decide import collision
 from syncer.flow.seeing.caches import Caches
-from syncer.flow.seeing.store import Writing
+from syncer.flow.seeing.writing import Writing
 from syncer.flow.writing.fights import Fights, Frozen, Held, Place
 from syncer.flow.writing.needed import Call, Kind, exact_paths, needed
 from syncer.flow.writing.premises import must_be_served, must_be_unused, must_have_home

@@ -107,8 +107,8 @@ class Fights:
 
     def sift(self, place: Place, calls: list[Call], live: Obj | None = None) -> tuple[list[Call], list[Frozen]]:
         """The calls without what is frozen, and what was left out."""
-        now = self._clock()
-        frozen = [one for one in self._frozen.get(place, {}).values() if one.until > now]
+        fields, now = self._frozen.get(place), self._clock()
+        frozen = [one for one in fields.values() if one.until > now] if fields else []
         if not frozen:
             return calls, []
         left: list[Call] = []

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from syncer.api import Key
-from syncer.clusters.transport import REQUEST_SECONDS, ConnectionFailed, Reply, Stream
+from syncer.clusters.transport import ConnectionFailed, Reply, Stream
 from syncer.testing.apiserver import ApiServer
 from syncer.testing.apiserver.deletion import DeleteOptions
 from syncer.testing.apiserver.memory import MemoryTransport
@@ -66,19 +66,10 @@ class Wire(MemoryTransport):
         for task in self._under_way if not land else ():
             task.cancel()
 
-    async def request(
-        self,
-        method: str,
-        path: str,
-        *,
-        body: bytes | None = None,
-        content_type: str = "application/json",
-        accept: str = "application/json",
-        timeout: float = REQUEST_SECONDS,  # noqa: ASYNC109 - the protocol's
-    ) -> Reply:
+    async def request(self, method: str, path: str, **options: Any) -> Reply:
+        """Send a request, which goes on when nobody waits for it any more."""
         self._must_live()
-        sent = super().request(method, path, body=body, content_type=content_type, accept=accept, timeout=timeout)
-        return await self._sent(sent)
+        return await self._sent(super().request(method, path, **options))
 
     async def _sent(self, sent: Coroutine[Any, Any, Reply]) -> Reply:
         task = asyncio.create_task(sent)
@@ -100,11 +91,10 @@ class Wire(MemoryTransport):
             task.exception()
 
     @asynccontextmanager
-    async def stream(
-        self, path: str, *, connect_timeout: float = REQUEST_SECONDS, idle_timeout: float | None = None
-    ) -> AsyncIterator[Stream]:
+    async def stream(self, path: str, **options: Any) -> AsyncIterator[Stream]:
+        """Open a watch."""
         self._must_live()
-        async with super().stream(path, connect_timeout=connect_timeout, idle_timeout=idle_timeout) as stream:
+        async with super().stream(path, **options) as stream:
             yield stream
 
     def _must_live(self) -> None:

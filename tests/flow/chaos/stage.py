@@ -153,6 +153,9 @@ class Stage:
         for daemon in self.daemons.values():
             daemon.skew = 0.0
             daemon.start()
+        self._mend_definitions()
+
+    def _mend_definitions(self) -> None:
         for server in SERVERS:
             for kind in CUSTOM if server == HOST else (CERTIFICATES, CLUSTER_ISSUERS):
                 self.put(server, defined(kind))
@@ -235,11 +238,6 @@ class Stage:
         for daemon in self.daemons.values():
             daemon.start()
         await asyncio.sleep(5)
-
-    def _mend_definitions(self) -> None:
-        for server in SERVERS:
-            for kind in CUSTOM if server == HOST else (CERTIFICATES, CLUSTER_ISSUERS):
-                self.put(server, defined(kind))
 
     async def _close(self) -> None:
         for name in SERVERS:

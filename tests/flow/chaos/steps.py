@@ -1,6 +1,7 @@
 """What may happen in a play, each a value: a script is a list of them, and reads as the code that performs it."""
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -36,12 +37,12 @@ FAULTS: Mapping[str, Callable[[], Rule]] = {
 }
 
 
-class Step:
+class Step(ABC):
     """One thing that happens."""
 
+    @abstractmethod
     async def play(self, stage: Stage) -> None:
         """Let it happen."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)

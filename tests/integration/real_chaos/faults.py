@@ -4,10 +4,13 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 
+from real_chaos.network import Cable
 from real_chaos.script import Fault, Step
 from real_chaos.stage import Stage, leads, until
 from syncer.api import Side
+from syncer.testing.controlplane import ControlPlane
 
 #: What is begun by these gives the side that answers nobody meanwhile.
 Inflict = Callable[[Stage, Step], AbstractContextManager[Side | None]]
@@ -66,85 +69,81 @@ def _frozen(stage: Stage, step: Step) -> Iterator[None]:
 
 @contextmanager
 def _server_killed(stage: Stage, step: Step) -> Iterator[Side | None]:
-    assert step.side
-    plane = stage.planes.apis[step.side].plane
-    plane.kill_apiserver()
-    try:
+    plane = _plane(stage, step)
+    with _mended(plane.kill_apiserver, plane.restart_apiserver):
         yield step.side
         stage.ready(500, str(step.side))
-    finally:
-        plane.restart_apiserver()
 
 
-@contextmanager
-def _server_frozen(stage: Stage, step: Step) -> Iterator[Side | None]:
-    assert step.side
-    with stage.planes.apis[step.side].plane.frozen():
-        yield step.side
-        _last(step)
+def _server_frozen(stage: Stage, step: Step) -> AbstractContextManager[Side | None]:
+    plane = _plane(stage, step)
+    return _lasting(step, plane.freeze, plane.thaw, away=step.side)
 
 
-@contextmanager
-def _etcd_killed(stage: Stage, step: Step) -> Iterator[Side | None]:
-    assert step.side
-    plane = stage.planes.apis[step.side].plane
-    plane.kill_etcd()
-    try:
-        yield step.side
-        _last(step)
-    finally:
-        plane.restart_etcd()
+def _etcd_killed(stage: Stage, step: Step) -> AbstractContextManager[Side | None]:
+    plane = _plane(stage, step)
+    return _lasting(step, plane.kill_etcd, plane.restart_etcd, away=step.side)
 
 
-@contextmanager
-def _disk_full(stage: Stage, step: Step) -> Iterator[None]:
-    assert step.side
-    plane = stage.planes.apis[step.side].plane
-    plane.fill_disk()
-    try:
-        yield
-        _last(step)
-    finally:
-        plane.free_disk()
+def _disk_full(stage: Stage, step: Step) -> AbstractContextManager[Side | None]:
+    plane = _plane(stage, step)
+    return _lasting(step, plane.fill_disk, plane.free_disk)
 
 
 @contextmanager
 def _forgotten(stage: Stage, step: Step) -> Iterator[None]:
     """The watches of the daemon go on from where the API server has no history any more."""
-    assert step.side
-    plane, cable = stage.planes.apis[step.side].plane, stage.planes.cables[step.side]
-    cable.cut()
-    try:
+    plane, cable = _plane(stage, step), _cable(stage, step)
+    with _mended(cable.cut, cable.plug):
         yield
         plane.compact_etcd()
         plane.restart_apiserver()
-    finally:
-        cable.plug()
 
 
 @contextmanager
 def _cut(stage: Stage, step: Step) -> Iterator[None]:
-    assert step.side
-    cable = stage.planes.cables[step.side]
-    cable.cut()
-    try:
+    cable = _cable(stage, step)
+    with _mended(cable.cut, cable.plug):
         yield
         stage.ready(500, str(step.side))
         _last(step)
-    finally:
-        cable.plug()
+
+
+def _silent(stage: Stage, step: Step) -> AbstractContextManager[Side | None]:
+    cable = _cable(stage, step)
+    return _lasting(step, cable.silence, partial(cable.speak, reset=step.reset))
+
+
+def _plane(stage: Stage, step: Step) -> ControlPlane:
+    """The cluster that a step breaks."""
+    assert step.side
+    return stage.planes.apis[step.side].plane
+
+
+def _cable(stage: Stage, step: Step) -> Cable:
+    """The network that a step breaks."""
+    assert step.side
+    return stage.planes.cables[step.side]
 
 
 @contextmanager
-def _silent(stage: Stage, step: Step) -> Iterator[None]:
-    assert step.side
-    cable = stage.planes.cables[step.side]
-    cable.silence()
+def _mended(start: Callable[[], object], end: Callable[[], object]) -> Iterator[None]:
+    """What is broken is mended, whatever happens meanwhile."""
+    start()
     try:
         yield
-        _last(step)
     finally:
-        cable.speak(reset=step.reset)
+        end()
+
+
+@contextmanager
+def _lasting(
+    step: Step, start: Callable[[], object], end: Callable[[], object], *, away: Side | None = None
+) -> Iterator[Side | None]:
+    """A fault that is mended when its time is over."""
+    with _mended(start, end):
+        yield away
+        _last(step)
 
 
 def _last(step: Step) -> None:

@@ -6,12 +6,13 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import cli_scene
 import pytest
-from click.testing import CliRunner, Result
+from cli_scene import asking
+from click.testing import Result
 
 from syncer.api import Obj, Side
 from syncer.cli import daemon
-from syncer.cli.app import app
 from syncer.clusters.client import Cluster
 from syncer.config import SyncerConfig
 from syncer.flow import runner
@@ -19,7 +20,6 @@ from syncer.testing.apiserver import ApiServer, Rule
 from syncer.testing.merge import merged
 from syncer.testing.objects import configmap, host_copy, namespace, secret
 
-CONFIG = "apiVersion: vsyncer.dev/v1alpha1\nkind: SyncerConfig\ncluster: vc\nhost: {namespace: vc-ns}\n"
 NAME = "x-x-shop-x-vc"
 
 
@@ -52,16 +52,13 @@ class World:
 
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> World:
-    monkeypatch.chdir(tmp_path)
-    Path("c.yaml").write_text(CONFIG)
-    found = World()
+    found = asking(World(), monkeypatch, tmp_path, cluster="vc")
     monkeypatch.setattr(runner, "connected", found.connected)
-    monkeypatch.setattr(daemon, "ask", found.ask)
     return found
 
 
 def call(*arguments: str) -> Result:
-    return CliRunner().invoke(app, ["drain", *arguments, "--config", "c.yaml"], prog_name="syncer")
+    return cli_scene.call("drain", *arguments)
 
 
 def test_the_plan_tells_by_kind_and_writes_nothing(world: World) -> None:

@@ -1,18 +1,14 @@
 """``syncer parked`` asks the daemon and shows what waits, and for what."""
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import cli_scene
 import pytest
-from click.testing import CliRunner, Result
+from cli_scene import Daemon, asking
+from click.testing import Result
 
-from syncer.cli import daemon
-from syncer.cli.app import app
-from syncer.config import SyncerConfig
-
-CONFIG = "apiVersion: vsyncer.dev/v1alpha1\nkind: SyncerConfig\ncluster: shop\nhost: {namespace: vc-shop}\n"
 ONE = {
     "syncer": "pods",
     "key": "shop/web",
@@ -27,30 +23,13 @@ ONE = {
 }
 
 
-class Daemon:
-    """Answers and keeps what it was asked."""
-
-    def __init__(self) -> None:
-        self.asked: list[tuple[str, str, Any]] = []
-        self.answer: Any = [ONE]
-
-    def ask(self, config: SyncerConfig, method: str, path: str, given: Mapping[str, Any] | None = None) -> Any:
-        assert config.cluster == "shop"
-        self.asked.append((method, path, given))
-        return self.answer
-
-
 @pytest.fixture
 def there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Daemon:
-    monkeypatch.chdir(tmp_path)
-    Path("c.yaml").write_text(CONFIG)
-    found = Daemon()
-    monkeypatch.setattr(daemon, "ask", found.ask)
-    return found
+    return asking(Daemon([ONE]), monkeypatch, tmp_path)
 
 
 def call(*arguments: str) -> Result:
-    result = CliRunner().invoke(app, ["parked", *arguments, "--config", "c.yaml"], prog_name="syncer")
+    result = cli_scene.call("parked", *arguments)
     assert result.exit_code == 0, result.output
     return result
 

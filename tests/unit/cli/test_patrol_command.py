@@ -5,15 +5,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import cli_scene
 import pytest
-from click.testing import CliRunner, Result
+from cli_scene import asking
+from click.testing import Result
 
 from syncer.cli import daemon
-from syncer.cli.app import app
 from syncer.config import SyncerConfig
 from syncer.flow.patrolling import once as patrol_once
 
-CONFIG = "apiVersion: vsyncer.dev/v1alpha1\nkind: SyncerConfig\ncluster: shop\nhost: {namespace: vc-shop}\n"
 CHANGE = {
     "path": "spec.ports[0].port",
     "wanted": "80",
@@ -63,16 +63,13 @@ class World:
 
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> World:
-    monkeypatch.chdir(tmp_path)
-    Path("c.yaml").write_text(CONFIG)
-    found = World()
-    monkeypatch.setattr(daemon, "ask", found.ask)
+    found = asking(World(), monkeypatch, tmp_path)
     monkeypatch.setattr(patrol_once, "patrol_once", found.once)
     return found
 
 
 def call(*arguments: str) -> Result:
-    return CliRunner().invoke(app, ["patrol", *arguments, "--config", "c.yaml"], prog_name="syncer")
+    return cli_scene.call("patrol", *arguments)
 
 
 def test_once_scans_and_tells_each_field_and_who_it_was(world: World) -> None:

@@ -10,7 +10,8 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initial
 
 from syncer.api import Key, Obj, Resource, Side
 from syncer.clusters import codec
-from syncer.flow.seeing.store import Store, Writing
+from syncer.flow.seeing.store import Store
+from syncer.flow.seeing.writing import Writing
 
 KEYS = [Key("shop", "a"), Key("shop", "b")]
 
@@ -48,6 +49,7 @@ class StoreBesideServer(RuleBasedStateMachine):
         self.events: list[tuple[str, Obj]] = []
         self.listing: Listing | None = None
         self.under_way: set[Key] = set()
+        self.open: list[Write] = []
         #: The version that somebody else gave a key last, and the one at which the listener was last told.
         self.foreign: dict[Key, int] = {}
         self.told: dict[Key, int] = {}
@@ -88,7 +90,9 @@ class StoreBesideServer(RuleBasedStateMachine):
     @rule(target=writes, key=st.sampled_from(KEYS))
     def begin_write(self, key: Key) -> Write:
         context = self.store.writing(key)
-        return Write(key, context, context.__enter__())
+        write = Write(key, context, context.__enter__())
+        self.open.append(write)
+        return write
 
     @rule(write=writes, gone=st.booleans())
     def server_makes_it(self, write: Write, gone: bool) -> None:
@@ -114,13 +118,17 @@ class StoreBesideServer(RuleBasedStateMachine):
             self.store.deleted(write.key, write.writing, write.deleted_uid)
         if write.reply or write.deleted_uid:
             self.under_way.discard(write.key)
-        write.context.__exit__(None, None, None)
+        self.end(write)
 
     @rule(write=consumes(writes))
     def reply_is_lost(self, write: Write) -> None:
         """Then the watch alone tells of the change."""
         if write.reply or write.deleted_uid:
             self.under_way.discard(write.key)
+        self.end(write)
+
+    def end(self, write: Write) -> None:
+        self.open.remove(write)
         write.context.__exit__(None, None, None)
 
     @rule(key=st.sampled_from(KEYS))
@@ -174,12 +182,13 @@ class StoreBesideServer(RuleBasedStateMachine):
             self.page_comes()
         while self.events:
             self.events_come(1)
+        while self.open:
+            self.reply_is_lost(self.open[0])
         there = {key: obj["metadata"]["resourceVersion"] for key, obj in self.objects.items()}
         kept = {key: entry.version for key in list(self.store.keys()) if (entry := self.store.entry(key))}
-        if not self.under_way:
-            assert kept == there
-            for key, version in self.foreign.items() & {(key, self.foreign.get(key)) for key in there}:
-                assert self.told.get(key, 0) >= version, f"nobody was told of version {version} of {key}"
+        assert kept == there
+        for key, version in self.foreign.items() & {(key, self.foreign.get(key)) for key in there}:
+            assert self.told.get(key, 0) >= version, f"nobody was told of version {version} of {key}"
 
 
 TestStore = StoreBesideServer.TestCase

@@ -1,31 +1,16 @@
 """A store knows whether an object was seen to go, or is only not to be seen."""
 
-import json
-from typing import Any
-
 import pytest
+from store_scene import MAPS, A, obj, raw
 
-from syncer.api import Key, Obj, Resource, Side
-from syncer.clusters import codec
+from syncer.api import Key, Obj, Side
 from syncer.flow.seeing import store as stores
 from syncer.flow.seeing.store import Store
-
-MAPS = Resource("v1", "ConfigMap", "configmaps")
-A = Key("shop", "a")
 
 
 @pytest.fixture
 def store() -> Store:
     return Store(Side.VIRTUAL, MAPS, clock=lambda: 0.0)
-
-
-def obj(version: int, *, uid: str = "u1", name: str = "a") -> Obj:
-    metadata = {"name": name, "namespace": "shop", "uid": uid, "resourceVersion": str(version)}
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
-
-
-def raw(value: Any) -> codec.Raw:
-    return codec.Raw(json.dumps(value).encode())
 
 
 def listed(store: Store, *values: Obj, version: int) -> None:
@@ -93,10 +78,11 @@ def test_what_came_again_and_is_missing_then_was_not_seen_to_go(store: Store, ho
 
 def test_only_so_many_are_remembered(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stores, "WITNESSED", 3)
-    for number in range(5):
-        store.event("ADDED", raw(obj(2 * number + 1, name=str(number))))
-        store.event("DELETED", raw(obj(2 * number + 2, name=str(number))))
-    assert [store.saw_go(Key("shop", str(number))) for number in range(5)] == [False, False, True, True, True]
+    keys = [Key("shop", str(number)) for number in range(5)]
+    for number, key in enumerate(keys):
+        store.event("ADDED", raw(obj(2 * number + 1, key)))
+        store.event("DELETED", raw(obj(2 * number + 2, key)))
+    assert [store.saw_go(key) for key in keys] == [False, False, True, True, True]
 
 
 def test_it_is_known_which_one_went(store: Store) -> None:

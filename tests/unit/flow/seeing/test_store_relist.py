@@ -1,25 +1,12 @@
 """A list that is read beside a running watch mends what the store has wrong, and never takes it back in time."""
 
-import json
 from collections.abc import Iterable
 
 import pytest
+from store_scene import MAPS, A, B, obj, raw
 
-from syncer.api import Key, Obj, Resource, Side
-from syncer.clusters import codec
+from syncer.api import Key, Obj, Side
 from syncer.flow.seeing.store import Store
-
-MAPS = Resource("v1", "ConfigMap", "configmaps")
-A, B = Key("shop", "a"), Key("shop", "b")
-
-
-def obj(version: int, key: Key = A, *, uid: str = "u1") -> Obj:
-    metadata = {"name": key.name, "namespace": key.namespace, "uid": uid, "resourceVersion": str(version)}
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
-
-
-def raw(value: Obj) -> codec.Raw:
-    return codec.Raw(json.dumps(value).encode())
 
 
 class Kept:

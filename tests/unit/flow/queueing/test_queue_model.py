@@ -24,6 +24,7 @@ ACTIONS = st.one_of(
     st.tuples(st.just("done"), st.integers(0, 3)),
     st.tuples(st.just("cancel"), st.integers(0, 3)),
     st.tuples(st.just("done"), st.integers(0, 3)),
+    st.tuples(st.just("looking"), st.integers(0, 3)),
     st.tuples(st.just("retry"), st.integers(0, 3), st.booleans()),
     st.tuples(st.just("forget"), requests),
     st.tuples(st.just("pause"), st.sampled_from(CLUSTERS)),
@@ -164,6 +165,10 @@ class Play:
                 request = self.running(which)
                 queue.done(request, seconds=0.01)
                 model.done(request)
+            case ("looking", int(which)) if model.running:
+                request = self.running(which)
+                queue.looking(request)
+                model.running[request] = None
             case ("retry", int(which), bool(at_once)) if model.running:
                 request = self.running(which)
                 delay = queue.retry(request, at_once=at_once)

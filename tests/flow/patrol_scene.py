@@ -1,0 +1,99 @@
+"""A daemon whose patroller scans only when told to, changes that no watch shows, and what a scan says of them."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+from harness import ALL, Daemon, Tenant, Two, between, configured, writes
+from prometheus_client import generate_latest
+from rules_scene import edit
+from shop_scene import settled
+
+from syncer.api import Obj
+from syncer.flow.asking.shown import PATROL_METRICS
+from syncer.flow.patrolling.findings import Scan
+from syncer.flow.patrolling.patrol import Patroller
+from syncer.flow.patrolling.patrollers import held, readings
+from syncer.testing.apiserver import Rule
+from syncer.testing.objects import configmap
+
+PAST = 70.0  # seconds after which a bookmark has told every watch that it is past all that was dropped
+#: Data of ConfigMaps: a tenant's, and what somebody makes of it.
+BLUE, RED = {"color": "blue"}, {"color": "red"}
+
+
+def patroller(daemon: Daemon) -> Patroller:
+    """The only one that it has."""
+    [found] = daemon.engine.patrollers()
+    return found
+
+
+@contextlib.asynccontextmanager
+async def patrolled(two: Two, kinds: Mapping[str, Any] = ALL, **patrol: Any) -> AsyncIterator[Daemon]:
+    """A daemon with all built-in syncers and these options of its patroller, which scans only when told to."""
+    config = configured(Tenant(two.virtual, options=kinds))
+    options = type(config.patrol).model_validate({"interval": "10h", "fresh": "10h", **patrol})
+    config = config.model_copy(update={"patrol": options})
+    async with between(two.host, [(config, two.virtual)]) as daemon:
+        yield daemon
+
+
+def in_step(two: Two, kinds: Mapping[str, Any] = ALL, **patrol: Any) -> AbstractAsyncContextManager[Daemon]:
+    """The same, once it has put both sides in step."""
+    return settled(patrolled(two, kinds, **patrol))
+
+
+async def put_in_step(two: Two) -> None:
+    """Let a daemon put both sides in step, and end."""
+    async with in_step(two):
+        """No longer than that."""
+
+
+async def scanned(daemon: Daemon, syncer: str = "configmaps", *, fresh: bool = True) -> Scan:
+    """Scan a syncer's kind, from fresh lists or from what the stores have."""
+    [made] = daemon.engine.links.values()
+    return await patroller(daemon).scan(made.parts[syncer], fresh=fresh)
+
+
+def told(scan: Scan) -> list[tuple[str, str, str]]:
+    """What has drifted, on which side, and what became of it."""
+    return [(one.drift.kind, str(one.drift.side), one.outcome.value) for one in scan.findings]
+
+
+def shown(daemon: Daemon) -> dict[str, float]:
+    """What a scrape shows of the patroller."""
+    ask = daemon.engine.metrics.ask
+    for name in PATROL_METRICS:
+        ask(name, lambda name=name: readings(daemon.engine.patrollers()).get(name, {}))  # type: ignore[misc]
+    ask("syncer_deletions_held", lambda: held(daemon.engine.links.values()))
+    rows = generate_latest(daemon.engine.metrics.registry).decode().splitlines()
+    return {name: float(value) for name, _, value in (row.rpartition(" ") for row in rows if row[0] != "#")}
+
+
+def deletions(two: Two, since: int = 0) -> list[str]:
+    """The deletions that the host was asked for."""
+    return [line for line in writes(two.host, since) if line.startswith("delete")]
+
+
+def blind(two: Two) -> None:
+    """Let no watch show anything any more."""
+    for server in (two.virtual, two.host):
+        server.faults.add(Rule(verb="watch", drop=True))
+
+
+async def edit_unseen(two: Two, patch: Obj | None = None, name: str = "x") -> None:
+    """Somebody changes the copy of a ConfigMap where no watch shows it, and the watches are past it."""
+    blind(two)
+    edit(two, "host", "configmaps", patch or {"data": RED}, name)
+    await asyncio.sleep(PAST)
+
+
+@contextlib.asynccontextmanager
+async def drifted(two: Two, patch: Obj | None = None) -> AsyncIterator[Daemon]:
+    """A daemon that had a blue ConfigMap in step until somebody changed its copy unseen."""
+    two.virtual.put(configmap("x", BLUE))
+    async with in_step(two) as daemon:
+        await edit_unseen(two, patch)
+        yield daemon

@@ -1,0 +1,57 @@
+"""The shop: objects of it that must be there, many at once, and a daemon that has done what can be done for them."""
+
+import contextlib
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager
+
+from harness import NAMESPACE, Daemon, Two, place
+
+from syncer.api import Obj
+from syncer.flow.queueing.ledger import Standing
+from syncer.testing.objects import configmap
+
+
+def the_original(two: Two, plural: str, name: str) -> Obj:
+    """A virtual object that must be there."""
+    found = two.original(plural, name)
+    assert found, f"there is no {plural} {name} in the shop"
+    return found
+
+
+def the_copy(two: Two, plural: str, name: str) -> Obj:
+    """A host copy that must be there."""
+    found = two.copy(plural, name)
+    assert found, f"there is no copy of {plural} {name}"
+    return found
+
+
+def copy_name(name: str) -> str:
+    """What the copy of an object is called, without its namespace."""
+    return place(name).partition("/")[2]
+
+
+def many(two: Two, number: int, data: Mapping[str, str] | None = None) -> None:
+    """Make so many ConfigMaps, ``c0`` and on."""
+    for each in range(number):
+        two.virtual.put(configmap(f"c{each}", data))
+
+
+def forget(two: Two, number: int, since: int = 0) -> None:
+    """Let them be gone; with no watch to show it, as from an API server whose etcd was restored from another day."""
+    for each in range(since, number):
+        two.virtual.delete("configmaps", f"{NAMESPACE}/c{each}")
+
+
+@contextlib.asynccontextmanager
+async def settled(daemon: AbstractAsyncContextManager[Daemon]) -> AsyncIterator[Daemon]:
+    """A daemon, once both sides are in step or nothing more will become of what isn't."""
+    async with daemon as running:
+        await running.settled()
+        yield running
+
+
+def standing(daemon: Daemon, name: str, syncer: str = "configmaps") -> Standing:
+    """How the request about an object of the shop stands, which must not be in step."""
+    found = daemon.standing(name, syncer)
+    assert found, f"{name} is in step"
+    return found

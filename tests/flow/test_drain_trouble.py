@@ -1,0 +1,255 @@
+"""Wherever a drain is cut short, refused or in trouble, it says so, and the next one ends it."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from custom_scene import CERTIFICATES, there
+from drain_scene import (
+    ELECTING,
+    LABEL,
+    LEASES,
+    NOTE,
+    Death,
+    both,
+    claimed,
+    clusters,
+    config,
+    contents,
+    drained,
+    killed,
+    marked,
+    now,
+    only,
+    planned,
+    sent,
+    synced,
+    worked,
+    working,
+)
+from harness import HOME, Tenant, Two, admin, built_in, configured, place, play
+from rules_scene import edit, rights
+from shop_scene import the_copy
+
+from syncer.api import ConfigError, Key, Obj, Resource, Side
+from syncer.clusters.client import Cluster
+from syncer.clusters.discovery import Changes, Discovery
+from syncer.flow.draining.inventory import Lister, Recognition
+from syncer.flow.leading.leadership import leading
+from syncer.flow.leading.lease import AnotherLeads
+from syncer.testing.apiserver import Rule
+from syncer.testing.objects import configmap
+
+
+@pytest.mark.parametrize("keep", [False, True])
+@pytest.mark.parametrize("after", [False, True])
+def test_killed_at_any_write_the_next_one_ends_it(keep: bool, after: bool) -> None:
+    async def scenario(number: int) -> tuple[bool, object]:
+        two = Two()
+        given = config(**ELECTING)
+        others = await synced(two, given)
+        was = await killed(two, given, Death(number, after=after), keep=keep)
+        if two.virtual.get("configmaps", NOTE) is None:
+            assert marked(two.virtual) <= set(others[0]), "the note goes after everything else"
+        report = await drained(two, given, keep=keep)
+        assert (report.problems, report.done) == ([], True)
+        left = both(two)
+        for known, found in zip(others, left, strict=True):
+            assert known.items() <= found.items()
+        return was, ([set(side) for side in left], marked(two.virtual), marked(two.host))
+
+    ends, number = [], 0
+    while True:
+        found: list[tuple[bool, object]] = []
+
+        async def once(number: int = number, found: list[tuple[bool, object]] = found) -> None:
+            found.append(await scenario(number))
+
+        play(once)
+        ends.append(found[0][1])
+        if not found[0][0]:
+            break
+        number += 1
+    assert number > 15, "there was something to be killed at"
+    assert all(end == ends[-1] for end in ends)
+
+
+def test_it_refuses_beside_a_daemon_that_leads_and_says_who(two: Two) -> None:
+    async def scenario() -> None:
+        for given in (config(**ELECTING), config()):
+            async with leading(admin(two.host, Side.HOST), config(**ELECTING)):
+                await asyncio.sleep(1)
+                since = now(two)
+                holder = there(two.host, LEASES, f"{HOME}/vsyncer-vc")["spec"]["holderIdentity"]
+                with pytest.raises(AnotherLeads, match=holder):
+                    await drained(two, given)
+                virtual, host = sent(two, since)
+                assert [line for line in (*virtual, *host) if "/leases" not in line] == [], "but for the Lease, held"
+
+    play(scenario)
+
+
+def test_another_identity_is_refused(two: Two) -> None:
+    async def scenario() -> None:
+        await synced(two, config())
+        since = now(two)
+        with pytest.raises(ConfigError, match="was synced as"):
+            await drained(two, config(cluster="other"))
+        assert sent(two, since) == ([], [])
+
+    play(scenario)
+
+
+def test_where_a_list_fails_nothing_is_written(two: Two) -> None:
+    async def scenario() -> None:
+        given = config()
+        await synced(two, given)
+        two.host.faults.add(Rule(verb="list", resource="pods", status=503))
+        since = now(two)
+        assert (await planned(two, given)).exit_code == 1
+        report = await drained(two, given)
+        assert (report.exit_code, report.done) == (1, False)
+        assert any("list pods" in line for line in report.problems)
+        assert sent(two, since) == ([], [])
+
+    play(scenario)
+
+
+def test_what_there_is_no_right_to_see_is_said_and_matters_only_where_it_is_needed() -> None:
+    async def scenario() -> None:
+        two = Two(rbac=True)
+        given = only(two, "configmaps")
+        for obj in rights("ann", "configmaps"):
+            two.host.put(obj)
+        report = await planned(two, given, user="ann")
+        assert report.problems == []
+        assert any("not looked at" in line and '"secrets"' in line for line in report.remarks)
+        two.host.delete("rolebindings.rbac.authorization.k8s.io", f"{HOME}/r")
+        report = await planned(two, given, user="ann")
+        assert [line for line in report.problems if '"configmaps"' in line]
+
+    play(scenario)
+
+
+class HalfDown(Discovery):
+    """Of a cluster in which the API server that serves certificates is down."""
+
+    async def refresh(self) -> Changes:
+        found = await super().refresh()
+        self.silent = ("cert-manager.io/v1",)
+        return found
+
+
+def test_what_an_api_server_cant_say_that_it_serves_is_said_too(two: Two) -> None:
+    async def scenario() -> None:
+        await synced(two, config())
+        for given, about in ((config(), True), (configured(Tenant(two.virtual), built_in("configmaps")), False)):
+            lister = Lister(clusters(two), Recognition.of(given))
+            lister.discoveries[Side.HOST] = HalfDown(lister.clusters[Side.HOST])
+            found = await lister.look()
+            said = [line for line in found.problems if "cert-manager.io/v1" in line]
+            assert bool(said) == about
+            assert any("cert-manager.io/v1" in line for line in (*found.problems, *found.unseen))
+
+    play(scenario)
+
+
+TROUBLES: list[Callable[[], Rule]] = [
+    lambda: Rule(verb="delete", status=409, probability=0.5),
+    lambda: Rule(verb="delete", status=429, count=5),
+    lambda: Rule(verb="delete", status=503, count=5),
+    lambda: Rule(verb="delete", reset="after", probability=0.5),
+    lambda: Rule(verb="delete", reset="before", probability=0.3),
+]
+
+
+@pytest.mark.parametrize("trouble", range(len(TROUBLES)))
+def test_passing_trouble_is_overcome(two: Two, trouble: int) -> None:
+    async def scenario() -> None:
+        given = config()
+        others = await synced(two, given)
+        for server in (two.virtual, two.host):
+            server.faults.add(TROUBLES[trouble]())
+        while not (report := await drained(two, given)).done:
+            assert report.exit_code == 1
+        assert both(two) == others
+
+    play(scenario)
+
+
+def test_a_list_that_gets_too_old_is_begun_anew(two: Two) -> None:
+    async def scenario() -> None:
+        given = config()
+        await synced(two, given)
+        two.host.faults.add(Rule(verb="list", resource="secrets", status=410, count=2))
+        assert (await planned(two, given)).problems == []
+
+    play(scenario)
+
+
+class Meddler(Cluster):
+    """Somebody who takes our mark off an object just before it would be deleted."""
+
+    def __init__(self, real: Cluster, meddle: Callable[[Key], None]) -> None:
+        super().__init__(real.name, real.side, real.transport)
+        self._meddle = meddle
+
+    async def delete(self, resource: Resource, key: Key, **options: Any) -> Obj | None:
+        self._meddle(key)
+        return await super().delete(resource, key, **options)
+
+
+@pytest.mark.parametrize("mark", [("labels", LABEL), ("annotations", "vsyncer.dev/host-name")])
+def test_what_ceases_to_be_ours_meanwhile_is_left_alone(two: Two, mark: tuple[str, str]) -> None:
+    async def scenario() -> None:
+        given = only(two, "configmaps")
+        for name in ("x", "y"):
+            two.virtual.put(configmap(name))
+        await worked(two, given, lambda: two.copy("configmaps", "y"))
+
+        def meddle(key: Key) -> None:
+            copy = two.host.get("configmaps", key)
+            if str(key) == place("x") and copy and mark[1] in copy["metadata"][mark[0]]:
+                edit(two, "host", "configmaps", {"metadata": {mark[0]: {mark[1]: None}}})
+
+        real = clusters(two)
+        using = {**real, Side.HOST: Meddler(real[Side.HOST], meddle)}
+        assert (await drained(two, given, using=using)).done
+        assert mark[1] not in the_copy(two, "configmaps", "x")["metadata"][mark[0]]
+        assert two.copy("configmaps", "y") is None
+
+    play(scenario)
+
+
+def test_what_a_finalizer_holds_is_said_and_nothing_after_it_is_begun(two: Two) -> None:
+    async def scenario() -> None:
+        given = config()
+        _, host = await synced(two, given)
+        edit(two, "host", CERTIFICATES, {"metadata": {"finalizers": ["a/b"]}}, "db")
+        report = await drained(two, given)
+        assert report.exit_code == 1
+        assert f"host Certificate {place('db')} is being deleted and waits for the finalizers a/b" in report.problems[0]
+        assert two.copy("secrets", "db"), "its operator may need it to end"
+        assert two.virtual.get("configmaps", NOTE)
+        certificates = Resource("cert-manager.io/v1", "Certificate", "certificates")
+        ended: Obj = {"metadata": {"finalizers": None}}
+        await admin(two.host, Side.HOST).patch(certificates, Key.parse(place("db")), ended)
+        assert (await drained(two, given)).done
+        assert contents(two.host) == host
+
+    play(scenario)
+
+
+def test_a_daemon_that_makes_it_all_again_is_noticed(two: Two) -> None:
+    async def scenario() -> None:
+        given = only(two, "configmaps")
+        two.virtual.put(configmap("x"))
+        await claimed(two, given)
+        async with working(two, given, lambda: two.copy("configmaps", "x")):
+            report = await drained(two, given)
+        assert not report.done
+        assert report.problems
+        assert two.virtual.get("configmaps", NOTE)
+
+    play(scenario)

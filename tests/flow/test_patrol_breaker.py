@@ -1,0 +1,241 @@
+"""Deletions that are too many to be meant are held until a person confirms them; those that are meant never are."""
+
+import asyncio
+import contextlib
+
+import pytest
+from custom_scene import there
+from harness import Daemon, Two, namespace, place, play, until
+from patrol_scene import (
+    PAST,
+    blind,
+    deletions,
+    edit_unseen,
+    in_step,
+    patrolled,
+    put_in_step,
+    scanned,
+    shown,
+    told,
+)
+from rules_scene import edit
+from shop_scene import forget, many, standing, the_copy, the_original
+from small_syncers import copies
+
+from syncer.api import Obj, Side
+from syncer.flow.asking.status import degraded
+from syncer.flow.patrolling.breaker import Breaker
+from syncer.flow.patrolling.patrol import GRACE_SECONDS
+from syncer.flow.patrolling.patrollers import confirm
+from syncer.resources.kinds import CONFIG_MAPS
+from syncer.testing.apiserver import Rule
+from syncer.testing.merge import merged
+from syncer.testing.objects import configmap, pod
+
+
+def breaker(daemon: Daemon) -> Breaker:
+    """What holds its deletions."""
+    return daemon.engine.links["vc"].breaker
+
+
+def restored(two: Two, *, without: int, again: int = 0, down: float = 5) -> None:
+    """The virtual API server comes back without so many ConfigMaps, some made again; all watches have to list anew."""
+    two.virtual.restart(down=down)
+    forget(two, without)
+    many(two, again)
+    two.virtual.compact()
+
+
+@pytest.mark.parametrize("how", ["start", "relist", "scan"])
+def test_too_many_deletions_are_held_until_a_person_confirms_them(two: Two, how: str) -> None:
+    async def scenario() -> None:
+        many(two, 200)
+        async with contextlib.AsyncExitStack() as stack:
+            daemon = await stack.enter_async_context(in_step(two))
+            match how:
+                case "start":
+                    await stack.aclose()
+                    forget(two, 150)
+                    daemon = await stack.enter_async_context(patrolled(two))
+                case "relist":
+                    restored(two, without=150)
+                    await asyncio.sleep(60)
+                case "scan":
+                    blind(two)
+                    forget(two, 150)
+                    await asyncio.sleep(PAST)
+                    scan = await scanned(daemon)
+                    assert set(told(scan)) == {("orphan", "host", "held")}
+                    assert len(scan.findings) == 150
+            await daemon.settled()
+            assert len(copies(two)) == 201 - (two.copy("configmaps", "kube-root-ca.crt") is None)
+            assert "held by the deletion breaker: 150 of 20" in standing(daemon, "c7").reason
+            assert "syncer patrol --confirm" in degraded(daemon.engine)["configmaps"]
+            assert shown(daemon)['syncer_deletions_held{side="host",syncer="configmaps"}'] == 150
+            if how != "scan":  # where no watch shows anything
+                two.virtual.put(configmap("another"))
+                await until(lambda: two.copy("configmaps", "another"))
+
+            [held] = confirm(daemon.engine, lambda syncer: syncer == "configmaps")
+            assert len(held.objects) == 150
+            store = daemon.engine.links["vc"].caches.store(Side.VIRTUAL, CONFIG_MAPS)
+            breaker(daemon).listed(store)  # a list meanwhile, which shows the same to be missing
+            await until(lambda: len(copies(two)) <= 53)
+            await daemon.settled()
+            assert "configmaps" not in degraded(daemon.engine)
+            assert told(await scanned(daemon)) == []
+
+    play(scenario)
+
+
+def test_what_comes_back_before_anybody_confirms_is_held_no_longer(two: Two) -> None:
+    async def scenario() -> None:
+        many(two, 200)
+        await put_in_step(two)
+        forget(two, 150)
+        async with in_step(two) as daemon:
+            assert len(breaker(daemon).held) == 1
+            many(two, 150)
+            for each in range(150):  # as if they had come back with the uids that they had
+                uid = the_original(two, "configmaps", f"c{each}")["metadata"]["uid"]
+                mark = {"metadata": {"annotations": {"vsyncer.dev/virtual-uid": uid}}}
+                edit(two, "host", "configmaps", mark, f"c{each}")
+            await daemon.settled()
+            assert told(await scanned(daemon)) == []
+            assert breaker(daemon).held == {}
+            assert len(copies(two)) >= 200
+
+    play(scenario)
+
+
+def test_a_scan_that_has_looked_before_a_list_lets_nothing_go(two: Two) -> None:
+    async def scenario() -> None:
+        many(two, 200)
+        async with in_step(two) as daemon:
+            [made] = daemon.engine.links.values()
+            await edit_unseen(two, name="c199")
+            scanning = asyncio.create_task(scanned(daemon))
+            await asyncio.sleep(GRACE_SECONDS / 2)  # it has found the edit, and waits whether that is still there
+            two.virtual.faults.clear()
+            restored(two, without=150, down=0)
+            await scanning
+            await asyncio.sleep(400)  # beyond the slow timer of what is parked
+            assert deletions(two) == []
+            assert "150 of 200 configmaps" in degraded(daemon.engine)["configmaps"]
+            made.breaker.scanned(made.parts["configmaps"], [])
+            assert "configmaps" in degraded(daemon.engine)
+
+    play(scenario)
+
+
+@pytest.mark.parametrize("half_way", [False, True], ids=["read to its end", "fails half way"])
+def test_what_a_page_shows_is_not_deleted_before_the_list_is_complete(two: Two, half_way: bool) -> None:
+    """All virtual objects are there with other uids, as after a restore from manifests; the list comes in pages."""
+
+    async def scenario() -> None:
+        many(two, 1200)
+        two.virtual.put(configmap("first"))
+        await put_in_step(two)
+        two.virtual.delete("configmaps", "shop/first")
+        async with patrolled(two) as daemon:
+            await until(lambda: two.copy("configmaps", "first") is None)  # so what the start listed has been counted
+            await daemon.settled()
+            seen = len(two.host.requests)
+            restored(two, without=1200, again=1200)
+            pages = two.virtual.faults.add(Rule(verb="list", resource="configmaps", latency=2.0))
+            if half_way:
+                await until(lambda: pages.hits >= 2)
+                await asyncio.sleep(1)
+                failing = two.virtual.faults.add(Rule(verb="list", resource="configmaps", status=500))
+                await asyncio.sleep(60)
+                assert deletions(two, seen) == []
+                two.virtual.faults.remove(failing)
+            await asyncio.sleep(100)
+            assert deletions(two, seen) == []
+            assert "1200 of 1200 configmaps" in degraded(daemon.engine)["configmaps"]
+
+    play(scenario)
+
+
+def test_a_pause_hides_nothing_from_the_breaker(two: Two) -> None:
+    """What was listed while it was paused is counted when it no longer is, though other objects were counted before."""
+
+    def pause(value: str | None) -> None:
+        mark = {"metadata": {"annotations": {"vsyncer.dev/paused": value}}}
+        two.virtual.put(merged(there(two.virtual, "namespaces", "shop"), mark))
+
+    async def scenario() -> None:
+        two.virtual.put(namespace("other"))
+        two.virtual.put(configmap("z", namespace="other"))
+        many(two, 200)
+        await put_in_step(two)
+        pause("true")
+        forget(two, 200)
+        two.virtual.delete("configmaps", "other/z")
+        seen = len(two.host.requests)
+        async with in_step(two) as daemon:
+            assert len(deletions(two, seen)) == 1, "of the other namespace"
+            pause(None)
+            await asyncio.sleep(60)
+            assert len(deletions(two, seen)) == 1
+            assert "200 of 200 configmaps" in degraded(daemon.engine)["configmaps"]
+
+    play(scenario)
+
+
+def test_what_a_tenant_is_seen_to_delete_is_never_held(two: Two) -> None:
+    async def scenario() -> None:
+        many(two, 200)
+        async with in_step(two) as daemon:
+            forget(two, 200)
+            await until(lambda: len(copies(two)) <= 1)
+            many(two, 200)
+            await daemon.settled()
+            assert told(await scanned(daemon)) == []  # everything has just been listed
+            for each in range(200):  # deleted and made again at once
+                two.virtual.delete("configmaps", f"shop/c{each}")
+                two.virtual.put(configmap(f"c{each}", {"new": "1"}))
+            await daemon.settled()
+            assert breaker(daemon).held == {}
+            assert all(the_copy(two, "configmaps", f"c{each}")["data"] == {"new": "1"} for each in range(200))
+
+    play(scenario)
+
+
+def test_few_of_many_and_many_of_few_are_not_held(two: Two) -> None:
+    async def scenario() -> None:
+        many(two, 200)
+        await put_in_step(two)
+        forget(two, 99)
+        async with in_step(two):
+            assert len(copies(two)) <= 102
+        forget(two, 200, since=99)
+        async with in_step(two, breaker={"percent": 100, "count": 10}):
+            assert len(copies(two)) <= 1, "no more than all can go"
+
+    play(scenario)
+
+
+def test_pods_that_run_are_not_deleted_because_a_host_comes_back_empty(two: Two) -> None:
+    running: Obj = {
+        "spec": {"nodeName": "n1"},
+        "status": {"phase": "Running", "startTime": "2026-01-01T00:00:00Z"},
+    }
+
+    async def scenario() -> None:
+        for each in range(12):
+            two.virtual.put(pod(f"p{each}"))
+        async with patrolled(two) as daemon:
+            await until(lambda: two.copy("pods", "p11"))
+            for each in range(12):
+                edit(two, "host", "pods", running, f"p{each}")
+            await daemon.settled()
+        for each in range(12):
+            two.host.delete("pods", place(f"p{each}"))
+        async with in_step(two, breaker={"count": 5}) as daemon:
+            assert all(two.original("pods", f"p{each}") for each in range(12))
+            assert ("pods", "virtual") in breaker(daemon).held
+            confirm(daemon.engine, lambda syncer: True)
+            await until(lambda: not any(two.original("pods", f"p{each}") for each in range(12)))
+
+    play(scenario)

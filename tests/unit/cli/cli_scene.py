@@ -1,0 +1,54 @@
+"""A command in a folder with a configuration, and what stands in for the daemon that it asks."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+import pytest
+from click.testing import CliRunner, Result
+
+from syncer.cli import daemon
+from syncer.cli.app import app
+from syncer.config import SyncerConfig
+
+
+class Asked(Protocol):
+    """Answers in the daemon's stead, or raises :class:`syncer.cli.daemon.NoDaemon`."""
+
+    def ask(self, config: SyncerConfig, method: str, path: str, given: Mapping[str, Any] | None = None) -> Any:
+        """What the daemon answers."""
+
+
+AskedT = TypeVar("AskedT", bound=Asked)
+
+
+class Daemon:
+    """The daemon of virtual cluster ``shop``: gives one answer to everything, and keeps what it was asked."""
+
+    def __init__(self, answer: Any) -> None:
+        self.asked: list[tuple[str, str, Any]] = []
+        self.answer = answer
+
+    def ask(self, config: SyncerConfig, method: str, path: str, given: Mapping[str, Any] | None = None) -> Any:
+        assert config.cluster == "shop"
+        self.asked.append((method, path, given))
+        return self.answer
+
+
+def written(monkeypatch: pytest.MonkeyPatch, folder: Path, *, cluster: str = "shop", more: str = "") -> None:
+    """Go to a folder, and have a configuration there: ``c.yaml``."""
+    monkeypatch.chdir(folder)
+    head = "apiVersion: vsyncer.dev/v1alpha1\nkind: SyncerConfig\n"
+    Path("c.yaml").write_text(f"{head}cluster: {cluster}\nhost: {{namespace: {cluster}-ns}}\n{more}")
+
+
+def asking(found: AskedT, monkeypatch: pytest.MonkeyPatch, folder: Path, *, cluster: str = "shop") -> AskedT:
+    """The same, and let commands ask this instead of a daemon."""
+    written(monkeypatch, folder, cluster=cluster)
+    monkeypatch.setattr(daemon, "ask", found.ask)
+    return found
+
+
+def call(*arguments: str) -> Result:
+    """Run a command with that configuration."""
+    return CliRunner().invoke(app, [*arguments, "--config", "c.yaml"], prog_name="syncer")
