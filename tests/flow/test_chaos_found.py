@@ -1,6 +1,6 @@
 """What chaos has found: each script went wrong once, and says what was wrong."""
 
-from chaos.steps import Calm, Delete, Spoil, perform
+from chaos.steps import Calm, Delete, Put, Spoil, perform
 
 
 def test_a_kind_that_is_only_faked_is_patrolled_like_any_other() -> None:
@@ -13,4 +13,13 @@ def test_a_copy_whose_marks_are_taken_off_just_before_it_is_deleted_stays() -> N
     perform(
         Delete(tenant="red", kind="serviceaccounts", space="blog", name="default", again=True),
         Spoil(tenant="red", kind="serviceaccounts", space="blog", name="default", how="unmark"),
+    )
+
+
+def test_a_token_waits_for_a_service_account_that_has_gone() -> None:
+    """Its request failed again and again, with an event on the Pod each time it was started anew."""
+    perform(
+        Put(tenant="red", kind="serviceaccounts", space="shop", name="a", look=0),
+        Put(tenant="red", kind="pods", space="shop", name="b", look=3),
+        Delete(tenant="red", kind="serviceaccounts", space="shop", name="a", again=False),
     )

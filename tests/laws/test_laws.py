@@ -1,5 +1,6 @@
 """The laws of syncer.testing.laws, over every built-in syncer."""
 
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import strategies as st
@@ -14,6 +15,7 @@ from syncer.resources.events import EventSyncer
 from syncer.resources.ingresses import IngressSyncer
 from syncer.resources.namespaces import NamespaceSyncer
 from syncer.resources.nodes import NodeSyncer
+from syncer.resources.pods.fields import service_account
 from syncer.resources.pods.spec import DROPPED
 from syncer.resources.pods.syncer import PodSyncer
 from syncer.resources.pods.tokens import PodTokenSyncer
@@ -23,7 +25,7 @@ from syncer.resources.services import ServiceSyncer
 from syncer.testing import strategies
 from syncer.testing.laws import Scene, Trial, laws_for
 from syncer.testing.merge import merged
-from syncer.testing.objects import host_copy, ingress, namespace, node, pod_mounting
+from syncer.testing.objects import host_copy, ingress, namespace, node, pod_mounting, serviceaccount
 from syncer.testing.pod_strategies import pods
 
 OURS = {"metadata": {"labels": {"vsyncer.dev/cluster": "vc.vc-ns"}}}
@@ -93,9 +95,11 @@ def _with_token(virtual: Obj) -> Scene:
     sources = [{"serviceAccountToken": {"path": "token", "expirationSeconds": 3607}}]
     volume = {"name": "kube-api-access", "projected": {"sources": sources}}
     spec = virtual["spec"]
-    return _runnable(
+    scene = _runnable(
         merged(virtual, {"spec": {"volumes": [*spec.get("volumes", ()), volume], "schedulingGates": None}})
     )
+    account = serviceaccount(service_account(virtual), namespace=scene.key.namespace)
+    return replace(scene, virtual=(*scene.virtual, account))
 
 
 def _public(host: Obj) -> Scene:

@@ -10,7 +10,9 @@ from syncer.api import (
     Key,
     Obj,
     Pair,
+    Refused,
     Right,
+    Seen,
     Settings,
     Side,
     Source,
@@ -56,7 +58,11 @@ class PodTokenSyncer(Syncer[PodTokenConfig], SyncDown, Sync, Excludes):
     host_resource = SECRETS
     config = PodTokenConfig
     own_deletion = True
-    reads = (Source(Side.VIRTUAL, NODES), Source(Side.HOST, PODS, marked=True))
+    reads = (
+        Source(Side.VIRTUAL, NODES),
+        Source(Side.VIRTUAL, SERVICE_ACCOUNTS),
+        Source(Side.HOST, PODS, marked=True),
+    )
     rights = (Right(Side.VIRTUAL, SERVICE_ACCOUNTS, ("create",), "token"),)
 
     def host_key(self, settings: Settings, key: Key) -> Key:
@@ -79,6 +85,8 @@ class PodTokenSyncer(Syncer[PodTokenConfig], SyncDown, Sync, Excludes):
             return skip("the Pod has finished or is being deleted")
         if ctx.host_of(PODS, key_of(virtual)) is None and lifecycle.not_to_run(ctx, virtual):
             return skip("the host is not to run it")
+        if missing := _missing_account(ctx, virtual):
+            return wait(f"its ServiceAccount {missing.key.name} is not there yet", on=(missing,))
         return _renewed(ctx, virtual, reason="the Pod needs tokens of its ServiceAccount")
 
     def sync(self, ctx: Context[PodTokenConfig], pair: Pair) -> Decision:
@@ -88,13 +96,23 @@ class PodTokenSyncer(Syncer[PodTokenConfig], SyncDown, Sync, Excludes):
         if _ends(pair.virtual):
             return skip("the Pod has finished or is being deleted")
         left = _seconds_left(ctx, pair)
-        if left <= 0:
-            return _renewed(ctx, pair.virtual, reason="a token is about to end, or is missing")
-        return apply(reason="the tokens are good for a while").look_again(left)
+        if left > 0:
+            return apply(reason="the tokens are good for a while").look_again(left)
+        if missing := _missing_account(ctx, pair.virtual):
+            why = f"its ServiceAccount {missing.key.name} is not there, so its token can't be renewed; make it again"
+            raise Refused(why, reason="ServiceAccountNotFound")
+        return _renewed(ctx, pair.virtual, reason="a token is about to end, or is missing")
 
 
 def _ends(virtual: Obj) -> bool:
     return is_deleting(virtual) or lifecycle.is_finished(virtual)
+
+
+def _missing_account(ctx: Context[Any], virtual: Obj) -> Seen | None:
+    """The ServiceAccount, where it isn't there: nobody gives a token of it then."""
+    account = Key(key_of(virtual).namespace, service_account(virtual))
+    there = ctx.virtual(SERVICE_ACCOUNTS, account) is not None
+    return None if there else Seen(Side.VIRTUAL, SERVICE_ACCOUNTS, account)
 
 
 def _renewed(ctx: Context[PodTokenConfig], virtual: Obj, *, reason: str) -> Decision:

@@ -4,7 +4,8 @@ from datetime import timedelta
 
 import pytest
 
-from syncer.api import Obj, Token
+from syncer.api import Key, Obj, Outcome, Refused, Seen, Side, Token
+from syncer.resources.kinds import SERVICE_ACCOUNTS
 from syncer.testing import World
 from syncer.testing.merge import merged
 from syncer.testing.objects import pod, serviceaccount
@@ -67,6 +68,23 @@ def test_they_are_renewed_when_a_fifth_of_the_first_ones_life_is_left(given: Wor
     after = given.host("Secret", SECRET) or {}
     assert after["metadata"]["annotations"] != before["metadata"]["annotations"]
     assert given.decide("pod-tokens", "shop/web").after == 2880
+
+
+def test_a_token_waits_for_its_service_account(world: World) -> None:
+    world.given(virtual=[pod("web", spec=MOUNTING)])
+    decision = world.decide("pod-tokens", "shop/web")
+    assert (decision.writes, decision.outcome) == ((), Outcome.PENDING)
+    assert decision.on == (Seen(Side.VIRTUAL, SERVICE_ACCOUNTS, Key("shop", "robot")),)
+
+
+def test_who_deletes_the_service_account_of_a_running_pod_is_told_when_its_token_ends(given: World) -> None:
+    given.settle("pod-tokens", "shop/web")
+    given.gone(virtual=[serviceaccount("robot")])
+    assert given.decide("pod-tokens", "shop/web").after == 2880
+    given.now += timedelta(seconds=2880)
+    with pytest.raises(Refused, match="its ServiceAccount robot is not there") as refused:
+        given.decide("pod-tokens", "shop/web")
+    assert refused.value.reason == "ServiceAccountNotFound"
 
 
 def test_the_life_that_was_granted_counts_and_renewal_is_never_a_storm(given: World) -> None:
