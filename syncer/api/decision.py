@@ -95,7 +95,10 @@ class Decision:
     @property
     def deletes(self) -> bool:
         """Whether anything is to be deleted."""
-        return any(write.verb is Verb.DELETE for write in self.writes)
+        for write in self.writes:  # noqa: SIM110 - asked several times a look, and a generator costs twice as much
+            if write.verb is Verb.DELETE:
+                return True
+        return False
 
     def then(self, other: "Decision") -> "Decision":
         """This decision and then the other; the later reason, the more pending outcome, the earlier look."""

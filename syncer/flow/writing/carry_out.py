@@ -131,7 +131,10 @@ class Carrier:
 
         Also those that a drift policy leaves out.
         """
-        return list(self._plan(syncer, write, seen).calls)
+        plan = self._plan(syncer, write, seen)
+        if not plan.calls and not plan.held:
+            self.tolerance.settled(syncer.name, write, plan.place)
+        return list(plan.calls)
 
     def _plan(self, syncer: Syncer[Any], write: Write, seen: Pairing, request: Request | None = None) -> Plan:
         resource = self._resource(syncer, write)
@@ -151,7 +154,6 @@ class Carrier:
         if calls and request is not None:
             calls = self.tolerance.left(syncer.name, write, calls, place=place, live=live)
         if not calls:
-            self.tolerance.settled(syncer.name, write, place)
             return Plan(place, live, ())
         if request is not None:
             self.fights.freeze(place, calls, live, request)

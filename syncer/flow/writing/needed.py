@@ -114,9 +114,10 @@ class _Same:
 _SAME = _Same()
 
 
-def _heads(paths: tuple[str, ...]) -> set[str]:
+@lru_cache(maxsize=1024)
+def _heads(paths: tuple[str, ...]) -> frozenset[str]:
     """The first steps of paths."""
-    return {path.partition(".")[0] for path in paths}
+    return frozenset(path.partition(".")[0] for path in paths)
 
 
 def _part(want: Obj, live: Obj, part: str, before: Tree, exact: tuple[str, ...]) -> Any:
@@ -161,7 +162,8 @@ def _metadata(want: Obj, live: Obj, before: Tree) -> Obj:
     """Changes to labels and annotations; nothing else of the metadata is ever ours to change."""
     patch: Obj = {}
     for part in ("labels", "annotations"):
-        change = _fields(want.get(part) or {}, live.get(part) or {}, before.get(part) or {}, (), whole=False)
+        ours, theirs = want.get(part) or {}, live.get(part) or {}
+        change = _SAME if ours == theirs else _fields(ours, theirs, before.get(part) or {}, (), whole=False)
         if change is not _SAME:
             patch[part] = change
     return patch
