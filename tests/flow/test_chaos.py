@@ -6,8 +6,11 @@ for as long as one likes.
 
 import random
 
+import pytest
 from chaos.machine import explore
-from chaos.steps import written
+from chaos.steps import Depose, Put, Wait, written, wrong_in
+
+from syncer.flow.leading.lease import Lease
 
 #: Plays; some 30 s of CPU together.
 PLAYS = 30
@@ -19,3 +22,11 @@ def test_whatever_happens_both_sides_end_in_step_and_nothing_is_done_that_must_n
     assert not report.wrong, "\n".join([f"hack/chaos --seed {seed} --print", *report.wrong, written(report.script)])
     assert report.plays >= PLAYS
     assert report.faults.total() > PLAYS, "hardly anything went wrong, so this shows nothing"
+
+
+def test_a_leader_that_goes_on_when_it_can_no_longer_renew_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    script = (Depose("ann"), Wait(8.0), Wait(8.0), Put("red", "pods", "blog", "a", look=0))
+    assert wrong_in(script) == []
+    believes = property(lambda lease: lease._clock() < lease._held_until + 60)
+    monkeypatch.setattr(Lease, "is_leader", believes)
+    assert any("while vsyncer-bob-1 led" in what for what in wrong_in(script))

@@ -142,6 +142,10 @@ class Play(RuleBasedStateMachine):
     def part(self, daemon: str, server: str, pause: float) -> None:
         self.do(steps.Part(daemon, server), pause)
 
+    @rule(daemon=_DAEMONS, pause=_PAUSES)
+    def depose(self, daemon: str, pause: float) -> None:
+        self.do(steps.Depose(daemon), pause)
+
     @rule(daemon=_DAEMONS, turns=_TURNS, land=st.booleans(), pause=_PAUSES)
     def kill(self, daemon: str, turns: int, land: bool, pause: float) -> None:
         self.do(steps.Kill(daemon, turns, land))

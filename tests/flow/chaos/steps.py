@@ -289,6 +289,17 @@ class Part(Step):
 
 
 @dataclass(frozen=True, slots=True)
+class Depose(Step):
+    """One candidate can't renew the Lease, and reaches all else, until the host is calm."""
+
+    daemon: str
+
+    async def play(self, stage: Stage) -> None:
+        refused = Rule(user=f"{OURS}{self.daemon}-*", resource="leases", status=503)
+        stage.server(HOST).faults.add(refused)
+
+
+@dataclass(frozen=True, slots=True)
 class Kill(Step):
     """A candidate is killed after so many turns of the loop; what it has sent is done (``land``) or isn't."""
 
