@@ -182,7 +182,7 @@ class Store:
                 self._witness(key, head.uid)
                 self._remove(key, seen=True, event=head.uid)
             elif not self._has(key, head.resource_version):
-                self._put(key, codec.seen(raw), seen=True, event=head.resource_version)
+                self._put(key, codec.seen(raw), event=head.resource_version)
         return head.resource_version
 
     @contextmanager
@@ -364,14 +364,12 @@ class Store:
             self._tell_anew(key)
         return True
 
-    def _put(
-        self, key: Key, obj: Obj, *, own: bool = False, seen: bool = False, quiet: bool = False, event: str = ""
-    ) -> None:
+    def _put(self, key: Key, obj: Obj, *, own: bool = False, quiet: bool = False, event: str = "") -> None:
         metadata = obj["metadata"]
         metadata.pop("managedFields", None)
         if "kind" not in obj:
             obj = {"apiVersion": self.resource.api_version, "kind": self.resource.kind, **obj}
-        if not seen:
+        if not event:
             self._witnessed.pop(key, None)
         self._entries[key] = Entry(metadata["resourceVersion"], metadata.get("uid", ""), codec.encode(obj))
         self._tell(key, obj, obj, own=own, quiet=quiet, event=event)
