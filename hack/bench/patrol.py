@@ -18,11 +18,11 @@ from statistics import median
 from typing import Any
 
 from syncer.config import SyncerConfig, config_with
-from syncer.flow.asking.status import settle
-from syncer.flow.engine import Engine
-from syncer.flow.linking.link import Link
-from syncer.flow.patrolling.findings import Scan
-from syncer.flow.runner import prepared
+from syncer.engine.controllers.pair import Link
+from syncer.engine.engine import Engine
+from syncer.engine.patrol.findings import Scan
+from syncer.engine.runner import prepared
+from syncer.engine.status import settle
 from syncer.names import SingleNamespace
 from syncer.observe.logs import configure
 from syncer.plugins import installed

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from syncer.api import Obj, Resource, Side
 from syncer.clusters import codec
-from syncer.flow.seeing.store import Store
+from syncer.engine.cache.store import Store
 
 RESOURCE = Resource("v1", "ConfigMap", "configmaps")
 COUNT = 20_000

@@ -11,7 +11,7 @@ from syncer.cli.options import Given, option, output, pass_given, settings
 
 if TYPE_CHECKING:
     from syncer.config import SyncerConfig
-    from syncer.flow.draining.drain import Report
+    from syncer.engine.uninstall.uninstall import Report
 
 
 @click.command()
@@ -51,8 +51,8 @@ def drain(ctx: click.Context, given: Given, yes: bool, keep: bool, output: str, 
 
 
 async def _drained(config: "SyncerConfig", *, yes: bool, keep: bool) -> "Report":
-    from syncer.flow.draining.drain import drain as drained
-    from syncer.flow.runner import connected
+    from syncer.engine.runner import connected
+    from syncer.engine.uninstall.uninstall import drain as drained
 
     async with connected(config) as clusters:
         return await drained(config, clusters, yes=yes, keep=keep)

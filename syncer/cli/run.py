@@ -40,7 +40,7 @@ def start(given: Given) -> int:
 
     config = loaded(given)[0].config
 
-    from syncer.flow.runner import run as daemon
+    from syncer.engine.runner import run as daemon
     from syncer.observe.logs import configure
 
     configure(config.log.level, config.log.format)

@@ -4,8 +4,8 @@ from collections.abc import Collection, Iterable
 from typing import Any
 
 from syncer.api import Key, Obj, Resource, Side, Source, Syncer
-from syncer.flow.seeing.caches import Caches
-from syncer.flow.seeing.store import Store
+from syncer.engine.cache.informers import Caches
+from syncer.engine.cache.store import Store
 
 
 class Declared:

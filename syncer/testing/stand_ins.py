@@ -4,8 +4,8 @@ from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 from syncer.api import Request, Side
-from syncer.flow.queueing.queue import Queue
-from syncer.flow.writing.fights import Held
+from syncer.engine.reconcile.policies.contention import Held
+from syncer.engine.workqueue.queue import Queue
 
 T = TypeVar("T")
 

@@ -21,7 +21,7 @@ from syncer.api import (
     key_of,
     labels_of,
 )
-from syncer.flow.deciding.decide import reconcile
+from syncer.engine.reconcile.dispatch import reconcile
 from syncer.testing.memory import Sent
 from syncer.testing.merge import merged
 from syncer.testing.world import World

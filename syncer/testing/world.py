@@ -16,9 +16,9 @@ from typing import Any, Self, cast
 
 from syncer.api import Config, Decision, Key, NameTranslator, Obj, Request, Resource, Side, Syncer, SyncUp, key_of
 from syncer.config import SyncerConfig, config_with
-from syncer.flow.linking.link import Link
-from syncer.flow.linking.wiring import link
-from syncer.flow.seeing.caches import Caches
+from syncer.engine.cache.informers import Caches
+from syncer.engine.controllers.builder import link
+from syncer.engine.controllers.pair import Link
 from syncer.names import SingleNamespace
 from syncer.plugins import installed
 from syncer.rbac import sources

@@ -8,7 +8,7 @@ from harness import CLUSTER, HOME, Daemon, Two, between
 
 from syncer.api import Obj
 from syncer.config import config_with
-from syncer.flow.queueing.ledger import Standing
+from syncer.engine.controllers.request_status import Standing
 from syncer.names import SingleNamespace
 from syncer.resources.definitions.public import PublicDefinitionSyncer
 from syncer.resources.definitions.tenant import TenantDefinitionSyncer

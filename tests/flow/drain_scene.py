@@ -36,9 +36,9 @@ from harness import Tenant as Served
 from syncer.api import Key, Side
 from syncer.clusters.client import Cluster
 from syncer.config import Override, SyncerConfig, load
-from syncer.flow.draining.drain import Report, drain
-from syncer.flow.leading.claim import claim
-from syncer.flow.leading.leadership import leading
+from syncer.engine.leaderelection.identity import claim
+from syncer.engine.leaderelection.leadership import leading
+from syncer.engine.uninstall.uninstall import Report, drain
 from syncer.plugins import installed
 from syncer.testing.apiserver import ApiServer
 from syncer.testing.merge import merged

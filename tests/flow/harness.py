@@ -13,11 +13,11 @@ from syncer.api import Key, Obj, Side, Syncer
 from syncer.clusters.client import Cluster
 from syncer.clusters.transport import Transport
 from syncer.config import SyncerConfig, config_with
-from syncer.flow.asking.status import settle
-from syncer.flow.engine import Engine
-from syncer.flow.leading.lease import Lease
-from syncer.flow.queueing.ledger import Standing
-from syncer.flow.writing.fights import rules_of
+from syncer.engine.controllers.request_status import Standing
+from syncer.engine.engine import Engine
+from syncer.engine.leaderelection.lease import Lease
+from syncer.engine.reconcile.policies.contention import rules_of
+from syncer.engine.status import settle
 from syncer.names import SingleNamespace
 from syncer.observe.metrics import Metrics
 from syncer.plugins import installed

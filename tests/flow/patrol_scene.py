@@ -12,10 +12,10 @@ from rules_scene import edit
 from shop_scene import settled
 
 from syncer.api import Obj
-from syncer.flow.asking.shown import PATROL_METRICS
-from syncer.flow.patrolling.findings import Scan
-from syncer.flow.patrolling.patrol import Patroller
-from syncer.flow.patrolling.patrollers import held, readings
+from syncer.engine.endpoints import PATROL_METRICS
+from syncer.engine.patrol.findings import Scan
+from syncer.engine.patrol.patroller import Patroller
+from syncer.engine.patrol.patrollers import held, readings
 from syncer.testing.apiserver import Rule
 from syncer.testing.objects import configmap
 

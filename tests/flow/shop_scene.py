@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager
 from harness import NAMESPACE, Daemon, Two, place
 
 from syncer.api import Obj
-from syncer.flow.queueing.ledger import Standing
+from syncer.engine.controllers.request_status import Standing
 from syncer.testing.objects import configmap
 
 

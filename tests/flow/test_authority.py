@@ -10,7 +10,7 @@ from harness import Daemon, Two, play, until, widget, writes
 from rules_scene import WIDGETS, Guarded, configured, edit, events, on, running
 from shop_scene import standing, the_copy
 
-from syncer.flow.queueing.ledger import State
+from syncer.engine.controllers.request_status import State
 from syncer.testing.apiserver import Rule
 from syncer.testing.apiserver.faults import AFTER, BEFORE
 from syncer.testing.objects import configmap, service

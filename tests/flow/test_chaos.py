@@ -10,7 +10,7 @@ import pytest
 from chaos.machine import explore
 from chaos.steps import Depose, Put, Wait, written, wrong_in
 
-from syncer.flow.leading.lease import Lease
+from syncer.engine.leaderelection.lease import Lease
 
 #: Plays; some 30 s of CPU together.
 PLAYS = 30

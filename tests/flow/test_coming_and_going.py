@@ -7,7 +7,7 @@ from harness import HOME, Two, built_in, crd, place, play, until, verbs, widget,
 from small_syncers import Maps, Widgets, copies
 
 from syncer.api import Config, Initialize, Key, Live, Mirror, Obj, OwnController, Refers, Resource
-from syncer.flow.asking.status import degraded, waiting
+from syncer.engine.status import degraded, waiting
 from syncer.resources.kinds import SECRETS
 from syncer.testing.apiserver import Rule
 from syncer.testing.merge import merged

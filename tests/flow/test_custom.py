@@ -17,7 +17,7 @@ from custom_scene import (
 )
 from harness import HOME, Two, place, play, until, writes
 
-from syncer.flow.queueing.ledger import State
+from syncer.engine.controllers.request_status import State
 from syncer.testing.merge import merged
 from syncer.testing.objects import pod_mounting, secret, serviceaccount
 

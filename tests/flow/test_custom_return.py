@@ -17,7 +17,7 @@ from custom_scene import (
 )
 from harness import Two, place, play, until, writes
 
-from syncer.flow.asking.status import waiting
+from syncer.engine.status import waiting
 from syncer.testing.apiserver import Rule
 from syncer.testing.objects import secret
 

@@ -6,7 +6,7 @@ from crd_scene import CRDS, NAME, ON, WEBHOOK, copy, daemon, public, standing, t
 from harness import Two, play, until, writes
 
 from syncer.api import labels_of
-from syncer.flow.queueing.ledger import State
+from syncer.engine.controllers.request_status import State
 from syncer.testing.merge import merged
 from syncer.testing.objects import crd, crd_version
 

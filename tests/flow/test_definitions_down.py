@@ -6,7 +6,7 @@ from crd_scene import CRDS, NAME, NAMED, ON, PUBLIC, WEBHOOK, configured, copy, 
 from harness import CLUSTER, HOME, Two, play, until, writes
 
 from syncer.api import Obj, Side
-from syncer.flow.queueing.ledger import State
+from syncer.engine.controllers.request_status import State
 from syncer.rbac import Subject, manifests, needed
 from syncer.testing.apiserver import ApiServer
 from syncer.testing.merge import merged

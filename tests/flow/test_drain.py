@@ -33,7 +33,7 @@ from shop_scene import settled, the_copy, the_original
 
 from syncer.api import ConfigError, Key, Obj, Side, annotations_of, labels_of
 from syncer.config import SyncerConfig, config_with
-from syncer.flow.leading.claim import is_claimed
+from syncer.engine.leaderelection.identity import is_claimed
 from syncer.names import PerNamespace
 from syncer.resources.kinds import CONFIG_MAPS
 from syncer.testing.apiserver import Rule

@@ -35,9 +35,9 @@ from shop_scene import the_copy
 from syncer.api import ConfigError, Key, Obj, Resource, Side
 from syncer.clusters.client import Cluster
 from syncer.clusters.discovery import Changes, Discovery
-from syncer.flow.draining.inventory import Lister, Recognition
-from syncer.flow.leading.leadership import leading
-from syncer.flow.leading.lease import AnotherLeads
+from syncer.engine.leaderelection.leadership import leading
+from syncer.engine.leaderelection.lease import AnotherLeads
+from syncer.engine.uninstall.inventory import Lister, Recognition
 from syncer.testing.apiserver import Rule
 from syncer.testing.objects import configmap
 

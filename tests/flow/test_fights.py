@@ -13,11 +13,11 @@ from small_syncers import Widgets
 
 from syncer.api import Obj, Side
 from syncer.config import config_with
-from syncer.flow.asking import answers
-from syncer.flow.asking.shown import show
-from syncer.flow.asking.status import degraded
-from syncer.flow.queueing.ledger import State
-from syncer.flow.writing.fights import Frozen
+from syncer.engine.control import answers
+from syncer.engine.controllers.request_status import State
+from syncer.engine.endpoints import show
+from syncer.engine.reconcile.policies.contention import Frozen
+from syncer.engine.status import degraded
 from syncer.names import SingleNamespace
 from syncer.observe.control import Control
 from syncer.observe.health import Heartbeat

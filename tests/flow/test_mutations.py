@@ -9,7 +9,7 @@ from harness import ALL, CLUSTER, HOME, Daemon, Two, between, built_in, play, wr
 from mutations import KINDS, MUTATIONS, Kind, in_step
 
 from syncer.config import config_with
-from syncer.flow.patrolling.findings import Scan
+from syncer.engine.patrol.findings import Scan
 from syncer.testing.apiserver import Rule
 from syncer.testing.merge import merged
 

@@ -32,7 +32,7 @@ from syncer.api import (
     labels_of,
     skip,
 )
-from syncer.flow.queueing.ledger import State
+from syncer.engine.controllers.request_status import State
 from syncer.resources.kinds import CONFIG_MAPS, SECRETS
 from syncer.testing.apiserver import Rule
 from syncer.testing.merge import merged

@@ -10,11 +10,11 @@ from shop_scene import copy_name, forget, many, settled, standing, the_copy
 from small_syncers import Widgets, copies
 
 from syncer.api import Config, Context, Decision, Key, Obj, Refused, Side, Source, dig, wait
-from syncer.flow.asking import answers
-from syncer.flow.asking.parked import listed
-from syncer.flow.queueing.ledger import State
-from syncer.flow.queueing.outcomes import PARKED_SECONDS
-from syncer.flow.queueing.waking import LOOK_SECONDS
+from syncer.engine.control import answers
+from syncer.engine.control.parked import listed
+from syncer.engine.controllers.request_status import State
+from syncer.engine.controllers.retry_policy import PARKED_SECONDS
+from syncer.engine.controllers.wakeups import LOOK_SECONDS
 from syncer.observe.control import Control
 from syncer.resources.kinds import SECRETS
 from syncer.testing.apiserver import Rule

@@ -24,8 +24,8 @@ from shop_scene import copy_name, many, the_copy, the_original
 
 from syncer.api import Key, Obj, Request
 from syncer.cli.patrol import is_left, lines
-from syncer.flow.patrolling.patrol import GRACE_SECONDS
-from syncer.flow.patrolling.patrollers import report
+from syncer.engine.patrol.patroller import GRACE_SECONDS
+from syncer.engine.patrol.patrollers import report
 from syncer.testing.apiserver import Rule
 from syncer.testing.objects import configmap, secret, service
 

@@ -23,10 +23,10 @@ from shop_scene import forget, many, standing, the_copy, the_original
 from small_syncers import copies
 
 from syncer.api import Obj, Side
-from syncer.flow.asking.status import degraded
-from syncer.flow.patrolling.breaker import Breaker
-from syncer.flow.patrolling.patrol import GRACE_SECONDS
-from syncer.flow.patrolling.patrollers import confirm
+from syncer.engine.patrol.patroller import GRACE_SECONDS
+from syncer.engine.patrol.patrollers import confirm
+from syncer.engine.reconcile.policies.breaker import Breaker
+from syncer.engine.status import degraded
 from syncer.resources.kinds import CONFIG_MAPS
 from syncer.testing.apiserver import Rule
 from syncer.testing.merge import merged

@@ -13,8 +13,8 @@ from shop_scene import copy_name, forget, many, settled, the_copy
 from syncer.api import Refused, Side
 from syncer.cli.patrol import is_left, lines
 from syncer.clusters.client import Cluster
-from syncer.flow.engine import Engine
-from syncer.flow.patrolling.once import scan_once
+from syncer.engine.engine import Engine
+from syncer.engine.patrol.once import scan_once
 from syncer.observe.metrics import Metrics
 from syncer.testing.apiserver import Rule
 from syncer.testing.objects import configmap, pod, secret, serviceaccount
@@ -167,7 +167,7 @@ def test_of_more_than_is_kept_what_failed_is_kept_and_the_rest_counted(
     two: Two, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def scenario() -> None:
-        monkeypatch.setattr("syncer.flow.patrolling.patrol.KEPT", 3)
+        monkeypatch.setattr("syncer.engine.patrol.patroller.KEPT", 3)
         many(two, 5)
         two.virtual.put(configmap("x"))
         two.host.put(configmap(copy_name("x"), namespace=HOME))

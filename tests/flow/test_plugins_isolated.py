@@ -36,8 +36,8 @@ from syncer.api import (
     key_of,
     skip,
 )
-from syncer.flow.asking.status import degraded
-from syncer.flow.queueing.ledger import State
+from syncer.engine.controllers.request_status import State
+from syncer.engine.status import degraded
 from syncer.resources.kinds import CONFIG_MAPS, SECRETS
 from syncer.testing.merge import merged
 from syncer.testing.objects import configmap, secret

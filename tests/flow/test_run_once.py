@@ -10,8 +10,8 @@ from harness import Tenant as Given
 from syncer.api import Key, Side
 from syncer.clusters.client import Cluster
 from syncer.config import SyncerConfig
-from syncer.flow import runner
-from syncer.flow.leading.lease import AnotherLeads, Lease
+from syncer.engine import runner
+from syncer.engine.leaderelection.lease import AnotherLeads, Lease
 from syncer.testing.objects import configmap
 
 

@@ -7,8 +7,8 @@ import pytest
 from harness import ALL, HOME, NAMESPACE, Two, built_in, place, play, until, verbs, writes
 
 from syncer.api import Side
-from syncer.flow.asking.status import degraded
-from syncer.flow.queueing.ledger import State
+from syncer.engine.controllers.request_status import State
+from syncer.engine.status import degraded
 from syncer.testing.apiserver import ApiServer, Rule
 from syncer.testing.merge import merged
 from syncer.testing.objects import configmap, pod, secret, service

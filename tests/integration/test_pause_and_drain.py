@@ -5,7 +5,7 @@ from api import eventually
 from scene import Scene
 
 from syncer.api import Key, annotations_of, labels_of
-from syncer.flow.leading import claim
+from syncer.engine.leaderelection import identity as claim
 from syncer.testing.objects import configmap
 
 pytestmark = pytest.mark.real

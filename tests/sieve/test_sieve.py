@@ -14,9 +14,9 @@ from sieve_wire import Crash, Unseen
 
 from syncer.api.objects import Side
 from syncer.clusters.client import Cluster
-from syncer.flow.deciding import desk
-from syncer.flow.seeing import doubt
-from syncer.flow.writing import needed
+from syncer.engine.reconcile import plan as needed
+from syncer.engine.reconcile import reconciler as desk
+from syncer.engine.reconcile.policies import staleness as doubt
 from syncer.plugins import installed
 from syncer.resources.pods import lifecycle
 
@@ -119,7 +119,7 @@ def test_a_write_that_is_never_made_again_is_missing_in_the_end(monkeypatch: pyt
     def content(write: object, live: object, **options: object) -> object:
         return [] if live is not None else calls(write, live, **options)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("syncer.flow.writing.carry_out.needed", content)
+    monkeypatch.setattr("syncer.engine.apply.applier.needed", content)
     undisturbed.cache_clear()
     try:
         assert is_found("the end differs", "all-configmaps", Unseen) or is_found(

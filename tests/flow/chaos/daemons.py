@@ -16,8 +16,8 @@ from chaos.servers import Server, Wire
 from syncer.api import Key, Request, Side, SyncerError
 from syncer.clusters.client import Cluster
 from syncer.config import SyncerConfig, config_with
-from syncer.flow.engine import Engine
-from syncer.flow.leading.lease import Lease
+from syncer.engine.engine import Engine
+from syncer.engine.leaderelection.lease import Lease
 from syncer.names import SingleNamespace
 from syncer.observe.metrics import Metrics
 

@@ -109,7 +109,7 @@ def test_version_loads_nothing_heavy() -> None:
         "import sys, syncer.cli.app as a\n"
         "try: a.app(['version'])\n"
         "except SystemExit: pass\n"
-        "heavy = ('kubernetes', 'pydantic', 'yaml', 'asyncio', 'syncer.flow', 'syncer.api')\n"
+        "heavy = ('kubernetes', 'pydantic', 'yaml', 'asyncio', 'syncer.engine', 'syncer.api')\n"
         "print([name for name in heavy if name in sys.modules])"
     )
     output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
@@ -318,7 +318,7 @@ class FakeSummary:
 @pytest.fixture
 def runs(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     """Stands in for the daemon: what it was called with. Its outcome is the exit code or error put first."""
-    import syncer.flow.runner
+    import syncer.engine.runner
 
     calls: list[dict[str, Any]] = []
 
@@ -326,7 +326,7 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
         calls.append({"cluster": config.cluster, "once": once, "dry_run": dry_run, "level": config.log.level})
         return FakeSummary(exit_code=0 if config.cluster == "shop" else 1)
 
-    monkeypatch.setattr(syncer.flow.runner, "run", run)
+    monkeypatch.setattr(syncer.engine.runner, "run", run)
     monkeypatch.setattr("syncer.observe.logs.configure", lambda level, form: None)
     return calls
 
@@ -370,12 +370,12 @@ def test_a_daemon_that_was_told_to_end_exits_0_whatever_was_not_in_step(file: st
 def test_an_error_of_ours_is_one_message_and_no_traceback(
     file: str, monkeypatch: pytest.MonkeyPatch, error: Exception, code: int, said: str
 ) -> None:
-    import syncer.flow.runner
+    import syncer.engine.runner
 
     async def run(config: Any, **kwargs: Any) -> None:
         raise error
 
-    monkeypatch.setattr(syncer.flow.runner, "run", run)
+    monkeypatch.setattr(syncer.engine.runner, "run", run)
     monkeypatch.setattr("syncer.observe.logs.configure", lambda level, form: None)
     message = bad("run", "-c", file, code=code)
     assert message.startswith(said)
@@ -383,12 +383,12 @@ def test_an_error_of_ours_is_one_message_and_no_traceback(
 
 
 def test_a_fault_in_the_program_keeps_its_traceback(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    import syncer.flow.runner
+    import syncer.engine.runner
 
     async def run(config: Any, **kwargs: Any) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(syncer.flow.runner, "run", run)
+    monkeypatch.setattr(syncer.engine.runner, "run", run)
     monkeypatch.setattr("syncer.observe.logs.configure", lambda level, form: None)
     with pytest.raises(ZeroDivisionError):
         call("run", "-c", file)

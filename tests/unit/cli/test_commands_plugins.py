@@ -112,7 +112,7 @@ def test_a_named_plugin_that_is_broken_stops_the_start_before_anything_is_touche
     def connect(*arguments: Any, **options: Any) -> None:
         raise AssertionError("a cluster was touched")
 
-    monkeypatch.setattr("syncer.flow.runner.connect", connect)
+    monkeypatch.setattr("syncer.engine.runner.connect", connect)
     install("acme-widgets", WIDGETS + "    exact = 'status'\n", widgets="Widgets")
     result = call(*arguments, file)
     assert (result.exit_code, result.stdout) == (3, "")

@@ -15,7 +15,7 @@ from syncer.api import Obj, Side
 from syncer.cli import daemon
 from syncer.clusters.client import Cluster
 from syncer.config import SyncerConfig
-from syncer.flow import runner
+from syncer.engine import runner
 from syncer.testing.apiserver import ApiServer, Rule
 from syncer.testing.merge import merged
 from syncer.testing.objects import configmap, host_copy, namespace, secret

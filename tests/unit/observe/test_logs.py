@@ -32,7 +32,7 @@ def lines(stream: io.StringIO) -> list[dict[str, object]]:
 
 def test_a_line_is_json_where_nobody_looks() -> None:
     stream = io.StringIO()
-    log = logs.get_logger("syncer.flow.runner")
+    log = logs.get_logger("syncer.engine.runner")
     logs.configure("info", "auto", stream=stream)
     log.bind(syncer="pods").info("written", key=Key("shop", "web"), side=Side.HOST, seconds=0.5)
     [line] = lines(stream)

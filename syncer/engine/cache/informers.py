@@ -1,0 +1,106 @@
+"""The stores of both sides that one virtual cluster's syncers read."""
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import NamedTuple
+
+from syncer.api.objects import Key, Obj, Resource, Side
+from syncer.api.sources import Source
+from syncer.engine.cache.store import Store
+
+#: Where a store belongs.
+Place = tuple[Side, Resource]
+
+
+class Selection(NamedTuple):
+    """The part of a collection that is watched: in these namespaces (None: all), and with these labels."""
+
+    namespaces: tuple[str, ...] | None = None
+    selector: str = ""
+
+    def with_(self, other: "Selection") -> "Selection":
+        """What holds both parts."""
+        both = None if self.namespaces is None or other.namespaces is None else (*self.namespaces, *other.namespaces)
+        namespaces = None if both is None else tuple(dict.fromkeys(both))
+        return Selection(namespaces, self.selector if self.selector == other.selector else "")
+
+    def is_within(self, namespace: str, selector: str) -> bool:
+        """Whether a watch of this namespace (``""``: all) and label selector brings all of it."""
+        return namespace in ("", self.namespace) and selector in ("", self.selector)
+
+    @property
+    def namespace(self) -> str:
+        """The one namespace that a request names, or ``""`` for all: an API server knows nothing in between."""
+        return self.namespaces[0] if self.namespaces and len(self.namespaces) == 1 else ""
+
+
+EVERYTHING = Selection()
+
+
+class Caches:
+    """A store a side and resource."""
+
+    def __init__(self, *, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._stores: dict[Place, Store] = {}
+        self._wanted: dict[Place, dict[str, tuple[Selection, bool]]] = {}
+
+    def want(self, source: Source, selection: Selection = EVERYTHING, *, owner: str = "") -> Store:
+        """The store of a source, made if need be; it holds all that any of those who want it wants."""
+        place = (source.side, source.resource)
+        if place not in self._stores:
+            self._stores[place] = Store(source.side, source.resource, clock=self._clock)
+        wants = self._wanted.setdefault(place, {})
+        before, marked = wants.get(owner, (selection, source.marked))
+        wants[owner] = (before.with_(selection), marked and source.marked)
+        return self._stores[place]
+
+    def leave(self, owner: str) -> list[Place]:
+        """Forget what somebody wanted; gives the stores that nobody wants any more, which are gone."""
+        for store in self:
+            store.forget(owner)
+        for wants in self._wanted.values():
+            wants.pop(owner, None)
+        unwanted = [place for place, wants in self._wanted.items() if not wants]
+        for place in unwanted:
+            del self._stores[place], self._wanted[place]
+        return unwanted
+
+    def selection(self, store: Store) -> Selection:
+        """The part of its collection that a store has to hold."""
+        first, *others = (selection for selection, _ in self._wanted[store.side, store.resource].values())
+        for other in others:
+            first = first.with_(other)
+        return first
+
+    def is_marked(self, side: Side, resource: Resource) -> bool:
+        """Whether a store holds only what bears our mark."""
+        return all(marked for _, marked in self._wanted[side, resource].values())
+
+    def store(self, side: Side, resource: Resource) -> Store:
+        """The store of a resource on one side. Raises KeyError where it isn't watched."""
+        try:
+            return self._stores[side, resource]
+        except KeyError:
+            raise KeyError(
+                f"{side} {resource} is read but not watched: name it in the syncer's `reads`, as Source(Side"
+                f".{side.name}, …)"
+            ) from None
+
+    def has(self, side: Side, resource: Resource) -> bool:
+        """Whether a resource is watched on a side."""
+        return (side, resource) in self._stores
+
+    def __iter__(self) -> Iterator[Store]:
+        return iter(list(self._stores.values()))
+
+    def sizes(self) -> Mapping[tuple[str, ...], int]:
+        """Objects kept by side and resource."""
+        return {(side.value, str(resource)): len(store) for (side, resource), store in self._stores.items()}
+
+    def get(self, side: Side, resource: Resource, key: Key) -> Obj | None:
+        """The object as a private copy."""
+        return self.store(side, resource).get(key)
+
+    def keys(self, side: Side, resource: Resource) -> Collection[Key]:
+        """The keys of all objects."""
+        return self.store(side, resource).keys()

@@ -1,0 +1,169 @@
+"""Which virtual objects something synced refers to: by name, by a label selector, or by being among their owners."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from syncer.api.objects import Key, Obj, Resource, Side, key_of, labels_of
+from syncer.api.optional_roles import Refers
+from syncer.api.roles import Syncer
+from syncer.clusters import codec
+from syncer.engine.cache.informers import Caches
+from syncer.engine.cache.store import Store
+from syncer.translate import selectors
+
+#: The index of objects by the uids of their owners.
+OWNERS = "owners"
+
+#: What a function of a syncer becomes so that its errors stop nobody else.
+Safely = Callable[[Callable[[Obj], Iterable[Any]]], Callable[[Obj], Iterable[Any]]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Referrer:
+    """A syncer whose objects refer to others, and the store of those objects."""
+
+    name: str
+    resource: Resource
+    role: Refers
+    store: Store
+
+    def names(self, resource: Resource) -> bool:
+        """Whether its objects may refer to objects of a resource."""
+        return resource in self.role.refers_to or resource in self.role.owns
+
+
+class Usage:
+    """The references of one virtual cluster's synced objects."""
+
+    def __init__(self, caches: Caches) -> None:
+        self._caches = caches
+        #: Told that an object may be used from now on, or no more.
+        self.wake: Callable[[Resource, Key], None] = lambda resource, key: None
+        #: Told that a syncer is to look at an object again.
+        self.ask: Callable[[str, Key], None] = lambda syncer, key: None
+        #: What may be referred to by objects of a kind that isn't there, and perhaps only for a moment.
+        self.doubted: frozenset[Resource] = frozenset()
+        self._referrers: dict[str, _Referrer] = {}
+        self._tied: set[tuple[str, Store]] = set()
+
+    def add(self, syncer: Syncer[Any], role: Refers, safely: Safely) -> None:
+        """Know the references of a syncer's virtual objects, whose store must be there. Call :meth:`tie` next."""
+        name, store = syncer.name, self._caches.store(Side.VIRTUAL, syncer.resource)
+        self._referrers[name] = _Referrer(name, syncer.resource, role, store)
+        store.add_index(f"refers/{name}", safely(role.references), owner=name, notify=self._named)
+        if role.owns:
+            store.add_index(f"owns/{name}", _uid, owner=name, notify=lambda uids: self._owned(role, uids))
+        if type(role).made_on_host is not Refers.made_on_host:
+            store.add_index(f"makes/{name}", safely(role.made_on_host), owner=name, notify=self._named)
+        if type(role).selects is not Refers.selects:
+            selected = safely(lambda obj: _selections(role, obj))
+            store.add_index(f"selects/{name}", selected, owner=name, notify=self._selected)
+
+    def remove(self, name: str) -> None:
+        """Forget a syncer, which no longer refers to anything; its store has forgotten it already."""
+        self._referrers.pop(name, None)
+        self._tied = {(whose, store) for whose, store in self._tied if whose != name}
+
+    def tie(self) -> None:
+        """Listen to those stores of what is referred to that are there by now."""
+        for referrer in self._referrers.values():
+            targets = {
+                resource: self._caches.store(Side.VIRTUAL, resource)
+                for resource in (*referrer.role.refers_to, *referrer.role.owns)
+                if self._caches.has(Side.VIRTUAL, resource)
+            }
+            for resource, store in targets.items():
+                if (referrer.name, store) not in self._tied:
+                    self._tied.add((referrer.name, store))
+                    self._listen(referrer, resource, store)
+
+    def stores(self, resource: Resource) -> Iterator[Store]:
+        """The stores whose objects may refer to objects of a resource."""
+        return (referrer.store for referrer in self._referrers.values() if referrer.names(resource))
+
+    def of(self, resource: Resource, virtual: Obj) -> bool | None:
+        """Whether anything synced refers to a virtual object; None where something that might isn't known yet."""
+        place, known = (resource, key_of(virtual)), resource not in self.doubted
+        for referrer in self._referrers.values():
+            if not referrer.names(resource):
+                continue
+            if referrer.store.indexed(f"refers/{referrer.name}", place) or self._has(referrer, resource, virtual):
+                return True
+            known = known and referrer.store.synced
+        return False if known else None
+
+    def maker(self, resource: Resource, key: Key) -> str | None:
+        """The object for whose copy the host makes what has this key, in words; None where there is none."""
+        for referrer in self._referrers.values():
+            if type(referrer.role).made_on_host is not Refers.made_on_host:
+                for maker in referrer.store.indexed(f"makes/{referrer.name}", (resource, key)):
+                    return f"{referrer.resource.kind} {maker}"
+        return None
+
+    # -- inside ----------------------------------------------------------------------------------------------------
+
+    def _has(self, referrer: _Referrer, resource: Resource, virtual: Obj) -> bool:
+        """Whether an object of the referrer selects or owns the virtual object."""
+        if resource in referrer.role.owns and any(
+            referrer.store.indexed(f"owns/{referrer.name}", uid) for uid in _owners(virtual)
+        ):
+            return True
+        if type(referrer.role).selects is Refers.selects:
+            return False
+        namespace, labels = key_of(virtual).namespace, labels_of(virtual)
+        return any(
+            (kind, place) == (resource, namespace) and selectors.matches(_selector(text), labels)
+            for kind, place, text in referrer.store.values(f"selects/{referrer.name}")
+        )
+
+    def _listen(self, referrer: _Referrer, resource: Resource, store: Store) -> None:
+        if resource in referrer.role.owns:
+            store.add_index(OWNERS, _owners)
+        if not referrer.role.follows:
+            return
+
+        def changed(key: Key, obj: Obj) -> None:
+            for owner in referrer.store.indexed(f"refers/{referrer.name}", (resource, key)):
+                self.ask(referrer.name, owner)
+
+        store.add_listener(changed, owner=referrer.name)
+
+    def _named(self, places: Iterable[tuple[Resource, Key]]) -> None:
+        for resource, key in places:
+            self.wake(resource, key)
+
+    def _owned(self, role: Refers, uids: Iterable[str]) -> None:
+        owned = [resource for resource in role.owns if self._caches.has(Side.VIRTUAL, resource)]
+        for resource in owned:
+            for uid in uids:
+                for key in list(self._caches.store(Side.VIRTUAL, resource).indexed(OWNERS, uid)):
+                    self.wake(resource, key)
+
+    def _selected(self, selections: Iterable[tuple[Resource, str, str]]) -> None:
+        for resource, namespace, _ in selections:
+            if self._caches.has(Side.VIRTUAL, resource):
+                for key in list(self._caches.keys(Side.VIRTUAL, resource)):
+                    if key.namespace == namespace:
+                        self.wake(resource, key)
+
+
+def _uid(obj: Obj) -> Iterable[str]:
+    return (obj["metadata"].get("uid", ""),)
+
+
+def _owners(obj: Obj) -> Iterable[str]:
+    return [owner.get("uid", "") for owner in obj["metadata"].get("ownerReferences") or ()]
+
+
+def _selections(role: Refers, obj: Obj) -> Iterable[tuple[Resource, str, str]]:
+    namespace = key_of(obj).namespace
+    return [(resource, namespace, codec.encode_sorted(selector)) for resource, selector in role.selects(obj)]
+
+
+@lru_cache(maxsize=1024)
+def _selector(text: str) -> Obj:
+    """The selector of this text; it is used many times, and must not be changed."""
+    found: Obj = codec.decode(text.encode())
+    return found

@@ -1,0 +1,219 @@
+"""What requests wait for that are parked, or can't go on yet, and who wakes them when it comes.
+
+A change of what a decision read wakes its request at once. Quotas and rights can't be watched: while something waits
+for one, and only then, they are looked at every few seconds. Whatever is overlooked is found by the slow timer, which
+every parked request has in the queue.
+"""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+
+from syncer.api.errors import ClusterError, Forbidden, MissingRight, QuotaExceeded
+from syncer.api.objects import Obj, Request, Resource, Side
+from syncer.clusters.client import Cluster
+from syncer.engine.controllers.pair import Link
+from syncer.engine.reconcile.controller import Read
+from syncer.engine.workqueue.queue import Queue
+from syncer.observe.logs import get_logger
+from syncer.rbac import QUOTAS
+from syncer.translate.alike import quantity
+
+#: Seconds between two looks at the quotas and rights that something waits for.
+LOOK_SECONDS = 5.0
+#: Seconds until a request is looked at again that read what has changed since: it may be our own doing each time.
+CHANGED_SECONDS = 0.05
+
+REVIEWS = Resource("authorization.k8s.io/v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews", namespaced=False)
+
+log = get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Right:
+    """A right that is missing on a cluster."""
+
+    cluster: Cluster
+    missing: MissingRight
+
+    def __str__(self) -> str:
+        verb, group, resource, namespace = self.missing
+        what = f"{resource}.{group}" if group else resource
+        return f"the right to {verb} {what}{f' in {namespace}' if namespace else ''} on the {self.cluster.side} cluster"
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """Room in the quotas of a namespace."""
+
+    cluster: Cluster
+    namespace: str
+
+    def __str__(self) -> str:
+        return f"room in the quotas of namespace {self.namespace} on the {self.cluster.side} cluster"
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    """What one request waits for."""
+
+    reads: tuple[Read, ...]
+    want: Right | Room | None = None
+    error: QuotaExceeded | None = None
+
+
+class Waking:
+    """Wakes requests through the queue."""
+
+    def __init__(self, queue: Queue) -> None:
+        self._queue = queue
+        self._waiting: dict[Request, _Waiting] = {}
+        self._wants: defaultdict[Right | Room, dict[Request, None]] = defaultdict(dict)
+        self._wanted = asyncio.Event()
+
+    # -- what waits ------------------------------------------------------------------------------------------------
+
+    def wait(self, request: Request, reads: Iterable[Read]) -> None:
+        """Wake a request when any of this changes, or soon where it has changed since it was read."""
+        self._wait(request, _Waiting(tuple(reads)), lambda: self._queue.add(request, after=CHANGED_SECONDS))
+
+    def park(self, link: Link, request: Request, reads: Iterable[Read], error: Exception) -> None:
+        """As :meth:`wait`, and also when what the error says is missing may be there.
+
+        What has changed already may be our own doing in this very attempt: then there is no hurry.
+        """
+        want = _want(link, error)
+        quota = error if isinstance(error, QuotaExceeded) else None
+        self._wait(request, _Waiting(tuple(reads), want, quota), lambda: self._queue.retry(request))
+        if want is not None:
+            self._wants[want][request] = None
+            self._wanted.set()
+
+    def forget(self, request: Request) -> None:
+        """The request no longer waits for anything."""
+        known = self._waiting.pop(request, None)
+        if known is None:
+            return
+        for store, key, _ in known.reads:
+            store.unwake(key, request)
+        if known.want is not None:
+            self._no_longer_wanted(known.want, request)
+
+    def drop(self, cluster: str, syncer: str) -> None:
+        """Forget a syncer's requests: it has stopped."""
+        for request in [one for one in self._waiting if (one.cluster, one.syncer) == (cluster, syncer)]:
+            self.forget(request)
+
+    def clear(self) -> None:
+        """Forget all: nothing is worked on any more."""
+        for request in list(self._waiting):
+            self.forget(request)
+
+    def reasons(self, request: Request) -> list[str]:
+        """What wakes a request, in words."""
+        known = self._waiting.get(request)
+        if known is None:
+            return []
+        read = dict.fromkeys(
+            f"a change of the {store.side} {store.resource.kind} {key}" for store, key, _ in known.reads
+        )
+        return [*([str(known.want)] if known.want else []), *read]
+
+    # -- what is looked at -----------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Look at quotas and rights for as long as something waits for any, until cancelled."""
+        while True:
+            await self._wanted.wait()
+            await asyncio.sleep(self._queue.around(LOOK_SECONDS))
+            for want in list(self._wants):
+                await self._look(want)
+
+    async def _look(self, want: Right | Room) -> None:
+        """Wake those who can have what they want. Where it can't be seen, the slow timer is all they have."""
+        try:
+            found = await (self._if_allowed(want) if isinstance(want, Right) else self._that_fit(want))
+        except Forbidden as error:
+            log.debug(
+                "can't be looked at, so what waits for it is tried again slowly", what=str(want), error=str(error)
+            )
+            for request in list(self._wants.get(want, ())):
+                self._no_longer_wanted(want, request)
+        except ClusterError as error:
+            log.debug("can't be looked at now", what=str(want), error=str(error))
+        except Exception:
+            log.exception("can't be looked at", what=str(want))
+        else:
+            for request in found:
+                self._no_longer_wanted(want, request)
+                self._queue.add(request, low=True)
+
+    async def _if_allowed(self, right: Right) -> list[Request]:
+        verb, group, resource, namespace = right.missing
+        plural, _, part = resource.partition("/")
+        asked = {"verb": verb, "group": group, "resource": plural, "subresource": part, "namespace": namespace}
+        review = {"apiVersion": REVIEWS.api_version, "kind": REVIEWS.kind, "spec": {"resourceAttributes": asked}}
+        answer = await right.cluster.create(REVIEWS, review)
+        return list(self._wants.get(right, ())) if answer["status"].get("allowed") else []
+
+    async def _that_fit(self, room: Room) -> list[Request]:
+        """Those that there is room for, first come first served, each with what the others leave."""
+        quotas = await room.cluster.list(QUOTAS, namespace=room.namespace)
+        left = {quota["metadata"]["name"]: _left(quota) for quota in quotas}
+        return [request for request in self._wants.get(room, ()) if self._fits(request, left)]
+
+    def _fits(self, request: Request, left: Mapping[str, dict[str, Decimal]]) -> bool:
+        error = self._waiting[request].error
+        assert error is not None
+        if error.quota not in left:
+            return True  # that quota is gone
+        mine, needed = left[error.quota], {name: quantity(text) for name, text in error.requested.items()}
+        if not needed or any(number is None or number > mine.get(name, number) for name, number in needed.items()):
+            return False
+        for name, number in needed.items():
+            if name in mine and number is not None:
+                mine[name] -= number
+        return True
+
+    # -- inside ----------------------------------------------------------------------------------------------------
+
+    def _wait(self, request: Request, waiting: _Waiting, changed: Callable[[], object]) -> None:
+        self.forget(request)
+        if not waiting.reads and waiting.want is None:
+            return
+        self._waiting[request] = waiting
+        who: Hashable = request
+        for store, key, _ in waiting.reads:
+            store.wake(key, who, lambda: self._queue.add(request))
+        if any(store.entry(key) is not entry for store, key, entry in waiting.reads):
+            changed()
+
+    def _no_longer_wanted(self, want: Right | Room, request: Request) -> None:
+        self._wants[want].pop(request, None)
+        if not self._wants[want]:
+            del self._wants[want]
+        if not self._wants:
+            self._wanted.clear()
+
+
+def _want(link: Link, error: Exception) -> Right | Room | None:
+    if not isinstance(error, ClusterError) or error.side is None:
+        return None
+    cluster = link.virtual if error.side is Side.VIRTUAL else link.host
+    match error:
+        case Forbidden(right=MissingRight() as missing):
+            return Right(cluster, missing)
+        case QuotaExceeded() if error.key is not None:
+            return Room(cluster, error.key.namespace)
+        case _:
+            return None
+
+
+def _left(quota: Obj) -> dict[str, Decimal]:
+    """How much is left of each resource that a quota limits."""
+    status = quota.get("status") or {}
+    used = status.get("used") or {}
+    numbers = {name: (quantity(hard), quantity(used.get(name, 0))) for name, hard in (status.get("hard") or {}).items()}
+    return {name: hard - taken for name, (hard, taken) in numbers.items() if hard is not None and taken is not None}

@@ -1,0 +1,296 @@
+"""Takes requests from the queue, has them decided and carried out, and settles what becomes of each."""
+
+import asyncio
+import contextlib
+import time
+import traceback
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+from syncer.api.decision import Decision, Outcome
+from syncer.api.errors import Refused, SyncerError
+from syncer.api.objects import Obj, Request, Side
+from syncer.engine.controllers.pair import Link
+from syncer.engine.controllers.request_status import Ledger, State
+from syncer.engine.controllers.retry_policy import Fate, Next, after
+from syncer.engine.controllers.tenant_messages import for_tenant
+from syncer.engine.controllers.wakeups import Waking
+from syncer.engine.reconcile.controller import Part, Read
+from syncer.engine.reconcile.policies.contention import Held, waiting
+from syncer.engine.workqueue.queue import LAST_RETRY, Queue, QueueClosed
+from syncer.observe.logs import get_logger
+from syncer.observe.metrics import Metrics, QueueMetrics, SyncerMetrics
+
+#: How often a request is decided again at once because its own writes changed what it sees.
+ROUNDS = 6
+#: Requests after which a worker lets other tasks run; with 32 of them the loop is held up for some 5 ms at most.
+BREATH = 3
+#: Seconds that requests get to finish when leadership is lost; less than what is left of the Lease then (15 - 10).
+DRAIN_SECONDS = 3.0
+
+log = get_logger(__name__)
+
+
+class Told(Protocol):
+    """What the workers tell the rest of the flow."""
+
+    def lost(self, link: Link, side: Side, error: SyncerError) -> None:
+        """A request got no answer from one side."""
+        ...
+
+    def warn(self, link: Link, request: Request, reason: str, message: str, *, about: Obj | None) -> None:
+        """The owner of the virtual object should know, or of the one that it is about."""
+        ...
+
+
+@dataclass(slots=True)
+class _Recorder:
+    """Counts the writes of one request."""
+
+    metrics: SyncerMetrics
+    ledger: Ledger
+    syncer: str
+    sides: set[Side] = field(default_factory=set)
+    frozen: list[Held] = field(default_factory=list)
+    #: What the latest decision has read of other objects.
+    reads: tuple[Read, ...] = ()
+
+    def wrote(self, side: Side, verb: str) -> None:
+        self.metrics.wrote(side.value, verb)
+        self.ledger.done[self.syncer, side.value, verb] += 1
+        self.sides.add(side)
+
+    def futile(self, side: Side) -> None:
+        self.metrics.futile(side.value)
+
+    def held(self, held: Held) -> None:
+        self.frozen.append(held)
+
+
+class Workers:
+    """A number of workers on one queue."""
+
+    def __init__(
+        self,
+        queue: Queue,
+        links: Mapping[str, Link],
+        ledger: Ledger,
+        told: Told,
+        metrics: Metrics,
+        queue_metrics: QueueMetrics,
+        *,
+        clock: Callable[[], float],
+    ) -> None:
+        self.queue, self.links, self.ledger, self.told = queue, links, ledger, told
+        self._metrics, self._queue_metrics, self._clock = metrics, queue_metrics, clock
+        self._by_syncer: dict[str, SyncerMetrics] = {}
+        #: Where syncers have raised, by syncer: one traceback tells all that others of the same bug could.
+        self._shown: set[tuple[str, int]] = set()
+        self._busy: set[asyncio.Task[None] | None] = set()
+        self._draining = False
+        self.waking = Waking(queue)
+
+    async def run(self, count: int) -> None:
+        """Work until the queue is closed or this is cancelled; requests that have begun are finished, in bounds."""
+        tasks = [asyncio.create_task(self._work()) for _ in range(count)]
+        waking = asyncio.create_task(self.waking.run())
+        try:
+            await asyncio.gather(*tasks)
+        except asyncio.CancelledError:
+            await self._drain(tasks)
+            raise
+        finally:
+            waking.cancel()
+            self.waking.clear()
+
+    def drop(self, cluster: str, syncer: str) -> None:
+        """Forget a syncer's requests: it has stopped."""
+        for known in (self.ledger, self.waking, self.queue):
+            known.drop(cluster, syncer)
+
+    async def _drain(self, tasks: Iterable["asyncio.Task[None]"]) -> None:
+        """Stop those who wait for a request, and give the others some seconds to finish theirs."""
+        self._draining = True
+        busy = [task for task in tasks if task in self._busy]
+        for task in tasks:
+            if task not in self._busy:
+                task.cancel()
+        try:
+            if busy:
+                await asyncio.wait(busy, timeout=DRAIN_SECONDS)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            self._draining = False
+
+    async def _work(self) -> None:
+        me, looked = asyncio.current_task(), 0
+        while not self._draining:
+            looked += 1
+            if looked % BREATH == 0:
+                await asyncio.sleep(0)  # requests that need no write never wait, and others want the loop, too
+            try:
+                request, changed = await self.queue.get()
+            except QueueClosed:
+                return
+            start = self._clock()
+            self._busy.add(me)
+            self._queue_metrics.waited(start - changed)
+            try:
+                await self.handle(request, changed)
+            except asyncio.CancelledError:
+                self.queue.add(request)  # nobody knows how far it came
+                raise
+            finally:
+                seconds = self._clock() - start
+                self._queue_metrics.worked(seconds)
+                self.queue.done(request, seconds=seconds)
+                self._busy.discard(me)
+
+    async def handle(self, request: Request, changed: float) -> None:
+        """Look at one request from beginning to end; whatever goes wrong stays with this request."""
+        link = self.links[request.cluster]
+        part = link.parts.get(request.syncer)
+        if part is None or not part.ready:
+            return  # every key is asked when the syncer is ready
+        metrics = self._metrics_of(request.syncer)
+        start = time.perf_counter()
+        result: Literal["success", "error", "requeue", "requeue_after"] = "success"
+        recorder = _Recorder(metrics, self.ledger, request.syncer)
+        try:
+            decision = await self._in_step(link, part, request, changed, recorder)
+            if link.parts.get(request.syncer) is not part:
+                return  # as below
+            result = self._settle(link, request, decision, recorder.reads)
+        except Exception as error:  # noqa: BLE001 — a syncer's bug must not stop the others
+            if link.parts.get(request.syncer) is not part:
+                return  # it has left meanwhile, and its stores with it
+            result = "error"
+            metrics.failed(type(error).__name__)
+            self._failed(link, request, error, recorder.reads)
+        metrics.reconciled(result, time.perf_counter() - start)
+
+    async def _in_step(self, link: Link, part: Part, request: Request, changed: float, recorder: _Recorder) -> Decision:
+        """Decide and carry out until there is nothing left to write."""
+        metrics = recorder.metrics
+        for _ in range(ROUNDS):
+            self.queue.looking(request)
+            try:
+                decision, objects = link.look(request)
+            finally:
+                recorder.reads = link.reads()
+            recorder.reads += _waited_for(link, decision) if decision.on else ()
+            recorder.frozen.clear()
+            sides = await link.carrier.carry_out(part.syncer, decision, recorder, seen=objects, request=request)
+            self._tell_frozen(link, request, recorder.frozen)
+            if not sides or not _may_follow(part, decision, sides):
+                self.queue.forget(request)
+                break
+        else:
+            self.queue.retry(request, at_most=part.config.max_retry_delay)
+        for side in recorder.sides:
+            metrics.lag("down" if side is Side.HOST else "up", self._clock() - changed)
+        if recorder.sides:
+            where = ",".join(sorted(recorder.sides))
+            log.debug("wrote", syncer=request.syncer, key=str(request.key), sides=where, reason=decision.reason)
+        else:
+            metrics.no_op()
+        return waiting(decision, recorder.frozen)
+
+    def _tell_frozen(self, link: Link, request: Request, frozen: Iterable[Held]) -> None:
+        for held in frozen:
+            if held.new:
+                log.warning("frozen", syncer=request.syncer, key=str(request.key), reason=held.reason)
+                with contextlib.suppress(Exception):  # as below
+                    self.told.warn(link, request, "FieldFrozen", held.reason, about=None)
+
+    def _settle(
+        self, link: Link, request: Request, decision: Decision, reads: Iterable[Read]
+    ) -> Literal["success", "requeue", "requeue_after"]:
+        if decision.outcome is Outcome.PENDING or decision.on:
+            self.waking.wait(request, reads)
+        else:
+            self.waking.forget(request)
+        match decision.outcome:
+            case Outcome.IN_STEP:
+                self.ledger.in_step(request)
+            case Outcome.SKIPPED if link.is_gone(request):
+                self.ledger.in_step(request)
+            case Outcome.SKIPPED:
+                self.ledger.note(request, State.SKIPPED, decision.reason, now=self._clock())
+            case Outcome.PENDING:
+                if self.ledger.note(request, State.PENDING, decision.reason, now=self._clock()):
+                    log.debug("waits", syncer=request.syncer, key=str(request.key), reason=decision.reason)
+        if decision.after is None:
+            return "success"
+        self.queue.add(request, after=decision.after)
+        return "requeue_after"
+
+    def _failed(self, link: Link, request: Request, error: Exception, reads: Iterable[Read]) -> None:
+        if isinstance(error, RecursionError):
+            error = Refused("it is nested deeper than can be worked on; make it flatter", reason="Unreadable")
+        what = after(error, self.queue.failures(request))
+        self._again(link, request, error, what, reads)  # first of all: whatever happens below, it is not lost
+        try:
+            self._tell_failure(link, request, error, what)
+        except Exception:
+            log.exception("a failure could not be told of", syncer=request.syncer, key=str(request.key))
+
+    def _tell_failure(self, link: Link, request: Request, error: Exception, what: Next) -> None:
+        message = str(error) if isinstance(error, SyncerError) else f"{type(error).__name__}: {error}"
+        state = State.PARKED if what.fate is Fate.PARK else State.FAILING
+        new = self.ledger.note(request, state, message, error=type(error).__name__, now=self._clock())
+        if new:
+            self._log(request, error, message)
+        self._queue_metrics.retried()
+        if what.event and (new or what.fate is Fate.BACK_OFF):
+            with contextlib.suppress(Exception):  # its names are from the syncer's host_key, which may have raised
+                about = getattr(error, "about", None)
+                self.told.warn(link, request, what.event, for_tenant(error, message), about=about)
+
+    def _log(self, request: Request, error: Exception, message: str) -> None:
+        keys = {"syncer": request.syncer, "key": str(request.key)}
+        if isinstance(error, SyncerError):
+            parked = after(error, 0).fate is Fate.PARK
+            log.warning("parked" if parked else "failed, will try again", **keys, error=message)
+            return
+        place = (request.syncer, _way_of(error))
+        shown = {"error": message} if place in self._shown else {"exc_info": error}
+        self._shown.add(place)
+        log.error("a syncer raised", **keys, **shown)
+
+    def _again(self, link: Link, request: Request, error: Exception, what: Next, reads: Iterable[Read]) -> None:
+        part, side = link.parts.get(request.syncer), getattr(error, "side", None)
+        at_most = part.config.max_retry_delay if part else LAST_RETRY
+        if what.fate is Fate.PARK:
+            self.queue.add(request, after=self.queue.around(what.seconds), low=True)
+            self.waking.park(link, request, reads, error)
+            return
+        self.waking.forget(request)
+        if what.fate is Fate.RECONNECT and isinstance(error, SyncerError) and side is not None:
+            self.told.lost(link, side, error)
+        self.queue.retry(request, at_least=what.seconds, at_most=at_most, at_once=what.fate is Fate.AT_ONCE)
+
+    def _metrics_of(self, syncer: str) -> SyncerMetrics:
+        if syncer not in self._by_syncer:
+            self._by_syncer[syncer] = self._metrics.syncer(syncer)
+        return self._by_syncer[syncer]
+
+
+def _way_of(error: Exception) -> int:
+    """The lines that led to an error, as a number that is the same for the same lines."""
+    return hash(tuple((frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)))
+
+
+def _waited_for(link: Link, decision: Decision) -> tuple[Read, ...]:
+    """The objects that a decision says it waits for, as they are now."""
+    stores = [(link.caches.store(seen.side, seen.resource), seen.key) for seen in decision.on]
+    return tuple(Read(store, key, store.entry(key)) for store, key in stores)
+
+
+def _may_follow(part: Part, decision: Decision, sides: set[Side]) -> bool:
+    """Whether what was written may call for more: the host's answer may flow back, what was deleted is made anew."""
+    flows_back = part.rules is not None or (bool(part.syncer.up) and Side.HOST in sides)
+    return flows_back or decision.deletes

@@ -1,0 +1,112 @@
+"""What a daemon shows to the outside: metrics, health pages, and answers on its control socket."""
+
+import functools
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from syncer.api.errors import ConfigError
+from syncer.api.objects import Side
+from syncer.config import SyncerConfig
+from syncer.engine import status
+from syncer.engine.control import answers
+from syncer.engine.controllers.connection import Connection
+from syncer.engine.engine import Engine
+from syncer.engine.leaderelection.lease import Lease
+from syncer.engine.patrol import patrollers
+from syncer.observe.control import Control, ControlServer
+from syncer.observe.health import Checks, Heartbeat, at_most
+from syncer.observe.logs import get_logger
+from syncer.observe.server import metrics_app, serve
+
+#: Seconds that one request may be worked on before the process counts as stuck; longer than all deadlines in it.
+STUCK_SECONDS = 300.0
+
+#: What the patrollers count.
+PATROL_METRICS = (
+    *("syncer_drift", "syncer_drift_objects", "syncer_patrol_pairs"),
+    *("syncer_store_corrections", "syncer_patrol_seconds"),
+)
+
+log = get_logger(__name__)
+
+
+def show(
+    engine: Engine, config: SyncerConfig, heartbeat: Heartbeat, lease: Lease | None
+) -> Iterator[Callable[[], None]]:
+    """Serve all that the configuration wants served; gives what ends each. Raises ConfigError where one can't be."""
+    _measure(engine, config, lease)
+    checks = _checks(engine, heartbeat)
+    for server in (
+        serve(config.metrics.address, metrics_app(engine.metrics.registry), setting="metrics.address"),
+        serve(config.health.address, checks.app(), setting="health.address"),
+        _control(engine, config, lease),
+    ):
+        if server:
+            yield server.close
+
+
+def _control(engine: Engine, config: SyncerConfig, lease: Lease | None) -> ControlServer | None:
+    """The control socket; a candidate beside another on one machine does without."""
+    control = Control(led_by=lambda: None if lease is None or lease.is_leader else lease.holder)
+    answers.add(control, engine)
+    try:
+        return control.serve(config.control_socket(os.environ))
+    except ConfigError as error:
+        if lease is None:
+            raise
+        log.warning("no control socket; commands can't ask this daemon", error=str(error))
+        return None
+
+
+def _checks(engine: Engine, heartbeat: Heartbeat) -> Checks:
+    checks = Checks()
+    checks.live("loop", heartbeat)
+    checks.live("workers", at_most(STUCK_SECONDS, lambda: _longest(engine), "a request has been worked on"))
+    checks.ready("host", functools.partial(_down, engine.host_connection))
+    for name, served in engine.served.items():
+        checks.ready(f"virtual/{name}", functools.partial(_down, served.connection))
+    checks.ready("caches", lambda: "; ".join(status.unfilled(engine)) or None)
+    checks.degraded(lambda: status.degraded(engine))
+    return checks
+
+
+def _down(connection: Connection) -> str | None:
+    return str(connection.error) if connection.error else None
+
+
+def _longest(engine: Engine) -> float:
+    return max((engine.clock() - begun for begun in list(engine.queue.running().values())), default=0.0)
+
+
+def _measure(engine: Engine, config: SyncerConfig, lease: Lease | None) -> None:
+    ask = engine.metrics.ask
+    ask("syncer_objects", lambda: status.states(engine))
+    ask("syncer_parked", engine.ledger.parked)
+    for name in PATROL_METRICS:
+        ask(name, functools.partial(_of_patrols, engine, name))
+    ask("syncer_deletions_held", lambda: patrollers.held(list(engine.links.values())))
+    ask("syncer_fights", lambda: _sum(made.carrier.fights.counted() for made in list(engine.links.values())))
+    ask("syncer_frozen_fields", lambda: _sum(made.carrier.fights.numbers() for made in list(engine.links.values())))
+    ask("syncer_cache_objects", lambda: _sum(made.caches.sizes() for made in list(engine.links.values())))
+    ask("syncer_cluster_up", lambda: {(side.value,): float(up) for side, up in _up(engine).items()})
+    if lease:
+        ask("leader_election_master_status", lambda: {(config.lease_name,): float(lease.is_leader)})
+    ask("controller_runtime_max_concurrent_reconciles", lambda: {("syncer",): config.workers})
+    ask("controller_runtime_active_workers", lambda: {("syncer",): len(engine.queue.running())})
+
+
+def _of_patrols(engine: Engine, name: str) -> Mapping[tuple[str, ...], float]:
+    return patrollers.readings(engine.patrollers()).get(name, {})
+
+
+def _up(engine: Engine) -> Mapping[Side, bool]:
+    virtual = all(served.connection.up for served in list(engine.served.values()))
+    return {Side.HOST: engine.host_connection.up, Side.VIRTUAL: virtual}
+
+
+def _sum(sizes: Iterable[Mapping[tuple[str, ...], int]]) -> Mapping[tuple[str, ...], int]:
+    total: Counter[tuple[str, ...]] = Counter()
+    for each in sizes:
+        total.update(each)
+    return total

@@ -1,0 +1,348 @@
+"""All steps put together: informers fill stores, stores feed the queue, workers empty it."""
+
+import asyncio
+import gc
+import random
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from syncer.api.config import Config
+from syncer.api.context import Settings
+from syncer.api.errors import Missing, SyncerError, Unreachable
+from syncer.api.objects import Obj, Request, Resource, Side
+from syncer.api.optional_roles import Live, OwnController
+from syncer.api.roles import Syncer
+from syncer.clusters.client import Cluster
+from syncer.clusters.discovery import Discovery
+from syncer.engine.cache.reflector import Informer
+from syncer.engine.cache.store import Store
+from syncer.engine.controllers.activation import Activation
+from syncer.engine.controllers.builder import link
+from syncer.engine.controllers.connection import Connection
+from syncer.engine.controllers.lookout import Lookout
+from syncer.engine.controllers.pair import Link
+from syncer.engine.controllers.request_status import Ledger
+from syncer.engine.controllers.roster import Entry, Roster
+from syncer.engine.controllers.tenant_messages import translated
+from syncer.engine.controllers.worker import Workers
+from syncer.engine.patrol.patroller import Patroller
+from syncer.engine.patrol.patrollers import beside_workers
+from syncer.engine.reconcile.controller import Part
+from syncer.engine.reconcile.policies.contention import OFF, Rules
+from syncer.engine.workqueue.queue import Queue
+from syncer.observe.events import EventRecorder
+from syncer.observe.logs import get_logger
+from syncer.observe.metrics import Metrics, QueueState
+
+#: Seconds before a syncer's own controller that raised is run again: the first wait, doubled up to the last.
+FIRST_RERUN, LAST_RERUN = 1.0, 300.0
+
+log = get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """What the engine keeps for one virtual cluster."""
+
+    link: Link
+    discovery: Discovery
+    connection: Connection
+    events: EventRecorder
+    activation: Activation
+    patroller: Patroller | None
+
+
+class Engine:
+    """The daemon's inside, without configuration files, signals, leadership and HTTP. Make it within a running loop."""
+
+    def __init__(
+        self,
+        *,
+        host: Cluster,
+        metrics: Metrics,
+        workers: int = 32,
+        clock: Callable[[], float] | None = None,
+        utcnow: Callable[[], datetime] = lambda: datetime.now(UTC),
+        rng: random.Random | None = None,
+    ) -> None:
+        self.host, self.metrics = host, metrics
+        self.clock = clock or asyncio.get_running_loop().time
+        self.utcnow = utcnow
+        self.rng = rng or random.Random()  # noqa: S311 — jitter, not a secret
+        queue_metrics = metrics.queue("syncer", self._queue_state)
+        self.queue = Queue(clock=self.clock, spread=self.rng.random, added=queue_metrics.added)
+        self.ledger = Ledger()
+        #: Whether this process leads; asked before each write.
+        self.may_write: Callable[[], bool] = lambda: True
+        self.links: dict[str, Link] = {}
+        self.served: dict[str, Served] = {}
+        self.host_discovery = Discovery(host)
+        self.host_connection = Connection(host, lost=self._host_lost, back=self._host_back)
+        self._count = workers
+        self.workers = Workers(self.queue, self.links, self.ledger, self, metrics, queue_metrics, clock=self.clock)
+        self.lookout = Lookout(self._discoveries, waiting=self._is_awaited, looked=self._looked)
+        #: Why a syncer's own controller doesn't run at the moment, by cluster and syncer.
+        self.broken: dict[tuple[str, str], str] = {}
+        self._controllers: dict[tuple[str, str], asyncio.Task[None]] = {}
+        #: Whether it is known what the clusters serve, and so which stores there are to be filled.
+        self.prepared = False
+        self._working = self._frozen = False
+
+    # -- building --------------------------------------------------------------------------------------------------
+
+    def add(
+        self,
+        settings: Settings,
+        enabled: Iterable[tuple[Syncer[Any], Config]],
+        *,
+        virtual: Cluster,
+        entries: Iterable[Entry] = (),
+        fights: Rules = OFF,
+    ) -> Link:
+        """Serve a virtual cluster; ``entries`` give more syncers once it is known what is served."""
+        name = settings.cluster
+        discovery = Discovery(virtual)
+        connection = Connection(
+            virtual, lost=lambda: self.queue.pause(name), back=lambda: self._virtual_back(self.served[name])
+        )
+
+        def has_status(side: Side, resource: Resource) -> bool:
+            return (self.host_discovery if side is Side.HOST else discovery).has_status(resource)
+
+        made = link(
+            settings,
+            (),
+            virtual=virtual,
+            host=self.host,
+            queue=self.queue,
+            clock=self.clock,
+            utcnow=self.utcnow,
+            has_status=has_status,
+            may_write=lambda: self.may_write(),
+            rules=fights,
+        )
+        made.definitions_changed = self.lookout.soon
+        made.paused_or_not = lambda: self._paused_or_not(made)
+        self.links[name] = made
+        activation = Activation(
+            made,
+            Roster(settings, tuple(enabled), tuple(entries), discovery, self.host_discovery),
+            _Listener(self, made),
+            live=lambda syncer: self._live(made, syncer),
+            rng=self.rng,
+            left=lambda syncer: self._left(name, syncer),
+        )
+        events = EventRecorder(virtual, clock=self.clock, utcnow=self.utcnow)
+        self.served[name] = Served(made, discovery, connection, events, activation, beside_workers(self, made))
+        return made
+
+    # -- running ---------------------------------------------------------------------------------------------------
+
+    async def prepare(self) -> None:
+        """Before the caches start: learn what both sides serve, and let syncers initialise. Raises ``ClusterError``."""
+        await asyncio.gather(*(discovery.refresh() for discovery in self._discoveries()))
+        for served in self.served.values():
+            await served.activation.update()
+        self.prepared = True
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Keep the stores filled while the block runs; :meth:`work` is what uses them."""
+        async with asyncio.TaskGroup() as tasks:
+            background = [tasks.create_task(each) for each in self._background()]
+            for served in self.served.values():
+                served.activation.start(tasks)
+            try:
+                yield
+            finally:
+                for task in background:
+                    task.cancel()
+                for served in self.served.values():
+                    served.activation.stop()
+
+    def _background(self) -> Iterator[Coroutine[Any, Any, None]]:
+        yield self.lookout.run()
+        yield self.host_connection.run()
+        for served in self.served.values():
+            yield served.connection.run()
+            yield served.events.run()
+
+    async def work(self) -> None:
+        """Work on the queue, and run the syncers' own controllers, until the queue is closed or this is cancelled."""
+        for made, part in self._parts():
+            if part.ready:
+                made.ask_all(part)
+        self._working = True
+        self._run_controllers()
+        patrols = [asyncio.create_task(each.run()) for each in self.patrollers() if each.options.enabled]
+        try:
+            await self.workers.run(self._count)
+        finally:
+            self._working = False
+            controllers, self._controllers = list(self._controllers.values()), {}
+            for task in (*controllers, *patrols):
+                task.cancel()
+            await asyncio.gather(*controllers, *patrols, return_exceptions=True)
+
+    def _run_controllers(self) -> None:
+        """Run the syncers' own controllers, but only while this process works on the queue, and no pause forbids it."""
+        for made, part in self._parts() if self._working else ():
+            place = (made.name, part.syncer.name)
+            if isinstance(part.syncer, OwnController) and place not in self._controllers and made.may_run:
+                self._controllers[place] = asyncio.create_task(self._own(part.syncer, self._live(made, place[1])))
+
+    def _paused_or_not(self, made: Link) -> None:
+        """Stop the controllers of a virtual cluster that is paused, and run them again when it no longer is."""
+        if made.may_run:
+            self._run_controllers()
+            return
+        for place in [place for place, task in self._controllers.items() if place[0] == made.name and not task.done()]:
+            self._controllers.pop(place).cancel()
+
+    async def _own(self, syncer: OwnController, live: Live) -> None:
+        """Run a controller until it returns; where it raises, run it again, later each time."""
+        wait = FIRST_RERUN
+        while True:
+            self.broken.pop((live.cluster, live.syncer), None)
+            try:
+                await syncer.register(live)
+                return
+            except Exception as error:
+                log.exception("a syncer's own controller raised, and is run again", syncer=live.syncer)
+                reason = f"its own controller raised {type(error).__name__}: {error}"
+            self.broken[live.cluster, live.syncer] = reason
+            await asyncio.sleep(wait)
+            wait = min(wait * 2, LAST_RERUN)
+
+    def _left(self, cluster: str, syncer: str) -> None:
+        """A syncer has stopped: nothing of it runs or is spoken of any more."""
+        self.workers.drop(cluster, syncer)
+        self.links[cluster].breaker.drop(syncer)
+        self.broken.pop((cluster, syncer), None)
+        controller = self._controllers.pop((cluster, syncer), None)
+        if controller:
+            controller.cancel()
+
+    def patrollers(self) -> list[Patroller]:
+        """The patrollers of all virtual clusters."""
+        return [served.patroller for served in self.served.values() if served.patroller is not None]
+
+    def silent(self, made: Link) -> str | None:
+        """Which cluster of a link doesn't answer at the moment, or None."""
+        connections = (self.host_connection, self.served[made.name].connection)
+        return next((f"the {one.cluster.side} cluster does not answer" for one in connections if not one.up), None)
+
+    def _live(self, made: Link, name: str) -> Live:
+        return Live(made.name, name, made.virtual, made.host, lambda key: self.queue.add(Request(made.name, name, key)))
+
+    def _parts(self) -> Iterator[tuple[Link, Part]]:
+        for made in list(self.links.values()):
+            for part in list(made.parts.values()):
+                yield made, part
+
+    # -- told by informers and workers -----------------------------------------------------------------------------
+
+    def filled(self, made: Link, store: Store | None = None) -> None:
+        """A store has been filled, for the first time or anew, or given up: syncers that have all they need begin."""
+        self._run_controllers()
+        if store is not None and store.synced:
+            made.breaker.listed(store)
+        for part in made.parts.values():
+            if store in part.missed:
+                part.missed.discard(store)
+                made.ask_all(part)
+        begun = [part for part in made.parts.values() if not part.ready and not made.lacks(part)]
+        for part in begun:
+            made.begin(part)
+        for part in begun:
+            log.info("ready", cluster=made.name, syncer=part.syncer.name)
+        if begun and not self._frozen and all(part.ready for part in made.parts.values()):
+            self._frozen = True
+            gc.collect(1)  # what starting left behind; the oldest generation is what stays anyway
+            gc.freeze()
+
+    def lost(self, made: Link, side: Side, error: SyncerError) -> None:
+        """A request got no answer from one side."""
+        connection = self.host_connection if side is Side.HOST else self.served[made.name].connection
+        connection.lost(error)
+
+    def warn(self, made: Link, request: Request, reason: str, message: str, *, about: Obj | None) -> None:
+        """Tell the owner of the virtual object, in names that mean something there."""
+        syncer = made.parts[request.syncer].syncer
+        virtual = about or made.caches.get(Side.VIRTUAL, syncer.resource, request.key)
+        if virtual is None:
+            return
+        host = made.place(syncer, request.key)
+        known = {str(host): str(request.key), host.name: request.key.name}
+        told = translated(made.settings, message, resources=(syncer.host_resource,), known=known)
+        self.served[made.name].events.warning(syncer.resource, virtual, reason, told)
+
+    async def _looked(self) -> None:
+        """What is served has been looked at: syncers join and leave accordingly."""
+        for served in self.served.values():
+            if await served.activation.update():
+                self.filled(served.link)
+                self._run_controllers()
+
+    def _is_awaited(self) -> bool:
+        return any(served.activation.roster.waiting for served in self.served.values())
+
+    def _discoveries(self) -> list[Discovery]:
+        return [self.host_discovery, *(served.discovery for served in self.served.values())]
+
+    def _host_lost(self) -> None:
+        for name in self.served:
+            self.queue.pause(name)
+
+    def _host_back(self) -> None:
+        for served in self.served.values():
+            self._back(served, Side.HOST)
+
+    def _virtual_back(self, served: Served) -> None:
+        self._back(served, Side.VIRTUAL)
+
+    def _back(self, served: Served, side: Side) -> None:
+        for informer in served.link.informers.values():
+            if informer.store.side is side:
+                informer.hurry()
+        if self.host_connection.up and served.connection.up:
+            self.queue.resume(served.link.name)
+
+    def _queue_state(self) -> QueueState:
+        now, running = self.clock(), list(self.queue.running().values())
+        times = [now - begun for begun in running]
+        return QueueState(self.queue.depth(), sum(times), max(times, default=0.0))
+
+
+class _Listener:
+    """Hears the informers of one link."""
+
+    def __init__(self, engine: Engine, made: Link) -> None:
+        self._engine, self._link = engine, made
+        #: Those whose resource was missing when they asked last: to look at what is served is worth it but once.
+        self._missing: set[Informer] = set()
+
+    def synced(self, informer: Informer) -> None:
+        self._engine.filled(self._link, informer.store)
+
+    def watching(self, informer: Informer) -> None:
+        if informer.restarts > 1:
+            self._engine.metrics.watch_restarted(informer.store.side.value, str(informer.store.resource))
+
+    def failed(self, informer: Informer, error: SyncerError) -> None:
+        if isinstance(error, Unreachable) and error.status == 0:
+            self._engine.lost(self._link, informer.store.side, error)
+        else:
+            log.warning("can't list or watch", what=str(informer), error=str(error))
+            if isinstance(error, Missing) and informer not in self._missing:
+                self._missing.add(informer)
+                self._engine.lookout.soon()
+            self._engine.filled(self._link)
+
+    def working(self, informer: Informer) -> None:
+        log.info("watching again", what=str(informer))
+        self._missing.discard(informer)
+        self._engine.lookout.soon()

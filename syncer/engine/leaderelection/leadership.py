@@ -1,0 +1,43 @@
+"""Who leads: the Lease of a configuration, and commands that hold it for as long as they write."""
+
+import os
+import socket
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from syncer.api.objects import Key
+from syncer.clusters.client import Cluster
+from syncer.config import SyncerConfig
+from syncer.engine.leaderelection.lease import Lease
+
+
+def lease_of(host: Cluster, config: SyncerConfig) -> Lease | None:
+    """The Lease by which the daemons of this configuration elect one of them; None where they don't."""
+    election = config.leader_election
+    if not election.enabled:
+        return None
+    identity = f"{os.environ.get('POD_NAME') or socket.gethostname()}_{uuid.uuid4().hex[:8]}"
+    return Lease(
+        host,
+        key=Key(config.host.namespace, config.lease_name),
+        identity=identity,
+        duration=election.lease_duration,
+        renew_deadline=election.renew_deadline,
+        retry_period=election.retry_period,
+    )
+
+
+@asynccontextmanager
+async def leading(host: Cluster, config: SyncerConfig) -> AsyncIterator[Lease | None]:
+    """Hold the Lease while the block runs, so that no daemon writes meanwhile; None without leader election.
+
+    Raises :class:`~syncer.engine.leaderelection.lease.AnotherLeads`, whose ``holder`` says who does,
+    and ends the block with :class:`~syncer.engine.leaderelection.lease.LeaseLost` when the Lease is lost.
+    """
+    lease = lease_of(host, config)
+    if lease is None:
+        yield None
+        return
+    async with lease.held():
+        yield lease

@@ -1,0 +1,120 @@
+"""What a scan of the patroller has found and done, as values, and as JSON for reports."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from syncer.api.drift import Policy
+from syncer.api.objects import Request
+from syncer.engine.reconcile.drift import Change, Drift, is_hidden, path_text, value_text
+from syncer.engine.reconcile.managed_fields import Manager, Step
+
+
+class Outcome(StrEnum):
+    """What became of drift that was found."""
+
+    REPAIRED = "repaired"
+    FAILED = "failed"
+    REPORTED = "reported"
+    IGNORED = "ignored"
+    HELD = "held"
+
+
+#: The outcomes after which nothing is left to do for anybody.
+DONE = (Outcome.REPAIRED, Outcome.IGNORED)
+
+
+@dataclass(slots=True)
+class Finding:
+    """One object that is not as it should be, in one class; who changed it, and what became of it."""
+
+    request: Request
+    drift: Drift
+    policy: Policy
+    outcome: Outcome
+    reason: str = ""
+    #: Who wrote each of the changed paths last, where that is recorded.
+    by: Mapping[tuple[Step, ...], Manager] = field(default_factory=dict)
+
+    def json(self, prefix: str) -> dict[str, Any]:
+        """For a report; ``prefix`` is that of the marks."""
+        drift = self.drift
+        found = {
+            "syncer": self.request.syncer,
+            "object": f"{drift.side} {drift.resource} {drift.key}",
+            "of": str(self.request.key),
+            "class": drift.kind,
+            "policy": self.policy,
+            "outcome": self.outcome.value,
+            "reason": self.reason,
+            "changes": [self._change(change, prefix) for change in drift.changes],
+        }
+        return {name: value for name, value in found.items() if value}
+
+    def _change(self, change: Change, prefix: str) -> dict[str, str]:
+        hidden = is_hidden(self.drift.resource, change.path, prefix)
+        found = {
+            "path": path_text(change.path),
+            "wanted": value_text(change.wanted, hidden=hidden),
+            "found": value_text(change.found, hidden=hidden),
+        }
+        manager = self.by.get(change.path)
+        return found | ({"changedBy": manager.name, "at": manager.time} if manager else {})
+
+
+@dataclass(slots=True)
+class Scan:
+    """One scan of one kind."""
+
+    syncer: str
+    at: str
+    fresh: bool = False
+    seconds: float = 0.0
+    verified: int = 0
+    skipped: int = 0
+    #: Requests that were passed over since they wait, are worked on, or fail already.
+    busy: int = 0
+    #: Why it was given up, or not begun.
+    problem: str = ""
+    #: What the stores had otherwise than the API servers, though a watch had come past it.
+    corrected: list[str] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    #: How many more there were, by outcome, as only so many are kept.
+    omitted: Counter[str] = field(default_factory=Counter)
+    #: What couldn't be decided, with the reason as far as it is known.
+    troubles: dict[Request, str] = field(default_factory=dict)
+
+    @property
+    def left(self) -> list[Finding]:
+        """What is not in step still."""
+        return [finding for finding in self.findings if finding.outcome not in DONE]
+
+    def keep(self, most: int) -> None:
+        """Keep so many findings, first of all those that are not in step still, and of the others the number."""
+        if len(self.findings) > most:
+            self.findings.sort(key=lambda finding: finding.outcome in DONE)
+            self.omitted.update(finding.outcome.value for finding in self.findings[most:])
+            del self.findings[most:]
+
+    def counts(self) -> Mapping[tuple[str, str], int]:
+        """Findings by class and outcome."""
+        return Counter((finding.drift.kind, finding.outcome.value) for finding in self.findings)
+
+    def json(self, prefix: str) -> dict[str, Any]:
+        """For a report."""
+        return {
+            "syncer": self.syncer,
+            "at": self.at,
+            "fresh": self.fresh,
+            "seconds": round(self.seconds, 3),
+            "verified": self.verified,
+            "skipped": self.skipped,
+            "busy": self.busy,
+            "problem": self.problem,
+            "corrected": self.corrected,
+            "troubles": {str(request): reason for request, reason in self.troubles.items()},
+            "found": [finding.json(prefix) for finding in self.findings],
+            "omitted": dict(self.omitted),
+        }

@@ -1,0 +1,65 @@
+"""One scan of everything from fresh lists, by a command and not by the daemon."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
+from typing import Any
+
+from syncer.config import SyncerConfig
+from syncer.engine import status
+from syncer.engine.control.chosen import syncers
+from syncer.engine.controllers.pair import Link
+from syncer.engine.engine import Engine
+from syncer.engine.leaderelection.leadership import leading
+from syncer.engine.leaderelection.lease import AnotherLeads
+from syncer.engine.patrol.patrollers import alone, report
+from syncer.engine.runner import prepared
+
+#: Seconds between looks at whether everything is listed.
+LOOK = 0.02
+#: Seconds without anything new being listed after which the rest is not waited for.
+PATIENCE = 60.0
+
+
+async def patrol_once(config: SyncerConfig, *, kinds: Sequence[str] = (), confirm: bool = False) -> dict[str, Any]:
+    """Scan the kinds (none: all), repair what the policies say, and give the report.
+
+    Nothing is repaired where a daemon leads, since that does so itself; ``confirm`` lets any number of deletions be
+    made. Raises :class:`~syncer.api.SyncerError`.
+    """
+    async with prepared(config) as (engine, made), AsyncExitStack() as stack:
+        why = None
+        try:
+            lease = await stack.enter_async_context(leading(engine.host, config))
+            engine.may_write = lambda: lease is None or lease.is_leader
+        except AnotherLeads as error:
+            why = f"{error.holder or 'another daemon'} leads, and repairs what it finds"
+            engine.may_write = lambda: False
+        return await scan_once(engine, made, kinds=kinds, confirm=confirm, hands_off=lambda: why)
+
+
+async def scan_once(
+    engine: Engine, made: Link, *, kinds: Sequence[str], confirm: bool, hands_off: Callable[[], str | None]
+) -> dict[str, Any]:
+    """The scan, with an engine that nothing else works with."""
+    async with engine.running():
+        await _filled(engine)
+        if confirm:
+            made.breaker.limits = None
+        patroller = alone(engine, made, engine.workers.handle, hands_off)
+        assert patroller is not None, "every configuration says how to patrol"
+        chosen = {name for kind in kinds or ("",) for name in syncers(engine, kind)}
+        for scan in await patroller.scan_all(lambda name: name in chosen):
+            await patroller.try_again(scan)
+        return report(made, patroller) | {"reportedOnly": hands_off() or ""}
+
+
+async def _filled(engine: Engine) -> None:
+    """Wait until all is listed; what an API server goes on failing to list is left, and its kinds say so."""
+    before, since = status.unfilled(engine), engine.clock()
+    while now := status.unfilled(engine):
+        if now != before:
+            before, since = now, engine.clock()
+        elif engine.clock() - since > PATIENCE:
+            return
+        await asyncio.sleep(LOOK)

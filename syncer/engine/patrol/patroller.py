@@ -1,0 +1,305 @@
+"""Asks every syncer about every key again, at intervals: what then needs a write has drifted, and is told and repaired.
+
+A scan goes kind by kind. Pairs whose versions are as when they were last found right are passed over; at longer
+intervals both API servers are listed anew first, and everything is looked at. What waits, is worked on or fails already
+is known trouble and no drift; and what needs a write must need it still a little later.
+"""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from syncer.api.errors import SyncerError
+from syncer.api.objects import Key, Obj, Request, Resource, Side, key_of
+from syncer.clusters import codec
+from syncer.config.patrol import Patrol
+from syncer.engine.cache.store import Store
+from syncer.engine.controllers.pair import Link
+from syncer.engine.patrol.findings import Finding, Outcome, Scan
+from syncer.engine.patrol.report import Tally, tell
+from syncer.engine.patrol.verified import Pairs
+from syncer.engine.reconcile.controller import Part
+from syncer.engine.reconcile.drift import Drift, changed_by, drifts, other_owner
+from syncer.engine.reconcile.policies.breaker import Doomed
+from syncer.engine.reconcile.policies.drift_policy import policies
+from syncer.observe.logs import get_logger
+from syncer.translate import times
+
+#: Pairs that are passed over before others get the loop; to look at one takes as long as to pass over so many.
+SLICE, LOOK_WEIGHT = 500, 25
+#: Seconds after which what needs a write must still need it.
+GRACE_SECONDS = 3.0
+#: Of how many objects a scan asks who changed them; each is a request.
+BLAMED = 100
+#: How much the time between two scans varies.
+JITTER = 0.1
+#: Findings of one scan that are kept for a report.
+KEPT = 1000
+
+log = get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Ways:
+    """What a patroller needs from those who run it."""
+
+    #: Why nothing can be said at the moment, or None: a cluster doesn't answer.
+    trouble: Callable[[], str | None]
+    #: Whether a request is known trouble, or somebody is on it.
+    busy: Callable[[Request], bool]
+    #: Look at requests, and return when it is known what became of them.
+    repair: Callable[[Sequence[Request]], Awaitable[None]]
+    #: Why a request is not in step, as far as is known.
+    reason: Callable[[Request], str]
+    #: Why nothing may be repaired, or None.
+    hands_off: Callable[[], str | None] = lambda: None
+
+
+class Patroller:
+    """Patrols one link."""
+
+    def __init__(
+        self,
+        link: Link,
+        options: Patrol,
+        ways: Ways,
+        *,
+        clock: Callable[[], float],
+        utcnow: Callable[[], datetime],
+        rng: random.Random,
+    ) -> None:
+        self.options, self.tally = options, Tally()
+        #: The latest scan of each syncer.
+        self.reports: dict[str, Scan] = {}
+        self._link, self._ways = link, ways
+        self._clock, self._utcnow, self._rng = clock, utcnow, rng
+        self._pairs: dict[str, Pairs] = {}
+        self._listed: dict[Store, float] = {}
+        self._begun = clock()
+
+    async def run(self) -> None:
+        """Scan at intervals until cancelled."""
+        while True:
+            await asyncio.sleep(self.options.interval * self._rng.uniform(1 - JITTER, 1 + JITTER))
+            try:
+                await self.scan_all()
+            except Exception:
+                log.exception("a scan failed; the next one comes in its time", cluster=self._link.name)
+
+    async def scan_all(self, chosen: Callable[[str], bool] = lambda syncer: True) -> list[Scan]:
+        """Scan the chosen kinds, one after the other."""
+        parts = [part for name, part in self._link.parts.items() if chosen(name)]
+        began = self._clock()
+        return [await self.scan(part, since=began) for part in parts]
+
+    async def scan(self, part: Part, *, fresh: bool | None = None, since: float | None = None) -> Scan:
+        """Scan one kind; ``fresh`` None: from fresh lists where it is time for that.
+
+        What has been listed anew ``since`` a time, for another kind, is not listed again; None stands for now.
+        """
+        begun = self._clock()
+        scan = Scan(
+            part.syncer.name, times.written(self._utcnow()), fresh=self._is_due(part) if fresh is None else fresh
+        )
+        scan.problem = self._why_not(part) or (
+            await self._list_anew(part, scan, begun if since is None else since) if scan.fresh else ""
+        )
+        if not scan.problem:
+            await self._patrol(part, scan)
+        scan.seconds = self._clock() - begun
+        self.tally.add(scan)
+        tell(scan)
+        self.reports[scan.syncer] = scan
+        scan.keep(KEPT)
+        return scan
+
+    async def try_again(self, scan: Scan) -> None:
+        """Have what a scan could not repair looked at once more: it may have waited for what is repaired by now."""
+        part = self._link.parts.get(scan.syncer)
+        if part is not None and any(one.outcome is Outcome.FAILED for one in scan.findings):
+            await self._repair(part, scan)
+
+    # -- the steps of a scan -----------------------------------------------------------------------------------------
+
+    def _why_not(self, part: Part) -> str:
+        """Why nothing can be said of a kind at the moment; ``""``: something can."""
+        if trouble := self._ways.trouble():
+            return trouble
+        if self._link.parts.get(part.syncer.name) is not part or not part.ready:
+            return "it is not at work"
+        unfilled = [store for store in part.stores if not store.synced]
+        return f"not all is known: {', '.join(f'{one.side} {one.resource}' for one in unfilled)}" if unfilled else ""
+
+    def _is_due(self, part: Part) -> bool:
+        oldest = min((self._listed.get(store, self._begun) for store in part.stores), default=self._begun)
+        return self._clock() - oldest >= self.options.fresh * (1 - JITTER)
+
+    async def _list_anew(self, part: Part, scan: Scan, since: float) -> str:
+        """List all that a kind is decided from; gives why that can't be done, and ``""`` where it is."""
+        for store in part.stores:
+            if self._listed.get(store, since - 1) > since:
+                continue
+            informer = self._link.informers.get((store.side, store.resource))
+            wrong: list[Key] = []
+            try:
+                if informer is None or not await informer.relist(wrong.append):
+                    return f"{store.side} {store.resource} is being listed"
+            except (SyncerError, codec.DecodeError, RecursionError) as error:
+                return f"{store.side} {store.resource} can't be listed: {error}"
+            finally:
+                self._link.breaker.listed(store)  # also what a list has shown that was not read to its end
+                self._correct(store, wrong, scan)
+            self._listed[store] = self._clock()
+        return self._why_not(part)
+
+    def _correct(self, store: Store, wrong: Sequence[Key], scan: Scan) -> None:
+        if wrong:
+            what = f"{store.side} {store.resource}"
+            log.warning("a store had gone wrong; it is mended from a list", what=what, number=len(wrong))
+            self.tally.corrections[store.side.value, str(store.resource)] += len(wrong)
+            scan.corrected += [f"{what} {key}" for key in wrong]
+
+    async def _patrol(self, part: Part, scan: Scan) -> None:
+        suspects = await self._suspects(part, scan)
+        if suspects and not scan.problem:
+            await asyncio.sleep(GRACE_SECONDS)
+            scan.problem = self._why_not(part)
+        if scan.problem:
+            return
+        scan.findings = [
+            finding for request in suspects if not self._is_busy(request) for finding in self._findings(part, request)
+        ]
+        self._hold(part, scan.findings)
+        await self._blame(scan.findings)
+        await self._repair(part, scan)
+
+    async def _suspects(self, part: Part, scan: Scan) -> list[Request]:
+        """Look at all that isn't as it was when it was found right; gives what needs a write."""
+        pairs, done = self._pairs_of(part), 0
+        suspects: list[Request] = []
+        for request in pairs.look(everything=scan.fresh):
+            if request is None:
+                scan.skipped += 1
+            elif self._is_busy(request):
+                scan.busy += 1
+            else:
+                scan.verified += 1
+                if self._has_drifted(part, scan, request):
+                    suspects.append(request)
+            done += 1 if request is None else LOOK_WEIGHT
+            if done >= SLICE:
+                done = 0
+                await asyncio.sleep(0)
+                scan.problem = self._why_not(part)
+                if scan.problem:
+                    break
+        return suspects
+
+    def _pairs_of(self, part: Part) -> Pairs:
+        pairs = self._pairs.get(part.syncer.name)
+        if pairs is None or pairs.part is not part:
+            pairs = self._pairs[part.syncer.name] = Pairs(self._link, part)
+        return pairs
+
+    def _is_busy(self, request: Request) -> bool:
+        return self._ways.busy(request) and request not in self._link.breaker.requests(request.syncer)
+
+    def _has_drifted(self, part: Part, scan: Scan, request: Request) -> bool:
+        try:
+            if any(self._drifts(part, request)):
+                return True
+        except Exception as error:  # noqa: BLE001 — refused, or the syncer's bug: whoever works on it says so
+            scan.troubles[request] = f"{type(error).__name__}: {error}"
+            return False
+        self._pairs_of(part).right(request)
+        return False
+
+    def _drifts(self, part: Part, request: Request) -> Iterator[Drift]:
+        """What has drifted, whether or not a policy leaves it."""
+        syncer, link = part.syncer, self._link
+        decision, objects = link.desk.look(part, request)
+        for write in decision.writes:
+            calls = link.carrier.calls(syncer, write, objects)
+            if calls:
+                resource = write.resource or (syncer.resource if write.side is Side.VIRTUAL else syncer.host_resource)
+                live = link.caches.get(write.side, resource, key_of(write.obj))
+                marks = link.settings.marks
+                owner = other_owner(objects.get(Side.VIRTUAL), objects.get(Side.HOST), uid_mark=marks.uid)
+                notes = (marks.fields, marks.base)
+                yield from drifts(write, calls, live, resource=resource, owner=owner, notes=notes)
+
+    def _findings(self, part: Part, request: Request) -> list[Finding]:
+        try:
+            found = list(self._drifts(part, request))
+        except Exception:  # noqa: BLE001 — as above; it could be looked at some seconds ago
+            return []
+        rules = policies(self._link.settings, part.syncer.name)
+        outcomes = {"report": Outcome.REPORTED, "ignore": Outcome.IGNORED}
+        made = []
+        for drift in found:
+            policy = rules.of(drift.kind) or "repair"
+            made.append(Finding(request, drift, policy, outcomes.get(policy, Outcome.FAILED)))
+        return made
+
+    def _hold(self, part: Part, findings: Iterable[Finding]) -> None:
+        """Let the breaker count the deletions, and note which it holds."""
+        doomed = [one for one in findings if one.drift.deletes and one.policy == "repair"]
+        breaker = self._link.breaker
+        breaker.scanned(part, (Doomed(one.drift.side, one.drift.key, one.drift.uid, one.request) for one in doomed))
+        for one in doomed:
+            held = breaker.held.get((part.syncer.name, one.drift.side))
+            if held and (one.drift.key, one.drift.uid) in held.objects:
+                one.outcome, one.reason = Outcome.HELD, str(held)
+
+    async def _blame(self, findings: Iterable[Finding]) -> None:
+        """Find out who wrote what has drifted: the stores don't keep that, so the objects are read."""
+        asked: dict[tuple[Side, Resource, Key], Obj | None] = {}
+        for one in findings:
+            drift = one.drift
+            place = (drift.side, drift.resource, drift.key)
+            if not drift.changes or (place not in asked and len(asked) >= BLAMED):
+                continue
+            if place not in asked:
+                asked[place] = await self._live(*place)
+            live = asked[place] or {}
+            by = {change.path: changed_by(live, change.path) for change in drift.changes}
+            one.by = {path: manager for path, manager in by.items() if manager is not None}
+
+    async def _live(self, side: Side, resource: Resource, key: Key) -> Obj | None:
+        try:
+            return await (self._link.virtual if side is Side.VIRTUAL else self._link.host).get(resource, key)
+        except SyncerError:
+            return None
+
+    async def _repair(self, part: Part, scan: Scan) -> None:
+        """Have what is to be repaired looked at, and note what became of it."""
+        todo = [one for one in scan.findings if one.policy == "repair"]
+        why = self._ways.hands_off()
+        if why:
+            for one in todo:
+                one.outcome, one.reason = Outcome.REPORTED, why
+            return
+        requests = list(dict.fromkeys([*(one.request for one in todo), *scan.troubles]))
+        if requests:
+            await self._ways.repair(requests)
+        left = {one.request: self._left(part, one.request) for one in todo}
+        for one in todo:
+            why = left[one.request]
+            if one.outcome is not Outcome.HELD:
+                one.outcome, one.reason = (Outcome.FAILED, why) if why else (Outcome.REPAIRED, "")
+        scan.troubles = {request: self._ways.reason(request) or why for request, why in scan.troubles.items()}
+
+    def _left(self, part: Part, request: Request) -> str:
+        """Why a request that was repaired is not in step all the same; ``""`` where it is."""
+        rules = policies(self._link.settings, part.syncer.name)
+        try:
+            found = list(self._drifts(part, request))
+        except Exception as error:  # noqa: BLE001 — as above
+            return self._ways.reason(request) or f"{type(error).__name__}: {error}"
+        if not found:
+            self._pairs_of(part).right(request)
+        if all((rules.of(drift.kind) or "repair") != "repair" for drift in found):
+            return ""
+        return self._ways.reason(request) or "it needs a write still"

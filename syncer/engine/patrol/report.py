@@ -1,0 +1,51 @@
+"""What scans of the patroller have found, as numbers for metrics and as lines of the log."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from syncer.engine.patrol.findings import Outcome, Scan
+from syncer.engine.reconcile.drift import path_text
+from syncer.observe.logs import get_logger
+
+#: Findings of one scan that are logged one by one.
+TOLD = 50
+
+log = get_logger(__name__)
+
+
+@dataclass(slots=True)
+class Tally:
+    """What all scans have found so far, for metrics."""
+
+    drift: Counter[tuple[str, ...]] = field(default_factory=Counter)
+    objects: dict[tuple[str, ...], int] = field(default_factory=dict)
+    pairs: Counter[tuple[str, ...]] = field(default_factory=Counter)
+    corrections: Counter[tuple[str, ...]] = field(default_factory=Counter)
+    seconds: dict[tuple[str, ...], float] = field(default_factory=dict)
+
+    def add(self, scan: Scan) -> None:
+        """Count a scan; what is left to do is what the last scan has left."""
+        name = scan.syncer
+        self.objects = {labels: number for labels, number in self.objects.items() if labels[0] != name}
+        for finding in scan.left:
+            labels = (name, finding.drift.kind)
+            self.objects[labels] = self.objects.get(labels, 0) + 1
+        for (kind, outcome), number in scan.counts().items():
+            self.drift[name, kind, outcome] += number
+        self.pairs[name, "verified"] += scan.verified
+        self.pairs[name, "skipped"] += scan.skipped
+        self.seconds[name,] = scan.seconds
+
+
+def tell(scan: Scan) -> None:
+    """Log what was found: where and which fields, never what they hold."""
+    if scan.problem:
+        log.info("not patrolled", syncer=scan.syncer, reason=scan.problem)
+    for one in scan.findings[:TOLD]:
+        drift = one.drift
+        paths = ", ".join(path_text(change.path) for change in drift.changes)
+        level = log.debug if one.outcome is Outcome.IGNORED else log.warning
+        keys = {"syncer": scan.syncer, "what": f"{drift.side} {drift.resource} {drift.key}", "drift": drift.kind}
+        level("drift", **keys, fields=paths, outcome=one.outcome.value, reason=one.reason)
+    if len(scan.findings) > TOLD:
+        log.warning("more drift", syncer=scan.syncer, number=len(scan.findings) - TOLD)

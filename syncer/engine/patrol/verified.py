@@ -1,0 +1,133 @@
+"""All that a syncer can be asked about, and what of it is as it was when it was last found right."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from syncer.api.objects import Key, Obj, Request, Side
+from syncer.api.roles import FakeSyncUp, SyncDown, SyncUp
+from syncer.engine.cache.store import Store
+from syncer.engine.controllers.pair import Link
+from syncer.engine.reconcile.controller import Part, safely
+
+
+class _Known(NamedTuple):
+    """The versions of both objects when their request was last found right; no request: they are no matter of ours."""
+
+    virtual: str
+    host: str
+    request: Request | None
+
+
+class Pairs:
+    """The pairs of one syncer in one link. Versions are the stores' own strings, so one costs some 200 bytes."""
+
+    def __init__(self, link: Link, part: Part) -> None:
+        self._link, self.part = link, part
+        syncer = part.syncer
+        goes_down = isinstance(syncer, SyncDown)
+        begins_on_host = isinstance(syncer, SyncUp) and not goes_down
+        restores = isinstance(syncer, SyncUp) and syncer.restores
+        self._fakes = isinstance(syncer, FakeSyncUp)
+        self._by_virtual = goes_down or restores or self._fakes
+        self._by_host = goes_down or begins_on_host
+        #: What was found right, by virtual key, and by host key where a virtual key doesn't lead there.
+        self._virtual: dict[Key, tuple[str, str]] = {}
+        self._host: dict[Key, _Known] = {}
+
+    def look(self, *, everything: bool) -> Iterator[Request | None]:
+        """The requests that are to be looked at, and None for each that is as it was when it was found right."""
+        if everything:
+            self._forget()
+        reached: set[Key] = set()
+        if self._by_virtual:
+            yield from self._from_virtual(reached)
+        if self._fakes:
+            yield from self._faked()
+        if self._by_host:
+            yield from self._from_host(reached)
+        self._prune()
+
+    def right(self, request: Request) -> None:
+        """Take it that both objects of a request, as they are now, are as they should be."""
+        place = self._place(request)
+        virtual, host = self._version(Side.VIRTUAL, request.key), self._version(Side.HOST, place)
+        if request.host_key is None and (self._fakes or (self._by_virtual and virtual)):
+            self._virtual[request.key] = (virtual, host)
+        else:
+            self._host[place] = _Known(virtual, host, request)
+
+    # -- inside ----------------------------------------------------------------------------------------------------
+
+    def _forget(self) -> None:
+        self._virtual.clear()
+        self._host.clear()
+
+    def _from_virtual(self, reached: set[Key]) -> Iterator[Request | None]:
+        syncer, virtual, host = self.part.syncer, self._store(Side.VIRTUAL), self._host_store()
+        for key in list(virtual.keys()):
+            entry = virtual.entry(key)
+            if entry is None:
+                continue
+            place = self._link.place(syncer, key) if host is not None else key
+            there = host.entry(place) if host is not None else None
+            reached.add(place)
+            if self._virtual.get(key) == (entry.version, there.version if there else ""):
+                yield None
+            else:
+                yield Request(self._link.name, syncer.name, key)
+
+    def _faked(self) -> Iterator[Request | None]:
+        """What watched objects name, and is not there."""
+        store, name = self._store(Side.VIRTUAL), self.part.syncer.name
+        named = {key for each in self._link.caches for key in each.named(name)}
+        for key in named - set(store.keys()):
+            yield None if self._virtual.get(key) == ("", "") else Request(self._link.name, name, key)
+        if len(self._virtual) > len(store) + len(named):
+            self._virtual = {key: known for key, known in self._virtual.items() if key in store or key in named}
+
+    def _from_host(self, reached: set[Key]) -> Iterator[Request | None]:
+        store = self._host_store()
+        request_of = safely(self.part.syncer, self._requests_of)
+        for key in [] if store is None else [key for key in store.keys() if key not in reached]:  # noqa: SIM118 — a store
+            entry, known = store.entry(key) if store else None, self._host.get(key)
+            if entry is None:
+                continue
+            if known and known.host == entry.version and self._is_as_it_was(known):
+                if known.request:
+                    yield None
+                continue
+            found = list(request_of(key, store.get(key) if store else None))
+            if not found:
+                self._host[key] = _Known("", entry.version, None)
+            yield from found
+
+    def _requests_of(self, key: Key, obj: Obj | None) -> list[Request]:
+        request = self._link.request_of_host(self.part, key, obj) if obj is not None else None
+        return [] if request is None else [request]
+
+    def _is_as_it_was(self, known: _Known) -> bool:
+        return known.request is None or known.virtual == self._version(Side.VIRTUAL, known.request.key)
+
+    def _place(self, request: Request) -> Key:
+        return request.host_key or self._link.place(self.part.syncer, request.key)
+
+    def _version(self, side: Side, key: Key) -> str:
+        store = self._store(side) if side is Side.VIRTUAL else self._host_store()
+        entry = store.entry(key) if store is not None else None
+        return entry.version if entry else ""
+
+    def _store(self, side: Side) -> Store:
+        syncer = self.part.syncer
+        return self._link.caches.store(side, syncer.resource if side is Side.VIRTUAL else syncer.host_resource)
+
+    def _host_store(self) -> Store | None:
+        """The store of the host objects; None for a syncer that has none."""
+        return None if self._fakes else self._store(Side.HOST)
+
+    def _prune(self) -> None:
+        """Forget what has gone."""
+        virtual, host = self._store(Side.VIRTUAL), self._host_store()
+        if len(self._virtual) > len(virtual) and not self._fakes:
+            self._virtual = {key: versions for key, versions in self._virtual.items() if key in virtual}
+        if host is not None and len(self._host) > len(host):
+            self._host = {key: known for key, known in self._host.items() if key in host}

@@ -1,0 +1,120 @@
+"""Which fields an API call changes, and to and from which values; of values only hashes. Pure."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from syncer.api.marks import Marks
+from syncer.api.objects import Obj, annotations_of
+from syncer.clusters import codec
+from syncer.engine.reconcile.plan import Call, Kind
+
+#: The names from the top to a field; ``()`` is the whole object.
+Path = tuple[str, ...]
+
+#: Fields that one change is taken apart into; where it has more, they are taken together by what they are part of.
+FIELDS = 8
+#: How deep a change is taken apart: the next depth where this one gives too many fields.
+DEPTHS = (8, 2, 1)
+#: The hash that stands for a value that nobody knows, and that of no value. No other hash is -1.
+UNKNOWN, ABSENT = -1, hash(("absent",))
+
+_GUARD = frozenset({"uid", "resourceVersion"})
+_PATCHES = (Kind.PATCH, Kind.PATCH_STATUS, Kind.CONDITIONS)
+
+
+class Change(NamedTuple):
+    """A field, and the hashes of what a call sets it to and of what was there."""
+
+    path: Path
+    ours: int
+    theirs: int
+
+
+def changes(call: Call, live: Obj | None, marks: Marks) -> list[Change]:
+    """The fields that a call changes in a live object. Lists are one value; so is an object that is made."""
+    if call.kind is Kind.CREATE:
+        return [Change((), wanted(call, (), marks), ABSENT)]
+    if call.kind not in _PATCHES:
+        return []
+    body = _unguarded(call.body)
+    found = []
+    for path in _paths(body):
+        ours = _at(body, path)
+        found.append(Change(path, _hashed(ours), _hashed(_alike(_at(live, path), ours))))
+    return found
+
+
+def wanted(call: Call, path: Path, marks: Marks) -> int:
+    """The hash of what a call sets a field to; UNKNOWN where it doesn't. An object is what it is a copy of."""
+    if call.kind is Kind.CREATE and not path:
+        return hash(annotations_of(call.body).get(marks.uid, ""))
+    value = _at(call.body, path) if path and call.kind in _PATCHES else _NOTHING
+    return UNKNOWN if value is _NOTHING else _hashed(value)
+
+
+def without(call: Call, paths: Iterable[Path]) -> Call | None:
+    """The call without some fields that it sets; None where nothing is left of it."""
+    body = call.body
+    for path in paths:
+        if not path:
+            return None
+        body = body if _at(body, path) is _NOTHING else _cut(body, path)
+    return Call(call.kind, body) if _unguarded(body) else None
+
+
+class _Nothing:
+    """Says that there is no value; None can't, since in a merge patch it takes a field away."""
+
+
+_NOTHING = _Nothing()
+
+
+def _unguarded(body: Obj) -> Obj:
+    """The patch without what only says which object is meant."""
+    metadata = {name: value for name, value in (body.get("metadata") or {}).items() if name not in _GUARD}
+    rest = {name: value for name, value in body.items() if name != "metadata"}
+    return {**rest, "metadata": metadata} if metadata else rest
+
+
+def _paths(patch: Obj) -> list[Path]:
+    found: list[Path] = []
+    for depth in DEPTHS:
+        found = list(_down_to(patch, depth))
+        if len(found) <= FIELDS:
+            break
+    return found
+
+
+def _down_to(patch: Obj, depth: int) -> Iterator[Path]:
+    for name, value in patch.items():
+        if depth > 1 and isinstance(value, dict) and value:
+            for below in _down_to(value, depth - 1):
+                yield (name, *below)
+        else:
+            yield (name,)
+
+
+def _at(value: Any, path: Path) -> Any:
+    for name in path:
+        if not isinstance(value, dict) or name not in value:
+            return _NOTHING
+        value = value[name]
+    return value
+
+
+def _alike(theirs: Any, ours: Any) -> Any:
+    """What is there, of fields that are taken together only those that a patch is about."""
+    if isinstance(theirs, dict) and isinstance(ours, dict) and ours:
+        return {name: theirs[name] for name in ours if name in theirs}
+    return theirs
+
+
+def _hashed(value: Any) -> int:
+    return ABSENT if value is None or value is _NOTHING else hash(codec.encode_sorted(value))
+
+
+def _cut(body: Obj, path: Path) -> Obj:
+    name, *below = path
+    rest = {key: value for key, value in body.items() if key != name}
+    left = _cut(body[name], tuple(below)) if below else {}
+    return {**rest, name: left} if left else rest

@@ -1,0 +1,1 @@
+"""Rules that hold for every kind: each takes a decision or its calls, and gives what is left of them."""

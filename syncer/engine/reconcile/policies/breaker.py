@@ -1,0 +1,245 @@
+"""Holds deletions that are too many to be meant: an API server that comes back empty must not cost all copies.
+
+Counted is what one scan of the patroller would delete, and what a list shows to be missing that no watch showed to go.
+What is held is parked until a person confirms it, or until it no longer is to be deleted. Held in this process's memory
+only: the next one lists everything, and finds the same.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Protocol
+
+from syncer.api.decision import Decision, Outcome, Verb, Write, wait
+from syncer.api.errors import Refused
+from syncer.api.objects import Key, Request, Side, key_of, uid_of
+from syncer.api.roles import SyncDown, SyncUp
+from syncer.engine.apply.applier import Pairing
+from syncer.engine.cache.store import Store
+from syncer.engine.reconcile.controller import Part, safely
+from syncer.engine.reconcile.drift import other_owner
+from syncer.engine.reconcile.policies.drift_policy import policies
+from syncer.observe.logs import get_logger
+
+if TYPE_CHECKING:
+    from syncer.engine.controllers.pair import Link
+
+#: Why a request is parked.
+REASON = "DeletionsHeld"
+#: Seconds between looks at whether a list is complete.
+LOOK = 1.0
+
+log = get_logger(__name__)
+
+
+class Limits(Protocol):
+    """How many deletions are too many: more than so many, and more than so many percent."""
+
+    @property
+    def count(self) -> int:
+        """So many."""
+        ...
+
+    @property
+    def percent(self) -> float:
+        """So many percent."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Doomed:
+    """One object that would be deleted, and the request by which."""
+
+    side: Side
+    key: Key
+    uid: str
+    request: Request
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """The deletions of one kind on one side that wait for a person."""
+
+    syncer: str
+    side: Side
+    total: int
+    objects: Mapping[tuple[Key, str], Request]
+
+    def __str__(self) -> str:
+        return (
+            f"{len(self.objects)} of {self.total} {self.syncer} on the {self.side} side would be deleted, and none is: "
+            "see that both clusters are the right ones and complete, then run `syncer patrol --confirm`"
+        )
+
+
+class Breaker:
+    """The deletions of one link that are held; ``limits`` None holds none."""
+
+    def __init__(self, link: "Link", limits: Limits | None) -> None:
+        self._link, self.limits = link, limits
+        self.held: dict[tuple[str, Side], Held] = {}
+        self._confirmed: set[tuple[str, Side, Key, str]] = set()
+        #: The syncers of which something has been listed since deletions were last counted.
+        self._listed: set[str] = set()
+
+    def listed(self, store: Store) -> None:
+        """A store has been filled by a list: what it shows to be missing is counted before any of it is deleted."""
+        self._listed |= {part.syncer.name for part in self._link.parts.values() if store in self._stores(part)}
+
+    def recount(self) -> None:
+        """What waited may go on, and so be deleted: a pause has ended. It is counted before that."""
+        self._listed |= self._link.parts.keys()
+
+    def admit(self, part: Part, request: Request, decision: Decision, objects: Pairing) -> Decision:
+        """The decision without the deletions that a drift policy leaves. Raises ``Refused`` where one is held."""
+        if not decision.deletes:
+            return decision
+        unseen = any(
+            write.verb is Verb.DELETE and self._is_unseen(part, request, write, objects) for write in decision.writes
+        )
+        if unseen and any(store.is_in_part for store in self._stores(part)):
+            # They are counted when the list is complete; each of its pages may show hundreds.
+            return wait(f"{decision.reason}, as a list shows that is not complete yet", after=LOOK)
+        left = tuple(write for write in decision.writes if self._is_to_be_made(part, request, write, objects))
+        if left == decision.writes:
+            return decision
+        why = f"{decision.reason}; but what is missing was not seen to go, and drift of this class is not repaired"
+        return replace(decision, writes=left, reason=why, outcome=Outcome.IN_STEP if left else Outcome.SKIPPED)
+
+    def scanned(self, part: Part, doomed: Iterable[Doomed]) -> None:
+        """Hold the deletions that a scan of a whole kind has found to be needed, where they are too many.
+
+        What is held already stays so if it is to be deleted still: a list may have come since the scan has looked.
+        """
+        found = {(one.side, one.key, one.uid): one for one in doomed}
+        for request in self.requests(part.syncer.name):
+            found |= {(one.side, one.key, one.uid): one for one in self._doomed_by(part, request)}
+        for side in Side:
+            self._judge(part, side, [one for one in found.values() if one.side is side])
+
+    def confirm(self, chosen: Callable[[str], bool]) -> list[Held]:
+        """Let the deletions be made that are held of the chosen syncers; gives them, for their requests to be asked."""
+        confirmed = [held for held in self.held.values() if chosen(held.syncer)]
+        for held in confirmed:
+            del self.held[held.syncer, held.side]
+            self._confirmed |= {(held.syncer, held.side, key, uid) for key, uid in held.objects}
+            log.warning("deletions are confirmed", what=held.syncer, side=held.side, number=len(held.objects))
+        return confirmed
+
+    def requests(self, syncer: str) -> Collection[Request]:
+        """The requests whose deletions are held."""
+        return {each for (name, _), held in self.held.items() if name == syncer for each in held.objects.values()}
+
+    def drop(self, syncer: str) -> None:
+        """Forget a syncer: it has stopped."""
+        for side in Side:
+            self.held.pop((syncer, side), None)
+
+    # -- inside ----------------------------------------------------------------------------------------------------
+
+    def _stores(self, part: Part) -> list[Store]:
+        """The stores of both kinds of objects of a syncer."""
+        caches, syncer = self._link.caches, part.syncer
+        places = ((Side.VIRTUAL, syncer.resource), (Side.HOST, syncer.host_resource))
+        return [caches.store(*place) for place in places if caches.has(*place)]
+
+    def _is_to_be_made(self, part: Part, request: Request, write: Write, objects: Pairing) -> bool:
+        if write.verb is not Verb.DELETE:
+            return True
+        name, key, uid = part.syncer.name, key_of(write.obj), uid_of(write.obj)
+        if self._is_unseen(part, request, write, objects):
+            is_orphan = objects.get(write.side.other) is None
+            if is_orphan and policies(self._link.settings, name).of("orphan") not in (None, "repair"):
+                return False
+            if name in self._listed:
+                self._listed.discard(name)
+                for side in Side:
+                    self._judge(part, side, self._missing(part, side))
+        held = self.held.get((name, write.side))
+        if held and (key, uid) in held.objects:
+            raise Refused(f"held by the deletion breaker: {held}", reason=REASON)
+        return True
+
+    def _is_unseen(self, part: Part, request: Request, write: Write, objects: Pairing) -> bool:
+        """Whether a deletion follows from what is not there, and no watch showed it go, or is another one by now."""
+        caches, syncer, other = self._link.caches, part.syncer, write.side.other
+        resource = syncer.resource if other is Side.VIRTUAL else syncer.host_resource
+        if not caches.has(other, resource):
+            return False
+        if objects.get(other) is None:
+            place = request.host_key or self._link.place(syncer, request.key)
+            return not caches.store(other, resource).saw_go(request.key if other is Side.VIRTUAL else place)
+        mark = self._link.settings.marks.uid
+        return other_owner(objects.get(Side.VIRTUAL), objects.get(Side.HOST), uid_mark=mark) is not None
+
+    def _judge(self, part: Part, side: Side, doomed: list[Doomed]) -> None:
+        """Hold these deletions where they are too many, else none."""
+        name = part.syncer.name
+        now = {one for one in self._confirmed if one[:2] == (name, side)}
+        meant = {(one.key, one.uid): one.request for one in doomed if (name, side, one.key, one.uid) not in now}
+        self._confirmed -= now - {(name, side, one.key, one.uid) for one in doomed}
+        before = self.held.pop((name, side), None)
+        if self.limits is None or len(meant) <= self.limits.count:
+            return
+        total = self._total(part, side)
+        if len(meant) * 100 <= self.limits.percent * total:
+            return
+        held = self.held[name, side] = Held(name, side, total, meant)
+        if before is None or before.objects.keys() != meant.keys():
+            log.error("too many deletions at once, they are held", what=str(held))
+
+    def _total(self, part: Part, side: Side) -> int:
+        """How many objects of a kind there are on a side; on the host of this kind and no other that is kept beside."""
+        syncer, caches = part.syncer, self._link.caches
+        if side is Side.VIRTUAL or not isinstance(syncer, SyncDown):
+            return len(caches.store(side, syncer.resource if side is Side.VIRTUAL else syncer.host_resource))
+        store = caches.store(Side.HOST, syncer.host_resource)
+        expected = {self._link.place(syncer, key) for key in caches.keys(Side.VIRTUAL, syncer.resource)}
+        return len(expected & set(store.keys())) + sum(1 for _ in self._orphans(part, store, expected))
+
+    def _missing(self, part: Part, side: Side) -> list[Doomed]:
+        """What would be deleted on a side since it has no counterpart, and nobody saw that go; none where few have."""
+        suspects = list(self._suspects(part, side))
+        if self.limits is None or len(suspects) <= self.limits.count:
+            return []
+        return [one for request in suspects for one in self._doomed_by(part, request) if one.side is side]
+
+    def _doomed_by(self, part: Part, request: Request) -> Iterator[Doomed]:
+        try:
+            decision, _ = self._link.desk.look(part, request)
+        except Exception:  # noqa: BLE001 — it deletes nothing either, and says so itself when it is asked
+            return
+        for write in decision.writes:
+            if write.verb is Verb.DELETE:
+                yield Doomed(write.side, key_of(write.obj), uid_of(write.obj), request)
+
+    def _suspects(self, part: Part, side: Side) -> Iterator[Request]:
+        """The requests about objects of a side that have no counterpart, or that of another, and nobody saw that go."""
+        syncer, caches = part.syncer, self._link.caches
+        if not isinstance(syncer, SyncDown) and not (isinstance(syncer, SyncUp) and syncer.restores):
+            return
+        virtual, host = caches.store(Side.VIRTUAL, syncer.resource), caches.store(Side.HOST, syncer.host_resource)
+        expected = {self._link.place(syncer, key): key for key in list(virtual.keys())}
+        for place, key in expected.items():
+            if (self._is_alone if side is Side.VIRTUAL else self._is_of_another)(virtual, key, host, place):
+                yield Request(self._link.name, syncer.name, key)
+        if side is Side.HOST and isinstance(syncer, SyncDown):
+            yield from (one for one in self._orphans(part, host, expected) if not virtual.saw_go(one.key))
+
+    @staticmethod
+    def _is_alone(_virtual: Store, _key: Key, host: Store, place: Key) -> bool:
+        return host.entry(place) is None and not host.saw_go(place)
+
+    @staticmethod
+    def _is_of_another(virtual: Store, key: Key, host: Store, place: Key) -> bool:
+        """To look for the uid anywhere in the copy takes a tenth of the time that it takes to read its mark."""
+        copy, original = host.entry(place), virtual.entry(key)
+        if copy is None or original is None or virtual.saw_replaced(key):
+            return False
+        return original.uid.encode() not in copy.raw
+
+    def _orphans(self, part: Part, host: Store, expected: Collection[Key]) -> Iterator[Request]:
+        request_of = safely(part.syncer, lambda key, obj: [self._link.request_of_host(part, key, obj)])
+        for key in set(host.keys()) - set(expected):
+            for request in request_of(key, host.get(key)):
+                if request is not None:
+                    yield request

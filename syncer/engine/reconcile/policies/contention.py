@@ -1,0 +1,282 @@
+"""Fields over which somebody else and we take turns: found, left alone for a while, then tried again.
+
+A fight is the same change, from the same value to the same value of the same field of one object, made again and again
+without our wanting anything else there in between: so somebody sets it back each time. Who edits back and forth on the
+virtual side makes us want something else each time, and that is never one. An object that we make and that somebody
+deletes each time is one over the whole object.
+
+A field that is fought over is frozen: left out of what we write, while the rest of the object is synced as ever. It
+thaws by a timer, by command, or as soon as something else is wanted there; if the fight goes on then, the next time
+that it is set back freezes it again.
+
+Only hashes of values are kept, of a bounded number of objects, and in memory alone: after a restart a fight has to be
+found anew.
+"""
+
+from array import array
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from syncer.api.decision import Decision, Outcome
+from syncer.api.marks import Marks
+from syncer.api.objects import Key, Obj, Request, Resource, Side, annotations_of
+from syncer.clusters.client import FIELD_MANAGER
+from syncer.config import SyncerConfig
+from syncer.engine.reconcile import merge_base as base
+from syncer.engine.reconcile.patch_paths import FIELDS, UNKNOWN, Change, Path, changes, wanted, without
+from syncer.engine.reconcile.plan import Call, Kind
+from syncer.observe.events import rfc3339
+
+#: One object on one side.
+Place = tuple[Side, Resource, Key]
+
+#: Objects whose changes are remembered, and objects with frozen fields; the oldest are forgotten.
+REMEMBERED, FROZEN = 10_000, 10_000
+#: Numbers a remembered change: hashes of path, our value and the value before; the time in milliseconds, of each write
+#: of an object another one.
+WIDTH = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What counts as a fight: so many times (0: nothing does) within so many seconds; and how long it is frozen."""
+
+    times: int = 5
+    window: float = 600.0
+    thaw: float = 600.0
+
+
+OFF = Rules(times=0)
+
+
+def rules_of(config: SyncerConfig) -> Rules:
+    """The rules that a configuration gives."""
+    return Rules(config.fights.times, config.fights.window, config.fights.thaw)
+
+
+@dataclass(slots=True)
+class Frozen:
+    """A field that is left alone for some time."""
+
+    place: Place
+    path: Path
+    request: Request
+    #: The hash of what we want there.
+    ours: int
+    until: float
+    #: The same for people.
+    ends: str
+    #: Who else writes there, where that is known.
+    other: str = ""
+    #: Whether people have been told.
+    told: bool = False
+
+    @property
+    def field(self) -> str:
+        """The path for people, ``metadata.labels["example.org/team"]``; ``""`` is the whole object."""
+        written = (f".{name}" if name.isidentifier() else f'["{name}"]' for name in self.path)
+        return "".join(written).removeprefix(".")
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What of a request is not written because of fights: why, for how many seconds, and whether it is news."""
+
+    reason: str
+    after: float
+    new: bool
+
+
+class Fights:
+    """What one link has written lately, and which fields of its objects are frozen."""
+
+    def __init__(
+        self, rules: Rules, marks: Marks, *, clock: Callable[[], float], utcnow: Callable[[], datetime]
+    ) -> None:
+        self.rules, self._marks = rules, marks
+        self._clock, self._utcnow = clock, utcnow
+        self._past: dict[Place, array[int]] = {}
+        self._frozen: dict[Place, dict[Path, Frozen]] = {}
+        #: Fields frozen so far, by syncer.
+        self.count: Counter[str] = Counter()
+
+    # -- before a write ------------------------------------------------------------------------------------------------
+
+    def sift(self, place: Place, calls: list[Call], live: Obj | None = None) -> tuple[list[Call], list[Frozen]]:
+        """The calls without what is frozen, and what was left out."""
+        fields, now = self._frozen.get(place), self._clock()
+        frozen = [one for one in fields.values() if one.until > now] if fields else []
+        if not frozen:
+            return calls, []
+        left: list[Call] = []
+        held: list[Frozen] = []
+        for call in calls:
+            out = [one for one in frozen if wanted(call, one.path, self._marks) == one.ours]
+            rest = call if not out else self._without(call, [one.path for one in out], live)
+            held += out
+            left += [rest] if rest else []
+        return left, held
+
+    def _without(self, call: Call, paths: Sequence[Path], live: Obj | None) -> Call | None:
+        """The call without fields; nor does it note on the object that both sides have them."""
+        noted = ("metadata", "annotations", self._marks.base)
+        rest = without(call, [*paths, noted])
+        text = ((call.body.get("metadata") or {}).get("annotations") or {}).get(self._marks.base)
+        before = annotations_of(live).get(self._marks.base) if live else None
+        kept = base.without(text, before, paths)
+        if rest is None or kept is None or kept == before:
+            return rest
+        metadata = rest.body.get("metadata") or {}
+        annotations = {**(metadata.get("annotations") or {}), self._marks.base: kept}
+        return Call(rest.kind, {**rest.body, "metadata": {**metadata, "annotations": annotations}})
+
+    def freeze(self, place: Place, calls: Iterable[Call], live: Obj | None, request: Request) -> None:
+        """Freeze the fields that would be set once too often by these calls."""
+        past = self._past.get(place)
+        if not past or (place not in self._frozen and _writes(past) < self.rules.times):
+            return
+        since = self._clock() - self.rules.window
+        for call in calls:
+            for change in changes(call, live, self._marks):
+                most = self._most(place, change.path)
+                if past[::WIDTH].count(hash(change.path)) >= most and _times(past, change, since) >= most:
+                    self._freeze(place, change, request)
+
+    def _most(self, place: Place, path: Path) -> int:
+        """How often a change may be made; once where it was fought over before."""
+        before = self._frozen.get(place, {}).get(path)
+        again = before is not None and self._clock() < before.until + self.rules.window
+        return 1 if again else self.rules.times
+
+    def _freeze(self, place: Place, change: Change, request: Request) -> None:
+        now = self._clock()
+        ends = rfc3339(self._utcnow() + timedelta(seconds=self.rules.thaw))
+        new = Frozen(place, change.path, request, change.ours, now + self.rules.thaw, ends)
+        fields = self._frozen.pop(place, {})
+        self._frozen[place] = {**fields, change.path: new}
+        self._past[place] = _others(self._past[place], change.path)
+        self.count[request.syncer] += 1
+        while len(self._frozen) > FROZEN or self._is_over(next(iter(self._frozen.values())), now):
+            del self._frozen[next(iter(self._frozen))]
+
+    def _is_over(self, fields: Mapping[Path, Frozen], now: float) -> bool:
+        return all(one.until + self.rules.window <= now for one in fields.values())
+
+    # -- after a write -------------------------------------------------------------------------------------------------
+
+    def sent(self, place: Place, call: Call, live: Obj | None, *, changed: bool) -> None:
+        """Remember a call that was made over this object; one that failed or changed nothing says what is wanted."""
+        if call.kind is Kind.DELETE:
+            self._past.pop(place, None)
+            self._frozen.pop(place, None)
+            return
+        made = changes(call, live, self._marks) if self.rules.times else []
+        if not made:
+            return
+        now, frozen = self._clock(), self._frozen.get(place, {})
+        past = _since(self._past.pop(place, array("q")), now - self.rules.window)
+        at = max(int(now * 1000), past[-1] + 1 if past else 0)
+        for change in made:
+            path, ours = change.path, change.ours
+            past.extend((hash(path), ours, change.theirs if changed else UNKNOWN, at))
+            if path in frozen and frozen[path].ours != ours:
+                frozen[path].until = min(now, frozen[path].until)
+        most = WIDTH * FIELDS * (self.rules.times + 1)
+        self._past[place] = past[-most:]
+        if len(self._past) > REMEMBERED:
+            del self._past[next(iter(self._past))]
+
+    # -- for people ----------------------------------------------------------------------------------------------------
+
+    def thaw(self, is_meant: Callable[[Frozen], bool]) -> list[Frozen]:
+        """Let frozen fields be written again; gives those."""
+        now = self._clock()
+        found = [one for one in self.frozen() if is_meant(one)]
+        for one in found:
+            one.until = now
+        return found
+
+    def frozen(self) -> list[Frozen]:
+        """What is frozen at the moment; may be asked from another thread."""
+        now = self._clock()
+        return [one for fields in list(self._frozen.values()) for one in list(fields.values()) if one.until > now]
+
+    def counted(self) -> Mapping[tuple[str, ...], int]:
+        """How often fields were frozen, by syncer."""
+        return {(syncer,): count for syncer, count in list(self.count.items())}
+
+    def numbers(self) -> Mapping[tuple[str, ...], int]:
+        """Frozen fields by syncer, with a 0 for those that had any."""
+        found = Counter(one.request.syncer for one in self.frozen())
+        return {(syncer,): found[syncer] for syncer in list(self.count)}
+
+    def held(self, frozen: Sequence[Frozen]) -> Held:
+        """What to say about fields of one object that are left out; what is new is so only once."""
+        new = [one for one in frozen if not one.told]
+        for one in new:
+            one.told = True
+        reasons = dict.fromkeys(_told(one, frozen) for one in frozen)
+        after = min(one.until for one in frozen) - self._clock()
+        return Held("; ".join(reasons), max(after, 0.0), bool(new))
+
+
+def waiting(decision: Decision, held: Sequence[Held]) -> Decision:
+    """The decision as it ends where parts of it are held back."""
+    if not held:
+        return decision
+    times = [one.after for one in held] + ([] if decision.after is None else [decision.after])
+    reason = "; ".join(dict.fromkeys(one.reason for one in held))
+    return Decision(decision.writes, reason, Outcome.PENDING, min(times), decision.on)
+
+
+# -- remembered changes ------------------------------------------------------------------------------------------------
+
+
+def _writes(past: "array[int]") -> int:
+    return len(set(past[WIDTH - 1 :: WIDTH]))
+
+
+def _rows(past: "array[int]") -> list[Sequence[int]]:
+    return [past[place : place + WIDTH] for place in range(0, len(past), WIDTH)]
+
+
+def _times(past: "array[int]", change: Change, since: float) -> int:
+    """How often this change was made lately, since something else was wanted there."""
+    number, its_path = 0, hash(change.path)
+    for path, ours, theirs, at in reversed(_rows(past)):
+        if path != its_path:
+            continue
+        if ours != change.ours or at < since * 1000:
+            break
+        number += theirs == change.theirs
+    return number
+
+
+def _since(past: "array[int]", since: float) -> "array[int]":
+    """Without what is too old to count."""
+    if not past or past[WIDTH - 1] >= since * 1000:
+        return past
+    return past[bisect_left(past[WIDTH - 1 :: WIDTH], since * 1000) * WIDTH :]
+
+
+def _others(past: "array[int]", path: Path) -> "array[int]":
+    """Without the changes of one field."""
+    return array("q", [number for row in _rows(past) if row[0] != hash(path) for number in row])
+
+
+# -- words -------------------------------------------------------------------------------------------------------------
+
+
+def _told(one: Frozen, among: Iterable[Frozen]) -> str:
+    """The sentence about a field and those that share its fate."""
+    side, resource, _ = one.place
+    end = f"frozen until {one.ends}; to try again now: syncer thaw {one.request.syncer} {one.request.key}"
+    if not one.path:
+        return f"the {side} {resource.kind} is made by {FIELD_MANAGER} and deleted by somebody else each time; {end}"
+    alike = [each.field for each in among if each.path and (each.other, each.ends) == (one.other, one.ends)]
+    flips = "flips" if len(alike) == 1 else "flip"
+    who = f"{FIELD_MANAGER} and {one.other or 'somebody else'} write"
+    return f"{', '.join(alike)} of the {side} {resource.kind} {flips} between what {who}; {end}"

@@ -1,0 +1,107 @@
+"""What the configuration rules for one syncer's decisions: who owns which fields, and what a deleted copy means."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from syncer.api.config import Config
+from syncer.api.context import Settings
+from syncer.api.decision import Decision, Verb, Write
+from syncer.api.errors import Refused
+from syncer.api.marks import Marks
+from syncer.api.objects import Obj, Seen, Side
+from syncer.api.roles import Syncer
+from syncer.engine.reconcile.merge_base import Base, read, want_of, written
+from syncer.engine.reconcile.plan import exact_paths
+from syncer.translate.authority import Authority, authority_of
+from syncer.translate.host_deletion import Deletions, has_policy
+from syncer.translate.three_way import Tree, overlaid
+
+#: The most bytes that a base may take; an API server takes 256 KiB of annotations, the tenant's included.
+LARGEST_BASE = 128 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """The rules for one syncer in one virtual cluster."""
+
+    syncer: Syncer[Any]
+    marks: Marks
+    authority: Authority
+    #: Whether copies remember what was last wanted of them.
+    keeps_base: bool
+    #: None: a copy that is deleted is made again.
+    deletions: Deletions | None
+
+    def applied(self, decision: Decision, *, virtual: Obj, host: Obj | None, place: Seen) -> Decision:
+        """The decision as it is under the rules; ``place`` is where the copy is or would be. Raises Refused."""
+        if self.authority.owners or self.keeps_base:
+            decision = self._owned(decision, virtual, host)
+        if self.deletions is not None:
+            decision = self.deletions.ruled(decision, virtual=virtual, host=host, place=place)
+        return decision
+
+    def _owned(self, decision: Decision, virtual: Obj, host: Obj | None) -> Decision:
+        on_host, risen = read(host, self.marks), read(virtual, self.marks) or Base()
+        ups = max(on_host.ups if on_host else 0, risen.ups)
+        ruling = self.authority.ruled(
+            decision,
+            virtual=virtual,
+            host=host,
+            base=_known(on_host, risen),
+            exact=partial(exact_paths, self.syncer),
+        )
+        writes: list[Write] = []
+        for write in ruling.decision.writes:
+            is_copy = write.side is Side.HOST and write.verb is Verb.APPLY and write.resource is None
+            if is_copy and self.keeps_base:
+                base = Base(want_of(write, virtual, self.marks), ruling.kept, ups)
+                write = replace(write, obj=self._with_base(write.obj, base))
+            writes.append(write)
+            if is_copy and ruling.up is not None:
+                writes.append(self._up(ruling.up, ruling.risen, Base(both=_pending(on_host, risen), ups=ups)))
+        return replace(ruling.decision, writes=tuple(writes))
+
+    def _up(self, write: Write, risen: Mapping[str, Tree], before: Base) -> Write:
+        """What goes up, with what is to be remembered of fields that both sides own."""
+        if not risen:
+            return write
+        base = Base(both=risen, ups=before.ups + 1, earlier=before.both)
+        return replace(write, obj=self._with_base(write.obj, base))
+
+    def _with_base(self, obj: Obj, base: Base) -> Obj:
+        result = written(obj, base, self.marks)
+        size = len(result["metadata"]["annotations"][self.marks.base])
+        if size > LARGEST_BASE:
+            why = f"its fields that both sides own are too many to be remembered ({size} bytes, at most {LARGEST_BASE})"
+            raise Refused(f"{why}; leave some out of the authority of this kind", reason="TooManyFields")
+        return result
+
+
+def rules_of(syncer: Syncer[Any], config: Config, settings: Settings) -> Rules | None:
+    """The rules for a syncer; None where all is as usual."""
+    authority = authority_of(syncer, config)
+    drift = config.drift if settings.patrol is None else config.drift.over(settings.patrol.drift)
+    keeps_base = bool(authority.shared) or not {"field", "metadata"}.isdisjoint(drift.lenient())
+    policy = config.on_host_deletion if has_policy(syncer) else "recreate"
+    deletions = Deletions(policy, syncer.section, settings.marks) if policy != "recreate" else None
+    if not (authority.owners or keeps_base or deletions):
+        return None
+    return Rules(syncer, settings.marks, authority, keeps_base, deletions)
+
+
+def _known(on_host: Base | None, risen: Base) -> Mapping[str, Tree] | None:
+    """What is known of an earlier agreement: what went up, and is not on the copy yet, is later than what is there."""
+    return None if on_host is None else _laid(on_host.both, _pending(on_host, risen))
+
+
+def _pending(on_host: Base | None, risen: Base) -> Mapping[str, Tree]:
+    """What went up and is not on the copy yet."""
+    if on_host is None or on_host.ups >= risen.ups:
+        return {}
+    return risen.both if on_host.ups == risen.ups - 1 else _laid(risen.earlier, risen.both)
+
+
+def _laid(below: Mapping[str, Tree], risen: Mapping[str, Tree]) -> Mapping[str, Tree]:
+    return {**below, **{path: overlaid(below.get(path, ""), tree) for path, tree in risen.items()}}

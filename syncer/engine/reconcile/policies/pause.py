@@ -1,0 +1,159 @@
+"""Pause: what a person has marked stays as it is on both sides, until that mark is taken away.
+
+A mark stands on a virtual object or its copy, on a virtual Namespace, or on the note about the virtual cluster. It is
+read from what was last seen, so a pause outlives every restart. Of an object that has gone while it was paused only its
+copy can know: a pause by the object or its namespace is noted there, and that is the one write that it makes.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from cachetools import LRUCache
+
+from syncer.api.context import Settings
+from syncer.api.decision import Decision, Outcome, Verb, Write, wait
+from syncer.api.objects import Key, Obj, Request, Seen, Side, annotations_of, is_deleting, key_of, uid_of
+from syncer.api.roles import FakeSyncUp, SyncDown, Syncer
+from syncer.api.sources import Source
+from syncer.engine.cache.informers import Caches, Selection
+from syncer.engine.cache.store import Store
+from syncer.engine.leaderelection.identity import PLACE
+from syncer.resources.kinds import CONFIG_MAPS, NAMESPACES
+
+#: In whose name the stores are wanted that tell of pauses.
+OWNER = "pause"
+#: What a person writes.
+YES = "true"
+#: What we note on a copy: its virtual object is paused, or the namespace of that.
+BY_OBJECT, BY_NAMESPACE = "virtual", "namespace"
+#: How many objects that went while they were paused are remembered until their copies are marked.
+REMEMBERED = 10_000
+
+_INDEX = "paused"
+
+#: Hears which virtual namespace is paused from now on or no longer; None stands for the virtual cluster.
+Changed = Callable[[str | None], None]
+
+
+class Pause:
+    """What is paused in one virtual cluster."""
+
+    def __init__(self, settings: Settings, caches: Caches) -> None:
+        self._marks, self._identity = settings.marks, settings.identity
+        #: Where it is read from; where these can't be watched, only marks on the objects themselves count.
+        self.namespaces = caches.want(Source(Side.VIRTUAL, NAMESPACES), owner=OWNER)
+        self.notes = caches.want(Source(Side.VIRTUAL, CONFIG_MAPS), Selection((PLACE.namespace,)), owner=OWNER)
+        #: Syncer and uid of virtual objects that went while they were paused, until their copies are marked.
+        self._went: LRUCache[tuple[str, str], None] = LRUCache(REMEMBERED)
+
+    def watch(self, changed: Changed) -> None:
+        """Tell when a virtual namespace, or the virtual cluster, is paused from now on or no longer."""
+
+        def told(namespaces: Iterable[str]) -> None:
+            for namespace in namespaces:
+                changed(namespace)
+
+        def named(namespace: Obj) -> Iterable[str]:
+            return [key_of(namespace).name] if self._is_paused(namespace) else ()
+
+        def noted(note: Obj) -> Iterable[str]:
+            return [YES] if self._is_paused(note) and key_of(note) == PLACE else ()
+
+        self.namespaces.add_index(_INDEX, named, owner=OWNER, notify=told)
+        self.notes.add_index(_INDEX, noted, owner=OWNER, notify=lambda _: changed(None))
+
+    def follow(self, store: Store, syncer: str) -> None:
+        """Remember which virtual objects of a syncer go while they are paused: it may not have looked at them since."""
+
+        def paused(virtual: Obj) -> Iterable[tuple[Key, str]]:
+            return [(key_of(virtual), uid_of(virtual))] if self._is_paused(virtual) else ()
+
+        def changed(objects: Iterable[tuple[Key, str]]) -> None:
+            for key, uid in objects:
+                entry = store.entry(key)
+                if entry is None or entry.uid != uid:
+                    self._went[syncer, uid] = None
+
+        store.add_index(f"{_INDEX}/{syncer}", paused, owner=syncer, notify=changed)
+
+    @property
+    def is_on(self) -> bool:
+        """Whether the whole virtual cluster is paused."""
+        return bool(self.notes.indexed(_INDEX, YES))
+
+    def look(self, syncer: Syncer[Any], request: Request, *, virtual: Obj | None, host: Obj | None) -> Decision | None:
+        """What a pause makes of a request; None where nothing is paused."""
+        if virtual is None and host is None and not isinstance(syncer, FakeSyncUp):
+            return None
+        if self.is_on:
+            return self._wait(Seen(Side.VIRTUAL, CONFIG_MAPS, PLACE))
+        namespace, mark = request.key.namespace, self._mark_of(host)
+        by_object = self._mark_of(virtual) == YES
+        by_namespace = bool(namespace) and bool(self.namespaces.indexed(_INDEX, namespace))
+        if not (by_object or by_namespace or mark or self._went):
+            return None
+        copy = host if self._is_copy(syncer, request, host) else None
+        if by_object:
+            return self._paused(syncer, copy, BY_OBJECT, Seen(Side.VIRTUAL, syncer.resource, request.key))
+        if by_namespace:
+            value = BY_OBJECT if virtual is None and mark == BY_OBJECT else BY_NAMESPACE
+            return self._paused(syncer, copy, value, Seen(Side.VIRTUAL, NAMESPACES, Key("", namespace)))
+        if copy is not None:
+            return self._marked(syncer, request, virtual, copy)
+        return self._wait(self._place(syncer, host)) if host is not None and mark == YES else None
+
+    # -- inside ----------------------------------------------------------------------------------------------------
+
+    def _marked(self, syncer: Syncer[Any], request: Request, virtual: Obj | None, copy: Obj) -> Decision | None:
+        """For what nothing pauses now: our own mark on the copy says whether its virtual object went so."""
+        here, mark = self._place(syncer, copy), self._mark_of(copy)
+        gone = (syncer.name, annotations_of(copy).get(self._marks.uid, ""))
+        if mark not in (YES, BY_OBJECT, BY_NAMESPACE):
+            return self._paused(syncer, copy, BY_OBJECT, here) if virtual is None and gone in self._went else None
+        self._went.pop(gone, None)
+        if mark == YES:
+            return self._wait(here)
+        if virtual is not None:
+            return None if is_deleting(copy) else self._noted(syncer, copy, None, "it was paused")
+        if mark == BY_OBJECT:
+            return self._wait(here, f"the virtual {syncer.resource.kind} {request.key} was paused when it went; ")
+        namespace = Seen(Side.VIRTUAL, NAMESPACES, Key("", request.key.namespace))
+        if namespace.key in self.namespaces:
+            return None
+        return self._wait(here, f"{namespace} was paused and is not there; ", namespace)
+
+    def _paused(self, syncer: Syncer[Any], copy: Obj | None, value: str, by: Seen) -> Decision:
+        decision = self._wait(by)
+        if copy is None or is_deleting(copy) or self._mark_of(copy) in (YES, value):
+            return decision
+        return self._noted(syncer, copy, value, decision.reason, *decision.on)
+
+    def _wait(self, by: Seen, why: str = "", *on: Seen) -> Decision:
+        """Wait until the mark is taken away, or something else is there."""
+        return wait(f"paused: {why}remove the annotation {self._marks.paused} from {by} to go on", on=(by, *on))
+
+    def _noted(self, syncer: Syncer[Any], copy: Obj, value: str | None, reason: str, *on: Seen) -> Decision:
+        """Put our mark on a copy, or take it away, and look again when that is seen."""
+        own = copy["metadata"]
+        metadata = {name: own[name] for name in ("name", "namespace", "uid") if name in own}
+        metadata |= {"labels": {self._marks.cluster: self._identity}, "annotations": {self._marks.paused: value}}
+        note = {"apiVersion": copy["apiVersion"], "kind": copy["kind"], "metadata": metadata}
+        write = Write(Side.HOST, Verb.NOTE, note)
+        return Decision((write,), reason, Outcome.PENDING, on=(self._place(syncer, copy), *on))
+
+    def _place(self, syncer: Syncer[Any], copy: Obj) -> Seen:
+        return Seen(Side.HOST, syncer.host_resource, key_of(copy))
+
+    def _is_copy(self, syncer: Syncer[Any], request: Request, host: Obj | None) -> bool:
+        """Whether the host object is the copy of the request's virtual object, at its place."""
+        if host is None or request.host_key is not None or not isinstance(syncer, SyncDown):
+            return False
+        return self._marks.is_ours(host, cluster=self._identity, resource=syncer.resource)
+
+    def _is_paused(self, obj: Obj) -> bool:
+        return self._mark_of(obj) == YES
+
+    def _mark_of(self, obj: Obj | None) -> str:
+        """The mark, ``""`` for none; asked of everything that is watched, so nothing is taken for granted."""
+        annotations = obj["metadata"].get("annotations") if obj is not None else None
+        return str(annotations.get(self._marks.paused, "")) if isinstance(annotations, dict) else ""

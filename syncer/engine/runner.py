@@ -1,0 +1,271 @@
+"""The life of the daemon: start order, leadership, signals and the end."""
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator, Coroutine, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_after_delay, wait_random_exponential
+
+from syncer.api.errors import ConfigError, Problem, Unreachable
+from syncer.api.objects import Side
+from syncer.api.roles import SyncDown
+from syncer.clusters.client import Cluster
+from syncer.clusters.connection import ConnectionSettings, connect, first_contact
+from syncer.clusters.dry_run import DryRun
+from syncer.config import SyncerConfig
+from syncer.config.model import ClusterSide
+from syncer.engine import status
+from syncer.engine.controllers.pair import Link
+from syncer.engine.endpoints import show
+from syncer.engine.engine import Engine
+from syncer.engine.leaderelection.identity import claim
+from syncer.engine.leaderelection.leadership import leading, lease_of
+from syncer.engine.reconcile.policies.contention import rules_of
+from syncer.observe.health import Heartbeat
+from syncer.observe.logs import get_logger
+from syncer.observe.metrics import Metrics
+from syncer.version import VERSION
+
+#: Seconds that a cluster may take to answer for the first time; it may be starting just like the daemon.
+START_SECONDS = 60.0
+
+log = get_logger(__name__)
+
+
+@dataclass(slots=True)
+class Summary:
+    """What a run has done, and how it ended."""
+
+    #: Calls that changed something, by syncer, side and verb.
+    done: Mapping[tuple[str, str, str], int] = field(default_factory=dict)
+    #: What is not in step, each with the reason.
+    troubles: list[str] = field(default_factory=list)
+    #: Requests that a dry run would have sent.
+    planned: list[str] = field(default_factory=list)
+    in_step: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def exit_code(self) -> int:
+        """0 where both sides are in step, else 1."""
+        return 1 if self.troubles else 0
+
+    def lines(self) -> list[str]:
+        """The summary for people."""
+        lines = [f"would {line}" for line in self.planned]
+        if not self.planned:
+            done = sorted(self.done.items())
+            lines += [f"{syncer}: {verb} on the {side} side: {number}" for (syncer, side, verb), number in done]
+        lines += [f"{syncer}: in step: {n}" for syncer, n in sorted(self.in_step.items()) if n]
+        return [*lines, *(f"not in step: {line}" for line in self.troubles)]
+
+
+async def run(config: SyncerConfig, *, once: bool = False, dry_run: bool = False) -> Summary:
+    """Run the daemon until it is told to stop, or with ``once`` until both sides are in step.
+
+    ``dry_run`` implies ``once`` and writes nothing. Raises :class:`~syncer.api.SyncerError` where it can't start.
+    """
+    metrics = Metrics(version=VERSION)
+    async with AsyncExitStack() as stack:
+        clusters = _connected(config, metrics, stack)
+        if dry_run:
+            clusters = {side: DryRun(cluster) for side, cluster in clusters.items()}
+        engine, made = _engine(config, clusters, metrics)
+        if dry_run:
+            await _prepare(engine, made, config)
+            return await _once(engine, clusters)
+        if once:
+            await _prepare(engine, made, config)
+            async with leading(engine.host, config) as lease:
+                engine.may_write = lambda: lease is None or lease.is_leader
+                return await _once(engine, clusters)
+        await _daemon(engine, made, config, stack)
+        return _summary(engine)
+
+
+@asynccontextmanager
+async def prepared(config: SyncerConfig) -> AsyncIterator[tuple[Engine, Link]]:
+    """An engine that is ready to run, for a command that does its own work with it. Raises ``SyncerError``."""
+    metrics = Metrics(version=VERSION)
+    async with AsyncExitStack() as stack:
+        engine, made = _engine(config, _connected(config, metrics, stack), metrics)
+        await _prepare(engine, made, config)
+        yield engine, made
+
+
+@asynccontextmanager
+async def connected(config: SyncerConfig) -> AsyncIterator[Mapping[Side, Cluster]]:
+    """Clients of both sides, which answer; nothing has been written. Raises ``SyncerError``."""
+    async with AsyncExitStack() as stack:
+        clusters = _connected(config, Metrics(version=VERSION), stack)
+        await asyncio.gather(*(_reach(cluster, START_SECONDS) for cluster in clusters.values()))
+        yield clusters
+
+
+def _engine(config: SyncerConfig, clusters: Mapping[Side, Cluster], metrics: Metrics) -> tuple[Engine, Link]:
+    engine = Engine(host=clusters[Side.HOST], metrics=metrics, workers=config.workers)
+    made = engine.add(
+        config.settings(),
+        [(each.syncer, each.section) for each in config.enabled()],
+        virtual=clusters[Side.VIRTUAL],
+        entries=config.custom_entries(),
+        fights=rules_of(config),
+    )
+    return engine, made
+
+
+async def _prepare(engine: Engine, made: Link, config: SyncerConfig) -> None:
+    """All that comes before the caches: both clusters answer, the virtual one is ours, and what they serve is known."""
+    await asyncio.gather(*(_reach(cluster, START_SECONDS) for cluster in (made.virtual, made.host)))
+    copied = [each.syncer for each in config.enabled() if isinstance(each.syncer, SyncDown)]
+    await claim(made.virtual, made.settings, translator=config.names.translator, host=made.host, copied=copied)
+    await engine.prepare()
+
+
+def _connected(config: SyncerConfig, metrics: Metrics, stack: AsyncExitStack) -> Mapping[Side, Cluster]:
+    """The clients of both sides, closed with the stack; nothing is sent yet."""
+    clusters = {}
+    for side, settings in ((Side.VIRTUAL, config.virtual), (Side.HOST, config.host)):
+        clusters[side] = _connect(config, side, settings, metrics)
+        stack.push_async_callback(clusters[side].close)
+    _must_differ(clusters)
+    return clusters
+
+
+def _connect(config: SyncerConfig, side: Side, settings: ClusterSide, metrics: Metrics) -> Cluster:
+    if side is Side.VIRTUAL and not (settings.kubeconfig or settings.context):
+        why = "is required to run: a kubeconfig (or a context) of the virtual cluster's API server"
+        raise ConfigError(Problem(why, path="virtual.kubeconfig"))
+    connection = ConnectionSettings(settings.kubeconfig, settings.context, qps=settings.qps, burst=settings.burst)
+    name = config.cluster if side is Side.VIRTUAL else ""
+    try:
+        return connect(connection, side=side, environ=os.environ, name=name, observer=metrics)
+    except ConfigError as error:
+        place = f"{side}.kubeconfig"
+        raise ConfigError(*(replace(problem, path=problem.path or place) for problem in error.problems)) from error
+
+
+def _must_differ(clusters: Mapping[Side, Cluster]) -> None:
+    """One API server as both sides would be synced into itself."""
+    address = clusters[Side.VIRTUAL].origin.address
+    if address == clusters[Side.HOST].origin.address:
+        why = f"the virtual and the host cluster are the same API server, {address}"
+        raise ConfigError(Problem(why, path="virtual.kubeconfig"))
+
+
+async def _reach(cluster: Cluster, seconds: float) -> None:
+    """Wait until the cluster answers; an answer that it won't have us is final."""
+
+    def tell(state: RetryCallState) -> None:
+        error = state.outcome.exception() if state.outcome else None
+        if state.attempt_number == 1:
+            log.warning("no answer yet, will try again", side=cluster.side, error=str(error))
+
+    async for attempt in AsyncRetrying(
+        retry=retry_if_exception_type(Unreachable),
+        stop=stop_after_delay(seconds),
+        wait=wait_random_exponential(multiplier=0.4, min=0.1, max=5.0),
+        before_sleep=tell,
+        reraise=True,
+    ):
+        with attempt:
+            version = await first_contact(cluster)
+    log.info("connected", side=cluster.side, version=version)
+
+
+async def _once(engine: Engine, clusters: Mapping[Side, Cluster]) -> Summary:
+    async with engine.running():
+        work = asyncio.create_task(engine.work())
+        try:
+            await status.settle(engine)
+            summary = _summary(engine)
+        finally:
+            engine.queue.close()
+            await work
+    for cluster in clusters.values():
+        if isinstance(cluster, DryRun):
+            summary.planned += [f"{write} on the {cluster.side} side" for write in cluster.writes]
+    return summary
+
+
+def _summary(engine: Engine) -> Summary:
+    troubles = [f"{request}: {standing.reason}" for request, standing in engine.ledger.troubles()]
+    troubles += [f"{request}: {standing.reason}" for request, standing in engine.ledger.pending()]
+    troubles += [f"{syncer}: {reason}" for syncer, reason in status.degraded(engine).items()]
+    in_step = {syncer: n for (syncer, state), n in status.states(engine).items() if state == "in_step"}
+    return Summary(dict(engine.ledger.done), troubles, in_step=in_step)
+
+
+# -- the daemon --------------------------------------------------------------------------------------------------------
+
+
+async def _daemon(engine: Engine, made: Link, config: SyncerConfig, stack: AsyncExitStack) -> None:
+    lease = lease_of(engine.host, config)
+    if lease:
+        engine.may_write = lambda: lease.is_leader
+    heartbeat = Heartbeat()
+    for close in show(engine, config, heartbeat, lease):
+        stack.callback(close)
+    stopped = _stop_signal()
+    async with _beside(heartbeat.keep()):
+        preparing = asyncio.create_task(_prepare(engine, made, config))
+        if not await _is_done_first(preparing, stopped):
+            preparing.cancel()
+            await asyncio.wait({preparing})
+            return
+        preparing.result()
+        async with engine.running():
+            working = asyncio.create_task(lease.lead(engine.work) if lease else engine.work())
+            await _is_done_first(working, stopped)
+            await _stop(engine, working, config.grace_period, leading=lease is None or lease.is_leader)
+
+
+async def _is_done_first(task: "asyncio.Task[None]", stopped: asyncio.Event) -> bool:
+    """Wait for the task or the signal to stop; whether the task has ended."""
+    waiting = asyncio.create_task(stopped.wait())
+    await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED)
+    waiting.cancel()
+    return task.done()
+
+
+@asynccontextmanager
+async def _beside(*coroutines: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    tasks = [asyncio.create_task(each) for each in coroutines]
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+
+
+async def _stop(engine: Engine, working: "asyncio.Task[None]", grace: float, *, leading: bool) -> None:
+    """Take no more work, finish what runs, release the lease."""
+    engine.queue.close()
+    if not working.done():
+        log.info("stopping", running=len(engine.queue.running()))
+        if not leading:
+            working.cancel()
+        await asyncio.wait({working}, timeout=grace)
+    if not working.done():
+        log.warning("the grace period is over; unfinished requests are done again at the next start")
+        working.cancel()
+        await asyncio.wait({working}, timeout=2.0)
+    if working.done() and not working.cancelled():
+        working.result()
+
+
+def _stop_signal() -> asyncio.Event:
+    """Set by the first SIGTERM or SIGINT; the second ends the process at once."""
+    stopped, loop = asyncio.Event(), asyncio.get_running_loop()
+
+    def stop() -> None:
+        if stopped.is_set():
+            os._exit(1)
+        stopped.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop)
+    return stopped

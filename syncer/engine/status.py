@@ -1,0 +1,81 @@
+"""What can be asked of a running engine: what can't work, what is in step, and when nothing is left to do."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Mapping
+
+from syncer.api.objects import Side
+from syncer.engine.controllers.request_status import State
+from syncer.engine.engine import Engine
+
+#: Seconds between looks of :func:`settle`.
+LOOK = 0.02
+
+
+def degraded(engine: Engine) -> Mapping[str, str]:
+    """The syncers that can't do all their work, each with the reason."""
+    found = {**waiting(engine), **{syncer: reason for (_, syncer), reason in list(engine.broken.items())}}
+    for made in list(engine.links.values()):
+        for part in list(made.parts.values()):
+            informers = [made.informers[store.side, store.resource] for store in part.stores]
+            reasons = {str(informer.error) for informer in informers if informer.error is not None}
+            if reasons:
+                found[part.syncer.name] = "; ".join(sorted(reasons))
+        found |= {held.syncer: str(held) for held in list(made.breaker.held.values())}
+        for (syncer,), number in made.carrier.fights.numbers().items():
+            if number:
+                found.setdefault(syncer, f"fields left alone because somebody else sets them back each time: {number}")
+    return found
+
+
+def waiting(engine: Engine) -> Mapping[str, str]:
+    """The syncers that wait for their resource to be served, each with the reason."""
+    rosters = [served.activation.roster for served in list(engine.served.values())]
+    return {syncer: reason for roster in rosters for syncer, reason in roster.waiting.items()}
+
+
+def unfilled(engine: Engine) -> list[str]:
+    """The stores that have neither been filled nor given up, in words."""
+    if not engine.prepared:
+        return ["what the clusters serve is not known yet"]
+    return [
+        str(informer)
+        for made in list(engine.links.values())
+        for informer in list(made.informers.values())
+        if not informer.store.synced and not made.given_up(informer.store)
+    ]
+
+
+def states(engine: Engine) -> Mapping[tuple[str, ...], int]:
+    """Objects by syncer and state."""
+    counts = Counter(engine.ledger.count())
+    for made in list(engine.links.values()):
+        for part in list(made.parts.values()):
+            name = part.syncer.name
+            others = sum(number for labels, number in engine.ledger.count().items() if labels[0] == name)
+            total = len(made.caches.store(Side.VIRTUAL, part.syncer.resource))
+            counts[name, "in_step"] += max(total - others, 0)
+    return counts
+
+
+async def settle(engine: Engine, *, quiet: float = 0.5, patience: float = 5.0) -> None:
+    """Return when both sides are in step, or nothing more will become of what isn't.
+
+    That is when every store is filled or given up, and for ``quiet`` seconds there was nothing to do; what fails or
+    waits for something gets ``patience`` seconds.
+    """
+    while unfilled(engine):  # noqa: ASYNC110 — many states, no one event
+        await asyncio.sleep(LOOK)
+    deadline = engine.clock() + patience
+    calm_since = engine.clock()
+    while engine.clock() - calm_since < quiet:
+        await asyncio.sleep(LOOK)
+        hopeful = engine.clock() < deadline and _undecided(engine)
+        if hopeful or not engine.queue.is_idle():
+            calm_since = engine.clock()
+
+
+def _undecided(engine: Engine) -> bool:
+    """Whether something failed or waits that may still come right by itself."""
+    failing = any(standing.state is State.FAILING for _, standing in engine.ledger.troubles())
+    return failing or bool(waiting(engine)) or any(True for _ in engine.ledger.pending())

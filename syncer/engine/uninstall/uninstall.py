@@ -1,0 +1,155 @@
+"""Drain: take away all that is ours on both sides, or only our marks on it, so that nothing is left to be synced.
+
+What is ours is told by its marks alone, so a drain that was cut short is carried on by running it again. The note in
+the virtual cluster that says whose it is goes after everything else, and then the Lease.
+"""
+
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from syncer.api.errors import ClusterError, Conflict, Forbidden, Missing
+from syncer.api.objects import Key, Obj, Side
+from syncer.clusters.client import Cluster
+from syncer.config import SyncerConfig
+from syncer.engine.leaderelection import identity as claim
+from syncer.engine.leaderelection.leadership import leading
+from syncer.engine.leaderelection.lease import LEASES
+from syncer.engine.uninstall.containers import others_in
+from syncer.engine.uninstall.inventory import Inventory, Item, Lister, Recognition
+from syncer.engine.uninstall.sweep import Sweep
+
+
+@dataclass(slots=True)
+class Report:
+    """What a drain found and did, or would do."""
+
+    items: Sequence[Item] = ()
+    #: What is ours and stays, each with the reason.
+    left: Mapping[Item, str] = field(default_factory=dict)
+    #: What could not be done, or not be looked at although it has to be.
+    problems: list[str] = field(default_factory=list)
+    #: What else there is to know.
+    remarks: list[str] = field(default_factory=list)
+    #: Whether it was carried out.
+    done: bool = False
+
+    @property
+    def exit_code(self) -> int:
+        """0 where all is, or would be, as it should."""
+        return 1 if self.problems else 0
+
+
+async def drain(config: SyncerConfig, clusters: Mapping[Side, Cluster], *, yes: bool, keep: bool) -> Report:
+    """Plan a drain and, with ``yes``, carry it out; ``keep`` leaves the objects and takes our marks away.
+
+    Raises ``SyncerError``: where a daemon leads, and where the virtual cluster was synced under another identity.
+    """
+    settings, known = config.settings(), Recognition.of(config)
+    claimed = await claim.is_claimed(clusters[Side.VIRTUAL], settings, translator=config.names.translator)
+    if not yes:
+        return await _planned(Lister(clusters, known), keep=keep, claimed=claimed)
+    async with _alone(config, clusters[Side.HOST]) as may_write:
+        report = await _carried_out(Lister(clusters, known), may_write, keep=keep)
+        if report.done and claimed:
+            await _last(report, claim.release(clusters[Side.VIRTUAL]))
+    if report.done:
+        await _last(report, _drop_lease(config, clusters[Side.HOST]))
+    return report
+
+
+async def _last(report: Report, work: Coroutine[Any, Any, None]) -> None:
+    """What comes after everything else; where it fails, that is all there is to do by hand."""
+    try:
+        await work
+    except ClusterError as error:
+        report.problems.append(str(error))
+        report.done = False
+
+
+async def _planned(lister: Lister, *, keep: bool, claimed: bool) -> Report:
+    found = await lister.look()
+    ours = {item.uid for item in found.items}
+    left = {} if keep else {item: why for item in found.items if (why := await others_in(lister, item, ours))}
+    report = Report(found.items, left, list(found.problems), _remarks(found))
+    if not claimed and not found.items:
+        report.remarks.append(
+            "no daemon of this configuration has synced this virtual cluster, or it is drained already"
+        )
+    return report
+
+
+def _remarks(found: Inventory) -> list[str]:
+    doubtful = Counter(str(item.resource) for item in found.doubtful)
+    return [
+        *(
+            f"virtual {kind}: {n} with our mark that no syncer makes; they are left alone"
+            for kind, n in doubtful.items()
+        ),
+        *(f"not looked at: {why}" for why in found.unseen),
+    ]
+
+
+async def _carried_out(lister: Lister, may_write: Callable[[], bool], *, keep: bool) -> Report:
+    """Do it all; where something can't be done, what comes after it is not begun."""
+    found, sweep = await lister.look(), Sweep(lister, may_write)
+    report = Report(found.items, {}, found.problems, _remarks(found))
+    if found.problems:
+        report.remarks.append("nothing was written: what can't be looked at may need what would be deleted")
+        return report
+    await sweep.forget(found.noted)
+    if keep and not sweep.problems:
+        await sweep.strip(found.items)
+    elif not sweep.problems:
+        report.left = await sweep.delete(found.items)
+    report.problems += sweep.problems
+    if not report.problems:
+        _compare(report, await lister.look())
+    report.done = not report.problems
+    return report
+
+
+def _compare(report: Report, after: Inventory) -> None:
+    """Whether nothing is left that should not be."""
+    report.problems += after.problems
+    stays = {item.uid for item in report.left}
+    again = [item for item in after.items if item.uid not in stays]
+    if again:
+        report.problems.append(f"{again[0]} is there again, and {len(again) - 1} more. Does a daemon run?")
+
+
+@asynccontextmanager
+async def _alone(config: SyncerConfig, host: Cluster) -> AsyncIterator[Callable[[], bool]]:
+    """Hold the Lease; also where this configuration elects nobody, if there is one that another may hold."""
+    if not config.leader_election.enabled and await _lease(config, host):
+        election = config.leader_election.model_copy(update={"enabled": True})
+        config = config.model_copy(update={"leader_election": election})
+    async with leading(host, config) as lease:
+        yield lambda: lease is None or lease.is_leader
+
+
+async def _lease(config: SyncerConfig, host: Cluster) -> Obj | None:
+    if not config.host.namespace:
+        return None
+    try:
+        return await host.get(LEASES, Key(config.host.namespace, config.lease_name))
+    except (Missing, Forbidden):
+        return None
+
+
+async def _drop_lease(config: SyncerConfig, host: Cluster) -> None:
+    """Delete the Lease, unless somebody has taken it since it was given up."""
+    lease = await _lease(config, host)
+    if lease is None:
+        return
+    if holder := (lease.get("spec") or {}).get("holderIdentity"):
+        raise Conflict(f"{holder} has taken the Lease, and syncs everything again. Stop the daemons first")
+    metadata = lease["metadata"]
+    await host.delete(
+        LEASES,
+        Key(metadata["namespace"], metadata["name"]),
+        uid=metadata["uid"],
+        resource_version=metadata["resourceVersion"],
+    )

@@ -1,0 +1,129 @@
+"""What refers to what: by name, by a selector, as an owner; who is woken, and what is said while that is not known."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from syncer.api import Config, Key, Mirror, Obj, Refers, Resource, Side, Source
+from syncer.engine.cache.informers import Caches
+from syncer.engine.cache.references import Usage
+from syncer.resources.kinds import CONFIG_MAPS, SECRETS
+from syncer.testing.objects import secret
+
+CLAIMS = Resource("example.org/v1", "Claim", "claims")
+DB = Key("shop", "db")
+
+
+class Claims(Mirror[Config], Refers):
+    """Names a Secret, selects ConfigMaps, owns Secrets."""
+
+    name = "claims"
+    resource = CLAIMS
+    down = ("spec",)
+    refers_to = (SECRETS, CONFIG_MAPS)
+    owns = (SECRETS,)
+    follows = True
+
+    def references(self, virtual: Obj) -> Iterable[tuple[Resource, Key]]:
+        return [(SECRETS, Key("shop", name)) for name in virtual.get("names", ())]
+
+    def selects(self, virtual: Obj) -> Iterable[tuple[Resource, Obj]]:
+        return [(CONFIG_MAPS, virtual["selector"])] if "selector" in virtual else []
+
+
+class Known:
+    """The references of claims, and who was told what."""
+
+    def __init__(self) -> None:
+        self.caches, self.version = Caches(clock=lambda: 0.0), 0
+        for resource in (CLAIMS, SECRETS, CONFIG_MAPS):
+            self.caches.want(Source(Side.VIRTUAL, resource), owner="test").synced = True
+        self.usage = Usage(self.caches)
+        self.woken: list[tuple[str, str]] = []
+        self.asked: list[str] = []
+        self.usage.wake = lambda resource, key: self.woken.append((resource.plural, key.name))
+        self.usage.ask = lambda syncer, key: self.asked.append(key.name)
+        claims = Claims()
+        self.usage.add(claims, claims, lambda function: function)
+        self.usage.tie()
+
+    def put(self, resource: Resource, name: str, **parts: Any) -> Obj:
+        self.version += 1
+        metadata = {"name": name, "namespace": "shop", "uid": f"uid-{name}", "resourceVersion": str(self.version)}
+        obj = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata, **parts}
+        obj["metadata"] |= parts.get("metadata", {}) | metadata
+        self.caches.store(Side.VIRTUAL, resource).seen_live(obj)
+        return obj
+
+    def told(self) -> set[tuple[str, str]]:
+        told, self.woken[:] = set(self.woken), []
+        return told
+
+
+@pytest.fixture
+def known() -> Known:
+    return Known()
+
+
+def test_what_is_named_is_used_for_as_long_as_it_is_named(known: Known) -> None:
+    assert known.usage.of(SECRETS, secret("db")) is False
+    known.put(CLAIMS, "c", names=["db", "other"])
+    assert known.told() == {("secrets", "db"), ("secrets", "other")}
+    assert known.usage.of(SECRETS, secret("db")) is True
+    known.put(CLAIMS, "c", names=["other"])
+    assert known.told() == {("secrets", "db")}
+    assert known.usage.of(SECRETS, secret("db")) is False
+
+
+def test_what_two_name_is_used_until_both_have_ceased(known: Known) -> None:
+    known.put(CLAIMS, "c", names=["db"])
+    known.put(CLAIMS, "d", names=["db"])
+    known.caches.store(Side.VIRTUAL, CLAIMS).gone_live(Key("shop", "c"))
+    assert known.usage.of(SECRETS, secret("db")) is True
+    known.caches.store(Side.VIRTUAL, CLAIMS).gone_live(Key("shop", "d"))
+    assert known.usage.of(SECRETS, secret("db")) is False
+
+
+def test_what_is_selected_is_used_in_the_namespace_of_who_selects(known: Known) -> None:
+    known.put(CONFIG_MAPS, "m", metadata={"labels": {"app": "web"}})
+    known.put(CLAIMS, "c", selector={"matchLabels": {"app": "web"}})
+    assert known.told() == {("configmaps", "m")}
+    chosen = {"metadata": {"name": "m", "namespace": "shop", "labels": {"app": "web"}}}
+    assert known.usage.of(CONFIG_MAPS, chosen) is True
+    assert known.usage.of(CONFIG_MAPS, {"metadata": {**chosen["metadata"], "namespace": "other"}}) is False
+    assert known.usage.of(CONFIG_MAPS, {"metadata": {**chosen["metadata"], "labels": {}}}) is False
+
+
+def test_what_is_owned_is_used_while_its_owner_is_there(known: Known) -> None:
+    owned = known.put(SECRETS, "own", metadata={"ownerReferences": [{"uid": "uid-c"}]})
+    assert known.usage.of(SECRETS, owned) is False
+    known.put(CLAIMS, "c")
+    assert known.told() == {("secrets", "own")}
+    assert known.usage.of(SECRETS, owned) is True
+    known.caches.store(Side.VIRTUAL, CLAIMS).gone_live(Key("shop", "c"))
+    assert known.told() == {("secrets", "own")}
+    assert known.usage.of(SECRETS, owned) is False
+
+
+def test_who_refers_is_asked_again_when_what_it_names_changes(known: Known) -> None:
+    known.put(CLAIMS, "c", names=["db"])
+    known.put(SECRETS, "db")
+    known.put(SECRETS, "other")
+    assert known.asked == ["c"]
+
+
+def test_while_something_that_may_refer_is_not_known_nothing_is_called_unused(known: Known) -> None:
+    known.caches.store(Side.VIRTUAL, CLAIMS).synced = False
+    assert known.usage.of(SECRETS, secret("db")) is None
+    known.put(CLAIMS, "c", names=["db"])
+    assert known.usage.of(SECRETS, secret("db")) is True
+
+
+def test_a_syncer_that_has_left_refers_to_nothing(known: Known) -> None:
+    known.put(CLAIMS, "c", names=["db"])
+    known.usage.remove("claims")
+    known.caches.leave("claims")
+    assert known.usage.of(SECRETS, secret("db")) is False
+    known.put(SECRETS, "db")
+    assert known.asked == []

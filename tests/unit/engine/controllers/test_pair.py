@@ -1,0 +1,267 @@
+"""What wakes which syncer, what a request is decided from, and what is left when its objects are gone."""
+
+import json
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from engine_fakes import SETTINGS, WIDGETS, Reports, Stands, Widgets, copy_of, virtual
+
+from syncer.api import (
+    Config,
+    Index,
+    Indexes,
+    Key,
+    Obj,
+    Refused,
+    Request,
+    Resource,
+    Settings,
+    Side,
+    Source,
+    Syncer,
+    Watch,
+    Watches,
+)
+from syncer.clusters import codec
+from syncer.clusters.client import Cluster
+from syncer.engine.controllers.builder import link
+from syncer.engine.controllers.pair import Link
+from syncer.engine.workqueue.queue import Queue
+from syncer.resources.kinds import PODS
+from syncer.testing.apiserver import ApiServer
+from syncer.testing.merge import merged
+
+WEB = Key("shop", "web")
+PLACE = Key("vc-ns", "web-x-shop-x-vc")
+
+
+class Notes(Queue):
+    """A queue that only writes down what it is given."""
+
+    def __init__(self) -> None:
+        super().__init__(clock=lambda: 0.0)
+        self.noted: list[Request] = []
+
+    def add(self, request: Request, *, after: float = 0.0, low: bool = False) -> None:
+        self.noted.append(request)
+
+    def taken(self) -> list[Request]:
+        noted, self.noted = self.noted, []
+        return noted
+
+
+def wired(*syncers: Syncer[Any], settings: Settings = SETTINGS) -> tuple[Link, Notes]:
+    queue, server = Notes(), ApiServer(seed="none")
+    made = link(
+        settings,
+        [(syncer, Config()) for syncer in syncers],
+        virtual=Cluster("vc", Side.VIRTUAL, server.transport()),
+        host=Cluster("host", Side.HOST, server.transport()),
+        queue=queue,
+        clock=lambda: 0.0,
+        utcnow=lambda: datetime(2026, 1, 1, tzinfo=UTC),
+        has_status=lambda side, resource: True,
+        may_write=lambda: True,
+    )
+    for part in made.parts.values():
+        part.ready = True
+    return made, queue
+
+
+def show(made: Link, side: Side, obj: Obj, kind: str = "MODIFIED", resource: Resource = WIDGETS) -> None:
+    made.caches.store(side, resource).event(kind, codec.Raw(json.dumps(obj).encode()))
+
+
+def request(syncer: str, key: Key = WEB, host_key: Key | None = None) -> Request:
+    return Request("vc", syncer, key, host_key)
+
+
+# -- what wakes a syncer -----------------------------------------------------------------------------------------------
+
+
+def test_changes_on_both_sides_lead_to_the_virtual_key() -> None:
+    made, queue = wired(Widgets())
+    show(made, Side.VIRTUAL, virtual())
+    assert queue.taken() == [request("widgets")]
+    show(made, Side.HOST, copy_of(virtual()))
+    assert queue.taken() == [request("widgets")]
+    show(made, Side.HOST, merged(copy_of(virtual()), {"metadata": {"resourceVersion": "9"}}), "DELETED")
+    assert queue.taken() == [request("widgets")]
+
+
+class Sized(Widgets):
+    """Copies only what has a size."""
+
+    def heeds(self, virtual: Obj) -> bool:
+        return "size" in virtual.get("spec", {})
+
+
+def test_what_can_have_no_copy_and_has_none_is_not_asked_about() -> None:
+    made, queue = wired(Sized())
+    show(made, Side.VIRTUAL, virtual())
+    assert queue.taken() == []
+    show(made, Side.VIRTUAL, virtual(metadata={"resourceVersion": "5"}, spec={"size": 1}))
+    assert queue.taken() == [request("widgets")]
+    show(made, Side.HOST, copy_of(virtual()))
+    queue.taken()
+    show(made, Side.VIRTUAL, virtual(metadata={"resourceVersion": "6"}))
+    assert queue.taken() == [request("widgets")], "its copy has to go"
+
+
+def test_before_a_syncer_is_ready_nothing_is_asked() -> None:
+    made, queue = wired(Widgets(), ByPod())
+    for part in made.parts.values():
+        part.ready = False
+    show(made, Side.VIRTUAL, virtual())
+    show(made, Side.HOST, copy_of(virtual()))
+    show(made, Side.VIRTUAL, virtual("p", uses=["a", "b"]), resource=PODS)
+    assert queue.taken() == []
+
+
+def test_a_host_object_that_is_not_ours_wakes_nobody() -> None:
+    made, queue = wired(Widgets())
+    show(made, Side.HOST, merged(copy_of(virtual()), {"metadata": {"name": "copy-of-a-copy"}}))
+    show(made, Side.HOST, merged(copy_of(virtual()), {"metadata": {"annotations": None}}))
+    assert queue.taken() == []
+
+
+def test_a_copy_at_another_place_is_asked_about_by_both_keys() -> None:
+    made, queue = wired(Widgets())
+    stray = copy_of(virtual())
+    stray["metadata"] |= {"name": "old-name"}
+    stray["metadata"]["annotations"] |= {SETTINGS.marks.host_name: "old-name"}
+    show(made, Side.HOST, stray)
+    [asked] = queue.taken()
+    assert asked == request("widgets", host_key=Key("vc-ns", "old-name"))
+    with pytest.raises(Refused, match=r"names\.translator") as refused:
+        made.decide(asked)
+    assert refused.value.reason == "NameCollision"
+    show(made, Side.HOST, merged(stray, {"metadata": {"resourceVersion": "9"}}), "DELETED")
+    assert made.decide(asked).writes == ()
+    show(made, Side.VIRTUAL, virtual())
+    assert made.decide(asked).writes == (), "its own request makes the copy at the right place"
+    assert made.is_gone(asked)
+
+
+def test_what_begins_on_the_host_is_asked_about_by_both_keys() -> None:
+    made, queue = wired(Reports())
+    report = merged(copy_of(virtual()), {"metadata": {"name": "r1"}})
+    show(made, Side.HOST, report)
+    assert queue.taken() == [request("reports", Key("shop", "r1"), Key("vc-ns", "r1"))]
+
+
+class ByPod(Stands, Indexes, Watches):
+    """Named by Pods."""
+
+    def indexes(self) -> Sequence[Index]:
+        return [Index(Source(Side.VIRTUAL, PODS), "uses", lambda pod: pod.get("uses", ()))]
+
+    def watches(self) -> Sequence[Watch]:
+        return [Watch(Source(Side.VIRTUAL, PODS), self.named)]
+
+    def named(self, obj: Obj, settings: Settings) -> Iterable[Key]:
+        return [Key("shop", name) for name in obj.get("uses", ())]
+
+
+def test_a_watched_object_wakes_the_keys_that_it_names() -> None:
+    made, queue = wired(ByPod())
+    show(made, Side.VIRTUAL, virtual("p", uses=["a", "b"]), resource=PODS)
+    assert {each.key.name for each in queue.taken()} == {"a", "b"}
+    assert set(made.caches.store(Side.VIRTUAL, PODS).indexed("uses", "a")) == {Key("shop", "p")}
+
+
+class Broken(ByPod):
+    """Raises wherever it can."""
+
+    def indexes(self) -> Sequence[Index]:
+        return [Index(Source(Side.VIRTUAL, PODS), "uses", lambda pod: 1 / 0)]  # type: ignore[arg-type, return-value]
+
+    def named(self, obj: Obj, settings: Settings) -> Iterable[Key]:
+        yield Key("shop", "a")
+        raise ValueError("a bug")
+
+
+def test_what_an_index_or_a_watch_raises_does_not_stop_the_store() -> None:
+    made, queue = wired(Broken())
+    show(made, Side.VIRTUAL, virtual("p"), resource=PODS)
+    assert Key("shop", "p") in made.caches.keys(Side.VIRTUAL, PODS)
+    assert queue.taken() == []
+
+
+def test_everything_is_asked_when_a_syncer_begins() -> None:
+    made, queue = wired(Widgets(), ByPod())
+    show(made, Side.VIRTUAL, virtual("a"))
+    show(made, Side.HOST, copy_of(virtual("orphan")))
+    show(made, Side.VIRTUAL, virtual("p", uses=["b"]), resource=PODS)
+    queue.taken()
+    made.ask_all(made.parts["widgets"])
+    assert queue.taken() == [request("widgets", Key("shop", name)) for name in ("a", "orphan")]
+    made.ask_all(made.parts["stands"])
+    assert queue.taken() == [request("stands", Key("shop", name)) for name in ("a", "b")]
+
+
+# -- what a request is decided from ------------------------------------------------------------------------------------
+
+
+def test_a_request_is_decided_from_what_was_last_seen_of_both_sides() -> None:
+    made, _ = wired(Widgets())
+    assert made.decide(request("widgets")).writes == ()
+    show(made, Side.VIRTUAL, virtual(spec={"a": 1}))
+    assert [write.side for write in made.decide(request("widgets")).writes] == [Side.HOST]
+    show(made, Side.HOST, copy_of(virtual(), status={"b": 2}))
+    assert [write.side for write in made.decide(request("widgets")).writes] == [Side.HOST, Side.VIRTUAL]
+
+
+def test_what_is_read_but_not_watched_is_named_in_the_error() -> None:
+    made, _ = wired(Widgets())
+    with pytest.raises(KeyError, match=r"name it in the syncer's `reads`, as Source\(Side\.HOST"):
+        made.caches.get(Side.HOST, PODS, WEB)
+
+
+# -- what is gone ------------------------------------------------------------------------------------------------------
+
+
+def test_a_request_is_gone_when_both_its_objects_are() -> None:
+    made, _ = wired(Widgets())
+    assert made.is_gone(request("widgets"))
+    show(made, Side.VIRTUAL, virtual())
+    assert not made.is_gone(request("widgets"))
+    show(made, Side.HOST, copy_of(virtual()))
+    show(made, Side.VIRTUAL, virtual(), "DELETED")
+    assert not made.is_gone(request("widgets"))
+
+
+def test_what_begins_on_the_host_is_gone_with_it_and_what_stands_for_nothing_with_the_virtual_object() -> None:
+    made, _ = wired(Reports(), Stands())
+    show(made, Side.VIRTUAL, virtual())
+    assert made.is_gone(request("reports", WEB, Key("vc-ns", "r1")))
+    assert not made.is_gone(request("stands"))
+    assert made.is_gone(request("stands", Key("shop", "other")))
+
+
+# -- what is watched ---------------------------------------------------------------------------------------------------
+
+
+def test_the_host_is_watched_in_our_namespace_and_by_our_mark_and_the_virtual_cluster_whole() -> None:
+    made, _ = wired(Widgets())
+    assert selected(made, Side.HOST) == ("vc-ns", "vsyncer.dev/cluster=vc.vc-ns")
+    assert selected(made, Side.VIRTUAL) == ("", "")
+    made, _ = wired(Reports())
+    assert selected(made, Side.HOST) == ("vc-ns", "")
+    assert selected(made, Side.VIRTUAL) == ("", "vsyncer.dev/cluster=vc.vc-ns")
+
+
+def selected(made: Link, side: Side) -> tuple[str, str]:
+    selection = made.caches.selection(made.caches.store(side, WIDGETS))
+    return selection.namespace, selection.selector
+
+
+def test_a_store_holds_everything_as_soon_as_one_reader_wants_everything() -> None:
+    made, _ = wired(Widgets())
+    assert made.caches.is_marked(Side.HOST, WIDGETS)
+    made, _ = wired(Widgets(), Reports())
+    assert not made.caches.is_marked(Side.HOST, WIDGETS)
+    assert selected(made, Side.HOST) == ("vc-ns", "")
+    assert selected(made, Side.VIRTUAL) == ("", "")

@@ -1,0 +1,198 @@
+"""Who waits for room in a quota or for a right is woken when it is there, in turn and not before."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from syncer.api import Forbidden, Key, MissingRight, Obj, QuotaExceeded, Request, Resource, Side, Unreachable
+from syncer.engine.controllers.wakeups import LOOK_SECONDS, REVIEWS, Waking
+from syncer.engine.workqueue.queue import Queue
+from syncer.testing import clock
+
+A, B, C = (Request("vc", "pods", Key("shop", name)) for name in "abc")
+RIGHT = MissingRight("patch", "apps", "deployments/status", "home")
+
+
+@dataclass(eq=False)
+class Server:
+    """The host as far as it is asked."""
+
+    side: Side = Side.HOST
+    quotas: list[Obj] = field(default_factory=list)
+    allowed: bool = False
+    error: Exception | None = None
+    asked: list[Any] = field(default_factory=list)
+
+    async def list(self, resource: Resource, *, namespace: str = "") -> Sequence[Obj]:
+        self.asked.append(namespace)
+        if self.error:
+            raise self.error
+        return self.quotas
+
+    async def create(self, resource: Resource, obj: Obj) -> Obj:
+        assert resource == REVIEWS
+        self.asked.append(obj["spec"]["resourceAttributes"])
+        if self.error:
+            raise self.error
+        return {"status": {"allowed": self.allowed}}
+
+
+@dataclass
+class Link:
+    """Where the servers are found."""
+
+    host: Server = field(default_factory=Server)
+
+    @property
+    def virtual(self) -> Server:
+        raise AssertionError
+
+
+class Scene:
+    """A running waking with its queue and its server."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.queue = Queue(clock=self.loop.time, spread=lambda: 0.5)
+        self.waking, self.link = Waking(self.queue), Link()
+        self.task = asyncio.create_task(self.waking.run())
+
+    @property
+    def server(self) -> Server:
+        return self.link.host
+
+    def park(self, request: Request, error: Exception) -> None:
+        self.queue.add(request, after=300, low=True)
+        self.waking.park(self.link, request, (), error)  # type: ignore[arg-type]
+
+    async def woken(self, seconds: float = LOOK_SECONDS + 0.1) -> list[str]:
+        """The names of those that are in the queue after so many seconds."""
+        await asyncio.sleep(seconds)
+        found = []
+        while self.queue.depth():
+            request, _ = await self.queue.get()
+            self.queue.done(request)
+            found.append(request.key.name)
+        return found
+
+
+def no_room(quota: str = "q", **requested: str) -> QuotaExceeded:
+    return QuotaExceeded("no", quota=quota, requested=requested, side=Side.HOST, key=Key("home", "x"))
+
+
+def quota(name: str = "q", *, hard: Mapping[str, str], used: Mapping[str, str]) -> Obj:
+    return {"metadata": {"name": name}, "status": {"hard": dict(hard), "used": dict(used)}}
+
+
+def play(scenario: Any) -> None:
+    async def main() -> None:
+        scene = Scene()
+        await scenario(scene)
+        assert not scene.task.done()
+
+    clock.run(main())
+
+
+@pytest.mark.parametrize(
+    ("hard", "used", "woken"),
+    [
+        ({"cpu": "2"}, {"cpu": "2"}, []),
+        ({"cpu": "2"}, {"cpu": "1500m"}, ["a"]),
+        ({"cpu": "2"}, {"cpu": "1"}, ["a", "b"]),
+        ({"cpu": "2"}, {}, ["a", "b", "c"]),
+        ({"cpu": "2", "memory": "1Gi"}, {"cpu": "0", "memory": "900Mi"}, ["a"]),
+        ({}, {}, ["a", "b", "c"]),
+    ],
+)
+def test_those_are_woken_that_fit_one_after_the_other(
+    hard: Mapping[str, str], used: Mapping[str, str], woken: list[str]
+) -> None:
+    async def scenario(scene: Scene) -> None:
+        for request in (A, B, C):
+            scene.park(request, no_room(cpu="500m", memory="100Mi"))
+        scene.server.quotas = [quota(hard=hard, used=used)]
+        assert await scene.woken() == woken
+        assert scene.server.asked == ["home"]
+
+    play(scenario)
+
+
+def test_who_is_refused_by_a_quota_that_is_gone_is_woken_and_by_another_is_not() -> None:
+    async def scenario(scene: Scene) -> None:
+        scene.park(A, no_room("gone", pods="1"))
+        scene.park(B, no_room("q", pods="1"))
+        scene.server.quotas = [quota(hard={"pods": "1"}, used={"pods": "1"})]
+        assert await scene.woken() == ["a"]
+
+    play(scenario)
+
+
+def test_a_refusal_that_does_not_say_what_is_needed_waits_for_the_slow_timer() -> None:
+    async def scenario(scene: Scene) -> None:
+        scene.park(A, no_room("q"))
+        scene.server.quotas = [quota(hard={"pods": "9"}, used={"pods": "1"})]
+        assert await scene.woken(60) == []
+        assert list(scene.queue.delayed()) == [A]
+
+    play(scenario)
+
+
+def test_one_question_is_asked_for_each_missing_right() -> None:
+    async def scenario(scene: Scene) -> None:
+        error = Forbidden("no", right=RIGHT, side=Side.HOST)
+        for request in (A, B):
+            scene.park(request, error)
+        assert await scene.woken() == []
+        names = {"verb": "patch", "group": "apps", "resource": "deployments", "subresource": "status"}
+        assert scene.server.asked == [{**names, "namespace": "home"}]
+        scene.server.allowed = True
+        assert await scene.woken() == ["a", "b"]
+        asked = len(scene.server.asked)
+        assert await scene.woken(100) == []
+        assert len(scene.server.asked) == asked
+        assert not scene.waking._wanted.is_set()
+
+    play(scenario)
+
+
+def test_where_it_may_not_be_looked_at_nobody_looks_again_and_where_it_could_not_be_somebody_does() -> None:
+    async def scenario(scene: Scene) -> None:
+        scene.server.error = Unreachable("no answer")
+        scene.park(A, no_room(pods="1"))
+        await scene.woken(3 * LOOK_SECONDS + 0.1)
+        assert len(scene.server.asked) == 3
+        scene.server.error = Forbidden("no right to list quotas")
+        await scene.woken(100)
+        assert len(scene.server.asked) == 4
+        assert scene.waking.reasons(A) == ["room in the quotas of namespace home on the host cluster"]
+
+    play(scenario)
+
+
+def test_a_server_that_answers_nonsense_ends_nothing() -> None:
+    async def scenario(scene: Scene) -> None:
+        scene.park(A, no_room(pods="1"))
+        scene.server.quotas = [{"metadata": {}}]
+        await scene.woken()
+        scene.server.quotas = []
+        assert await scene.woken() == ["a"]
+
+    play(scenario)
+
+
+def test_who_is_forgotten_is_not_woken() -> None:
+    async def scenario(scene: Scene) -> None:
+        for request in (A, B, C):
+            scene.park(request, no_room(pods="1"))
+        scene.waking.forget(A)
+        scene.waking.drop("vc", "secrets")
+        assert await scene.woken() == ["b", "c"]
+        scene.park(C, no_room(pods="1"))
+        scene.waking.drop("vc", "pods")
+        assert await scene.woken() == []
+        assert scene.waking._waiting == {}
+
+    play(scenario)

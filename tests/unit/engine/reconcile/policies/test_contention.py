@@ -1,0 +1,404 @@
+"""Who sets a field back each time is found, who only changes their mind never is, and it takes little room."""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from syncer.api import Decision, Key, Marks, Obj, Outcome, Request, Resource, Side, apply
+from syncer.config import config_with
+from syncer.engine.reconcile.patch_paths import FIELDS, UNKNOWN, Path, changes, wanted
+from syncer.engine.reconcile.plan import Call, Kind
+from syncer.engine.reconcile.policies import contention as fights
+from syncer.engine.reconcile.policies.contention import Fights, Frozen, Held, Rules, rules_of, waiting
+from syncer.names import SingleNamespace
+
+DEPLOYMENTS = Resource("apps/v1", "Deployment", "deployments")
+KEY = Key("vc-ns", "web-x-shop-x-vc")
+REQUEST = Request("vc", "deployments", Key("shop", "web"))
+MARKS = Marks()
+START = datetime(2026, 1, 1, tzinfo=UTC)
+GUARD = {"uid": "u1", "resourceVersion": "7"}
+
+
+def place(key: Key = KEY) -> fights.Place:
+    return (Side.HOST, DEPLOYMENTS, key)
+
+
+def patch(body: Obj, kind: Kind = Kind.PATCH) -> Call:
+    return Call(kind, {**body, "metadata": {**body.get("metadata", {}), **GUARD}})
+
+
+def create(uid: str = "v1") -> Call:
+    return Call(Kind.CREATE, {"metadata": {"name": "web", "annotations": {MARKS.uid: uid}}, "spec": {}})
+
+
+class Ring:
+    """Writes as the carrier does, with somebody on the other side."""
+
+    def __init__(self, **rules: Any) -> None:
+        self.now = 0.0
+        self.fights = Fights(
+            Rules(**rules), MARKS, clock=lambda: self.now, utcnow=lambda: START + timedelta(seconds=self.now)
+        )
+
+    def write(
+        self, call: Call, live: Obj | None, *, changed: bool = True, key: Key = KEY, request: Request = REQUEST
+    ) -> list[Call]:
+        """The calls that are made."""
+        self.fights.freeze(place(key), [call], live, request)
+        calls, _ = self.fights.sift(place(key), [call])
+        for each in calls:
+            self.fights.sent(place(key), each, live, changed=changed)
+        return calls
+
+    def scale(self, to: int, *, over: int, changed: bool = True) -> bool:
+        """Whether the number of replicas is written."""
+        return bool(self.write(patch({"spec": {"replicas": to}}), {"spec": {"replicas": over}}, changed=changed))
+
+    def round(self, times: int, to: int = 3, over: int = 1) -> int:
+        """How many of so many changes, each set back at once, are written."""
+        return sum(self.scale(to, over=over) for _ in range(times))
+
+    def frozen(self) -> list[Path]:
+        return [one.path for one in self.fights.frozen()]
+
+
+@pytest.fixture
+def ring() -> Ring:
+    return Ring()
+
+
+# -- what is a fight ---------------------------------------------------------------------------------------------------
+
+
+def test_what_is_set_back_each_time_is_frozen_after_some_times(ring: Ring) -> None:
+    assert ring.round(5) == 5
+    assert ring.frozen() == []
+    assert ring.round(20) == 0
+    assert ring.frozen() == [("spec", "replicas")]
+    assert ring.fights.numbers() == {("deployments",): 1}
+    assert ring.fights.counted() == {("deployments",): 1}
+
+
+def test_the_number_of_times_is_an_option() -> None:
+    assert Ring(times=1).round(9) == 1
+    assert Ring(times=20).round(50) == 20
+    assert Ring(times=0).round(50) == 50
+
+
+def test_who_changes_their_mind_each_time_is_in_no_fight(ring: Ring) -> None:
+    for _ in range(50):
+        assert ring.scale(3, over=1)
+        assert ring.scale(1, over=3)
+    assert ring.frozen() == []
+
+
+@given(st.lists(st.integers(0, 2), max_size=60), st.integers(1, 6), st.booleans())
+def test_a_field_that_only_we_change_is_never_frozen(wants: list[int], times: int, fails: bool) -> None:
+    """The virtual side says now this and now that; a reply may get lost, so that the change is made but not known."""
+    ring, live = Ring(times=times), -1
+    for number, want in enumerate(wants):
+        if want != live:
+            assert ring.scale(want, over=live, changed=not (fails and number % 3 == 0))
+            live = want
+    assert ring.frozen() == []
+
+
+@given(st.lists(st.sampled_from(["we want 1", "we want 2", "set back"]), max_size=80), st.integers(1, 4))
+def test_what_is_written_over_the_same_value_in_a_row_is_bounded(steps: list[str], times: int) -> None:
+    """Between two changes of what we want: once over what we wanted before, and so often over what others set."""
+    ring, want, live, written = Ring(times=times), 0, 0, 0
+    for step in steps:
+        if step == "set back":
+            live = 0
+        else:
+            want, written = (want, written) if want == int(step[-1]) else (int(step[-1]), 0)
+        if want != live and ring.scale(want, over=live):
+            written, live = written + 1, want
+        assert written <= times + 1
+
+
+def test_a_call_that_fails_or_changes_nothing_does_not_count(ring: Ring) -> None:
+    for _ in range(50):
+        assert ring.scale(3, over=1, changed=False)
+
+
+def test_a_lost_reply_hides_no_change_of_mind(ring: Ring) -> None:
+    """We wrote 1, it was done, and we never heard of it: to write 3 again is no repetition."""
+    for _ in range(50):
+        assert ring.scale(3, over=1)
+        assert ring.scale(1, over=3, changed=False)
+
+
+def test_what_comes_too_seldom_is_no_fight(ring: Ring) -> None:
+    for _ in range(50):
+        assert ring.scale(3, over=1)
+        ring.now += 151
+
+
+def test_what_was_set_back_long_ago_does_not_count(ring: Ring) -> None:
+    assert ring.round(5) == 5
+    ring.now += 601
+    assert ring.round(10) == 5
+
+
+def test_others_may_take_turns_with_several_values(ring: Ring) -> None:
+    written = [ring.scale(3, over=1 + turn % 2) for turn in range(50)]
+    assert written.count(True) == 10
+
+
+def test_fields_of_an_object_and_objects_are_told_apart(ring: Ring) -> None:
+    for turn in range(4):
+        other = Key("vc-ns", f"other-{turn}")
+        assert ring.write(patch({"spec": {"replicas": 3}}), {"spec": {"replicas": 1}}, key=other)
+        assert ring.write(patch({"spec": {"paused": True}}), {"spec": {"replicas": 1}})
+        assert ring.scale(3, over=1)
+    assert ring.frozen() == []
+
+
+def test_an_object_that_somebody_deletes_each_time_is_not_made_for_ever(ring: Ring) -> None:
+    assert sum(bool(ring.write(create(), None)) for _ in range(20)) == 5
+    assert ring.frozen() == [()]
+    assert ring.scale(3, over=1), "where it is there after all, its fields are written"
+
+
+def test_an_object_that_is_made_anew_on_the_virtual_side_is_another_one(ring: Ring) -> None:
+    for turn in range(50):
+        assert ring.write(create(f"v{turn}"), None)
+
+
+def test_what_we_delete_ourselves_is_in_no_fight(ring: Ring) -> None:
+    """A Secret's copy comes and goes with the Pods that use it."""
+    for _ in range(50):
+        assert ring.write(create(), None)
+        assert ring.write(Call(Kind.DELETE, {}), {})
+
+
+# -- what frozen means -------------------------------------------------------------------------------------------------
+
+
+def test_the_rest_of_the_object_is_still_written(ring: Ring) -> None:
+    ring.round(6)
+    live = {"spec": {"replicas": 1, "paused": False}, "metadata": {"labels": {"a": "1"}}}
+    both = patch({"spec": {"replicas": 3, "paused": True}, "metadata": {"labels": {"a": "2"}}})
+    assert ring.write(both, live) == [patch({"spec": {"paused": True}, "metadata": {"labels": {"a": "2"}}})]
+    assert both.body["spec"] == {"replicas": 3, "paused": True}, "what was given is not changed"
+
+
+def test_what_is_left_out_is_told_with_who_writes_it_and_until_when(ring: Ring) -> None:
+    ring.round(6)
+    _, held = ring.fights.sift(place(), [patch({"spec": {"replicas": 3}})])
+    held[0].other = "kubectl-edit"
+    ring.now = 100
+    assert ring.fights.held(held) == Held(
+        "spec.replicas of the host Deployment flips between what vsyncer and kubectl-edit write; "
+        "frozen until 2026-01-01T00:10:00Z; to try again now: syncer thaw deployments shop/web",
+        500.0,
+        True,
+    )
+    assert not ring.fights.held(held).new, "it is news only once"
+
+
+def test_fields_with_one_fate_share_a_sentence(ring: Ring) -> None:
+    both = patch({"spec": {"replicas": 3}, "metadata": {"labels": {"example.org/team": None}}})
+    for _ in range(6):
+        ring.write(both, {})
+    _, held = ring.fights.sift(place(), [both])
+    assert ring.fights.held(held).reason.startswith(
+        'spec.replicas, metadata.labels["example.org/team"] of the host Deployment flip between what vsyncer and '
+        "somebody else write; frozen until "
+    )
+
+
+def test_a_whole_object_is_told_without_a_field(ring: Ring) -> None:
+    for _ in range(6):
+        ring.write(create(), None)
+    _, held = ring.fights.sift(place(), [create()])
+    assert ring.fights.held(held).reason.startswith(
+        "the host Deployment is made by vsyncer and deleted by somebody else each time; frozen until 2026-01-01T00:10"
+    )
+
+
+def test_a_decision_of_which_parts_are_held_back_waits() -> None:
+    decision = apply(host={"metadata": {}}, reason="changed")
+    assert waiting(decision, []) is decision
+    held = [Held("a flips", 60.0, True), Held("a flips", 30.0, False)]
+    ended = waiting(decision, held)
+    assert ended == Decision(decision.writes, "a flips", Outcome.PENDING, 30.0)
+    assert waiting(decision.look_again(5.0), held).after == 5.0
+
+
+def test_where_both_agree_by_themselves_nothing_is_held(ring: Ring) -> None:
+    ring.round(6)
+    assert ring.fights.sift(place(), []) == ([], [])
+
+
+# -- thaw --------------------------------------------------------------------------------------------------------------
+
+
+def test_it_thaws_by_itself_and_one_more_time_freezes_it_again(ring: Ring) -> None:
+    ring.round(6)
+    ring.now = 599
+    assert ring.round(1) == 0
+    for _ in range(3):
+        ring.now += 600
+        assert ring.frozen() == []
+        assert ring.round(10) == 1
+        assert ring.frozen() == [("spec", "replicas")]
+
+
+def test_it_thaws_by_command(ring: Ring) -> None:
+    ring.round(6)
+    assert ring.fights.thaw(lambda one: one.path == ("other",)) == []
+    [one] = ring.fights.thaw(lambda one: one.request == REQUEST)
+    assert one.field == "spec.replicas"
+    assert ring.frozen() == []
+    assert ring.fights.numbers() == {("deployments",): 0}
+    assert ring.fights.thaw(lambda one: True) == []
+    assert ring.round(10) == 1
+
+
+def test_after_a_quiet_time_it_is_as_if_nothing_had_been(ring: Ring) -> None:
+    ring.round(6)
+    ring.now = 600 + 601
+    assert ring.round(10) == 5
+
+
+def test_something_else_is_tried_at_once_and_frozen_sooner(ring: Ring) -> None:
+    ring.round(6)
+    assert ring.round(10, to=4) == 1
+    assert ring.round(10, to=5) == 1
+
+
+def test_what_was_wanted_first_may_be_wanted_again(ring: Ring) -> None:
+    """Otherwise the field would stay at what nobody wants any more, although nobody fights over it."""
+    ring.round(6)
+    assert ring.scale(4, over=1)
+    assert ring.scale(3, over=4)
+    assert ring.frozen() == []
+
+
+# -- what a call changes -----------------------------------------------------------------------------------------------
+
+
+def fields(body: Obj, live: Obj | None = None) -> dict[Path, tuple[int, int]]:
+    return {one.path: (one.ours, one.theirs) for one in changes(patch(body), live, MARKS)}
+
+
+def test_a_patch_is_taken_apart_down_to_its_fields_and_lists_are_whole() -> None:
+    body = {"spec": {"ports": [{"port": 1}], "selector": {"a": "b"}, "x": {}}, "metadata": {"labels": {"l": None}}}
+    assert set(fields(body)) == {
+        ("spec", "ports"),
+        ("spec", "selector", "a"),
+        ("spec", "x"),
+        ("metadata", "labels", "l"),
+    }
+
+
+def test_what_only_says_which_object_is_meant_is_no_change() -> None:
+    assert changes(patch({}), {}, MARKS) == []
+    one, other = (patch({"metadata": {"labels": {"a": "1"}}}).body for _ in "ab")
+    other["metadata"]["resourceVersion"] = "8"
+    assert changes(Call(Kind.PATCH, one), {}, MARKS) == changes(Call(Kind.PATCH, other), {}, MARKS)
+
+
+def test_many_fields_are_taken_together() -> None:
+    many = {f"k{number}": str(number) for number in range(100)}
+    assert set(fields({"data": many})) == {("data",)}
+    assert set(fields({"metadata": {"labels": many}, "spec": {"a": 1}})) == {("metadata", "labels"), ("spec", "a")}
+    one = fields({"data": many}, {"data": {"k1": "x", "others": "1"}})
+    assert one == fields({"data": many}, {"data": {"k1": "x", "others": "2"}}), "only what is changed counts"
+    assert one != fields({"data": many}, {"data": {"k1": "y"}})
+
+
+def test_a_deep_patch_costs_no_deep_recursion() -> None:
+    deep: Any = "x"
+    for _ in range(900):
+        deep = {"a": deep}
+    assert [len(path) for path in fields({"spec": deep})] == [8]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [({"a": 1}, {"a": "1"}), ({"a": None}, {"a": ""}), ({"a": {}}, {"a": []}), ({"a": [1, 2]}, {"a": [2, 1]})],
+    ids=str,
+)
+def test_different_values_have_different_hashes(one: Obj, other: Obj) -> None:
+    assert [ours for ours, _ in fields(one).values()] != [ours for ours, _ in fields(other).values()]
+
+
+def test_the_order_of_names_means_nothing_and_what_is_not_there_is_one_value() -> None:
+    assert fields({"a": [{"x": 1, "y": 2}]}) == fields({"a": [{"y": 2, "x": 1}]})
+    absent = [fields({"a": 1}, live)["a",] for live in (None, {}, {"a": None})]
+    assert len(set(absent)) == 1
+    assert fields({"a": {"b": 1}}, {"a": "x"})["a", "b"] == fields({"a": {"b": 1}}, {})["a", "b"]
+
+
+def test_what_a_call_does_not_say_it_does_not_want() -> None:
+    assert wanted(patch({"spec": {"a": 1}}), ("spec", "b"), MARKS) == UNKNOWN
+    assert wanted(patch({"spec": {"a": 1}}), (), MARKS) == UNKNOWN
+    assert wanted(create(), ("spec",), MARKS) == UNKNOWN
+    assert wanted(Call(Kind.DELETE, {}), (), MARKS) == UNKNOWN
+    assert changes(Call(Kind.BIND, {"target": {}}), {}, MARKS) == []
+
+
+# -- room --------------------------------------------------------------------------------------------------------------
+
+
+def test_no_value_is_kept(ring: Ring) -> None:
+    secret = patch({"data": {"password": "c2VjcmV0"}})
+    for _ in range(6):
+        ring.write(secret, {"data": {"password": "b3RoZXI="}})
+    assert ring.frozen() == [("data", "password")]
+    kept = repr([*_inside(ring.fights)])
+    assert "c2VjcmV0" not in kept
+    assert "b3RoZXI=" not in kept
+
+
+def _inside(value: Any) -> Iterable[Any]:
+    for part in vars(value).values():
+        yield from part.items() if isinstance(part, dict) else [part]
+
+
+def test_what_is_remembered_is_bounded(ring: Ring, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fights, "REMEMBERED", 10)
+    monkeypatch.setattr(fights, "FROZEN", 7)
+    for number in range(30):
+        for _ in range(6):
+            ring.write(patch({"spec": {"replicas": 3}}), {"spec": {"replicas": 1}}, key=Key("vc-ns", str(number)))
+    held: list[Frozen] = ring.fights.frozen()
+    assert [one.place[2].name for one in held] == [str(number) for number in range(23, 30)]
+    past = ring.fights._past
+    assert [key.name for _, _, key in past] == [str(number) for number in range(20, 30)]
+    for number in range(500):
+        ring.write(patch({"spec": {"replicas": number}}), {"spec": {"replicas": 1}})
+    assert len(past) == 10
+    assert len(past[place()]) <= fights.WIDTH * FIELDS * 6
+
+
+def test_what_is_too_old_to_count_takes_no_room(ring: Ring) -> None:
+    for number in range(40):
+        ring.now += 100
+        assert ring.scale(number, over=number - 1)
+    assert len(ring.fights._past[place()]) == 7 * fights.WIDTH
+
+
+def test_what_is_over_is_forgotten(ring: Ring) -> None:
+    for number in range(5):
+        for _ in range(6):
+            ring.write(patch({"spec": {"replicas": 3}}), {"spec": {"replicas": 1}}, key=Key("vc-ns", str(number)))
+    ring.now = 2000
+    ring.round(6)
+    assert list(ring.fights._frozen) == [place()]
+
+
+def test_the_rules_come_from_the_configuration() -> None:
+    model = config_with([], translator=SingleNamespace)
+    given = {"cluster": "vc", "host": {"namespace": "home"}}
+    assert rules_of(model.model_validate(given)) == Rules()
+    options = {"times": 2, "window": "1m", "thaw": "1h"}
+    assert rules_of(model.model_validate({**given, "fights": options})) == Rules(2, 60, 3600)

@@ -1,0 +1,264 @@
+"""Which role is asked, and what is decided before any is: nothing that isn't ours is ever touched."""
+
+from typing import Any
+
+import pytest
+from engine_fakes import (
+    KEY,
+    MARKS,
+    WIDGETS,
+    DownOnly,
+    KeptReports,
+    Reports,
+    Stands,
+    UpToo,
+    Widgets,
+    context,
+    copy_of,
+    deleting,
+    virtual,
+)
+
+from syncer.api import (
+    AroundReconcile,
+    Context,
+    Decision,
+    Excludes,
+    Key,
+    Obj,
+    Outcome,
+    Refused,
+    Resource,
+    Side,
+    Syncer,
+    Verb,
+    apply,
+)
+from syncer.engine.reconcile.dispatch import decide, reconcile
+from syncer.testing.merge import merged
+
+
+def ask(syncer: Syncer[Any], *, v: Obj | None = None, h: Obj | None = None) -> Decision:
+    return decide(syncer, context(syncer), KEY, virtual=v, host=h)
+
+
+def deleted(decision: Decision) -> tuple[Side, str]:
+    """What is deleted, by its side and uid, where that is all that is done."""
+    [write] = decision.writes
+    assert write.verb is Verb.DELETE
+    return write.side, write.obj["metadata"]["uid"]
+
+
+def unmarked(copy: Obj, **metadata: Any) -> Obj:
+    return merged(copy, {"metadata": metadata})
+
+
+ORIGINAL = virtual()
+COPY = copy_of(ORIGINAL)
+
+#: Host objects in the place of a copy that are not the copy.
+FOREIGN = {
+    "no label": unmarked(COPY, labels={MARKS.cluster: None}),
+    "another virtual cluster": unmarked(COPY, labels={MARKS.cluster: "other.vc-ns"}),
+    "another kind": unmarked(COPY, annotations={MARKS.kind: "Pod"}),
+    "a copy of our copy": unmarked(COPY, annotations={MARKS.host_name: "elsewhere"}),
+    "a copy of our copy in another namespace": unmarked(COPY, annotations={MARKS.host_namespace: "elsewhere"}),
+    "no virtual name": unmarked(COPY, annotations={MARKS.name: None}),
+}
+
+
+@pytest.fixture(params=FOREIGN)
+def foreign(request: pytest.FixtureRequest) -> Obj:
+    return FOREIGN[request.param]
+
+
+# -- what begins on the virtual side -----------------------------------------------------------------------------------
+
+
+def test_where_neither_side_has_it_there_is_nothing_to_do() -> None:
+    assert ask(Widgets()).outcome is Outcome.SKIPPED
+
+
+def test_a_virtual_object_alone_goes_down() -> None:
+    [write] = ask(DownOnly(), v=ORIGINAL).writes
+    assert (write.side, write.verb) == (Side.HOST, Verb.APPLY)
+
+
+def test_a_virtual_object_that_is_being_deleted_gets_no_copy_any_more() -> None:
+    assert ask(Widgets(), v=deleting(ORIGINAL)).writes == ()
+
+
+def test_an_orphan_of_ours_is_deleted() -> None:
+    assert deleted(ask(Widgets(), h=COPY)) == (Side.HOST, "h1")
+
+
+def test_an_orphan_that_is_being_deleted_already_is_left_to_it() -> None:
+    assert ask(Widgets(), h=deleting(COPY)).writes == ()
+
+
+def test_a_syncer_with_sync_up_is_asked_about_its_orphans() -> None:
+    assert ask(UpToo(), h=COPY).reason == "sync_up"
+
+
+@pytest.mark.parametrize("syncer", [Widgets(), UpToo(), DownOnly()])
+def test_a_host_object_that_is_not_ours_is_no_orphan(syncer: Syncer[Any], foreign: Obj) -> None:
+    decision = ask(syncer, h=foreign)
+    assert (decision.writes, decision.outcome) == ((), Outcome.SKIPPED)
+
+
+@pytest.mark.parametrize("original", [ORIGINAL, deleting(ORIGINAL), virtual(uid="v2")])
+def test_what_stands_in_the_place_of_a_copy_is_left_alone(original: Obj, foreign: Obj) -> None:
+    with pytest.raises(Refused, match="left alone") as refused:
+        ask(Widgets(), v=original, h=foreign)
+    assert refused.value.reason == "NameCollision"
+
+
+def test_both_are_synced_where_the_uid_is_right() -> None:
+    decision = ask(Widgets(), v=merged(ORIGINAL, {"spec": {"a": 1}}), h=merged(COPY, {"status": {"b": 2}}))
+    host, up = decision.writes
+    assert (host.side, host.obj["spec"]) == (Side.HOST, {"a": 1})
+    assert (up.side, up.obj["status"]) == (Side.VIRTUAL, {"b": 2})
+
+
+def test_without_sync_the_copy_is_kept_by_sync_down() -> None:
+    assert ask(DownOnly(), v=ORIGINAL, h=COPY).reason == "sync_down"
+
+
+def test_the_copy_of_an_earlier_object_of_the_name_is_deleted_first() -> None:
+    assert deleted(ask(Widgets(), v=virtual(uid="v2"), h=COPY)) == (Side.HOST, "h1")
+    waiting = ask(Widgets(), v=virtual(uid="v2"), h=deleting(COPY))
+    assert (waiting.writes, waiting.outcome) == ((), Outcome.PENDING)
+
+
+def test_deletion_goes_down() -> None:
+    assert deleted(ask(Widgets(), v=deleting(ORIGINAL), h=COPY)) == (Side.HOST, "h1")
+
+
+def test_a_copy_that_somebody_deletes_is_waited_for() -> None:
+    for original in (ORIGINAL, deleting(ORIGINAL)):
+        decision = ask(Widgets(), v=original, h=deleting(COPY))
+        assert (decision.writes, decision.outcome) == ((), Outcome.PENDING)
+
+
+def test_a_syncer_of_its_own_deletion_is_asked_also_then() -> None:
+    class Own(Widgets):
+        own_deletion = True
+
+    assert ask(Own(), v=deleting(ORIGINAL)).writes
+    assert ask(Own(), v=deleting(ORIGINAL), h=COPY).writes[0].verb is Verb.APPLY
+    assert ask(Own(), v=ORIGINAL, h=deleting(COPY)).writes[0].verb is Verb.APPLY
+    assert deleted(ask(Own(), v=virtual(uid="v2"), h=COPY)) == (Side.HOST, "h1")
+
+
+# -- what begins on the host -------------------------------------------------------------------------------------------
+
+REPORT = {
+    "apiVersion": "example.org/v1",
+    "kind": "Widget",
+    "metadata": {"name": "web", "namespace": "vc-ns", "uid": "h1"},
+}
+FROM_HERE = virtual(metadata={"labels": {MARKS.cluster: context(Reports()).identity}})
+
+
+def test_a_host_object_is_told_upwards_whether_or_not_the_virtual_one_is_there() -> None:
+    assert ask(Reports(), h=REPORT).reason == "sync_up"
+    assert ask(Reports(), h=REPORT, v=FROM_HERE).reason == "sync_up"
+    assert ask(KeptReports(), h=REPORT, v=FROM_HERE).reason == "sync"
+
+
+@pytest.mark.parametrize("syncer", [Reports(), KeptReports()])
+def test_a_tenants_own_object_in_its_place_is_left_alone(syncer: Syncer[Any]) -> None:
+    with pytest.raises(Refused) as refused:
+        ask(syncer, h=REPORT, v=virtual())
+    assert refused.value.reason == "NameCollision"
+
+
+def test_what_is_gone_on_the_host_goes_in_the_virtual_cluster_where_it_is_kept_equal() -> None:
+    assert deleted(ask(KeptReports(), v=FROM_HERE)) == (Side.VIRTUAL, "v1")
+    assert ask(Reports(), v=FROM_HERE).writes == ()
+    assert ask(KeptReports(), v=virtual()).writes == ()
+
+
+# -- what exists nowhere -----------------------------------------------------------------------------------------------
+
+
+def test_a_stand_in_is_made_where_there_is_none_and_kept_where_it_is_ours() -> None:
+    assert ask(Stands()).reason == f"fake_sync_up {KEY}"
+    assert ask(Stands(), v=FROM_HERE).reason == "fake_sync"
+    assert "not one that we made" in ask(Stands(), v=virtual()).reason
+
+
+# -- optional roles ----------------------------------------------------------------------------------------------------
+
+
+class Picky(Widgets, Excludes):
+    """Leaves alone what says so."""
+
+    def excluded(self, ctx: Context[Any], side: Side, obj: Obj) -> str | None:
+        return f"{side} says so" if obj.get("leave") else None
+
+
+@pytest.mark.parametrize(
+    ("v", "h", "reason"),
+    [
+        (virtual(leave=True), None, "virtual says so"),
+        (virtual(leave=True), COPY, "virtual says so"),
+        (ORIGINAL, merged(COPY, {"leave": True}), "host says so"),
+        (None, merged(COPY, {"leave": True}), "host says so"),
+        (virtual(leave=True, uid="v2"), COPY, "virtual says so"),
+    ],
+)
+def test_what_is_excluded_is_left_alone_altogether(v: Obj | None, h: Obj | None, reason: str) -> None:
+    decision = ask(Picky(), v=v, h=h)
+    assert (decision.writes, decision.reason, decision.outcome) == ((), reason, Outcome.SKIPPED)
+
+
+class Around(Widgets, AroundReconcile):
+    """Writes down what happens around a request."""
+
+    def __init__(self, reason: str | None = None, error: Exception | None = None) -> None:
+        self.reason, self.error = reason, error
+        self.heard: list[Any] = []
+
+    def reconcile_start(self, ctx: Context[Any], key: Key) -> str | None:
+        self.heard.append(("start", key))
+        return self.reason
+
+    def reconcile_end(self, ctx: Context[Any], key: Key, error: Exception | None) -> None:
+        self.heard.append(("end", key, error))
+
+    def sync_down(self, ctx: Context[Any], virtual: Obj) -> Decision:
+        self.heard.append("asked")
+        if self.error:
+            raise self.error
+        return apply(host=ctx.host_copy(virtual))
+
+
+def around(syncer: Around) -> Decision:
+    return reconcile(syncer, context(syncer), KEY, virtual=ORIGINAL, host=None)
+
+
+def test_a_request_is_surrounded() -> None:
+    syncer = Around()
+    assert around(syncer).writes
+    assert syncer.heard == [("start", KEY), "asked", ("end", KEY, None)]
+
+
+def test_a_request_can_be_skipped_before_anything_is_asked() -> None:
+    syncer = Around(reason="not now")
+    assert around(syncer).reason == "not now"
+    assert syncer.heard == [("start", KEY), ("end", KEY, None)]
+
+
+def test_the_end_is_told_also_of_an_error() -> None:
+    error = ValueError("oh")
+    syncer = Around(error=error)
+    with pytest.raises(ValueError, match="oh"):
+        around(syncer)
+    assert syncer.heard[-1] == ("end", KEY, error)
+
+
+def test_a_syncer_that_says_nothing_of_requests_is_just_asked() -> None:
+    syncer = DownOnly()
+    assert reconcile(syncer, context(syncer), KEY, virtual=ORIGINAL, host=None).reason == "sync_down"
+    assert syncer.resource == Resource("example.org/v1", "Widget", "widgets") == WIDGETS

@@ -1,0 +1,399 @@
+"""Which calls a write needs: none where the object is right, and never more than what we said or said before."""
+
+import copy
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from syncer.api import Marks, Obj, Resource, Side, Syncer, Token, Verb, Write
+from syncer.engine.reconcile.plan import Call, Kind, exact_paths, needed, said_before
+from syncer.testing.merge import merged
+
+MARKS = Marks()
+OURS = {MARKS.cluster: "vc.vc-ns"}
+#: What makes a patch hold for the object and the version only that `stored` gives.
+GUARD = {"uid": "u1", "resourceVersion": "7"}
+
+
+def host(*, labels: Any = None, annotations: Any = None, version: str = "", **parts: Any) -> Obj:
+    """What a syncer wants on the host: marked as ours."""
+    metadata: Obj = {"name": "web", "namespace": "vc-ns", "labels": {**OURS, **(labels or {})}}
+    if annotations:
+        metadata["annotations"] = annotations
+    if version:
+        metadata["resourceVersion"] = version
+    return {"apiVersion": "v1", "kind": "Service", "metadata": metadata, **parts}
+
+
+def calls(want: Obj, live: Obj | None, *exact: str, has_status: bool = True, **options: Any) -> list[Call]:
+    write = Write(Side.HOST, options.pop("verb", Verb.APPLY), want, **options)
+    before = copy.deepcopy((want, live))
+    found = needed(write, live, exact=exact, marks=MARKS, has_status=has_status)
+    assert (want, live) == before, "what is given must not be changed"
+    return found
+
+
+def stored(obj: Obj, *, keep_status: bool = True) -> Obj:
+    """An object as the API server has it after a create."""
+    obj = copy.deepcopy(obj) if keep_status else {part: value for part, value in obj.items() if part != "status"}
+    obj["metadata"] = {**obj["metadata"], "uid": "u1", "resourceVersion": "7"}
+    return obj
+
+
+def created(want: Obj, *exact: str, **options: Any) -> Obj:
+    """What a create of this makes."""
+    [call] = calls(want, None, *exact, **options)
+    assert call.kind is Kind.CREATE
+    return stored(call.body)
+
+
+def carried_out(live: Obj, found: list[Call]) -> Obj:
+    """The object after the calls, by RFC 7386."""
+    for call in found:
+        assert call.kind in (Kind.PATCH, Kind.PATCH_STATUS)
+        live = merged(live, call.body)
+    return live
+
+
+def test_a_note_is_changed_only_on_the_version_that_it_was_made_for() -> None:
+    """Else a label stays for ever that a patch had brought whose reply was lost: no note names it any more."""
+    first = created(host(labels={"a": "1"}))
+    [lost] = calls(host(labels={"b": "1"}), first)
+    assert lost.body["metadata"]["resourceVersion"] == "7"
+    then = carried_out(first, [lost])
+    then["metadata"]["resourceVersion"] = "8"
+    [late] = calls(host(labels={"c": "1"}), first)
+    assert late.body["metadata"]["resourceVersion"] == "7", "must be refused, as the object has another version by now"
+    [right] = calls(host(labels={"c": "1"}), then)
+    assert carried_out(then, [right])["metadata"]["labels"] == {**OURS, "c": "1"}
+
+
+def test_where_the_note_stays_the_version_does_not_matter() -> None:
+    live = created(host(labels={"a": "1"}))
+    [call] = calls(host(labels={"a": "2"}), live)
+    assert call.body["metadata"] == {"uid": "u1", "labels": {"a": "2"}}
+
+
+# -- laws --------------------------------------------------------------------------------------------------------------
+
+NAMES = st.sampled_from(["a", "b", "c.d/e"])
+SCALARS = st.one_of(st.integers(0, 2), st.booleans(), st.sampled_from(["", "x", "1", "1000m", "1Gi", "1024Mi"]))
+JSON = st.recursive(
+    SCALARS, lambda inner: st.one_of(st.lists(inner, max_size=2), st.dictionaries(NAMES, inner, max_size=3))
+)
+TEXTS = st.dictionaries(NAMES, st.sampled_from(["x", "y"]), max_size=3)
+PARTS = st.fixed_dictionaries(
+    {},
+    optional={
+        "data": TEXTS,
+        "spec": st.dictionaries(NAMES, JSON, max_size=3),
+        "status": st.dictionaries(NAMES, JSON, max_size=3),
+        "type": st.sampled_from(["x", "y"]),
+    },
+)
+EXACT = st.sampled_from([(), ("data",), ("status",), ("spec.a",), ("data", "spec"), ("spec.a.b",)])
+
+
+def wanted(parts: Obj, labels: Any, annotations: Any) -> Obj:
+    return host(labels=labels, annotations=annotations, **parts)
+
+
+WANTED = st.builds(wanted, PARTS, TEXTS, TEXTS)
+
+
+@given(WANTED, WANTED, EXACT, st.booleans(), st.booleans())
+def test_carried_out_and_asked_again_there_is_nothing_to_do(
+    before: Obj, want: Obj, exact: tuple[str, ...], has_status: bool, partial: bool
+) -> None:
+    live = created(before, *exact, partial=partial)
+    after = carried_out(live, calls(want, live, *exact, has_status=has_status, partial=partial))
+    assert calls(want, after, *exact, has_status=has_status, partial=partial) == []
+
+
+@given(WANTED, EXACT, st.booleans())
+def test_what_was_created_needs_nothing_more(want: Obj, exact: tuple[str, ...], has_status: bool) -> None:
+    assert calls(want, created(want, *exact), *exact, has_status=has_status) == []
+
+
+@given(WANTED, WANTED, PARTS, TEXTS)
+def test_what_others_set_stays(before: Obj, want: Obj, parts: Obj, labels: Obj) -> None:
+    """Fields of others that we neither said before nor say now."""
+    foreign = {f"other.{name}": value for name, value in parts.get("spec", {}).items()}
+    labels = {f"other.{name}": value for name, value in labels.items()}
+    live = merged(created(before), {"spec": foreign, "metadata": {"labels": labels}})
+    after = carried_out(live, calls(want, live))
+    assert foreign.items() <= after.get("spec", {}).items()
+    assert labels.items() <= after["metadata"]["labels"].items()
+
+
+@given(WANTED, WANTED)
+def test_what_we_said_is_there_and_what_we_no_longer_say_is_not(before: Obj, want: Obj) -> None:
+    after = carried_out(created(before), calls(want, created(before)))
+    metadata = after["metadata"]
+    assert metadata["labels"] == want["metadata"]["labels"]
+    note = {MARKS.fields: metadata.get("annotations", {}).get(MARKS.fields)}
+    assert {**metadata.get("annotations", {})}.items() - note.items() == (
+        want["metadata"].get("annotations") or {}
+    ).items()
+    assert (after.get("data") or {}) == want.get("data", {})
+    assert after.get("type") == want.get("type")
+
+
+# -- apply, by example -------------------------------------------------------------------------------------------------
+
+
+def test_a_missing_object_is_created_whole_with_a_note_of_its_fields() -> None:
+    want = host(labels={"app": "web"}, data={"color": "blue"}, spec={"a": {"b": 1}, "list": [1]})
+    [call] = calls(want, None, "data")
+    assert call.kind is Kind.CREATE
+    assert said_before(call.body, MARKS) == {"metadata": {"labels": {"app": 1}}, "spec": {"a": {"b": 1}, "list": 1}}
+    assert call.body["data"] == {"color": "blue"}
+
+
+def test_a_create_carries_no_resource_version() -> None:
+    [call] = calls(host(version="3", data={}), None)
+    assert "resourceVersion" not in call.body["metadata"]
+
+
+def test_an_object_that_is_only_to_be_created_is_left_as_it_is() -> None:
+    assert calls(host(data={"color": "red"}), stored(host(data={"color": "blue"})), create_only=True) == []
+
+
+def test_only_the_difference_is_sent_with_the_uid_as_a_guard() -> None:
+    live = created(host(data={"color": "blue", "size": "3"}))
+    [call] = calls(host(data={"color": "red", "size": "3"}), live)
+    assert call == Call(Kind.PATCH, {"data": {"color": "red"}, "metadata": {"uid": "u1"}})
+
+
+def test_a_resource_version_in_what_is_wanted_is_a_precondition() -> None:
+    live = created(host(spec={"ports": [1]}))
+    [call] = calls(host(version="6", spec={"ports": [2]}), live)
+    assert call.body["metadata"] == {"uid": "u1", "resourceVersion": "6"}
+    assert calls(host(version="6", spec={"ports": [1]}), live) == []
+
+
+def test_status_goes_by_its_own_path_where_there_is_one() -> None:
+    live = created(host(data={"a": "1"}, status={"phase": "Pending"}))
+    want = host(data={"a": "2"}, status={"phase": "Running"})
+    first, second = calls(want, live)
+    assert (first.kind, second.kind) == (Kind.PATCH, Kind.PATCH_STATUS)
+    assert "status" not in first.body
+    assert second.body == {"status": {"phase": "Running"}, "metadata": {"uid": "u1"}}
+    [only] = calls(want, live, has_status=False)
+    assert only.kind is Kind.PATCH
+    assert only.body["status"] == {"phase": "Running"}
+
+
+def test_under_an_exact_path_nothing_else_may_be_and_beside_it_everything() -> None:
+    live = merged(
+        created(host(data={"a": "1"}, spec={"own": {"x": 1}})), {"data": {"b": "2"}, "spec": {"own": {"y": 1}, "z": 1}}
+    )
+    [call] = calls(host(data={"a": "1"}, spec={"own": {"x": 1}}), live, "data", "spec.own")
+    assert call.body == {"data": {"b": None}, "spec": {"own": {"y": None}}, "metadata": {**GUARD, **_note(call)}}
+    [call] = calls(host(spec={"own": {"x": 1}}), live, "data")
+    assert call.body["data"] in (None, {"a": None, "b": None})
+
+
+def _note(call: Call) -> Obj:
+    annotations = call.body["metadata"].get("annotations")
+    return {"annotations": annotations} if annotations else {}
+
+
+def test_without_a_note_nothing_is_taken_away() -> None:
+    live = stored(host(labels={"app": "web"}, spec={"a": 1}))
+    assert all(None not in json.loads(json.dumps(call.body)).get("spec", {}).values() for call in calls(host(), live))
+    assert calls(host(), live) == []
+
+
+def test_a_note_that_somebody_spoilt_counts_as_none() -> None:
+    live = stored(host(annotations={MARKS.fields: "{not json"}, spec={"a": 1}))
+    [call] = calls(host(spec={"b": 1}), live)
+    assert call.body["spec"] == {"b": 1}
+    assert said_before(stored(host(annotations={MARKS.fields: "[1]"})), MARKS) == {}
+
+
+def test_what_was_said_as_a_whole_goes_as_a_whole() -> None:
+    """``{clientIP: {timeoutSeconds: 10}}`` is refused without ClientIP affinity even when it has become empty."""
+    live = created(host(spec={"affinity": {"clientIP": {"seconds": 10}}, "type": "x"}))
+    [call] = calls(host(spec={"type": "x"}), live)
+    assert call.body["spec"] == {"affinity": None}
+
+
+def test_what_others_put_beside_our_fields_stays_when_ours_go() -> None:
+    live = merged(created(host(spec={"a": {"ours": 1}})), {"spec": {"a": {"theirs": 1}}})
+    [call] = calls(host(), live)
+    assert call.body["spec"] == {"a": {"ours": None}}
+
+
+def test_partial_takes_away_labels_only() -> None:
+    live = created(host(labels={"old": "1"}, spec={"a": 1}), partial=True)
+    assert said_before(live, MARKS) == {"metadata": {"labels": {"old": 1}}}
+    [call] = calls(host(), live, partial=True)
+    assert call.body["metadata"]["labels"] == {"old": None}
+    assert "spec" not in call.body
+
+
+def test_labels_that_the_tenant_gave_up_go_and_those_of_others_stay() -> None:
+    live = merged(created(host(labels={"old": "1", "same": "1"})), {"metadata": {"labels": {"other": "1"}}})
+    [call] = calls(host(labels={"same": "1", "new": "1"}), live)
+    assert call.body["metadata"]["labels"] == {"old": None, "new": "1"}
+
+
+def test_nothing_of_the_metadata_but_labels_and_annotations_is_ever_changed() -> None:
+    want = host()
+    want["metadata"] |= {"finalizers": ["x/y"], "ownerReferences": [{"uid": "z"}], "generateName": "web-"}
+    assert calls(want, stored(host())) == []
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("1000m", "1", True),
+        ("1", "1000m", True),
+        ("1Gi", "1024Mi", True),
+        ("0.5", "500m", True),
+        (2, "2", True),
+        ("1e3", "1000", True),
+        ("100M", "100Mi", False),
+        ("1", "2", False),
+        ("x", "y", False),
+        ("1.2.3.4", "1.2.3.5", False),
+        ("1.10", "1.1", False),
+        ("1.1", "1.10", False),
+        (True, "1", False),
+    ],
+)
+def test_quantities_are_compared_by_what_they_mean(one: Any, other: Any, same: bool) -> None:
+    live = created(host(spec={"containers": [{"resources": {"limits": {"cpu": other}}}]}))
+    found = calls(host(spec={"containers": [{"resources": {"limits": {"cpu": one}}}]}), live)
+    assert (found == []) is same
+
+
+def test_a_list_is_right_where_each_element_says_what_we_say_and_more() -> None:
+    live = created(host(spec={"ports": [{"port": 80, "nodePort": 30000, "protocol": "TCP"}]}))
+    assert calls(host(spec={"ports": [{"port": 80}]}), live) == []
+    [call] = calls(host(spec={"ports": [{"port": 81}]}), live)
+    assert call.body["spec"] == {"ports": [{"port": 81}]}
+    [call] = calls(host(spec={"ports": []}), live)
+    assert call.body["spec"] == {"ports": []}
+
+
+def test_what_is_empty_equals_what_is_not_there() -> None:
+    live = created(host(spec={"paths": [{"path": "/"}]}))
+    want = host(spec={"paths": [{"path": "/", "rules": []}], "tolerations": [], "affinity": {}}, data={})
+    assert [call for call in calls(want, live) if call.body.keys() != {"metadata"}] == []
+
+
+# -- the other verbs ---------------------------------------------------------------------------------------------------
+
+
+def test_a_delete_is_of_exactly_this_object() -> None:
+    seen = stored(host())
+    [call] = calls(seen, seen, verb=Verb.DELETE)
+    assert call == Call(Kind.DELETE, seen)
+    assert calls(seen, None, verb=Verb.DELETE) == []
+    assert calls(seen, merged(seen, {"metadata": {"uid": "u2"}}), verb=Verb.DELETE) == []
+
+
+def test_a_pod_is_bound_once() -> None:
+    pod = stored(host(spec={}))
+    [call] = calls(pod, pod, verb=Verb.BIND, node="n1")
+    assert call.kind is Kind.BIND
+    assert call.body["target"]["name"] == "n1"
+    assert call.body["metadata"] == {"name": "web", "namespace": "vc-ns", "uid": "u1"}
+    assert calls(pod, merged(pod, {"spec": {"nodeName": "n2"}}), verb=Verb.BIND, node="n1") == []
+    assert calls(pod, None, verb=Verb.BIND, node="n1") == []
+
+
+def test_conditions_are_set_by_type_and_only_those_that_differ() -> None:
+    ready, gate = {"type": "Ready", "status": "False"}, {"type": "gate", "status": "True"}
+    live = stored(host(status={"conditions": [ready, {**gate, "lastProbeTime": None}]}))
+    want = {**live, "status": {"conditions": [gate, {"type": "other", "status": "True"}]}}
+    [call] = calls(want, live, verb=Verb.CONDITIONS)
+    assert call == Call(
+        Kind.CONDITIONS, {"metadata": {"uid": "u1"}, "status": {"conditions": [{"type": "other", "status": "True"}]}}
+    )
+    assert calls({**live, "status": {"conditions": [gate]}}, live, verb=Verb.CONDITIONS) == []
+    assert calls(want, None, verb=Verb.CONDITIONS) == []
+
+
+def test_an_object_with_tokens_is_written_though_nothing_else_differs() -> None:
+    """Its data is not known before the tokens are there, so nothing of the data is taken away."""
+    token = Token("t", "default", "shop", 600)
+    live = merged(created(host()), {"data": {"t": "old"}})
+    [call] = calls(host(), live, "data", tokens=(token,))
+    assert call.kind is Kind.PATCH
+    assert "data" not in call.body
+
+
+# -- which paths are exact ---------------------------------------------------------------------------------------------
+
+
+class Services(Syncer[Any]):
+    name = "services"
+    resource = Resource("v1", "Service", "services")
+    down = ("spec.ports", "data")
+    up = ("status",)
+    exact = ("data", "status", "spec", "spec.ports.x")
+
+
+@pytest.mark.parametrize(
+    ("write", "paths"),
+    [
+        (Write(Side.HOST, Verb.APPLY, {}), ("data", "spec.ports.x")),
+        (Write(Side.VIRTUAL, Verb.APPLY, {}), ("status",)),
+        (Write(Side.VIRTUAL, Verb.APPLY, {}, exact=("spec",)), ("spec",)),
+        (Write(Side.HOST, Verb.APPLY, {}, exact=()), ()),
+    ],
+)
+def test_a_side_is_exact_only_about_what_the_other_owns(write: Write, paths: tuple[str, ...]) -> None:
+    assert exact_paths(Services(), write) == paths
+
+
+def test_the_note_goes_when_there_is_nothing_more_to_note() -> None:
+    live = created(host(labels={"old": "1"}))
+    [call] = calls(host(), live)
+    assert call.body["metadata"] == {"labels": {"old": None}, "annotations": {MARKS.fields: None}, **GUARD}
+
+
+def test_under_an_exact_path_the_elements_of_a_list_may_not_say_more_either() -> None:
+    live = stored(host(status={"conditions": [{"type": "Ready", "status": "True", "message": "old"}]}))
+    want = host(status={"conditions": [{"type": "Ready", "status": "True"}]})
+    assert Kind.PATCH_STATUS not in [call.kind for call in calls(want, live)]
+    [call] = calls(want, live, "status")
+    assert call.body["status"] == {"conditions": [{"type": "Ready", "status": "True"}]}
+
+
+# -- below exact paths, and what is to go ------------------------------------------------------------------------------
+
+
+def test_below_an_exact_path_what_is_not_said_goes_however_deep_it_is() -> None:
+    live = stored(host(spec={"a": {"b": 1, "kept": 2}, "c": 3}))
+    for want in (host(), host(spec={}), host(spec={"a": {}}), host(spec={"c": 3})):
+        [call] = calls(want, live, "spec.a.b")
+        assert carried_out(live, [call])["spec"] == {"a": {"kept": 2}, "c": 3}
+
+
+def test_an_exact_path_that_is_all_there_is_takes_what_is_around_it_along() -> None:
+    live = stored(host(spec={"a": {"b": 1}}))
+    [call] = calls(host(), live, "spec.a.b")
+    assert "spec" not in carried_out(live, [call])
+
+
+def test_a_note_may_take_an_annotation_away() -> None:
+    live = stored(host(annotations={"x": "1", "y": "2"}))
+    want = merged(live, {})
+    want["metadata"] = {"name": "web", "uid": "u1", "annotations": {"x": None, "gone": None}}
+    [call] = calls(want, live, verb=Verb.NOTE)
+    assert call.body["metadata"]["annotations"] == {"x": None}
+    assert calls(want, carried_out(live, [call]), verb=Verb.NOTE) == []
+
+
+@pytest.mark.parametrize("live", [None, {"metadata": {"name": "web", "uid": "another", "resourceVersion": "7"}}])
+def test_a_write_about_one_object_is_none_about_another(live: Any) -> None:
+    want = host(data={"a": "1"})
+    want["metadata"]["uid"] = "u1"
+    assert calls(want, live) == []
