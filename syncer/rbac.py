@@ -74,8 +74,10 @@ def sources(
         found.add(Source(Side.HOST, syncer.host_resource, marked=getattr(syncer, "host_marked", True)))
     extras: list[Index | Watch] = list(syncer.indexes()) if isinstance(syncer, Indexes) else []
     extras += syncer.watches() if isinstance(syncer, Watches) else ()
-    found |= {extra.source for extra in extras if enabled is None or not extra.needs or extra.needs in enabled}
-    on = (source for source in found if enabled is None or not source.needs or source.needs in enabled)
+    found |= {
+        extra.source for extra in extras if enabled is None or not extra.optional_with or extra.optional_with in enabled
+    }
+    on = (source for source in found if enabled is None or not source.optional_with or source.optional_with in enabled)
     return frozenset(_narrowed(syncer, source, settings) for source in on)
 
 
@@ -124,7 +126,7 @@ def _narrowed(syncer: Syncer, source: Source, settings: Settings | None) -> Sour
     """What begins on the host is watched there as its syncer says, unless the source says more itself."""
     if settings is None or not isinstance(syncer, SyncUp):
         return source
-    if source != Source(Side.HOST, syncer.host_resource, needs=source.needs):
+    if source != Source(Side.HOST, syncer.host_resource, optional_with=source.optional_with):
         return source
     namespaces = syncer.host_namespaces(settings) or ()
     return replace(source, selector=syncer.host_selector(settings), namespaces=namespaces)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from syncer.api.objects import Obj, Resource, Seen, Side
+from syncer.api.objects import Obj, ObjectRef, Resource, Side
 
 
 class Verb(StrEnum):
@@ -40,7 +40,7 @@ class Token:
 
 
 @dataclass(frozen=True, slots=True)
-class Premise:
+class Precondition:
     """What a write was decided from and the live API server must confirm: the object there has this uid still.
 
     With uid ``""``: there is no such object. With ``version`` it must not have changed, either. With ``since``
@@ -48,7 +48,7 @@ class Premise:
     must be served and stay so: what went with its namespace or its CRD was not deleted for itself.
     """
 
-    seen: Seen
+    seen: ObjectRef
     uid: str = ""
     since: str = ""
     version: str = ""
@@ -63,7 +63,7 @@ class Write:
     that we set before. A ``metadata.resourceVersion`` in ``obj`` is a precondition: no change over a later version.
     ``resource`` is None for the syncer's own. A delete with ``only_if_none`` is refused for as long as there is any
     object of that resource on the same side; one with a
-    ``premise`` is made only where that holds on the live API server, because what was last seen may be old.
+    ``precondition`` is made only where that holds on the live API server, because what was last seen may be old.
     """
 
     side: Side
@@ -77,7 +77,7 @@ class Write:
     node: str = ""
     tokens: tuple[Token, ...] = ()
     only_if_none: Resource | None = None
-    premise: Premise | None = None
+    precondition: Precondition | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class Decision:
     #: Seconds after which to look again, or None.
     after: float | None = None
     #: Objects whose appearance or change makes it worth to look again.
-    on: tuple[Seen, ...] = ()
+    on: tuple[ObjectRef, ...] = ()
 
     @property
     def deletes(self) -> bool:
@@ -176,7 +176,7 @@ def skip(reason: str) -> Decision:
     return Decision(reason=reason, outcome=Outcome.SKIPPED)
 
 
-def wait(reason: str, *, after: float | None = None, on: tuple[Seen, ...] = ()) -> Decision:
+def wait(reason: str, *, after: float | None = None, on: tuple[ObjectRef, ...] = ()) -> Decision:
     """Nothing can be done yet. Asked again when one of ``on`` appears or changes, or after so many seconds."""
     return Decision(reason=reason, outcome=Outcome.PENDING, after=after, on=on)
 

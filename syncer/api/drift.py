@@ -16,14 +16,14 @@ class DriftPolicies(Section):
     """What is done about drift of this kind. Unset: as `patrol.drift` says, and there `repair`."""
 
     missing: Policy | None = None
-    """An object that has no copy though it should. The patroller alone heeds this: what a watch shows to be deleted
+    """An object that has no copy though it should. The patroller alone applies this: what a watch shows to be deleted
     on the host is a matter of the host deletion policy."""
 
     orphan: Policy | None = None
     """A copy of what is gone, where no watch showed it go."""
 
     wrong_owner: Policy | None = None
-    """A copy of an earlier object of the same name. The patroller alone heeds this: what a tenant makes anew gets a
+    """A copy of an earlier object of the same name. The patroller alone applies this: what a tenant makes anew gets a
     copy of its own."""
 
     field: Policy | None = None

@@ -81,7 +81,7 @@ class Resource:
         return f"{path}/{subresource}" if subresource else path
 
 
-class Seen(NamedTuple):
+class ObjectRef(NamedTuple):
     """An object as one waits for it: its side, resource and key."""
 
     side: Side

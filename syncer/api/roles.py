@@ -63,11 +63,11 @@ class Syncer(Role, Generic[C]):
         if "name" in vars(cls) and "section" not in vars(cls):
             cls.section = f"toHost.{cls.name}"
 
-    def concerns(self, settings: Settings) -> bool:
+    def applies_to(self, settings: Settings) -> bool:
         """Whether the syncer has anything to do with these settings; where not, it is as if it were off."""
         return True
 
-    def heeds(self, virtual: Obj) -> bool:
+    def predicate(self, virtual: Obj) -> bool:
         """Whether a virtual object can have a copy at all, told cheaply from what never changes in it.
 
         One that can't, and has none, is never asked about (controller-runtime's predicates do the same).
@@ -126,7 +126,7 @@ class SyncUp(Role):
 
     #: For what begins on the host: whether what is changed or deleted on the virtual side is put back. It takes a
     #: ``host_key`` that gives the place of the host object of each virtual key.
-    restores: ClassVar[bool] = False
+    reverts_virtual_changes: ClassVar[bool] = False
     #: Whether the host objects bear our mark. False for those that begin on the host, which are watched unmarked.
     host_marked: ClassVar[bool] = True
 

@@ -20,7 +20,7 @@ class Source:
     marked: bool = False
     #: Left out where the syncer of this name is off; and where the objects can't be had (a right is missing, say), this
     #: syncer works without them instead of waiting.
-    needs: str = ""
+    optional_with: str = ""
     #: The label selector of what is watched; ``""`` for all.
     selector: str = ""
     #: Namespaces on the host, where those aren't the ones that copies are put in.
@@ -35,7 +35,7 @@ class Index:
     name: str
     values: IndexFunction
     #: Left out where the syncer of this name is off.
-    needs: str = ""
+    optional_with: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Watch:
     keys: Callable[[Obj, Settings], Iterable[Key]]
     when: Literal["keys", "change"] = "keys"
     #: Left out where the syncer of this name is off.
-    needs: str = ""
+    optional_with: str = ""
 
 
 @dataclass(frozen=True, slots=True)

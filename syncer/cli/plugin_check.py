@@ -40,7 +40,7 @@ def _problems(found: Found, more: Callable[[Found], Iterable[Problem]]) -> Itera
         return
     questions: dict[str, Callable[[], object]] = {
         "there is no schema of its section": lambda: schema(_model(plugin)),
-        "it can't say whether it concerns a virtual cluster": lambda: _config(plugin).enabled(),
+        "it can't say whether it applies to a virtual cluster": lambda: _config(plugin).enabled(),
         "the rights that it needs can't be computed": lambda: _rights(plugin),
     }
     problems = list(_asked(plugin, questions))

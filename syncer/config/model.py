@@ -304,9 +304,9 @@ class SyncerConfig(Section, defer_build=True):
 
 def _concerns(syncer: Syncer, settings: Settings) -> bool:
     try:
-        return syncer.concerns(settings)
+        return syncer.applies_to(settings)
     except Exception as error:
-        raise PluginError(syncer.name, f"its `concerns` raised {type(error).__name__}: {error}") from error
+        raise PluginError(syncer.name, f"its `applies_to` raised {type(error).__name__}: {error}") from error
 
 
 def field_name(key: str) -> str:

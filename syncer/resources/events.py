@@ -52,7 +52,7 @@ class EventSyncer(Syncer, SyncUp):
     resource = EVENTS
     host_marked = False
     reads = tuple(
-        Source(side, resource, marked=side is Side.HOST, needs=syncer)
+        Source(side, resource, marked=side is Side.HOST, optional_with=syncer)
         for syncer, resource in KINDS.values()
         for side in Side
     )

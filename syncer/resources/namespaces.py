@@ -23,7 +23,7 @@ class NamespaceSyncer(Mirror):
     name = "namespaces"
     resource = NAMESPACES
 
-    def concerns(self, settings: Settings) -> bool:
+    def applies_to(self, settings: Settings) -> bool:
         """Not where the translator puts all copies into host namespaces that are there already."""
         return settings.names.host_namespaces() is None
 

@@ -10,10 +10,10 @@ from syncer.api import (
     Decision,
     Marks,
     Obj,
+    ObjectRef,
     Outcome,
-    Premise,
+    Precondition,
     Refused,
-    Seen,
     Side,
     SyncDown,
     Syncer,
@@ -37,7 +37,7 @@ class Deletions:
     section: str
     marks: Marks
 
-    def ruled(self, decision: Decision, *, virtual: Obj, host: Obj | None, place: Seen) -> Decision:
+    def ruled(self, decision: Decision, *, virtual: Obj, host: Obj | None, place: ObjectRef) -> Decision:
         """The decision as it is under the policy; ``host`` is the copy of this object or of an earlier one, if any.
 
         Raises Refused where the copy is gone and that is only to be told.
@@ -55,7 +55,7 @@ class Deletions:
             return decision
         return replace(decision, writes=(*decision.writes, self._marking(virtual, mark)))
 
-    def _without_copy(self, decision: Decision, virtual: Obj, place: Seen) -> Decision:
+    def _without_copy(self, decision: Decision, virtual: Obj, place: ObjectRef) -> Decision:
         since = self._since(virtual)
         if since is None:
             return decision
@@ -67,8 +67,8 @@ class Deletions:
         if self.policy == "report":
             why = f"{gone}; to have it made again, take the annotation {self.marks.copied} off this object"
             raise Refused(why, reason="HostCopyDeleted")
-        premise = Premise(place, since=since)
-        return Decision((Write(Side.VIRTUAL, Verb.DELETE, virtual, premise=premise),), gone)
+        precondition = Precondition(place, since=since)
+        return Decision((Write(Side.VIRTUAL, Verb.DELETE, virtual, precondition=precondition),), gone)
 
     def _since(self, virtual: Obj) -> str | None:
         """When the copy of this very object was made; None where it isn't known to have had one."""

@@ -60,8 +60,8 @@ class Buggy(Maps, SyncUp, AroundReconcile, Excludes, Indexes, Watches):
             Buggy.raised += 1
             raise Bug(f"for the {Buggy.raised}. time")
 
-    def heeds(self, virtual: Obj) -> bool:
-        self._may_raise("heeds", virtual["metadata"]["name"])
+    def predicate(self, virtual: Obj) -> bool:
+        self._may_raise("predicate", virtual["metadata"]["name"])
         return True
 
     def host_key(self, settings: Settings, key: Key) -> Key:
@@ -230,7 +230,7 @@ def test_what_heeds_raises_is_told_once_and_the_object_is_asked_about(
     async def scenario() -> None:
         async with two.daemon([Buggy, *SECRET]) as daemon:
             await daemon.settled()
-            monkeypatch.setattr(Buggy, "where", "heeds")
+            monkeypatch.setattr(Buggy, "where", "predicate")
             for number in range(5):
                 two.virtual.put(configmap(f"bad-{number}"))
             await daemon.settled()

@@ -16,10 +16,10 @@ from syncer.api import (
     Key,
     Live,
     Obj,
+    ObjectRef,
     OwnController,
     Pair,
     Refused,
-    Seen,
     Side,
     Source,
     Sync,
@@ -257,7 +257,7 @@ class WaitsForSecret(Maps):
         key = key_of(virtual)
         self.asked.append(key.name)
         if ctx.virtual(SECRETS, key) is None:
-            seen = Seen(Side.VIRTUAL, SECRETS, key)
+            seen = ObjectRef(Side.VIRTUAL, SECRETS, key)
             return wait(f"waits for {seen}", on=(seen,))
         return super().sync_down(ctx, virtual)
 

@@ -75,7 +75,7 @@ def is_found(problem: str, name: str, perturbation: type[Point], *, about: str =
 
 
 def test_a_pod_is_deleted_or_started_twice_where_old_lists_are_believed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(desk.Desk, "_with_premises", lambda self, part, request, decision, objects: decision)
+    monkeypatch.setattr(desk.Desk, "_with_preconditions", lambda self, part, request, decision, objects: decision)
     monkeypatch.setattr(desk, "doubted", lambda part, decision, **_: decision)
     assert is_found("though the host runs it", "pods", Restart)
 
@@ -108,7 +108,7 @@ def test_the_wrong_object_is_deleted_without_a_uid(monkeypatch: pytest.MonkeyPat
         return await delete(self, *given, **options)  # type: ignore[arg-type]
 
     monkeypatch.setattr(Cluster, "delete", careless)
-    monkeypatch.setattr(desk.Desk, "_with_premises", lambda self, part, request, decision, objects: decision)
+    monkeypatch.setattr(desk.Desk, "_with_preconditions", lambda self, part, request, decision, objects: decision)
     assert is_found("was deleted though its original is there", "all-configmaps", Restart)
 
 

@@ -49,7 +49,7 @@ class Maps(Mirror, Indexes, Watches):
         return [Index(Source(Side.VIRTUAL, PODS), "uses", lambda obj: ())]
 
     def watches(self) -> Sequence[Watch]:
-        return [Watch(Source(Side.VIRTUAL, INGRESSES), lambda obj, settings: (), needs="ingresses")]
+        return [Watch(Source(Side.VIRTUAL, INGRESSES), lambda obj, settings: (), optional_with="ingresses")]
 
 
 class Pods(Mirror):

@@ -41,7 +41,7 @@ class CertificateSecretSyncer(Syncer, SyncUp, Sync, Indexes, Watches):
     section = "fromHost.certificateSecrets"
     resource = SECRETS
     up = ("data", "type")
-    restores = True
+    reverts_virtual_changes = True
     rights = (Right(Side.HOST, SECRETS, ("delete",)),)
 
     def indexes(self) -> Sequence[Index]:

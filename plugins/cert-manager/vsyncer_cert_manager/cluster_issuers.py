@@ -38,7 +38,7 @@ class ClusterIssuerSyncer(Syncer[ClusterIssuerConfig], SyncUp, Sync):
     up = ("spec", "status")
     exact = ("spec", "status")
     host_marked = False
-    restores = True
+    reverts_virtual_changes = True
 
     def virtual_key(self, ctx: Context[ClusterIssuerConfig], host: Obj) -> Key | None:
         """The same name, for those that are published."""

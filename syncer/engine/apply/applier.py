@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
-from syncer.api.decision import Decision, Premise, Verb, Write
+from syncer.api.decision import Decision, Precondition, Verb, Write
 from syncer.api.errors import Conflict, Exists, Invalid, Missing, NotConnected, Refused
 from syncer.api.marks import Marks
 from syncer.api.names import NameTranslator
@@ -204,8 +204,8 @@ class Carrier:
             try:
                 match call.kind:
                     case Kind.CREATE:
-                        if write.premise is not None:
-                            await self._must_hold(write.premise)
+                        if write.precondition is not None:
+                            await self._must_hold(write.precondition)
                         return store.wrote(key, writing, await cluster.create(resource, body))
                     case Kind.DELETE:
                         return await self._delete(cluster, resource, write, writing)
@@ -245,8 +245,8 @@ class Carrier:
         store = self.caches.store(cluster.side, resource)
         if write.only_if_none is not None:
             await must_be_unused(cluster, resource, key, users=write.only_if_none)
-        if write.premise is not None:
-            await self._must_hold(write.premise)
+        if write.precondition is not None:
+            await self._must_hold(write.precondition)
         # On the host a copy may have ceased to be ours a moment ago; a virtual object stays what it is.
         version = write.obj["metadata"].get("resourceVersion") if write.side is Side.HOST else None
         try:
@@ -260,18 +260,18 @@ class Carrier:
             return True
         return store.wrote(key, writing, left)
 
-    async def _must_hold(self, premise: Premise) -> None:
+    async def _must_hold(self, precondition: Precondition) -> None:
         """Raise :class:`Conflict` where the object that a write follows from is another one than was last seen."""
-        side, resource, key = premise.seen.side, premise.seen.resource, premise.seen.key
+        side, resource, key = precondition.seen.side, precondition.seen.resource, precondition.seen.key
         store = self.caches.store(side, resource)
         with store.writing(key) as writing:
             await self._look(self.virtual if side is Side.VIRTUAL else self.host, resource, key, writing)
         entry = store.entry(key)
-        same = (entry.uid if entry else "") == premise.uid
-        if not same or (entry and premise.version not in ("", entry.version)):
+        same = (entry.uid if entry else "") == precondition.uid
+        if not same or (entry and precondition.version not in ("", entry.version)):
             raise Conflict(f"the {side} {resource.kind} {key} is not as it was last seen", side=side)
-        if premise.since:
-            then, mark = premise.since, self.marks.copied
+        if precondition.since:
+            then, mark = precondition.since, self.marks.copied
             await must_be_served(self.host, resource, key.namespace, since=then, mark=mark)
             if key.namespace:
                 await must_have_home(self.host, key.namespace, since=then, mark=mark)

@@ -84,15 +84,15 @@ def join(made: Link, syncer: Syncer[Any], config: Config) -> Part:
         config,
         Patcher(config.patches, section=syncer.section, find=_find(made)),
         rules_of(syncer, config, made.settings),
-        safely(syncer, lambda obj: [syncer.heeds(obj)]),
+        safely(syncer, lambda obj: [syncer.predicate(obj)]),
         stores,
         others,
     )
     if isinstance(syncer, Indexes):
-        _add_indexes(made, syncer, [index for index in syncer.indexes() if made.is_on(index.needs)])
+        _add_indexes(made, syncer, [index for index in syncer.indexes() if made.is_on(index.optional_with)])
     if isinstance(syncer, Watches):
         _add_watches(made, part, made.watches_of(syncer))
-    if isinstance(syncer, SyncDown | FakeSyncUp) or (isinstance(syncer, SyncUp) and syncer.restores):
+    if isinstance(syncer, SyncDown | FakeSyncUp) or (isinstance(syncer, SyncUp) and syncer.reverts_virtual_changes):
         store = made.caches.store(Side.VIRTUAL, syncer.resource)
         store.add_listener(lambda key, obj: made.virtual_changed(part, key, obj), owner=syncer.name)
     if isinstance(syncer, SyncDown):
@@ -142,8 +142,8 @@ def _selection(settings: Settings, source: Source) -> Selection:
 
 def _extras(wanted: Iterable[Source]) -> frozenset[Source]:
     """What a syncer reads of another one's objects, and can do the rest of its work without."""
-    firm = {(source.side, source.resource) for source in wanted if not source.needs}
-    return frozenset(source for source in wanted if source.needs and (source.side, source.resource) not in firm)
+    firm = {(source.side, source.resource) for source in wanted if not source.optional_with}
+    return frozenset(source for source in wanted if source.optional_with and (source.side, source.resource) not in firm)
 
 
 def _add_indexes(made: Link, syncer: Syncer[Any], indexes: Sequence[Index]) -> None:

@@ -110,7 +110,7 @@ class Link:
                 obj = store.get(key)
                 if obj is not None:
                     changed(key, obj)
-        if isinstance(syncer, SyncUp) and syncer.restores:
+        if isinstance(syncer, SyncUp) and syncer.reverts_virtual_changes:
             for key in list(self.caches.keys(Side.VIRTUAL, syncer.resource)):
                 self.virtual_changed(part, key, self.caches.get(Side.VIRTUAL, syncer.resource, key))
         if isinstance(syncer, FakeSyncUp) and isinstance(syncer, Watches):
@@ -133,7 +133,7 @@ class Link:
 
     def watches_of(self, syncer: Watches) -> list[Watch]:
         """The watches of a syncer, without those that need another one that is off."""
-        return [watch for watch in syncer.watches() if self.is_on(watch.needs)]
+        return [watch for watch in syncer.watches() if self.is_on(watch.optional_with)]
 
     def is_on(self, needs: str) -> bool:
         """Whether the syncer of this name is on; ``""`` stands for none."""
@@ -171,7 +171,7 @@ class Link:
             self.queue.add(Request(self.name, part.syncer.name, key))
 
     def _may_have_copy(self, part: Part, key: Key, obj: Obj | None) -> bool:
-        if obj is None or part.heeds(obj) != [False]:
+        if obj is None or part.predicate(obj) != [False]:
             return True
         return self.place(part.syncer, key) in self.caches.store(Side.HOST, part.syncer.host_resource)
 
@@ -196,7 +196,7 @@ class Link:
                 return None
             virtual, usually = marks.virtual_key(obj), True
         elif isinstance(syncer, SyncUp):
-            virtual, usually = syncer.virtual_key(self.context(part), obj), syncer.restores
+            virtual, usually = syncer.virtual_key(self.context(part), obj), syncer.reverts_virtual_changes
         else:
             return None
         if virtual is None:

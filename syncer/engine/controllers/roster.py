@@ -82,7 +82,7 @@ class Roster:
 
     def _missing(self, syncer: Syncer[Any]) -> str:
         """What a syncer lacks, in words; what it can do without doesn't count."""
-        firm = [source for source in sources(syncer, self.settings.sections) if not source.needs]
+        firm = [source for source in sources(syncer, self.settings.sections) if not source.optional_with]
         lacking = sorted(
             f"the {source.side} cluster does not serve {source.resource}"
             for source in firm

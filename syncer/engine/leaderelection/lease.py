@@ -56,7 +56,7 @@ class LeaseLost(SyncerError):
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class LeaseRecord:
     """A Lease as it was last seen or written, and when that was by our own clock."""
 
     version: str
@@ -66,7 +66,7 @@ class Seen:
     at: float
 
     @classmethod
-    def of(cls, lease: Obj, *, at: float) -> "Seen":
+    def of(cls, lease: Obj, *, at: float) -> "LeaseRecord":
         """Read a Lease object."""
         spec = lease.get("spec") or {}
         version = lease["metadata"]["resourceVersion"]
@@ -103,7 +103,7 @@ class Lease:
         self._duration, self._renew_deadline, self._retry_period = duration, renew_deadline, retry_period
         self._clock = clock or asyncio.get_running_loop().time
         self._random, self._utcnow = random, utcnow
-        self._seen: Seen | None = None
+        self._seen: LeaseRecord | None = None
         self._sure = False
         self._held_until = -math.inf
         self._complaint = ""
@@ -263,11 +263,11 @@ class Lease:
             self._seen = None
             return
         if not self._seen or self._seen.version != lease["metadata"]["resourceVersion"]:
-            self._seen = Seen.of(lease, at=self._clock())
+            self._seen = LeaseRecord.of(lease, at=self._clock())
 
     def _won(self, lease: Obj, start: float) -> None:
         """The Lease is ours, counted from before we asked: others can't have seen it earlier."""
-        self._seen, self._sure = Seen.of(lease, at=self._clock()), True
+        self._seen, self._sure = LeaseRecord.of(lease, at=self._clock()), True
         self._held_until = start + self._renew_deadline
         self._complaint = ""
 
@@ -276,7 +276,7 @@ class Lease:
         spec = self._term_spec(0) | self._renewal()
         return {"apiVersion": LEASES.api_version, "kind": LEASES.kind, "metadata": metadata, "spec": spec}
 
-    def _claim(self, seen: Seen) -> Obj:
+    def _claim(self, seen: LeaseRecord) -> Obj:
         """The patch that renews what is ours, or takes what is free; refused if the Lease changes before it arrives."""
         begins = {} if seen.holder == self._identity else self._term_spec(seen.transitions + 1)
         return {"metadata": {"resourceVersion": seen.version}, "spec": begins | self._renewal()}
@@ -304,7 +304,7 @@ class Lease:
             now = micro_time(self._utcnow())
             spec = {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": now, "acquireTime": now}
             patch = {"metadata": {"resourceVersion": self._seen.version}, "spec": spec}
-            self._seen = Seen.of(await self._client.patch(LEASES, self._key, patch), at=self._clock())
+            self._seen = LeaseRecord.of(await self._client.patch(LEASES, self._key, patch), at=self._clock())
             self._sure = False
             log.info("gave the lease up", lease=self._key)
 

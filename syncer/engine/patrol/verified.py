@@ -26,9 +26,9 @@ class Pairs:
         syncer = part.syncer
         goes_down = isinstance(syncer, SyncDown)
         begins_on_host = isinstance(syncer, SyncUp) and not goes_down
-        restores = isinstance(syncer, SyncUp) and syncer.restores
+        reverts_virtual_changes = isinstance(syncer, SyncUp) and syncer.reverts_virtual_changes
         self._fakes = isinstance(syncer, FakeSyncUp)
-        self._by_virtual = goes_down or restores or self._fakes
+        self._by_virtual = goes_down or reverts_virtual_changes or self._fakes
         self._by_host = goes_down or begins_on_host
         #: What was found right, by virtual key, and by host key where a virtual key doesn't lead there.
         self._virtual: dict[Key, tuple[str, str]] = {}

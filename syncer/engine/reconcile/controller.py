@@ -69,8 +69,8 @@ class Part:
     patcher: Patcher
     #: What the configuration rules for its decisions; None where all is as usual.
     rules: Rules | None
-    #: What its ``heeds`` says, as the only item; nothing where that raises.
-    heeds: Callable[[Obj], Sequence[bool]]
+    #: What its ``predicate`` says, as the only item; nothing where that raises.
+    predicate: Callable[[Obj], Sequence[bool]]
     stores: tuple[Store, ...]
     #: Stores of other syncers' objects that it only looks at; it begins without those that can't be had.
     extras: tuple[Store, ...] = ()
@@ -91,7 +91,7 @@ def safely(syncer: Syncer[Any], function: Callable[..., Any]) -> Callable[..., A
             return list(found) if found is not None else ()
         except Exception:
             if not told:
-                log.exception("an index, a watch, a key function or heeds of a syncer raised", syncer=syncer.name)
+                log.exception("an index, a watch, a key function or predicate of a syncer raised", syncer=syncer.name)
             told = True
             return ()
 

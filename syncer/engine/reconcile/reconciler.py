@@ -6,9 +6,9 @@ from datetime import datetime
 from typing import Any
 
 from syncer.api.context import Context, Settings
-from syncer.api.decision import Decision, Premise, Verb, Write, delete, skip
+from syncer.api.decision import Decision, Precondition, Verb, Write, delete, skip
 from syncer.api.errors import Refused
-from syncer.api.objects import Key, Obj, Request, Resource, Seen, Side, annotations_of, is_deleting, uid_of
+from syncer.api.objects import Key, Obj, ObjectRef, Request, Resource, Side, annotations_of, is_deleting, uid_of
 from syncer.api.roles import FakeSyncUp, SyncDown, Syncer, SyncUp
 from syncer.clusters import codec
 from syncer.engine.apply.applier import Pairing
@@ -65,7 +65,7 @@ class Desk:
             decision = part.patcher.apply(decision, ctx=ctx, virtual=virtual, host=host)
         objects = {Side.VIRTUAL: virtual, Side.HOST: host}
         decision = self._ruled(part, request, decision, objects)
-        decision = self._with_premises(part, request, decision, objects)
+        decision = self._with_preconditions(part, request, decision, objects)
         return doubted(part, decision, objects=objects, usage=self.reads.usage), objects
 
     def _ruled(self, part: Part, request: Request, decision: Decision, objects: Pairing) -> Decision:
@@ -76,32 +76,32 @@ class Desk:
         syncer, marks = part.syncer, self.settings.marks
         if marks.is_from_here(virtual, cluster=self.settings.identity):
             return decision  # it came from the host
-        place = Seen(Side.HOST, syncer.host_resource, syncer.host_key(self.settings, request.key))
+        place = ObjectRef(Side.HOST, syncer.host_resource, syncer.host_key(self.settings, request.key))
         return part.rules.applied(decision, virtual=virtual, host=host, place=place)
 
-    def _with_premises(self, part: Part, request: Request, decision: Decision, objects: Pairing) -> Decision:
+    def _with_preconditions(self, part: Part, request: Request, decision: Decision, objects: Pairing) -> Decision:
         """Deletions that follow from an object on the other side, with what the live API server has to confirm."""
         if not decision.deletes:
             return decision
-        writes = tuple(self._with_premise(part, request, write, objects) for write in decision.writes)
+        writes = tuple(self._with_precondition(part, request, write, objects) for write in decision.writes)
         return replace(decision, writes=writes)
 
-    def _with_premise(self, part: Part, request: Request, write: Write, objects: Pairing) -> Write:
+    def _with_precondition(self, part: Part, request: Request, write: Write, objects: Pairing) -> Write:
         syncer, other = part.syncer, write.side.other
-        if write.verb is not Verb.DELETE or write.premise is not None:
+        if write.verb is not Verb.DELETE or write.precondition is not None:
             return write
         if not isinstance(syncer, SyncDown):
             return self._with_origin(part, request, write, objects)
         obj = objects.get(other)
         if other is Side.VIRTUAL:
-            seen = Seen(other, syncer.resource, request.key)
+            seen = ObjectRef(other, syncer.resource, request.key)
         else:
-            seen = Seen(other, syncer.host_resource, syncer.host_key(self.settings, request.key))
+            seen = ObjectRef(other, syncer.host_resource, syncer.host_key(self.settings, request.key))
         copied_from = annotations_of(write.obj).get(self.settings.marks.uid)
         if obj is None:
-            return write if self._saw_go(seen, write, copied_from) else replace(write, premise=Premise(seen))
+            return write if self._saw_go(seen, write, copied_from) else replace(write, precondition=Precondition(seen))
         is_earlier = write.side is Side.HOST and copied_from not in (None, uid_of(obj))
-        return replace(write, premise=Premise(seen, uid_of(obj))) if is_earlier else write
+        return replace(write, precondition=Precondition(seen, uid_of(obj))) if is_earlier else write
 
     def _with_origin(self, part: Part, request: Request, write: Write, objects: Pairing) -> Write:
         """For what begins on the host and isn't there any more.
@@ -114,9 +114,13 @@ class Desk:
         place = request.host_key or syncer.host_key(self.settings, request.key)
         store = self.reads.caches.store(Side.HOST, syncer.host_resource)
         known = place in store or (store.saw_go(place) and not is_fresh(store))
-        return write if known else replace(write, premise=Premise(Seen(Side.HOST, syncer.host_resource, place)))
+        return (
+            write
+            if known
+            else replace(write, precondition=Precondition(ObjectRef(Side.HOST, syncer.host_resource, place)))
+        )
 
-    def _saw_go(self, seen: Seen, write: Write, copied_from: str | None) -> bool:
+    def _saw_go(self, seen: ObjectRef, write: Write, copied_from: str | None) -> bool:
         """Whether it is known that just that object is gone which a deletion follows from."""
         if not self.reads.caches.has(seen.side, seen.resource):
             return True

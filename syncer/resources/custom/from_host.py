@@ -7,8 +7,8 @@ from syncer.api import (
     Decision,
     Key,
     Obj,
+    ObjectRef,
     Pair,
-    Seen,
     Settings,
     Side,
     Source,
@@ -35,7 +35,7 @@ class FromHost(Syncer[CustomConfig], SyncUp, Sync):
 
     config = CustomConfig
     host_marked = False
-    restores = True
+    reverts_virtual_changes = True
 
     def __init__(self, kind: Kind, options: CustomConfig) -> None:
         self._options = options
@@ -98,7 +98,7 @@ class FromHost(Syncer[CustomConfig], SyncUp, Sync):
         if key is None:
             return skip(f"sync.{self.section} leaves it out")
         if key.namespace and ctx.virtual(NAMESPACES, Key("", key.namespace)) is None:
-            seen = Seen(Side.VIRTUAL, NAMESPACES, Key("", key.namespace))
+            seen = ObjectRef(Side.VIRTUAL, NAMESPACES, Key("", key.namespace))
             return wait(f"the virtual cluster has no namespace {key.namespace} yet", on=(seen,))
         return apply(virtual=self._shown(ctx, host, key), reason="the host has it and the virtual cluster does not yet")
 

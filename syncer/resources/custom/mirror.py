@@ -10,10 +10,10 @@ from syncer.api import (
     Key,
     Mirror,
     Obj,
+    ObjectRef,
     Pair,
     Refers,
     Resource,
-    Seen,
     Side,
     SyncUp,
     delete,
@@ -130,7 +130,7 @@ class ToHost(Mirror[CustomConfig], Refers):
             if not shows.does_show(ctx, key):
                 resource, place = shows.source.resource, shows.host_key(ctx.settings, key)
                 why = f"it names the {resource.kind} {key}, which is none of those that the host shows"
-                return wait(why, on=(Seen(Side.HOST, resource, place),))
+                return wait(why, on=(ObjectRef(Side.HOST, resource, place),))
         return None
 
     def _unselected(self) -> str:

@@ -19,9 +19,9 @@ from syncer.api import (
     Marks,
     NameTranslator,
     Obj,
+    ObjectRef,
     Pair,
     Resource,
-    Seen,
     Settings,
     Side,
     Source,
@@ -56,7 +56,7 @@ class Belonging(NamedTuple):
     key: Key
     #: Whether the custom object is on the host, as it must be for anything to be made for it.
     begun: bool
-    on: tuple[Seen, ...]
+    on: tuple[ObjectRef, ...]
 
 
 class Belongs(Syncer[Related], SyncUp, Sync, Indexes):
@@ -64,7 +64,7 @@ class Belongs(Syncer[Related], SyncUp, Sync, Indexes):
 
     config = Related
     host_marked = False
-    restores = True
+    reverts_virtual_changes = True
 
     def __init__(self, name: str, kind: Kind, resource: Resource, by: By, *, marks: Marks) -> None:
         self._kind, self._by, self._marks = kind, by, marks
@@ -121,7 +121,8 @@ class Belongs(Syncer[Related], SyncUp, Sync, Indexes):
             return skip(reason)
         if is_deleting(pair.virtual):
             return wait(
-                "the virtual object is being deleted", on=(Seen(Side.VIRTUAL, self.resource, key_of(pair.virtual)),)
+                "the virtual object is being deleted",
+                on=(ObjectRef(Side.VIRTUAL, self.resource, key_of(pair.virtual)),),
             )
         found = self._belonging(ctx, pair.host)
         if found is None or found.key != key_of(pair.virtual):
@@ -151,7 +152,10 @@ class Belongs(Syncer[Related], SyncUp, Sync, Indexes):
             there = ctx.host(self._kind.host, place)
             begun = there is not None and ctx.marks.virtual_key(there) == key_of(owner)
             if there is None or not begun or self._holds(there, host):
-                seen = Seen(Side.VIRTUAL, self._kind.virtual, key_of(owner)), Seen(Side.HOST, self._kind.host, place)
+                seen = (
+                    ObjectRef(Side.VIRTUAL, self._kind.virtual, key_of(owner)),
+                    ObjectRef(Side.HOST, self._kind.host, place),
+                )
                 return Belonging(key, begun, seen)
         return None
 

@@ -10,10 +10,10 @@ from syncer.api import (
     Excludes,
     Key,
     Obj,
+    ObjectRef,
     Pair,
     Resource,
     Right,
-    Seen,
     Settings,
     Side,
     Sync,
@@ -45,7 +45,7 @@ class PublicDefinitionSyncer(Syncer[PublicDefinitionConfig], SyncUp, Sync, Exclu
     resource = CUSTOM_RESOURCE_DEFINITIONS
     config = PublicDefinitionConfig
     host_marked = False
-    restores = True
+    reverts_virtual_changes = True
     up = ("spec",)
     exact = ("spec",)
 
@@ -91,7 +91,7 @@ class PublicDefinitionSyncer(Syncer[PublicDefinitionConfig], SyncUp, Sync, Exclu
         if reason := _unwanted(ctx, pair.host):
             return self._removed(ctx, pair.virtual, reason)
         if is_deleting(pair.virtual):
-            gone = Seen(Side.VIRTUAL, ctx.resource, key_of(pair.virtual))
+            gone = ObjectRef(Side.VIRTUAL, ctx.resource, key_of(pair.virtual))
             return wait("the virtual CRD is being deleted; it is made again when it is gone", on=(gone,))
         wanted = crossing(pair.host, conversion=ctx.config.conversion)
         refuse_unsafe(wanted, pair.virtual, Side.VIRTUAL)

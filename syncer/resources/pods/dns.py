@@ -6,7 +6,7 @@ See https://kubernetes.io/docs/concepts/services-networking/dns-pod-service/.
 from collections.abc import Iterable
 from typing import Any
 
-from syncer.api import Context, Decision, Key, Obj, Seen, Side, wait
+from syncer.api import Context, Decision, Key, Obj, ObjectRef, Side, wait
 from syncer.resources.kinds import SERVICES
 
 #: What an API server accepts in a Pod's ``dnsConfig``.
@@ -33,7 +33,7 @@ def missing_server(ctx: Context[Any], virtual: Obj) -> Decision | None:
         return None
     if _address(ctx, key):
         return None
-    seen = Seen(Side.HOST, SERVICES, ctx.names.to_host(SERVICES, key))
+    seen = ObjectRef(Side.HOST, SERVICES, ctx.names.to_host(SERVICES, key))
     return wait(f"the DNS Service {key} has no address on the host yet", on=(seen,))
 
 

@@ -11,11 +11,11 @@ from syncer.api import (
     Indexes,
     Key,
     Obj,
+    ObjectRef,
     Pair,
     Refers,
     Resource,
     Right,
-    Seen,
     Side,
     Source,
     Sync,
@@ -112,7 +112,7 @@ def _bound(ctx: Context[Any], pair: Pair, report: Decision) -> Decision:
         return report
     if ctx.virtual(NODES, Key("", node)) is None:
         reason = f"the virtual cluster has no Node {node} yet; sync.fake.nodes makes one for each that is used"
-        return wait(reason, on=(Seen(Side.VIRTUAL, NODES, Key("", node)),))
+        return wait(reason, on=(ObjectRef(Side.VIRTUAL, NODES, Key("", node)),))
     return bind(virtual=pair.virtual, node=node).then(report)
 
 
@@ -155,7 +155,7 @@ def _missing_account(ctx: Context[Any], virtual: Obj) -> Decision | None:
     account = Key(key_of(virtual).namespace, fields.service_account(virtual))
     if ctx.host_of(SERVICE_ACCOUNTS, account) is not None:
         return None
-    seen = Seen(Side.HOST, SERVICE_ACCOUNTS, ctx.names.to_host(SERVICE_ACCOUNTS, account))
+    seen = ObjectRef(Side.HOST, SERVICE_ACCOUNTS, ctx.names.to_host(SERVICE_ACCOUNTS, account))
     return wait(f"its ServiceAccount {account.name} is not on the host yet", on=(seen,))
 
 
@@ -166,4 +166,4 @@ def _missing_tokens(ctx: Context[Any], virtual: Obj) -> Decision | None:
     secret = ctx.host(SECRETS, key)
     if secret is not None and annotations_of(secret).get(ctx.marks.uid) == uid_of(virtual):
         return None
-    return wait("its token is not on the host yet", on=(Seen(Side.HOST, SECRETS, key),))
+    return wait("its token is not on the host yet", on=(ObjectRef(Side.HOST, SECRETS, key),))

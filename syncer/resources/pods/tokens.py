@@ -9,10 +9,10 @@ from syncer.api import (
     Excludes,
     Key,
     Obj,
+    ObjectRef,
     Pair,
     Refused,
     Right,
-    Seen,
     Settings,
     Side,
     Source,
@@ -69,7 +69,7 @@ class PodTokenSyncer(Syncer[PodTokenConfig], SyncDown, Sync, Excludes):
         """A name that no copy of a Secret can have."""
         return tokens_key(settings, key)
 
-    def heeds(self, virtual: Obj) -> bool:
+    def predicate(self, virtual: Obj) -> bool:
         """A Pod's volumes never change: one without a token never gets a Secret."""
         return bool(token_files(virtual))
 
@@ -108,11 +108,11 @@ def _ends(virtual: Obj) -> bool:
     return is_deleting(virtual) or lifecycle.is_finished(virtual)
 
 
-def _missing_account(ctx: Context[Any], virtual: Obj) -> Seen | None:
+def _missing_account(ctx: Context[Any], virtual: Obj) -> ObjectRef | None:
     """The ServiceAccount, where it isn't there: nobody gives a token of it then."""
     account = Key(key_of(virtual).namespace, service_account(virtual))
     there = ctx.virtual(SERVICE_ACCOUNTS, account) is not None
-    return None if there else Seen(Side.VIRTUAL, SERVICE_ACCOUNTS, account)
+    return None if there else ObjectRef(Side.VIRTUAL, SERVICE_ACCOUNTS, account)
 
 
 def _renewed(ctx: Context[PodTokenConfig], virtual: Obj, *, reason: str) -> Decision:

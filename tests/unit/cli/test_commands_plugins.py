@@ -198,7 +198,11 @@ def test_check_of_what_is_not_there_is_a_usage_error(install: Install) -> None:
 @pytest.mark.parametrize(
     ("more", "said", "line"),
     [
-        ("def concerns(self, settings): return settings.nothing", "whether it concerns a virtual cluster: Attri", 18),
+        (
+            "def applies_to(self, settings): return settings.nothing",
+            "whether it applies to a virtual cluster: Attri",
+            18,
+        ),
         ("def rights_with(self, settings): return 5", "the rights that it needs can't be computed: TypeError", 10),
         ("class config(Config): odd: Callable[[], int] = int", "there is no schema of its section: Pydantic", 10),
     ],

@@ -67,15 +67,15 @@ def test_a_syncer_that_has_nothing_to_do_with_the_settings_is_not_enabled(
     plugins: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     unknown = lambda self, settings: settings.names.host_namespaces() is None  # noqa: E731
-    monkeypatch.setattr(Widgets, "concerns", unknown, raising=False)
+    monkeypatch.setattr(Widgets, "applies_to", unknown, raising=False)
     assert [enabled.syncer.name for enabled in loaded(plugins, "").config.enabled()] == ["gadgets"]
 
 
 def test_a_syncer_that_cannot_say_whether_it_is_concerned_is_a_faulty_plugin(
     plugins: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Widgets, "concerns", lambda self, settings: settings.nothing, raising=False)
-    with pytest.raises(PluginError, match=r"widgets.*`concerns` raised AttributeError"):
+    monkeypatch.setattr(Widgets, "applies_to", lambda self, settings: settings.nothing, raising=False)
+    with pytest.raises(PluginError, match=r"widgets.*`applies_to` raised AttributeError"):
         loaded(plugins, "")
 
 

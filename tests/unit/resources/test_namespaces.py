@@ -24,8 +24,8 @@ def test_a_host_namespace_is_made_with_the_tenants_labels_but_no_settings_of_the
 
 def test_it_is_not_concerned_where_all_copies_share_a_namespace() -> None:
     syncer = NamespaceSyncer()
-    assert syncer.concerns(World([], translator=PerNamespace).settings)
-    assert not syncer.concerns(World([], translator=SingleNamespace).settings)
+    assert syncer.applies_to(World([], translator=PerNamespace).settings)
+    assert not syncer.applies_to(World([], translator=SingleNamespace).settings)
 
 
 def test_what_every_cluster_has_is_the_hosts_own() -> None:

@@ -215,7 +215,7 @@ class Breaker:
     def _suspects(self, part: Part, side: Side) -> Iterator[Request]:
         """The requests about objects of a side that have no counterpart, or that of another, and nobody saw that go."""
         syncer, caches = part.syncer, self._link.caches
-        if not isinstance(syncer, SyncDown) and not (isinstance(syncer, SyncUp) and syncer.restores):
+        if not isinstance(syncer, SyncDown) and not (isinstance(syncer, SyncUp) and syncer.reverts_virtual_changes):
             return
         virtual, host = caches.store(Side.VIRTUAL, syncer.resource), caches.store(Side.HOST, syncer.host_resource)
         expected = {self._link.place(syncer, key): key for key in list(virtual.keys())}

@@ -10,7 +10,7 @@ from syncer.api.context import Settings
 from syncer.api.decision import Decision, Verb, Write
 from syncer.api.errors import Refused
 from syncer.api.marks import Marks
-from syncer.api.objects import Obj, Seen, Side
+from syncer.api.objects import Obj, ObjectRef, Side
 from syncer.api.roles import Syncer
 from syncer.engine.reconcile.merge_base import Base, read, want_of, written
 from syncer.engine.reconcile.plan import exact_paths
@@ -34,7 +34,7 @@ class Rules:
     #: None: a copy that is deleted is made again.
     deletions: Deletions | None
 
-    def applied(self, decision: Decision, *, virtual: Obj, host: Obj | None, place: Seen) -> Decision:
+    def applied(self, decision: Decision, *, virtual: Obj, host: Obj | None, place: ObjectRef) -> Decision:
         """The decision as it is under the rules; ``place`` is where the copy is or would be. Raises Refused."""
         if self.authority.owners or self.keeps_base:
             decision = self._owned(decision, virtual, host)

@@ -12,7 +12,7 @@ from cachetools import LRUCache
 
 from syncer.api.context import Settings
 from syncer.api.decision import Decision, Outcome, Verb, Write, wait
-from syncer.api.objects import Key, Obj, Request, Seen, Side, annotations_of, is_deleting, key_of, uid_of
+from syncer.api.objects import Key, Obj, ObjectRef, Request, Side, annotations_of, is_deleting, key_of, uid_of
 from syncer.api.roles import FakeSyncUp, SyncDown, Syncer
 from syncer.api.sources import Source
 from syncer.engine.cache.informers import Caches, Selection
@@ -86,7 +86,7 @@ class Pause:
         if virtual is None and host is None and not isinstance(syncer, FakeSyncUp):
             return None
         if self.is_on:
-            return self._wait(Seen(Side.VIRTUAL, CONFIG_MAPS, PLACE))
+            return self._wait(ObjectRef(Side.VIRTUAL, CONFIG_MAPS, PLACE))
         namespace, mark = request.key.namespace, self._mark_of(host)
         by_object = self._mark_of(virtual) == YES
         by_namespace = bool(namespace) and bool(self.namespaces.indexed(_INDEX, namespace))
@@ -94,10 +94,10 @@ class Pause:
             return None
         copy = host if self._is_copy(syncer, request, host) else None
         if by_object:
-            return self._paused(syncer, copy, BY_OBJECT, Seen(Side.VIRTUAL, syncer.resource, request.key))
+            return self._paused(syncer, copy, BY_OBJECT, ObjectRef(Side.VIRTUAL, syncer.resource, request.key))
         if by_namespace:
             value = BY_OBJECT if virtual is None and mark == BY_OBJECT else BY_NAMESPACE
-            return self._paused(syncer, copy, value, Seen(Side.VIRTUAL, NAMESPACES, Key("", namespace)))
+            return self._paused(syncer, copy, value, ObjectRef(Side.VIRTUAL, NAMESPACES, Key("", namespace)))
         if copy is not None:
             return self._marked(syncer, request, virtual, copy)
         return self._wait(self._place(syncer, host)) if host is not None and mark == YES else None
@@ -117,22 +117,22 @@ class Pause:
             return None if is_deleting(copy) else self._noted(syncer, copy, None, "it was paused")
         if mark == BY_OBJECT:
             return self._wait(here, f"the virtual {syncer.resource.kind} {request.key} was paused when it went; ")
-        namespace = Seen(Side.VIRTUAL, NAMESPACES, Key("", request.key.namespace))
+        namespace = ObjectRef(Side.VIRTUAL, NAMESPACES, Key("", request.key.namespace))
         if namespace.key in self.namespaces:
             return None
         return self._wait(here, f"{namespace} was paused and is not there; ", namespace)
 
-    def _paused(self, syncer: Syncer[Any], copy: Obj | None, value: str, by: Seen) -> Decision:
+    def _paused(self, syncer: Syncer[Any], copy: Obj | None, value: str, by: ObjectRef) -> Decision:
         decision = self._wait(by)
         if copy is None or is_deleting(copy) or self._mark_of(copy) in (YES, value):
             return decision
         return self._noted(syncer, copy, value, decision.reason, *decision.on)
 
-    def _wait(self, by: Seen, why: str = "", *on: Seen) -> Decision:
+    def _wait(self, by: ObjectRef, why: str = "", *on: ObjectRef) -> Decision:
         """Wait until the mark is taken away, or something else is there."""
         return wait(f"paused: {why}remove the annotation {self._marks.paused} from {by} to go on", on=(by, *on))
 
-    def _noted(self, syncer: Syncer[Any], copy: Obj, value: str | None, reason: str, *on: Seen) -> Decision:
+    def _noted(self, syncer: Syncer[Any], copy: Obj, value: str | None, reason: str, *on: ObjectRef) -> Decision:
         """Put our mark on a copy, or take it away, and look again when that is seen."""
         own = copy["metadata"]
         metadata = {name: own[name] for name in ("name", "namespace", "uid") if name in own}
@@ -141,8 +141,8 @@ class Pause:
         write = Write(Side.HOST, Verb.NOTE, note)
         return Decision((write,), reason, Outcome.PENDING, on=(self._place(syncer, copy), *on))
 
-    def _place(self, syncer: Syncer[Any], copy: Obj) -> Seen:
-        return Seen(Side.HOST, syncer.host_resource, key_of(copy))
+    def _place(self, syncer: Syncer[Any], copy: Obj) -> ObjectRef:
+        return ObjectRef(Side.HOST, syncer.host_resource, key_of(copy))
 
     def _is_copy(self, syncer: Syncer[Any], request: Request, host: Obj | None) -> bool:
         """Whether the host object is the copy of the request's virtual object, at its place."""

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from math import inf
 
-from syncer.api.decision import Decision, Premise, Verb, Write, wait
-from syncer.api.objects import Seen, Side, is_deleting, key_of, uid_of
+from syncer.api.decision import Decision, Precondition, Verb, Write, wait
+from syncer.api.objects import ObjectRef, Side, is_deleting, key_of, uid_of
 from syncer.api.roles import FakeSyncUp
 from syncer.engine.apply.applier import Pairing
 from syncer.engine.cache.references import Usage
@@ -53,13 +53,15 @@ def _confirmed(part: Part, write: Write, objects: Pairing) -> Write:
     virtual = objects.get(Side.VIRTUAL)
     if virtual is None or write.verb is not Verb.APPLY or write.side is not Side.HOST:
         return write
-    seen = Seen(Side.VIRTUAL, part.syncer.resource, key_of(virtual))
-    return replace(write, premise=Premise(seen, uid_of(virtual), version=virtual["metadata"]["resourceVersion"]))
+    seen = ObjectRef(Side.VIRTUAL, part.syncer.resource, key_of(virtual))
+    return replace(
+        write, precondition=Precondition(seen, uid_of(virtual), version=virtual["metadata"]["resourceVersion"])
+    )
 
 
 def _is_unconfirmed(part: Part, write: Write, objects: Pairing) -> bool:
     """Whether a deletion follows neither from the other object's end nor from what the API server is asked again."""
-    if write.verb is not Verb.DELETE or write.premise is not None or is_deleting(write.obj):
+    if write.verb is not Verb.DELETE or write.precondition is not None or is_deleting(write.obj):
         return False
     if isinstance(part.syncer, FakeSyncUp):
         return True

@@ -17,10 +17,10 @@ from syncer.api import (
     Mirror,
     NotConnected,
     Obj,
-    Premise,
+    ObjectRef,
+    Precondition,
     Refused,
     Resource,
-    Seen,
     Settings,
     Side,
     Source,
@@ -299,13 +299,15 @@ def test_a_change_over_a_later_version_than_was_seen_is_not_made() -> None:
 
 # -- deletions that follow from another object ------------------------------------------------------------------------
 
-ORIGINAL = Seen(Side.VIRTUAL, PODS, Key("shop", "p"))
+ORIGINAL = ObjectRef(Side.VIRTUAL, PODS, Key("shop", "p"))
 
 
-def because(host: Obj, seen: Seen, uid: str = "") -> Decision:
+def because(host: Obj, seen: ObjectRef, uid: str = "") -> Decision:
     """A deletion that is right only while another object is as it was last seen."""
     decision = delete(host=host, reason="x")
-    return replace(decision, writes=tuple(replace(write, premise=Premise(seen, uid)) for write in decision.writes))
+    return replace(
+        decision, writes=tuple(replace(write, precondition=Precondition(seen, uid)) for write in decision.writes)
+    )
 
 
 def test_what_follows_from_an_object_that_is_gone_is_deleted() -> None:
@@ -351,7 +353,7 @@ def test_what_follows_from_a_host_object_that_is_somebody_elses_by_now_is_not_de
         there = bench.see(Side.HOST, CONFIG_MAPS, bench.host.put(copy()))
         bench.host.put(service("p", namespace="vc-ns"))
         with pytest.raises(Refused) as refused:
-            await bench.carry_out(because(there, Seen(Side.HOST, SERVICES, Key("vc-ns", "p"))))
+            await bench.carry_out(because(there, ObjectRef(Side.HOST, SERVICES, Key("vc-ns", "p"))))
         assert refused.value.reason == "NameCollision"
         assert bench.sent == []
         assert Key("vc-ns", "p") not in bench.link.caches.store(Side.HOST, SERVICES)

@@ -94,7 +94,7 @@ def test_changes_on_both_sides_lead_to_the_virtual_key() -> None:
 class Sized(Widgets):
     """Copies only what has a size."""
 
-    def heeds(self, virtual: Obj) -> bool:
+    def predicate(self, virtual: Obj) -> bool:
         return "size" in virtual.get("spec", {})
 
 

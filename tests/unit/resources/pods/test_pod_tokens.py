@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from syncer.api import Key, Obj, Outcome, Refused, Seen, Side, Token
+from syncer.api import Key, Obj, ObjectRef, Outcome, Refused, Side, Token
 from syncer.resources.kinds import SERVICE_ACCOUNTS
 from syncer.testing import World
 from syncer.testing.merge import merged
@@ -74,7 +74,7 @@ def test_a_token_waits_for_its_service_account(world: World) -> None:
     world.given(virtual=[pod("web", spec=MOUNTING)])
     decision = world.decide("pod-tokens", "shop/web")
     assert (decision.writes, decision.outcome) == ((), Outcome.PENDING)
-    assert decision.on == (Seen(Side.VIRTUAL, SERVICE_ACCOUNTS, Key("shop", "robot")),)
+    assert decision.on == (ObjectRef(Side.VIRTUAL, SERVICE_ACCOUNTS, Key("shop", "robot")),)
 
 
 def test_who_deletes_the_service_account_of_a_running_pod_is_told_when_its_token_ends(given: World) -> None:

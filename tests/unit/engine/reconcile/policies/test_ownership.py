@@ -301,7 +301,7 @@ def test_a_deletion_on_the_host_is_propagated(again: Any) -> None:
     decision = world.decide(ConfigMapSyncer, KEY)
     [write] = decision.writes
     assert (write.side, write.verb) == (Side.VIRTUAL, Verb.DELETE)
-    assert write.premise is not None
+    assert write.precondition is not None
     world.apply(decision)
     assert world.virtual("ConfigMap", KEY) is None
     assert world.host("ConfigMap", PLACE) is None
