@@ -88,7 +88,7 @@ def _measure(engine: Engine, config: SyncerConfig, lease: Lease | None) -> None:
     ask("syncer_deletions_held", lambda: patrollers.held(list(engine.links.values())))
     ask("syncer_fights", lambda: _sum(made.carrier.fights.counted() for made in list(engine.links.values())))
     ask("syncer_frozen_fields", lambda: _sum(made.carrier.fights.numbers() for made in list(engine.links.values())))
-    ask("syncer_cache_objects", lambda: _sum(made.caches.sizes() for made in list(engine.links.values())))
+    ask("syncer_cache_objects", lambda: _sum(made.informers.sizes() for made in list(engine.links.values())))
     ask("syncer_cluster_up", lambda: {(side.value,): float(up) for side, up in _up(engine).items()})
     if lease:
         ask("leader_election_master_status", lambda: {(config.lease_name,): float(lease.is_leader)})

@@ -17,7 +17,7 @@ from syncer.api.optional_roles import Live, OwnController
 from syncer.api.roles import Syncer
 from syncer.clusters.client import Cluster
 from syncer.clusters.discovery import Discovery
-from syncer.engine.cache.reflector import Informer
+from syncer.engine.cache.reflector import Reflector
 from syncer.engine.cache.store import Store
 from syncer.engine.controllers.activation import Activation
 from syncer.engine.controllers.builder import link
@@ -272,7 +272,7 @@ class Engine:
     def warn(self, made: Link, request: Request, reason: str, message: str, *, about: Obj | None) -> None:
         """Tell the owner of the virtual object, in names that mean something there."""
         syncer = made.parts[request.syncer].syncer
-        virtual = about or made.caches.get(Side.VIRTUAL, syncer.resource, request.key)
+        virtual = about or made.informers.get(Side.VIRTUAL, syncer.resource, request.key)
         if virtual is None:
             return
         host = made.place(syncer, request.key)
@@ -305,9 +305,9 @@ class Engine:
         self._back(served, Side.VIRTUAL)
 
     def _back(self, served: Served, side: Side) -> None:
-        for informer in served.link.informers.values():
-            if informer.store.side is side:
-                informer.hurry()
+        for reflector in served.link.reflectors.values():
+            if reflector.store.side is side:
+                reflector.hurry()
         if self.host_connection.up and served.connection.up:
             self.queue.resume(served.link.name)
 
@@ -323,26 +323,26 @@ class _Listener:
     def __init__(self, engine: Engine, made: Link) -> None:
         self._engine, self._link = engine, made
         #: Those whose resource was missing when they asked last: to look at what is served is worth it but once.
-        self._missing: set[Informer] = set()
+        self._missing: set[Reflector] = set()
 
-    def synced(self, informer: Informer) -> None:
-        self._engine.filled(self._link, informer.store)
+    def synced(self, reflector: Reflector) -> None:
+        self._engine.filled(self._link, reflector.store)
 
-    def watching(self, informer: Informer) -> None:
-        if informer.restarts > 1:
-            self._engine.metrics.watch_restarted(informer.store.side.value, str(informer.store.resource))
+    def watching(self, reflector: Reflector) -> None:
+        if reflector.restarts > 1:
+            self._engine.metrics.watch_restarted(reflector.store.side.value, str(reflector.store.resource))
 
-    def failed(self, informer: Informer, error: SyncerError) -> None:
+    def failed(self, reflector: Reflector, error: SyncerError) -> None:
         if isinstance(error, Unreachable) and error.status == 0:
-            self._engine.lost(self._link, informer.store.side, error)
+            self._engine.lost(self._link, reflector.store.side, error)
         else:
-            log.warning("can't list or watch", what=str(informer), error=str(error))
-            if isinstance(error, Missing) and informer not in self._missing:
-                self._missing.add(informer)
+            log.warning("can't list or watch", what=str(reflector), error=str(error))
+            if isinstance(error, Missing) and reflector not in self._missing:
+                self._missing.add(reflector)
                 self._engine.lookout.soon()
             self._engine.filled(self._link)
 
-    def working(self, informer: Informer) -> None:
-        log.info("watching again", what=str(informer))
-        self._missing.discard(informer)
+    def working(self, reflector: Reflector) -> None:
+        log.info("watching again", what=str(reflector))
+        self._missing.discard(reflector)
         self._engine.lookout.soon()

@@ -17,8 +17,8 @@ def degraded(engine: Engine) -> Mapping[str, str]:
     found = {**waiting(engine), **{syncer: reason for (_, syncer), reason in list(engine.broken.items())}}
     for made in list(engine.links.values()):
         for part in list(made.parts.values()):
-            informers = [made.informers[store.side, store.resource] for store in part.stores]
-            reasons = {str(informer.error) for informer in informers if informer.error is not None}
+            reflectors = [made.reflectors[store.side, store.resource] for store in part.stores]
+            reasons = {str(reflector.error) for reflector in reflectors if reflector.error is not None}
             if reasons:
                 found[part.syncer.name] = "; ".join(sorted(reasons))
         found |= {held.syncer: str(held) for held in list(made.breaker.held.values())}
@@ -39,10 +39,10 @@ def unfilled(engine: Engine) -> list[str]:
     if not engine.prepared:
         return ["what the clusters serve is not known yet"]
     return [
-        str(informer)
+        str(reflector)
         for made in list(engine.links.values())
-        for informer in list(made.informers.values())
-        if not informer.store.synced and not made.given_up(informer.store)
+        for reflector in list(made.reflectors.values())
+        if not reflector.store.synced and not made.given_up(reflector.store)
     ]
 
 
@@ -53,7 +53,7 @@ def states(engine: Engine) -> Mapping[tuple[str, ...], int]:
         for part in list(made.parts.values()):
             name = part.syncer.name
             others = sum(number for labels, number in engine.ledger.count().items() if labels[0] == name)
-            total = len(made.caches.store(Side.VIRTUAL, part.syncer.resource))
+            total = len(made.informers.store(Side.VIRTUAL, part.syncer.resource))
             counts[name, "in_step"] += max(total - others, 0)
     return counts
 

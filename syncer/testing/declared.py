@@ -4,15 +4,15 @@ from collections.abc import Collection, Iterable
 from typing import Any
 
 from syncer.api import Key, Obj, Resource, Side, Source, Syncer
-from syncer.engine.cache.informers import Caches
+from syncer.engine.cache.informers import Informers
 from syncer.engine.cache.store import Store
 
 
 class Declared:
     """The stores of a link, but only those of a syncer's own sources."""
 
-    def __init__(self, caches: Caches, syncer: Syncer[Any], sources: Iterable[Source]) -> None:
-        self._caches, self._syncer = caches, syncer
+    def __init__(self, informers: Informers, syncer: Syncer[Any], sources: Iterable[Source]) -> None:
+        self._informers, self._syncer = informers, syncer
         self._allowed = {(source.side, source.resource) for source in sources}
 
     def store(self, side: Side, resource: Resource) -> Store:
@@ -22,7 +22,7 @@ class Declared:
                 f"{type(self._syncer).__name__} reads {resource} of the {side.value} side, which it does not declare: "
                 f"put Source(Side.{side.name}, …) into its `reads`"
             )
-        return self._caches.store(side, resource)
+        return self._informers.store(side, resource)
 
     def has(self, side: Side, resource: Resource) -> bool:
         """Whether the syncer has declared a resource on a side."""
@@ -30,7 +30,7 @@ class Declared:
 
     def is_marked(self, side: Side, resource: Resource) -> bool:
         """Whether a store holds only what bears our mark."""
-        return self._caches.is_marked(side, resource)
+        return self._informers.is_marked(side, resource)
 
     def get(self, side: Side, resource: Resource, key: Key) -> Obj | None:
         """The object as a private copy."""

@@ -16,7 +16,7 @@ from typing import Any, Self, cast
 
 from syncer.api import Config, Decision, Key, NameTranslator, Obj, Request, Resource, Side, Syncer, SyncUp, key_of
 from syncer.config import SyncerConfig, config_with
-from syncer.engine.cache.informers import Caches
+from syncer.engine.cache.informers import Informers
 from syncer.engine.controllers.builder import link
 from syncer.engine.controllers.pair import Link
 from syncer.names import SingleNamespace
@@ -239,12 +239,12 @@ class World:
 
     def _seen_by(self, syncer: AnySyncer) -> Link:
         """The link with only those stores that the syncer has asked for: in a daemon no other syncer may be on."""
-        return replace(self._link, caches=cast("Caches", Declared(self._link.caches, syncer, sources(syncer))))
+        return replace(self._link, informers=cast("Informers", Declared(self._link.informers, syncer, sources(syncer))))
 
     def _show(self) -> None:
         """Let the stores hold what their watches would have brought."""
-        for store in self._link.caches:
-            marked = self._link.caches.is_marked(store.side, store.resource)
+        for store in self._link.informers:
+            marked = self._link.informers.is_marked(store.side, store.resource)
             there = self._sides[store.side].objects.get(store.resource, {})
             visible = {key: obj for key, obj in there.items() if not marked or self._is_marked(obj)}
             for key in set(store.keys()) - visible.keys():
@@ -264,15 +264,15 @@ class World:
         if not isinstance(syncer, SyncUp) or syncer.host_marked:
             return None
         ctx = self.context(syncer)
-        for place in self._link.caches.keys(Side.HOST, syncer.host_resource):
-            host = self._link.caches.get(Side.HOST, syncer.host_resource, place)
+        for place in self._link.informers.keys(Side.HOST, syncer.host_resource):
+            host = self._link.informers.get(Side.HOST, syncer.host_resource, place)
             if host is not None and syncer.virtual_key(ctx, host) == key:
                 return place
         return None
 
     def _resource(self, obj: Obj) -> Resource:
         """The resource of an object: one that a syncer names, or what its kind suggests."""
-        named = {(store.resource.api_version, store.resource.kind): store.resource for store in self._link.caches}
+        named = {(store.resource.api_version, store.resource.kind): store.resource for store in self._link.informers}
         return named.get((obj["apiVersion"], obj["kind"])) or resource_of(obj)
 
     def _copy(self, side: Side, kind: str, key: str | Key) -> Obj | None:

@@ -73,8 +73,10 @@ def test_of_the_hosts_issuers_only_those_that_it_shows_are_watched(two: Two) -> 
             two.host.put(merged(custom(CLUSTER_ISSUERS, name, namespace="", spec={"ca": {}}), labels))
         async with running(two, example("cert-manager")) as daemon:
             await daemon.settled()
-            caches = daemon.engine.links[CLUSTER].caches
-            [issuers] = [store for store in caches if (store.side, str(store.resource)) == (Side.HOST, CLUSTER_ISSUERS)]
+            informers = daemon.engine.links[CLUSTER].informers
+            [issuers] = [
+                store for store in informers if (store.side, str(store.resource)) == (Side.HOST, CLUSTER_ISSUERS)
+            ]
             assert list(issuers.keys()) == [Key("", "public")]
 
     play(scenario)
@@ -89,8 +91,8 @@ def test_of_the_hosts_namespaces_only_the_mapped_one_is_watched(two: Two) -> Non
         entry = f"{WIDGETS}: {{direction: fromHost, namespaces: {{infra: {NAMESPACE}}}}}"
         async with running(two, config_of(entry)) as daemon:
             assert await until(lambda: two.original(WIDGETS, "of-infra")) <= 2
-            caches = daemon.engine.links[CLUSTER].caches
-            [widgets] = [store for store in caches if (store.side, str(store.resource)) == (Side.HOST, WIDGETS)]
+            informers = daemon.engine.links[CLUSTER].informers
+            [widgets] = [store for store in informers if (store.side, str(store.resource)) == (Side.HOST, WIDGETS)]
             assert list(widgets.keys()) == [Key("infra", "of-infra")]
 
     play(scenario)

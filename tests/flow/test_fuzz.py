@@ -62,7 +62,7 @@ class Old:
             await until(functools.partial(two.copy, good, "good"), within=120)
         await asyncio.sleep(5)
         assert not daemon.working.done()
-        assert [str(one) for one in engine.links[CLUSTER].informers.values() if one.error] == []
+        assert [str(one) for one in engine.links[CLUSTER].reflectors.values() if one.error] == []
         for obj in odd_ones:
             syncer = next(name for name, one in ORIGINALS.items() if one["kind"] == obj["kind"])
             self._accounted(daemon, syncer, obj["metadata"]["name"])

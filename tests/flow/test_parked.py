@@ -177,7 +177,7 @@ def test_what_no_longer_waits_leaves_nothing_behind(two: Gated) -> None:
             assert len(daemon.requests("needy")) == 10
             forget(two, 10)
             await daemon.settled()
-            store = daemon.engine.links["vc"].caches.store(Side.VIRTUAL, SECRETS)
+            store = daemon.engine.links["vc"].informers.store(Side.VIRTUAL, SECRETS)
             assert store._waiting == {}
             assert daemon.engine.workers.waking._waiting == {}
             assert list(daemon.engine.ledger.troubles()) == []

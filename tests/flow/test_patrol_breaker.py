@@ -78,7 +78,7 @@ def test_too_many_deletions_are_held_until_a_person_confirms_them(two: Two, how:
 
             [held] = confirm(daemon.engine, lambda syncer: syncer == "configmaps")
             assert len(held.objects) == 150
-            store = daemon.engine.links["vc"].caches.store(Side.VIRTUAL, CONFIG_MAPS)
+            store = daemon.engine.links["vc"].informers.store(Side.VIRTUAL, CONFIG_MAPS)
             breaker(daemon).listed(store)  # a list meanwhile, which shows the same to be missing
             await until(lambda: len(copies(two)) <= 53)
             await daemon.settled()

@@ -15,7 +15,7 @@ from syncer.engine.apply.field_managers import name_others
 from syncer.engine.apply.preconditions import must_be_served, must_be_unused, must_have_home
 from syncer.engine.apply.tokens import with_tokens
 from syncer.engine.cache.assumed import Writing
-from syncer.engine.cache.informers import Caches
+from syncer.engine.cache.informers import Informers
 from syncer.engine.reconcile.dispatch import collision
 from syncer.engine.reconcile.plan import Call, Kind, exact_paths, needed
 from syncer.engine.reconcile.policies.contention import Fights, Frozen, Held, Place
@@ -62,7 +62,7 @@ class Carrier:
     names: NameTranslator
     virtual: Cluster
     host: Cluster
-    caches: Caches
+    informers: Informers
     has_status: Callable[[Side, Resource], bool]
     #: Whether we may write at all: false as soon as leadership has run out, however late we notice.
     may_write: Callable[[], bool]
@@ -164,7 +164,7 @@ class Carrier:
         return Plan(place, live, calls, held)
 
     def _live(self, side: Side, resource: Resource, key: Key, seen: Pairing) -> Obj | None:
-        store = self.caches.store(side, resource)
+        store = self.informers.store(side, resource)
         entry, obj = store.entry(key), seen.get(side)
         if entry is not None and obj is not None:
             metadata = obj["metadata"]
@@ -199,7 +199,7 @@ class Carrier:
         body = call.body
         if write.tokens:
             body = await with_tokens(write, body, virtual=self.virtual, marks=self.marks)
-        store = self.caches.store(write.side, resource)
+        store = self.informers.store(write.side, resource)
         with store.writing(key) as writing:
             try:
                 match call.kind:
@@ -223,7 +223,7 @@ class Carrier:
                 raise
 
     async def _patch(self, cluster: Cluster, resource: Resource, key: Key, call: Call, writing: Writing) -> bool:
-        store = self.caches.store(cluster.side, resource)
+        store = self.informers.store(cluster.side, resource)
         before = store.entry(key)
         reply = await cluster.patch(
             resource,
@@ -242,7 +242,7 @@ class Carrier:
 
     async def _delete(self, cluster: Cluster, resource: Resource, write: Write, writing: Writing) -> bool:
         key, uid = key_of(write.obj), uid_of(write.obj)
-        store = self.caches.store(cluster.side, resource)
+        store = self.informers.store(cluster.side, resource)
         if write.only_if_none is not None:
             await must_be_unused(cluster, resource, key, users=write.only_if_none)
         if write.precondition is not None:
@@ -263,7 +263,7 @@ class Carrier:
     async def _must_hold(self, precondition: Precondition) -> None:
         """Raise :class:`Conflict` where the object that a write follows from is another one than was last seen."""
         side, resource, key = precondition.seen.side, precondition.seen.resource, precondition.seen.key
-        store = self.caches.store(side, resource)
+        store = self.informers.store(side, resource)
         with store.writing(key) as writing:
             await self._look(self.virtual if side is Side.VIRTUAL else self.host, resource, key, writing)
         entry = store.entry(key)
@@ -287,7 +287,7 @@ class Carrier:
         if call.kind in (Kind.CREATE, Kind.DELETE, Kind.BIND) or not meant:
             return
         await self._look(cluster, resource, key, writing)
-        entry = self.caches.store(cluster.side, resource).entry(key)
+        entry = self.informers.store(cluster.side, resource).entry(key)
         if entry is None or entry.uid != meant:
             raise Conflict(f"{error}: it is another object of this name by now", side=cluster.side) from error
 
@@ -297,14 +297,14 @@ class Carrier:
         On the host, what doesn't bear our mark stays out of the store (the watch would never tell that it went); it
         stands in the way, and that is the answer.
         """
-        store = self.caches.store(cluster.side, resource)
+        store = self.informers.store(cluster.side, resource)
         try:
             live = await cluster.get(resource, key)
         except Missing:
             store.gone_live(key, writing)
             return
         ours = labels_of(live).get(self.marks.cluster) == self.identity
-        if ours or not self.caches.is_marked(cluster.side, resource):
+        if ours or not self.informers.is_marked(cluster.side, resource):
             store.seen_live(live, writing)
         else:
             store.gone_live(key, writing)

@@ -36,7 +36,7 @@ class Selection(NamedTuple):
 EVERYTHING = Selection()
 
 
-class Caches:
+class Informers:
     """A store a side and resource."""
 
     def __init__(self, *, clock: Callable[[], float]) -> None:

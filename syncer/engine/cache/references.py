@@ -9,7 +9,7 @@ from syncer.api.objects import Key, Obj, Resource, Side, key_of, labels_of
 from syncer.api.optional_roles import Refers
 from syncer.api.roles import Syncer
 from syncer.clusters import codec
-from syncer.engine.cache.informers import Caches
+from syncer.engine.cache.informers import Informers
 from syncer.engine.cache.store import Store
 from syncer.translate import selectors
 
@@ -34,11 +34,11 @@ class _Referrer:
         return resource in self.role.refers_to or resource in self.role.owns
 
 
-class Usage:
+class References:
     """The references of one virtual cluster's synced objects."""
 
-    def __init__(self, caches: Caches) -> None:
-        self._caches = caches
+    def __init__(self, informers: Informers) -> None:
+        self._informers = informers
         #: Told that an object may be used from now on, or no more.
         self.wake: Callable[[Resource, Key], None] = lambda resource, key: None
         #: Told that a syncer is to look at an object again.
@@ -50,7 +50,7 @@ class Usage:
 
     def add(self, syncer: Syncer[Any], role: Refers, safely: Safely) -> None:
         """Know the references of a syncer's virtual objects, whose store must be there. Call :meth:`tie` next."""
-        name, store = syncer.name, self._caches.store(Side.VIRTUAL, syncer.resource)
+        name, store = syncer.name, self._informers.store(Side.VIRTUAL, syncer.resource)
         self._referrers[name] = _Referrer(name, syncer.resource, role, store)
         store.add_index(f"refers/{name}", safely(role.references), owner=name, notify=self._named)
         if role.owns:
@@ -70,9 +70,9 @@ class Usage:
         """Listen to those stores of what is referred to that are there by now."""
         for referrer in self._referrers.values():
             targets = {
-                resource: self._caches.store(Side.VIRTUAL, resource)
+                resource: self._informers.store(Side.VIRTUAL, resource)
                 for resource in (*referrer.role.refers_to, *referrer.role.owns)
-                if self._caches.has(Side.VIRTUAL, resource)
+                if self._informers.has(Side.VIRTUAL, resource)
             }
             for resource, store in targets.items():
                 if (referrer.name, store) not in self._tied:
@@ -135,16 +135,16 @@ class Usage:
             self.wake(resource, key)
 
     def _owned(self, role: Refers, uids: Iterable[str]) -> None:
-        owned = [resource for resource in role.owns if self._caches.has(Side.VIRTUAL, resource)]
+        owned = [resource for resource in role.owns if self._informers.has(Side.VIRTUAL, resource)]
         for resource in owned:
             for uid in uids:
-                for key in list(self._caches.store(Side.VIRTUAL, resource).indexed(OWNERS, uid)):
+                for key in list(self._informers.store(Side.VIRTUAL, resource).indexed(OWNERS, uid)):
                     self.wake(resource, key)
 
     def _selected(self, selections: Iterable[tuple[Resource, str, str]]) -> None:
         for resource, namespace, _ in selections:
-            if self._caches.has(Side.VIRTUAL, resource):
-                for key in list(self._caches.keys(Side.VIRTUAL, resource)):
+            if self._informers.has(Side.VIRTUAL, resource):
+                for key in list(self._informers.keys(Side.VIRTUAL, resource)):
                     if key.namespace == namespace:
                         self.wake(resource, key)
 

@@ -41,7 +41,7 @@ SLOW_WAIT = 20.0
 
 
 class State(StrEnum):
-    """Where an informer is."""
+    """Where a reflector is."""
 
     EMPTY = "empty"
     LISTING = "listing"
@@ -50,26 +50,26 @@ class State(StrEnum):
 
 
 class Listener(Protocol):
-    """What the flow hears from its informers."""
+    """What the flow hears from its reflectors."""
 
-    def synced(self, informer: "Informer") -> None:
+    def synced(self, reflector: "Reflector") -> None:
         """The first list is complete."""
         ...
 
-    def watching(self, informer: "Informer") -> None:
+    def watching(self, reflector: "Reflector") -> None:
         """A watch has been opened, for the first time or anew."""
         ...
 
-    def failed(self, informer: "Informer", error: SyncerError) -> None:
+    def failed(self, reflector: "Reflector", error: SyncerError) -> None:
         """The list or the watch did not work; it will be tried again."""
         ...
 
-    def working(self, informer: "Informer") -> None:
+    def working(self, reflector: "Reflector") -> None:
         """The watch stands after a failure."""
         ...
 
 
-class Informer:
+class Reflector:
     """Keeps one store like one collection of one API server."""
 
     def __init__(

@@ -11,7 +11,7 @@ from syncer.api.objects import Side
 from syncer.api.optional_roles import Initialize, Live, Refers
 from syncer.api.roles import Syncer
 from syncer.engine.cache.informers import Place, Selection
-from syncer.engine.cache.reflector import Informer, Listener
+from syncer.engine.cache.reflector import Listener, Reflector
 from syncer.engine.cache.store import Store
 from syncer.engine.controllers.builder import join, leave
 from syncer.engine.controllers.pair import Link
@@ -28,7 +28,7 @@ log = get_logger(__name__)
 
 
 class Activation:
-    """Lets syncers join a link and leave it, and runs the informers that those which are there need."""
+    """Lets syncers join a link and leave it, and runs the reflectors that those which are there need."""
 
     def __init__(
         self,
@@ -67,12 +67,12 @@ class Activation:
         return bool(leaving) or any(joined)
 
     def start(self, tasks: asyncio.TaskGroup) -> None:
-        """Run the informers, those of later syncers too, in this group."""
+        """Run the reflectors, those of later syncers too, in this group."""
         self._tasks = tasks
         self._inform()
 
     def stop(self) -> None:
-        """End the informers."""
+        """End the reflectors."""
         self._tasks = None
         for task in self._running.values():
             task.cancel()
@@ -84,18 +84,18 @@ class Activation:
         """Hold in doubt what those who wait only since a short time may refer to, and ask about what no longer is."""
         self._waiting = {name: self._waiting.get(name, now) for name in self.roster.waiting}
         short = {name for name, since in self._waiting.items() if now - since < DOUBT_SECONDS}
-        before, usage = self.link.usage.doubted, self.link.usage
-        usage.doubted = self.roster.referred_to(short)
+        before, references = self.link.references.doubted, self.link.references
+        references.doubted = self.roster.referred_to(short)
         for part in self.link.parts.values():
-            if part.ready and part.syncer.when_used and part.syncer.resource in before - usage.doubted:
+            if part.ready and part.syncer.when_used and part.syncer.resource in before - references.doubted:
                 self.link.ask_all(part)
 
     def _must_leave(self, part: Part, now: tuple[Syncer[Any], Config] | None) -> bool:
         """Whether its resource is another one now, or gone: one look may be wrong, a watch that says so too isn't."""
         if now is not None:
             return self._looks_at(part.syncer) != self._looks_at(now[0])
-        informers = [self.link.informers[store.side, store.resource] for store in part.stores]
-        return any(isinstance(informer.error, Missing) for informer in informers)
+        reflectors = [self.link.reflectors[store.side, store.resource] for store in part.stores]
+        return any(isinstance(reflector.error, Missing) for reflector in reflectors)
 
     def _looks_at(self, syncer: Syncer[Any]) -> object:
         """The resources that a syncer has to do with, versions and all."""
@@ -126,10 +126,10 @@ class Activation:
         self._left(name)
 
     def _inform(self) -> None:
-        """An informer for each store, with what it is to hold now."""
-        for store in self.link.caches:
-            place, selection = (store.side, store.resource), self.link.caches.selection(store)
-            known, before = self.link.informers.get(place), None
+        """A reflector for each store, with what it is to hold now."""
+        for store in self.link.informers:
+            place, selection = (store.side, store.resource), self.link.informers.selection(store)
+            known, before = self.link.reflectors.get(place), None
             if known and (known.namespace, known.selector) == (selection.namespace, selection.selector):
                 if isinstance(known.error, Missing):
                     known.hurry()
@@ -137,12 +137,12 @@ class Activation:
                 if known and not selection.is_within(known.namespace, known.selector):
                     store.synced = False  # what it doesn't have yet must not be taken for gone
                 before = self._end(place)
-                self.link.informers[place] = self._made(store, selection)
+                self.link.reflectors[place] = self._made(store, selection)
             if self._tasks and place not in self._running:
-                self._running[place] = self._tasks.create_task(_run(self.link.informers[place], before))
+                self._running[place] = self._tasks.create_task(_run(self.link.reflectors[place], before))
 
-    def _made(self, store: Store, selection: Selection) -> Informer:
-        return Informer(
+    def _made(self, store: Store, selection: Selection) -> Reflector:
+        return Reflector(
             self.link.virtual if store.side is Side.VIRTUAL else self.link.host,
             store,
             self._listener,
@@ -152,16 +152,16 @@ class Activation:
         )
 
     def _end(self, place: Place) -> "asyncio.Task[None] | None":
-        """End the informer of a store, if there is one; gives the task, which may take a moment to end."""
-        self.link.informers.pop(place, None)
+        """End the reflector of a store, if there is one; gives the task, which may take a moment to end."""
+        self.link.reflectors.pop(place, None)
         task = self._running.pop(place, None)
         if task:
             task.cancel()
         return task
 
 
-async def _run(informer: Informer, before: "asyncio.Task[None] | None") -> None:
-    """Run an informer when the one before it has let go of their store."""
+async def _run(reflector: Reflector, before: "asyncio.Task[None] | None") -> None:
+    """Run a reflector when the one before it has let go of their store."""
     if before:
         await asyncio.wait({before})
-    await informer.run()
+    await reflector.run()

@@ -14,8 +14,8 @@ from syncer.api.roles import FakeSyncUp, SyncDown, Syncer, SyncUp
 from syncer.api.sources import Index, Source, Watch
 from syncer.clusters.client import Cluster
 from syncer.engine.apply.applier import Carrier
-from syncer.engine.cache.informers import Caches, Place, Selection
-from syncer.engine.cache.references import Usage
+from syncer.engine.cache.informers import Informers, Place, Selection
+from syncer.engine.cache.references import References
 from syncer.engine.cache.store import Store
 from syncer.engine.controllers.pair import Link
 from syncer.engine.reconcile.controller import Part, safely
@@ -49,14 +49,14 @@ def link(
     rules: Rules = OFF,
 ) -> Link:
     """Wire the syncers of one virtual cluster to the stores that they read and the queue that they are asked from."""
-    caches = Caches(clock=clock)
+    informers = Informers(clock=clock)
     carrier = Carrier(
         identity=settings.identity,
         marks=settings.marks,
         names=settings.names,
         virtual=virtual,
         host=host,
-        caches=caches,
+        informers=informers,
         has_status=has_status,
         may_write=may_write,
         futile=LRUCache(FUTILE),
@@ -64,10 +64,10 @@ def link(
         fights=Fights(rules, settings.marks, clock=clock, utcnow=utcnow),
         tolerance=Tolerance(settings.marks, lambda syncer: policies(settings, syncer)),
     )
-    usage = Usage(caches)
-    pause = Pause(settings, caches)
-    made = Link(settings, virtual, host, queue, caches, usage, carrier, utcnow, pause)
-    usage.wake, usage.ask = made.may_be_used, made.ask
+    references = References(informers)
+    pause = Pause(settings, informers)
+    made = Link(settings, virtual, host, queue, informers, references, carrier, utcnow, pause)
+    references.wake, references.ask = made.may_be_used, made.ask
     pause.watch(made.pause_changed)
     for syncer, config in enabled:
         join(made, syncer, config)
@@ -93,24 +93,24 @@ def join(made: Link, syncer: Syncer[Any], config: Config) -> Part:
     if isinstance(syncer, Watches):
         _add_watches(made, part, made.watches_of(syncer))
     if isinstance(syncer, SyncDown | FakeSyncUp) or (isinstance(syncer, SyncUp) and syncer.reverts_virtual_changes):
-        store = made.caches.store(Side.VIRTUAL, syncer.resource)
+        store = made.informers.store(Side.VIRTUAL, syncer.resource)
         store.add_listener(lambda key, obj: made.virtual_changed(part, key, obj), owner=syncer.name)
     if isinstance(syncer, SyncDown):
-        made.pause.follow(made.caches.store(Side.VIRTUAL, syncer.resource), syncer.name)
+        made.pause.follow(made.informers.store(Side.VIRTUAL, syncer.resource), syncer.name)
     if isinstance(syncer, SyncDown | SyncUp):
         changed = safely(syncer, lambda key, obj: made.host_changed(part, key, obj))
-        made.caches.store(Side.HOST, syncer.host_resource).add_listener(changed, owner=syncer.name)
+        made.informers.store(Side.HOST, syncer.host_resource).add_listener(changed, owner=syncer.name)
     if isinstance(syncer, Refers):
-        made.usage.add(syncer, syncer, lambda function: safely(syncer, function))
-    made.usage.tie()
+        made.references.add(syncer, syncer, lambda function: safely(syncer, function))
+    made.references.tie()
     return part
 
 
 def leave(made: Link, name: str) -> list[Place]:
     """Let a syncer take part no more; gives the stores that nobody needs any longer, whose informers are to end."""
     del made.parts[name]
-    made.usage.remove(name)
-    return made.caches.leave(name)
+    made.references.remove(name)
+    return made.informers.leave(name)
 
 
 def _find(made: Link) -> Callable[[str], Resource | None]:
@@ -124,8 +124,8 @@ def _find(made: Link) -> Callable[[str], Resource | None]:
 
 
 def _want(made: Link, syncer: Syncer[Any], source: Source) -> Store:
-    fresh = not made.caches.has(source.side, source.resource)
-    store = made.caches.want(source, _selection(made.settings, source), owner=syncer.name)
+    fresh = not made.informers.has(source.side, source.resource)
+    store = made.informers.want(source, _selection(made.settings, source), owner=syncer.name)
     if fresh and source.resource == CUSTOM_RESOURCE_DEFINITIONS:
         store.add_listener(lambda key, obj: made.definitions_changed())
     return store
@@ -148,7 +148,7 @@ def _extras(wanted: Iterable[Source]) -> frozenset[Source]:
 
 def _add_indexes(made: Link, syncer: Syncer[Any], indexes: Sequence[Index]) -> None:
     for index in indexes:
-        store = made.caches.store(index.source.side, index.source.resource)
+        store = made.informers.store(index.source.side, index.source.resource)
         store.add_index(index.name, safely(syncer, index.values), owner=syncer.name)
 
 
@@ -158,7 +158,7 @@ def _add_watches(made: Link, part: Part, watches: Sequence[Watch]) -> None:
         def keys(obj: Obj, watch: Watch = watch) -> Iterable[Key]:
             return watch.keys(obj, made.settings)
 
-        store = made.caches.store(watch.source.side, watch.source.resource)
+        store = made.informers.store(watch.source.side, watch.source.resource)
         store.add_watcher(
             safely(part.syncer, keys), watch.when, lambda found: made.watched(part, found), owner=part.syncer.name
         )

@@ -14,9 +14,9 @@ from syncer.api.roles import FakeSyncUp, SyncDown, Syncer, SyncUp
 from syncer.api.sources import Watch
 from syncer.clusters.client import Cluster
 from syncer.engine.apply.applier import Carrier, Pairing
-from syncer.engine.cache.informers import Caches, Place
-from syncer.engine.cache.references import Usage
-from syncer.engine.cache.reflector import Informer
+from syncer.engine.cache.informers import Informers, Place
+from syncer.engine.cache.references import References
+from syncer.engine.cache.reflector import Reflector
 from syncer.engine.cache.store import Store
 from syncer.engine.reconcile.controller import Part, Read, Reads, safely
 from syncer.engine.reconcile.policies.breaker import Breaker
@@ -33,8 +33,8 @@ class Link:
     virtual: Cluster
     host: Cluster
     queue: Queue
-    caches: Caches
-    usage: Usage
+    informers: Informers
+    references: References
     carrier: Carrier
     utcnow: Callable[[], datetime]
     pause: Pause
@@ -43,12 +43,12 @@ class Link:
     #: Told whenever the whole virtual cluster is paused or no longer, so that what runs by itself stops or goes on.
     paused_or_not: Callable[[], None] = lambda: None
     parts: dict[str, Part] = field(default_factory=dict)
-    informers: dict[Place, Informer] = field(default_factory=dict)
+    reflectors: dict[Place, Reflector] = field(default_factory=dict)
     desk: Desk = field(init=False)
     breaker: Breaker = field(init=False)
 
     def __post_init__(self) -> None:
-        self.desk = Desk(self.settings, Reads(self.caches, self.usage), lambda: self.utcnow(), self.pause)
+        self.desk = Desk(self.settings, Reads(self.informers, self.references), lambda: self.utcnow(), self.pause)
         self.breaker = Breaker(self, self.settings.patrol.breaker if self.settings.patrol else None)
 
     @property
@@ -58,8 +58,8 @@ class Link:
 
     def given_up(self, store: Store) -> bool:
         """Whether a store isn't filled, and won't be before somebody changes something."""
-        informer = self.informers.get((store.side, store.resource))
-        error = informer.error if informer else None
+        reflector = self.reflectors.get((store.side, store.resource))
+        error = reflector.error if reflector else None
         return not store.synced and error is not None and not isinstance(error, Unreachable)
 
     @property
@@ -99,20 +99,20 @@ class Link:
         syncer = part.syncer
         expected: set[Key] = set()
         if isinstance(syncer, SyncDown | FakeSyncUp):
-            for key in list(self.caches.keys(Side.VIRTUAL, syncer.resource)):
+            for key in list(self.informers.keys(Side.VIRTUAL, syncer.resource)):
                 self.queue.add(Request(self.name, syncer.name, key))
                 if isinstance(syncer, SyncDown):
                     expected.add(self.place(syncer, key))
         if isinstance(syncer, SyncDown | SyncUp):
-            store = self.caches.store(Side.HOST, syncer.host_resource)
+            store = self.informers.store(Side.HOST, syncer.host_resource)
             changed = safely(syncer, lambda key, obj: self.host_changed(part, key, obj))
             for key in set(store.keys()) - expected:
                 obj = store.get(key)
                 if obj is not None:
                     changed(key, obj)
         if isinstance(syncer, SyncUp) and syncer.reverts_virtual_changes:
-            for key in list(self.caches.keys(Side.VIRTUAL, syncer.resource)):
-                self.virtual_changed(part, key, self.caches.get(Side.VIRTUAL, syncer.resource, key))
+            for key in list(self.informers.keys(Side.VIRTUAL, syncer.resource)):
+                self.virtual_changed(part, key, self.informers.get(Side.VIRTUAL, syncer.resource, key))
         if isinstance(syncer, FakeSyncUp) and isinstance(syncer, Watches):
             self._ask_watched(part, self.watches_of(syncer))
 
@@ -126,7 +126,7 @@ class Link:
     def _ask_watched(self, part: Part, watches: Iterable[Watch]) -> None:
         """Ask for the keys that watched objects name: what is to be faked is in no store yet."""
         for watch in watches:
-            store = self.caches.store(watch.source.side, watch.source.resource)
+            store = self.informers.store(watch.source.side, watch.source.resource)
             keys = safely(part.syncer, lambda obj, watch=watch: watch.keys(obj, self.settings))
             for key in list(store.keys()):
                 self.watched(part, keys(store.get(key)))
@@ -142,7 +142,7 @@ class Link:
     def extras(self, part: Part) -> list[Store]:
         """The stores of other syncers' objects that a syncer only looks at; it begins without those it can't have."""
         syncer = part.syncer
-        users = self.usage.stores(syncer.resource) if syncer.when_used else ()
+        users = self.references.stores(syncer.resource) if syncer.when_used else ()
         others = (*part.extras, *users, self.pause.namespaces, self.pause.notes)
         return [store for store in dict.fromkeys(others) if store not in part.stores]
 
@@ -173,14 +173,14 @@ class Link:
     def _may_have_copy(self, part: Part, key: Key, obj: Obj | None) -> bool:
         if obj is None or part.predicate(obj) != [False]:
             return True
-        return self.place(part.syncer, key) in self.caches.store(Side.HOST, part.syncer.host_resource)
+        return self.place(part.syncer, key) in self.informers.store(Side.HOST, part.syncer.host_resource)
 
     def _is_from_here(self, obj: Obj | None) -> bool:
         return obj is not None and self.settings.marks.is_from_here(obj, cluster=self.settings.identity)
 
     def _is_gone_from_virtual(self, part: Part, key: Key) -> bool:
         """What is gone may have been a tenant's own that stood in the way."""
-        return key not in self.caches.store(Side.VIRTUAL, part.syncer.resource)
+        return key not in self.informers.store(Side.VIRTUAL, part.syncer.resource)
 
     def host_changed(self, part: Part, key: Key, obj: Obj) -> None:
         """A host object of the syncer's host resource has changed."""
@@ -225,7 +225,7 @@ class Link:
             if part.ready and namespace is None:
                 self.ask_all(part)
             elif part.ready and isinstance(part.syncer, SyncDown | FakeSyncUp):
-                for key in list(self.caches.keys(Side.VIRTUAL, part.syncer.resource)):
+                for key in list(self.informers.keys(Side.VIRTUAL, part.syncer.resource)):
                     if key.namespace == namespace:
                         self.queue.add(Request(self.name, part.syncer.name, key))
         if namespace is None:

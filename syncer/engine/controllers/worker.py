@@ -286,7 +286,7 @@ def _way_of(error: Exception) -> int:
 
 def _waited_for(link: Link, decision: Decision) -> tuple[Read, ...]:
     """The objects that a decision says it waits for, as they are now."""
-    stores = [(link.caches.store(seen.side, seen.resource), seen.key) for seen in decision.on]
+    stores = [(link.informers.store(seen.side, seen.resource), seen.key) for seen in decision.on]
     return tuple(Read(store, key, store.entry(key)) for store, key in stores)
 
 

@@ -141,10 +141,10 @@ class Patroller:
         for store in part.stores:
             if self._listed.get(store, since - 1) > since:
                 continue
-            informer = self._link.informers.get((store.side, store.resource))
+            reflector = self._link.reflectors.get((store.side, store.resource))
             wrong: list[Key] = []
             try:
-                if informer is None or not await informer.relist(wrong.append):
+                if reflector is None or not await reflector.relist(wrong.append):
                     return f"{store.side} {store.resource} is being listed"
             except (SyncerError, codec.DecodeError, RecursionError) as error:
                 return f"{store.side} {store.resource} can't be listed: {error}"
@@ -224,7 +224,7 @@ class Patroller:
             calls = link.carrier.calls(syncer, write, objects)
             if calls:
                 resource = write.resource or (syncer.resource if write.side is Side.VIRTUAL else syncer.host_resource)
-                live = link.caches.get(write.side, resource, key_of(write.obj))
+                live = link.informers.get(write.side, resource, key_of(write.obj))
                 marks = link.settings.marks
                 owner = other_owner(objects.get(Side.VIRTUAL), objects.get(Side.HOST), uid_mark=marks.uid)
                 notes = (marks.fields, marks.base)

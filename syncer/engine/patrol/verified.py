@@ -79,7 +79,7 @@ class Pairs:
     def _faked(self) -> Iterator[Request | None]:
         """What watched objects name, and is not there."""
         store, name = self._store(Side.VIRTUAL), self.part.syncer.name
-        named = {key for each in self._link.caches for key in each.named(name)}
+        named = {key for each in self._link.informers for key in each.named(name)}
         for key in named - set(store.keys()):
             yield None if self._virtual.get(key) == ("", "") else Request(self._link.name, name, key)
         if len(self._virtual) > len(store) + len(named):
@@ -118,7 +118,7 @@ class Pairs:
 
     def _store(self, side: Side) -> Store:
         syncer = self.part.syncer
-        return self._link.caches.store(side, syncer.resource if side is Side.VIRTUAL else syncer.host_resource)
+        return self._link.informers.store(side, syncer.resource if side is Side.VIRTUAL else syncer.host_resource)
 
     def _host_store(self) -> Store | None:
         """The store of the host objects; None for a syncer that has none."""

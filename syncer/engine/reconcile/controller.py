@@ -9,8 +9,8 @@ from syncer.api.config import Config
 from syncer.api.objects import Key, Obj, Resource, Side
 from syncer.api.roles import Syncer
 from syncer.engine.cache.entry import Entry
-from syncer.engine.cache.informers import Caches
-from syncer.engine.cache.references import Usage
+from syncer.engine.cache.informers import Informers
+from syncer.engine.cache.references import References
 from syncer.engine.cache.store import Store
 from syncer.engine.reconcile.policies.ownership import Rules
 from syncer.observe.logs import get_logger
@@ -35,28 +35,28 @@ class Read(NamedTuple):
 class Reads:
     """What syncers may read: the caches, and what is known of references."""
 
-    caches: Caches
-    usage: Usage
+    informers: Informers
+    references: References
     #: What the decision that is being made has read of other objects.
     noted: deque[Read] = field(default_factory=lambda: deque(maxlen=MOST_READS))
 
     def get(self, side: Side, resource: Resource, key: Key) -> Obj | None:
         """The object as a private copy."""
-        store = self.caches.store(side, resource)
+        store = self.informers.store(side, resource)
         self.noted.append(Read(store, key, store.entry(key)))
         return store.get(key)
 
     def keys(self, side: Side, resource: Resource) -> Collection[Key]:
         """The keys of all objects."""
-        return self.caches.store(side, resource).keys()
+        return self.informers.store(side, resource).keys()
 
     def indexed(self, side: Side, resource: Resource, index: str, value: str) -> Collection[Key]:
         """The keys for which an index function gave this value."""
-        return self.caches.store(side, resource).indexed(index, value)
+        return self.informers.store(side, resource).indexed(index, value)
 
     def used(self, resource: Resource, virtual: Obj) -> bool | None:
         """Whether anything synced refers to a virtual object; None where that can't be known now."""
-        return self.usage.of(resource, virtual)
+        return self.references.of(resource, virtual)
 
 
 @dataclass(slots=True)

@@ -57,7 +57,7 @@ class Desk:
                 f" which is now translated to {place}; set names.translator back, or delete it by hand",
                 reason="NameCollision",
             )
-        maker = self.reads.usage.maker(syncer.resource, request.key) if isinstance(syncer, SyncDown) else None
+        maker = self.reads.references.maker(syncer.resource, request.key) if isinstance(syncer, SyncDown) else None
         if maker:
             decision = _left_to_the_host(syncer, ctx, host, f"the host makes it, for {maker}")
         else:
@@ -66,7 +66,7 @@ class Desk:
         objects = {Side.VIRTUAL: virtual, Side.HOST: host}
         decision = self._ruled(part, request, decision, objects)
         decision = self._with_preconditions(part, request, decision, objects)
-        return doubted(part, decision, objects=objects, usage=self.reads.usage), objects
+        return doubted(part, decision, objects=objects, references=self.reads.references), objects
 
     def _ruled(self, part: Part, request: Request, decision: Decision, objects: Pairing) -> Decision:
         """The decision as it is under what the configuration rules for this kind."""
@@ -112,7 +112,7 @@ class Desk:
         if not isinstance(syncer, SyncUp) or write.side is Side.HOST or objects.get(Side.HOST) is not None:
             return write
         place = request.host_key or syncer.host_key(self.settings, request.key)
-        store = self.reads.caches.store(Side.HOST, syncer.host_resource)
+        store = self.reads.informers.store(Side.HOST, syncer.host_resource)
         known = place in store or (store.saw_go(place) and not is_fresh(store))
         return (
             write
@@ -122,9 +122,9 @@ class Desk:
 
     def _saw_go(self, seen: ObjectRef, write: Write, copied_from: str | None) -> bool:
         """Whether it is known that just that object is gone which a deletion follows from."""
-        if not self.reads.caches.has(seen.side, seen.resource):
+        if not self.reads.informers.has(seen.side, seen.resource):
             return True
-        store = self.reads.caches.store(seen.side, seen.resource)
+        store = self.reads.informers.store(seen.side, seen.resource)
         if seen.side is Side.VIRTUAL:
             return store.saw_go(seen.key, copied_from)
         # What went may have been the copy of an earlier object; that matters unless the tenant has asked for the end.
@@ -134,7 +134,7 @@ class Desk:
         """Whether nothing is left of what a request is about, so that there is nothing to say of it any more."""
         syncer = part.syncer
         from_virtual = isinstance(syncer, SyncDown | FakeSyncUp) and request.host_key is None
-        if from_virtual and request.key in self.reads.caches.store(Side.VIRTUAL, syncer.resource):
+        if from_virtual and request.key in self.reads.informers.store(Side.VIRTUAL, syncer.resource):
             return False
         return self._host_of(syncer, self.context(part), request) is None
 
@@ -149,7 +149,7 @@ class Desk:
         return host if syncer.virtual_key(ctx, host) == request.key else None
 
     def _seen(self, side: Side, resource: Resource, key: Key) -> Obj | None:
-        obj = self.reads.caches.get(side, resource, key) if self.reads.caches.has(side, resource) else None
+        obj = self.reads.informers.get(side, resource, key) if self.reads.informers.has(side, resource) else None
         if obj is not None and codec.UNREADABLE in obj:
             why = f"the {side} {resource.kind} {key} can't be read: {obj[codec.UNREADABLE]}"
             raise Refused(f"{why}. Write it anew, or delete it", reason="Unreadable")

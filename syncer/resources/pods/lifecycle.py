@@ -42,7 +42,7 @@ def runs_elsewhere(ctx: Context[Any], virtual: Obj) -> bool:
 def not_to_run(ctx: Context[Any], virtual: Obj) -> Decision | None:
     """For a virtual Pod without a copy: what is to be done instead of making one; None where one is to be made.
 
-    Caches are complete when a syncer is asked, so a copy that isn't seen isn't there.
+    Informers are complete when a syncer is asked, so a copy that isn't seen isn't there.
     """
     if runs_elsewhere(ctx, virtual):
         return skip("a node of the virtual cluster itself runs it")

@@ -138,9 +138,9 @@ class Breaker:
 
     def _stores(self, part: Part) -> list[Store]:
         """The stores of both kinds of objects of a syncer."""
-        caches, syncer = self._link.caches, part.syncer
+        informers, syncer = self._link.informers, part.syncer
         places = ((Side.VIRTUAL, syncer.resource), (Side.HOST, syncer.host_resource))
-        return [caches.store(*place) for place in places if caches.has(*place)]
+        return [informers.store(*place) for place in places if informers.has(*place)]
 
     def _is_to_be_made(self, part: Part, request: Request, write: Write, objects: Pairing) -> bool:
         if write.verb is not Verb.DELETE:
@@ -161,13 +161,13 @@ class Breaker:
 
     def _is_unseen(self, part: Part, request: Request, write: Write, objects: Pairing) -> bool:
         """Whether a deletion follows from what is not there, and no watch showed it go, or is another one by now."""
-        caches, syncer, other = self._link.caches, part.syncer, write.side.other
+        informers, syncer, other = self._link.informers, part.syncer, write.side.other
         resource = syncer.resource if other is Side.VIRTUAL else syncer.host_resource
-        if not caches.has(other, resource):
+        if not informers.has(other, resource):
             return False
         if objects.get(other) is None:
             place = request.host_key or self._link.place(syncer, request.key)
-            return not caches.store(other, resource).saw_go(request.key if other is Side.VIRTUAL else place)
+            return not informers.store(other, resource).saw_go(request.key if other is Side.VIRTUAL else place)
         mark = self._link.settings.marks.uid
         return other_owner(objects.get(Side.VIRTUAL), objects.get(Side.HOST), uid_mark=mark) is not None
 
@@ -189,11 +189,11 @@ class Breaker:
 
     def _total(self, part: Part, side: Side) -> int:
         """How many objects of a kind there are on a side; on the host of this kind and no other that is kept beside."""
-        syncer, caches = part.syncer, self._link.caches
+        syncer, informers = part.syncer, self._link.informers
         if side is Side.VIRTUAL or not isinstance(syncer, SyncDown):
-            return len(caches.store(side, syncer.resource if side is Side.VIRTUAL else syncer.host_resource))
-        store = caches.store(Side.HOST, syncer.host_resource)
-        expected = {self._link.place(syncer, key) for key in caches.keys(Side.VIRTUAL, syncer.resource)}
+            return len(informers.store(side, syncer.resource if side is Side.VIRTUAL else syncer.host_resource))
+        store = informers.store(Side.HOST, syncer.host_resource)
+        expected = {self._link.place(syncer, key) for key in informers.keys(Side.VIRTUAL, syncer.resource)}
         return len(expected & set(store.keys())) + sum(1 for _ in self._orphans(part, store, expected))
 
     def _missing(self, part: Part, side: Side) -> list[Doomed]:
@@ -214,10 +214,10 @@ class Breaker:
 
     def _suspects(self, part: Part, side: Side) -> Iterator[Request]:
         """The requests about objects of a side that have no counterpart, or that of another, and nobody saw that go."""
-        syncer, caches = part.syncer, self._link.caches
+        syncer, informers = part.syncer, self._link.informers
         if not isinstance(syncer, SyncDown) and not (isinstance(syncer, SyncUp) and syncer.reverts_virtual_changes):
             return
-        virtual, host = caches.store(Side.VIRTUAL, syncer.resource), caches.store(Side.HOST, syncer.host_resource)
+        virtual, host = informers.store(Side.VIRTUAL, syncer.resource), informers.store(Side.HOST, syncer.host_resource)
         expected = {self._link.place(syncer, key): key for key in list(virtual.keys())}
         for place, key in expected.items():
             if (self._is_alone if side is Side.VIRTUAL else self._is_of_another)(virtual, key, host, place):

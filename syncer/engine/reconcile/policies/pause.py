@@ -15,7 +15,7 @@ from syncer.api.decision import Decision, Outcome, Verb, Write, wait
 from syncer.api.objects import Key, Obj, ObjectRef, Request, Side, annotations_of, is_deleting, key_of, uid_of
 from syncer.api.roles import FakeSyncUp, SyncDown, Syncer
 from syncer.api.sources import Source
-from syncer.engine.cache.informers import Caches, Selection
+from syncer.engine.cache.informers import Informers, Selection
 from syncer.engine.cache.store import Store
 from syncer.engine.leaderelection.identity import PLACE
 from syncer.resources.kinds import CONFIG_MAPS, NAMESPACES
@@ -38,11 +38,11 @@ Changed = Callable[[str | None], None]
 class Pause:
     """What is paused in one virtual cluster."""
 
-    def __init__(self, settings: Settings, caches: Caches) -> None:
+    def __init__(self, settings: Settings, informers: Informers) -> None:
         self._marks, self._identity = settings.marks, settings.identity
         #: Where it is read from; where these can't be watched, only marks on the objects themselves count.
-        self.namespaces = caches.want(Source(Side.VIRTUAL, NAMESPACES), owner=OWNER)
-        self.notes = caches.want(Source(Side.VIRTUAL, CONFIG_MAPS), Selection((PLACE.namespace,)), owner=OWNER)
+        self.namespaces = informers.want(Source(Side.VIRTUAL, NAMESPACES), owner=OWNER)
+        self.notes = informers.want(Source(Side.VIRTUAL, CONFIG_MAPS), Selection((PLACE.namespace,)), owner=OWNER)
         #: Syncer and uid of virtual objects that went while they were paused, until their copies are marked.
         self._went: LRUCache[tuple[str, str], None] = LRUCache(REMEMBERED)
 

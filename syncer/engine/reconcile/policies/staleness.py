@@ -8,7 +8,7 @@ from syncer.api.decision import Decision, Precondition, Verb, Write, wait
 from syncer.api.objects import ObjectRef, Side, is_deleting, key_of, uid_of
 from syncer.api.roles import FakeSyncUp
 from syncer.engine.apply.applier import Pairing
-from syncer.engine.cache.references import Usage
+from syncer.engine.cache.references import References
 from syncer.engine.cache.store import Store
 from syncer.engine.reconcile.controller import Part
 from syncer.resources.kinds import PODS
@@ -25,7 +25,7 @@ def is_fresh(store: Store) -> bool:
     return store.age < DOUBT_SECONDS
 
 
-def doubted(part: Part, decision: Decision, *, objects: Pairing, usage: Usage) -> Decision:
+def doubted(part: Part, decision: Decision, *, objects: Pairing, references: References) -> Decision:
     """The decision, or what is left of it while it may follow from an old list.
 
     A deletion that nothing confirms waits. A Pod is made only as a copy of what the API server has at that moment: one
@@ -34,7 +34,7 @@ def doubted(part: Part, decision: Decision, *, objects: Pairing, usage: Usage) -
     runs = _runs(part, objects)
     if not runs and not (decision.deletes and any(_is_unconfirmed(part, each, objects) for each in decision.writes)):
         return decision
-    left = DOUBT_SECONDS - min((store.age for store in _read(part, usage)), default=inf)
+    left = DOUBT_SECONDS - min((store.age for store in _read(part, references)), default=inf)
     if left <= 0:
         return decision
     if runs:
@@ -69,6 +69,6 @@ def _is_unconfirmed(part: Part, write: Write, objects: Pairing) -> bool:
     return other is not None and not is_deleting(other)
 
 
-def _read(part: Part, usage: Usage) -> Iterable[Store]:
+def _read(part: Part, references: References) -> Iterable[Store]:
     """The stores that a decision may be made from."""
-    return (*part.stores, *part.extras, *(usage.stores(part.syncer.resource) if part.syncer.when_used else ()))
+    return (*part.stores, *part.extras, *(references.stores(part.syncer.resource) if part.syncer.when_used else ()))

@@ -93,11 +93,11 @@ class Bench:
 
     def see(self, side: Side, resource: Resource, obj: Obj) -> Obj:
         """Let a store have seen an object."""
-        self.link.caches.store(side, resource).seen_live(merged(obj, {}))
+        self.link.informers.store(side, resource).seen_live(merged(obj, {}))
         return obj
 
     def seen(self, side: Side, resource: Resource, obj: Obj) -> Obj | None:
-        return self.link.caches.get(side, resource, key_of(obj))
+        return self.link.informers.get(side, resource, key_of(obj))
 
     async def carry_out(self, decision: Decision) -> list[str]:
         """The writes that the servers got."""
@@ -356,7 +356,7 @@ def test_what_follows_from_a_host_object_that_is_somebody_elses_by_now_is_not_de
             await bench.carry_out(because(there, ObjectRef(Side.HOST, SERVICES, Key("vc-ns", "p"))))
         assert refused.value.reason == "NameCollision"
         assert bench.sent == []
-        assert Key("vc-ns", "p") not in bench.link.caches.store(Side.HOST, SERVICES)
+        assert Key("vc-ns", "p") not in bench.link.informers.store(Side.HOST, SERVICES)
 
     play(scenario)
 
@@ -476,7 +476,7 @@ def test_an_error_of_the_server_leaves_what_was_seen_as_it_was() -> None:
         seen = bench.seen(Side.HOST, CONFIG_MAPS, there)
         assert seen
         assert seen["data"] == {"color": "blue"}
-        assert SECRETS not in [store.resource for store in bench.link.caches]
-        assert Key("vc-ns", "x") in bench.link.caches.store(Side.HOST, CONFIG_MAPS)
+        assert SECRETS not in [store.resource for store in bench.link.informers]
+        assert Key("vc-ns", "x") in bench.link.informers.store(Side.HOST, CONFIG_MAPS)
 
     play(scenario)

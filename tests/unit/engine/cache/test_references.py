@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from syncer.api import Config, Key, Mirror, Obj, Refers, Resource, Side, Source
-from syncer.engine.cache.informers import Caches
-from syncer.engine.cache.references import Usage
+from syncer.engine.cache.informers import Informers
+from syncer.engine.cache.references import References
 from syncer.resources.kinds import CONFIG_MAPS, SECRETS
 from syncer.testing.objects import secret
 
@@ -36,24 +36,24 @@ class Known:
     """The references of claims, and who was told what."""
 
     def __init__(self) -> None:
-        self.caches, self.version = Caches(clock=lambda: 0.0), 0
+        self.informers, self.version = Informers(clock=lambda: 0.0), 0
         for resource in (CLAIMS, SECRETS, CONFIG_MAPS):
-            self.caches.want(Source(Side.VIRTUAL, resource), owner="test").synced = True
-        self.usage = Usage(self.caches)
+            self.informers.want(Source(Side.VIRTUAL, resource), owner="test").synced = True
+        self.references = References(self.informers)
         self.woken: list[tuple[str, str]] = []
         self.asked: list[str] = []
-        self.usage.wake = lambda resource, key: self.woken.append((resource.plural, key.name))
-        self.usage.ask = lambda syncer, key: self.asked.append(key.name)
+        self.references.wake = lambda resource, key: self.woken.append((resource.plural, key.name))
+        self.references.ask = lambda syncer, key: self.asked.append(key.name)
         claims = Claims()
-        self.usage.add(claims, claims, lambda function: function)
-        self.usage.tie()
+        self.references.add(claims, claims, lambda function: function)
+        self.references.tie()
 
     def put(self, resource: Resource, name: str, **parts: Any) -> Obj:
         self.version += 1
         metadata = {"name": name, "namespace": "shop", "uid": f"uid-{name}", "resourceVersion": str(self.version)}
         obj = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata, **parts}
         obj["metadata"] |= parts.get("metadata", {}) | metadata
-        self.caches.store(Side.VIRTUAL, resource).seen_live(obj)
+        self.informers.store(Side.VIRTUAL, resource).seen_live(obj)
         return obj
 
     def told(self) -> set[tuple[str, str]]:
@@ -67,22 +67,22 @@ def known() -> Known:
 
 
 def test_what_is_named_is_used_for_as_long_as_it_is_named(known: Known) -> None:
-    assert known.usage.of(SECRETS, secret("db")) is False
+    assert known.references.of(SECRETS, secret("db")) is False
     known.put(CLAIMS, "c", names=["db", "other"])
     assert known.told() == {("secrets", "db"), ("secrets", "other")}
-    assert known.usage.of(SECRETS, secret("db")) is True
+    assert known.references.of(SECRETS, secret("db")) is True
     known.put(CLAIMS, "c", names=["other"])
     assert known.told() == {("secrets", "db")}
-    assert known.usage.of(SECRETS, secret("db")) is False
+    assert known.references.of(SECRETS, secret("db")) is False
 
 
 def test_what_two_name_is_used_until_both_have_ceased(known: Known) -> None:
     known.put(CLAIMS, "c", names=["db"])
     known.put(CLAIMS, "d", names=["db"])
-    known.caches.store(Side.VIRTUAL, CLAIMS).gone_live(Key("shop", "c"))
-    assert known.usage.of(SECRETS, secret("db")) is True
-    known.caches.store(Side.VIRTUAL, CLAIMS).gone_live(Key("shop", "d"))
-    assert known.usage.of(SECRETS, secret("db")) is False
+    known.informers.store(Side.VIRTUAL, CLAIMS).gone_live(Key("shop", "c"))
+    assert known.references.of(SECRETS, secret("db")) is True
+    known.informers.store(Side.VIRTUAL, CLAIMS).gone_live(Key("shop", "d"))
+    assert known.references.of(SECRETS, secret("db")) is False
 
 
 def test_what_is_selected_is_used_in_the_namespace_of_who_selects(known: Known) -> None:
@@ -90,20 +90,20 @@ def test_what_is_selected_is_used_in_the_namespace_of_who_selects(known: Known) 
     known.put(CLAIMS, "c", selector={"matchLabels": {"app": "web"}})
     assert known.told() == {("configmaps", "m")}
     chosen = {"metadata": {"name": "m", "namespace": "shop", "labels": {"app": "web"}}}
-    assert known.usage.of(CONFIG_MAPS, chosen) is True
-    assert known.usage.of(CONFIG_MAPS, {"metadata": {**chosen["metadata"], "namespace": "other"}}) is False
-    assert known.usage.of(CONFIG_MAPS, {"metadata": {**chosen["metadata"], "labels": {}}}) is False
+    assert known.references.of(CONFIG_MAPS, chosen) is True
+    assert known.references.of(CONFIG_MAPS, {"metadata": {**chosen["metadata"], "namespace": "other"}}) is False
+    assert known.references.of(CONFIG_MAPS, {"metadata": {**chosen["metadata"], "labels": {}}}) is False
 
 
 def test_what_is_owned_is_used_while_its_owner_is_there(known: Known) -> None:
     owned = known.put(SECRETS, "own", metadata={"ownerReferences": [{"uid": "uid-c"}]})
-    assert known.usage.of(SECRETS, owned) is False
+    assert known.references.of(SECRETS, owned) is False
     known.put(CLAIMS, "c")
     assert known.told() == {("secrets", "own")}
-    assert known.usage.of(SECRETS, owned) is True
-    known.caches.store(Side.VIRTUAL, CLAIMS).gone_live(Key("shop", "c"))
+    assert known.references.of(SECRETS, owned) is True
+    known.informers.store(Side.VIRTUAL, CLAIMS).gone_live(Key("shop", "c"))
     assert known.told() == {("secrets", "own")}
-    assert known.usage.of(SECRETS, owned) is False
+    assert known.references.of(SECRETS, owned) is False
 
 
 def test_who_refers_is_asked_again_when_what_it_names_changes(known: Known) -> None:
@@ -114,16 +114,16 @@ def test_who_refers_is_asked_again_when_what_it_names_changes(known: Known) -> N
 
 
 def test_while_something_that_may_refer_is_not_known_nothing_is_called_unused(known: Known) -> None:
-    known.caches.store(Side.VIRTUAL, CLAIMS).synced = False
-    assert known.usage.of(SECRETS, secret("db")) is None
+    known.informers.store(Side.VIRTUAL, CLAIMS).synced = False
+    assert known.references.of(SECRETS, secret("db")) is None
     known.put(CLAIMS, "c", names=["db"])
-    assert known.usage.of(SECRETS, secret("db")) is True
+    assert known.references.of(SECRETS, secret("db")) is True
 
 
 def test_a_syncer_that_has_left_refers_to_nothing(known: Known) -> None:
     known.put(CLAIMS, "c", names=["db"])
-    known.usage.remove("claims")
-    known.caches.leave("claims")
-    assert known.usage.of(SECRETS, secret("db")) is False
+    known.references.remove("claims")
+    known.informers.leave("claims")
+    assert known.references.of(SECRETS, secret("db")) is False
     known.put(SECRETS, "db")
     assert known.asked == []

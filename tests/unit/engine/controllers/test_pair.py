@@ -71,7 +71,7 @@ def wired(*syncers: Syncer[Any], settings: Settings = SETTINGS) -> tuple[Link, N
 
 
 def show(made: Link, side: Side, obj: Obj, kind: str = "MODIFIED", resource: Resource = WIDGETS) -> None:
-    made.caches.store(side, resource).event(kind, codec.Raw(json.dumps(obj).encode()))
+    made.informers.store(side, resource).event(kind, codec.Raw(json.dumps(obj).encode()))
 
 
 def request(syncer: str, key: Key = WEB, host_key: Key | None = None) -> Request:
@@ -169,7 +169,7 @@ def test_a_watched_object_wakes_the_keys_that_it_names() -> None:
     made, queue = wired(ByPod())
     show(made, Side.VIRTUAL, virtual("p", uses=["a", "b"]), resource=PODS)
     assert {each.key.name for each in queue.taken()} == {"a", "b"}
-    assert set(made.caches.store(Side.VIRTUAL, PODS).indexed("uses", "a")) == {Key("shop", "p")}
+    assert set(made.informers.store(Side.VIRTUAL, PODS).indexed("uses", "a")) == {Key("shop", "p")}
 
 
 class Broken(ByPod):
@@ -186,7 +186,7 @@ class Broken(ByPod):
 def test_what_an_index_or_a_watch_raises_does_not_stop_the_store() -> None:
     made, queue = wired(Broken())
     show(made, Side.VIRTUAL, virtual("p"), resource=PODS)
-    assert Key("shop", "p") in made.caches.keys(Side.VIRTUAL, PODS)
+    assert Key("shop", "p") in made.informers.keys(Side.VIRTUAL, PODS)
     assert queue.taken() == []
 
 
@@ -217,7 +217,7 @@ def test_a_request_is_decided_from_what_was_last_seen_of_both_sides() -> None:
 def test_what_is_read_but_not_watched_is_named_in_the_error() -> None:
     made, _ = wired(Widgets())
     with pytest.raises(KeyError, match=r"name it in the syncer's `reads`, as Source\(Side\.HOST"):
-        made.caches.get(Side.HOST, PODS, WEB)
+        made.informers.get(Side.HOST, PODS, WEB)
 
 
 # -- what is gone ------------------------------------------------------------------------------------------------------
@@ -254,14 +254,14 @@ def test_the_host_is_watched_in_our_namespace_and_by_our_mark_and_the_virtual_cl
 
 
 def selected(made: Link, side: Side) -> tuple[str, str]:
-    selection = made.caches.selection(made.caches.store(side, WIDGETS))
+    selection = made.informers.selection(made.informers.store(side, WIDGETS))
     return selection.namespace, selection.selector
 
 
 def test_a_store_holds_everything_as_soon_as_one_reader_wants_everything() -> None:
     made, _ = wired(Widgets())
-    assert made.caches.is_marked(Side.HOST, WIDGETS)
+    assert made.informers.is_marked(Side.HOST, WIDGETS)
     made, _ = wired(Widgets(), Reports())
-    assert not made.caches.is_marked(Side.HOST, WIDGETS)
+    assert not made.informers.is_marked(Side.HOST, WIDGETS)
     assert selected(made, Side.HOST) == ("vc-ns", "")
     assert selected(made, Side.VIRTUAL) == ("", "")

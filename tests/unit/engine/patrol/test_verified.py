@@ -90,5 +90,5 @@ def test_what_is_faked_is_found_where_an_object_names_it(there: bool) -> None:
     assert found.look() == (["n1"], 0)
     assert found.look() == ([], 1)
     if there:
-        found.world.link.caches.store(Side.VIRTUAL, found.pairs.part.syncer.resource).gone_live(Key("", "n1"))
+        found.world.link.informers.store(Side.VIRTUAL, found.pairs.part.syncer.resource).gone_live(Key("", "n1"))
         assert found.look() == (["n1"], 0), "it was right while it was there"

@@ -6,7 +6,7 @@ import pytest
 from engine_fakes import KEY, MARKS, PLACE, SETTINGS, Widgets, copy_of, virtual
 
 from syncer.api import Obj, Outcome, Request, Side, Verb, Write, annotations_of
-from syncer.engine.cache.informers import Caches
+from syncer.engine.cache.informers import Informers
 from syncer.engine.reconcile.plan import needed
 from syncer.engine.reconcile.policies.pause import Pause
 from syncer.testing.merge import merged
@@ -15,7 +15,7 @@ REQUEST = Request("vc", "widgets", KEY)
 
 
 def pause() -> Pause:
-    made = Pause(SETTINGS, Caches(clock=lambda: 0.0))
+    made = Pause(SETTINGS, Informers(clock=lambda: 0.0))
     made.watch(lambda namespace: None)
     return made
 
