@@ -3,7 +3,8 @@
 import functools
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
 
 from syncer.api.errors import ConfigError
 from syncer.api.objects import Side
@@ -14,7 +15,7 @@ from syncer.engine.controllers.connection import Connection
 from syncer.engine.engine import Engine
 from syncer.engine.leaderelection.lease import Lease
 from syncer.engine.patrol import patrollers
-from syncer.observe.control import Control, ControlServer
+from syncer.observe.control import Control
 from syncer.observe.health import Checks, Heartbeat, at_most
 from syncer.observe.logs import get_logger
 from syncer.observe.server import metrics_app, serve
@@ -31,32 +32,38 @@ PATROL_METRICS = (
 log = get_logger(__name__)
 
 
-def show(
+@asynccontextmanager
+async def serving(
     engine: Engine, config: SyncerConfig, heartbeat: Heartbeat, lease: Lease | None
-) -> Iterator[Callable[[], None]]:
-    """Serve all that the configuration wants served; gives what ends each. Raises ConfigError where one can't be."""
-    _measure(engine, config, lease)
+) -> AsyncIterator[None]:
+    """Serve metrics, health pages and the control API while the block runs, each as the configuration wants it.
+
+    Metrics and health have a thread of their own, so that they answer while the event loop hangs. Raises ConfigError
+    for an address or a socket that can't be served.
+    """
+    measure(engine, config, lease)
     checks = _checks(engine, heartbeat)
-    for server in (
-        serve(config.metrics.address, metrics_app(engine.metrics.registry), setting="metrics.address"),
-        serve(config.health.address, checks.app(), setting="health.address"),
-        _control(engine, config, lease),
-    ):
-        if server:
-            yield server.close
+    async with AsyncExitStack() as stack:
+        for server in (
+            serve(config.metrics.address, metrics_app(engine.metrics.registry), setting="metrics.address"),
+            serve(config.health.address, checks.app(), setting="health.address"),
+        ):
+            if server:
+                stack.callback(server.close)
+        await _serve_control(stack, engine, config, lease)
+        yield
 
 
-def _control(engine: Engine, config: SyncerConfig, lease: Lease | None) -> ControlServer | None:
-    """The control socket; a candidate beside another on one machine does without."""
+async def _serve_control(stack: AsyncExitStack, engine: Engine, config: SyncerConfig, lease: Lease | None) -> None:
+    """Serve the control socket; a candidate beside another candidate on the same machine does without."""
     control = Control(led_by=lambda: None if lease is None or lease.is_leader else lease.holder)
     answers.add(control, engine)
     try:
-        return control.serve(config.control_socket(os.environ))
+        await stack.enter_async_context(control.serving(config.control_socket(os.environ)))
     except ConfigError as error:
         if lease is None:
             raise
         log.warning("no control socket; commands can't ask this daemon", error=str(error))
-        return None
 
 
 def _checks(engine: Engine, heartbeat: Heartbeat) -> Checks:
@@ -79,7 +86,8 @@ def _longest(engine: Engine) -> float:
     return max((engine.clock() - begun for begun in list(engine.queue.running().values())), default=0.0)
 
 
-def _measure(engine: Engine, config: SyncerConfig, lease: Lease | None) -> None:
+def measure(engine: Engine, config: SyncerConfig, lease: Lease | None) -> None:
+    """Show the present state of an engine in its metrics."""
     ask = engine.metrics.ask
     ask("syncer_objects", lambda: status.states(engine))
     ask("syncer_parked", engine.ledger.parked)

@@ -20,7 +20,7 @@ from syncer.config import SyncerConfig
 from syncer.config.model import ClusterSide
 from syncer.engine import status
 from syncer.engine.controllers.pair import Link
-from syncer.engine.endpoints import show
+from syncer.engine.endpoints import serving
 from syncer.engine.engine import Engine
 from syncer.engine.leaderelection.identity import claim
 from syncer.engine.leaderelection.leadership import leading, lease_of
@@ -207,8 +207,7 @@ async def _daemon(engine: Engine, made: Link, config: SyncerConfig, stack: Async
     if lease:
         engine.may_write = lambda: lease.is_leader
     heartbeat = Heartbeat()
-    for close in show(engine, config, heartbeat, lease):
-        stack.callback(close)
+    await stack.enter_async_context(serving(engine, config, heartbeat, lease))
     stopped = _stop_signal()
     async with _beside(heartbeat.keep()):
         preparing = asyncio.create_task(_prepare(engine, made, config))

@@ -1,54 +1,58 @@
-"""A unix socket on which commands ask the daemon something, or tell it to do something: HTTP with JSON.
+"""The control API: commands ask the running daemon over a unix socket, as HTTP with a JSON answer.
 
-Only the daemon's own user may connect (mode 0600). It listens on threads of its own, but every answer is made on the
-event loop, so that a handler may use whatever the flow has.
+Only the daemon's own user may connect (mode 0600). Questions are read and answered on the event loop, so a handler may
+use whatever the engine has. Each client has one question, and bounds: bytes, seconds, and how many there are at once.
 """
 
 import asyncio
 import json
-import os
 import socket
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from socketserver import ThreadingMixIn, UnixStreamServer
-from threading import Thread
-from typing import Any
-from urllib.parse import parse_qsl, urlsplit
+from typing import Any, NamedTuple
+from urllib.parse import parse_qsl
 
 from syncer.api import ConfigError, Problem, SyncerError
 from syncer.observe.logs import get_logger
 
-#: Seconds that an answer may take; a scan of everything is asked for here, too.
+#: Seconds that a handler may take to answer.
 ANSWER_SECONDS = 600.0
-#: Seconds after which a client that says nothing is hung up on, and that looking for a live daemon takes at most.
-CLIENT_SECONDS, KNOCK_SECONDS = 10.0, 2.0
-#: Bytes that a question may have.
-LONGEST = 1_000_000
-#: Seconds that closing takes at most.
-CLOSE_WITHIN = 0.2
+#: Seconds in which a client has to send its question, and to read the answer.
+CLIENT_SECONDS = 10.0
+#: Bytes that the head and the body of a question may have.
+MOST_HEAD, MOST_BODY = 16_384, 65_536
+#: Questions that are answered at the same time; a further question is answered with status 503.
+MOST_ANSWERS = 16
+#: Clients that may be connected at the same time; a further client is hung up on.
+MOST_CLIENTS = 128
 
 log = get_logger(__name__)
 
-#: Gets what was asked with (the query of a GET, the JSON body of a POST), gives what becomes JSON. Raises SyncerError
-#: for what can't be done.
+#: Get the query of a GET or the JSON body of a POST, and return a value that JSON can hold. Raise SyncerError for a
+#: request that can't be met.
 Handler = Callable[[Mapping[str, Any]], Awaitable[Any]]
 
 
 class Control:
-    """What can be asked, by method and path. ``led_by`` gives who leads where this process doesn't, else None."""
+    """Answer questions by method and path.
+
+    ``led_by`` returns None where this process leads, else the leader's identity, ``""`` for an unknown leader: then
+    each question is refused with that identity.
+    """
 
     def __init__(self, *, led_by: Callable[[], str | None] = lambda: None) -> None:
         self._handlers: dict[tuple[str, str], Handler] = {}
         self._led_by = led_by
 
     def add(self, method: str, path: str, handler: Handler) -> None:
-        """Let a question be answered: ``add("GET", "/parked", …)``."""
+        """Answer a question with this handler: ``add("GET", "/parked", …)``."""
         self._handlers[method, path] = handler
 
     async def answer(self, method: str, path: str, given: Mapping[str, Any]) -> tuple[HTTPStatus, Any]:
-        """The answer to a question; raises nothing."""
+        """Return the status and the answer to a question. Raises nothing: an error becomes a status and a sentence."""
         handler = self._handlers.get((method, path))
         if handler is None:
             known = ", ".join(" ".join(each) for each in self._handlers)
@@ -65,63 +69,92 @@ class Control:
             log.exception("a question on the control socket could not be answered", path=path)
             return _refused(HTTPStatus.INTERNAL_SERVER_ERROR, f"{type(error).__name__}; the daemon's log says more")
 
-    def serve(self, path: str) -> "ControlServer | None":
-        """Listen on a socket at this path until closed; must be called on the event loop. ``""`` is off.
+    @asynccontextmanager
+    async def serving(self, path: str) -> AsyncIterator[None]:
+        """Listen on a socket at this path while the block runs; ``""`` is off.
 
-        None, and a warning, where none can be made. Raises ConfigError where another daemon listens there.
+        A socket that can't be made costs a warning, and the block runs without. Raises ConfigError where another
+        daemon listens at the path, or a file that is no socket is there.
         """
-        if not path:
-            return None
+        listener = _listen_or_warn(path)
+        if listener is None:
+            yield
+            return
+        clients = _Clients(self)
+        server = await asyncio.start_unix_server(clients.serve, sock=listener.socket, limit=MOST_HEAD)
         try:
-            return ControlServer(Path(path), self, asyncio.get_running_loop())
-        except OSError as error:
-            why = error.strerror or str(error)
-            hint = "set control.socket to another path, or to '0'"
-            log.warning("no control socket; commands can't ask this daemon", path=path, error=why, hint=hint)
-            return None
-
-
-class ControlServer:
-    """Answers on a unix socket until it is closed."""
-
-    def __init__(self, path: Path, control: Control, loop: asyncio.AbstractEventLoop) -> None:
-        _must_be_free(path)
-        self._path = path
-        self._listener = _Listener(path, control, loop)
-        self._made = path.lstat().st_ino
-        serve = self._listener.serve_forever
-        self._thread = Thread(target=serve, args=(CLOSE_WITHIN,), name="control socket", daemon=True)
-        self._thread.start()
-
-    def close(self) -> None:
-        """Stop listening and remove the socket, unless it is another daemon's by now."""
-        self._listener.shutdown()
-        self._listener.server_close()
-        self._thread.join()
-        try:
-            if self._path.lstat().st_ino == self._made:
-                self._path.unlink()
-        except OSError as error:
-            log.debug("the control socket is gone already", path=str(self._path), error=str(error))
+            yield
+        finally:
+            server.close()
+            await clients.close()
+            listener.remove()
 
 
 def _refused(status: HTTPStatus, why: str) -> tuple[HTTPStatus, Any]:
     return status, {"error": why}
 
 
+# -- the socket --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Listener:
+    """A socket that listens, and the inode of its file."""
+
+    path: Path
+    socket: socket.socket
+    inode: int
+
+    def remove(self) -> None:
+        """Remove the file, unless the path is another daemon's by now."""
+        try:
+            if self.path.lstat().st_ino == self.inode:
+                self.path.unlink()
+        except OSError as error:
+            log.debug("the control socket is gone already", path=str(self.path), error=str(error))
+
+
+def _listen_or_warn(path: str) -> _Listener | None:
+    if not path:
+        return None
+    try:
+        return _listen(Path(path))
+    except OSError as error:
+        why = error.strerror or str(error)
+        hint = "set control.socket to another path, or to '0'"
+        log.warning("no control socket; commands can't ask this daemon", path=path, error=why, hint=hint)
+        return None
+
+
+def _listen(path: Path) -> _Listener:
+    """Listen at this path. Raises OSError, and ConfigError where the path is taken."""
+    _must_be_free(path)
+    made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        made.bind(str(path))
+        path.chmod(0o600)  # before it listens: until then nobody can connect
+        made.listen(MOST_CLIENTS)
+    except OSError:
+        made.close()
+        raise
+    return _Listener(path, made, path.lstat().st_ino)
+
+
 def _must_be_free(path: Path) -> None:
-    """Remove the socket of a dead daemon. Raises ConfigError for a live one's, and where something else is there."""
+    """Remove the socket of a dead daemon. Raises ConfigError for a live daemon's socket, and for any other file."""
     if not path.exists() and not path.is_symlink():
         return
     if not path.is_socket():
         raise _taken(path, "there is a file that is no socket")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as knocking:
-        knocking.settimeout(KNOCK_SECONDS)
+        knocking.setblocking(False)
         try:
             knocking.connect(str(path))
         except (ConnectionRefusedError, FileNotFoundError):
             path.unlink(missing_ok=True)
             return
+        except BlockingIOError:
+            raise _taken(path, "another daemon listens there, and is too busy to answer") from None
     raise _taken(path, "another daemon listens there")
 
 
@@ -130,64 +163,118 @@ def _taken(path: Path, why: str) -> ConfigError:
     return ConfigError(Problem(f"can't listen on {path}: {why}.", path="control.socket", hint=hint))
 
 
-class _Listener(ThreadingMixIn, UnixStreamServer):
-    daemon_threads = True
-    block_on_close = False
+# -- clients -----------------------------------------------------------------------------------------------------------
 
-    def __init__(self, path: Path, control: Control, loop: asyncio.AbstractEventLoop) -> None:
-        self.control, self.loop = control, loop
-        super().__init__(str(path), _Questions)
 
-    def server_bind(self) -> None:
-        """Make the socket so that at no time anybody else may connect."""
-        before = os.umask(0o177)
+class _Question(NamedTuple):
+    """A client's question: ``given`` is the query of a GET, the JSON body of a POST."""
+
+    method: str
+    path: str
+    given: Mapping[str, Any]
+
+
+class _Malformed(Exception):
+    """A question that can't be read; ``status`` and the message are the answer."""
+
+    def __init__(self, status: HTTPStatus, why: str) -> None:
+        super().__init__(why)
+        self.status = status
+
+
+class _Clients:
+    """The clients that are connected at the moment."""
+
+    def __init__(self, control: Control) -> None:
+        self._control = control
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._answering = 0
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer the one question of a client, and hang up."""
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
         try:
-            super().server_bind()
+            if len(self._tasks) <= MOST_CLIENTS:
+                await _say(writer, *await self._answer(reader))
+        except (OSError, TimeoutError, asyncio.IncompleteReadError):
+            pass  # the client has hung up, or doesn't read
         finally:
-            os.umask(before)
+            self._tasks.discard(task)
+            writer.transport.abort()
 
-    def get_request(self) -> tuple[socket.socket, Any]:
-        """As the base class does, with an address such as the HTTP server expects: a unix socket has none."""
-        return self.socket.accept()[0], ("local", 0)
+    async def close(self) -> None:
+        """Hang up on all clients."""
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that hangs up in the middle is no news."""
-
-
-class _Questions(BaseHTTPRequestHandler):
-    timeout = CLIENT_SECONDS
-    server: _Listener
-
-    def do_GET(self) -> None:
-        """A question."""
-        self._answer(dict(parse_qsl(urlsplit(self.path).query)))
-
-    def do_POST(self) -> None:
-        """An order."""
+    async def _answer(self, reader: asyncio.StreamReader) -> tuple[HTTPStatus, Any]:
         try:
-            size = int(self.headers.get("Content-Length") or 0)
-            given = json.loads(self.rfile.read(size) or b"{}") if 0 <= size <= LONGEST else None
-        except ValueError:
-            given = None
-        if isinstance(given, dict):
-            self._answer(given)
-        else:
-            self._say(*_refused(HTTPStatus.BAD_REQUEST, "expected a JSON object"))
-
-    def _answer(self, given: Mapping[str, Any]) -> None:
-        asked = self.server.control.answer(self.command, urlsplit(self.path).path, given)
-        try:
-            self._say(*asyncio.run_coroutine_threadsafe(asked, self.server.loop).result(ANSWER_SECONDS))
+            async with asyncio.timeout(CLIENT_SECONDS):
+                question = await _read(reader)
+        except _Malformed as error:
+            return _refused(error.status, str(error))
         except TimeoutError:
-            self._say(*_refused(HTTPStatus.GATEWAY_TIMEOUT, f"the daemon gave no answer in {ANSWER_SECONDS:g} s"))
+            return _refused(HTTPStatus.REQUEST_TIMEOUT, f"no whole question came in {CLIENT_SECONDS:g} s")
+        if self._answering >= MOST_ANSWERS:
+            why = f"the daemon answers {MOST_ANSWERS} questions already; ask again later"
+            return _refused(HTTPStatus.SERVICE_UNAVAILABLE, why)
+        self._answering += 1
+        try:
+            async with asyncio.timeout(ANSWER_SECONDS):
+                return await self._control.answer(*question)
+        except TimeoutError:
+            return _refused(HTTPStatus.GATEWAY_TIMEOUT, f"the daemon gave no answer in {ANSWER_SECONDS:g} s")
+        finally:
+            self._answering -= 1
 
-    def _say(self, status: HTTPStatus, answer: Any) -> None:
-        body = json.dumps(answer).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
 
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 — the name in the base class
-        """What matters is logged by whoever does it."""
+async def _read(reader: asyncio.StreamReader) -> _Question:
+    """Return the question. Raises _Malformed, and IncompleteReadError where the client hangs up."""
+    try:
+        head = await reader.readuntil(b"\r\n\r\n")
+    except asyncio.LimitOverrunError:
+        why = f"the head has more than {MOST_HEAD} bytes"
+        raise _Malformed(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, why) from None
+    first, *fields = head.decode("latin-1").split("\r\n")
+    parts = first.split(" ")
+    if len(parts) != 3 or not parts[1].startswith("/") or not parts[2].startswith("HTTP/1."):
+        raise _Malformed(HTTPStatus.BAD_REQUEST, "expected HTTP/1.1")
+    path, _, query = parts[1].partition("?")
+    if parts[0] == "GET":
+        return _Question("GET", path, dict(parse_qsl(query)))
+    return _Question(parts[0], path, _object(await reader.readexactly(_length(fields))))
+
+
+def _length(fields: list[str]) -> int:
+    """Return how many bytes the body has. Raises _Malformed where that isn't said, or is too much."""
+    headers = {name.strip().lower(): value.strip() for name, _, value in (field.partition(":") for field in fields)}
+    length = headers.get("content-length", "0")
+    if "transfer-encoding" in headers or not (length.isascii() and length.isdecimal()):
+        raise _Malformed(HTTPStatus.BAD_REQUEST, "expected a Content-Length")
+    if len(length) > 9 or int(length) > MOST_BODY:
+        raise _Malformed(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the body has more than {MOST_BODY} bytes")
+    return int(length)
+
+
+def _object(body: bytes) -> Mapping[str, Any]:
+    try:
+        given = json.loads(body or b"{}")
+    except (ValueError, RecursionError):
+        given = None
+    if not isinstance(given, dict):
+        raise _Malformed(HTTPStatus.BAD_REQUEST, "expected a JSON object")
+    return given
+
+
+async def _say(writer: asyncio.StreamWriter, status: HTTPStatus, answer: Any) -> None:
+    """Send an answer. Raises TimeoutError where the client doesn't read it, OSError where it has hung up."""
+    body = json.dumps(answer).encode()
+    head = f"HTTP/1.1 {status.value} {status.phrase}\r\nContent-Type: application/json\r\n"
+    writer.transport.set_write_buffer_limits(high=0)  # drain() then waits until all is sent
+    writer.write(f"{head}Content-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode() + body)
+    async with asyncio.timeout(CLIENT_SECONDS):
+        await writer.drain()

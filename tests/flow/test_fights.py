@@ -15,12 +15,11 @@ from syncer.api import Obj, Side
 from syncer.config import config_with
 from syncer.engine.control import answers
 from syncer.engine.controllers.request_status import State
-from syncer.engine.endpoints import show
+from syncer.engine.endpoints import measure
 from syncer.engine.reconcile.policies.contention import Frozen
 from syncer.engine.status import degraded
 from syncer.names import SingleNamespace
 from syncer.observe.control import Control
-from syncer.observe.health import Heartbeat
 from syncer.testing.apiserver import ApiServer, Rule
 from syncer.testing.objects import configmap, pod_mounting
 
@@ -121,11 +120,8 @@ def test_who_always_writes_back_is_left_alone_and_the_rest_is_synced(
 
 def measured(daemon: Daemon) -> dict[str, float]:
     """What a scrape shows of fights."""
-    off = {"metrics": {"address": "0"}, "health": {"address": "0"}, "control": {"socket": "0"}}
-    config = config_with(MAPS, translator=SingleNamespace).model_validate(
-        {"cluster": CLUSTER, "host": {"namespace": HOME}, **off}
-    )
-    assert list(show(daemon.engine, config, Heartbeat(), None)) == []
+    given = {"cluster": CLUSTER, "host": {"namespace": HOME}}
+    measure(daemon.engine, config_with(MAPS, translator=SingleNamespace).model_validate(given), None)
     samples = [sample for family in daemon.engine.metrics.collect() for sample in family.samples]
     wanted = ("syncer_fights_total", "syncer_frozen_fields")
     return {one.name: one.value for one in samples if one.name in wanted and one.labels == {"syncer": "configmaps"}}

@@ -1,11 +1,14 @@
-"""The control socket: nobody else may connect, a dead daemon's is replaced, a live one's is not."""
+"""The control socket: only its user may connect, a dead daemon's is replaced, and each client has its bounds."""
 
 import asyncio
+import contextlib
 import io
+import json
 import os
 import socket
 import stat
 from collections.abc import Mapping
+from contextlib import AsyncExitStack
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -17,7 +20,7 @@ from syncer.cli.daemon import NoDaemon, Unanswered, ask
 from syncer.config import SyncerConfig, config_with
 from syncer.names import SingleNamespace
 from syncer.observe import logs
-from syncer.observe.control import Control
+from syncer.observe.control import MOST_ANSWERS, MOST_CLIENTS, Control
 
 
 @pytest.fixture
@@ -58,20 +61,59 @@ def control() -> Control:
     return made
 
 
+SLOW = b"GET /slow HTTP/1.1\r\n\r\n"
+
+
+def slow(room: asyncio.Event) -> tuple[Control, list[bool]]:
+    """Answer ``GET /slow`` when there is room; the list grows with each answer that has ended."""
+    ended: list[bool] = []
+
+    async def wait(given: Mapping[str, Any]) -> Any:
+        try:
+            await room.wait()
+            return {"error": "none"}
+        finally:
+            ended.append(True)
+
+    made = Control()
+    made.add("GET", "/slow", wait)
+    return made, ended
+
+
 async def asked(path: Path, method: str, question: str, given: Mapping[str, Any] | None = None) -> Any:
     return await asyncio.to_thread(ask, config(path), method, question, given)
 
 
-def test_questions_are_answered_on_the_event_loop(path: Path) -> None:
+async def raw(path: Path, *sent: bytes) -> tuple[int, Any]:
+    """Send these bytes as they are; return the status and the answer, ``(0, None)`` where the daemon hangs up."""
+    reader, writer = await asyncio.open_unix_connection(str(path))
+    for part in sent:
+        writer.write(part)
+        await writer.drain()
+    try:
+        head, _, body = (await reader.read()).partition(b"\r\n\r\n")
+    except ConnectionResetError:
+        head = body = b""
+    writer.close()
+    return (int(head.split()[1]), json.loads(body)["error"]) if head else (0, None)
+
+
+def test_question_is_answered_on_the_event_loop(path: Path) -> None:
     async def scenario() -> None:
-        server = control().serve(str(path))
-        assert server
-        assert await asked(path, "GET", "/echo", {"kind": "pods", "key": "shop/ä b"}) == {
-            "kind": "pods",
-            "key": "shop/ä b",
-        }
-        assert await asked(path, "POST", "/echo", {"all": True}) == {"all": True}
-        server.close()
+        loop = asyncio.get_running_loop()
+        asked_on: list[asyncio.AbstractEventLoop] = []
+
+        async def note(given: Mapping[str, Any]) -> Any:
+            asked_on.append(asyncio.get_running_loop())
+
+        made = control()
+        made.add("GET", "/note", note)
+        async with made.serving(str(path)):
+            given = {"kind": "pods", "key": "shop/ä b"}
+            assert await asked(path, "GET", "/echo", given) == given
+            assert await asked(path, "POST", "/echo", {"all": True}) == {"all": True}
+            await asked(path, "GET", "/note")
+        assert asked_on == [loop]
 
     asyncio.run(scenario())
     assert not path.exists()
@@ -85,21 +127,17 @@ def test_questions_are_answered_on_the_event_loop(path: Path) -> None:
         ("GET", "/nothing", r"GET /nothing is not known to this daemon; it answers GET /echo, POST /echo"),
     ],
 )
-def test_what_cant_be_done_is_told(path: Path, method: str, question: str, said: str) -> None:
+def test_question_that_cant_be_met_says_why(path: Path, method: str, question: str, said: str) -> None:
     async def scenario() -> None:
-        server = control().serve(str(path))
-        assert server
-        try:
+        async with control().serving(str(path)):
             with pytest.raises(Unanswered, match=said):
                 await asked(path, method, question)
-        finally:
-            server.close()
 
     asyncio.run(scenario())
 
 
 @pytest.mark.parametrize(("holder", "said"), [("bob_1", "bob_1 leads, ask there"), ("", "nobody leads")])
-def test_a_daemon_that_stands_by_says_who_leads(holder: str, said: str) -> None:
+def test_candidate_says_who_leads(holder: str, said: str) -> None:
     async def nothing(given: Mapping[str, Any]) -> Any:
         raise AssertionError
 
@@ -110,14 +148,12 @@ def test_a_daemon_that_stands_by_says_who_leads(holder: str, said: str) -> None:
     assert said in answer["error"]
 
 
-def test_only_its_own_user_may_connect_and_the_umask_is_as_before(path: Path) -> None:
+def test_socket_is_for_its_own_user_alone_and_the_umask_stays(path: Path) -> None:
     async def scenario() -> None:
         modes, before = [], os.umask(0o022)
         try:
-            server = control().serve(str(path))
-            assert server
-            modes = [mode(path), os.umask(0o022)]
-            server.close()
+            async with control().serving(str(path)):
+                modes = [mode(path), os.umask(0o022)]
         finally:
             os.umask(before)
         assert modes == [0o600, 0o022]
@@ -125,59 +161,66 @@ def test_only_its_own_user_may_connect_and_the_umask_is_as_before(path: Path) ->
     asyncio.run(scenario())
 
 
-def test_the_socket_of_a_dead_daemon_is_replaced(path: Path) -> None:
+def test_socket_of_a_dead_daemon_is_replaced(path: Path) -> None:
     async def scenario() -> None:
         with socket.socket(socket.AF_UNIX) as dead:
             dead.bind(str(path))
-        server = control().serve(str(path))
-        assert server
-        assert await asked(path, "GET", "/echo") == {}
-        server.close()
+        async with control().serving(str(path)):
+            assert await asked(path, "GET", "/echo") == {}
 
     asyncio.run(scenario())
 
 
-def test_the_socket_of_a_live_daemon_is_left_alone(path: Path) -> None:
+def test_socket_of_a_live_daemon_is_left_alone(path: Path) -> None:
     async def scenario() -> None:
-        server = control().serve(str(path))
-        assert server
-        with pytest.raises(ConfigError, match=r"control\.socket: .*another daemon listens there"):
-            control().serve(str(path))
-        assert await asked(path, "GET", "/echo") == {}
-        server.close()
+        async with control().serving(str(path)):
+            with pytest.raises(ConfigError, match=r"control\.socket: .*another daemon listens there"):
+                await control().serving(str(path)).__aenter__()
+            assert await asked(path, "GET", "/echo") == {}
 
     asyncio.run(scenario())
 
 
-def test_what_is_no_socket_is_left_alone(path: Path) -> None:
+def test_socket_of_a_daemon_that_is_too_busy_is_left_alone(path: Path) -> None:
+    async def scenario() -> None:
+        with socket.socket(socket.AF_UNIX) as busy, socket.socket(socket.AF_UNIX) as first:
+            busy.bind(str(path))
+            busy.listen(0)
+            first.connect(str(path))  # the only place in the backlog
+            with pytest.raises(ConfigError, match="too busy to answer"):
+                await control().serving(str(path)).__aenter__()
+
+    asyncio.run(scenario())
+    assert path.exists()
+
+
+def test_file_that_is_no_socket_is_left_alone(path: Path) -> None:
     path.write_text("mine")
 
     async def scenario() -> None:
         with pytest.raises(ConfigError, match="a file that is no socket"):
-            control().serve(str(path))
+            await control().serving(str(path)).__aenter__()
 
     asyncio.run(scenario())
     assert path.read_text() == "mine"
 
 
-def test_who_closes_late_leaves_the_socket_of_the_next_daemon(path: Path) -> None:
+def test_daemon_that_closes_late_leaves_the_socket_of_the_next(path: Path) -> None:
     async def scenario() -> None:
-        first = control().serve(str(path))
-        remove(path)
-        second = control().serve(str(path))
-        assert first
-        assert second
-        first.close()
-        assert await asked(path, "GET", "/echo") == {}
-        second.close()
+        async with AsyncExitStack() as stack:
+            async with control().serving(str(path)):
+                remove(path)
+                await stack.enter_async_context(control().serving(str(path)))
+            assert await asked(path, "GET", "/echo") == {}
 
     asyncio.run(scenario())
 
 
 @pytest.mark.parametrize("place", ["no-such-folder/s", "x" * 120])
-def test_a_socket_that_cant_be_made_is_a_warning(tmp_path: Path, place: str) -> None:
+def test_socket_that_cant_be_made_is_a_warning(tmp_path: Path, place: str) -> None:
     async def scenario() -> None:
-        assert control().serve(str(tmp_path / place)) is None
+        async with control().serving(str(tmp_path / place)):
+            pass
 
     said = io.StringIO()
     logs.configure("warning", "json", stream=said)
@@ -188,32 +231,133 @@ def test_a_socket_that_cant_be_made_is_a_warning(tmp_path: Path, place: str) -> 
     assert "no control socket" in said.getvalue()
 
 
-def test_a_body_that_is_no_object_is_refused(path: Path) -> None:
+@pytest.mark.parametrize(
+    ("sent", "status", "said"),
+    [
+        (b"POST /echo HTTP/1.1\r\nContent-Length: 3\r\n\r\n[1]", 400, "expected a JSON object"),
+        (b"POST /echo HTTP/1.1\r\nContent-Length: 2\r\n\r\n{]", 400, "expected a JSON object"),
+        (b"POST /echo HTTP/1.1\r\nContent-Length: 2\r\n\r\n\xff\xfe", 400, "expected a JSON object"),
+        (b"POST /echo HTTP/1.1\r\nContent-Length: -3\r\n\r\n", 400, "expected a Content-Length"),
+        ("POST /echo HTTP/1.1\r\nContent-Length: ٣\r\n\r\n".encode(), 400, "expected a Content-Length"),
+        (b"POST /echo HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400, "expected a Content-Length"),
+        (b"POST /echo HTTP/1.1\r\ncontent-length: 65537\r\n\r\n", 413, "more than 65536 bytes"),
+        (b"POST /echo HTTP/1.1\r\nContent-Length: " + b"9" * 5000 + b"\r\n\r\n", 413, "more than 65536 bytes"),
+        (b"GET /echo HTTP/1.1\r\nX: " + b"x" * 20_000 + b"\r\n\r\n", 431, "more than 16384 bytes"),
+        (b"hello\r\n\r\n", 400, "expected HTTP/1.1"),
+        (b"GET /echo SPDY\r\n\r\n", 400, "expected HTTP/1.1"),
+        (b"GET http://[::1/echo HTTP/1.1\r\n\r\n", 400, "expected HTTP/1.1"),
+    ],
+    ids=lambda value: repr(value)[:60],
+)
+def test_malformed_question_is_refused(path: Path, sent: bytes, status: int, said: str) -> None:
     async def scenario() -> None:
-        server = control().serve(str(path))
-        assert server
-        try:
-            reader, writer = await asyncio.open_unix_connection(str(path))
-            writer.write(b"POST /echo HTTP/1.1\r\nContent-Length: 3\r\n\r\n[1]")
-            head = await reader.readline()
-            writer.close()
-            assert b" 400 " in head
-        finally:
-            server.close()
+        async with control().serving(str(path)):
+            found, why = await raw(path, sent)
+            assert (found, said in why) == (status, True), why
+            assert await asked(path, "GET", "/echo") == {}
 
     asyncio.run(scenario())
 
 
-def test_where_no_daemon_listens_the_way_to_one_is_told(path: Path) -> None:
+@pytest.mark.parametrize("sent", [b"", b"GET /echo HT", b"POST /echo HTTP/1.1\r\nContent-Length: 3\r\n\r\n{"])
+def test_client_that_sends_no_whole_question_is_refused_in_time(
+    path: Path, monkeypatch: pytest.MonkeyPatch, sent: bytes
+) -> None:
+    monkeypatch.setattr("syncer.observe.control.CLIENT_SECONDS", 0.05)
+
+    async def scenario() -> None:
+        async with control().serving(str(path)):
+            assert await raw(path, sent) == (408, "no whole question came in 0.05 s")
+
+    asyncio.run(scenario())
+
+
+def test_client_that_reads_no_answer_is_hung_up_on(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("syncer.observe.control.CLIENT_SECONDS", 0.05)
+
+    async def scenario() -> None:
+        async def much(given: Mapping[str, Any]) -> Any:
+            return "x" * 10_000_000
+
+        made = Control()
+        made.add("GET", "/much", much)
+        async with made.serving(str(path)):
+            reader, writer = await asyncio.open_unix_connection(str(path), limit=1)
+            writer.write(b"GET /much HTTP/1.1\r\n\r\n")
+            await asyncio.sleep(0.5)
+            with contextlib.suppress(ConnectionResetError):
+                assert len(await reader.read()) < 10_000_000
+            writer.close()
+
+    asyncio.run(scenario())
+
+
+def test_answer_that_takes_too_long_is_given_up(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("syncer.observe.control.ANSWER_SECONDS", 0.05)
+    made, ended = slow(asyncio.Event())
+
+    async def scenario() -> None:
+        async with made.serving(str(path)):
+            with pytest.raises(Unanswered, match=r"gave no answer in 0\.05 s"):
+                await asked(path, "GET", "/slow")
+            assert ended == [True]
+
+    asyncio.run(scenario())
+
+
+def test_questions_beyond_the_most_are_told_to_come_again(path: Path) -> None:
+    async def scenario() -> None:
+        room = asyncio.Event()
+        made, ended = slow(room)
+        async with made.serving(str(path)):
+            answers = [asyncio.create_task(raw(path, SLOW)) for _ in range(MOST_ANSWERS + 2)]
+            done, waiting = await asyncio.wait(answers, timeout=0.3)
+            assert {task.result() for task in done} == {
+                (503, f"the daemon answers {MOST_ANSWERS} questions already; ask again later")
+            }
+            assert (len(done), len(waiting)) == (2, MOST_ANSWERS)
+            room.set()
+            await asyncio.wait(waiting)
+            assert len(ended) == MOST_ANSWERS
+            assert await raw(path, SLOW) != (0, None)
+
+    asyncio.run(scenario())
+
+
+def test_clients_beyond_the_most_are_hung_up_on(path: Path) -> None:
+    async def scenario() -> None:
+        async with control().serving(str(path)):
+            silent = [await asyncio.open_unix_connection(str(path)) for _ in range(MOST_CLIENTS)]
+            await asyncio.sleep(0.1)
+            assert await raw(path, b"GET /echo HTTP/1.1\r\n\r\n") == (0, None)
+            for _, writer in silent:
+                writer.close()
+            await asyncio.sleep(0.1)
+            assert await asked(path, "GET", "/echo") == {}
+
+    asyncio.run(scenario())
+
+
+def test_clients_are_hung_up_on_at_the_end(path: Path) -> None:
+    async def scenario() -> None:
+        made, ended = slow(asyncio.Event())
+        async with made.serving(str(path)):
+            waiting = asyncio.create_task(raw(path, SLOW))
+            await asyncio.sleep(0.1)
+        assert ended == [True]
+        assert await waiting == (0, None)
+
+    asyncio.run(scenario())
+
+
+def test_missing_daemon_is_an_error_that_says_the_way_to_it(path: Path) -> None:
     with pytest.raises(NoDaemon, match=r"no daemon of virtual cluster vc answers at .*kubectl -n home exec"):
         ask(config(path), "GET", "/parked")
     with pytest.raises(NoDaemon, match="can't be asked"):
         ask(config("0"), "GET", "/parked")
 
 
-def test_a_daemon_that_is_there_and_does_not_answer_is_not_taken_for_none(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_silent_daemon_is_not_taken_for_a_missing_daemon(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Commands go on by themselves where there is none: without the deletion breaker, or to drain."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening:
         listening.bind(str(path))
@@ -236,7 +380,7 @@ def test_a_daemon_that_is_there_and_does_not_answer_is_not_taken_for_none(
 
 
 @pytest.mark.parametrize("folder", ["/tmp", "/var/lib/some/where"])
-def test_the_usual_path_is_short_enough_for_every_name(folder: str) -> None:
+def test_usual_path_is_short_enough_for_every_name(folder: str) -> None:
     def usual(cluster: str, namespace: str) -> str:
         given = {"cluster": cluster, "host": {"namespace": namespace}}
         made = config_with([], translator=SingleNamespace).model_validate(given)
