@@ -1,0 +1,69 @@
+"""From recorded steps to figures, and to a tree that a person can read."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import PurePath
+from statistics import median
+from typing import Any
+
+from hack.callpath.probe import Step
+
+#: The columns of the tree that a step's place begins in.
+PLACE_COLUMN = 72
+
+
+def calls(steps: Iterable[Step]) -> int:
+    """Return how many functions were called; a resumption is no call."""
+    return sum(not step.resumed for step in steps)
+
+
+def shortest(ways: Sequence[Sequence[Step]]) -> Sequence[Step]:
+    """Return the way with the fewest calls: nothing else that the daemon does at times is in it."""
+    return min(ways, key=calls)
+
+
+def figures(ways: Sequence[Sequence[Step]]) -> dict[str, Any]:
+    """Return the figures of the shortest way, and how many calls the others took."""
+    way = shortest(ways)
+    counts = sorted(calls(one) for one in ways)
+    return {
+        "calls": calls(way),
+        "files": len({step.file for step in way}),
+        "resumptions": sum(step.resumed for step in way),
+        "spread": {
+            "objects": len(counts),
+            "min": counts[0],
+            "median": median(counts),
+            "max": counts[-1],
+        },
+        "layers": _by(way, depth=1),
+        "folders": _by(way, depth=2),
+    }
+
+
+def _by(way: Iterable[Step], *, depth: int) -> dict[str, dict[str, int]]:
+    """Return calls and files by folder, named by at most ``depth`` parts of its path."""
+    files: dict[str, set[str]] = {}
+    counts: Counter[str] = Counter()
+    for step in way:
+        folder = "/".join(PurePath(step.file).parent.parts[:depth]) or "."
+        files.setdefault(folder, set()).add(step.file)
+        counts[folder] += not step.resumed
+    return {name: {"calls": counts[name], "files": len(files[name])} for name in sorted(files)}
+
+
+def ratios(this: dict[str, Any], other: dict[str, Any]) -> dict[str, float | None]:
+    """Return the figures of this checkout divided by those of the other; None for a zero there."""
+    names = ("calls", "files", "resumptions")
+    return {name: round(this[name] / other[name], 3) if other[name] else None for name in names}
+
+
+def tree(way: Iterable[Step]) -> Iterator[str]:
+    """Yield a line a step, indented below its caller, with the places of definition and call.
+
+    A resumption begins with ``~``; what asyncio calls has no caller.
+    """
+    for step in way:
+        name = f"{'  ' * step.depth}{'~ ' if step.resumed else ''}{step.function}"
+        caller = f"  from syncer/{step.caller}:{step.caller_line}" if step.caller else ""
+        yield f"{name:<{PLACE_COLUMN}}  syncer/{step.file}:{step.line}{caller}"

@@ -1,0 +1,62 @@
+"""Checkouts of this repository, to compare versions; each has an environment of its own."""
+
+import argparse
+import os
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Checkout:
+    """A folder with a version of the sources and the `.venv` that `hack/venv` made there."""
+
+    folder: Path
+
+    @property
+    def python(self) -> Path:
+        """Its interpreter."""
+        return self.folder / ".venv" / "bin" / "python"
+
+    @property
+    def syncer(self) -> Path:
+        """Its command."""
+        return self.folder / ".venv" / "bin" / "syncer"
+
+    @property
+    def commit(self) -> str:
+        """The commit, with `-dirty` if files differ from it; empty outside git."""
+        command = [
+            "git",
+            "-C",
+            str(self.folder),
+            "describe",
+            "--always",
+            "--dirty",
+            "--abbrev=7",
+            "--exclude=*",
+        ]
+        return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+
+
+#: The checkout that this file belongs to.
+THIS = Checkout(Path(__file__).parents[1])
+
+
+def checkout(path: str) -> Checkout:
+    """Return the checkout at a path of the command line.
+
+    Commands in `hack/` change to the root of their own checkout first, so a relative path counts
+    from `OLDPWD`.
+
+    Raises:
+        argparse.ArgumentTypeError: there is no checkout at this path, or it has no `.venv`.
+    """
+    found = Checkout(Path(os.environ.get("OLDPWD", "."), path).resolve())
+    if not (found.folder / "hack" / "venv").exists():
+        why = f"{found.folder} is no checkout of this repository: it has no hack/venv"
+        raise argparse.ArgumentTypeError(why)
+    if not found.syncer.exists():
+        why = f"{found.folder} has no .venv/bin/syncer"
+        raise argparse.ArgumentTypeError(f"{why}. Make it with: cd {found.folder} && hack/venv")
+    return found
