@@ -25,13 +25,13 @@ def measure(kind: str, obj: Obj) -> None:
     """Print both figures of one kind."""
     world = World(config=EVERYTHING).given(virtual=[serviceaccount("default"), obj])
     key = key_of(obj)
-    link = world.link
-    request = Request(link.name, kind, key)
-    syncer = link.parts[kind].syncer
+    pair = world.pair
+    request = Request(pair.name, kind, key)
+    syncer = pair.controllers[kind].syncer
 
     def look() -> object:
-        decision, seen = link.look(request)
-        return [link.carrier.calls(syncer, write, seen) for write in decision.writes]
+        decision, seen = pair.look(request)
+        return [pair.applier.calls(syncer, write, seen) for write in decision.writes]
 
     world.settle("serviceaccounts", Key("shop", "default"))
     new = per_call(look)

@@ -194,13 +194,13 @@ class Bench:
 @contextmanager
 def planes() -> Iterator[tuple[list[ControlPlane], Path]]:
     """Two virtual clusters and a host, and a folder."""
-    made = [ControlPlane(name) for name in (*NAMES, "host")]
+    pair = [ControlPlane(name) for name in (*NAMES, "host")]
     with tempfile.TemporaryDirectory(prefix="syncer-bench-") as folder:
-        start_all(*made)
+        start_all(*pair)
         try:
-            yield made, Path(folder)
+            yield pair, Path(folder)
         finally:
-            for plane in made:
+            for plane in pair:
                 plane.stop()
 
 
@@ -220,9 +220,9 @@ def daemon_of(name: str, plane: ControlPlane, host: ControlPlane, folder: Path) 
     return Daemon(config, own)
 
 
-async def measure(options: argparse.Namespace, made: list[ControlPlane], folder: Path) -> dict[str, Any]:
+async def measure(options: argparse.Namespace, pair: list[ControlPlane], folder: Path) -> dict[str, Any]:
     """Start the daemons and measure."""
-    *virtuals, host = made
+    *virtuals, host = pair
     tenants = [
         Tenant(name, _connect(plane, Side.VIRTUAL), daemon_of(name, plane, host, folder))
         for name, plane in zip(NAMES, virtuals, strict=True)
@@ -250,11 +250,11 @@ def main() -> None:
     parser.add_argument("-n", type=int, default=200, help="fine objects in each of both cases")
     parser.add_argument("--failing", type=int, default=1000, help="objects that the host refuses")
     options = parser.parse_args()
-    with planes() as (made, folder):
-        for name, plane in zip(NAMES, made, strict=False):
+    with planes() as (pair, folder):
+        for name, plane in zip(NAMES, pair, strict=False):
             plane.kubectl("create", "namespace", NAMESPACE)
-            made[-1].kubectl("create", "namespace", f"vc-{name}")
-        print(json.dumps(uvloop.run(measure(options, made, folder))))
+            pair[-1].kubectl("create", "namespace", f"vc-{name}")
+        print(json.dumps(uvloop.run(measure(options, pair, folder))))
 
 
 if __name__ == "__main__":

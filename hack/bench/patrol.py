@@ -18,7 +18,7 @@ from statistics import median
 from typing import Any
 
 from syncer.config import SyncerConfig, config_with
-from syncer.engine.controllers.pair import Link
+from syncer.engine.controllers.pair import ClusterPair
 from syncer.engine.engine import Engine
 from syncer.engine.patrol.findings import Scan
 from syncer.engine.runner import prepared
@@ -83,13 +83,13 @@ def configured(folder: Path) -> SyncerConfig:
 
 
 @contextlib.asynccontextmanager
-async def in_step(folder: Path) -> AsyncIterator[tuple[Engine, Link]]:
+async def in_step(folder: Path) -> AsyncIterator[tuple[Engine, ClusterPair]]:
     """A daemon that has made all copies, and works."""
-    async with prepared(configured(folder)) as (engine, made), engine.running():
+    async with prepared(configured(folder)) as (engine, pair), engine.running():
         working = asyncio.create_task(engine.work())
         try:
             await settle(engine, quiet=2.0)
-            yield engine, made
+            yield engine, pair
         finally:
             engine.queue.close()
             await working
@@ -115,11 +115,11 @@ def requests(engine: Engine) -> int:
     )
 
 
-async def scanned(engine: Engine, made: Link, *, fresh: bool) -> tuple[float, Scan]:
+async def scanned(engine: Engine, pair: ClusterPair, *, fresh: bool) -> tuple[float, Scan]:
     """Scan once; gives the CPU seconds that it took."""
     [patroller] = engine.patrollers()
     start = time.process_time()
-    scan = await patroller.scan(made.parts[KIND], fresh=fresh)
+    scan = await patroller.scan(pair.controllers[KIND], fresh=fresh)
     taken = time.process_time() - start
     assert not scan.problem, scan.problem
     assert not scan.findings, "something has drifted"
@@ -134,26 +134,26 @@ def show(what: str, **figures: Any) -> None:
 
 async def measure(folder: Path, scans: int) -> None:
     """Print all figures."""
-    async with in_step(folder) as (engine, made):
-        cpu, scan = await scanned(engine, made, fresh=False)
+    async with in_step(folder) as (engine, pair):
+        cpu, scan = await scanned(engine, pair, fresh=False)
         show("first scan", pairs=scan.verified, cpu_s=cpu)
         for fresh, number in ((False, 10), (True, 5)):
             before, times = requests(engine), list[float]()
             for _ in range(number):
-                cpu, scan = await scanned(engine, made, fresh=fresh)
+                cpu, scan = await scanned(engine, pair, fresh=fresh)
                 times.append(cpu)
             figures = {"pairs": scan.verified + scan.skipped, "cpu_s": median(times), "cpu_s_max": max(times)}
             what = "scan from fresh lists" if fresh else "scan of the stores, unchanged"
             show(what, **figures, requests=(requests(engine) - before) / number, skipped=scan.skipped)
-        await steady(engine, made, scans)
+        await steady(engine, pair, scans)
 
 
-async def steady(engine: Engine, made: Link, scans: int) -> None:
+async def steady(engine: Engine, pair: ClusterPair, scans: int) -> None:
     """Print what memory does over many scans, each tenth from fresh lists."""
     gc.collect()
     before, highest = rss(), 0.0
     for number in range(scans):
-        await scanned(engine, made, fresh=number % 10 == 9)
+        await scanned(engine, pair, fresh=number % 10 == 9)
         highest = max(highest, rss())
     gc.collect()
     show("memory", scans=scans, rss_mb_before=before, rss_mb_after=rss(), rss_mb_highest=highest)

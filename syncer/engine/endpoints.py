@@ -9,8 +9,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from syncer.api.errors import ConfigError
 from syncer.api.objects import Side
 from syncer.config import SyncerConfig
+from syncer.engine import control as control_api
 from syncer.engine import status
-from syncer.engine.control import answers
 from syncer.engine.controllers.connection import Connection
 from syncer.engine.engine import Engine
 from syncer.engine.leaderelection.lease import Lease
@@ -57,7 +57,7 @@ async def serving(
 async def _serve_control(stack: AsyncExitStack, engine: Engine, config: SyncerConfig, lease: Lease | None) -> None:
     """Serve the control socket; a candidate beside another candidate on the same machine does without."""
     control = Control(led_by=lambda: None if lease is None or lease.is_leader else lease.holder)
-    answers.add(control, engine)
+    control_api.add(control, engine)
     try:
         await stack.enter_async_context(control.serving(config.control_socket(os.environ)))
     except ConfigError as error:
@@ -90,13 +90,13 @@ def measure(engine: Engine, config: SyncerConfig, lease: Lease | None) -> None:
     """Show the present state of an engine in its metrics."""
     ask = engine.metrics.ask
     ask("syncer_objects", lambda: status.states(engine))
-    ask("syncer_parked", engine.ledger.parked)
+    ask("syncer_parked", engine.statuses.parked)
     for name in PATROL_METRICS:
         ask(name, functools.partial(_of_patrols, engine, name))
-    ask("syncer_deletions_held", lambda: patrollers.held(list(engine.links.values())))
-    ask("syncer_fights", lambda: _sum(made.carrier.fights.counted() for made in list(engine.links.values())))
-    ask("syncer_frozen_fields", lambda: _sum(made.carrier.fights.numbers() for made in list(engine.links.values())))
-    ask("syncer_cache_objects", lambda: _sum(made.informers.sizes() for made in list(engine.links.values())))
+    ask("syncer_deletions_held", lambda: patrollers.held(list(engine.pairs.values())))
+    ask("syncer_fights", lambda: _sum(pair.applier.contention.counted() for pair in list(engine.pairs.values())))
+    ask("syncer_frozen_fields", lambda: _sum(pair.applier.contention.numbers() for pair in list(engine.pairs.values())))
+    ask("syncer_cache_objects", lambda: _sum(pair.informers.sizes() for pair in list(engine.pairs.values())))
     ask("syncer_cluster_up", lambda: {(side.value,): float(up) for side, up in _up(engine).items()})
     if lease:
         ask("leader_election_master_status", lambda: {(config.lease_name,): float(lease.is_leader)})

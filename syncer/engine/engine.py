@@ -19,19 +19,17 @@ from syncer.clusters.client import Cluster
 from syncer.clusters.discovery import Discovery
 from syncer.engine.cache.reflector import Reflector
 from syncer.engine.cache.store import Store
-from syncer.engine.controllers.activation import Activation
-from syncer.engine.controllers.builder import link
+from syncer.engine.controllers.builder import build_pair
 from syncer.engine.controllers.connection import Connection
-from syncer.engine.controllers.lookout import Lookout
-from syncer.engine.controllers.pair import Link
-from syncer.engine.controllers.request_status import Ledger
-from syncer.engine.controllers.roster import Entry, Roster
+from syncer.engine.controllers.lifecycle import DiscoveryLoop, Entry, Lifecycle, Roster
+from syncer.engine.controllers.pair import ClusterPair
+from syncer.engine.controllers.request_status import RequestStatuses
 from syncer.engine.controllers.tenant_messages import translated
 from syncer.engine.controllers.worker import Workers
 from syncer.engine.patrol.patroller import Patroller
 from syncer.engine.patrol.patrollers import beside_workers
-from syncer.engine.reconcile.controller import Part
-from syncer.engine.reconcile.policies.contention import OFF, Rules
+from syncer.engine.reconcile.controller import Controller
+from syncer.engine.reconcile.policies.contention import OFF, ContentionRules
 from syncer.engine.workqueue.queue import Queue
 from syncer.observe.events import EventRecorder
 from syncer.observe.logs import get_logger
@@ -47,11 +45,11 @@ log = get_logger(__name__)
 class Served:
     """What the engine keeps for one virtual cluster."""
 
-    link: Link
+    pair: ClusterPair
     discovery: Discovery
     connection: Connection
     events: EventRecorder
-    activation: Activation
+    activation: Lifecycle
     patroller: Patroller | None
 
 
@@ -74,19 +72,19 @@ class Engine:
         self.rng = rng or random.Random()  # noqa: S311 — jitter, not a secret
         queue_metrics = metrics.queue("syncer", self._queue_state)
         self.queue = Queue(clock=self.clock, spread=self.rng.random, added=queue_metrics.added)
-        self.ledger = Ledger()
+        self.statuses = RequestStatuses()
         #: Whether this process leads; asked before each write.
         self.may_write: Callable[[], bool] = lambda: True
-        self.links: dict[str, Link] = {}
+        self.pairs: dict[str, ClusterPair] = {}
         self.served: dict[str, Served] = {}
         self.host_discovery = Discovery(host)
         self.host_connection = Connection(host, lost=self._host_lost, back=self._host_back)
         self._count = workers
-        self.workers = Workers(self.queue, self.links, self.ledger, self, metrics, queue_metrics, clock=self.clock)
-        self.lookout = Lookout(self._discoveries, waiting=self._is_awaited, looked=self._looked)
+        self.workers = Workers(self.queue, self.pairs, self.statuses, self, metrics, queue_metrics, clock=self.clock)
+        self.lookout = DiscoveryLoop(self._discoveries, waiting=self._is_awaited, looked=self._looked)
         #: Why a syncer's own controller doesn't run at the moment, by cluster and syncer.
         self.broken: dict[tuple[str, str], str] = {}
-        self._controllers: dict[tuple[str, str], asyncio.Task[None]] = {}
+        self._own_controllers: dict[tuple[str, str], asyncio.Task[None]] = {}
         #: Whether it is known what the clusters serve, and so which stores there are to be filled.
         self.prepared = False
         self._working = self._frozen = False
@@ -100,8 +98,8 @@ class Engine:
         *,
         virtual: Cluster,
         entries: Iterable[Entry] = (),
-        fights: Rules = OFF,
-    ) -> Link:
+        contention: ContentionRules = OFF,
+    ) -> ClusterPair:
         """Serve a virtual cluster; ``entries`` give more syncers once it is known what is served."""
         name = settings.cluster
         discovery = Discovery(virtual)
@@ -112,7 +110,7 @@ class Engine:
         def has_status(side: Side, resource: Resource) -> bool:
             return (self.host_discovery if side is Side.HOST else discovery).has_status(resource)
 
-        made = link(
+        pair = build_pair(
             settings,
             (),
             virtual=virtual,
@@ -122,22 +120,22 @@ class Engine:
             utcnow=self.utcnow,
             has_status=has_status,
             may_write=lambda: self.may_write(),
-            rules=fights,
+            rules=contention,
         )
-        made.definitions_changed = self.lookout.soon
-        made.paused_or_not = lambda: self._paused_or_not(made)
-        self.links[name] = made
-        activation = Activation(
-            made,
+        pair.definitions_changed = self.lookout.soon
+        pair.paused_or_not = lambda: self._paused_or_not(pair)
+        self.pairs[name] = pair
+        activation = Lifecycle(
+            pair,
             Roster(settings, tuple(enabled), tuple(entries), discovery, self.host_discovery),
-            _Listener(self, made),
-            live=lambda syncer: self._live(made, syncer),
+            _Listener(self, pair),
+            live=lambda syncer: self._live(pair, syncer),
             rng=self.rng,
             left=lambda syncer: self._left(name, syncer),
         )
         events = EventRecorder(virtual, clock=self.clock, utcnow=self.utcnow)
-        self.served[name] = Served(made, discovery, connection, events, activation, beside_workers(self, made))
-        return made
+        self.served[name] = Served(pair, discovery, connection, events, activation, beside_workers(self, pair))
+        return pair
 
     # -- running ---------------------------------------------------------------------------------------------------
 
@@ -172,9 +170,9 @@ class Engine:
 
     async def work(self) -> None:
         """Work on the queue, and run the syncers' own controllers, until the queue is closed or this is cancelled."""
-        for made, part in self._parts():
-            if part.ready:
-                made.ask_all(part)
+        for pair, controller in self._parts():
+            if controller.ready:
+                pair.ask_all(controller)
         self._working = True
         self._run_controllers()
         patrols = [asyncio.create_task(each.run()) for each in self.patrollers() if each.options.enabled]
@@ -182,25 +180,29 @@ class Engine:
             await self.workers.run(self._count)
         finally:
             self._working = False
-            controllers, self._controllers = list(self._controllers.values()), {}
-            for task in (*controllers, *patrols):
+            own, self._own_controllers = list(self._own_controllers.values()), {}
+            for task in (*own, *patrols):
                 task.cancel()
-            await asyncio.gather(*controllers, *patrols, return_exceptions=True)
+            await asyncio.gather(*own, *patrols, return_exceptions=True)
 
     def _run_controllers(self) -> None:
         """Run the syncers' own controllers, but only while this process works on the queue, and no pause forbids it."""
-        for made, part in self._parts() if self._working else ():
-            place = (made.name, part.syncer.name)
-            if isinstance(part.syncer, OwnController) and place not in self._controllers and made.may_run:
-                self._controllers[place] = asyncio.create_task(self._own(part.syncer, self._live(made, place[1])))
+        for pair, controller in self._parts() if self._working else ():
+            place = (pair.name, controller.syncer.name)
+            if isinstance(controller.syncer, OwnController) and place not in self._own_controllers and pair.may_run:
+                self._own_controllers[place] = asyncio.create_task(
+                    self._own(controller.syncer, self._live(pair, place[1]))
+                )
 
-    def _paused_or_not(self, made: Link) -> None:
+    def _paused_or_not(self, pair: ClusterPair) -> None:
         """Stop the controllers of a virtual cluster that is paused, and run them again when it no longer is."""
-        if made.may_run:
+        if pair.may_run:
             self._run_controllers()
             return
-        for place in [place for place, task in self._controllers.items() if place[0] == made.name and not task.done()]:
-            self._controllers.pop(place).cancel()
+        for place in [
+            place for place, task in self._own_controllers.items() if place[0] == pair.name and not task.done()
+        ]:
+            self._own_controllers.pop(place).cancel()
 
     async def _own(self, syncer: OwnController, live: Live) -> None:
         """Run a controller until it returns; where it raises, run it again, later each time."""
@@ -220,71 +222,75 @@ class Engine:
     def _left(self, cluster: str, syncer: str) -> None:
         """A syncer has stopped: nothing of it runs or is spoken of any more."""
         self.workers.drop(cluster, syncer)
-        self.links[cluster].breaker.drop(syncer)
+        self.pairs[cluster].breaker.drop(syncer)
         self.broken.pop((cluster, syncer), None)
-        controller = self._controllers.pop((cluster, syncer), None)
-        if controller:
-            controller.cancel()
+        own = self._own_controllers.pop((cluster, syncer), None)
+        if own:
+            own.cancel()
 
     def patrollers(self) -> list[Patroller]:
         """The patrollers of all virtual clusters."""
         return [served.patroller for served in self.served.values() if served.patroller is not None]
 
-    def silent(self, made: Link) -> str | None:
+    def silent(self, pair: ClusterPair) -> str | None:
         """Which cluster of a link doesn't answer at the moment, or None."""
-        connections = (self.host_connection, self.served[made.name].connection)
+        connections = (self.host_connection, self.served[pair.name].connection)
         return next((f"the {one.cluster.side} cluster does not answer" for one in connections if not one.up), None)
 
-    def _live(self, made: Link, name: str) -> Live:
-        return Live(made.name, name, made.virtual, made.host, lambda key: self.queue.add(Request(made.name, name, key)))
+    def _live(self, pair: ClusterPair, name: str) -> Live:
+        return Live(pair.name, name, pair.virtual, pair.host, lambda key: self.queue.add(Request(pair.name, name, key)))
 
-    def _parts(self) -> Iterator[tuple[Link, Part]]:
-        for made in list(self.links.values()):
-            for part in list(made.parts.values()):
-                yield made, part
+    def _parts(self) -> Iterator[tuple[ClusterPair, Controller]]:
+        for pair in list(self.pairs.values()):
+            for controller in list(pair.controllers.values()):
+                yield pair, controller
 
     # -- told by informers and workers -----------------------------------------------------------------------------
 
-    def filled(self, made: Link, store: Store | None = None) -> None:
+    def filled(self, pair: ClusterPair, store: Store | None = None) -> None:
         """A store has been filled, for the first time or anew, or given up: syncers that have all they need begin."""
         self._run_controllers()
         if store is not None and store.synced:
-            made.breaker.listed(store)
-        for part in made.parts.values():
-            if store in part.missed:
-                part.missed.discard(store)
-                made.ask_all(part)
-        begun = [part for part in made.parts.values() if not part.ready and not made.lacks(part)]
-        for part in begun:
-            made.begin(part)
-        for part in begun:
-            log.info("ready", cluster=made.name, syncer=part.syncer.name)
-        if begun and not self._frozen and all(part.ready for part in made.parts.values()):
+            pair.breaker.listed(store)
+        for controller in pair.controllers.values():
+            if store in controller.missed:
+                controller.missed.discard(store)
+                pair.ask_all(controller)
+        begun = [
+            controller
+            for controller in pair.controllers.values()
+            if not controller.ready and not pair.lacks(controller)
+        ]
+        for controller in begun:
+            pair.begin(controller)
+        for controller in begun:
+            log.info("ready", cluster=pair.name, syncer=controller.syncer.name)
+        if begun and not self._frozen and all(controller.ready for controller in pair.controllers.values()):
             self._frozen = True
             gc.collect(1)  # what starting left behind; the oldest generation is what stays anyway
             gc.freeze()
 
-    def lost(self, made: Link, side: Side, error: SyncerError) -> None:
+    def lost(self, pair: ClusterPair, side: Side, error: SyncerError) -> None:
         """A request got no answer from one side."""
-        connection = self.host_connection if side is Side.HOST else self.served[made.name].connection
+        connection = self.host_connection if side is Side.HOST else self.served[pair.name].connection
         connection.lost(error)
 
-    def warn(self, made: Link, request: Request, reason: str, message: str, *, about: Obj | None) -> None:
+    def warn(self, pair: ClusterPair, request: Request, reason: str, message: str, *, about: Obj | None) -> None:
         """Tell the owner of the virtual object, in names that mean something there."""
-        syncer = made.parts[request.syncer].syncer
-        virtual = about or made.informers.get(Side.VIRTUAL, syncer.resource, request.key)
+        syncer = pair.controllers[request.syncer].syncer
+        virtual = about or pair.informers.get(Side.VIRTUAL, syncer.resource, request.key)
         if virtual is None:
             return
-        host = made.place(syncer, request.key)
+        host = pair.place(syncer, request.key)
         known = {str(host): str(request.key), host.name: request.key.name}
-        told = translated(made.settings, message, resources=(syncer.host_resource,), known=known)
-        self.served[made.name].events.warning(syncer.resource, virtual, reason, told)
+        told = translated(pair.settings, message, resources=(syncer.host_resource,), known=known)
+        self.served[pair.name].events.warning(syncer.resource, virtual, reason, told)
 
     async def _looked(self) -> None:
         """What is served has been looked at: syncers join and leave accordingly."""
         for served in self.served.values():
             if await served.activation.update():
-                self.filled(served.link)
+                self.filled(served.pair)
                 self._run_controllers()
 
     def _is_awaited(self) -> bool:
@@ -305,11 +311,11 @@ class Engine:
         self._back(served, Side.VIRTUAL)
 
     def _back(self, served: Served, side: Side) -> None:
-        for reflector in served.link.reflectors.values():
+        for reflector in served.pair.reflectors.values():
             if reflector.store.side is side:
                 reflector.hurry()
         if self.host_connection.up and served.connection.up:
-            self.queue.resume(served.link.name)
+            self.queue.resume(served.pair.name)
 
     def _queue_state(self) -> QueueState:
         now, running = self.clock(), list(self.queue.running().values())
@@ -320,13 +326,13 @@ class Engine:
 class _Listener:
     """Hears the informers of one link."""
 
-    def __init__(self, engine: Engine, made: Link) -> None:
-        self._engine, self._link = engine, made
+    def __init__(self, engine: Engine, pair: ClusterPair) -> None:
+        self._engine, self._pair = engine, pair
         #: Those whose resource was missing when they asked last: to look at what is served is worth it but once.
         self._missing: set[Reflector] = set()
 
     def synced(self, reflector: Reflector) -> None:
-        self._engine.filled(self._link, reflector.store)
+        self._engine.filled(self._pair, reflector.store)
 
     def watching(self, reflector: Reflector) -> None:
         if reflector.restarts > 1:
@@ -334,13 +340,13 @@ class _Listener:
 
     def failed(self, reflector: Reflector, error: SyncerError) -> None:
         if isinstance(error, Unreachable) and error.status == 0:
-            self._engine.lost(self._link, reflector.store.side, error)
+            self._engine.lost(self._pair, reflector.store.side, error)
         else:
             log.warning("can't list or watch", what=str(reflector), error=str(error))
             if isinstance(error, Missing) and reflector not in self._missing:
                 self._missing.add(reflector)
                 self._engine.lookout.soon()
-            self._engine.filled(self._link)
+            self._engine.filled(self._pair)
 
     def working(self, reflector: Reflector) -> None:
         log.info("watching again", what=str(reflector))

@@ -19,12 +19,12 @@ from syncer.clusters.dry_run import DryRun
 from syncer.config import SyncerConfig
 from syncer.config.model import ClusterSide
 from syncer.engine import status
-from syncer.engine.controllers.pair import Link
+from syncer.engine.controllers.pair import ClusterPair
 from syncer.engine.endpoints import serving
 from syncer.engine.engine import Engine
 from syncer.engine.leaderelection.identity import claim
 from syncer.engine.leaderelection.leadership import leading, lease_of
-from syncer.engine.reconcile.policies.contention import rules_of
+from syncer.engine.reconcile.policies.contention import contention_rules
 from syncer.observe.health import Heartbeat
 from syncer.observe.logs import get_logger
 from syncer.observe.metrics import Metrics
@@ -73,27 +73,27 @@ async def run(config: SyncerConfig, *, once: bool = False, dry_run: bool = False
         clusters = _connected(config, metrics, stack)
         if dry_run:
             clusters = {side: DryRun(cluster) for side, cluster in clusters.items()}
-        engine, made = _engine(config, clusters, metrics)
+        engine, pair = _engine(config, clusters, metrics)
         if dry_run:
-            await _prepare(engine, made, config)
+            await _prepare(engine, pair, config)
             return await _once(engine, clusters)
         if once:
-            await _prepare(engine, made, config)
+            await _prepare(engine, pair, config)
             async with leading(engine.host, config) as lease:
                 engine.may_write = lambda: lease is None or lease.is_leader
                 return await _once(engine, clusters)
-        await _daemon(engine, made, config, stack)
+        await _daemon(engine, pair, config, stack)
         return _summary(engine)
 
 
 @asynccontextmanager
-async def prepared(config: SyncerConfig) -> AsyncIterator[tuple[Engine, Link]]:
+async def prepared(config: SyncerConfig) -> AsyncIterator[tuple[Engine, ClusterPair]]:
     """An engine that is ready to run, for a command that does its own work with it. Raises ``SyncerError``."""
     metrics = Metrics(version=VERSION)
     async with AsyncExitStack() as stack:
-        engine, made = _engine(config, _connected(config, metrics, stack), metrics)
-        await _prepare(engine, made, config)
-        yield engine, made
+        engine, pair = _engine(config, _connected(config, metrics, stack), metrics)
+        await _prepare(engine, pair, config)
+        yield engine, pair
 
 
 @asynccontextmanager
@@ -105,23 +105,23 @@ async def connected(config: SyncerConfig) -> AsyncIterator[Mapping[Side, Cluster
         yield clusters
 
 
-def _engine(config: SyncerConfig, clusters: Mapping[Side, Cluster], metrics: Metrics) -> tuple[Engine, Link]:
+def _engine(config: SyncerConfig, clusters: Mapping[Side, Cluster], metrics: Metrics) -> tuple[Engine, ClusterPair]:
     engine = Engine(host=clusters[Side.HOST], metrics=metrics, workers=config.workers)
-    made = engine.add(
+    pair = engine.add(
         config.settings(),
         [(each.syncer, each.section) for each in config.enabled()],
         virtual=clusters[Side.VIRTUAL],
         entries=config.custom_entries(),
-        fights=rules_of(config),
+        contention=contention_rules(config),
     )
-    return engine, made
+    return engine, pair
 
 
-async def _prepare(engine: Engine, made: Link, config: SyncerConfig) -> None:
+async def _prepare(engine: Engine, pair: ClusterPair, config: SyncerConfig) -> None:
     """All that comes before the caches: both clusters answer, the virtual one is ours, and what they serve is known."""
-    await asyncio.gather(*(_reach(cluster, START_SECONDS) for cluster in (made.virtual, made.host)))
+    await asyncio.gather(*(_reach(cluster, START_SECONDS) for cluster in (pair.virtual, pair.host)))
     copied = [each.syncer for each in config.enabled() if isinstance(each.syncer, SyncDown)]
-    await claim(made.virtual, made.settings, translator=config.names.translator, host=made.host, copied=copied)
+    await claim(pair.virtual, pair.settings, translator=config.names.translator, host=pair.host, copied=copied)
     await engine.prepare()
 
 
@@ -192,17 +192,17 @@ async def _once(engine: Engine, clusters: Mapping[Side, Cluster]) -> Summary:
 
 
 def _summary(engine: Engine) -> Summary:
-    troubles = [f"{request}: {standing.reason}" for request, standing in engine.ledger.troubles()]
-    troubles += [f"{request}: {standing.reason}" for request, standing in engine.ledger.pending()]
+    troubles = [f"{request}: {standing.reason}" for request, standing in engine.statuses.troubles()]
+    troubles += [f"{request}: {standing.reason}" for request, standing in engine.statuses.pending()]
     troubles += [f"{syncer}: {reason}" for syncer, reason in status.degraded(engine).items()]
     in_step = {syncer: n for (syncer, state), n in status.states(engine).items() if state == "in_step"}
-    return Summary(dict(engine.ledger.done), troubles, in_step=in_step)
+    return Summary(dict(engine.statuses.done), troubles, in_step=in_step)
 
 
 # -- the daemon --------------------------------------------------------------------------------------------------------
 
 
-async def _daemon(engine: Engine, made: Link, config: SyncerConfig, stack: AsyncExitStack) -> None:
+async def _daemon(engine: Engine, pair: ClusterPair, config: SyncerConfig, stack: AsyncExitStack) -> None:
     lease = lease_of(engine.host, config)
     if lease:
         engine.may_write = lambda: lease.is_leader
@@ -210,7 +210,7 @@ async def _daemon(engine: Engine, made: Link, config: SyncerConfig, stack: Async
     await stack.enter_async_context(serving(engine, config, heartbeat, lease))
     stopped = _stop_signal()
     async with _beside(heartbeat.keep()):
-        preparing = asyncio.create_task(_prepare(engine, made, config))
+        preparing = asyncio.create_task(_prepare(engine, pair, config))
         if not await _is_done_first(preparing, stopped):
             preparing.cancel()
             await asyncio.wait({preparing})

@@ -15,14 +15,14 @@ LOOK = 0.02
 def degraded(engine: Engine) -> Mapping[str, str]:
     """The syncers that can't do all their work, each with the reason."""
     found = {**waiting(engine), **{syncer: reason for (_, syncer), reason in list(engine.broken.items())}}
-    for made in list(engine.links.values()):
-        for part in list(made.parts.values()):
-            reflectors = [made.reflectors[store.side, store.resource] for store in part.stores]
+    for pair in list(engine.pairs.values()):
+        for controller in list(pair.controllers.values()):
+            reflectors = [pair.reflectors[store.side, store.resource] for store in controller.stores]
             reasons = {str(reflector.error) for reflector in reflectors if reflector.error is not None}
             if reasons:
-                found[part.syncer.name] = "; ".join(sorted(reasons))
-        found |= {held.syncer: str(held) for held in list(made.breaker.held.values())}
-        for (syncer,), number in made.carrier.fights.numbers().items():
+                found[controller.syncer.name] = "; ".join(sorted(reasons))
+        found |= {held.syncer: str(held) for held in list(pair.breaker.held.values())}
+        for (syncer,), number in pair.applier.contention.numbers().items():
             if number:
                 found.setdefault(syncer, f"fields left alone because somebody else sets them back each time: {number}")
     return found
@@ -40,20 +40,20 @@ def unfilled(engine: Engine) -> list[str]:
         return ["what the clusters serve is not known yet"]
     return [
         str(reflector)
-        for made in list(engine.links.values())
-        for reflector in list(made.reflectors.values())
-        if not reflector.store.synced and not made.given_up(reflector.store)
+        for pair in list(engine.pairs.values())
+        for reflector in list(pair.reflectors.values())
+        if not reflector.store.synced and not pair.given_up(reflector.store)
     ]
 
 
 def states(engine: Engine) -> Mapping[tuple[str, ...], int]:
     """Objects by syncer and state."""
-    counts = Counter(engine.ledger.count())
-    for made in list(engine.links.values()):
-        for part in list(made.parts.values()):
-            name = part.syncer.name
-            others = sum(number for labels, number in engine.ledger.count().items() if labels[0] == name)
-            total = len(made.informers.store(Side.VIRTUAL, part.syncer.resource))
+    counts = Counter(engine.statuses.count())
+    for pair in list(engine.pairs.values()):
+        for controller in list(pair.controllers.values()):
+            name = controller.syncer.name
+            others = sum(number for labels, number in engine.statuses.count().items() if labels[0] == name)
+            total = len(pair.informers.store(Side.VIRTUAL, controller.syncer.resource))
             counts[name, "in_step"] += max(total - others, 0)
     return counts
 
@@ -77,5 +77,5 @@ async def settle(engine: Engine, *, quiet: float = 0.5, patience: float = 5.0) -
 
 def _undecided(engine: Engine) -> bool:
     """Whether something failed or waits that may still come right by itself."""
-    failing = any(standing.state is State.FAILING for _, standing in engine.ledger.troubles())
-    return failing or bool(waiting(engine)) or any(True for _ in engine.ledger.pending())
+    failing = any(status.state is State.FAILING for _, status in engine.statuses.troubles())
+    return failing or bool(waiting(engine)) or any(True for _ in engine.statuses.pending())

@@ -140,13 +140,13 @@ class Case:
         """The world of the case, before the key is asked about. ``syncers`` None takes all built-in ones."""
         now: datetime = self.model.now or self.file.now
         world = World(syncers, config=merged(self.file.config, self.model.config), now=now)
-        parts = (self.file.given, self.model.given)
-        for given in parts:
+        controllers = (self.file.given, self.model.given)
+        for given in controllers:
             world.given(virtual=given.virtual, host=given.host)
-        for given in parts:
+        for given in controllers:
             if given.in_step:
                 world.settle(self.file.syncer, self.model.ask, host_key=self.model.host_key)
-        for given in parts:
+        for given in controllers:
             _change(world, given)
         return world
 

@@ -4,7 +4,7 @@ from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 from syncer.api import Request, Side
-from syncer.engine.reconcile.policies.contention import Held
+from syncer.engine.reconcile.policies.contention import HeldFields
 from syncer.engine.workqueue.queue import Queue
 
 T = TypeVar("T")
@@ -32,7 +32,7 @@ class Deaf:
         """Refuse a call that changed nothing: it is a defect of whoever decided it."""
         raise AssertionError(f"a write to the {side.value} side changed nothing")
 
-    def held(self, held: Held) -> None:
+    def held(self, held: HeldFields) -> None:
         """Fields of one object are left alone; in a world none are."""
 
 

@@ -44,7 +44,7 @@ _OWNER = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-1", "uid":
 
 @st.composite
 def _metadata(draw: st.DrawFn) -> Obj:
-    parts: Obj = {
+    controllers: Obj = {
         "labels": draw(st.one_of(LABEL_MAPS, st.just({"vsyncer.dev/cluster": "other"}), st.none())),
         "annotations": draw(st.one_of(_ANNOTATIONS, st.none())),
         "ownerReferences": draw(st.sampled_from([None, [_OWNER]])),
@@ -52,7 +52,7 @@ def _metadata(draw: st.DrawFn) -> Obj:
         "finalizers": draw(st.sampled_from([None, None, ["example.org/mine"]])),
         "managedFields": draw(st.sampled_from([None, [{"manager": "kubectl", "operation": "Apply"}]])),
     }
-    return {key: value for key, value in parts.items() if value is not None}
+    return {key: value for key, value in controllers.items() if value is not None}
 
 
 def some(fields: dict[str, Any]) -> Made:

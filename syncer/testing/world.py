@@ -17,8 +17,8 @@ from typing import Any, Self, cast
 from syncer.api import Config, Decision, Key, NameTranslator, Obj, Request, Resource, Side, Syncer, SyncUp, key_of
 from syncer.config import SyncerConfig, config_with
 from syncer.engine.cache.informers import Informers
-from syncer.engine.controllers.builder import link
-from syncer.engine.controllers.pair import Link
+from syncer.engine.controllers.builder import build_pair
+from syncer.engine.controllers.pair import ClusterPair
 from syncer.names import SingleNamespace
 from syncer.plugins import installed
 from syncer.rbac import sources
@@ -70,7 +70,7 @@ class World:
         self._last: AnySyncer | None = None
         for syncer in installed().syncers() if syncers is None else syncers:
             self._add(syncer)
-        self._link = self._linked()
+        self._pair = self._paired()
 
     # -- what there is ---------------------------------------------------------------------------------------------
 
@@ -93,7 +93,7 @@ class World:
     def configure(self, config: Mapping[str, Any]) -> Self:
         """Merge more into the configuration, as it would stand in the file."""
         self._config = merged(self._config, config)
-        self._link = self._linked()
+        self._pair = self._paired()
         return self
 
     def virtual(self, kind: str, key: str | Key) -> Obj | None:
@@ -143,7 +143,7 @@ class World:
         self._show()
         before = len(self.sent)
         try:
-            at_once(self._link.carrier.carry_out(syncer, decision, Deaf()))
+            at_once(self._pair.applier.carry_out(syncer, decision, Deaf()))
         finally:
             self._show()
         return self.sent[before:]
@@ -167,32 +167,33 @@ class World:
     # -- for those who want to look closer ---------------------------------------------------------------------------
 
     @property
-    def link(self) -> Link:
+    def pair(self) -> ClusterPair:
         """The engine's own link between the two sides."""
-        return self._link
+        return self._pair
 
     @property
     def settings(self) -> Any:
         """The settings that syncers see."""
-        return self._link.settings
+        return self._pair.settings
 
     def syncer(self, named: Named) -> AnySyncer:
         """The syncer that is meant; one that the world doesn't know yet joins it."""
-        made = any(part.syncer is named for part in self._link.parts.values())  # from the configuration, it may be
-        if not isinstance(named, str) and not made and self._class(named) not in self._syncers:
+        # A syncer that the configuration made is known by itself, not by its class.
+        is_known = any(controller.syncer is named for controller in self._pair.controllers.values())
+        if not isinstance(named, str) and not is_known and self._class(named) not in self._syncers:
             self._add(named)
-            self._link = self._linked()
+            self._pair = self._paired()
         name = named if isinstance(named, str) else named.name
-        if name not in self._link.parts:
-            known = ", ".join(sorted(self._link.parts)) or "none"
+        if name not in self._pair.controllers:
+            known = ", ".join(sorted(self._pair.controllers)) or "none"
             raise ValueError(f"no syncer {name!r} is switched on in this world; there are: {known}")
-        return self._link.parts[name].syncer
+        return self._pair.controllers[name].syncer
 
     def context(self, syncer: Named) -> Any:
         """The context that a syncer is asked with."""
         made = self.syncer(syncer)
         seen = self._seen_by(made)
-        return seen.context(seen.parts[made.name])
+        return seen.context(seen.controllers[made.name])
 
     # -- inside ----------------------------------------------------------------------------------------------------
 
@@ -203,9 +204,9 @@ class World:
     def _add(self, syncer: AnySyncer | type[AnySyncer]) -> None:
         self._syncers[self._class(syncer)] = syncer() if isinstance(syncer, type) else syncer
 
-    def _linked(self) -> Link:
+    def _paired(self) -> ClusterPair:
         config = _model(tuple(self._syncers), self._translator).model_validate(self._config)
-        made = link(
+        pair = build_pair(
             config.settings(),
             [*((self._syncers[type(syncer)], section) for syncer, section in config.enabled()), *self._custom(config)],
             virtual=self._sides[Side.VIRTUAL],
@@ -216,11 +217,11 @@ class World:
             has_status=lambda side, resource: resource.plural not in WITHOUT_STATUS,
             may_write=lambda: True,
         )
-        self._link = made
-        for part in made.parts.values():
-            part.ready = True
+        self._pair = pair
+        for controller in pair.controllers.values():
+            controller.ready = True
         self._show()
-        return made
+        return pair
 
     def _custom(self, config: SyncerConfig) -> Iterator[tuple[AnySyncer, Config]]:
         """The syncers of the ``custom`` part of the configuration."""
@@ -237,14 +238,14 @@ class World:
                 return resource
         return None
 
-    def _seen_by(self, syncer: AnySyncer) -> Link:
+    def _seen_by(self, syncer: AnySyncer) -> ClusterPair:
         """The link with only those stores that the syncer has asked for: in a daemon no other syncer may be on."""
-        return replace(self._link, informers=cast("Informers", Declared(self._link.informers, syncer, sources(syncer))))
+        return replace(self._pair, informers=cast("Informers", Declared(self._pair.informers, syncer, sources(syncer))))
 
     def _show(self) -> None:
         """Let the stores hold what their watches would have brought."""
-        for store in self._link.informers:
-            marked = self._link.informers.is_marked(store.side, store.resource)
+        for store in self._pair.informers:
+            marked = self._pair.informers.is_marked(store.side, store.resource)
             there = self._sides[store.side].objects.get(store.resource, {})
             visible = {key: obj for key, obj in there.items() if not marked or self._is_marked(obj)}
             for key in set(store.keys()) - visible.keys():
@@ -264,15 +265,15 @@ class World:
         if not isinstance(syncer, SyncUp) or syncer.host_marked:
             return None
         ctx = self.context(syncer)
-        for place in self._link.informers.keys(Side.HOST, syncer.host_resource):
-            host = self._link.informers.get(Side.HOST, syncer.host_resource, place)
+        for place in self._pair.informers.keys(Side.HOST, syncer.host_resource):
+            host = self._pair.informers.get(Side.HOST, syncer.host_resource, place)
             if host is not None and syncer.virtual_key(ctx, host) == key:
                 return place
         return None
 
     def _resource(self, obj: Obj) -> Resource:
         """The resource of an object: one that a syncer names, or what its kind suggests."""
-        named = {(store.resource.api_version, store.resource.kind): store.resource for store in self._link.informers}
+        named = {(store.resource.api_version, store.resource.kind): store.resource for store in self._pair.informers}
         return named.get((obj["apiVersion"], obj["kind"])) or resource_of(obj)
 
     def _copy(self, side: Side, kind: str, key: str | Key) -> Obj | None:

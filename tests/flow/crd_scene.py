@@ -8,7 +8,7 @@ from harness import CLUSTER, HOME, Daemon, Two, between
 
 from syncer.api import Obj
 from syncer.config import config_with
-from syncer.engine.controllers.request_status import Standing
+from syncer.engine.controllers.request_status import RequestStatus
 from syncer.names import SingleNamespace
 from syncer.resources.definitions.public import PublicDefinitionSyncer
 from syncer.resources.definitions.tenant import TenantDefinitionSyncer
@@ -62,9 +62,9 @@ def there(server: ApiServer, name: str = NAME) -> Obj:
     return found
 
 
-def standing(running: Daemon, syncer: str = "public-crds") -> Standing | None:
-    ledger = running.engine.ledger
-    return next((ledger.of(request) for request in running.requests(syncer)), None)
+def status(running: Daemon, syncer: str = "public-crds") -> RequestStatus | None:
+    statuses = running.engine.statuses
+    return next((statuses.of(request) for request in running.requests(syncer)), None)
 
 
 def widget(name: str) -> Obj:

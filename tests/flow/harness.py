@@ -13,10 +13,10 @@ from syncer.api import Key, Obj, Side, Syncer
 from syncer.clusters.client import Cluster
 from syncer.clusters.transport import Transport
 from syncer.config import SyncerConfig, config_with
-from syncer.engine.controllers.request_status import Standing
+from syncer.engine.controllers.request_status import RequestStatus
 from syncer.engine.engine import Engine
 from syncer.engine.leaderelection.lease import Lease
-from syncer.engine.reconcile.policies.contention import rules_of
+from syncer.engine.reconcile.policies.contention import contention_rules
 from syncer.engine.status import settle
 from syncer.names import SingleNamespace
 from syncer.observe.metrics import Metrics
@@ -133,25 +133,25 @@ class Daemon:
         async with asyncio.timeout(200 + patience):
             await settle(self.engine, patience=patience)
 
-    def standing(self, name: str, syncer: str = "configmaps") -> Standing | None:
+    def status(self, name: str, syncer: str = "configmaps") -> RequestStatus | None:
         """How the request about an object of the shop stands; None: in step."""
-        found = [self.engine.ledger.of(request) for request in self.requests(syncer) if request.key.name == name]
+        found = [self.engine.statuses.of(request) for request in self.requests(syncer) if request.key.name == name]
         return found[0] if found else None
 
     def requests(self, syncer: str) -> list[Any]:
         """The requests of a syncer that are not in step."""
-        ledger = self.engine.ledger
-        return [request for request, _ in (*ledger.troubles(), *ledger.pending()) if request.syncer == syncer]
+        statuses = self.engine.statuses
+        return [request for request, _ in (*statuses.troubles(), *statuses.pending()) if request.syncer == syncer]
 
     async def kill(self) -> None:
         """Let nothing more go out from it, as after SIGKILL; what is under way may still be done."""
         await self.engine.host.close()
-        for made in self.engine.links.values():
-            await made.virtual.close()
+        for pair in self.engine.pairs.values():
+            await pair.virtual.close()
 
     def wrote(self) -> Mapping[tuple[str, str, str], int]:
         """Changes made, by syncer, side and verb."""
-        return dict(self.engine.ledger.done)
+        return dict(self.engine.statuses.done)
 
 
 @contextlib.asynccontextmanager
@@ -205,7 +205,7 @@ def add(engine: Engine, config: SyncerConfig, server: Reachable, *, user: str = 
         [(each.syncer, each.section) for each in config.enabled()],
         virtual=Cluster(config.cluster, Side.VIRTUAL, server.transport(user)),
         entries=config.custom_entries(),
-        fights=rules_of(config),
+        contention=contention_rules(config),
     )
 
 

@@ -76,7 +76,7 @@ def _in_shop(name: str) -> str:
 
 
 @dataclass(frozen=True)
-class Kind:
+class Operation:
     """One kind of object of one syncer, and its row of the matrix."""
 
     syncer: str
@@ -201,7 +201,7 @@ POD: Mapping[str, Obj] = {
 IMAGE: Cell = (("field", "host", "repaired"), ("metadata", "host", "repaired"))
 
 
-PODS = Kind(
+PODS = Operation(
     "pods",
     "pods",
     _pod,
@@ -239,7 +239,7 @@ def _reported(two: Two, get: Callable[[str, str], Obj]) -> None:
     _put(two.host, get("host", "status"), {"status": {"phase": "Ready"}})
 
 
-CUSTOM = Kind(
+CUSTOM = Operation(
     WIDGETS,
     WIDGETS,
     _custom("Widget"),
@@ -280,7 +280,7 @@ def _of_crd(name: str) -> str:
 
 CRDS = "customresourcedefinitions.apiextensions.k8s.io"
 _SHORT = _both({"spec": {"names": {"shortNames": ["short"]}}})
-TENANT_CRDS = Kind(
+TENANT_CRDS = Operation(
     "tenant-crds",
     CRDS,
     _definition,
@@ -308,7 +308,7 @@ def _host_namespace(name: str) -> str:
     return f"{name}-x-{CLUSTER}-x-{HOME}"
 
 
-NAMESPACES = Kind(
+NAMESPACES = Operation(
     "namespaces",
     "namespaces",
     lambda two, name: namespace(name, metadata=TIER),
@@ -325,7 +325,7 @@ NAMESPACES = Kind(
 
 # -- what begins on the host -------------------------------------------------------------------------------------------
 
-FROM_HOST = Kind(
+FROM_HOST = Operation(
     SHOWN,
     SHOWN,
     _custom("Issuer", namespaced=False),
@@ -342,7 +342,7 @@ FROM_HOST = Kind(
     before=_define(SHOWN),
     title="fromHost",
 )
-PUBLIC_CRDS = Kind(
+PUBLIC_CRDS = Operation(
     "public-crds",
     CRDS,
     lambda two, name: crd(_of_crd(name), metadata=PUBLIC),
@@ -362,7 +362,7 @@ def _event(two: Two, name: str) -> Obj:
 
 
 EVENTS_GO = "Events expire by themselves, on each side for itself: none is ever deleted"
-EVENTS = Kind(
+EVENTS = Operation(
     "events",
     "events",
     _event,
@@ -378,7 +378,7 @@ def _on_node(two: Two, name: str) -> Obj:
     return pod(name)
 
 
-NODES = Kind(
+NODES = Operation(
     "nodes",
     "nodes",
     _on_node,
@@ -399,9 +399,9 @@ NODES = Kind(
 )
 
 KINDS = [
-    Kind("configmaps", "configmaps", _down(configmap), _both({"data": {"color": "red"}})),
-    Kind("secrets", "secrets", _down(secret), _both({"data": {"password": "bmV3"}})),
-    Kind(
+    Operation("configmaps", "configmaps", _down(configmap), _both({"data": {"color": "red"}})),
+    Operation("secrets", "secrets", _down(secret), _both({"data": {"password": "bmV3"}})),
+    Operation(
         "services",
         "services",
         lambda two, name: service(
@@ -412,14 +412,14 @@ KINDS = [
         cells=DOWN | STATUS,
         after=_with_address("services"),
     ),
-    Kind(
+    Operation(
         "serviceaccounts",
         "serviceaccounts",
         _down(serviceaccount),
         {"host": {"automountServiceAccountToken": True}},
         cells=DOWN | {("virtual", "spec"): "only labels and annotations of a ServiceAccount cross"},
     ),
-    Kind(
+    Operation(
         "ingresses",
         "ingresses.networking.k8s.io",
         _down(ingress),
@@ -430,7 +430,7 @@ KINDS = [
         after=_with_address("ingresses.networking.k8s.io"),
     ),
     PODS,
-    Kind(
+    Operation(
         "pod-tokens",
         "pods",
         _pod_with_token,
@@ -456,7 +456,7 @@ KINDS = [
 ]
 
 
-async def in_step(two: Two, kind: Kind, daemon: Daemon) -> None:
+async def in_step(two: Two, kind: Operation, daemon: Daemon) -> None:
     """Make all objects of a kind, one for each mutation, and wait until they are on both sides."""
     names = list(MUTATIONS)
     if kind.syncer == "events":

@@ -53,8 +53,8 @@ async def put_in_step(two: Two) -> None:
 
 async def scanned(daemon: Daemon, syncer: str = "configmaps", *, fresh: bool = True) -> Scan:
     """Scan a syncer's kind, from fresh lists or from what the stores have."""
-    [made] = daemon.engine.links.values()
-    return await patroller(daemon).scan(made.parts[syncer], fresh=fresh)
+    [pair] = daemon.engine.pairs.values()
+    return await patroller(daemon).scan(pair.controllers[syncer], fresh=fresh)
 
 
 def told(scan: Scan) -> list[tuple[str, str, str]]:
@@ -67,7 +67,7 @@ def shown(daemon: Daemon) -> dict[str, float]:
     ask = daemon.engine.metrics.ask
     for name in PATROL_METRICS:
         ask(name, lambda name=name: readings(daemon.engine.patrollers()).get(name, {}))  # type: ignore[misc]
-    ask("syncer_deletions_held", lambda: held(daemon.engine.links.values()))
+    ask("syncer_deletions_held", lambda: held(daemon.engine.pairs.values()))
     rows = generate_latest(daemon.engine.metrics.registry).decode().splitlines()
     return {name: float(value) for name, _, value in (row.rpartition(" ") for row in rows if row[0] != "#")}
 

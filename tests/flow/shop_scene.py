@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager
 from harness import NAMESPACE, Daemon, Two, place
 
 from syncer.api import Obj
-from syncer.engine.controllers.request_status import Standing
+from syncer.engine.controllers.request_status import RequestStatus
 from syncer.testing.objects import configmap
 
 
@@ -50,8 +50,8 @@ async def settled(daemon: AbstractAsyncContextManager[Daemon]) -> AsyncIterator[
         yield running
 
 
-def standing(daemon: Daemon, name: str, syncer: str = "configmaps") -> Standing:
+def status(daemon: Daemon, name: str, syncer: str = "configmaps") -> RequestStatus:
     """How the request about an object of the shop stands, which must not be in step."""
-    found = daemon.standing(name, syncer)
+    found = daemon.status(name, syncer)
     assert found, f"{name} is in step"
     return found

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from harness import Daemon, Two, play, until, widget, writes
 from rules_scene import WIDGETS, Guarded, configured, edit, events, on, running
-from shop_scene import standing, the_copy
+from shop_scene import status, the_copy
 
 from syncer.engine.controllers.request_status import State
 from syncer.testing.apiserver import Rule
@@ -159,7 +159,7 @@ def test_what_is_translated_is_refused_and_told() -> None:
         config = configured({"toHost": {"services": {"authority": {"spec.ports": "both"}}}}, "services")
         async with running(two, config) as daemon:
             await until(lambda: events(two, "SyncRefused"))
-            stands = standing(daemon, "x", "services")
+            stands = status(daemon, "x", "services")
             assert stands.state is State.PARKED
             assert "spec.ports: its owner can't be both" in stands.reason
 
@@ -235,7 +235,7 @@ def test_while_a_field_is_fought_over_the_others_are_remembered_as_ever() -> Non
                 for side in ("host", "virtual"):
                     edit(two, side, "configmaps", {"data": {"a": side}})
                     await asyncio.sleep(3)
-            assert daemon.engine.links["vc"].carrier.fights.frozen()
+            assert daemon.engine.pairs["vc"].applier.contention.frozen()
             edit(two, "virtual", "configmaps", {"data": {"b": "1"}})
             await until(lambda: data("host").get("b") == "1")
             await asyncio.sleep(5)

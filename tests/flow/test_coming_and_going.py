@@ -45,7 +45,7 @@ def test_a_kind_that_goes_stops_its_syncer_and_comes_back_without_a_restart(two:
             await until(lambda: copies(two, PLURAL) == {"w"})
             two.host.delete("customresourcedefinitions.apiextensions.k8s.io", PLURAL)
             await until(lambda: "widgets" in waiting(daemon.engine), within=90)
-            assert list(daemon.engine.links["vc"].parts) == ["maps"]
+            assert list(daemon.engine.pairs["vc"].controllers) == ["maps"]
             two.virtual.put(configmap("later"))
             await until(lambda: "later" in copies(two))
             seen = len(two.host.requests)
@@ -231,6 +231,6 @@ def test_a_request_that_is_worked_on_when_its_syncer_stops_leaves_nothing_behind
             two.host.delete("customresourcedefinitions.apiextensions.k8s.io", PLURAL)
             await until(lambda: "widgets" in waiting(daemon.engine), within=90)
             await asyncio.sleep(600)
-            assert list(daemon.engine.ledger.troubles()) == []
+            assert list(daemon.engine.statuses.troubles()) == []
 
     play(scenario)

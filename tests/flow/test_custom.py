@@ -44,7 +44,7 @@ def test_a_certificate_goes_down_and_its_secret_comes_up_and_a_pod_can_mount_it(
             assert there(two.virtual, CERTIFICATES, "shop/db")["status"]["revision"] == 1
             volumes = there(two.host, "pods", place("web"))["spec"]["volumes"]
             assert volumes[0]["secret"]["secretName"] == made["metadata"]["name"] == copy["spec"]["secretName"]
-            assert not list(daemon.engine.ledger.troubles())
+            assert not list(daemon.engine.statuses.troubles())
 
     play(scenario)
 
@@ -145,10 +145,10 @@ def test_a_secret_of_that_name_that_the_tenant_made_is_theirs_and_no_fight_begin
             await daemon.settled()
             assert there(two.virtual, "secrets", "shop/db-tls")["data"] == secret("db-tls")["data"]
             assert there(two.host, "secrets", place("db-tls"))["data"] == made["data"]
-            standing = daemon.standing("db-tls", f"{CERTIFICATES}:secrets")
-            assert standing is not None
-            assert standing.state is State.PARKED
-            assert "not ours" in standing.reason
+            status = daemon.status("db-tls", f"{CERTIFICATES}:secrets")
+            assert status is not None
+            assert status.state is State.PARKED
+            assert "not ours" in status.reason
 
     play(scenario)
 

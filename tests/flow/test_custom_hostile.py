@@ -73,7 +73,7 @@ def test_of_the_hosts_issuers_only_those_that_it_shows_are_watched(two: Two) -> 
             two.host.put(merged(custom(CLUSTER_ISSUERS, name, namespace="", spec={"ca": {}}), labels))
         async with running(two, example("cert-manager")) as daemon:
             await daemon.settled()
-            informers = daemon.engine.links[CLUSTER].informers
+            informers = daemon.engine.pairs[CLUSTER].informers
             [issuers] = [
                 store for store in informers if (store.side, str(store.resource)) == (Side.HOST, CLUSTER_ISSUERS)
             ]
@@ -91,7 +91,7 @@ def test_of_the_hosts_namespaces_only_the_mapped_one_is_watched(two: Two) -> Non
         entry = f"{WIDGETS}: {{direction: fromHost, namespaces: {{infra: {NAMESPACE}}}}}"
         async with running(two, config_of(entry)) as daemon:
             assert await until(lambda: two.original(WIDGETS, "of-infra")) <= 2
-            informers = daemon.engine.links[CLUSTER].informers
+            informers = daemon.engine.pairs[CLUSTER].informers
             [widgets] = [store for store in informers if (store.side, str(store.resource)) == (Side.HOST, WIDGETS)]
             assert list(widgets.keys()) == [Key("infra", "of-infra")]
 
@@ -152,6 +152,6 @@ def test_a_kind_that_has_the_name_of_another_for_a_short_one_is_not_taken_for_it
         async with running(two, config_of(f"{WIDGETS}: {{}}")) as daemon:
             two.virtual.put(custom("alikes.example.com", "x", spec={}))
             await daemon.settled()
-            assert WIDGETS not in daemon.engine.links[CLUSTER].parts
+            assert WIDGETS not in daemon.engine.pairs[CLUSTER].controllers
 
     play(scenario)

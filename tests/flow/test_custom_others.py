@@ -73,7 +73,7 @@ def test_another_version_of_a_kind_is_followed_by_all_that_has_to_do_with_it(two
             issue(two, there(two.host, CERTIFICATES, place("later")))
             await until(lambda: two.original("secrets", "later-tls"))
             await daemon.settled()
-            assert not list(daemon.engine.ledger.troubles())
+            assert not list(daemon.engine.statuses.troubles())
 
     play(scenario)
 

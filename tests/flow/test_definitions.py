@@ -2,7 +2,7 @@
 
 import asyncio
 
-from crd_scene import CRDS, NAME, ON, WEBHOOK, copy, daemon, public, standing, there, widget
+from crd_scene import CRDS, NAME, ON, WEBHOOK, copy, daemon, public, status, there, widget
 from harness import Two, play, until, writes
 
 from syncer.api import labels_of
@@ -99,7 +99,7 @@ def test_a_crd_of_the_tenants_own_parks_ours_until_it_is_gone(two: Two) -> None:
         two.host.put(public())
         async with daemon(two, {**ON, "onRemoval": "delete"}) as running:
             await running.settled()
-            told = standing(running)
+            told = status(running)
             assert told
             assert told.state is State.PARKED
             assert "not ours" in told.reason
@@ -139,14 +139,14 @@ def test_a_version_that_the_tenant_stores_does_not_go_before_it_is_migrated(two:
             assert there(two.virtual)["status"]["storedVersions"] == ["v1", "v2"]
             two.host.put(public(spec={"versions": [crd_version("v2", storage=True)]}))
             await running.settled()
-            told = standing(running)
+            told = status(running)
             assert told
             assert told.state is State.PARKED
             assert "take v1 out of status.storedVersions" in told.reason
             assert len(there(two.virtual)["spec"]["versions"]) == 2
             two.virtual.put(merged(there(two.virtual), {"status": {"storedVersions": ["v2"]}}))
             await until(lambda: len(there(two.virtual)["spec"]["versions"]) == 1)
-            assert standing(running) is None
+            assert status(running) is None
 
     play(scenario)
 
@@ -232,7 +232,7 @@ def test_a_crd_in_use_goes_when_its_last_object_has_gone(two: Two) -> None:
             two.virtual.put(widget("w"))
             two.host.delete(CRDS, NAME)
             await running.settled()
-            told = standing(running)
+            told = status(running)
             assert told
             assert told.state is State.PARKED
             assert two.virtual.get("widgets.example.com", "shop/w")

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from crd_scene import CRDS, NAME, NAMED, ON, PUBLIC, WEBHOOK, configured, copy, daemon, public, standing, there, widget
+from crd_scene import CRDS, NAME, NAMED, ON, PUBLIC, WEBHOOK, configured, copy, daemon, public, status, there, widget
 from harness import CLUSTER, HOME, Two, play, until, writes
 
 from syncer.api import Obj, Side
@@ -70,7 +70,7 @@ def test_of_two_tenants_that_name_a_crd_the_first_has_it(two: Two) -> None:
             before = there(two.host)
             second.put(crd(NAME, [crd_version("v7", storage=True)]))
             await running.settled()
-            told = standing(running, "tenant-crds")
+            told = status(running, "tenant-crds")
             assert told
             assert told.state is State.PARKED
             assert there(two.host) == before

@@ -13,7 +13,7 @@ from small_syncers import Widgets
 
 from syncer.api import Obj, Side
 from syncer.config import config_with
-from syncer.engine.control import answers
+from syncer.engine import control as control_api
 from syncer.engine.controllers.request_status import State
 from syncer.engine.endpoints import measure
 from syncer.engine.reconcile.policies.contention import Frozen
@@ -74,7 +74,7 @@ def ours(two: Two, verb: str = "patch") -> int:
 
 
 def frozen(daemon: Daemon) -> list[Frozen]:
-    return daemon.engine.links[CLUSTER].carrier.fights.frozen()
+    return daemon.engine.pairs[CLUSTER].applier.contention.frozen()
 
 
 def data(two: Two) -> Any:
@@ -103,14 +103,14 @@ def test_who_always_writes_back_is_left_alone_and_the_rest_is_synced(
             before = len(writes(two.host))
             await asyncio.sleep(200)
             assert writes(two.host)[before:] == []
-            standing = daemon.standing("x")
-            assert standing
-            assert standing.state is State.PENDING
-            assert standing.reason.startswith(
+            status = daemon.status("x")
+            assert status
+            assert status.state is State.PENDING
+            assert status.reason.startswith(
                 "data.color of the host ConfigMap flips between what vsyncer and kubectl-edit write; frozen until 2"
             )
-            assert standing.reason.endswith("syncer thaw configmaps shop/x")
-            assert told(two) == [standing.reason]
+            assert status.reason.endswith("syncer thaw configmaps shop/x")
+            assert told(two) == [status.reason]
             assert degraded(daemon.engine)["configmaps"].endswith("sets them back each time: 1")
             assert measured(daemon) == {"syncer_fights_total": 1, "syncer_frozen_fields": 1}
 
@@ -194,7 +194,7 @@ def test_it_is_asked_again_at_once_by_command(two: Two, given: Obj, known: bool)
         two.virtual.put(BLUE)
         async with two.daemon(MAPS) as daemon:
             control = Control()
-            answers.add(control, daemon.engine)
+            control_api.add(control, daemon.engine)
             async with painted(two):
                 await until(lambda: frozen(daemon))
                 await until(lambda: data(two) == {"color": "red"})

@@ -62,7 +62,7 @@ class Old:
             await until(functools.partial(two.copy, good, "good"), within=120)
         await asyncio.sleep(5)
         assert not daemon.working.done()
-        assert [str(one) for one in engine.links[CLUSTER].reflectors.values() if one.error] == []
+        assert [str(one) for one in engine.pairs[CLUSTER].reflectors.values() if one.error] == []
         for obj in odd_ones:
             syncer = next(name for name, one in ORIGINALS.items() if one["kind"] == obj["kind"])
             self._accounted(daemon, syncer, obj["metadata"]["name"])
@@ -70,9 +70,9 @@ class Old:
     def _accounted(self, daemon: Daemon, syncer: str, name: str) -> None:
         kind = "ingresses.networking.k8s.io" if syncer == "ingresses" else syncer
         if self.two.copy(kind, name) is None:
-            standing = daemon.engine.ledger.of(Request(CLUSTER, syncer, Key(NAMESPACE, name)))
-            assert standing, f"nothing is said of {kind} {name}"
-            assert standing.reason
+            status = daemon.engine.statuses.of(Request(CLUSTER, syncer, Key(NAMESPACE, name)))
+            assert status, f"nothing is said of {kind} {name}"
+            assert status.reason
 
 
 def unspoken(loop: asyncio.AbstractEventLoop) -> list[str]:
@@ -132,7 +132,7 @@ def test_an_object_of_no_schema_with_anything_in_it(junk: str, later: bool) -> N
             for good in GOOD:
                 old.two.virtual.put(good)
             await old.check(daemon, objects)
-            known = {standing.error for _, standing in daemon.engine.ledger.troubles()}
+            known = {status.error for _, status in daemon.engine.statuses.troubles()}
             assert known <= {"Refused", "Invalid"}, known
 
     play(scenario)

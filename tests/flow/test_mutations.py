@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 from harness import ALL, CLUSTER, HOME, Daemon, Two, between, built_in, play, writes
-from mutations import KINDS, MUTATIONS, Kind, in_step
+from mutations import KINDS, MUTATIONS, Operation, in_step
 
 from syncer.config import config_with
 from syncer.engine.patrol.findings import Scan
@@ -20,7 +20,7 @@ ROWS = [pytest.param(kind, side, id=f"{kind.title or kind.syncer}-{side}") for k
 
 
 @contextlib.asynccontextmanager
-async def patrolled(two: Two, kind: Kind, policy: str) -> AsyncIterator[Daemon]:
+async def patrolled(two: Two, kind: Operation, policy: str) -> AsyncIterator[Daemon]:
     """A daemon with this drift policy, which patrols only when it is told to."""
     drift = dict.fromkeys(("missing", "orphan", "wrongOwner", "field", "metadata", "status"), policy)
     given = {
@@ -34,12 +34,12 @@ async def patrolled(two: Two, kind: Kind, policy: str) -> AsyncIterator[Daemon]:
         yield daemon
 
 
-async def scanned(daemon: Daemon, kind: Kind) -> Scan:
-    [made], [patroller] = daemon.engine.links.values(), daemon.engine.patrollers()
-    return await patroller.scan(made.parts[kind.syncer], fresh=True)
+async def scanned(daemon: Daemon, kind: Operation) -> Scan:
+    [pair], [patroller] = daemon.engine.pairs.values(), daemon.engine.patrollers()
+    return await patroller.scan(pair.controllers[kind.syncer], fresh=True)
 
 
-def told(kind: Kind, scan: Scan, side: str) -> dict[str, set[tuple[str, str, str]]]:
+def told(kind: Operation, scan: Scan, side: str) -> dict[str, set[tuple[str, str, str]]]:
     """What the scan says, by the name of the object."""
     found: dict[str, set[tuple[str, str, str]]] = {}
     for one in scan.findings:
@@ -51,7 +51,7 @@ def told(kind: Kind, scan: Scan, side: str) -> dict[str, set[tuple[str, str, str
     return found
 
 
-def expected(kind: Kind, side: str, outcome: str = "") -> dict[str, set[tuple[str, str, str]]]:
+def expected(kind: Operation, side: str, outcome: str = "") -> dict[str, set[tuple[str, str, str]]]:
     cells = {name: kind.cells[side, name] for name in MUTATIONS}
     return {
         name: {(drift, where, outcome or then) for drift, where, then in cell}
@@ -60,7 +60,7 @@ def expected(kind: Kind, side: str, outcome: str = "") -> dict[str, set[tuple[st
     }
 
 
-async def mutated(two: Two, kind: Kind, side: str, daemon: Daemon) -> None:
+async def mutated(two: Two, kind: Operation, side: str, daemon: Daemon) -> None:
     """Do all that makes sense to the objects of a kind, unseen."""
     for server in (two.virtual, two.host):
         server.faults.add(Rule(verb="watch", drop=True))
@@ -70,7 +70,7 @@ async def mutated(two: Two, kind: Kind, side: str, daemon: Daemon) -> None:
 
 
 @pytest.mark.parametrize(("kind", "side"), ROWS)
-def test_one_scan_repairs_it_and_the_next_finds_nothing(two: Two, kind: Kind, side: str) -> None:
+def test_one_scan_repairs_it_and_the_next_finds_nothing(two: Two, kind: Operation, side: str) -> None:
     async def scenario() -> None:
         kind.before(two)
         async with patrolled(two, kind, "repair") as daemon:
@@ -87,7 +87,7 @@ def test_one_scan_repairs_it_and_the_next_finds_nothing(two: Two, kind: Kind, si
 
 
 @pytest.mark.parametrize(("kind", "side"), ROWS)
-def test_by_policy_each_is_reported_again_and_again_and_nothing_written(two: Two, kind: Kind, side: str) -> None:
+def test_by_policy_each_is_reported_again_and_again_and_nothing_written(two: Two, kind: Operation, side: str) -> None:
     async def scenario() -> None:
         kind.before(two)
         async with patrolled(two, kind, "report") as daemon:

@@ -226,9 +226,9 @@ def test_a_request_that_is_skipped_at_its_start_is_asked_again_when_the_object_c
         sleeper = two.virtual.put(configmap("sleeper", metadata={"annotations": {"asleep": "1"}}))
         async with two.daemon([Around]) as daemon:
             await daemon.settled()
-            standing = daemon.engine.ledger.of(_request(daemon.engine.links["vc"].name, "sleeper"))
-            assert standing
-            assert (standing.state, standing.reason) == (State.SKIPPED, "it is asleep")
+            status = daemon.engine.statuses.of(_request(daemon.engine.pairs["vc"].name, "sleeper"))
+            assert status
+            assert (status.state, status.reason) == (State.SKIPPED, "it is asleep")
             assert "sleeper" not in copies(two)
             two.virtual.put(merged(sleeper, {"metadata": {"annotations": {"asleep": None}}}))
             assert await until(lambda: "sleeper" in copies(two)) < 1

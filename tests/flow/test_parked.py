@@ -6,12 +6,12 @@ import pytest
 from harness import HOME, NAMESPACE, built_in, crd, place, play, until, verbs, widget
 from parked_scene import Gated, Maps, denied, open_to_all, refusing, told, without_room
 from rules_scene import USER, edit
-from shop_scene import copy_name, forget, many, settled, standing, the_copy
+from shop_scene import copy_name, forget, many, settled, status, the_copy
 from small_syncers import Widgets, copies
 
 from syncer.api import Config, Context, Decision, Key, Obj, Refused, Side, Source, dig, wait
-from syncer.engine.control import answers
-from syncer.engine.control.parked import listed
+from syncer.engine import control as control_api
+from syncer.engine.control import listed
 from syncer.engine.controllers.request_status import State
 from syncer.engine.controllers.retry_policy import PARKED_SECONDS
 from syncer.engine.controllers.wakeups import LOOK_SECONDS
@@ -36,7 +36,7 @@ def two() -> Gated:
 def test_what_a_quota_has_no_room_for_is_synced_soon_after_it_is_raised_and_not_tried_before(two: Gated) -> None:
     async def scenario() -> None:
         async with without_room(two) as daemon:
-            stands = standing(daemon, "x", "maps")
+            stands = status(daemon, "x", "maps")
             assert (stands.state, stands.error) == (State.PARKED, "QuotaExceeded")
             refused, seen = two.gate.refused, len(two.host.requests)
             await asyncio.sleep(120)
@@ -44,7 +44,7 @@ def test_what_a_quota_has_no_room_for_is_synced_soon_after_it_is_raised_and_not_
             assert verbs(two.host, seen)["list"] == pytest.approx(120 / LOOK_SECONDS, rel=0.2)
             two.gate.limit(1)
             assert await until(lambda: "x" in copies(two)) < SOON
-            assert daemon.standing("x", "maps") is None
+            assert daemon.status("x", "maps") is None
 
     play(scenario)
 
@@ -99,7 +99,7 @@ def test_what_lacks_a_right_is_synced_soon_after_it_is_given_and_one_question_is
         two.gate.grant("configmaps", verbs=["get", "list", "watch"])
         many(two, 20)
         async with settled(two.daemon([Maps], user=USER)) as daemon:
-            stands = standing(daemon, "c0", "maps")
+            stands = status(daemon, "c0", "maps")
             assert (stands.state, stands.error) == (State.PARKED, "Forbidden")
             assert 'resources: ["configmaps"], verbs: ["create"]' in stands.reason
             seen = len(two.host.requests)
@@ -144,8 +144,8 @@ def test_what_was_missing_is_seen_at_once_when_it_appears(two: Gated, manner: st
         two.virtual.put(configmap("y", {manner: "yes"}))
         async with two.daemon([Needy]) as daemon:
             await asyncio.sleep(100)
-            assert standing(daemon, "x", "needy").state is (State.PENDING if manner == "patient" else State.PARKED)
-            waits = {one.key.name: daemon.engine.workers.waking.reasons(one) for one in daemon.requests("needy")}
+            assert status(daemon, "x", "needy").state is (State.PENDING if manner == "patient" else State.PARKED)
+            waits = {one.key.name: daemon.engine.workers.wakeups.reasons(one) for one in daemon.requests("needy")}
             assert waits == {name: [f"a change of the virtual Secret shop/{name}"] for name in "xy"}
             two.virtual.put(secret("x"))
             assert await until(lambda: "x" in copies(two)) < 0.1
@@ -177,10 +177,10 @@ def test_what_no_longer_waits_leaves_nothing_behind(two: Gated) -> None:
             assert len(daemon.requests("needy")) == 10
             forget(two, 10)
             await daemon.settled()
-            store = daemon.engine.links["vc"].informers.store(Side.VIRTUAL, SECRETS)
+            store = daemon.engine.pairs["vc"].informers.store(Side.VIRTUAL, SECRETS)
             assert store._waiting == {}
-            assert daemon.engine.workers.waking._waiting == {}
-            assert list(daemon.engine.ledger.troubles()) == []
+            assert daemon.engine.workers.wakeups._waiting == {}
+            assert list(daemon.engine.statuses.troubles()) == []
 
     play(scenario)
 
@@ -230,7 +230,7 @@ def test_after_a_restart_they_are_parked_again_and_none_is_lost(two: Gated) -> N
             two.virtual.put(configmap(f"c{number}", {"color": "red"} if number < 3 else {}))
         for _ in range(2):
             async with settled(two.daemon([Maps])) as daemon:
-                parked = {one.key.name for one, standing in daemon.engine.ledger.troubles() if standing.error}
+                parked = {one.key.name for one, status in daemon.engine.statuses.troubles() if status.error}
                 assert parked == {"c0", "c1", "c2", "c3"}
                 assert copies(two) == {"c4", "c5"}
         two.gate.admission = open_to_all
@@ -259,7 +259,7 @@ def test_the_warning_speaks_of_virtual_names_alone(two: Gated) -> None:
             assert HOME not in message
             assert "-x-" not in message
             assert 'shop/x (x) in namespace <host> conflicts with "shop/other", other and <host>/alien' in message
-            assert HOME in standing(daemon, "x", "maps").reason, "the operator's log has it"
+            assert HOME in status(daemon, "x", "maps").reason, "the operator's log has it"
 
     play(scenario)
 
@@ -296,7 +296,7 @@ def test_the_list_says_since_when_how_often_and_what_wakes_it_and_can_be_tried_a
                 listed(daemon.engine, kind="cheese")
             two.gate.admission = open_to_all
             control = Control()
-            answers.add(control, daemon.engine)
+            control_api.add(control, daemon.engine)
             assert await control.answer("GET", "/parked", {}) == (200, [one])
             assert (await control.answer("GET", "/parked", {"kind": "cheese"}))[0] == 409
             assert await control.answer("POST", "/retry", {"kind": "maps", "key": "shop/other"}) == (200, [])
@@ -362,10 +362,10 @@ def test_what_is_under_way_when_its_kind_goes_leaves_no_standing(two: Gated, gon
             for side in gone:
                 server = two.host if side == "host" else two.virtual
                 server.delete("customresourcedefinitions.apiextensions.k8s.io", "widgets.example.org")
-            await until(lambda: not daemon.engine.links["vc"].parts, within=200)
+            await until(lambda: not daemon.engine.pairs["vc"].controllers, within=200)
             await until(daemon.engine.queue.is_idle)
-            assert dict(daemon.engine.ledger.count()) == {}
-            assert daemon.engine.workers.waking._waiting == {}
+            assert dict(daemon.engine.statuses.count()) == {}
+            assert daemon.engine.workers.wakeups._waiting == {}
 
     play(scenario)
 

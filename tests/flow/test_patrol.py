@@ -61,8 +61,8 @@ def test_it_says_which_field_from_what_to_what_and_who_it_was(two: Two) -> None:
             await asyncio.sleep(PAST)
             for syncer in ("configmaps", "secrets"):
                 await scanned(daemon, syncer)
-            [made] = daemon.engine.links.values()
-            shown = report(made, patroller(daemon))
+            [pair] = daemon.engine.pairs.values()
+            shown = report(pair, patroller(daemon))
             text = "\n".join(lines(shown, diff=True))
             assert f"repaired: host configmaps {place('x')}, of shop/x: field: data.color" in text
             assert '    data.color: "blue" -> "red"  changed by kubectl-edit at 2026-' in text
@@ -290,7 +290,7 @@ def test_while_a_cluster_does_not_answer_nothing_is_said_of_it(two: Two) -> None
         many(two, 10)
         async with in_step(two) as daemon:
             two.virtual.restart(down=30)
-            await until(lambda: daemon.engine.silent(next(iter(daemon.engine.links.values()))))
+            await until(lambda: daemon.engine.silent(next(iter(daemon.engine.pairs.values()))))
             for fresh in (False, True):
                 scan = await scanned(daemon, fresh=fresh)
                 assert scan.problem == "the virtual cluster does not answer"

@@ -19,13 +19,13 @@ from patrol_scene import (
     told,
 )
 from rules_scene import edit
-from shop_scene import forget, many, standing, the_copy, the_original
+from shop_scene import forget, many, status, the_copy, the_original
 from small_syncers import copies
 
 from syncer.api import Obj, Side
 from syncer.engine.patrol.patroller import GRACE_SECONDS
 from syncer.engine.patrol.patrollers import confirm
-from syncer.engine.reconcile.policies.breaker import Breaker
+from syncer.engine.reconcile.policies.breaker import CircuitBreaker
 from syncer.engine.status import degraded
 from syncer.resources.kinds import CONFIG_MAPS
 from syncer.testing.apiserver import Rule
@@ -33,9 +33,9 @@ from syncer.testing.merge import merged
 from syncer.testing.objects import configmap, pod
 
 
-def breaker(daemon: Daemon) -> Breaker:
+def breaker(daemon: Daemon) -> CircuitBreaker:
     """What holds its deletions."""
-    return daemon.engine.links["vc"].breaker
+    return daemon.engine.pairs["vc"].breaker
 
 
 def restored(two: Two, *, without: int, again: int = 0, down: float = 5) -> None:
@@ -69,7 +69,7 @@ def test_too_many_deletions_are_held_until_a_person_confirms_them(two: Two, how:
                     assert len(scan.findings) == 150
             await daemon.settled()
             assert len(copies(two)) == 201 - (two.copy("configmaps", "kube-root-ca.crt") is None)
-            assert "held by the deletion breaker: 150 of 20" in standing(daemon, "c7").reason
+            assert "held by the deletion breaker: 150 of 20" in status(daemon, "c7").reason
             assert "syncer patrol --confirm" in degraded(daemon.engine)["configmaps"]
             assert shown(daemon)['syncer_deletions_held{side="host",syncer="configmaps"}'] == 150
             if how != "scan":  # where no watch shows anything
@@ -78,7 +78,7 @@ def test_too_many_deletions_are_held_until_a_person_confirms_them(two: Two, how:
 
             [held] = confirm(daemon.engine, lambda syncer: syncer == "configmaps")
             assert len(held.objects) == 150
-            store = daemon.engine.links["vc"].informers.store(Side.VIRTUAL, CONFIG_MAPS)
+            store = daemon.engine.pairs["vc"].informers.store(Side.VIRTUAL, CONFIG_MAPS)
             breaker(daemon).listed(store)  # a list meanwhile, which shows the same to be missing
             await until(lambda: len(copies(two)) <= 53)
             await daemon.settled()
@@ -112,7 +112,7 @@ def test_a_scan_that_has_looked_before_a_list_lets_nothing_go(two: Two) -> None:
     async def scenario() -> None:
         many(two, 200)
         async with in_step(two) as daemon:
-            [made] = daemon.engine.links.values()
+            [pair] = daemon.engine.pairs.values()
             await edit_unseen(two, name="c199")
             scanning = asyncio.create_task(scanned(daemon))
             await asyncio.sleep(GRACE_SECONDS / 2)  # it has found the edit, and waits whether that is still there
@@ -122,7 +122,7 @@ def test_a_scan_that_has_looked_before_a_list_lets_nothing_go(two: Two) -> None:
             await asyncio.sleep(400)  # beyond the slow timer of what is parked
             assert deletions(two) == []
             assert "150 of 200 configmaps" in degraded(daemon.engine)["configmaps"]
-            made.breaker.scanned(made.parts["configmaps"], [])
+            pair.breaker.scanned(pair.controllers["configmaps"], [])
             assert "configmaps" in degraded(daemon.engine)
 
     play(scenario)

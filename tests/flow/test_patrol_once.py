@@ -30,7 +30,7 @@ async def once(two: Two, *kinds: str, confirm: bool = False, leader: str = "", *
     engine.may_write = lambda: not leader
     await engine.prepare()
     why = f"{leader} leads" if leader else None
-    return await scan_once(engine, engine.links[CLUSTER], kinds=kinds, confirm=confirm, hands_off=lambda: why)
+    return await scan_once(engine, engine.pairs[CLUSTER], kinds=kinds, confirm=confirm, hands_off=lambda: why)
 
 
 @contextlib.asynccontextmanager

@@ -71,10 +71,10 @@ def changed(two: Two, plural: str, name: str = "x") -> bool:
 
 
 def reason(daemon: Daemon, name: str = "x", syncer: str = "configmaps") -> str:
-    standing = daemon.standing(name, syncer)
-    assert standing, "it stands as if all was well"
-    assert standing.state == "pending"
-    return standing.reason
+    status = daemon.status(name, syncer)
+    assert status, "it stands as if all was well"
+    assert status.state == "pending"
+    return status.reason
 
 
 # -- one object --------------------------------------------------------------------------------------------------------
@@ -104,7 +104,7 @@ def test_a_paused_object_is_left_alone_until_it_no_longer_is(two: Two, plural: s
             assert await until(lambda: changed(two, plural)) < 1
             assert mark(two, plural) is None
             await daemon.settled()
-            assert daemon.standing("x", plural.partition(".")[0]) is None
+            assert daemon.status("x", plural.partition(".")[0]) is None
 
     play(scenario)
 
@@ -131,7 +131,7 @@ def test_the_copy_of_what_went_while_it_was_paused_waits_for_a_person(two: Two, 
             annotate(two.host, plural, place("x"), None)
             assert await until(lambda: two.copy(plural, "x") is None) < 1
             await daemon.settled()
-            assert daemon.standing("x", plural.partition(".")[0]) is None
+            assert daemon.status("x", plural.partition(".")[0]) is None
 
     play(scenario)
 
@@ -177,7 +177,7 @@ def test_what_is_paused_and_deleted_before_anybody_has_looked_waits_too(two: Two
                     annotate(two.host, copy["kind"].lower() + "s", key, None)
             assert await until(lambda: two.copy(plural, "x") is None) < 1
             await daemon.settled()
-            assert daemon.standing("x", plural) is None
+            assert daemon.status("x", plural) is None
 
     play(scenario)
 
@@ -242,13 +242,13 @@ def test_a_paused_namespace_is_left_alone_and_no_other(two: Two) -> None:
             two.virtual.delete("configmaps", f"{NAMESPACE}/gone")
             two.virtual.put(configmap("new"))
             two.virtual.put(configmap("brief"))
-            await until(lambda: daemon.standing("brief"))
+            await until(lambda: daemon.status("brief"))
             two.virtual.delete("configmaps", f"{NAMESPACE}/brief")
             two.virtual.put(configmap("other", namespace="yard"))
             await until(lambda: two.host.get("configmaps", f"{place('other').replace('-shop-', '-yard-')}"))
             await daemon.settled()
             assert len(writes(two.host, seen)) == 1, "that of the other namespace"
-            assert daemon.standing("brief") is None, "there is nothing of it any more"
+            assert daemon.status("brief") is None, "there is nothing of it any more"
             for name in ("x", "gone", "new"):
                 assert f"remove the annotation {PAUSED} from the virtual Namespace {NAMESPACE}" in reason(daemon, name)
             annotate(two.virtual, "namespaces", NAMESPACE, None)

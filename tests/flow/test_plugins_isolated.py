@@ -150,14 +150,14 @@ def test_a_request_that_raises_is_alone_with_it(
                 )
             await asyncio.sleep(300)
             assert 6 <= errors(daemon) <= 30, "it is tried again, each time later"
-            standing = daemon.standing("bad", "maps")
-            assert standing
-            assert (standing.state, standing.error) == (State.FAILING, "Bug")
+            status = daemon.status("bad", "maps")
+            assert status
+            assert (status.state, status.error) == (State.FAILING, "Bug")
             await others_go_on(two, daemon, "a")
             assert capsys.readouterr().err.count("Traceback") == 1
 
             monkeypatch.setattr(Buggy, "where", "")
-            await until(lambda: daemon.standing("bad", "maps") is None, within=400)
+            await until(lambda: daemon.status("bad", "maps") is None, within=400)
             copy = two.copy("configmaps", "bad")
             assert (copy["data"] if copy else None) == (None if where == "sync_up" else {"color": "red"})
 
@@ -198,7 +198,7 @@ def test_one_bug_that_many_objects_bring_out_is_one_traceback(
             assert all(f"{NAMESPACE}/bad-{number}" in said for number in range(10)), "each is named all the same"
             monkeypatch.setattr(Buggy, "where", "excluded")
             two.virtual.put(configmap("bad-too"))
-            await until(lambda: daemon.standing("bad-too", "maps"))
+            await until(lambda: daemon.status("bad-too", "maps"))
             assert capsys.readouterr().err.count("Traceback") == 1, "another bug of it"
 
     play(scenario)
@@ -258,9 +258,9 @@ def test_an_object_without_a_place_is_parked_and_told(two: Two) -> None:
             two.virtual.put(configmap(name))
         async with two.daemon([RefusesPlaces, *SECRET]) as daemon:
             await daemon.settled()
-            standing = daemon.standing("bad", "maps")
-            assert standing
-            assert (standing.state, standing.reason) == (State.PARKED, "there is no place for it")
+            status = daemon.status("bad", "maps")
+            assert status
+            assert (status.state, status.reason) == (State.PARKED, "there is no place for it")
             await others_go_on(two, daemon, "a")
 
     play(scenario)
@@ -414,9 +414,9 @@ def test_a_role_that_returns_no_decision_is_told_so(two: Two) -> None:
     async def scenario() -> None:
         two.virtual.put(configmap("x"))
         async with two.daemon([Forgetful, *SECRET]) as daemon:
-            await until(lambda: daemon.standing("x", "maps"))
-            standing = daemon.standing("x", "maps")
-            assert standing
-            assert "maps returned None and not a Decision" in standing.reason
+            await until(lambda: daemon.status("x", "maps"))
+            status = daemon.status("x", "maps")
+            assert status
+            assert "maps returned None and not a Decision" in status.reason
 
     play(scenario)

@@ -65,9 +65,9 @@ def test_a_right_to_write_that_is_missing_is_told_and_asked_about_without_trying
         async with two.daemon([Maps, *built_in("secrets")], user="daemon") as daemon:
             await until(lambda: copies(two, "secrets"))
             await asyncio.sleep(5)
-            standing = daemon.standing("x", "maps")
-            assert standing
-            assert 'verbs: ["create"]' in standing.reason
+            status = daemon.status("x", "maps")
+            assert status
+            assert 'verbs: ["create"]' in status.reason
             seen = len(two.host.requests)
             await asyncio.sleep(60)
             assert [one for one in list(two.host.requests)[seen:] if one.status == 403] == []

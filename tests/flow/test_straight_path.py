@@ -47,9 +47,9 @@ def test_what_we_write_ourselves_is_not_looked_at_again(two: Two, monkeypatch: p
                 await handle(request, changed)
 
             monkeypatch.setattr(daemon.engine.workers, "handle", noted)
-            made = two.virtual.put(configmap("x"))
+            pair = two.virtual.put(configmap("x"))
             await daemon.settled()
-            two.virtual.put(merged(made, {"data": {"color": "red"}}))
+            two.virtual.put(merged(pair, {"data": {"color": "red"}}))
             await daemon.settled()
             two.virtual.delete("configmaps", "shop/x")
             await daemon.settled()
@@ -320,7 +320,7 @@ def test_what_is_gone_takes_no_room(two: Two) -> None:
     async def scenario() -> None:
         async with two.daemon() as daemon:
             await daemon.settled()
-            before = dict(daemon.engine.ledger.count())
+            before = dict(daemon.engine.statuses.count())
             for number in range(20):
                 two.virtual.put(configmap(f"c{number}"))
                 two.virtual.put(pod(f"p{number}"))
@@ -329,7 +329,7 @@ def test_what_is_gone_takes_no_room(two: Two) -> None:
                 two.virtual.delete("configmaps", f"shop/c{number}")
                 two.virtual.delete("pods", f"shop/p{number}")
             await daemon.settled()
-            assert dict(daemon.engine.ledger.count()) == before
+            assert dict(daemon.engine.statuses.count()) == before
             assert daemon.engine.queue.is_idle()
             assert not [request for request in daemon.engine.queue.delayed() if request.key.name.startswith(("c", "p"))]
 
@@ -362,8 +362,8 @@ def test_requests_that_need_no_write_let_others_have_the_loop(two: Two) -> None:
             two.virtual.put(configmap(f"x{number}"))
         async with two.daemon(MAPS, options={"configMaps": {"all": True}}) as daemon:
             await daemon.settled()
-            [made] = daemon.engine.links.values()
-            made.ask_all(made.parts["configmaps"])
+            [pair] = daemon.engine.pairs.values()
+            pair.ask_all(pair.controllers["configmaps"])
             turns = 0
             while not daemon.engine.queue.is_idle():
                 await asyncio.sleep(0)

@@ -61,9 +61,9 @@ def test_a_syncer_that_raises_stops_neither_the_others_nor_its_own_other_objects
             await daemon.settled()
             assert copies(two) >= {"a", "z"}
             assert copies(two, "secrets") == {"s"}
-            standing = daemon.standing("bad", "maps")
-            assert standing
-            assert (standing.state, standing.error) == (State.FAILING, "ZeroDivisionError")
+            status = daemon.status("bad", "maps")
+            assert status
+            assert (status.state, status.error) == (State.FAILING, "ZeroDivisionError")
             Raises.broken = False
             assert await until(lambda: "bad" in copies(two), within=90)
             Raises.broken = True
@@ -112,9 +112,9 @@ def test_what_is_refused_is_told_in_virtual_names_and_asked_again_when_it_change
         async with two.daemon([Refuses]) as daemon:
             original = two.virtual.put(configmap("x", {"color": "black"}))
             await daemon.settled()
-            standing = daemon.standing("x", "maps")
-            assert standing
-            assert standing.state is State.PARKED
+            status = daemon.status("x", "maps")
+            assert status
+            assert status.state is State.PARKED
             [told] = two.virtual.objects("events", NAMESPACE)
             assert (told["reason"], told["message"], told["type"]) == (
                 "SyncRefused",
@@ -124,7 +124,7 @@ def test_what_is_refused_is_told_in_virtual_names_and_asked_again_when_it_change
             two.virtual.put(merged(original, {"data": {"color": "blue"}}))
             await daemon.settled()
             assert "x" in copies(two)
-            assert daemon.standing("x", "maps") is None
+            assert daemon.status("x", "maps") is None
 
     play(scenario)
 
@@ -139,9 +139,9 @@ def test_a_foreign_object_in_the_place_of_a_copy_is_left_alone_until_it_goes(two
         two.virtual.put(configmap("x"))
         async with two.daemon([Maps]) as daemon:
             await daemon.settled()
-            standing = daemon.standing("x", "maps")
-            assert standing
-            assert standing.state is State.PARKED
+            status = daemon.status("x", "maps")
+            assert status
+            assert status.state is State.PARKED
             assert two.copy("configmaps", "x") == stored
             [told] = two.virtual.objects("events", NAMESPACE)
             assert (told["reason"], told["involvedObject"]["name"]) == ("NameCollision", "x")
@@ -149,13 +149,13 @@ def test_a_foreign_object_in_the_place_of_a_copy_is_left_alone_until_it_goes(two
             two.virtual.delete("configmaps", f"{NAMESPACE}/x")
             await daemon.settled()
             assert two.copy("configmaps", "x") == stored, "not ours, so not ours to delete"
-            assert daemon.standing("x", "maps") is None
+            assert daemon.status("x", "maps") is None
 
             two.virtual.put(configmap("x"))
             await daemon.settled()
             two.host.delete("configmaps", place("x"))
             assert await until(lambda: two.copy("configmaps", "x"), within=400) > 1
-            assert daemon.standing("x", "maps") is None
+            assert daemon.status("x", "maps") is None
 
     play(scenario)
 
@@ -172,9 +172,9 @@ def test_a_copy_that_has_lost_its_mark_is_not_ours_any_more(two: Two) -> None:
             two.virtual.put(merged(original, {"data": {"color": "red"}}))
             await daemon.settled()
             assert two.copy("configmaps", "x") == lost
-            standing = daemon.standing("x", "maps")
-            assert standing
-            assert standing.error == "Refused"
+            status = daemon.status("x", "maps")
+            assert status
+            assert status.error == "Refused"
 
     play(scenario)
 
@@ -234,9 +234,9 @@ def test_no_syncer_can_write_where_it_must_not(two: Two, name: str) -> None:
         two.virtual.put(configmap(name))
         async with two.daemon([Careless]) as daemon:
             await daemon.settled()
-            standing = daemon.standing(name, "careless")
-            assert standing
-            assert standing.error == "Refused"
+            status = daemon.status(name, "careless")
+            assert status
+            assert status.error == "Refused"
             made = {copy["metadata"]["name"] for copy in two.host.objects("configmaps")}
             assert not [one for one in made if one.startswith(name)]
             assert two.copy("configmaps", "kube-root-ca.crt"), "what it does right is done"
@@ -267,16 +267,16 @@ def test_what_waits_for_an_object_is_asked_when_it_appears_and_not_before(two: T
         two.virtual.put(configmap("x"))
         async with two.daemon([WaitsForSecret]) as daemon:
             await daemon.settled()
-            standing = daemon.standing("x", "maps")
-            assert standing
-            assert standing.reason == "waits for the virtual Secret shop/x"
+            status = daemon.status("x", "maps")
+            assert status
+            assert status.reason == "waits for the virtual Secret shop/x"
             asked = len(WaitsForSecret.asked)
             two.virtual.put(secret("other"))
             await asyncio.sleep(600)
             assert len(WaitsForSecret.asked) == asked
             two.virtual.put(secret("x"))
             assert await until(lambda: "x" in copies(two)) < 0.5
-            assert daemon.standing("x", "maps") is None
+            assert daemon.status("x", "maps") is None
 
     play(scenario)
 

@@ -120,9 +120,9 @@ def test_what_the_other_server_does_not_accept_is_parked_and_told(two: Two) -> N
             rule = two.host.faults.add(Rule(verb="patch", resource="configmaps", status=422))
             two.virtual.put(merged(original, {"data": {"x": "z"}}))
             await daemon.settled()
-            standing = daemon.standing("big")
-            assert standing
-            assert (standing.state, standing.error) == (State.PARKED, "Invalid")
+            status = daemon.status("big")
+            assert status
+            assert (status.state, status.error) == (State.PARKED, "Invalid")
             [told] = [one for one in two.virtual.objects("events", NAMESPACE) if one["reason"] == "SyncFailed"]
             assert told["involvedObject"]["name"] == "big"
             assert rule.hits == 1
@@ -131,7 +131,7 @@ def test_what_the_other_server_does_not_accept_is_parked_and_told(two: Two) -> N
             two.host.faults.clear()
             two.virtual.put(merged(original, {"data": {"x": "w"}}))
             await daemon.settled()
-            assert daemon.standing("big") is None
+            assert daemon.status("big") is None
 
     play(scenario)
 

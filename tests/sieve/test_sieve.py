@@ -15,7 +15,7 @@ from sieve_wire import Crash, Unseen
 from syncer.api.objects import Side
 from syncer.clusters.client import Cluster
 from syncer.engine.reconcile import plan as needed
-from syncer.engine.reconcile import reconciler as desk
+from syncer.engine.reconcile import reconciler
 from syncer.engine.reconcile.policies import staleness as doubt
 from syncer.plugins import installed
 from syncer.resources.pods import lifecycle
@@ -75,8 +75,10 @@ def is_found(problem: str, name: str, perturbation: type[Point], *, about: str =
 
 
 def test_a_pod_is_deleted_or_started_twice_where_old_lists_are_believed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(desk.Desk, "_with_preconditions", lambda self, part, request, decision, objects: decision)
-    monkeypatch.setattr(desk, "doubted", lambda part, decision, **_: decision)
+    monkeypatch.setattr(
+        reconciler.Reconciler, "_with_preconditions", lambda self, controller, request, decision, objects: decision
+    )
+    monkeypatch.setattr(reconciler, "doubted", lambda controller, decision, **_: decision)
     assert is_found("though the host runs it", "pods", Restart)
 
 
@@ -86,7 +88,7 @@ def test_a_copy_goes_while_it_is_used_where_old_lists_are_believed(monkeypatch: 
 
 
 def test_a_public_crd_is_taken_away_where_old_lists_are_believed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(desk.Desk, "_with_origin", lambda self, part, request, write, objects: write)
+    monkeypatch.setattr(reconciler.Reconciler, "_with_origin", lambda self, controller, request, write, objects: write)
     assert is_found("was taken away though the host still shows it", "public-crds", Restart)
 
 
@@ -108,7 +110,9 @@ def test_the_wrong_object_is_deleted_without_a_uid(monkeypatch: pytest.MonkeyPat
         return await delete(self, *given, **options)  # type: ignore[arg-type]
 
     monkeypatch.setattr(Cluster, "delete", careless)
-    monkeypatch.setattr(desk.Desk, "_with_preconditions", lambda self, part, request, decision, objects: decision)
+    monkeypatch.setattr(
+        reconciler.Reconciler, "_with_preconditions", lambda self, controller, request, decision, objects: decision
+    )
     assert is_found("was deleted though its original is there", "all-configmaps", Restart)
 
 

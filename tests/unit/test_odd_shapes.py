@@ -96,7 +96,7 @@ def whole(kind: str) -> Obj:
 
 def ask(world: World, kind: str, key: Key) -> None:
     """Decide and carry out as the flow does; a refusal, ours or an API server's, is an answer."""
-    for syncer in (name for name in world.link.parts if name == kind or name.startswith(f"{kind}:")):
+    for syncer in (name for name in world.pair.controllers if name == kind or name.startswith(f"{kind}:")):
         with contextlib.suppress(Refused, ClusterError):
             world.apply(world.decide(syncer, key if syncer == kind else Key("shop", "db-tls")))
 

@@ -17,17 +17,17 @@ from syncer.engine.apply.tokens import with_tokens
 from syncer.engine.cache.assumed import Writing
 from syncer.engine.cache.informers import Informers
 from syncer.engine.reconcile.dispatch import collision
-from syncer.engine.reconcile.plan import Call, Kind, exact_paths, needed
-from syncer.engine.reconcile.policies.contention import Fights, Frozen, Held, Place
-from syncer.engine.reconcile.policies.drift_policy import Tolerance
+from syncer.engine.reconcile.plan import Call, Operation, exact_paths, needed
+from syncer.engine.reconcile.policies.contention import Contention, Frozen, HeldFields, Place
+from syncer.engine.reconcile.policies.drift_policy import DriftPolicy
 
 #: How often a write looks again at what its own calls left to do: create, then status.
 ROUNDS = 3
 
 
 #: The objects of a request by side.
-Pairing = Mapping[Side, Obj | None]
-NOTHING: Pairing = {}
+BySide = Mapping[Side, Obj | None]
+NOTHING: BySide = {}
 
 
 class Recorder(Protocol):
@@ -39,11 +39,11 @@ class Recorder(Protocol):
     def futile(self, side: Side) -> None:
         """One API call that changed nothing."""
 
-    def held(self, held: Held) -> None:
+    def held(self, held: HeldFields) -> None:
         """Fields of one object are left alone, because somebody else writes them, too."""
 
 
-class Plan(NamedTuple):
+class WritePlan(NamedTuple):
     """What a write needs as of what was last seen."""
 
     place: Place
@@ -54,7 +54,7 @@ class Plan(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Carrier:
+class Applier:
     """Carries out the decisions of one virtual cluster's syncers."""
 
     identity: str
@@ -71,9 +71,9 @@ class Carrier:
     #: The uids of Pods that we have bound: the reply to a binding doesn't show the Pod, and its event may be late.
     bound: MutableMapping[str, None]
     #: The fields that somebody else sets back each time.
-    fights: Fights
+    contention: Contention
     #: What is left as somebody else has made it, because the drift policy of the kind says so.
-    tolerance: Tolerance
+    drift_policy: DriftPolicy
 
     async def carry_out(
         self,
@@ -81,7 +81,7 @@ class Carrier:
         decision: Decision,
         recorder: Recorder,
         *,
-        seen: Pairing = NOTHING,
+        seen: BySide = NOTHING,
         request: Request | None = None,
     ) -> set[Side]:
         """Make the writes in order; gives the sides on which calls were made.
@@ -98,7 +98,7 @@ class Carrier:
     # -- one write -------------------------------------------------------------------------------------------------
 
     async def _write(
-        self, syncer: Syncer[Any], write: Write, recorder: Recorder, seen: Pairing, request: Request | None
+        self, syncer: Syncer[Any], write: Write, recorder: Recorder, seen: BySide, request: Request | None
     ) -> int:
         made = 0
         for _ in range(ROUNDS):
@@ -112,38 +112,38 @@ class Carrier:
                     recorder.futile(write.side)
             if plan.held:
                 await name_others(plan.held, self.virtual if write.side is Side.VIRTUAL else self.host)
-                recorder.held(self.fights.held(plan.held))
-            if not plan.calls or plan.calls[-1].kind is not Kind.CREATE or "status" not in write.obj:
+                recorder.held(self.contention.held(plan.held))
+            if not plan.calls or plan.calls[-1].kind is not Operation.CREATE or "status" not in write.obj:
                 break
-        self.tolerance.settled(syncer.name, write, plan.place)
+        self.drift_policy.settled(syncer.name, write, plan.place)
         return made
 
-    async def _make(self, syncer: Syncer[Any], write: Write, plan: Plan, call: Call) -> bool:
+    async def _make(self, syncer: Syncer[Any], write: Write, plan: WritePlan, call: Call) -> bool:
         changed = False
         try:
             changed = await self._send(syncer, write, call)
         finally:
-            self.fights.sent(plan.place, call, plan.live, changed=changed)
+            self.contention.sent(plan.place, call, plan.live, changed=changed)
         return changed
 
-    def calls(self, syncer: Syncer[Any], write: Write, seen: Pairing = NOTHING) -> list[Call]:
+    def calls(self, syncer: Syncer[Any], write: Write, seen: BySide = NOTHING) -> list[Call]:
         """The calls that a write needs as of what was last seen; raises ``Refused`` where it must not be made.
 
         Also those that a drift policy leaves out.
         """
         plan = self._plan(syncer, write, seen)
         if not plan.calls and not plan.held:
-            self.tolerance.settled(syncer.name, write, plan.place)
+            self.drift_policy.settled(syncer.name, write, plan.place)
         return list(plan.calls)
 
-    def _plan(self, syncer: Syncer[Any], write: Write, seen: Pairing, request: Request | None = None) -> Plan:
+    def _plan(self, syncer: Syncer[Any], write: Write, seen: BySide, request: Request | None = None) -> WritePlan:
         resource = self._resource(syncer, write)
         key = key_of(write.obj)
         live = self._live(write.side, resource, key, seen)
         self._check(write, live, resource)
         place = (write.side, resource, key)
         if write.verb is Verb.BIND and uid_of(write.obj) in self.bound:
-            return Plan(place, live, ())
+            return WritePlan(place, live, ())
         calls = needed(
             write,
             live,
@@ -152,18 +152,18 @@ class Carrier:
             has_status=self.has_status(write.side, resource),
         )
         if calls and request is not None:
-            calls = self.tolerance.left(syncer.name, write, calls, place=place, live=live)
+            calls = self.drift_policy.left(syncer.name, write, calls, place=place, live=live)
         if not calls:
-            return Plan(place, live, ())
+            return WritePlan(place, live, ())
         if request is not None:
-            self.fights.freeze(place, calls, live, request)
-        calls, held = self.fights.sift(place, calls, live)
+            self.contention.freeze(place, calls, live, request)
+        calls, held = self.contention.sift(place, calls, live)
         known = self.futile.get(place)
         if known is not None and live is not None:
             calls = [call for call in calls if known != (live["metadata"]["resourceVersion"], call)]
-        return Plan(place, live, calls, held)
+        return WritePlan(place, live, calls, held)
 
-    def _live(self, side: Side, resource: Resource, key: Key, seen: Pairing) -> Obj | None:
+    def _live(self, side: Side, resource: Resource, key: Key, seen: BySide) -> Obj | None:
         store = self.informers.store(side, resource)
         entry, obj = store.entry(key), seen.get(side)
         if entry is not None and obj is not None:
@@ -203,13 +203,13 @@ class Carrier:
         with store.writing(key) as writing:
             try:
                 match call.kind:
-                    case Kind.CREATE:
+                    case Operation.CREATE:
                         if write.precondition is not None:
                             await self._must_hold(write.precondition)
                         return store.wrote(key, writing, await cluster.create(resource, body))
-                    case Kind.DELETE:
+                    case Operation.DELETE:
                         return await self._delete(cluster, resource, write, writing)
-                    case Kind.BIND:
+                    case Operation.BIND:
                         await cluster.create(resource, body, subresource="binding", key=key)
                         self.bound[uid_of(write.obj)] = None
                         return True
@@ -229,8 +229,8 @@ class Carrier:
             resource,
             key,
             call.body,
-            kind="strategic" if call.kind is Kind.CONDITIONS else "merge",
-            subresource="" if call.kind is Kind.PATCH else "status",
+            kind="strategic" if call.kind is Operation.CONDITIONS else "merge",
+            subresource="" if call.kind is Operation.PATCH else "status",
         )
         changed = store.wrote(key, writing, reply)
         place = (cluster.side, resource, key)
@@ -284,7 +284,7 @@ class Carrier:
         An API server answers 422 then (``metadata.uid: field is immutable``), and not 409 as it does for a delete.
         """
         meant = call.body.get("metadata", {}).get("uid")
-        if call.kind in (Kind.CREATE, Kind.DELETE, Kind.BIND) or not meant:
+        if call.kind in (Operation.CREATE, Operation.DELETE, Operation.BIND) or not meant:
             return
         await self._look(cluster, resource, key, writing)
         entry = self.informers.store(cluster.side, resource).entry(key)

@@ -13,15 +13,15 @@ from syncer.api.optional_roles import Indexes, Refers, Watches
 from syncer.api.roles import FakeSyncUp, SyncDown, Syncer, SyncUp
 from syncer.api.sources import Index, Source, Watch
 from syncer.clusters.client import Cluster
-from syncer.engine.apply.applier import Carrier
+from syncer.engine.apply.applier import Applier
 from syncer.engine.cache.informers import Informers, Place, Selection
 from syncer.engine.cache.references import References
 from syncer.engine.cache.store import Store
-from syncer.engine.controllers.pair import Link
-from syncer.engine.reconcile.controller import Part, safely
-from syncer.engine.reconcile.policies.contention import OFF, Fights, Rules
-from syncer.engine.reconcile.policies.drift_policy import Tolerance, policies
-from syncer.engine.reconcile.policies.ownership import rules_of
+from syncer.engine.controllers.pair import ClusterPair
+from syncer.engine.reconcile.controller import Controller, safely
+from syncer.engine.reconcile.policies.contention import OFF, Contention, ContentionRules
+from syncer.engine.reconcile.policies.drift_policy import DriftPolicy, policies
+from syncer.engine.reconcile.policies.ownership import ownership_of
 from syncer.engine.reconcile.policies.pause import Pause
 from syncer.engine.workqueue.queue import Queue
 from syncer.rbac import sources
@@ -35,7 +35,7 @@ FUTILE = 1024
 BOUND = 4096
 
 
-def link(
+def build_pair(
     settings: Settings,
     enabled: Iterable[tuple[Syncer[Any], Config]],
     *,
@@ -46,11 +46,11 @@ def link(
     utcnow: Callable[[], datetime],
     has_status: Callable[[Side, Resource], bool],
     may_write: Callable[[], bool],
-    rules: Rules = OFF,
-) -> Link:
+    rules: ContentionRules = OFF,
+) -> ClusterPair:
     """Wire the syncers of one virtual cluster to the stores that they read and the queue that they are asked from."""
     informers = Informers(clock=clock)
-    carrier = Carrier(
+    applier = Applier(
         identity=settings.identity,
         marks=settings.marks,
         names=settings.names,
@@ -61,73 +61,73 @@ def link(
         may_write=may_write,
         futile=LRUCache(FUTILE),
         bound=LRUCache(BOUND),
-        fights=Fights(rules, settings.marks, clock=clock, utcnow=utcnow),
-        tolerance=Tolerance(settings.marks, lambda syncer: policies(settings, syncer)),
+        contention=Contention(rules, settings.marks, clock=clock, utcnow=utcnow),
+        drift_policy=DriftPolicy(settings.marks, lambda syncer: policies(settings, syncer)),
     )
     references = References(informers)
     pause = Pause(settings, informers)
-    made = Link(settings, virtual, host, queue, informers, references, carrier, utcnow, pause)
-    references.wake, references.ask = made.may_be_used, made.ask
-    pause.watch(made.pause_changed)
+    pair = ClusterPair(settings, virtual, host, queue, informers, references, applier, utcnow, pause)
+    references.wake, references.ask = pair.may_be_used, pair.ask
+    pause.watch(pair.pause_changed)
     for syncer, config in enabled:
-        join(made, syncer, config)
-    return made
+        join(pair, syncer, config)
+    return pair
 
 
-def join(made: Link, syncer: Syncer[Any], config: Config) -> Part:
-    """Let a syncer take part; it is asked nothing before its stores are filled and :meth:`Link.begin` is called."""
-    wanted = sources(syncer, made.settings.sections, made.settings)
+def join(pair: ClusterPair, syncer: Syncer[Any], config: Config) -> Controller:
+    """Add a syncer to a pair; it is asked nothing before its stores are filled and ``ClusterPair.begin`` is called."""
+    wanted = sources(syncer, pair.settings.sections, pair.settings)
     extras = _extras(wanted)
-    stores, others = (tuple(_want(made, syncer, source) for source in each) for each in (wanted - extras, extras))
-    part = made.parts[syncer.name] = Part(
+    stores, others = (tuple(_want(pair, syncer, source) for source in each) for each in (wanted - extras, extras))
+    controller = pair.controllers[syncer.name] = Controller(
         syncer,
         config,
-        Patcher(config.patches, section=syncer.section, find=_find(made)),
-        rules_of(syncer, config, made.settings),
+        Patcher(config.patches, section=syncer.section, find=_find(pair)),
+        ownership_of(syncer, config, pair.settings),
         safely(syncer, lambda obj: [syncer.predicate(obj)]),
         stores,
         others,
     )
     if isinstance(syncer, Indexes):
-        _add_indexes(made, syncer, [index for index in syncer.indexes() if made.is_on(index.optional_with)])
+        _add_indexes(pair, syncer, [index for index in syncer.indexes() if pair.is_on(index.optional_with)])
     if isinstance(syncer, Watches):
-        _add_watches(made, part, made.watches_of(syncer))
+        _add_watches(pair, controller, pair.watches_of(syncer))
     if isinstance(syncer, SyncDown | FakeSyncUp) or (isinstance(syncer, SyncUp) and syncer.reverts_virtual_changes):
-        store = made.informers.store(Side.VIRTUAL, syncer.resource)
-        store.add_listener(lambda key, obj: made.virtual_changed(part, key, obj), owner=syncer.name)
+        store = pair.informers.store(Side.VIRTUAL, syncer.resource)
+        store.add_listener(lambda key, obj: pair.virtual_changed(controller, key, obj), owner=syncer.name)
     if isinstance(syncer, SyncDown):
-        made.pause.follow(made.informers.store(Side.VIRTUAL, syncer.resource), syncer.name)
+        pair.pause.follow(pair.informers.store(Side.VIRTUAL, syncer.resource), syncer.name)
     if isinstance(syncer, SyncDown | SyncUp):
-        changed = safely(syncer, lambda key, obj: made.host_changed(part, key, obj))
-        made.informers.store(Side.HOST, syncer.host_resource).add_listener(changed, owner=syncer.name)
+        changed = safely(syncer, lambda key, obj: pair.host_changed(controller, key, obj))
+        pair.informers.store(Side.HOST, syncer.host_resource).add_listener(changed, owner=syncer.name)
     if isinstance(syncer, Refers):
-        made.references.add(syncer, syncer, lambda function: safely(syncer, function))
-    made.references.tie()
-    return part
+        pair.references.add(syncer, syncer, lambda function: safely(syncer, function))
+    pair.references.tie()
+    return controller
 
 
-def leave(made: Link, name: str) -> list[Place]:
+def leave(pair: ClusterPair, name: str) -> list[Place]:
     """Let a syncer take part no more; gives the stores that nobody needs any longer, whose informers are to end."""
-    del made.parts[name]
-    made.references.remove(name)
-    return made.informers.leave(name)
+    del pair.controllers[name]
+    pair.references.remove(name)
+    return pair.informers.leave(name)
 
 
-def _find(made: Link) -> Callable[[str], Resource | None]:
+def _find(pair: ClusterPair) -> Callable[[str], Resource | None]:
     """Finds what a patch means by a kind: what is synced, else what is known to every cluster."""
 
     def find(name: str) -> Resource | None:
-        synced = [part.syncer.resource for part in made.parts.values()]
+        synced = [controller.syncer.resource for controller in pair.controllers.values()]
         return named(name, [*synced, *KNOWN])
 
     return find
 
 
-def _want(made: Link, syncer: Syncer[Any], source: Source) -> Store:
-    fresh = not made.informers.has(source.side, source.resource)
-    store = made.informers.want(source, _selection(made.settings, source), owner=syncer.name)
+def _want(pair: ClusterPair, syncer: Syncer[Any], source: Source) -> Store:
+    fresh = not pair.informers.has(source.side, source.resource)
+    store = pair.informers.want(source, _selection(pair.settings, source), owner=syncer.name)
     if fresh and source.resource == CUSTOM_RESOURCE_DEFINITIONS:
-        store.add_listener(lambda key, obj: made.definitions_changed())
+        store.add_listener(lambda key, obj: pair.definitions_changed())
     return store
 
 
@@ -146,19 +146,22 @@ def _extras(wanted: Iterable[Source]) -> frozenset[Source]:
     return frozenset(source for source in wanted if source.optional_with and (source.side, source.resource) not in firm)
 
 
-def _add_indexes(made: Link, syncer: Syncer[Any], indexes: Sequence[Index]) -> None:
+def _add_indexes(pair: ClusterPair, syncer: Syncer[Any], indexes: Sequence[Index]) -> None:
     for index in indexes:
-        store = made.informers.store(index.source.side, index.source.resource)
+        store = pair.informers.store(index.source.side, index.source.resource)
         store.add_index(index.name, safely(syncer, index.values), owner=syncer.name)
 
 
-def _add_watches(made: Link, part: Part, watches: Sequence[Watch]) -> None:
+def _add_watches(pair: ClusterPair, controller: Controller, watches: Sequence[Watch]) -> None:
     for watch in watches:
 
         def keys(obj: Obj, watch: Watch = watch) -> Iterable[Key]:
-            return watch.keys(obj, made.settings)
+            return watch.keys(obj, pair.settings)
 
-        store = made.informers.store(watch.source.side, watch.source.resource)
+        store = pair.informers.store(watch.source.side, watch.source.resource)
         store.add_watcher(
-            safely(part.syncer, keys), watch.when, lambda found: made.watched(part, found), owner=part.syncer.name
+            safely(controller.syncer, keys),
+            watch.when,
+            lambda found: pair.watched(controller, found),
+            owner=controller.syncer.name,
         )

@@ -31,7 +31,7 @@ UNAUTHORIZED_SECONDS = 30.0
 FAILURES_TOLD = 5
 
 
-class Fate(StrEnum):
+class RetryAction(StrEnum):
     """What the queue does with a failed request."""
 
     AT_ONCE = "at_once"  # the store has been brought up to date: decide again
@@ -42,30 +42,30 @@ class Fate(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Next:
+class Retry:
     """The fate of a request, the seconds that go with it, and whether the tenant should be told."""
 
-    fate: Fate
+    action: RetryAction
     seconds: float = 0.0
     event: str = ""
 
 
-def after(error: Exception, failures: int) -> Next:
+def after(error: Exception, failures: int) -> Retry:
     """What to do after an error that is the request's ``failures``-th in a row (0 for the first)."""
     match error:
         case Refused():
-            return Next(Fate.PARK, PARKED_SECONDS, error.reason)
+            return Retry(RetryAction.PARK, PARKED_SECONDS, error.reason)
         case QuotaExceeded():
-            return Next(Fate.PARK, PARKED_SECONDS, "QuotaExceeded")
+            return Retry(RetryAction.PARK, PARKED_SECONDS, "QuotaExceeded")
         case Invalid() | Denied() | Forbidden():
-            return Next(Fate.PARK, PARKED_SECONDS, "SyncFailed")
+            return Retry(RetryAction.PARK, PARKED_SECONDS, "SyncFailed")
         case Unauthorized():
-            return Next(Fate.LATER, UNAUTHORIZED_SECONDS, "SyncFailed")
+            return Retry(RetryAction.LATER, UNAUTHORIZED_SECONDS, "SyncFailed")
         case Conflict() | Exists() | Missing() if failures == 0:
-            return Next(Fate.AT_ONCE)
+            return Retry(RetryAction.AT_ONCE)
         case TooMany():
-            return Next(Fate.LATER, error.retry_after)
+            return Retry(RetryAction.LATER, error.retry_after)
         case NotConnected() | Unreachable(status=0):
-            return Next(Fate.RECONNECT)
+            return Retry(RetryAction.RECONNECT)
         case _:
-            return Next(Fate.BACK_OFF, event="SyncFailed" if failures == FAILURES_TOLD else "")
+            return Retry(RetryAction.BACK_OFF, event="SyncFailed" if failures == FAILURES_TOLD else "")

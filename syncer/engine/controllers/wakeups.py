@@ -14,7 +14,7 @@ from decimal import Decimal
 from syncer.api.errors import ClusterError, Forbidden, MissingRight, QuotaExceeded
 from syncer.api.objects import Obj, Request, Resource, Side
 from syncer.clusters.client import Cluster
-from syncer.engine.controllers.pair import Link
+from syncer.engine.controllers.pair import ClusterPair
 from syncer.engine.reconcile.controller import Read
 from syncer.engine.workqueue.queue import Queue
 from syncer.observe.logs import get_logger
@@ -64,7 +64,7 @@ class _Waiting:
     error: QuotaExceeded | None = None
 
 
-class Waking:
+class Wakeups:
     """Wakes requests through the queue."""
 
     def __init__(self, queue: Queue) -> None:
@@ -79,12 +79,12 @@ class Waking:
         """Wake a request when any of this changes, or soon where it has changed since it was read."""
         self._wait(request, _Waiting(tuple(reads)), lambda: self._queue.add(request, after=CHANGED_SECONDS))
 
-    def park(self, link: Link, request: Request, reads: Iterable[Read], error: Exception) -> None:
+    def park(self, pair: ClusterPair, request: Request, reads: Iterable[Read], error: Exception) -> None:
         """As :meth:`wait`, and also when what the error says is missing may be there.
 
         What has changed already may be our own doing in this very attempt: then there is no hurry.
         """
-        want = _want(link, error)
+        want = _want(pair, error)
         quota = error if isinstance(error, QuotaExceeded) else None
         self._wait(request, _Waiting(tuple(reads), want, quota), lambda: self._queue.retry(request))
         if want is not None:
@@ -198,10 +198,10 @@ class Waking:
             self._wanted.clear()
 
 
-def _want(link: Link, error: Exception) -> Right | Room | None:
+def _want(pair: ClusterPair, error: Exception) -> Right | Room | None:
     if not isinstance(error, ClusterError) or error.side is None:
         return None
-    cluster = link.virtual if error.side is Side.VIRTUAL else link.host
+    cluster = pair.virtual if error.side is Side.VIRTUAL else pair.host
     match error:
         case Forbidden(right=MissingRight() as missing):
             return Right(cluster, missing)

@@ -11,13 +11,13 @@ from typing import Literal, Protocol
 from syncer.api.decision import Decision, Outcome
 from syncer.api.errors import Refused, SyncerError
 from syncer.api.objects import Obj, Request, Side
-from syncer.engine.controllers.pair import Link
-from syncer.engine.controllers.request_status import Ledger, State
-from syncer.engine.controllers.retry_policy import Fate, Next, after
+from syncer.engine.controllers.pair import ClusterPair
+from syncer.engine.controllers.request_status import RequestStatuses, State
+from syncer.engine.controllers.retry_policy import Retry, RetryAction, after
 from syncer.engine.controllers.tenant_messages import for_tenant
-from syncer.engine.controllers.wakeups import Waking
-from syncer.engine.reconcile.controller import Part, Read
-from syncer.engine.reconcile.policies.contention import Held, waiting
+from syncer.engine.controllers.wakeups import Wakeups
+from syncer.engine.reconcile.controller import Controller, Read
+from syncer.engine.reconcile.policies.contention import HeldFields, waiting
 from syncer.engine.workqueue.queue import LAST_RETRY, Queue, QueueClosed
 from syncer.observe.logs import get_logger
 from syncer.observe.metrics import Metrics, QueueMetrics, SyncerMetrics
@@ -35,11 +35,11 @@ log = get_logger(__name__)
 class Told(Protocol):
     """What the workers tell the rest of the flow."""
 
-    def lost(self, link: Link, side: Side, error: SyncerError) -> None:
+    def lost(self, pair: ClusterPair, side: Side, error: SyncerError) -> None:
         """A request got no answer from one side."""
         ...
 
-    def warn(self, link: Link, request: Request, reason: str, message: str, *, about: Obj | None) -> None:
+    def warn(self, pair: ClusterPair, request: Request, reason: str, message: str, *, about: Obj | None) -> None:
         """The owner of the virtual object should know, or of the one that it is about."""
         ...
 
@@ -49,22 +49,22 @@ class _Recorder:
     """Counts the writes of one request."""
 
     metrics: SyncerMetrics
-    ledger: Ledger
+    statuses: RequestStatuses
     syncer: str
     sides: set[Side] = field(default_factory=set)
-    frozen: list[Held] = field(default_factory=list)
+    frozen: list[HeldFields] = field(default_factory=list)
     #: What the latest decision has read of other objects.
     reads: tuple[Read, ...] = ()
 
     def wrote(self, side: Side, verb: str) -> None:
         self.metrics.wrote(side.value, verb)
-        self.ledger.done[self.syncer, side.value, verb] += 1
+        self.statuses.done[self.syncer, side.value, verb] += 1
         self.sides.add(side)
 
     def futile(self, side: Side) -> None:
         self.metrics.futile(side.value)
 
-    def held(self, held: Held) -> None:
+    def held(self, held: HeldFields) -> None:
         self.frozen.append(held)
 
 
@@ -74,39 +74,39 @@ class Workers:
     def __init__(
         self,
         queue: Queue,
-        links: Mapping[str, Link],
-        ledger: Ledger,
+        pairs: Mapping[str, ClusterPair],
+        statuses: RequestStatuses,
         told: Told,
         metrics: Metrics,
         queue_metrics: QueueMetrics,
         *,
         clock: Callable[[], float],
     ) -> None:
-        self.queue, self.links, self.ledger, self.told = queue, links, ledger, told
+        self.queue, self.pairs, self.statuses, self.told = queue, pairs, statuses, told
         self._metrics, self._queue_metrics, self._clock = metrics, queue_metrics, clock
         self._by_syncer: dict[str, SyncerMetrics] = {}
         #: Where syncers have raised, by syncer: one traceback tells all that others of the same bug could.
         self._shown: set[tuple[str, int]] = set()
         self._busy: set[asyncio.Task[None] | None] = set()
         self._draining = False
-        self.waking = Waking(queue)
+        self.wakeups = Wakeups(queue)
 
     async def run(self, count: int) -> None:
         """Work until the queue is closed or this is cancelled; requests that have begun are finished, in bounds."""
         tasks = [asyncio.create_task(self._work()) for _ in range(count)]
-        waking = asyncio.create_task(self.waking.run())
+        wakeups = asyncio.create_task(self.wakeups.run())
         try:
             await asyncio.gather(*tasks)
         except asyncio.CancelledError:
             await self._drain(tasks)
             raise
         finally:
-            waking.cancel()
-            self.waking.clear()
+            wakeups.cancel()
+            self.wakeups.clear()
 
     def drop(self, cluster: str, syncer: str) -> None:
         """Forget a syncer's requests: it has stopped."""
-        for known in (self.ledger, self.waking, self.queue):
+        for known in (self.statuses, self.wakeups, self.queue):
             known.drop(cluster, syncer)
 
     async def _drain(self, tasks: Iterable["asyncio.Task[None]"]) -> None:
@@ -151,45 +151,47 @@ class Workers:
 
     async def handle(self, request: Request, changed: float) -> None:
         """Look at one request from beginning to end; whatever goes wrong stays with this request."""
-        link = self.links[request.cluster]
-        part = link.parts.get(request.syncer)
-        if part is None or not part.ready:
+        pair = self.pairs[request.cluster]
+        controller = pair.controllers.get(request.syncer)
+        if controller is None or not controller.ready:
             return  # every key is asked when the syncer is ready
         metrics = self._metrics_of(request.syncer)
         start = time.perf_counter()
         result: Literal["success", "error", "requeue", "requeue_after"] = "success"
-        recorder = _Recorder(metrics, self.ledger, request.syncer)
+        recorder = _Recorder(metrics, self.statuses, request.syncer)
         try:
-            decision = await self._in_step(link, part, request, changed, recorder)
-            if link.parts.get(request.syncer) is not part:
+            decision = await self._in_step(pair, controller, request, changed, recorder)
+            if pair.controllers.get(request.syncer) is not controller:
                 return  # as below
-            result = self._settle(link, request, decision, recorder.reads)
+            result = self._settle(pair, request, decision, recorder.reads)
         except Exception as error:  # noqa: BLE001 — a syncer's bug must not stop the others
-            if link.parts.get(request.syncer) is not part:
+            if pair.controllers.get(request.syncer) is not controller:
                 return  # it has left meanwhile, and its stores with it
             result = "error"
             metrics.failed(type(error).__name__)
-            self._failed(link, request, error, recorder.reads)
+            self._failed(pair, request, error, recorder.reads)
         metrics.reconciled(result, time.perf_counter() - start)
 
-    async def _in_step(self, link: Link, part: Part, request: Request, changed: float, recorder: _Recorder) -> Decision:
+    async def _in_step(
+        self, pair: ClusterPair, controller: Controller, request: Request, changed: float, recorder: _Recorder
+    ) -> Decision:
         """Decide and carry out until there is nothing left to write."""
         metrics = recorder.metrics
         for _ in range(ROUNDS):
             self.queue.looking(request)
             try:
-                decision, objects = link.look(request)
+                decision, objects = pair.look(request)
             finally:
-                recorder.reads = link.reads()
-            recorder.reads += _waited_for(link, decision) if decision.on else ()
+                recorder.reads = pair.reads()
+            recorder.reads += _waited_for(pair, decision) if decision.on else ()
             recorder.frozen.clear()
-            sides = await link.carrier.carry_out(part.syncer, decision, recorder, seen=objects, request=request)
-            self._tell_frozen(link, request, recorder.frozen)
-            if not sides or not _may_follow(part, decision, sides):
+            sides = await pair.applier.carry_out(controller.syncer, decision, recorder, seen=objects, request=request)
+            self._tell_frozen(pair, request, recorder.frozen)
+            if not sides or not _may_follow(controller, decision, sides):
                 self.queue.forget(request)
                 break
         else:
-            self.queue.retry(request, at_most=part.config.max_retry_delay)
+            self.queue.retry(request, at_most=controller.config.max_retry_delay)
         for side in recorder.sides:
             metrics.lag("down" if side is Side.HOST else "up", self._clock() - changed)
         if recorder.sides:
@@ -199,61 +201,61 @@ class Workers:
             metrics.no_op()
         return waiting(decision, recorder.frozen)
 
-    def _tell_frozen(self, link: Link, request: Request, frozen: Iterable[Held]) -> None:
+    def _tell_frozen(self, pair: ClusterPair, request: Request, frozen: Iterable[HeldFields]) -> None:
         for held in frozen:
             if held.new:
                 log.warning("frozen", syncer=request.syncer, key=str(request.key), reason=held.reason)
                 with contextlib.suppress(Exception):  # as below
-                    self.told.warn(link, request, "FieldFrozen", held.reason, about=None)
+                    self.told.warn(pair, request, "FieldFrozen", held.reason, about=None)
 
     def _settle(
-        self, link: Link, request: Request, decision: Decision, reads: Iterable[Read]
+        self, pair: ClusterPair, request: Request, decision: Decision, reads: Iterable[Read]
     ) -> Literal["success", "requeue", "requeue_after"]:
         if decision.outcome is Outcome.PENDING or decision.on:
-            self.waking.wait(request, reads)
+            self.wakeups.wait(request, reads)
         else:
-            self.waking.forget(request)
+            self.wakeups.forget(request)
         match decision.outcome:
             case Outcome.IN_STEP:
-                self.ledger.in_step(request)
-            case Outcome.SKIPPED if link.is_gone(request):
-                self.ledger.in_step(request)
+                self.statuses.in_step(request)
+            case Outcome.SKIPPED if pair.is_gone(request):
+                self.statuses.in_step(request)
             case Outcome.SKIPPED:
-                self.ledger.note(request, State.SKIPPED, decision.reason, now=self._clock())
+                self.statuses.note(request, State.SKIPPED, decision.reason, now=self._clock())
             case Outcome.PENDING:
-                if self.ledger.note(request, State.PENDING, decision.reason, now=self._clock()):
+                if self.statuses.note(request, State.PENDING, decision.reason, now=self._clock()):
                     log.debug("waits", syncer=request.syncer, key=str(request.key), reason=decision.reason)
         if decision.after is None:
             return "success"
         self.queue.add(request, after=decision.after)
         return "requeue_after"
 
-    def _failed(self, link: Link, request: Request, error: Exception, reads: Iterable[Read]) -> None:
+    def _failed(self, pair: ClusterPair, request: Request, error: Exception, reads: Iterable[Read]) -> None:
         if isinstance(error, RecursionError):
             error = Refused("it is nested deeper than can be worked on; make it flatter", reason="Unreadable")
         what = after(error, self.queue.failures(request))
-        self._again(link, request, error, what, reads)  # first of all: whatever happens below, it is not lost
+        self._again(pair, request, error, what, reads)  # first of all: whatever happens below, it is not lost
         try:
-            self._tell_failure(link, request, error, what)
+            self._tell_failure(pair, request, error, what)
         except Exception:
             log.exception("a failure could not be told of", syncer=request.syncer, key=str(request.key))
 
-    def _tell_failure(self, link: Link, request: Request, error: Exception, what: Next) -> None:
+    def _tell_failure(self, pair: ClusterPair, request: Request, error: Exception, what: Retry) -> None:
         message = str(error) if isinstance(error, SyncerError) else f"{type(error).__name__}: {error}"
-        state = State.PARKED if what.fate is Fate.PARK else State.FAILING
-        new = self.ledger.note(request, state, message, error=type(error).__name__, now=self._clock())
+        state = State.PARKED if what.action is RetryAction.PARK else State.FAILING
+        new = self.statuses.note(request, state, message, error=type(error).__name__, now=self._clock())
         if new:
             self._log(request, error, message)
         self._queue_metrics.retried()
-        if what.event and (new or what.fate is Fate.BACK_OFF):
+        if what.event and (new or what.action is RetryAction.BACK_OFF):
             with contextlib.suppress(Exception):  # its names are from the syncer's host_key, which may have raised
                 about = getattr(error, "about", None)
-                self.told.warn(link, request, what.event, for_tenant(error, message), about=about)
+                self.told.warn(pair, request, what.event, for_tenant(error, message), about=about)
 
     def _log(self, request: Request, error: Exception, message: str) -> None:
         keys = {"syncer": request.syncer, "key": str(request.key)}
         if isinstance(error, SyncerError):
-            parked = after(error, 0).fate is Fate.PARK
+            parked = after(error, 0).action is RetryAction.PARK
             log.warning("parked" if parked else "failed, will try again", **keys, error=message)
             return
         place = (request.syncer, _way_of(error))
@@ -261,17 +263,17 @@ class Workers:
         self._shown.add(place)
         log.error("a syncer raised", **keys, **shown)
 
-    def _again(self, link: Link, request: Request, error: Exception, what: Next, reads: Iterable[Read]) -> None:
-        part, side = link.parts.get(request.syncer), getattr(error, "side", None)
-        at_most = part.config.max_retry_delay if part else LAST_RETRY
-        if what.fate is Fate.PARK:
+    def _again(self, pair: ClusterPair, request: Request, error: Exception, what: Retry, reads: Iterable[Read]) -> None:
+        controller, side = pair.controllers.get(request.syncer), getattr(error, "side", None)
+        at_most = controller.config.max_retry_delay if controller else LAST_RETRY
+        if what.action is RetryAction.PARK:
             self.queue.add(request, after=self.queue.around(what.seconds), low=True)
-            self.waking.park(link, request, reads, error)
+            self.wakeups.park(pair, request, reads, error)
             return
-        self.waking.forget(request)
-        if what.fate is Fate.RECONNECT and isinstance(error, SyncerError) and side is not None:
-            self.told.lost(link, side, error)
-        self.queue.retry(request, at_least=what.seconds, at_most=at_most, at_once=what.fate is Fate.AT_ONCE)
+        self.wakeups.forget(request)
+        if what.action is RetryAction.RECONNECT and isinstance(error, SyncerError) and side is not None:
+            self.told.lost(pair, side, error)
+        self.queue.retry(request, at_least=what.seconds, at_most=at_most, at_once=what.action is RetryAction.AT_ONCE)
 
     def _metrics_of(self, syncer: str) -> SyncerMetrics:
         if syncer not in self._by_syncer:
@@ -284,13 +286,13 @@ def _way_of(error: Exception) -> int:
     return hash(tuple((frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)))
 
 
-def _waited_for(link: Link, decision: Decision) -> tuple[Read, ...]:
+def _waited_for(pair: ClusterPair, decision: Decision) -> tuple[Read, ...]:
     """The objects that a decision says it waits for, as they are now."""
-    stores = [(link.informers.store(seen.side, seen.resource), seen.key) for seen in decision.on]
+    stores = [(pair.informers.store(seen.side, seen.resource), seen.key) for seen in decision.on]
     return tuple(Read(store, key, store.entry(key)) for store, key in stores)
 
 
-def _may_follow(part: Part, decision: Decision, sides: set[Side]) -> bool:
+def _may_follow(controller: Controller, decision: Decision, sides: set[Side]) -> bool:
     """Whether what was written may call for more: the host's answer may flow back, what was deleted is made anew."""
-    flows_back = part.rules is not None or (bool(part.syncer.up) and Side.HOST in sides)
+    flows_back = controller.ownership is not None or (bool(controller.syncer.up) and Side.HOST in sides)
     return flows_back or decision.deletes

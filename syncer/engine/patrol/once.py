@@ -7,8 +7,8 @@ from typing import Any
 
 from syncer.config import SyncerConfig
 from syncer.engine import status
-from syncer.engine.control.chosen import syncers
-from syncer.engine.controllers.pair import Link
+from syncer.engine.control import syncers
+from syncer.engine.controllers.pair import ClusterPair
 from syncer.engine.engine import Engine
 from syncer.engine.leaderelection.leadership import leading
 from syncer.engine.leaderelection.lease import AnotherLeads
@@ -27,7 +27,7 @@ async def patrol_once(config: SyncerConfig, *, kinds: Sequence[str] = (), confir
     Nothing is repaired where a daemon leads, since that does so itself; ``confirm`` lets any number of deletions be
     made. Raises :class:`~syncer.api.SyncerError`.
     """
-    async with prepared(config) as (engine, made), AsyncExitStack() as stack:
+    async with prepared(config) as (engine, pair), AsyncExitStack() as stack:
         why = None
         try:
             lease = await stack.enter_async_context(leading(engine.host, config))
@@ -35,23 +35,23 @@ async def patrol_once(config: SyncerConfig, *, kinds: Sequence[str] = (), confir
         except AnotherLeads as error:
             why = f"{error.holder or 'another daemon'} leads, and repairs what it finds"
             engine.may_write = lambda: False
-        return await scan_once(engine, made, kinds=kinds, confirm=confirm, hands_off=lambda: why)
+        return await scan_once(engine, pair, kinds=kinds, confirm=confirm, hands_off=lambda: why)
 
 
 async def scan_once(
-    engine: Engine, made: Link, *, kinds: Sequence[str], confirm: bool, hands_off: Callable[[], str | None]
+    engine: Engine, pair: ClusterPair, *, kinds: Sequence[str], confirm: bool, hands_off: Callable[[], str | None]
 ) -> dict[str, Any]:
     """The scan, with an engine that nothing else works with."""
     async with engine.running():
         await _filled(engine)
         if confirm:
-            made.breaker.limits = None
-        patroller = alone(engine, made, engine.workers.handle, hands_off)
+            pair.breaker.limits = None
+        patroller = alone(engine, pair, engine.workers.handle, hands_off)
         assert patroller is not None, "every configuration says how to patrol"
         chosen = {name for kind in kinds or ("",) for name in syncers(engine, kind)}
         for scan in await patroller.scan_all(lambda name: name in chosen):
             await patroller.try_again(scan)
-        return report(made, patroller) | {"reportedOnly": hands_off() or ""}
+        return report(pair, patroller) | {"reportedOnly": hands_off() or ""}
 
 
 async def _filled(engine: Engine) -> None:

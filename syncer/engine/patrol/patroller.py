@@ -1,6 +1,6 @@
 """Asks every syncer about every key again, at intervals: what then needs a write has drifted, and is told and repaired.
 
-A scan goes kind by kind. Pairs whose versions are as when they were last found right are passed over; at longer
+A scan goes kind by kind. VerifiedPairs whose versions are as when they were last found right are passed over; at longer
 intervals both API servers are listed anew first, and everything is looked at. What waits, is worked on or fails already
 is known trouble and no drift; and what needs a write must need it still a little later.
 """
@@ -16,18 +16,18 @@ from syncer.api.objects import Key, Obj, Request, Resource, Side, key_of
 from syncer.clusters import codec
 from syncer.config.patrol import Patrol
 from syncer.engine.cache.store import Store
-from syncer.engine.controllers.pair import Link
+from syncer.engine.controllers.pair import ClusterPair
 from syncer.engine.patrol.findings import Finding, Outcome, Scan
 from syncer.engine.patrol.report import Tally, tell
-from syncer.engine.patrol.verified import Pairs
-from syncer.engine.reconcile.controller import Part
+from syncer.engine.patrol.verified import VerifiedPairs
+from syncer.engine.reconcile.controller import Controller
 from syncer.engine.reconcile.drift import Drift, changed_by, drifts, other_owner
-from syncer.engine.reconcile.policies.breaker import Doomed
+from syncer.engine.reconcile.policies.breaker import PlannedDeletion
 from syncer.engine.reconcile.policies.drift_policy import policies
 from syncer.observe.logs import get_logger
 from syncer.translate import times
 
-#: Pairs that are passed over before others get the loop; to look at one takes as long as to pass over so many.
+#: VerifiedPairs that are passed over before others get the loop; to look at one takes as long as to pass over so many.
 SLICE, LOOK_WEIGHT = 500, 25
 #: Seconds after which what needs a write must still need it.
 GRACE_SECONDS = 3.0
@@ -62,7 +62,7 @@ class Patroller:
 
     def __init__(
         self,
-        link: Link,
+        pair: ClusterPair,
         options: Patrol,
         ways: Ways,
         *,
@@ -73,9 +73,9 @@ class Patroller:
         self.options, self.tally = options, Tally()
         #: The latest scan of each syncer.
         self.reports: dict[str, Scan] = {}
-        self._link, self._ways = link, ways
+        self._pair, self._ways = pair, ways
         self._clock, self._utcnow, self._rng = clock, utcnow, rng
-        self._pairs: dict[str, Pairs] = {}
+        self._verified: dict[str, VerifiedPairs] = {}
         self._listed: dict[Store, float] = {}
         self._begun = clock()
 
@@ -86,28 +86,30 @@ class Patroller:
             try:
                 await self.scan_all()
             except Exception:
-                log.exception("a scan failed; the next one comes in its time", cluster=self._link.name)
+                log.exception("a scan failed; the next one comes in its time", cluster=self._pair.name)
 
     async def scan_all(self, chosen: Callable[[str], bool] = lambda syncer: True) -> list[Scan]:
         """Scan the chosen kinds, one after the other."""
-        parts = [part for name, part in self._link.parts.items() if chosen(name)]
+        controllers = [controller for name, controller in self._pair.controllers.items() if chosen(name)]
         began = self._clock()
-        return [await self.scan(part, since=began) for part in parts]
+        return [await self.scan(controller, since=began) for controller in controllers]
 
-    async def scan(self, part: Part, *, fresh: bool | None = None, since: float | None = None) -> Scan:
+    async def scan(self, controller: Controller, *, fresh: bool | None = None, since: float | None = None) -> Scan:
         """Scan one kind; ``fresh`` None: from fresh lists where it is time for that.
 
         What has been listed anew ``since`` a time, for another kind, is not listed again; None stands for now.
         """
         begun = self._clock()
         scan = Scan(
-            part.syncer.name, times.written(self._utcnow()), fresh=self._is_due(part) if fresh is None else fresh
+            controller.syncer.name,
+            times.written(self._utcnow()),
+            fresh=self._is_due(controller) if fresh is None else fresh,
         )
-        scan.problem = self._why_not(part) or (
-            await self._list_anew(part, scan, begun if since is None else since) if scan.fresh else ""
+        scan.problem = self._why_not(controller) or (
+            await self._list_anew(controller, scan, begun if since is None else since) if scan.fresh else ""
         )
         if not scan.problem:
-            await self._patrol(part, scan)
+            await self._patrol(controller, scan)
         scan.seconds = self._clock() - begun
         self.tally.add(scan)
         tell(scan)
@@ -117,31 +119,31 @@ class Patroller:
 
     async def try_again(self, scan: Scan) -> None:
         """Have what a scan could not repair looked at once more: it may have waited for what is repaired by now."""
-        part = self._link.parts.get(scan.syncer)
-        if part is not None and any(one.outcome is Outcome.FAILED for one in scan.findings):
-            await self._repair(part, scan)
+        controller = self._pair.controllers.get(scan.syncer)
+        if controller is not None and any(one.outcome is Outcome.FAILED for one in scan.findings):
+            await self._repair(controller, scan)
 
     # -- the steps of a scan -----------------------------------------------------------------------------------------
 
-    def _why_not(self, part: Part) -> str:
+    def _why_not(self, controller: Controller) -> str:
         """Why nothing can be said of a kind at the moment; ``""``: something can."""
         if trouble := self._ways.trouble():
             return trouble
-        if self._link.parts.get(part.syncer.name) is not part or not part.ready:
+        if self._pair.controllers.get(controller.syncer.name) is not controller or not controller.ready:
             return "it is not at work"
-        unfilled = [store for store in part.stores if not store.synced]
+        unfilled = [store for store in controller.stores if not store.synced]
         return f"not all is known: {', '.join(f'{one.side} {one.resource}' for one in unfilled)}" if unfilled else ""
 
-    def _is_due(self, part: Part) -> bool:
-        oldest = min((self._listed.get(store, self._begun) for store in part.stores), default=self._begun)
+    def _is_due(self, controller: Controller) -> bool:
+        oldest = min((self._listed.get(store, self._begun) for store in controller.stores), default=self._begun)
         return self._clock() - oldest >= self.options.fresh * (1 - JITTER)
 
-    async def _list_anew(self, part: Part, scan: Scan, since: float) -> str:
+    async def _list_anew(self, controller: Controller, scan: Scan, since: float) -> str:
         """List all that a kind is decided from; gives why that can't be done, and ``""`` where it is."""
-        for store in part.stores:
+        for store in controller.stores:
             if self._listed.get(store, since - 1) > since:
                 continue
-            reflector = self._link.reflectors.get((store.side, store.resource))
+            reflector = self._pair.reflectors.get((store.side, store.resource))
             wrong: list[Key] = []
             try:
                 if reflector is None or not await reflector.relist(wrong.append):
@@ -149,10 +151,10 @@ class Patroller:
             except (SyncerError, codec.DecodeError, RecursionError) as error:
                 return f"{store.side} {store.resource} can't be listed: {error}"
             finally:
-                self._link.breaker.listed(store)  # also what a list has shown that was not read to its end
+                self._pair.breaker.listed(store)  # also what a list has shown that was not read to its end
                 self._correct(store, wrong, scan)
             self._listed[store] = self._clock()
-        return self._why_not(part)
+        return self._why_not(controller)
 
     def _correct(self, store: Store, wrong: Sequence[Key], scan: Scan) -> None:
         if wrong:
@@ -161,81 +163,84 @@ class Patroller:
             self.tally.corrections[store.side.value, str(store.resource)] += len(wrong)
             scan.corrected += [f"{what} {key}" for key in wrong]
 
-    async def _patrol(self, part: Part, scan: Scan) -> None:
-        suspects = await self._suspects(part, scan)
+    async def _patrol(self, controller: Controller, scan: Scan) -> None:
+        suspects = await self._suspects(controller, scan)
         if suspects and not scan.problem:
             await asyncio.sleep(GRACE_SECONDS)
-            scan.problem = self._why_not(part)
+            scan.problem = self._why_not(controller)
         if scan.problem:
             return
         scan.findings = [
-            finding for request in suspects if not self._is_busy(request) for finding in self._findings(part, request)
+            finding
+            for request in suspects
+            if not self._is_busy(request)
+            for finding in self._findings(controller, request)
         ]
-        self._hold(part, scan.findings)
+        self._hold(controller, scan.findings)
         await self._blame(scan.findings)
-        await self._repair(part, scan)
+        await self._repair(controller, scan)
 
-    async def _suspects(self, part: Part, scan: Scan) -> list[Request]:
+    async def _suspects(self, controller: Controller, scan: Scan) -> list[Request]:
         """Look at all that isn't as it was when it was found right; gives what needs a write."""
-        pairs, done = self._pairs_of(part), 0
+        verified, done = self._verified_of(controller), 0
         suspects: list[Request] = []
-        for request in pairs.look(everything=scan.fresh):
+        for request in verified.look(everything=scan.fresh):
             if request is None:
                 scan.skipped += 1
             elif self._is_busy(request):
                 scan.busy += 1
             else:
                 scan.verified += 1
-                if self._has_drifted(part, scan, request):
+                if self._has_drifted(controller, scan, request):
                     suspects.append(request)
             done += 1 if request is None else LOOK_WEIGHT
             if done >= SLICE:
                 done = 0
                 await asyncio.sleep(0)
-                scan.problem = self._why_not(part)
+                scan.problem = self._why_not(controller)
                 if scan.problem:
                     break
         return suspects
 
-    def _pairs_of(self, part: Part) -> Pairs:
-        pairs = self._pairs.get(part.syncer.name)
-        if pairs is None or pairs.part is not part:
-            pairs = self._pairs[part.syncer.name] = Pairs(self._link, part)
-        return pairs
+    def _verified_of(self, controller: Controller) -> VerifiedPairs:
+        verified = self._verified.get(controller.syncer.name)
+        if verified is None or verified.controller is not controller:
+            verified = self._verified[controller.syncer.name] = VerifiedPairs(self._pair, controller)
+        return verified
 
     def _is_busy(self, request: Request) -> bool:
-        return self._ways.busy(request) and request not in self._link.breaker.requests(request.syncer)
+        return self._ways.busy(request) and request not in self._pair.breaker.requests(request.syncer)
 
-    def _has_drifted(self, part: Part, scan: Scan, request: Request) -> bool:
+    def _has_drifted(self, controller: Controller, scan: Scan, request: Request) -> bool:
         try:
-            if any(self._drifts(part, request)):
+            if any(self._drifts(controller, request)):
                 return True
         except Exception as error:  # noqa: BLE001 — refused, or the syncer's bug: whoever works on it says so
             scan.troubles[request] = f"{type(error).__name__}: {error}"
             return False
-        self._pairs_of(part).right(request)
+        self._verified_of(controller).right(request)
         return False
 
-    def _drifts(self, part: Part, request: Request) -> Iterator[Drift]:
+    def _drifts(self, controller: Controller, request: Request) -> Iterator[Drift]:
         """What has drifted, whether or not a policy leaves it."""
-        syncer, link = part.syncer, self._link
-        decision, objects = link.desk.look(part, request)
+        syncer, pair = controller.syncer, self._pair
+        decision, objects = pair.reconciler.look(controller, request)
         for write in decision.writes:
-            calls = link.carrier.calls(syncer, write, objects)
+            calls = pair.applier.calls(syncer, write, objects)
             if calls:
                 resource = write.resource or (syncer.resource if write.side is Side.VIRTUAL else syncer.host_resource)
-                live = link.informers.get(write.side, resource, key_of(write.obj))
-                marks = link.settings.marks
+                live = pair.informers.get(write.side, resource, key_of(write.obj))
+                marks = pair.settings.marks
                 owner = other_owner(objects.get(Side.VIRTUAL), objects.get(Side.HOST), uid_mark=marks.uid)
                 notes = (marks.fields, marks.base)
                 yield from drifts(write, calls, live, resource=resource, owner=owner, notes=notes)
 
-    def _findings(self, part: Part, request: Request) -> list[Finding]:
+    def _findings(self, controller: Controller, request: Request) -> list[Finding]:
         try:
-            found = list(self._drifts(part, request))
+            found = list(self._drifts(controller, request))
         except Exception:  # noqa: BLE001 — as above; it could be looked at some seconds ago
             return []
-        rules = policies(self._link.settings, part.syncer.name)
+        rules = policies(self._pair.settings, controller.syncer.name)
         outcomes = {"report": Outcome.REPORTED, "ignore": Outcome.IGNORED}
         made = []
         for drift in found:
@@ -243,13 +248,15 @@ class Patroller:
             made.append(Finding(request, drift, policy, outcomes.get(policy, Outcome.FAILED)))
         return made
 
-    def _hold(self, part: Part, findings: Iterable[Finding]) -> None:
+    def _hold(self, controller: Controller, findings: Iterable[Finding]) -> None:
         """Let the breaker count the deletions, and note which it holds."""
         doomed = [one for one in findings if one.drift.deletes and one.policy == "repair"]
-        breaker = self._link.breaker
-        breaker.scanned(part, (Doomed(one.drift.side, one.drift.key, one.drift.uid, one.request) for one in doomed))
+        breaker = self._pair.breaker
+        breaker.scanned(
+            controller, (PlannedDeletion(one.drift.side, one.drift.key, one.drift.uid, one.request) for one in doomed)
+        )
         for one in doomed:
-            held = breaker.held.get((part.syncer.name, one.drift.side))
+            held = breaker.held.get((controller.syncer.name, one.drift.side))
             if held and (one.drift.key, one.drift.uid) in held.objects:
                 one.outcome, one.reason = Outcome.HELD, str(held)
 
@@ -269,11 +276,11 @@ class Patroller:
 
     async def _live(self, side: Side, resource: Resource, key: Key) -> Obj | None:
         try:
-            return await (self._link.virtual if side is Side.VIRTUAL else self._link.host).get(resource, key)
+            return await (self._pair.virtual if side is Side.VIRTUAL else self._pair.host).get(resource, key)
         except SyncerError:
             return None
 
-    async def _repair(self, part: Part, scan: Scan) -> None:
+    async def _repair(self, controller: Controller, scan: Scan) -> None:
         """Have what is to be repaired looked at, and note what became of it."""
         todo = [one for one in scan.findings if one.policy == "repair"]
         why = self._ways.hands_off()
@@ -284,22 +291,22 @@ class Patroller:
         requests = list(dict.fromkeys([*(one.request for one in todo), *scan.troubles]))
         if requests:
             await self._ways.repair(requests)
-        left = {one.request: self._left(part, one.request) for one in todo}
+        left = {one.request: self._left(controller, one.request) for one in todo}
         for one in todo:
             why = left[one.request]
             if one.outcome is not Outcome.HELD:
                 one.outcome, one.reason = (Outcome.FAILED, why) if why else (Outcome.REPAIRED, "")
         scan.troubles = {request: self._ways.reason(request) or why for request, why in scan.troubles.items()}
 
-    def _left(self, part: Part, request: Request) -> str:
+    def _left(self, controller: Controller, request: Request) -> str:
         """Why a request that was repaired is not in step all the same; ``""`` where it is."""
-        rules = policies(self._link.settings, part.syncer.name)
+        rules = policies(self._pair.settings, controller.syncer.name)
         try:
-            found = list(self._drifts(part, request))
+            found = list(self._drifts(controller, request))
         except Exception as error:  # noqa: BLE001 — as above
             return self._ways.reason(request) or f"{type(error).__name__}: {error}"
         if not found:
-            self._pairs_of(part).right(request)
+            self._verified_of(controller).right(request)
         if all((rules.of(drift.kind) or "repair") != "repair" for drift in found):
             return ""
         return self._ways.reason(request) or "it needs a write still"

@@ -8,10 +8,10 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from syncer.api.objects import Request
-from syncer.engine.controllers.pair import Link
-from syncer.engine.controllers.request_status import Ledger, State
+from syncer.engine.controllers.pair import ClusterPair
+from syncer.engine.controllers.request_status import RequestStatuses, State
 from syncer.engine.patrol.patroller import Patroller, Ways
-from syncer.engine.reconcile.policies.breaker import Held
+from syncer.engine.reconcile.policies.breaker import HeldDeletions
 from syncer.engine.workqueue.queue import Queue
 
 #: Seconds between looks at what becomes of repairs, and after how many it is left to the next scan.
@@ -28,18 +28,18 @@ class Flow(Protocol):
     """What a patroller needs of an engine."""
 
     queue: Queue
-    ledger: Ledger
+    statuses: RequestStatuses
     clock: Callable[[], float]
     utcnow: Callable[[], datetime]
     rng: random.Random
-    links: dict[str, Link]
+    pairs: dict[str, ClusterPair]
 
-    def silent(self, made: Link) -> str | None:
+    def silent(self, pair: ClusterPair) -> str | None:
         """Which cluster of a link doesn't answer at the moment, or None."""
         ...
 
 
-def beside_workers(flow: Flow, made: Link) -> Patroller | None:
+def beside_workers(flow: Flow, pair: ClusterPair) -> Patroller | None:
     """A patroller whose repairs go through the queue, after all else; None where the settings say nothing of one."""
 
     async def repair(requests: Sequence[Request]) -> None:
@@ -52,15 +52,15 @@ def beside_workers(flow: Flow, made: Link) -> Patroller | None:
             await asyncio.sleep(LOOK)
 
     def busy(request: Request) -> bool:
-        standing = flow.ledger.of(request)
-        return flow.queue.holds(request) or (standing is not None and standing.state in _TROUBLED)
+        status = flow.statuses.of(request)
+        return flow.queue.holds(request) or (status is not None and status.state in _TROUBLED)
 
-    return _patroller(flow, made, Ways(lambda: flow.silent(made), busy, repair, lambda one: _reason(flow, one)))
+    return _patroller(flow, pair, Ways(lambda: flow.silent(pair), busy, repair, lambda one: _reason(flow, one)))
 
 
 def alone(
     flow: Flow,
-    made: Link,
+    pair: ClusterPair,
     handle: Callable[[Request, float], Awaitable[None]],
     hands_off: Callable[[], str | None],
 ) -> Patroller | None:
@@ -70,8 +70,8 @@ def alone(
         async with room:
             for _ in range(ROUNDS):
                 await handle(request, flow.clock())
-                standing = flow.ledger.of(request)
-                if standing is None or standing.state is not State.FAILING:
+                status = flow.statuses.of(request)
+                if status is None or status.state is not State.FAILING:
                     return
                 await asyncio.sleep(PAUSE)
 
@@ -80,31 +80,31 @@ def alone(
         await asyncio.gather(*(look(request, room) for request in requests))
 
     ways = Ways(
-        trouble=lambda: flow.silent(made),
+        trouble=lambda: flow.silent(pair),
         busy=lambda request: False,
         repair=repair,
         reason=lambda request: _reason(flow, request),
         hands_off=hands_off,
     )
-    return _patroller(flow, made, ways)
+    return _patroller(flow, pair, ways)
 
 
-def _patroller(flow: Flow, made: Link, ways: Ways) -> Patroller | None:
-    options = made.settings.patrol
+def _patroller(flow: Flow, pair: ClusterPair, ways: Ways) -> Patroller | None:
+    options = pair.settings.patrol
     if options is None:
         return None
-    return Patroller(made, options, ways, clock=flow.clock, utcnow=flow.utcnow, rng=flow.rng)
+    return Patroller(pair, options, ways, clock=flow.clock, utcnow=flow.utcnow, rng=flow.rng)
 
 
 def _is_under_way(flow: Flow, request: Request) -> bool:
-    standing = flow.ledger.of(request)
-    return flow.queue.holds(request) or (standing is not None and standing.state is State.FAILING)
+    status = flow.statuses.of(request)
+    return flow.queue.holds(request) or (status is not None and status.state is State.FAILING)
 
 
 def _reason(flow: Flow, request: Request) -> str:
-    standing = flow.ledger.of(request)
-    if standing is not None:
-        return standing.reason
+    status = flow.statuses.of(request)
+    if status is not None:
+        return status.reason
     return "it waits still" if flow.queue.holds(request) else ""
 
 
@@ -129,30 +129,32 @@ def readings(patrols: Iterable[Patroller]) -> Mapping[str, Mapping[tuple[str, ..
     return found
 
 
-def held(links: Iterable[Link]) -> Mapping[tuple[str, ...], int]:
+def held(pairs: Iterable[ClusterPair]) -> Mapping[tuple[str, ...], int]:
     """How many deletions are held, by syncer and side."""
     found: Counter[tuple[str, ...]] = Counter()
-    for made in list(links):
-        for (syncer, side), each in list(made.breaker.held.items()):
+    for pair in list(pairs):
+        for (syncer, side), each in list(pair.breaker.held.items()):
             found[syncer, side.value] += len(each.objects)
     return found
 
 
-def report(made: Link, patroller: Patroller, chosen: Callable[[str], bool] = lambda syncer: True) -> dict[str, Any]:
+def report(
+    pair: ClusterPair, patroller: Patroller, chosen: Callable[[str], bool] = lambda syncer: True
+) -> dict[str, Any]:
     """The latest scan of each chosen kind, and what of it is held, as JSON."""
-    prefix = made.settings.marks.prefix
+    prefix = pair.settings.marks.prefix
     return {
-        "cluster": made.name,
+        "cluster": pair.name,
         "kinds": [scan.json(prefix) for name, scan in patroller.reports.items() if chosen(name)],
-        "held": [str(each) for each in made.breaker.held.values() if chosen(each.syncer)],
+        "held": [str(each) for each in pair.breaker.held.values() if chosen(each.syncer)],
     }
 
 
-def confirm(flow: Flow, chosen: Callable[[str], bool]) -> list[Held]:
+def confirm(flow: Flow, chosen: Callable[[str], bool]) -> list[HeldDeletions]:
     """Let held deletions be made."""
     confirmed = []
-    for made in flow.links.values():
-        for each in made.breaker.confirm(chosen):
+    for pair in flow.pairs.values():
+        for each in pair.breaker.confirm(chosen):
             confirmed.append(each)
             for request in each.objects.values():
                 flow.queue.add(request)

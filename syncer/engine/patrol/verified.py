@@ -6,8 +6,8 @@ from typing import NamedTuple
 from syncer.api.objects import Key, Obj, Request, Side
 from syncer.api.roles import FakeSyncUp, SyncDown, SyncUp
 from syncer.engine.cache.store import Store
-from syncer.engine.controllers.pair import Link
-from syncer.engine.reconcile.controller import Part, safely
+from syncer.engine.controllers.pair import ClusterPair
+from syncer.engine.reconcile.controller import Controller, safely
 
 
 class _Known(NamedTuple):
@@ -18,12 +18,12 @@ class _Known(NamedTuple):
     request: Request | None
 
 
-class Pairs:
+class VerifiedPairs:
     """The pairs of one syncer in one link. Versions are the stores' own strings, so one costs some 200 bytes."""
 
-    def __init__(self, link: Link, part: Part) -> None:
-        self._link, self.part = link, part
-        syncer = part.syncer
+    def __init__(self, pair: ClusterPair, controller: Controller) -> None:
+        self._pair, self.controller = pair, controller
+        syncer = controller.syncer
         goes_down = isinstance(syncer, SyncDown)
         begins_on_host = isinstance(syncer, SyncUp) and not goes_down
         reverts_virtual_changes = isinstance(syncer, SyncUp) and syncer.reverts_virtual_changes
@@ -63,31 +63,31 @@ class Pairs:
         self._host.clear()
 
     def _from_virtual(self, reached: set[Key]) -> Iterator[Request | None]:
-        syncer, virtual, host = self.part.syncer, self._store(Side.VIRTUAL), self._host_store()
+        syncer, virtual, host = self.controller.syncer, self._store(Side.VIRTUAL), self._host_store()
         for key in list(virtual.keys()):
             entry = virtual.entry(key)
             if entry is None:
                 continue
-            place = self._link.place(syncer, key) if host is not None else key
+            place = self._pair.place(syncer, key) if host is not None else key
             there = host.entry(place) if host is not None else None
             reached.add(place)
             if self._virtual.get(key) == (entry.version, there.version if there else ""):
                 yield None
             else:
-                yield Request(self._link.name, syncer.name, key)
+                yield Request(self._pair.name, syncer.name, key)
 
     def _faked(self) -> Iterator[Request | None]:
         """What watched objects name, and is not there."""
-        store, name = self._store(Side.VIRTUAL), self.part.syncer.name
-        named = {key for each in self._link.informers for key in each.named(name)}
+        store, name = self._store(Side.VIRTUAL), self.controller.syncer.name
+        named = {key for each in self._pair.informers for key in each.named(name)}
         for key in named - set(store.keys()):
-            yield None if self._virtual.get(key) == ("", "") else Request(self._link.name, name, key)
+            yield None if self._virtual.get(key) == ("", "") else Request(self._pair.name, name, key)
         if len(self._virtual) > len(store) + len(named):
             self._virtual = {key: known for key, known in self._virtual.items() if key in store or key in named}
 
     def _from_host(self, reached: set[Key]) -> Iterator[Request | None]:
         store = self._host_store()
-        request_of = safely(self.part.syncer, self._requests_of)
+        request_of = safely(self.controller.syncer, self._requests_of)
         for key in [] if store is None else [key for key in store.keys() if key not in reached]:  # noqa: SIM118 — a store
             entry, known = store.entry(key) if store else None, self._host.get(key)
             if entry is None:
@@ -102,14 +102,14 @@ class Pairs:
             yield from found
 
     def _requests_of(self, key: Key, obj: Obj | None) -> list[Request]:
-        request = self._link.request_of_host(self.part, key, obj) if obj is not None else None
+        request = self._pair.request_of_host(self.controller, key, obj) if obj is not None else None
         return [] if request is None else [request]
 
     def _is_as_it_was(self, known: _Known) -> bool:
         return known.request is None or known.virtual == self._version(Side.VIRTUAL, known.request.key)
 
     def _place(self, request: Request) -> Key:
-        return request.host_key or self._link.place(self.part.syncer, request.key)
+        return request.host_key or self._pair.place(self.controller.syncer, request.key)
 
     def _version(self, side: Side, key: Key) -> str:
         store = self._store(side) if side is Side.VIRTUAL else self._host_store()
@@ -117,8 +117,8 @@ class Pairs:
         return entry.version if entry else ""
 
     def _store(self, side: Side) -> Store:
-        syncer = self.part.syncer
-        return self._link.informers.store(side, syncer.resource if side is Side.VIRTUAL else syncer.host_resource)
+        syncer = self.controller.syncer
+        return self._pair.informers.store(side, syncer.resource if side is Side.VIRTUAL else syncer.host_resource)
 
     def _host_store(self) -> Store | None:
         """The store of the host objects; None for a syncer that has none."""

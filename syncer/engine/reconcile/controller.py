@@ -12,7 +12,7 @@ from syncer.engine.cache.entry import Entry
 from syncer.engine.cache.informers import Informers
 from syncer.engine.cache.references import References
 from syncer.engine.cache.store import Store
-from syncer.engine.reconcile.policies.ownership import Rules
+from syncer.engine.reconcile.policies.ownership import Ownership
 from syncer.observe.logs import get_logger
 from syncer.translate.patches import Patcher
 
@@ -60,7 +60,7 @@ class Reads:
 
 
 @dataclass(slots=True)
-class Part:
+class Controller:
     """One syncer at work in one link."""
 
     syncer: Syncer[Any]
@@ -68,7 +68,7 @@ class Part:
     #: Changes what it decides, as its section says.
     patcher: Patcher
     #: What the configuration rules for its decisions; None where all is as usual.
-    rules: Rules | None
+    ownership: Ownership | None
     #: What its ``predicate`` says, as the only item; nothing where that raises.
     predicate: Callable[[Obj], Sequence[bool]]
     stores: tuple[Store, ...]

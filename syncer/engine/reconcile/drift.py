@@ -11,7 +11,7 @@ from syncer.api.objects import Key, Obj, Resource, Side, annotations_of, key_of,
 from syncer.clusters import codec
 from syncer.clusters.client import FIELD_MANAGER
 from syncer.engine.reconcile.managed_fields import Manager, Step, holders
-from syncer.engine.reconcile.plan import Call, Kind
+from syncer.engine.reconcile.plan import Call, Operation
 from syncer.translate.three_way import ABSENT
 
 #: How much of a value is shown.
@@ -83,16 +83,16 @@ def other_owner(virtual: Obj | None, host: Obj | None, *, uid_mark: str) -> Chan
 
 def _of(call: Call, live: Obj, owner: Change | None) -> Iterator[tuple[DriftClass, Change | None]]:
     match call.kind:
-        case Kind.CREATE:
+        case Operation.CREATE:
             yield "missing", None
-        case Kind.DELETE:
+        case Operation.DELETE:
             yield ("wrongOwner" if owner else "orphan"), owner
-        case Kind.BIND:
+        case Operation.BIND:
             path = ("spec", "nodeName")
             yield "status", Change(path, call.body["target"]["name"], (live.get("spec") or {}).get("nodeName", ABSENT))
-        case Kind.CONDITIONS:
+        case Operation.CONDITIONS:
             yield from (("status", change) for change in _of_conditions(call.body, live))
-        case Kind.PATCH | Kind.PATCH_STATUS:
+        case Operation.PATCH | Operation.PATCH_STATUS:
             for change in changes(call.body, live):
                 yield _class_of(change.path), change
 

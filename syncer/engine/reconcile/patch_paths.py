@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from syncer.api.marks import Marks
 from syncer.api.objects import Obj, annotations_of
 from syncer.clusters import codec
-from syncer.engine.reconcile.plan import Call, Kind
+from syncer.engine.reconcile.plan import Call, Operation
 
 #: The names from the top to a field; ``()`` is the whole object.
 Path = tuple[str, ...]
@@ -19,7 +19,7 @@ DEPTHS = (8, 2, 1)
 UNKNOWN, ABSENT = -1, hash(("absent",))
 
 _GUARD = frozenset({"uid", "resourceVersion"})
-_PATCHES = (Kind.PATCH, Kind.PATCH_STATUS, Kind.CONDITIONS)
+_PATCHES = (Operation.PATCH, Operation.PATCH_STATUS, Operation.CONDITIONS)
 
 
 class Change(NamedTuple):
@@ -32,7 +32,7 @@ class Change(NamedTuple):
 
 def changes(call: Call, live: Obj | None, marks: Marks) -> list[Change]:
     """The fields that a call changes in a live object. Lists are one value; so is an object that is made."""
-    if call.kind is Kind.CREATE:
+    if call.kind is Operation.CREATE:
         return [Change((), wanted(call, (), marks), ABSENT)]
     if call.kind not in _PATCHES:
         return []
@@ -46,7 +46,7 @@ def changes(call: Call, live: Obj | None, marks: Marks) -> list[Change]:
 
 def wanted(call: Call, path: Path, marks: Marks) -> int:
     """The hash of what a call sets a field to; UNKNOWN where it doesn't. An object is what it is a copy of."""
-    if call.kind is Kind.CREATE and not path:
+    if call.kind is Operation.CREATE and not path:
         return hash(annotations_of(call.body).get(marks.uid, ""))
     value = _at(call.body, path) if path and call.kind in _PATCHES else _NOTHING
     return UNKNOWN if value is _NOTHING else _hashed(value)

@@ -25,7 +25,7 @@ Tree = dict[str, Any]
 _IDENTITY = ("apiVersion", "kind", "metadata")
 
 
-class Kind(StrEnum):
+class Operation(StrEnum):
     """The kinds of API call, each its own path or method."""
 
     CREATE = "create"
@@ -40,7 +40,7 @@ class Kind(StrEnum):
 class Call:
     """One API call, and what is to be sent."""
 
-    kind: Kind
+    kind: Operation
     body: Obj
 
 
@@ -52,21 +52,23 @@ def needed(
         case Verb.APPLY if uid_of(write.obj) and (live is None or uid_of(live) != uid_of(write.obj)):
             return []  # it is about an object that isn't there any more
         case Verb.APPLY if live is None:
-            return [Call(Kind.CREATE, _without_version(_with_names(write.obj, exact, marks, partial=write.partial)))]
+            return [
+                Call(Operation.CREATE, _without_version(_with_names(write.obj, exact, marks, partial=write.partial)))
+            ]
         case Verb.APPLY if write.create_only:
             return []
         case Verb.APPLY if write.tokens:
             assert live is not None
             changes = _changes(write, live, (), marks, has_status=False)
-            return changes or [Call(Kind.PATCH, _guarded({}, live))]
+            return changes or [Call(Operation.PATCH, _guarded({}, live))]
         case Verb.APPLY:
             assert live is not None
             return _changes(write, live, exact, marks, has_status=has_status)
         case Verb.DELETE:
-            return [Call(Kind.DELETE, write.obj)] if live is not None and uid_of(live) == uid_of(write.obj) else []
+            return [Call(Operation.DELETE, write.obj)] if live is not None and uid_of(live) == uid_of(write.obj) else []
         case Verb.BIND:
             bound = live is None or bool((live.get("spec") or {}).get("nodeName"))
-            return [] if bound else [Call(Kind.BIND, _binding(write))]
+            return [] if bound else [Call(Operation.BIND, _binding(write))]
         case Verb.CONDITIONS:
             return _conditions(write.obj, live)
         case Verb.NOTE:
@@ -103,8 +105,8 @@ def _changes(write: Write, live: Obj, exact: tuple[str, ...], marks: Marks, *, h
     if marks.fields in (metadata.get("annotations") or ()):
         # A reply of ours may have been lost: the object has more of us than we know, and this note would not name it.
         version = version or live["metadata"].get("resourceVersion")
-    calls = [Call(Kind.PATCH, _guarded(patch, live, version))] if patch else []
-    return [*calls, Call(Kind.PATCH_STATUS, _guarded(status, live))] if status else calls
+    calls = [Call(Operation.PATCH, _guarded(patch, live, version))] if patch else []
+    return [*calls, Call(Operation.PATCH_STATUS, _guarded(status, live))] if status else calls
 
 
 class _Same:
@@ -191,7 +193,7 @@ def _conditions(want: Obj, live: Obj | None) -> list[Call]:
         if not covers(condition, found.get(condition.get("type")))
     ]
     body = {"metadata": {"uid": uid_of(live)}, "status": {"conditions": new}}
-    return [Call(Kind.CONDITIONS, body)] if new else []
+    return [Call(Operation.CONDITIONS, body)] if new else []
 
 
 def _note(want: Obj, live: Obj | None) -> list[Call]:
@@ -199,7 +201,7 @@ def _note(want: Obj, live: Obj | None) -> list[Call]:
         return []
     found = annotations_of(live)
     change = {name: value for name, value in annotations_of(want).items() if found.get(name) != value}
-    return [Call(Kind.PATCH, _guarded({"metadata": {"annotations": change}}, live))] if change else []
+    return [Call(Operation.PATCH, _guarded({"metadata": {"annotations": change}}, live))] if change else []
 
 
 def _binding(write: Write) -> Obj:

@@ -11,15 +11,15 @@ from syncer.api.errors import Refused
 from syncer.api.objects import Key, Obj, ObjectRef, Request, Resource, Side, annotations_of, is_deleting, uid_of
 from syncer.api.roles import FakeSyncUp, SyncDown, Syncer, SyncUp
 from syncer.clusters import codec
-from syncer.engine.apply.applier import Pairing
-from syncer.engine.reconcile.controller import Part, Reads
+from syncer.engine.apply.applier import BySide
+from syncer.engine.reconcile.controller import Controller, Reads
 from syncer.engine.reconcile.dispatch import reconcile
 from syncer.engine.reconcile.policies.pause import Pause
 from syncer.engine.reconcile.policies.staleness import doubted, is_fresh
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
+class Reconciler:
     """Where requests of one link are decided from what was last seen."""
 
     settings: Settings
@@ -27,12 +27,12 @@ class Desk:
     utcnow: Callable[[], datetime]
     pause: Pause
 
-    def context(self, part: Part) -> Context[Any]:
+    def context(self, controller: Controller) -> Context[Any]:
         """What the syncer may see, as of now."""
-        syncer = part.syncer
+        syncer = controller.syncer
         return Context(
             settings=self.settings,
-            config=part.config,
+            config=controller.config,
             resource=syncer.resource,
             host_resource=syncer.host_resource,
             reader=self.reads,
@@ -40,9 +40,9 @@ class Desk:
             place=syncer.host_key,
         )
 
-    def look(self, part: Part, request: Request) -> tuple[Decision, Pairing]:
+    def look(self, controller: Controller, request: Request) -> tuple[Decision, BySide]:
         """The decision about a request, and the objects that it was made from."""
-        ctx, syncer = self.context(part), part.syncer
+        ctx, syncer = self.context(controller), controller.syncer
         self.reads.noted.clear()
         virtual = self._seen(Side.VIRTUAL, syncer.resource, request.key)
         host = self._host_of(syncer, ctx, request)
@@ -62,36 +62,38 @@ class Desk:
             decision = _left_to_the_host(syncer, ctx, host, f"the host makes it, for {maker}")
         else:
             decision = reconcile(syncer, ctx, request.key, virtual=virtual, host=host)
-            decision = part.patcher.apply(decision, ctx=ctx, virtual=virtual, host=host)
+            decision = controller.patcher.apply(decision, ctx=ctx, virtual=virtual, host=host)
         objects = {Side.VIRTUAL: virtual, Side.HOST: host}
-        decision = self._ruled(part, request, decision, objects)
-        decision = self._with_preconditions(part, request, decision, objects)
-        return doubted(part, decision, objects=objects, references=self.reads.references), objects
+        decision = self._ruled(controller, request, decision, objects)
+        decision = self._with_preconditions(controller, request, decision, objects)
+        return doubted(controller, decision, objects=objects, references=self.reads.references), objects
 
-    def _ruled(self, part: Part, request: Request, decision: Decision, objects: Pairing) -> Decision:
+    def _ruled(self, controller: Controller, request: Request, decision: Decision, objects: BySide) -> Decision:
         """The decision as it is under what the configuration rules for this kind."""
         virtual, host = objects[Side.VIRTUAL], objects[Side.HOST]
-        if part.rules is None or virtual is None:
+        if controller.ownership is None or virtual is None:
             return decision
-        syncer, marks = part.syncer, self.settings.marks
+        syncer, marks = controller.syncer, self.settings.marks
         if marks.is_from_here(virtual, cluster=self.settings.identity):
             return decision  # it came from the host
         place = ObjectRef(Side.HOST, syncer.host_resource, syncer.host_key(self.settings, request.key))
-        return part.rules.applied(decision, virtual=virtual, host=host, place=place)
+        return controller.ownership.applied(decision, virtual=virtual, host=host, place=place)
 
-    def _with_preconditions(self, part: Part, request: Request, decision: Decision, objects: Pairing) -> Decision:
+    def _with_preconditions(
+        self, controller: Controller, request: Request, decision: Decision, objects: BySide
+    ) -> Decision:
         """Deletions that follow from an object on the other side, with what the live API server has to confirm."""
         if not decision.deletes:
             return decision
-        writes = tuple(self._with_precondition(part, request, write, objects) for write in decision.writes)
+        writes = tuple(self._with_precondition(controller, request, write, objects) for write in decision.writes)
         return replace(decision, writes=writes)
 
-    def _with_precondition(self, part: Part, request: Request, write: Write, objects: Pairing) -> Write:
-        syncer, other = part.syncer, write.side.other
+    def _with_precondition(self, controller: Controller, request: Request, write: Write, objects: BySide) -> Write:
+        syncer, other = controller.syncer, write.side.other
         if write.verb is not Verb.DELETE or write.precondition is not None:
             return write
         if not isinstance(syncer, SyncDown):
-            return self._with_origin(part, request, write, objects)
+            return self._with_origin(controller, request, write, objects)
         obj = objects.get(other)
         if other is Side.VIRTUAL:
             seen = ObjectRef(other, syncer.resource, request.key)
@@ -103,12 +105,12 @@ class Desk:
         is_earlier = write.side is Side.HOST and copied_from not in (None, uid_of(obj))
         return replace(write, precondition=Precondition(seen, uid_of(obj))) if is_earlier else write
 
-    def _with_origin(self, part: Part, request: Request, write: Write, objects: Pairing) -> Write:
+    def _with_origin(self, controller: Controller, request: Request, write: Write, objects: BySide) -> Write:
         """For what begins on the host and isn't there any more.
 
         Where it is only not among what is watched any more, it is taken into the store, and decided about as it is.
         """
-        syncer = part.syncer
+        syncer = controller.syncer
         if not isinstance(syncer, SyncUp) or write.side is Side.HOST or objects.get(Side.HOST) is not None:
             return write
         place = request.host_key or syncer.host_key(self.settings, request.key)
@@ -130,13 +132,13 @@ class Desk:
         # What went may have been the copy of an earlier object; that matters unless the tenant has asked for the end.
         return is_deleting(write.obj) and store.saw_go(seen.key)
 
-    def is_gone(self, part: Part, request: Request) -> bool:
+    def is_gone(self, controller: Controller, request: Request) -> bool:
         """Whether nothing is left of what a request is about, so that there is nothing to say of it any more."""
-        syncer = part.syncer
+        syncer = controller.syncer
         from_virtual = isinstance(syncer, SyncDown | FakeSyncUp) and request.host_key is None
         if from_virtual and request.key in self.reads.informers.store(Side.VIRTUAL, syncer.resource):
             return False
-        return self._host_of(syncer, self.context(part), request) is None
+        return self._host_of(syncer, self.context(controller), request) is None
 
     def _host_of(self, syncer: Syncer[Any], ctx: Context[Any], request: Request) -> Obj | None:
         """The host object that a request is about."""

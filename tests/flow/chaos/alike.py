@@ -43,18 +43,18 @@ def _unfinished(engine: Engine) -> Iterator[str]:
     queue = engine.queue
     if not queue.is_idle():
         yield f"the queue isn't empty: {[*queue.running()][:5]} are worked on, {queue.depth()} wait"
-    for request, standing in engine.ledger.troubles():
-        if standing.state is State.FAILING or not any(word in standing.reason for word in ACCEPTED):
-            yield f"{request} of {request.cluster} is {standing.state}: {standing.reason}"
+    for request, status in engine.statuses.troubles():
+        if status.state is State.FAILING or not any(word in status.reason for word in ACCEPTED):
+            yield f"{request} of {request.cluster} is {status.state}: {status.reason}"
         elif request not in queue.delayed():
-            yield f"{request} of {request.cluster} is parked for ever: {standing.reason}"
+            yield f"{request} of {request.cluster} is parked for ever: {status.reason}"
 
 
 def _originals(stage: "Stage", engine: Engine, tenant: str, kind: str) -> Iterator[str]:
     for original in stage.tenants[tenant].objects(kind):
         space, name = original["metadata"]["namespace"], original["metadata"]["name"]
         copy = stage.copy(tenant, kind, space, name)
-        if engine.ledger.of(Request(tenant, SYNCERS.get(kind, kind), Key(space, name))) is not None:
+        if engine.statuses.of(Request(tenant, SYNCERS.get(kind, kind), Key(space, name))) is not None:
             continue  # something is said of it; whether that may be, is looked at above
         if copy is not None and owner_of(copy) == tenant and MARKS.name in annotations_of(copy):
             yield from (f"{tenant} {kind} {space}/{name} {what}" for what in _unlike(kind, original, copy))

@@ -171,9 +171,9 @@ def _all_of(error: BaseException) -> str:
 def bugs(engine: Engine) -> Iterable[str]:
     """What a syncer has raised that isn't an error of the tree: nothing that happens here may lead to that."""
     known = _names(SyncerError)
-    for request, standing in engine.ledger.troubles():
-        if standing.error and standing.error not in known:
-            yield f"{request} of {request.cluster} raised {standing.error}: {standing.reason}"
+    for request, status in engine.statuses.troubles():
+        if status.error and status.error not in known:
+            yield f"{request} of {request.cluster} raised {status.error}: {status.reason}"
 
 
 def _names(error: type[BaseException]) -> set[str]:

@@ -1,8 +1,8 @@
 """Holds deletions that are too many to be meant: an API server that comes back empty must not cost all copies.
 
 Counted is what one scan of the patroller would delete, and what a list shows to be missing that no watch showed to go.
-What is held is parked until a person confirms it, or until it no longer is to be deleted. Held in this process's memory
-only: the next one lists everything, and finds the same.
+What is held is parked until a person confirms it, or until it no longer is to be deleted. It is kept in this process's
+memory only: the next one lists everything, and finds the same.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -13,15 +13,15 @@ from syncer.api.decision import Decision, Outcome, Verb, Write, wait
 from syncer.api.errors import Refused
 from syncer.api.objects import Key, Request, Side, key_of, uid_of
 from syncer.api.roles import SyncDown, SyncUp
-from syncer.engine.apply.applier import Pairing
+from syncer.engine.apply.applier import BySide
 from syncer.engine.cache.store import Store
-from syncer.engine.reconcile.controller import Part, safely
+from syncer.engine.reconcile.controller import Controller, safely
 from syncer.engine.reconcile.drift import other_owner
 from syncer.engine.reconcile.policies.drift_policy import policies
 from syncer.observe.logs import get_logger
 
 if TYPE_CHECKING:
-    from syncer.engine.controllers.pair import Link
+    from syncer.engine.controllers.pair import ClusterPair
 
 #: Why a request is parked.
 REASON = "DeletionsHeld"
@@ -46,7 +46,7 @@ class Limits(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Doomed:
+class PlannedDeletion:
     """One object that would be deleted, and the request by which."""
 
     side: Side
@@ -56,7 +56,7 @@ class Doomed:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class HeldDeletions:
     """The deletions of one kind on one side that wait for a person."""
 
     syncer: str
@@ -71,52 +71,57 @@ class Held:
         )
 
 
-class Breaker:
+class CircuitBreaker:
     """The deletions of one link that are held; ``limits`` None holds none."""
 
-    def __init__(self, link: "Link", limits: Limits | None) -> None:
-        self._link, self.limits = link, limits
-        self.held: dict[tuple[str, Side], Held] = {}
+    def __init__(self, pair: "ClusterPair", limits: Limits | None) -> None:
+        self._pair, self.limits = pair, limits
+        self.held: dict[tuple[str, Side], HeldDeletions] = {}
         self._confirmed: set[tuple[str, Side, Key, str]] = set()
         #: The syncers of which something has been listed since deletions were last counted.
         self._listed: set[str] = set()
 
     def listed(self, store: Store) -> None:
         """A store has been filled by a list: what it shows to be missing is counted before any of it is deleted."""
-        self._listed |= {part.syncer.name for part in self._link.parts.values() if store in self._stores(part)}
+        self._listed |= {
+            controller.syncer.name
+            for controller in self._pair.controllers.values()
+            if store in self._stores(controller)
+        }
 
     def recount(self) -> None:
         """What waited may go on, and so be deleted: a pause has ended. It is counted before that."""
-        self._listed |= self._link.parts.keys()
+        self._listed |= self._pair.controllers.keys()
 
-    def admit(self, part: Part, request: Request, decision: Decision, objects: Pairing) -> Decision:
+    def admit(self, controller: Controller, request: Request, decision: Decision, objects: BySide) -> Decision:
         """The decision without the deletions that a drift policy leaves. Raises ``Refused`` where one is held."""
         if not decision.deletes:
             return decision
         unseen = any(
-            write.verb is Verb.DELETE and self._is_unseen(part, request, write, objects) for write in decision.writes
+            write.verb is Verb.DELETE and self._is_unseen(controller, request, write, objects)
+            for write in decision.writes
         )
-        if unseen and any(store.is_in_part for store in self._stores(part)):
+        if unseen and any(store.is_in_part for store in self._stores(controller)):
             # They are counted when the list is complete; each of its pages may show hundreds.
             return wait(f"{decision.reason}, as a list shows that is not complete yet", after=LOOK)
-        left = tuple(write for write in decision.writes if self._is_to_be_made(part, request, write, objects))
+        left = tuple(write for write in decision.writes if self._is_to_be_made(controller, request, write, objects))
         if left == decision.writes:
             return decision
         why = f"{decision.reason}; but what is missing was not seen to go, and drift of this class is not repaired"
         return replace(decision, writes=left, reason=why, outcome=Outcome.IN_STEP if left else Outcome.SKIPPED)
 
-    def scanned(self, part: Part, doomed: Iterable[Doomed]) -> None:
+    def scanned(self, controller: Controller, doomed: Iterable[PlannedDeletion]) -> None:
         """Hold the deletions that a scan of a whole kind has found to be needed, where they are too many.
 
         What is held already stays so if it is to be deleted still: a list may have come since the scan has looked.
         """
         found = {(one.side, one.key, one.uid): one for one in doomed}
-        for request in self.requests(part.syncer.name):
-            found |= {(one.side, one.key, one.uid): one for one in self._doomed_by(part, request)}
+        for request in self.requests(controller.syncer.name):
+            found |= {(one.side, one.key, one.uid): one for one in self._doomed_by(controller, request)}
         for side in Side:
-            self._judge(part, side, [one for one in found.values() if one.side is side])
+            self._judge(controller, side, [one for one in found.values() if one.side is side])
 
-    def confirm(self, chosen: Callable[[str], bool]) -> list[Held]:
+    def confirm(self, chosen: Callable[[str], bool]) -> list[HeldDeletions]:
         """Let the deletions be made that are held of the chosen syncers; gives them, for their requests to be asked."""
         confirmed = [held for held in self.held.values() if chosen(held.syncer)]
         for held in confirmed:
@@ -136,94 +141,94 @@ class Breaker:
 
     # -- inside ----------------------------------------------------------------------------------------------------
 
-    def _stores(self, part: Part) -> list[Store]:
+    def _stores(self, controller: Controller) -> list[Store]:
         """The stores of both kinds of objects of a syncer."""
-        informers, syncer = self._link.informers, part.syncer
+        informers, syncer = self._pair.informers, controller.syncer
         places = ((Side.VIRTUAL, syncer.resource), (Side.HOST, syncer.host_resource))
         return [informers.store(*place) for place in places if informers.has(*place)]
 
-    def _is_to_be_made(self, part: Part, request: Request, write: Write, objects: Pairing) -> bool:
+    def _is_to_be_made(self, controller: Controller, request: Request, write: Write, objects: BySide) -> bool:
         if write.verb is not Verb.DELETE:
             return True
-        name, key, uid = part.syncer.name, key_of(write.obj), uid_of(write.obj)
-        if self._is_unseen(part, request, write, objects):
+        name, key, uid = controller.syncer.name, key_of(write.obj), uid_of(write.obj)
+        if self._is_unseen(controller, request, write, objects):
             is_orphan = objects.get(write.side.other) is None
-            if is_orphan and policies(self._link.settings, name).of("orphan") not in (None, "repair"):
+            if is_orphan and policies(self._pair.settings, name).of("orphan") not in (None, "repair"):
                 return False
             if name in self._listed:
                 self._listed.discard(name)
                 for side in Side:
-                    self._judge(part, side, self._missing(part, side))
+                    self._judge(controller, side, self._missing(controller, side))
         held = self.held.get((name, write.side))
         if held and (key, uid) in held.objects:
             raise Refused(f"held by the deletion breaker: {held}", reason=REASON)
         return True
 
-    def _is_unseen(self, part: Part, request: Request, write: Write, objects: Pairing) -> bool:
+    def _is_unseen(self, controller: Controller, request: Request, write: Write, objects: BySide) -> bool:
         """Whether a deletion follows from what is not there, and no watch showed it go, or is another one by now."""
-        informers, syncer, other = self._link.informers, part.syncer, write.side.other
+        informers, syncer, other = self._pair.informers, controller.syncer, write.side.other
         resource = syncer.resource if other is Side.VIRTUAL else syncer.host_resource
         if not informers.has(other, resource):
             return False
         if objects.get(other) is None:
-            place = request.host_key or self._link.place(syncer, request.key)
+            place = request.host_key or self._pair.place(syncer, request.key)
             return not informers.store(other, resource).saw_go(request.key if other is Side.VIRTUAL else place)
-        mark = self._link.settings.marks.uid
+        mark = self._pair.settings.marks.uid
         return other_owner(objects.get(Side.VIRTUAL), objects.get(Side.HOST), uid_mark=mark) is not None
 
-    def _judge(self, part: Part, side: Side, doomed: list[Doomed]) -> None:
+    def _judge(self, controller: Controller, side: Side, doomed: list[PlannedDeletion]) -> None:
         """Hold these deletions where they are too many, else none."""
-        name = part.syncer.name
+        name = controller.syncer.name
         now = {one for one in self._confirmed if one[:2] == (name, side)}
         meant = {(one.key, one.uid): one.request for one in doomed if (name, side, one.key, one.uid) not in now}
         self._confirmed -= now - {(name, side, one.key, one.uid) for one in doomed}
         before = self.held.pop((name, side), None)
         if self.limits is None or len(meant) <= self.limits.count:
             return
-        total = self._total(part, side)
+        total = self._total(controller, side)
         if len(meant) * 100 <= self.limits.percent * total:
             return
-        held = self.held[name, side] = Held(name, side, total, meant)
+        held = self.held[name, side] = HeldDeletions(name, side, total, meant)
         if before is None or before.objects.keys() != meant.keys():
             log.error("too many deletions at once, they are held", what=str(held))
 
-    def _total(self, part: Part, side: Side) -> int:
+    def _total(self, controller: Controller, side: Side) -> int:
         """How many objects of a kind there are on a side; on the host of this kind and no other that is kept beside."""
-        syncer, informers = part.syncer, self._link.informers
+        syncer, informers = controller.syncer, self._pair.informers
         if side is Side.VIRTUAL or not isinstance(syncer, SyncDown):
             return len(informers.store(side, syncer.resource if side is Side.VIRTUAL else syncer.host_resource))
         store = informers.store(Side.HOST, syncer.host_resource)
-        expected = {self._link.place(syncer, key) for key in informers.keys(Side.VIRTUAL, syncer.resource)}
-        return len(expected & set(store.keys())) + sum(1 for _ in self._orphans(part, store, expected))
+        expected = {self._pair.place(syncer, key) for key in informers.keys(Side.VIRTUAL, syncer.resource)}
+        return len(expected & set(store.keys())) + sum(1 for _ in self._orphans(controller, store, expected))
 
-    def _missing(self, part: Part, side: Side) -> list[Doomed]:
+    def _missing(self, controller: Controller, side: Side) -> list[PlannedDeletion]:
         """What would be deleted on a side since it has no counterpart, and nobody saw that go; none where few have."""
-        suspects = list(self._suspects(part, side))
+        suspects = list(self._suspects(controller, side))
         if self.limits is None or len(suspects) <= self.limits.count:
             return []
-        return [one for request in suspects for one in self._doomed_by(part, request) if one.side is side]
+        return [one for request in suspects for one in self._doomed_by(controller, request) if one.side is side]
 
-    def _doomed_by(self, part: Part, request: Request) -> Iterator[Doomed]:
+    def _doomed_by(self, controller: Controller, request: Request) -> Iterator[PlannedDeletion]:
         try:
-            decision, _ = self._link.desk.look(part, request)
+            decision, _ = self._pair.reconciler.look(controller, request)
         except Exception:  # noqa: BLE001 — it deletes nothing either, and says so itself when it is asked
             return
         for write in decision.writes:
             if write.verb is Verb.DELETE:
-                yield Doomed(write.side, key_of(write.obj), uid_of(write.obj), request)
+                yield PlannedDeletion(write.side, key_of(write.obj), uid_of(write.obj), request)
 
-    def _suspects(self, part: Part, side: Side) -> Iterator[Request]:
+    def _suspects(self, controller: Controller, side: Side) -> Iterator[Request]:
         """The requests about objects of a side that have no counterpart, or that of another, and nobody saw that go."""
-        syncer, informers = part.syncer, self._link.informers
+        syncer, informers = controller.syncer, self._pair.informers
         if not isinstance(syncer, SyncDown) and not (isinstance(syncer, SyncUp) and syncer.reverts_virtual_changes):
             return
         virtual, host = informers.store(Side.VIRTUAL, syncer.resource), informers.store(Side.HOST, syncer.host_resource)
-        expected = {self._link.place(syncer, key): key for key in list(virtual.keys())}
+        expected = {self._pair.place(syncer, key): key for key in list(virtual.keys())}
         for place, key in expected.items():
             if (self._is_alone if side is Side.VIRTUAL else self._is_of_another)(virtual, key, host, place):
-                yield Request(self._link.name, syncer.name, key)
+                yield Request(self._pair.name, syncer.name, key)
         if side is Side.HOST and isinstance(syncer, SyncDown):
-            yield from (one for one in self._orphans(part, host, expected) if not virtual.saw_go(one.key))
+            yield from (one for one in self._orphans(controller, host, expected) if not virtual.saw_go(one.key))
 
     @staticmethod
     def _is_alone(_virtual: Store, _key: Key, host: Store, place: Key) -> bool:
@@ -237,8 +242,8 @@ class Breaker:
             return False
         return original.uid.encode() not in copy.raw
 
-    def _orphans(self, part: Part, host: Store, expected: Collection[Key]) -> Iterator[Request]:
-        request_of = safely(part.syncer, lambda key, obj: [self._link.request_of_host(part, key, obj)])
+    def _orphans(self, controller: Controller, host: Store, expected: Collection[Key]) -> Iterator[Request]:
+        request_of = safely(controller.syncer, lambda key, obj: [self._pair.request_of_host(controller, key, obj)])
         for key in set(host.keys()) - set(expected):
             for request in request_of(key, host.get(key)):
                 if request is not None:

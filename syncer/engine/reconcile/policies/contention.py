@@ -27,7 +27,7 @@ from syncer.clusters.client import FIELD_MANAGER
 from syncer.config import SyncerConfig
 from syncer.engine.reconcile import merge_base as base
 from syncer.engine.reconcile.patch_paths import FIELDS, UNKNOWN, Change, Path, changes, wanted, without
-from syncer.engine.reconcile.plan import Call, Kind
+from syncer.engine.reconcile.plan import Call, Operation
 from syncer.observe.events import rfc3339
 
 #: One object on one side.
@@ -41,7 +41,7 @@ WIDTH = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class ContentionRules:
     """What counts as a fight: so many times (0: nothing does) within so many seconds; and how long it is frozen."""
 
     times: int = 5
@@ -49,12 +49,12 @@ class Rules:
     thaw: float = 600.0
 
 
-OFF = Rules(times=0)
+OFF = ContentionRules(times=0)
 
 
-def rules_of(config: SyncerConfig) -> Rules:
+def contention_rules(config: SyncerConfig) -> ContentionRules:
     """The rules that a configuration gives."""
-    return Rules(config.fights.times, config.fights.window, config.fights.thaw)
+    return ContentionRules(config.fights.times, config.fights.window, config.fights.thaw)
 
 
 @dataclass(slots=True)
@@ -82,7 +82,7 @@ class Frozen:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class HeldFields:
     """What of a request is not written because of fights: why, for how many seconds, and whether it is news."""
 
     reason: str
@@ -90,11 +90,11 @@ class Held:
     new: bool
 
 
-class Fights:
+class Contention:
     """What one link has written lately, and which fields of its objects are frozen."""
 
     def __init__(
-        self, rules: Rules, marks: Marks, *, clock: Callable[[], float], utcnow: Callable[[], datetime]
+        self, rules: ContentionRules, marks: Marks, *, clock: Callable[[], float], utcnow: Callable[[], datetime]
     ) -> None:
         self.rules, self._marks = rules, marks
         self._clock, self._utcnow = clock, utcnow
@@ -169,7 +169,7 @@ class Fights:
 
     def sent(self, place: Place, call: Call, live: Obj | None, *, changed: bool) -> None:
         """Remember a call that was made over this object; one that failed or changed nothing says what is wanted."""
-        if call.kind is Kind.DELETE:
+        if call.kind is Operation.DELETE:
             self._past.pop(place, None)
             self._frozen.pop(place, None)
             return
@@ -213,17 +213,17 @@ class Fights:
         found = Counter(one.request.syncer for one in self.frozen())
         return {(syncer,): found[syncer] for syncer in list(self.count)}
 
-    def held(self, frozen: Sequence[Frozen]) -> Held:
+    def held(self, frozen: Sequence[Frozen]) -> HeldFields:
         """What to say about fields of one object that are left out; what is new is so only once."""
         new = [one for one in frozen if not one.told]
         for one in new:
             one.told = True
         reasons = dict.fromkeys(_told(one, frozen) for one in frozen)
         after = min(one.until for one in frozen) - self._clock()
-        return Held("; ".join(reasons), max(after, 0.0), bool(new))
+        return HeldFields("; ".join(reasons), max(after, 0.0), bool(new))
 
 
-def waiting(decision: Decision, held: Sequence[Held]) -> Decision:
+def waiting(decision: Decision, held: Sequence[HeldFields]) -> Decision:
     """The decision as it ends where parts of it are held back."""
     if not held:
         return decision

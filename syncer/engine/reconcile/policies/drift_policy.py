@@ -17,12 +17,12 @@ from syncer.api.marks import Marks
 from syncer.api.objects import Key, Obj, Resource, Side
 from syncer.engine.reconcile import merge_base as base
 from syncer.engine.reconcile.drift import patch_of
-from syncer.engine.reconcile.plan import Call, Kind
+from syncer.engine.reconcile.plan import Call, Operation
 from syncer.translate.three_way import digest
 
 #: Of how many objects on the virtual side it is remembered what was wanted last.
 REMEMBERED = 20_000
-_PATCHES = (Kind.PATCH, Kind.PATCH_STATUS, Kind.CONDITIONS)
+_PATCHES = (Operation.PATCH, Operation.PATCH_STATUS, Operation.CONDITIONS)
 
 
 def policies(settings: Settings, syncer: str) -> DriftPolicies:
@@ -33,7 +33,7 @@ def policies(settings: Settings, syncer: str) -> DriftPolicies:
 
 
 @dataclass(frozen=True, slots=True)
-class Tolerance:
+class DriftPolicy:
     """The drift policies of one virtual cluster, applied to writes; ``policies`` gives those of a syncer."""
 
     marks: Marks
@@ -79,7 +79,7 @@ class Tolerance:
                 yield Call(call.kind, body)
 
     def _wanted_before(self, write: Write, call: Call, *, place: tuple[Side, Resource, Key], live: Obj) -> bool:
-        if write.side is Side.VIRTUAL or call.kind is not Kind.PATCH:
+        if write.side is Side.VIRTUAL or call.kind is not Operation.PATCH:
             return self._wanted.get(place) == _hash(write)
         now, then = base.read(write.obj, self.marks), base.read(live, self.marks)
         return now is not None and then is not None and now.want == then.want

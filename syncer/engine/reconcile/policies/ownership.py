@@ -23,7 +23,7 @@ LARGEST_BASE = 128 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class Ownership:
     """The rules for one syncer in one virtual cluster."""
 
     syncer: Syncer[Any]
@@ -79,7 +79,7 @@ class Rules:
         return result
 
 
-def rules_of(syncer: Syncer[Any], config: Config, settings: Settings) -> Rules | None:
+def ownership_of(syncer: Syncer[Any], config: Config, settings: Settings) -> Ownership | None:
     """The rules for a syncer; None where all is as usual."""
     authority = authority_of(syncer, config)
     drift = config.drift if settings.patrol is None else config.drift.over(settings.patrol.drift)
@@ -88,7 +88,7 @@ def rules_of(syncer: Syncer[Any], config: Config, settings: Settings) -> Rules |
     deletions = Deletions(policy, syncer.section, settings.marks) if policy != "recreate" else None
     if not (authority.owners or keeps_base or deletions):
         return None
-    return Rules(syncer, settings.marks, authority, keeps_base, deletions)
+    return Ownership(syncer, settings.marks, authority, keeps_base, deletions)
 
 
 def _known(on_host: Base | None, risen: Base) -> Mapping[str, Tree] | None:

@@ -7,10 +7,10 @@ from math import inf
 from syncer.api.decision import Decision, Precondition, Verb, Write, wait
 from syncer.api.objects import ObjectRef, Side, is_deleting, key_of, uid_of
 from syncer.api.roles import FakeSyncUp
-from syncer.engine.apply.applier import Pairing
+from syncer.engine.apply.applier import BySide
 from syncer.engine.cache.references import References
 from syncer.engine.cache.store import Store
-from syncer.engine.reconcile.controller import Part
+from syncer.engine.reconcile.controller import Controller
 from syncer.resources.kinds import PODS
 
 #: Seconds after a list in which it may still turn out to be old. Lists ask for the latest state, and an API server
@@ -25,50 +25,56 @@ def is_fresh(store: Store) -> bool:
     return store.age < DOUBT_SECONDS
 
 
-def doubted(part: Part, decision: Decision, *, objects: Pairing, references: References) -> Decision:
+def doubted(controller: Controller, decision: Decision, *, objects: BySide, references: References) -> Decision:
     """The decision, or what is left of it while it may follow from an old list.
 
     A deletion that nothing confirms waits. A Pod is made only as a copy of what the API server has at that moment: one
     that has ended meanwhile would run a second time.
     """
-    runs = _runs(part, objects)
-    if not runs and not (decision.deletes and any(_is_unconfirmed(part, each, objects) for each in decision.writes)):
+    runs = _runs(controller, objects)
+    if not runs and not (
+        decision.deletes and any(_is_unconfirmed(controller, each, objects) for each in decision.writes)
+    ):
         return decision
-    left = DOUBT_SECONDS - min((store.age for store in _read(part, references)), default=inf)
+    left = DOUBT_SECONDS - min((store.age for store in _read(controller, references)), default=inf)
     if left <= 0:
         return decision
     if runs:
-        return replace(decision, writes=tuple(_confirmed(part, write, objects) for write in decision.writes))
+        return replace(decision, writes=tuple(_confirmed(controller, write, objects) for write in decision.writes))
     return wait(f"{decision.reason}, as it was listed a moment ago; that may be old", after=max(left, LOOK))
 
 
-def _runs(part: Part, objects: Pairing) -> bool:
+def _runs(controller: Controller, objects: BySide) -> bool:
     """Whether a Pod has no copy on the host yet."""
     if objects.get(Side.HOST) is not None or objects.get(Side.VIRTUAL) is None:
         return False
-    return part.syncer.host_resource == PODS
+    return controller.syncer.host_resource == PODS
 
 
-def _confirmed(part: Part, write: Write, objects: Pairing) -> Write:
+def _confirmed(controller: Controller, write: Write, objects: BySide) -> Write:
     virtual = objects.get(Side.VIRTUAL)
     if virtual is None or write.verb is not Verb.APPLY or write.side is not Side.HOST:
         return write
-    seen = ObjectRef(Side.VIRTUAL, part.syncer.resource, key_of(virtual))
+    seen = ObjectRef(Side.VIRTUAL, controller.syncer.resource, key_of(virtual))
     return replace(
         write, precondition=Precondition(seen, uid_of(virtual), version=virtual["metadata"]["resourceVersion"])
     )
 
 
-def _is_unconfirmed(part: Part, write: Write, objects: Pairing) -> bool:
+def _is_unconfirmed(controller: Controller, write: Write, objects: BySide) -> bool:
     """Whether a deletion follows neither from the other object's end nor from what the API server is asked again."""
     if write.verb is not Verb.DELETE or write.precondition is not None or is_deleting(write.obj):
         return False
-    if isinstance(part.syncer, FakeSyncUp):
+    if isinstance(controller.syncer, FakeSyncUp):
         return True
     other = objects.get(write.side.other)
     return other is not None and not is_deleting(other)
 
 
-def _read(part: Part, references: References) -> Iterable[Store]:
+def _read(controller: Controller, references: References) -> Iterable[Store]:
     """The stores that a decision may be made from."""
-    return (*part.stores, *part.extras, *(references.stores(part.syncer.resource) if part.syncer.when_used else ()))
+    return (
+        *controller.stores,
+        *controller.extras,
+        *(references.stores(controller.syncer.resource) if controller.syncer.when_used else ()),
+    )

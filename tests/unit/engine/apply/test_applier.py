@@ -34,9 +34,9 @@ from syncer.api import (
     set_conditions,
 )
 from syncer.clusters.client import Cluster
-from syncer.engine.controllers.builder import link
-from syncer.engine.controllers.pair import Link
-from syncer.engine.reconcile.policies.contention import Held
+from syncer.engine.controllers.builder import build_pair
+from syncer.engine.controllers.pair import ClusterPair
+from syncer.engine.reconcile.policies.contention import HeldFields
 from syncer.engine.workqueue.queue import Queue
 from syncer.names import SingleNamespace
 from syncer.resources.kinds import CONFIG_MAPS, PODS, SECRETS, SERVICES
@@ -68,9 +68,9 @@ class Bench:
         self.with_status = {"pods", "services"}
         self.wrotes: list[tuple[Side, str]] = []
         self.futiles: list[Side] = []
-        self.helds: list[Held] = []
+        self.helds: list[HeldFields] = []
         self.syncer = Maps()
-        self.link: Link = link(
+        self.pair: ClusterPair = build_pair(
             SETTINGS,
             [(self.syncer, Config())],
             virtual=Cluster("vc", Side.VIRTUAL, self.virtual.transport()),
@@ -88,22 +88,22 @@ class Bench:
     def futile(self, side: Side) -> None:
         self.futiles.append(side)
 
-    def held(self, held: Held) -> None:
+    def held(self, held: HeldFields) -> None:
         self.helds.append(held)
 
     def see(self, side: Side, resource: Resource, obj: Obj) -> Obj:
         """Let a store have seen an object."""
-        self.link.informers.store(side, resource).seen_live(merged(obj, {}))
+        self.pair.informers.store(side, resource).seen_live(merged(obj, {}))
         return obj
 
     def seen(self, side: Side, resource: Resource, obj: Obj) -> Obj | None:
-        return self.link.informers.get(side, resource, key_of(obj))
+        return self.pair.informers.get(side, resource, key_of(obj))
 
     async def carry_out(self, decision: Decision) -> list[str]:
         """The writes that the servers got."""
         before = len(self.host.requests), len(self.virtual.requests)
         try:
-            await self.link.carrier.carry_out(self.syncer, decision, self)
+            await self.pair.applier.carry_out(self.syncer, decision, self)
         finally:
             self.sent = [
                 f"{one.verb} {side} {one.path.partition('/namespaces/')[2]}"
@@ -135,10 +135,10 @@ def test_what_a_decision_was_made_from_counts_only_while_it_is_the_latest() -> N
         old = bench.seen(Side.HOST, CONFIG_MAPS, copy())
         await bench.carry_out(apply(host=copy(color="red")))
         [write] = apply(host=copy(color="blue")).writes
-        assert bench.link.carrier.calls(bench.syncer, write, {Side.HOST: old}), "it is red by now"
+        assert bench.pair.applier.calls(bench.syncer, write, {Side.HOST: old}), "it is red by now"
         [other] = apply(host=ours(service("x", namespace="vc-ns")), resource=SERVICES).writes
         latest = bench.seen(Side.HOST, CONFIG_MAPS, copy())
-        [call] = bench.link.carrier.calls(bench.syncer, other, {Side.HOST: latest})
+        [call] = bench.pair.applier.calls(bench.syncer, other, {Side.HOST: latest})
         assert call.kind == "create", "another resource is another object"
 
     play(scenario)
@@ -356,7 +356,7 @@ def test_what_follows_from_a_host_object_that_is_somebody_elses_by_now_is_not_de
             await bench.carry_out(because(there, ObjectRef(Side.HOST, SERVICES, Key("vc-ns", "p"))))
         assert refused.value.reason == "NameCollision"
         assert bench.sent == []
-        assert Key("vc-ns", "p") not in bench.link.informers.store(Side.HOST, SERVICES)
+        assert Key("vc-ns", "p") not in bench.pair.informers.store(Side.HOST, SERVICES)
 
     play(scenario)
 
@@ -476,7 +476,7 @@ def test_an_error_of_the_server_leaves_what_was_seen_as_it_was() -> None:
         seen = bench.seen(Side.HOST, CONFIG_MAPS, there)
         assert seen
         assert seen["data"] == {"color": "blue"}
-        assert SECRETS not in [store.resource for store in bench.link.informers]
-        assert Key("vc-ns", "x") in bench.link.informers.store(Side.HOST, CONFIG_MAPS)
+        assert SECRETS not in [store.resource for store in bench.pair.informers]
+        assert Key("vc-ns", "x") in bench.pair.informers.store(Side.HOST, CONFIG_MAPS)
 
     play(scenario)

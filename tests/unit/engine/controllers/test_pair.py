@@ -26,8 +26,8 @@ from syncer.api import (
 )
 from syncer.clusters import codec
 from syncer.clusters.client import Cluster
-from syncer.engine.controllers.builder import link
-from syncer.engine.controllers.pair import Link
+from syncer.engine.controllers.builder import build_pair
+from syncer.engine.controllers.pair import ClusterPair
 from syncer.engine.workqueue.queue import Queue
 from syncer.resources.kinds import PODS
 from syncer.testing.apiserver import ApiServer
@@ -52,9 +52,9 @@ class Notes(Queue):
         return noted
 
 
-def wired(*syncers: Syncer[Any], settings: Settings = SETTINGS) -> tuple[Link, Notes]:
+def wired(*syncers: Syncer[Any], settings: Settings = SETTINGS) -> tuple[ClusterPair, Notes]:
     queue, server = Notes(), ApiServer(seed="none")
-    made = link(
+    made = build_pair(
         settings,
         [(syncer, Config()) for syncer in syncers],
         virtual=Cluster("vc", Side.VIRTUAL, server.transport()),
@@ -65,12 +65,12 @@ def wired(*syncers: Syncer[Any], settings: Settings = SETTINGS) -> tuple[Link, N
         has_status=lambda side, resource: True,
         may_write=lambda: True,
     )
-    for part in made.parts.values():
-        part.ready = True
+    for controller in made.controllers.values():
+        controller.ready = True
     return made, queue
 
 
-def show(made: Link, side: Side, obj: Obj, kind: str = "MODIFIED", resource: Resource = WIDGETS) -> None:
+def show(made: ClusterPair, side: Side, obj: Obj, kind: str = "MODIFIED", resource: Resource = WIDGETS) -> None:
     made.informers.store(side, resource).event(kind, codec.Raw(json.dumps(obj).encode()))
 
 
@@ -112,8 +112,8 @@ def test_what_can_have_no_copy_and_has_none_is_not_asked_about() -> None:
 
 def test_before_a_syncer_is_ready_nothing_is_asked() -> None:
     made, queue = wired(Widgets(), ByPod())
-    for part in made.parts.values():
-        part.ready = False
+    for controller in made.controllers.values():
+        controller.ready = False
     show(made, Side.VIRTUAL, virtual())
     show(made, Side.HOST, copy_of(virtual()))
     show(made, Side.VIRTUAL, virtual("p", uses=["a", "b"]), resource=PODS)
@@ -196,9 +196,9 @@ def test_everything_is_asked_when_a_syncer_begins() -> None:
     show(made, Side.HOST, copy_of(virtual("orphan")))
     show(made, Side.VIRTUAL, virtual("p", uses=["b"]), resource=PODS)
     queue.taken()
-    made.ask_all(made.parts["widgets"])
+    made.ask_all(made.controllers["widgets"])
     assert queue.taken() == [request("widgets", Key("shop", name)) for name in ("a", "orphan")]
-    made.ask_all(made.parts["stands"])
+    made.ask_all(made.controllers["stands"])
     assert queue.taken() == [request("stands", Key("shop", name)) for name in ("a", "b")]
 
 
@@ -253,7 +253,7 @@ def test_the_host_is_watched_in_our_namespace_and_by_our_mark_and_the_virtual_cl
     assert selected(made, Side.VIRTUAL) == ("", "vsyncer.dev/cluster=vc.vc-ns")
 
 
-def selected(made: Link, side: Side) -> tuple[str, str]:
+def selected(made: ClusterPair, side: Side) -> tuple[str, str]:
     selection = made.informers.selection(made.informers.store(side, WIDGETS))
     return selection.namespace, selection.selector
 

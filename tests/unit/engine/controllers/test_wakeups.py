@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from syncer.api import Forbidden, Key, MissingRight, Obj, QuotaExceeded, Request, Resource, Side, Unreachable
-from syncer.engine.controllers.wakeups import LOOK_SECONDS, REVIEWS, Waking
+from syncer.engine.controllers.wakeups import LOOK_SECONDS, REVIEWS, Wakeups
 from syncer.engine.workqueue.queue import Queue
 from syncer.testing import clock
 
@@ -41,7 +41,7 @@ class Server:
 
 
 @dataclass
-class Link:
+class ClusterPair:
     """Where the servers are found."""
 
     host: Server = field(default_factory=Server)
@@ -57,16 +57,16 @@ class Scene:
     def __init__(self) -> None:
         self.loop = asyncio.get_running_loop()
         self.queue = Queue(clock=self.loop.time, spread=lambda: 0.5)
-        self.waking, self.link = Waking(self.queue), Link()
-        self.task = asyncio.create_task(self.waking.run())
+        self.wakeups, self.pair = Wakeups(self.queue), ClusterPair()
+        self.task = asyncio.create_task(self.wakeups.run())
 
     @property
     def server(self) -> Server:
-        return self.link.host
+        return self.pair.host
 
     def park(self, request: Request, error: Exception) -> None:
         self.queue.add(request, after=300, low=True)
-        self.waking.park(self.link, request, (), error)  # type: ignore[arg-type]
+        self.wakeups.park(self.pair, request, (), error)  # type: ignore[arg-type]
 
     async def woken(self, seconds: float = LOOK_SECONDS + 0.1) -> list[str]:
         """The names of those that are in the queue after so many seconds."""
@@ -153,7 +153,7 @@ def test_one_question_is_asked_for_each_missing_right() -> None:
         asked = len(scene.server.asked)
         assert await scene.woken(100) == []
         assert len(scene.server.asked) == asked
-        assert not scene.waking._wanted.is_set()
+        assert not scene.wakeups._wanted.is_set()
 
     play(scenario)
 
@@ -167,7 +167,7 @@ def test_where_it_may_not_be_looked_at_nobody_looks_again_and_where_it_could_not
         scene.server.error = Forbidden("no right to list quotas")
         await scene.woken(100)
         assert len(scene.server.asked) == 4
-        assert scene.waking.reasons(A) == ["room in the quotas of namespace home on the host cluster"]
+        assert scene.wakeups.reasons(A) == ["room in the quotas of namespace home on the host cluster"]
 
     play(scenario)
 
@@ -187,12 +187,12 @@ def test_who_is_forgotten_is_not_woken() -> None:
     async def scenario(scene: Scene) -> None:
         for request in (A, B, C):
             scene.park(request, no_room(pods="1"))
-        scene.waking.forget(A)
-        scene.waking.drop("vc", "secrets")
+        scene.wakeups.forget(A)
+        scene.wakeups.drop("vc", "secrets")
         assert await scene.woken() == ["b", "c"]
         scene.park(C, no_room(pods="1"))
-        scene.waking.drop("vc", "pods")
+        scene.wakeups.drop("vc", "pods")
         assert await scene.woken() == []
-        assert scene.waking._waiting == {}
+        assert scene.wakeups._waiting == {}
 
     play(scenario)

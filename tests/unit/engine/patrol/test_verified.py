@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from syncer.api import Key, Obj, Side
-from syncer.engine.patrol.verified import Pairs
+from syncer.engine.patrol.verified import VerifiedPairs
 from syncer.testing.merge import merged
 from syncer.testing.objects import configmap, event, host_copy, node, pod
 from syncer.testing.world import World
@@ -19,14 +19,14 @@ class Patrolled:
 
     def __init__(self, syncer: str, virtual: Iterable[Obj] = (), host: Iterable[Obj] = ()) -> None:
         self.world = World(config=ALL).given(virtual=list(virtual), host=list(host))
-        self.pairs = Pairs(self.world.link, self.world.link.parts[syncer])
+        self.verified = VerifiedPairs(self.world.pair, self.world.pair.controllers[syncer])
 
     def look(self, *, everything: bool = False, right: bool = True) -> tuple[list[str], int]:
         """The requests to look at, which are found right, and how many are passed over."""
-        found = list(self.pairs.look(everything=everything))
+        found = list(self.verified.look(everything=everything))
         requests = [request for request in found if request is not None]
         for request in requests if right else ():
-            self.pairs.right(request)
+            self.verified.right(request)
         return sorted(f"{one.key} {one.host_key or ''}".strip() for one in requests), found.count(None)
 
 
@@ -90,5 +90,7 @@ def test_what_is_faked_is_found_where_an_object_names_it(there: bool) -> None:
     assert found.look() == (["n1"], 0)
     assert found.look() == ([], 1)
     if there:
-        found.world.link.informers.store(Side.VIRTUAL, found.pairs.part.syncer.resource).gone_live(Key("", "n1"))
+        found.world.pair.informers.store(Side.VIRTUAL, found.verified.controller.syncer.resource).gone_live(
+            Key("", "n1")
+        )
         assert found.look() == (["n1"], 0), "it was right while it was there"

@@ -16,7 +16,7 @@ from syncer.engine.reconcile.drift import (
     path_text,
     value_text,
 )
-from syncer.engine.reconcile.plan import Call, Kind
+from syncer.engine.reconcile.plan import Call, Operation
 from syncer.resources.kinds import CONFIG_MAPS, PODS, SECRETS, SERVICES
 from syncer.testing.merge import merged
 from syncer.translate.three_way import ABSENT
@@ -39,15 +39,15 @@ def found(
 
 
 def test_each_call_tells_the_class() -> None:
-    assert found(Call(Kind.CREATE, {}), None) == {"missing": []}
-    assert found(Call(Kind.DELETE, LIVE)) == {"orphan": []}
+    assert found(Call(Operation.CREATE, {}), None) == {"missing": []}
+    assert found(Call(Operation.DELETE, LIVE)) == {"orphan": []}
     owner = Change(("metadata", "annotations", MARK), "new", "old")
-    assert found(Call(Kind.DELETE, LIVE), owner=owner) == {
+    assert found(Call(Operation.DELETE, LIVE), owner=owner) == {
         "wrongOwner": [('metadata.annotations["vsyncer.dev/virtual-uid"]', "new", "old")]
     }
-    bind = Call(Kind.BIND, {"target": {"name": "n1"}})
+    bind = Call(Operation.BIND, {"target": {"name": "n1"}})
     assert found(bind, side=Side.VIRTUAL) == {"status": [("spec.nodeName", "n1", ABSENT)]}
-    conditions = Call(Kind.CONDITIONS, {"status": {"conditions": [{"type": "Gate", "status": "True"}]}})
+    conditions = Call(Operation.CONDITIONS, {"status": {"conditions": [{"type": "Gate", "status": "True"}]}})
     assert found(conditions) == {"status": [("status.conditions.Gate", {"type": "Gate", "status": "True"}, ABSENT)]}
 
 
@@ -58,7 +58,7 @@ def test_one_patch_may_tell_of_several_classes() -> None:
         "spec": {"ports": [{"port": 80}], "type": "ClusterIP", "selector": {"app": None, "web": "y"}},
         "status": {"loadBalancer": {}},
     }
-    assert found(Call(Kind.PATCH, body)) == {
+    assert found(Call(Operation.PATCH, body)) == {
         "metadata": [("metadata.labels.tier", ABSENT, "gold"), ('metadata.labels["a.b/c"]', "1", ABSENT)],
         "field": [
             ("spec.ports[0].port", 80, 8080),
@@ -71,7 +71,7 @@ def test_one_patch_may_tell_of_several_classes() -> None:
 
 def test_a_patch_whose_contents_are_made_when_it_is_sent_is_drift_without_paths() -> None:
     write = Write(Side.HOST, Verb.APPLY, LIVE, tokens=(Token("token", "default", "shop", 600),))
-    patch = Call(Kind.PATCH, {"metadata": {"uid": "u1"}})
+    patch = Call(Operation.PATCH, {"metadata": {"uid": "u1"}})
     [drift] = drifts(write, [patch], LIVE, resource=SECRETS, owner=None)
     assert (drift.kind, drift.changes) == ("field", ())
     assert drifts(write, [], LIVE, resource=SECRETS, owner=None) == []
@@ -82,7 +82,7 @@ def test_the_notes_of_what_we_have_set_are_drift_only_where_nothing_else_is() ->
     write = Write(Side.HOST, Verb.APPLY, LIVE)
     for body, kinds in ((merged(note, {"spec": {"type": "x"}}), ["field"]), (note, ["metadata"])):
         made = drifts(
-            write, [Call(Kind.PATCH, body)], LIVE, resource=SERVICES, owner=None, notes=("vsyncer.dev/fields",)
+            write, [Call(Operation.PATCH, body)], LIVE, resource=SERVICES, owner=None, notes=("vsyncer.dev/fields",)
         )
         assert [one.kind for one in made] == kinds
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from syncer.api import Marks, Obj, Resource, Side, Syncer, Token, Verb, Write
-from syncer.engine.reconcile.plan import Call, Kind, exact_paths, needed, said_before
+from syncer.engine.reconcile.plan import Call, Operation, exact_paths, needed, said_before
 from syncer.testing.merge import merged
 
 MARKS = Marks()
@@ -46,14 +46,14 @@ def stored(obj: Obj, *, keep_status: bool = True) -> Obj:
 def created(want: Obj, *exact: str, **options: Any) -> Obj:
     """What a create of this makes."""
     [call] = calls(want, None, *exact, **options)
-    assert call.kind is Kind.CREATE
+    assert call.kind is Operation.CREATE
     return stored(call.body)
 
 
 def carried_out(live: Obj, found: list[Call]) -> Obj:
     """The object after the calls, by RFC 7386."""
     for call in found:
-        assert call.kind in (Kind.PATCH, Kind.PATCH_STATUS)
+        assert call.kind in (Operation.PATCH, Operation.PATCH_STATUS)
         live = merged(live, call.body)
     return live
 
@@ -148,7 +148,7 @@ def test_what_we_said_is_there_and_what_we_no_longer_say_is_not(before: Obj, wan
 def test_a_missing_object_is_created_whole_with_a_note_of_its_fields() -> None:
     want = host(labels={"app": "web"}, data={"color": "blue"}, spec={"a": {"b": 1}, "list": [1]})
     [call] = calls(want, None, "data")
-    assert call.kind is Kind.CREATE
+    assert call.kind is Operation.CREATE
     assert said_before(call.body, MARKS) == {"metadata": {"labels": {"app": 1}}, "spec": {"a": {"b": 1}, "list": 1}}
     assert call.body["data"] == {"color": "blue"}
 
@@ -165,7 +165,7 @@ def test_an_object_that_is_only_to_be_created_is_left_as_it_is() -> None:
 def test_only_the_difference_is_sent_with_the_uid_as_a_guard() -> None:
     live = created(host(data={"color": "blue", "size": "3"}))
     [call] = calls(host(data={"color": "red", "size": "3"}), live)
-    assert call == Call(Kind.PATCH, {"data": {"color": "red"}, "metadata": {"uid": "u1"}})
+    assert call == Call(Operation.PATCH, {"data": {"color": "red"}, "metadata": {"uid": "u1"}})
 
 
 def test_a_resource_version_in_what_is_wanted_is_a_precondition() -> None:
@@ -179,11 +179,11 @@ def test_status_goes_by_its_own_path_where_there_is_one() -> None:
     live = created(host(data={"a": "1"}, status={"phase": "Pending"}))
     want = host(data={"a": "2"}, status={"phase": "Running"})
     first, second = calls(want, live)
-    assert (first.kind, second.kind) == (Kind.PATCH, Kind.PATCH_STATUS)
+    assert (first.kind, second.kind) == (Operation.PATCH, Operation.PATCH_STATUS)
     assert "status" not in first.body
     assert second.body == {"status": {"phase": "Running"}, "metadata": {"uid": "u1"}}
     [only] = calls(want, live, has_status=False)
-    assert only.kind is Kind.PATCH
+    assert only.kind is Operation.PATCH
     assert only.body["status"] == {"phase": "Running"}
 
 
@@ -293,7 +293,7 @@ def test_what_is_empty_equals_what_is_not_there() -> None:
 def test_a_delete_is_of_exactly_this_object() -> None:
     seen = stored(host())
     [call] = calls(seen, seen, verb=Verb.DELETE)
-    assert call == Call(Kind.DELETE, seen)
+    assert call == Call(Operation.DELETE, seen)
     assert calls(seen, None, verb=Verb.DELETE) == []
     assert calls(seen, merged(seen, {"metadata": {"uid": "u2"}}), verb=Verb.DELETE) == []
 
@@ -301,7 +301,7 @@ def test_a_delete_is_of_exactly_this_object() -> None:
 def test_a_pod_is_bound_once() -> None:
     pod = stored(host(spec={}))
     [call] = calls(pod, pod, verb=Verb.BIND, node="n1")
-    assert call.kind is Kind.BIND
+    assert call.kind is Operation.BIND
     assert call.body["target"]["name"] == "n1"
     assert call.body["metadata"] == {"name": "web", "namespace": "vc-ns", "uid": "u1"}
     assert calls(pod, merged(pod, {"spec": {"nodeName": "n2"}}), verb=Verb.BIND, node="n1") == []
@@ -314,7 +314,8 @@ def test_conditions_are_set_by_type_and_only_those_that_differ() -> None:
     want = {**live, "status": {"conditions": [gate, {"type": "other", "status": "True"}]}}
     [call] = calls(want, live, verb=Verb.CONDITIONS)
     assert call == Call(
-        Kind.CONDITIONS, {"metadata": {"uid": "u1"}, "status": {"conditions": [{"type": "other", "status": "True"}]}}
+        Operation.CONDITIONS,
+        {"metadata": {"uid": "u1"}, "status": {"conditions": [{"type": "other", "status": "True"}]}},
     )
     assert calls({**live, "status": {"conditions": [gate]}}, live, verb=Verb.CONDITIONS) == []
     assert calls(want, None, verb=Verb.CONDITIONS) == []
@@ -325,7 +326,7 @@ def test_an_object_with_tokens_is_written_though_nothing_else_differs() -> None:
     token = Token("t", "default", "shop", 600)
     live = merged(created(host()), {"data": {"t": "old"}})
     [call] = calls(host(), live, "data", tokens=(token,))
-    assert call.kind is Kind.PATCH
+    assert call.kind is Operation.PATCH
     assert "data" not in call.body
 
 
@@ -362,7 +363,7 @@ def test_the_note_goes_when_there_is_nothing_more_to_note() -> None:
 def test_under_an_exact_path_the_elements_of_a_list_may_not_say_more_either() -> None:
     live = stored(host(status={"conditions": [{"type": "Ready", "status": "True", "message": "old"}]}))
     want = host(status={"conditions": [{"type": "Ready", "status": "True"}]})
-    assert Kind.PATCH_STATUS not in [call.kind for call in calls(want, live)]
+    assert Operation.PATCH_STATUS not in [call.kind for call in calls(want, live)]
     [call] = calls(want, live, "status")
     assert call.body["status"] == {"conditions": [{"type": "Ready", "status": "True"}]}
 

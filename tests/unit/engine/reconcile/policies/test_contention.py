@@ -11,9 +11,16 @@ from hypothesis import strategies as st
 from syncer.api import Decision, Key, Marks, Obj, Outcome, Request, Resource, Side, apply
 from syncer.config import config_with
 from syncer.engine.reconcile.patch_paths import FIELDS, UNKNOWN, Path, changes, wanted
-from syncer.engine.reconcile.plan import Call, Kind
-from syncer.engine.reconcile.policies import contention as fights
-from syncer.engine.reconcile.policies.contention import Fights, Frozen, Held, Rules, rules_of, waiting
+from syncer.engine.reconcile.plan import Call, Operation
+from syncer.engine.reconcile.policies import contention
+from syncer.engine.reconcile.policies.contention import (
+    Contention,
+    ContentionRules,
+    Frozen,
+    HeldFields,
+    contention_rules,
+    waiting,
+)
 from syncer.names import SingleNamespace
 
 DEPLOYMENTS = Resource("apps/v1", "Deployment", "deployments")
@@ -24,35 +31,35 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 GUARD = {"uid": "u1", "resourceVersion": "7"}
 
 
-def place(key: Key = KEY) -> fights.Place:
+def place(key: Key = KEY) -> contention.Place:
     return (Side.HOST, DEPLOYMENTS, key)
 
 
-def patch(body: Obj, kind: Kind = Kind.PATCH) -> Call:
+def patch(body: Obj, kind: Operation = Operation.PATCH) -> Call:
     return Call(kind, {**body, "metadata": {**body.get("metadata", {}), **GUARD}})
 
 
 def create(uid: str = "v1") -> Call:
-    return Call(Kind.CREATE, {"metadata": {"name": "web", "annotations": {MARKS.uid: uid}}, "spec": {}})
+    return Call(Operation.CREATE, {"metadata": {"name": "web", "annotations": {MARKS.uid: uid}}, "spec": {}})
 
 
 class Ring:
-    """Writes as the carrier does, with somebody on the other side."""
+    """Writes as the applier does, with somebody on the other side."""
 
     def __init__(self, **rules: Any) -> None:
         self.now = 0.0
-        self.fights = Fights(
-            Rules(**rules), MARKS, clock=lambda: self.now, utcnow=lambda: START + timedelta(seconds=self.now)
+        self.contention = Contention(
+            ContentionRules(**rules), MARKS, clock=lambda: self.now, utcnow=lambda: START + timedelta(seconds=self.now)
         )
 
     def write(
         self, call: Call, live: Obj | None, *, changed: bool = True, key: Key = KEY, request: Request = REQUEST
     ) -> list[Call]:
         """The calls that are made."""
-        self.fights.freeze(place(key), [call], live, request)
-        calls, _ = self.fights.sift(place(key), [call])
+        self.contention.freeze(place(key), [call], live, request)
+        calls, _ = self.contention.sift(place(key), [call])
         for each in calls:
-            self.fights.sent(place(key), each, live, changed=changed)
+            self.contention.sent(place(key), each, live, changed=changed)
         return calls
 
     def scale(self, to: int, *, over: int, changed: bool = True) -> bool:
@@ -64,7 +71,7 @@ class Ring:
         return sum(self.scale(to, over=over) for _ in range(times))
 
     def frozen(self) -> list[Path]:
-        return [one.path for one in self.fights.frozen()]
+        return [one.path for one in self.contention.frozen()]
 
 
 @pytest.fixture
@@ -80,8 +87,8 @@ def test_what_is_set_back_each_time_is_frozen_after_some_times(ring: Ring) -> No
     assert ring.frozen() == []
     assert ring.round(20) == 0
     assert ring.frozen() == [("spec", "replicas")]
-    assert ring.fights.numbers() == {("deployments",): 1}
-    assert ring.fights.counted() == {("deployments",): 1}
+    assert ring.contention.numbers() == {("deployments",): 1}
+    assert ring.contention.counted() == {("deployments",): 1}
 
 
 def test_the_number_of_times_is_an_option() -> None:
@@ -175,7 +182,7 @@ def test_what_we_delete_ourselves_is_in_no_fight(ring: Ring) -> None:
     """A Secret's copy comes and goes with the Pods that use it."""
     for _ in range(50):
         assert ring.write(create(), None)
-        assert ring.write(Call(Kind.DELETE, {}), {})
+        assert ring.write(Call(Operation.DELETE, {}), {})
 
 
 # -- what frozen means -------------------------------------------------------------------------------------------------
@@ -191,24 +198,24 @@ def test_the_rest_of_the_object_is_still_written(ring: Ring) -> None:
 
 def test_what_is_left_out_is_told_with_who_writes_it_and_until_when(ring: Ring) -> None:
     ring.round(6)
-    _, held = ring.fights.sift(place(), [patch({"spec": {"replicas": 3}})])
+    _, held = ring.contention.sift(place(), [patch({"spec": {"replicas": 3}})])
     held[0].other = "kubectl-edit"
     ring.now = 100
-    assert ring.fights.held(held) == Held(
+    assert ring.contention.held(held) == HeldFields(
         "spec.replicas of the host Deployment flips between what vsyncer and kubectl-edit write; "
         "frozen until 2026-01-01T00:10:00Z; to try again now: syncer thaw deployments shop/web",
         500.0,
         True,
     )
-    assert not ring.fights.held(held).new, "it is news only once"
+    assert not ring.contention.held(held).new, "it is news only once"
 
 
 def test_fields_with_one_fate_share_a_sentence(ring: Ring) -> None:
     both = patch({"spec": {"replicas": 3}, "metadata": {"labels": {"example.org/team": None}}})
     for _ in range(6):
         ring.write(both, {})
-    _, held = ring.fights.sift(place(), [both])
-    assert ring.fights.held(held).reason.startswith(
+    _, held = ring.contention.sift(place(), [both])
+    assert ring.contention.held(held).reason.startswith(
         'spec.replicas, metadata.labels["example.org/team"] of the host Deployment flip between what vsyncer and '
         "somebody else write; frozen until "
     )
@@ -217,8 +224,8 @@ def test_fields_with_one_fate_share_a_sentence(ring: Ring) -> None:
 def test_a_whole_object_is_told_without_a_field(ring: Ring) -> None:
     for _ in range(6):
         ring.write(create(), None)
-    _, held = ring.fights.sift(place(), [create()])
-    assert ring.fights.held(held).reason.startswith(
+    _, held = ring.contention.sift(place(), [create()])
+    assert ring.contention.held(held).reason.startswith(
         "the host Deployment is made by vsyncer and deleted by somebody else each time; frozen until 2026-01-01T00:10"
     )
 
@@ -226,7 +233,7 @@ def test_a_whole_object_is_told_without_a_field(ring: Ring) -> None:
 def test_a_decision_of_which_parts_are_held_back_waits() -> None:
     decision = apply(host={"metadata": {}}, reason="changed")
     assert waiting(decision, []) is decision
-    held = [Held("a flips", 60.0, True), Held("a flips", 30.0, False)]
+    held = [HeldFields("a flips", 60.0, True), HeldFields("a flips", 30.0, False)]
     ended = waiting(decision, held)
     assert ended == Decision(decision.writes, "a flips", Outcome.PENDING, 30.0)
     assert waiting(decision.look_again(5.0), held).after == 5.0
@@ -234,7 +241,7 @@ def test_a_decision_of_which_parts_are_held_back_waits() -> None:
 
 def test_where_both_agree_by_themselves_nothing_is_held(ring: Ring) -> None:
     ring.round(6)
-    assert ring.fights.sift(place(), []) == ([], [])
+    assert ring.contention.sift(place(), []) == ([], [])
 
 
 # -- thaw --------------------------------------------------------------------------------------------------------------
@@ -253,12 +260,12 @@ def test_it_thaws_by_itself_and_one_more_time_freezes_it_again(ring: Ring) -> No
 
 def test_it_thaws_by_command(ring: Ring) -> None:
     ring.round(6)
-    assert ring.fights.thaw(lambda one: one.path == ("other",)) == []
-    [one] = ring.fights.thaw(lambda one: one.request == REQUEST)
+    assert ring.contention.thaw(lambda one: one.path == ("other",)) == []
+    [one] = ring.contention.thaw(lambda one: one.request == REQUEST)
     assert one.field == "spec.replicas"
     assert ring.frozen() == []
-    assert ring.fights.numbers() == {("deployments",): 0}
-    assert ring.fights.thaw(lambda one: True) == []
+    assert ring.contention.numbers() == {("deployments",): 0}
+    assert ring.contention.thaw(lambda one: True) == []
     assert ring.round(10) == 1
 
 
@@ -303,7 +310,7 @@ def test_what_only_says_which_object_is_meant_is_no_change() -> None:
     assert changes(patch({}), {}, MARKS) == []
     one, other = (patch({"metadata": {"labels": {"a": "1"}}}).body for _ in "ab")
     other["metadata"]["resourceVersion"] = "8"
-    assert changes(Call(Kind.PATCH, one), {}, MARKS) == changes(Call(Kind.PATCH, other), {}, MARKS)
+    assert changes(Call(Operation.PATCH, one), {}, MARKS) == changes(Call(Operation.PATCH, other), {}, MARKS)
 
 
 def test_many_fields_are_taken_together() -> None:
@@ -342,8 +349,8 @@ def test_what_a_call_does_not_say_it_does_not_want() -> None:
     assert wanted(patch({"spec": {"a": 1}}), ("spec", "b"), MARKS) == UNKNOWN
     assert wanted(patch({"spec": {"a": 1}}), (), MARKS) == UNKNOWN
     assert wanted(create(), ("spec",), MARKS) == UNKNOWN
-    assert wanted(Call(Kind.DELETE, {}), (), MARKS) == UNKNOWN
-    assert changes(Call(Kind.BIND, {"target": {}}), {}, MARKS) == []
+    assert wanted(Call(Operation.DELETE, {}), (), MARKS) == UNKNOWN
+    assert changes(Call(Operation.BIND, {"target": {}}), {}, MARKS) == []
 
 
 # -- room --------------------------------------------------------------------------------------------------------------
@@ -354,7 +361,7 @@ def test_no_value_is_kept(ring: Ring) -> None:
     for _ in range(6):
         ring.write(secret, {"data": {"password": "b3RoZXI="}})
     assert ring.frozen() == [("data", "password")]
-    kept = repr([*_inside(ring.fights)])
+    kept = repr([*_inside(ring.contention)])
     assert "c2VjcmV0" not in kept
     assert "b3RoZXI=" not in kept
 
@@ -365,26 +372,26 @@ def _inside(value: Any) -> Iterable[Any]:
 
 
 def test_what_is_remembered_is_bounded(ring: Ring, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fights, "REMEMBERED", 10)
-    monkeypatch.setattr(fights, "FROZEN", 7)
+    monkeypatch.setattr(contention, "REMEMBERED", 10)
+    monkeypatch.setattr(contention, "FROZEN", 7)
     for number in range(30):
         for _ in range(6):
             ring.write(patch({"spec": {"replicas": 3}}), {"spec": {"replicas": 1}}, key=Key("vc-ns", str(number)))
-    held: list[Frozen] = ring.fights.frozen()
+    held: list[Frozen] = ring.contention.frozen()
     assert [one.place[2].name for one in held] == [str(number) for number in range(23, 30)]
-    past = ring.fights._past
+    past = ring.contention._past
     assert [key.name for _, _, key in past] == [str(number) for number in range(20, 30)]
     for number in range(500):
         ring.write(patch({"spec": {"replicas": number}}), {"spec": {"replicas": 1}})
     assert len(past) == 10
-    assert len(past[place()]) <= fights.WIDTH * FIELDS * 6
+    assert len(past[place()]) <= contention.WIDTH * FIELDS * 6
 
 
 def test_what_is_too_old_to_count_takes_no_room(ring: Ring) -> None:
     for number in range(40):
         ring.now += 100
         assert ring.scale(number, over=number - 1)
-    assert len(ring.fights._past[place()]) == 7 * fights.WIDTH
+    assert len(ring.contention._past[place()]) == 7 * contention.WIDTH
 
 
 def test_what_is_over_is_forgotten(ring: Ring) -> None:
@@ -393,12 +400,12 @@ def test_what_is_over_is_forgotten(ring: Ring) -> None:
             ring.write(patch({"spec": {"replicas": 3}}), {"spec": {"replicas": 1}}, key=Key("vc-ns", str(number)))
     ring.now = 2000
     ring.round(6)
-    assert list(ring.fights._frozen) == [place()]
+    assert list(ring.contention._frozen) == [place()]
 
 
 def test_the_rules_come_from_the_configuration() -> None:
     model = config_with([], translator=SingleNamespace)
     given = {"cluster": "vc", "host": {"namespace": "home"}}
-    assert rules_of(model.model_validate(given)) == Rules()
+    assert contention_rules(model.model_validate(given)) == ContentionRules()
     options = {"times": 2, "window": "1m", "thaw": "1h"}
-    assert rules_of(model.model_validate({**given, "fights": options})) == Rules(2, 60, 3600)
+    assert contention_rules(model.model_validate({**given, "fights": options})) == ContentionRules(2, 60, 3600)

@@ -1,1 +1,0 @@
-"""What a person can ask a running daemon."""

@@ -1,0 +1,315 @@
+"""Syncers join and leave a running pair: each is at work for exactly as long as both sides serve its resources."""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from syncer.api.config import Config
+from syncer.api.context import Settings
+from syncer.api.errors import ClusterError, Missing
+from syncer.api.objects import Resource, Side
+from syncer.api.optional_roles import Initialize, Live, Refers
+from syncer.api.roles import Syncer
+from syncer.clusters.discovery import Discovery
+from syncer.engine.cache.informers import Place, Selection
+from syncer.engine.cache.reflector import Listener, Reflector
+from syncer.engine.cache.store import Store
+from syncer.engine.controllers.builder import join, leave
+from syncer.engine.controllers.pair import ClusterPair
+from syncer.engine.reconcile.controller import Controller
+from syncer.observe.logs import get_logger
+from syncer.rbac import sources
+
+log = get_logger(__name__)
+
+
+#: Finds a resource on a side by the name that people use, in the version that the side prefers unless one is named.
+Find = Callable[[Side, str], Resource | None]
+
+
+class Entry(Protocol):
+    """Part of a configuration from which syncers are made once it is known what the clusters serve."""
+
+    @property
+    def name(self) -> str:
+        """How it is called in logs and reports."""
+        ...
+
+    def sections(self) -> Mapping[str, Config]:
+        """The options of its syncers, by their names."""
+        ...
+
+    def syncers(self, find: Find) -> Sequence[Syncer[Any]] | str:
+        """The syncers, or the reason why they have to wait."""
+        ...
+
+    def assumed(self) -> Sequence[Syncer[Any]]:
+        """The syncers as if all was served."""
+        ...
+
+
+@dataclass(slots=True)
+class Roster:
+    """The syncers of one virtual cluster, those that can work and those that have to wait."""
+
+    settings: Settings
+    #: Syncers whose resources are known from the start.
+    fixed: Sequence[tuple[Syncer[Any], Config]]
+    entries: Sequence[Entry]
+    virtual: Discovery
+    host: Discovery
+    #: Why a syncer has to wait, by its name.
+    waiting: dict[str, str] = field(default_factory=dict)
+
+    def able(self) -> Mapping[str, tuple[Syncer[Any], Config]]:
+        """The syncers that can work, by name; afterwards ``waiting`` has the others."""
+        self.waiting.clear()
+        return {syncer.name: (syncer, config) for syncer, config in self._served()}
+
+    def referred_to(self, names: Collection[str]) -> frozenset[Resource]:
+        """What those of these names that have to wait may refer to, as far as can be told before they can work."""
+        fixed = (syncer for syncer, _ in self.fixed if syncer.name in names)
+        made = (syncer for entry in self.entries if entry.name in names for syncer in entry.assumed())
+        refers = [syncer for syncer in (*fixed, *made) if isinstance(syncer, Refers)]
+        return frozenset(resource for syncer in refers for resource in (*syncer.refers_to, *syncer.owns))
+
+    def _served(self) -> Iterable[tuple[Syncer[Any], Config]]:
+        for syncer, config in (*self.fixed, *self._of_entries()):
+            missing = self._missing(syncer)
+            if missing:
+                self.waiting[syncer.name] = missing
+            else:
+                yield syncer, config
+
+    def _of_entries(self) -> Iterable[tuple[Syncer[Any], Config]]:
+        for entry in self.entries:
+            found = entry.syncers(self._find)
+            if isinstance(found, str):
+                self.waiting[entry.name] = found
+            else:
+                sections = entry.sections()
+                yield from ((syncer, sections[syncer.name]) for syncer in found)
+
+    def _missing(self, syncer: Syncer[Any]) -> str:
+        """What a syncer lacks, in words; what it can do without doesn't count."""
+        firm = [source for source in sources(syncer, self.settings.sections) if not source.optional_with]
+        lacking = sorted(
+            f"the {source.side} cluster does not serve {source.resource}"
+            for source in firm
+            if self._discovery(source.side).served(source.resource) is None
+        )
+        return f"waits: {'; '.join(lacking)}" if lacking else ""
+
+    def _find(self, side: Side, name: str) -> Resource | None:
+        """What a name means there. With a group it is the plural: any other kind may have that for a short name."""
+        plain, _, version = name.partition("/")
+        discovery = self._discovery(side)
+        if "." in plain:
+            there = (one for one in discovery.resources() if str(one) == plain and version in ("", one.version))
+            return next(there, None)
+        try:
+            return discovery.find(name)
+        except Missing:
+            return None
+
+    def _discovery(self, side: Side) -> Discovery:
+        return self.virtual if side is Side.VIRTUAL else self.host
+
+
+#: Seconds for which a kind that isn't served may yet turn out to be: a control plane that starts serves those of
+#: CustomResourceDefinitions last. Until then nothing that its objects may use is called unused.
+DOUBT_SECONDS = 60.0
+
+
+class Lifecycle:
+    """Lets syncers join a link and leave it, and runs the reflectors that those which are there need."""
+
+    def __init__(
+        self,
+        pair: ClusterPair,
+        roster: Roster,
+        listener: Listener,
+        *,
+        live: Callable[[str], Live],
+        rng: random.Random,
+        left: Callable[[str], None],
+    ) -> None:
+        """``live`` gives a syncer's live clients, ``left`` hears the names of those that have left."""
+        self.pair, self.roster = pair, roster
+        self._listener, self._live, self._rng, self._left = listener, live, rng, left
+        self._tasks: asyncio.TaskGroup | None = None
+        self._running: dict[Place, asyncio.Task[None]] = {}
+        self._failed: dict[str, str] = {}
+        #: Since when syncers have had to wait, by name.
+        self._waiting: dict[str, float] = {}
+
+    async def update(self) -> bool:
+        """After a look at what is served: who can work joins, who can't any more leaves. Whether that changed anything.
+
+        Raises nothing: a syncer whose ``init`` raises waits, and is tried again at the next look.
+        """
+        able = self.roster.able()
+        controllers = self.pair.controllers
+        leaving = [name for name, controller in controllers.items() if self._must_leave(controller, able.get(name))]
+        for name in leaving:
+            self._leave(name)
+        for name in controllers:
+            self.roster.waiting.pop(name, None)  # not seen this time, but its watches work
+        joined = [
+            await self._join(syncer, config) for name, (syncer, config) in able.items() if name not in controllers
+        ]
+        self._inform()
+        self._doubt(asyncio.get_running_loop().time())
+        return bool(leaving) or any(joined)
+
+    def start(self, tasks: asyncio.TaskGroup) -> None:
+        """Run the reflectors, those of later syncers too, in this group."""
+        self._tasks = tasks
+        self._inform()
+
+    def stop(self) -> None:
+        """End the reflectors."""
+        self._tasks = None
+        for task in self._running.values():
+            task.cancel()
+        self._running.clear()
+
+    # -- inside ----------------------------------------------------------------------------------------------------
+
+    def _doubt(self, now: float) -> None:
+        """Hold in doubt what those who wait only since a short time may refer to, and ask about what no longer is."""
+        self._waiting = {name: self._waiting.get(name, now) for name in self.roster.waiting}
+        short = {name for name, since in self._waiting.items() if now - since < DOUBT_SECONDS}
+        before, references = self.pair.references.doubted, self.pair.references
+        references.doubted = self.roster.referred_to(short)
+        for controller in self.pair.controllers.values():
+            if (
+                controller.ready
+                and controller.syncer.when_used
+                and controller.syncer.resource in before - references.doubted
+            ):
+                self.pair.ask_all(controller)
+
+    def _must_leave(self, controller: Controller, now: tuple[Syncer[Any], Config] | None) -> bool:
+        """Whether its resource is another one now, or gone: one look may be wrong, a watch that says so too isn't."""
+        if now is not None:
+            return self._looks_at(controller.syncer) != self._looks_at(now[0])
+        reflectors = [self.pair.reflectors[store.side, store.resource] for store in controller.stores]
+        return any(isinstance(reflector.error, Missing) for reflector in reflectors)
+
+    def _looks_at(self, syncer: Syncer[Any]) -> object:
+        """The resources that a syncer has to do with, versions and all."""
+        refers = (syncer.refers_to, syncer.owns) if isinstance(syncer, Refers) else ()
+        return syncer.resource, syncer.host_resource, sources(syncer, self.pair.settings.sections), refers
+
+    async def _join(self, syncer: Syncer[Any], config: Config) -> bool:
+        if isinstance(syncer, Initialize):
+            try:
+                await syncer.init(self._live(syncer.name))
+            except Exception as error:
+                reason = f"its init raised {type(error).__name__}: {error}"
+                if self._failed.get(syncer.name) != reason:  # not at each look
+                    log.exception("a syncer can't start", syncer=syncer.name)
+                self.roster.waiting[syncer.name] = self._failed[syncer.name] = reason
+                return False
+        join(self.pair, syncer, config)
+        self._inform()  # before anything is awaited: a store that is to hold more isn't filled any longer
+        for controller in self.pair.controllers.values():
+            if controller.ready:  # what it has decided without the extras that aren't filled now, it decides again
+                controller.missed |= {store for store in self.pair.extras(controller) if not store.synced}
+        return True
+
+    def _leave(self, name: str) -> None:
+        log.warning("a syncer stops", syncer=name, reason=self.roster.waiting.get(name, "its resource has changed"))
+        for place in leave(self.pair, name):
+            self._end(place)
+        self._left(name)
+
+    def _inform(self) -> None:
+        """A reflector for each store, with what it is to hold now."""
+        for store in self.pair.informers:
+            place, selection = (store.side, store.resource), self.pair.informers.selection(store)
+            known, before = self.pair.reflectors.get(place), None
+            if known and (known.namespace, known.selector) == (selection.namespace, selection.selector):
+                if isinstance(known.error, Missing):
+                    known.hurry()
+            else:
+                if known and not selection.is_within(known.namespace, known.selector):
+                    store.synced = False  # what it doesn't have yet must not be taken for gone
+                before = self._end(place)
+                self.pair.reflectors[place] = self._made(store, selection)
+            if self._tasks and place not in self._running:
+                self._running[place] = self._tasks.create_task(_run(self.pair.reflectors[place], before))
+
+    def _made(self, store: Store, selection: Selection) -> Reflector:
+        return Reflector(
+            self.pair.virtual if store.side is Side.VIRTUAL else self.pair.host,
+            store,
+            self._listener,
+            namespace=selection.namespace,
+            selector=selection.selector,
+            rng=self._rng,
+        )
+
+    def _end(self, place: Place) -> "asyncio.Task[None] | None":
+        """End the reflector of a store, if there is one; gives the task, which may take a moment to end."""
+        self.pair.reflectors.pop(place, None)
+        task = self._running.pop(place, None)
+        if task:
+            task.cancel()
+        return task
+
+
+async def _run(reflector: Reflector, before: "asyncio.Task[None] | None") -> None:
+    """Run a reflector when the one before it has let go of their store."""
+    if before:
+        await asyncio.wait({before})
+    await reflector.run()
+
+
+#: Seconds between looks while a syncer waits for its resource: the first wait, doubled up to the last.
+FIRST_LOOK, LAST_LOOK = 0.25, 30.0
+#: Seconds between two looks at the least, so that many changes cost one look.
+LOOK_PAUSE = 0.25
+
+
+class DiscoveryLoop:
+    """Refreshes discoveries; ``looked`` is called after each look, ``waiting`` says whether somebody waits."""
+
+    def __init__(
+        self,
+        discoveries: Callable[[], Iterable[Discovery]],
+        *,
+        waiting: Callable[[], bool],
+        looked: Callable[[], Awaitable[None]],
+    ) -> None:
+        self._discoveries, self._waiting, self._looked = discoveries, waiting, looked
+        self._wanted = asyncio.Event()
+
+    def soon(self) -> None:
+        """Look soon: what is served may be something else now."""
+        self._wanted.set()
+
+    async def run(self) -> None:
+        """Run until cancelled."""
+        wait = FIRST_LOOK
+        while True:
+            try:
+                async with asyncio.timeout(wait if self._waiting() else None):
+                    await self._wanted.wait()
+                wait = FIRST_LOOK
+            except TimeoutError:
+                wait = min(wait * 2, LAST_LOOK)
+            self._wanted.clear()
+            await self._look()
+            await asyncio.sleep(LOOK_PAUSE)
+
+    async def _look(self) -> None:
+        for discovery in self._discoveries():
+            try:
+                await discovery.refresh()
+            except ClusterError as error:
+                log.warning("can't see what a cluster serves", error=str(error))
+        await self._looked()
