@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from syncer.api import Obj
-from syncer.clusters.transport import Reply, Stream
+from syncer.clusters.transport import HttpRequest, HttpResponse, Stream
 from syncer.testing.apiserver import ApiServer
 from syncer.testing.apiserver.memory import MemoryTransport
 from syncer.testing.merge import merged
@@ -143,13 +143,13 @@ class OldServer(ApiServer):
 class OldTransport(MemoryTransport):
     """Replaces what stands for the unspeakable."""
 
-    async def request(self, *args: Any, **kwargs: Any) -> Reply:
-        reply = await super().request(*args, **kwargs)
-        return Reply(reply.status, reply.headers, _spoken(reply.body))
+    async def send(self, request: HttpRequest) -> HttpResponse:
+        reply = await super().send(request)
+        return HttpResponse(reply.status, reply.headers, _spoken(reply.body))
 
     @asynccontextmanager
-    async def stream(self, path: str, **kwargs: Any) -> AsyncIterator[Stream]:
-        async with super().stream(path, **kwargs) as stream:
+    async def stream(self, request: HttpRequest) -> AsyncIterator[Stream]:
+        async with super().stream(request) as stream:
             yield _OddStream(stream)
 
 

@@ -24,7 +24,7 @@ from syncer.clusters.client import Cluster
 from syncer.clusters.credentials import LoginCredentials
 from syncer.clusters.httptools_transport import HttptoolsTransport
 from syncer.clusters.login import Login, Material
-from syncer.clusters.transport import Endpoint, Transport
+from syncer.clusters.transport import Endpoint, HttpRequest, Transport
 
 REPLY_BYTES, BODY_BYTES = 4600, 3000
 CONFIGMAPS = Resource("v1", "ConfigMap", "configmaps")
@@ -108,7 +108,7 @@ def _transport(name: str, directory: Path) -> Transport:
 
 def _bare(transport: Transport) -> Callable[[], Awaitable[object]]:
     body = json.dumps(config_map(BODY_BYTES)).encode()
-    return lambda: transport.request("POST", CONFIGMAPS.collection("shop"), body=body)
+    return lambda: transport.send(HttpRequest("POST", CONFIGMAPS.collection("shop"), body=body))
 
 
 def _by_client(transport: Transport) -> Callable[[], Awaitable[object]]:

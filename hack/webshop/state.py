@@ -12,7 +12,8 @@ from hack.webshop.databases import DATABASES
 from hack.webshop.samples import DEPLOYMENTS, Samples
 from syncer.api import Key, Marks, Missing, Obj, Resource, annotations_of, dig, key_of, labels_of
 from syncer.api.marks import kind_mark
-from syncer.clusters.client import FIELD_MANAGER, Cluster
+from syncer.clusters.api_requests import FIELD_MANAGER
+from syncer.clusters.client import Cluster
 from syncer.resources.definitions.config import PUBLIC_LABEL
 from syncer.resources.kinds import (
     CONFIG_MAPS,

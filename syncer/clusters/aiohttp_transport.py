@@ -19,15 +19,14 @@ from yarl import URL
 from syncer.clusters.credentials import Access, Credentials
 from syncer.clusters.pool import CONNECTIONS, IDLE_SECONDS
 from syncer.clusters.transport import (
-    REQUEST_SECONDS,
     USER_AGENT,
     ConnectionFailed,
     DeadlineExceeded,
     Endpoint,
+    HttpRequest,
+    HttpResponse,
     Lines,
-    Reply,
     Stream,
-    check_path,
 )
 
 #: aiohttp warns of longer bodies that are given as bytes.
@@ -44,30 +43,21 @@ class AiohttpTransport:
         self._streams = _session(0)
         self._open: set[aiohttp.ClientResponse] = set()
 
-    async def request(
-        self,
-        method: str,
-        path: str,
-        *,
-        body: bytes | None = None,
-        content_type: str = "application/json",
-        accept: str = "application/json",
-        timeout: float = REQUEST_SECONDS,  # noqa: ASYNC109  (a part of the interface)
-    ) -> Reply:
+    async def send(self, request: HttpRequest) -> HttpResponse:
         """Send a request; on 401 once more with renewed credentials, if there are others to be had."""
-        headers = {"Accept": accept} | ({"Content-Type": content_type} if body is not None else {})
-        async with self._failures(timeout):
+        headers = {"Accept": request.accept}
+        headers |= {"Content-Type": request.content_type} if request.body is not None else {}
+        method, path, body = request.method, request.path, request.body
+        async with self._failures(request.timeout):
             access = await self._credentials.access()
             reply = await self._send(access, method, path, headers, body)
             if reply.status == 401 and await self._credentials.refused(access):
                 reply = await self._send(await self._credentials.access(), method, path, headers, body)
         return reply
 
-    def stream(
-        self, path: str, *, connect_timeout: float = REQUEST_SECONDS, idle_timeout: float | None = None
-    ) -> AbstractAsyncContextManager[Stream]:
+    def stream(self, request: HttpRequest) -> AbstractAsyncContextManager[Stream]:
         """GET a path on a connection of its own, line by line."""
-        return self._stream(path, connect_timeout, idle_timeout)
+        return self._stream(request.path, request.timeout, request.idle_timeout)
 
     async def close(self) -> None:
         """End all connections."""
@@ -79,7 +69,7 @@ class AiohttpTransport:
 
     async def _send(
         self, access: Access, method: str, path: str, headers: Mapping[str, str], body: bytes | None
-    ) -> Reply:
+    ) -> HttpResponse:
         """One request; once more where a reused connection had died before the first byte of a reply."""
         trace = SimpleNamespace(reused=False)
         try:
@@ -97,12 +87,12 @@ class AiohttpTransport:
         headers: Mapping[str, str],
         body: bytes | None,
         trace: SimpleNamespace,
-    ) -> Reply:
+    ) -> HttpResponse:
         data = body if body is None or len(body) < _LONG_BODY else io.BytesIO(body)
         arguments = self._arguments(access, headers)
         url = self._url(path)
         async with self._requests.request(method, url, data=data, trace_request_ctx=trace, **arguments) as response:
-            return Reply(response.status, _lower(response), await response.read())
+            return HttpResponse(response.status, _lower(response), await response.read())
 
     @asynccontextmanager
     async def _stream(self, path: str, connect_timeout: float, idle_timeout: float | None) -> AsyncIterator[Stream]:
@@ -124,7 +114,6 @@ class AiohttpTransport:
         return await self._streams.get(self._url(path), **arguments)
 
     def _url(self, path: str) -> URL:
-        check_path(path)
         return URL(self.endpoint.url + path, encoded=True)
 
     def _arguments(self, access: Access, headers: Mapping[str, str]) -> dict[str, Any]:

@@ -1,182 +1,196 @@
-"""A cluster that reads like another one and writes down what would be written instead of writing it."""
+"""A transport that reads from an API server, and writes down each write instead of sending it."""
 
 import itertools
 from collections.abc import Iterable
-from dataclasses import dataclass
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from syncer.api.errors import Conflict, Exists, Missing
-from syncer.api.objects import Key, Obj, Resource, is_deleting, key_of
+from syncer.api.objects import Key, Obj, is_deleting
 from syncer.clusters import codec
-from syncer.clusters.client import Cluster, Objs, PatchKind, Propagation, target_of
+from syncer.clusters.api_requests import PATCH_TYPES
+from syncer.clusters.paths import Target
+from syncer.clusters.transport import HttpRequest, HttpResponse, Stream, Transport
+from syncer.translate.times import written
 
 #: What uids, versions and tokens begin with that no API server has given.
 MADE_UP = "dry-run"
 #: Seconds that a token lives where a request doesn't say it.
 TOKEN_SECONDS = 3600
 
+#: API groups whose objects are questions: what is created there is answered and not stored.
+_QUESTIONS = ("authorization.k8s.io", "authentication.k8s.io")
+_VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+
 
 @dataclass(frozen=True, slots=True)
 class PlannedWrite:
-    """A request that was not sent: the RBAC verb, where to, and the object, patch or delete options."""
+    """A request that was not sent: the RBAC verb, where to, and the object, patch or delete options in it."""
 
     verb: str
-    resource: Resource
-    key: Key
+    target: Target
     content: Any
-    subresource: str = ""
-    patch_kind: PatchKind | None = None
 
     def __str__(self) -> str:
-        what = f"{self.resource}/{self.subresource}" if self.subresource else str(self.resource)
-        return f"{self.verb} {what} {self.key}"
+        return f"{self.verb} {self.target}"
 
 
-class DryRun(Cluster):
-    """Reads go through; every write lands in :attr:`writes`, in order, and nothing is sent.
+class DryRun:
+    """Let reads through, and keep every write in :attr:`writes`, in order, without sending it.
 
-    A write answers with the object as it would be then, with a made-up uid and resourceVersion, and a later ``get``
+    A write answers with the object as it would be then, with a made-up uid and resourceVersion, and a later ``GET``
     shows it so; lists and watches show what is really there. What a write would be refused for is refused where that
     can be told without the server: an object that is there already, is not there, or is another one. What the server
     adds to an object (defaults, allocated addresses) is missing, and JSON patches change nothing.
     """
 
-    def __init__(self, cluster: Cluster) -> None:
-        super().__init__(
-            cluster.name,
-            cluster.side,
-            cluster.transport,
-            origin=cluster.origin,
-            observer=cluster.observer,
-            timeout=cluster.timeout,
-        )
+    def __init__(self, transport: Transport) -> None:
         self.writes: list[PlannedWrite] = []
-        self._would_be: dict[tuple[Resource, Key], Obj | None] = {}
+        self._transport = transport
+        #: By the object's path: the object as it would be, ``None`` where it would be gone.
+        self._would_be: dict[str, Obj | None] = {}
         self._numbers = itertools.count(1)
 
-    async def get(self, resource: Resource, key: Key, *, subresource: str = "") -> Obj:
-        """Read one object as it is, or as it would be after the writes so far."""
-        if (resource, key) not in self._would_be:
-            return await super().get(resource, key, subresource=subresource)
-        obj = self._would_be[resource, key]
-        if obj is None:
-            raise Missing(f"{self.side} cluster: {resource} {key} would be gone", **self._place("get", resource, key))
-        return _copy(obj)
-
-    async def create(self, resource: Resource, obj: Obj, *, subresource: str = "", key: Key | None = None) -> Obj:
-        """Write down a POST."""
-        target = key or target_of(obj)
-        if subresource:
-            self._note(PlannedWrite("create", resource, target, obj, subresource))
-            return _answered(obj) if subresource == "token" else _copy(obj)
-        if await self._is_there(resource, target):
-            why = f"{self.side} cluster: create {resource} {target}: another object has the name"
-            raise Exists(why, **self._place("create", resource, target))
-        self._note(PlannedWrite("create", resource, target, obj))
-        made = _copy(obj)
-        made.setdefault("metadata", {})["uid"] = self._made_up()
-        return self._keep(resource, target, made)
-
-    async def replace(self, resource: Resource, obj: Obj, *, subresource: str = "") -> Obj:
-        """Write down a PUT."""
-        key = key_of(obj)
-        live = await self.get(resource, key)
-        self._check(live, obj, "update", resource)
-        self._note(PlannedWrite("update", resource, key, obj, subresource))
-        changed = {**live, subresource: _copy(obj).get(subresource)} if subresource else _copy(obj)
-        changed["metadata"] = {**live["metadata"], **changed["metadata"]}
-        return self._keep(resource, key, changed)
-
-    async def patch(
-        self,
-        resource: Resource,
-        key: Key,
-        patch: Obj | Objs,
-        *,
-        kind: PatchKind = "merge",
-        subresource: str = "",
-        force: bool = False,
-    ) -> Obj:
-        """Write down a PATCH; one that changes nothing answers with the version that is there."""
-        live = await self.get(resource, key)
-        if isinstance(patch, dict):
-            self._check(live, patch, "patch", resource)
-        self._note(PlannedWrite("patch", resource, key, patch, subresource, kind))
-        changed = _patched(live, _copy(patch), by_type=kind == "strategic") if isinstance(patch, dict) else live
-        if changed == live:
-            return live
-        return self._keep(resource, key, changed)
-
-    async def delete(
-        self,
-        resource: Resource,
-        key: Key,
-        *,
-        uid: str | None = None,
-        resource_version: str | None = None,
-        grace: int | None = None,
-        propagation: Propagation | None = None,
-    ) -> Obj | None:
-        """Write down a DELETE; what has finalizers is only marked, all else is gone."""
-        live = await self.get(resource, key)
-        wanted = {"uid": uid, "resourceVersion": resource_version}
-        self._check(live, {"metadata": {name: value for name, value in wanted.items() if value}}, "delete", resource)
-        options = {**wanted, "grace": grace, "propagation": propagation}
-        given = {name: value for name, value in options.items() if value is not None}
-        self._note(PlannedWrite("delete", resource, key, given))
-        if not live["metadata"].get("finalizers"):
-            self._would_be[resource, key] = None
-            return None
-        if not is_deleting(live):
-            live["metadata"] |= {"deletionTimestamp": _written(datetime.now(UTC)), "deletionGracePeriodSeconds": 0}
-        return self._keep(resource, key, live)
-
-    # -- inside ----------------------------------------------------------------------------------------------------
-
-    async def _is_there(self, resource: Resource, key: Key) -> bool:
+    async def send(self, request: HttpRequest) -> HttpResponse:
+        """Send a read; answer a write as if it had been made."""
+        target = Target.of(request.path)
+        if request.method == "GET":
+            seen = target is not None and target.path in self._would_be
+            return await self._live(target, request) if target and seen else await self._transport.send(request)
+        if target is None:
+            return _status(405, "MethodNotAllowed", "a dry run sends no write, and this one leads to no resource")
+        if request.method == "POST" and target.group in _QUESTIONS:
+            return await self._transport.send(request)
         try:
-            await self.get(resource, key)
-        except Missing:
-            return False
-        return True
+            content = codec.decode(request.body or b"{}")
+        except codec.DecodeError:
+            return _status(415, "UnsupportedMediaType", "a dry run reads JSON only")
+        match request.method:
+            case "POST":
+                return await self._create(target, content, request)
+            case "DELETE":
+                return await self._delete(target, content, request)
+            case _:
+                return await self._change(target, content, request)
 
-    def _check(self, live: Obj, said: Obj, verb: str, resource: Resource) -> None:
-        """Refuse what names another uid or version than that of the object that is there."""
-        for name in ("uid", "resourceVersion"):
-            expected = (said.get("metadata") or {}).get(name)
-            if expected and expected != live["metadata"].get(name):
-                why = f"{self.side} cluster: {verb} {resource} {key_of(live)}: the object is not the one that was meant"
-                raise Conflict(why, **self._place(verb, resource, key_of(live)))
+    def stream(self, request: HttpRequest) -> AbstractAsyncContextManager[Stream]:
+        """Watch what is really there."""
+        return self._transport.stream(request)
 
-    def _keep(self, resource: Resource, key: Key, obj: Obj) -> Obj:
-        obj["metadata"] = {**obj["metadata"], "resourceVersion": self._made_up()}
-        self._would_be[resource, key] = obj
-        return _copy(obj)
+    async def close(self) -> None:
+        """End all connections."""
+        await self._transport.close()
+
+    async def _create(self, target: Target, content: Obj, request: HttpRequest) -> HttpResponse:
+        if target.subresource:
+            self._note(request, target, content)
+            return _response(201, _answered(content) if target.subresource == "token" else content)
+        metadata = content.get("metadata") or {}
+        name = metadata.get("name") or f"{metadata.get('generateName', '')}{self._made_up()}"
+        place = replace(target, key=Key(target.key.namespace, name))
+        live = await self._live(place, request)
+        if live.status == 200:
+            return _status(409, "AlreadyExists", f"{place} already exists", place)
+        if live.status != 404:
+            return live
+        self._note(request, place, content)
+        made = {**content, "metadata": {**metadata, "name": name, "uid": self._made_up()}}
+        return self._keep(place, made, 201)
+
+    async def _change(self, target: Target, content: Any, request: HttpRequest) -> HttpResponse:
+        """Answer a PUT or PATCH; a patch that changes nothing answers with the version that is there."""
+        live = await self._live(target, request)
+        if live.status == 404 and request.content_type == PATCH_TYPES["apply"]:
+            return await self._create(replace(target, subresource=""), content, request)
+        if live.status != 200:
+            return live
+        there = codec.decode(live.body)
+        said = content.get("metadata") or {} if isinstance(content, dict) else {}
+        if _is_other(there, said):
+            return _status(409, "Conflict", f"{target} is not the object that was meant", target)
+        self._note(request, target, content)
+        changed = _put(there, content, target) if request.method == "PUT" else _patched_by(there, content, request)
+        return live if request.method == "PATCH" and changed == there else self._keep(target, changed)
+
+    async def _delete(self, target: Target, options: Obj, request: HttpRequest) -> HttpResponse:
+        """Answer a DELETE; an object with finalizers is only marked, any other is gone."""
+        if not target.key.name:
+            self.writes.append(PlannedWrite("deletecollection", target, options))
+            return _status(200, "", "")
+        live = await self._live(target, request)
+        if live.status != 200:
+            return live
+        there = codec.decode(live.body)
+        if _is_other(there, options.get("preconditions") or {}):
+            return _status(409, "Conflict", f"{target} is not the object that was meant", target)
+        self._note(request, target, options)
+        if not there["metadata"].get("finalizers"):
+            self._would_be[target.path] = None
+            return _status(200, "", "")
+        if not is_deleting(there):
+            mark = {"deletionTimestamp": written(datetime.now(UTC)), "deletionGracePeriodSeconds": 0}
+            there["metadata"] |= mark
+        return self._keep(target, there)
+
+    async def _live(self, target: Target, request: HttpRequest) -> HttpResponse:
+        """Return the object as it is, or as it would be after the writes so far."""
+        if target.path not in self._would_be:
+            return await self._transport.send(HttpRequest("GET", target.path, timeout=request.timeout))
+        obj = self._would_be[target.path]
+        return _response(200, obj) if obj is not None else _status(404, "NotFound", f"{target} would be gone", target)
+
+    def _keep(self, target: Target, obj: Obj, status: int = 200) -> HttpResponse:
+        kept = {**obj, "metadata": {**obj["metadata"], "resourceVersion": self._made_up()}}
+        self._would_be[target.path] = kept
+        return _response(status, kept)
 
     def _made_up(self) -> str:
         return f"{MADE_UP}-{next(self._numbers)}"
 
-    def _place(self, verb: str, resource: Resource, key: Key) -> dict[str, Any]:
-        return {"cluster": self.name, "side": self.side, "verb": verb, "resource": resource, "key": key}
+    def _note(self, request: HttpRequest, target: Target, content: Any) -> None:
+        self.writes.append(PlannedWrite(_VERBS[request.method], target, content))
 
-    def _note(self, write: PlannedWrite) -> None:
-        self.writes.append(write)
+
+def _response(status: int, obj: Obj) -> HttpResponse:
+    return HttpResponse(status, {"content-type": "application/json"}, codec.encode(obj))
+
+
+def _status(code: int, reason: str, message: str, target: Target | None = None) -> HttpResponse:
+    """Return a ``Status`` object, as API servers refuse with it and answer deletions."""
+    details = {"name": target.key.name, "group": target.group, "kind": target.plural} if target else {}
+    said = {"reason": reason, "message": message, "details": details} if reason else {}
+    outcome = {"status": "Failure" if reason else "Success", "code": code}
+    return _response(code, {"apiVersion": "v1", "kind": "Status", "metadata": {}, **outcome, **said})
+
+
+def _is_other(live: Obj, said: Obj) -> bool:
+    """Return True where a write names another uid or version than that of the live object."""
+    names = ("uid", "resourceVersion")
+    return any(said.get(name) and said[name] != live["metadata"].get(name) for name in names)
 
 
 def _answered(request: Obj) -> Obj:
-    """A TokenRequest with a token that nobody will accept."""
+    """Return a TokenRequest with a token that no API server accepts."""
     seconds = (request.get("spec") or {}).get("expirationSeconds") or TOKEN_SECONDS
-    ends = _written(datetime.now(UTC) + timedelta(seconds=seconds))
-    return {**_copy(request), "status": {"token": MADE_UP, "expirationTimestamp": ends}}
+    ends = written(datetime.now(UTC) + timedelta(seconds=seconds))
+    return {**request, "status": {"token": MADE_UP, "expirationTimestamp": ends}}
 
 
-def _written(time: datetime) -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ")
+def _put(live: Obj, content: Obj, target: Target) -> Obj:
+    part = target.subresource
+    changed = {**live, part: content.get(part)} if part else content
+    return {**changed, "metadata": {**live["metadata"], **(changed.get("metadata") or {})}}
+
+
+def _patched_by(live: Obj, patch: Any, request: HttpRequest) -> Obj:
+    strategic = request.content_type == PATCH_TYPES["strategic"]
+    changed: Obj = _patched(live, patch, by_type=strategic) if isinstance(patch, dict) else live
+    return changed
 
 
 def _patched(live: Any, patch: Any, *, by_type: bool) -> Any:
-    """A merge patch (RFC 7386) over a value; ``by_type`` merges lists of conditions as a strategic one does."""
+    """Apply a merge patch (RFC 7386); ``by_type`` merges lists of conditions as a strategic one does."""
     if by_type and isinstance(patch, list) and isinstance(live, list) and all("type" in one for one in [*live, *patch]):
         return _by_type(live, patch)
     if not isinstance(patch, dict):
@@ -195,7 +209,3 @@ def _by_type(live: Iterable[Obj], patch: Iterable[Obj]) -> list[Obj]:
     for one in patch:
         found[one["type"]] = {**found.get(one["type"], {}), **one}
     return list(found.values())
-
-
-def _copy(obj: Obj) -> Obj:
-    return codec.decode(codec.encode(obj))

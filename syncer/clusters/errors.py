@@ -24,7 +24,7 @@ from syncer.api.errors import (
 )
 from syncer.api.objects import Key, Obj, Resource, Side
 from syncer.clusters import codec
-from syncer.clusters.transport import ConnectionFailed, CredentialsFailed, Reply
+from syncer.clusters.transport import ConnectionFailed, CredentialsFailed, HttpResponse
 
 #: Seconds to wait where the server asks for patience without saying how long.
 DEFAULT_RETRY_AFTER = 1.0
@@ -103,7 +103,7 @@ class Where:
         }
 
 
-def from_reply(reply: Reply, where: Where, origin: Origin = UNKNOWN_ORIGIN) -> ClusterError:
+def from_response(reply: HttpResponse, where: Where, origin: Origin = UNKNOWN_ORIGIN) -> ClusterError:
     """The error for a reply whose status is not 2xx."""
     return from_status(_status_of(reply), where, origin, retry_after=_retry_after(reply))
 
@@ -224,7 +224,7 @@ def _harmless(details: Obj) -> Obj:
     return {name: value for name, value in details.items() if name != "causes"}
 
 
-def _status_of(reply: Reply) -> Obj:
+def _status_of(reply: HttpResponse) -> Obj:
     """The Status in a reply; a proxy's error page becomes one that says only the code."""
     try:
         status = codec.decode(reply.body)
@@ -235,7 +235,7 @@ def _status_of(reply: Reply) -> Obj:
     return {**status, "code": reply.status}
 
 
-def _retry_after(reply: Reply) -> float | None:
+def _retry_after(reply: HttpResponse) -> float | None:
     text = reply.headers.get("retry-after")
     if text is None:
         return None

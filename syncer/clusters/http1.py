@@ -8,7 +8,7 @@ from typing import cast
 
 import httptools
 
-from syncer.clusters.transport import ConnectionFailed, DeadlineExceeded, Headers, Reply
+from syncer.clusters.transport import ConnectionFailed, DeadlineExceeded, Headers, HttpResponse
 
 #: A deadline that does not come.
 NEVER = float("inf")
@@ -160,17 +160,17 @@ class Exchange(Connection):
         super().__init__(loop, access_tls)
         self.used_before = self._used = False
         self.idle_since = 0.0
-        self._waiter: asyncio.Future[Reply] | None = None
+        self._waiter: asyncio.Future[HttpResponse] | None = None
         self._body: list[bytes] = []
         self._head_only = False
         self._complete_head = False
 
-    async def exchange(self, data: bytes, *, deadline: float, head_only: bool = False) -> Reply:
+    async def exchange(self, data: bytes, *, deadline: float, head_only: bool = False) -> HttpResponse:
         """Send a request and wait for its reply until ``deadline`` on the loop's clock."""
         self.answered = self._complete_head = False
         self.used_before, self._used = self._used, True
         self._head_only = head_only
-        waiter: asyncio.Future[Reply] = self._loop.create_future()
+        waiter: asyncio.Future[HttpResponse] = self._loop.create_future()
         self._waiter = waiter
         self._deadline.set(deadline)
         self._transport.write(data)
@@ -206,13 +206,13 @@ class Exchange(Connection):
         if self._waiter is None:
             self.close()
         elif not self._waiter.done():
-            self._waiter.set_result(Reply(parser.get_status_code(), Headers(self._lines), body))
+            self._waiter.set_result(HttpResponse(parser.get_status_code(), Headers(self._lines), body))
 
     def _lost(self, failure: ConnectionFailed) -> None:
         waiter = self._waiter
         if waiter is None or waiter.done():
             return
         if self._failure is None and self._complete_head and self._until_closed():
-            waiter.set_result(Reply(self._parser.get_status_code(), Headers(self._lines), b"".join(self._body)))
+            waiter.set_result(HttpResponse(self._parser.get_status_code(), Headers(self._lines), b"".join(self._body)))
         else:
             waiter.set_exception(failure)

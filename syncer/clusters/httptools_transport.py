@@ -14,14 +14,13 @@ from syncer.clusters.http1 import Connection, Exchange
 from syncer.clusters.http1_stream import LineStream
 from syncer.clusters.pool import CONNECTIONS, Pool
 from syncer.clusters.transport import (
-    REQUEST_SECONDS,
     USER_AGENT,
     ConnectionFailed,
     DeadlineExceeded,
     Endpoint,
-    Reply,
+    HttpRequest,
+    HttpResponse,
     Stream,
-    check_path,
 )
 
 C = TypeVar("C", bound=Connection)
@@ -37,33 +36,21 @@ class HttptoolsTransport:
         self._pool = Pool(self._loop, self._open_exchange, size=connections)
         self._streams: set[LineStream] = set()
         self._access: Access | None = None
-        self._head = b""
+        self._head = ""
 
-    async def request(
-        self,
-        method: str,
-        path: str,
-        *,
-        body: bytes | None = None,
-        content_type: str = "application/json",
-        accept: str = "application/json",
-        timeout: float = REQUEST_SECONDS,  # noqa: ASYNC109  (a part of the interface)
-    ) -> Reply:
+    async def send(self, request: HttpRequest) -> HttpResponse:
         """Send a request; on 401 once more with renewed credentials, if there are others to be had."""
-        deadline = self._loop.time() + timeout
-        rest = _rest_of_head(accept, content_type, body)
+        deadline = self._loop.time() + request.timeout
         access = await self._credentials.access()
-        reply = await self._send(access, method, path, rest, deadline)
-        if reply.status == 401 and await self._credentials.refused(access):
+        response = await self._send(access, request, deadline)
+        if response.status == 401 and await self._credentials.refused(access):
             access = await self._credentials.access()
-            reply = await self._send(access, method, path, rest, deadline)
-        return reply
+            response = await self._send(access, request, deadline)
+        return response
 
-    def stream(
-        self, path: str, *, connect_timeout: float = REQUEST_SECONDS, idle_timeout: float | None = None
-    ) -> AbstractAsyncContextManager[Stream]:
-        """GET a path on a connection of its own, line by line."""
-        return self._stream(path, connect_timeout, idle_timeout)
+    def stream(self, request: HttpRequest) -> AbstractAsyncContextManager[Stream]:
+        """Send a request on a connection of its own and read the reply line by line."""
+        return self._stream(request)
 
     async def close(self) -> None:
         """End all connections."""
@@ -71,12 +58,12 @@ class HttptoolsTransport:
         for stream in tuple(self._streams):
             stream.fail(ConnectionFailed("closed by us"))
 
-    async def _send(self, access: Access, method: str, path: str, rest: bytes, deadline: float) -> Reply:
-        data = self._encode(access, method, path, rest)
-        head_only = method == "HEAD"
+    async def _send(self, access: Access, request: HttpRequest, deadline: float) -> HttpResponse:
+        data = self._encode(access, request)
+        head_only = request.method == "HEAD"
         connection = await self._pool.acquire(access.tls, deadline=deadline)
         try:
-            reply = await connection.exchange(data, deadline=deadline, head_only=head_only)
+            response = await connection.exchange(data, deadline=deadline, head_only=head_only)
         except ConnectionFailed as error:
             self._pool.discard(connection)
             if not connection.used_before or connection.answered or isinstance(error, DeadlineExceeded):
@@ -86,10 +73,10 @@ class HttptoolsTransport:
             raise
         else:
             self._pool.release(connection)
-            return reply
+            return response
         return await self._send_again(access, data, deadline, head_only)
 
-    async def _send_again(self, access: Access, data: bytes, deadline: float, head_only: bool) -> Reply:
+    async def _send_again(self, access: Access, data: bytes, deadline: float, head_only: bool) -> HttpResponse:
         """Once more on a new connection, because the reused one had died before the first byte of a reply.
 
         The server may have carried the request out and died after it. That is harmless here: a second create
@@ -99,29 +86,29 @@ class HttptoolsTransport:
         self._pool.drop_idle()
         connection = await self._pool.acquire(access.tls, deadline=deadline)
         try:
-            reply = await connection.exchange(data, deadline=deadline, head_only=head_only)
+            response = await connection.exchange(data, deadline=deadline, head_only=head_only)
         except BaseException:
             self._pool.discard(connection)
             raise
         self._pool.release(connection)
-        return reply
+        return response
 
     @asynccontextmanager
-    async def _stream(self, path: str, connect_timeout: float, idle_timeout: float | None) -> AsyncIterator[Stream]:
-        deadline = self._loop.time() + connect_timeout
+    async def _stream(self, request: HttpRequest) -> AsyncIterator[Stream]:
+        deadline = self._loop.time() + request.timeout
         access = await self._credentials.access()
-        stream = await self._start_stream(access, path, deadline)
+        stream = await self._start_stream(access, request, deadline)
         if stream.status == 401 and await self._credentials.refused(access):
             self._end_stream(stream)
-            stream = await self._start_stream(await self._credentials.access(), path, deadline)
-        stream.idle_timeout = idle_timeout
+            stream = await self._start_stream(await self._credentials.access(), request, deadline)
+        stream.idle_timeout = request.idle_timeout
         try:
             yield stream
         finally:
             self._end_stream(stream)
 
-    async def _start_stream(self, access: Access, path: str, deadline: float) -> LineStream:
-        data = self._encode(access, "GET", path, _rest_of_head("application/json", "", None))
+    async def _start_stream(self, access: Access, request: HttpRequest, deadline: float) -> LineStream:
+        data = self._encode(access, request)
         stream = await self._open(LineStream(self._loop, access.tls), deadline)
         self._streams.add(stream)
         try:
@@ -135,16 +122,22 @@ class HttptoolsTransport:
         self._streams.discard(stream)
         stream.abort()
 
-    def _encode(self, access: Access, method: str, path: str, rest: bytes) -> bytes:
-        check_path(path)
+    def _encode(self, access: Access, request: HttpRequest) -> bytes:
+        """Write a request down as it goes over the wire."""
         if access is not self._access:
             self._access, self._head = access, self._fixed_head(access)
-        return f"{method} {self.endpoint.prefix}{path} HTTP/1.1\r\n".encode("ascii") + self._head + rest
+        body = request.body
+        line = f"{request.method} {self.endpoint.prefix}{request.path} HTTP/1.1\r\n"
+        head = f"{line}{self._head}Accept: {request.accept}\r\n"
+        if body is None:
+            return (head + "\r\n").encode("latin-1")
+        head += f"Content-Type: {request.content_type}\r\nContent-Length: {len(body)}\r\n\r\n"
+        return head.encode("latin-1") + body
 
-    def _fixed_head(self, access: Access) -> bytes:
-        """The header lines that are the same for all requests with one access."""
+    def _fixed_head(self, access: Access) -> str:
+        """Return the header lines that all requests with one access share."""
         lines = (("Host", self.endpoint.authority), ("User-Agent", USER_AGENT), *access.headers)
-        return "".join(f"{name}: {value}\r\n" for name, value in lines).encode("latin-1")
+        return "".join(f"{name}: {value}\r\n" for name, value in lines)
 
     async def _open_exchange(self, tls: ssl.SSLContext | None, deadline: float) -> Exchange:
         return await self._open(Exchange(self._loop, tls), deadline)
@@ -171,11 +164,3 @@ class HttptoolsTransport:
             ssl=connection.tls,
             server_hostname=(endpoint.server_name or endpoint.host) if connection.tls is not None else None,
         )
-
-
-def _rest_of_head(accept: str, content_type: str, body: bytes | None) -> bytes:
-    """The header lines that belong to one request, and its body."""
-    if body is None:
-        return f"Accept: {accept}\r\n\r\n".encode("ascii")
-    head = f"Accept: {accept}\r\nContent-Type: {content_type}\r\nContent-Length: {len(body)}\r\n\r\n"
-    return head.encode("ascii") + body

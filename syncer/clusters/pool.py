@@ -32,16 +32,23 @@ class Pool:
         self._waiters: deque[asyncio.Future[None]] = deque()
 
     async def acquire(self, tls: ssl.SSLContext | None, *, deadline: float) -> Exchange:
-        """A connection that was made with this TLS context."""
+        """Return a connection that was made with this TLS context, once there is a place for it.
+
+        Raises:
+            DeadlineExceeded: All places were taken until the deadline.
+            ConnectionFailed: A new connection could not be made.
+        """
         if self._places:
             self._places -= 1
         else:
             await self._wait(deadline)
-        try:
-            connection = self._take(tls) or await self._open(tls, deadline)
-        except BaseException:
-            self._free_place()
-            raise
+        connection = self._take(tls)
+        if connection is None:
+            try:
+                connection = await self._open(tls, deadline)
+            except BaseException:
+                self._free_place()
+                raise
         self._busy.add(connection)
         return connection
 

@@ -2,8 +2,9 @@
 
 import asyncio
 from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
 
-from syncer.clusters.transport import REQUEST_SECONDS, DeadlineExceeded, Reply, Stream, Transport
+from syncer.clusters.transport import DeadlineExceeded, HttpRequest, HttpResponse, Stream, Transport
 
 
 class TokenBucket:
@@ -32,32 +33,20 @@ class RateLimited:
         self._loop = asyncio.get_running_loop()
         self._bucket = TokenBucket(qps=qps, burst=burst, now=self._loop.time())
 
-    async def request(
-        self,
-        method: str,
-        path: str,
-        *,
-        body: bytes | None = None,
-        content_type: str = "application/json",
-        accept: str = "application/json",
-        timeout: float = REQUEST_SECONDS,  # noqa: ASYNC109  (a part of the interface)
-    ) -> Reply:
+    async def send(self, request: HttpRequest) -> HttpResponse:
         """Wait for a turn, then send; the wait is a part of the deadline."""
         delay = self._bucket.take(self._loop.time())
-        if delay >= timeout:
+        if delay >= request.timeout:
             self._bucket.give_back()
-            raise DeadlineExceeded(f"the limit of requests a second leaves no turn within {timeout:g} s")
+            raise DeadlineExceeded(f"the limit of requests a second leaves no turn within {request.timeout:g} s")
         if delay:
             await asyncio.sleep(delay)
-        return await self._transport.request(
-            method, path, body=body, content_type=content_type, accept=accept, timeout=timeout - delay
-        )
+            request = replace(request, timeout=request.timeout - delay)
+        return await self._transport.send(request)
 
-    def stream(
-        self, path: str, *, connect_timeout: float = REQUEST_SECONDS, idle_timeout: float | None = None
-    ) -> AbstractAsyncContextManager[Stream]:
-        """Watches are long and few."""
-        return self._transport.stream(path, connect_timeout=connect_timeout, idle_timeout=idle_timeout)
+    def stream(self, request: HttpRequest) -> AbstractAsyncContextManager[Stream]:
+        """Open a stream at once: watches are long and few."""
+        return self._transport.stream(request)
 
     async def close(self) -> None:
         """End all connections."""

@@ -23,8 +23,34 @@ class CredentialsFailed(ConnectionFailed):
     """Nothing was sent, because there are no credentials to send; the message says why."""
 
 
-class Reply(NamedTuple):
-    """What the server answered, whatever the status; header names are lower-case."""
+@dataclass(frozen=True, slots=True)
+class HttpRequest:
+    """A request as a value: what to send, and how long to wait for the reply.
+
+    ``path`` is absolute and has the query in it. ``timeout`` is in seconds: until the whole reply is there for
+    :meth:`Transport.send`, until its head is there for :meth:`Transport.stream`. ``idle_timeout`` is the seconds
+    without a byte after which a stream is given up; ``None``: never.
+
+    Raises:
+        ValueError: The path would break the request line.
+    """
+
+    method: str
+    path: str
+    body: bytes | None = None
+    content_type: str = "application/json"
+    accept: str = "application/json"
+    timeout: float = REQUEST_SECONDS
+    idle_timeout: float | None = None
+
+    def __post_init__(self) -> None:
+        path = self.path
+        if not (path.startswith("/") and path.isascii() and path.isprintable() and " " not in path):
+            raise ValueError(f"not a path of a request: {path!r}")
+
+
+class HttpResponse(NamedTuple):
+    """The server's answer, whatever the status; header names are lower-case."""
 
     status: int
     headers: Mapping[str, str]
@@ -55,27 +81,21 @@ class Stream(Protocol):
 
 
 class Transport(Protocol):
-    """A way to one API server. Every HTTP status is returned and none raised."""
+    """A way to one API server. Every HTTP status is returned and none raised.
 
-    async def request(
-        self,
-        method: str,
-        path: str,
-        *,
-        body: bytes | None = None,
-        content_type: str = "application/json",
-        accept: str = "application/json",
-        timeout: float = REQUEST_SECONDS,  # noqa: ASYNC109  (a part of the interface)
-    ) -> Reply:
-        """Send a request to an absolute path with its query and wait for the whole reply.
+    A rate limit, a dry run and the faults of a test are transports around another transport.
+    """
 
-        Raises :class:`ConnectionFailed` where no reply came and :class:`DeadlineExceeded` after ``timeout`` seconds.
+    async def send(self, request: HttpRequest) -> HttpResponse:
+        """Send a request and wait for the whole reply.
+
+        Raises:
+            ConnectionFailed: No reply came.
+            DeadlineExceeded: No reply came within the request's ``timeout``.
         """
 
-    def stream(
-        self, path: str, *, connect_timeout: float = REQUEST_SECONDS, idle_timeout: float | None = None
-    ) -> AbstractAsyncContextManager[Stream]:
-        """GET a path and hand over the reply line by line while it arrives."""
+    def stream(self, request: HttpRequest) -> AbstractAsyncContextManager[Stream]:
+        """Send a request and hand over the reply line by line while it arrives."""
 
     async def close(self) -> None:
         """End all connections; requests under way fail."""
@@ -177,9 +197,3 @@ class Lines:
     def finish(self) -> None:
         """The body has ended: what is left is a line too."""
         self._complete()
-
-
-def check_path(path: str) -> None:
-    """Refuse a path that would break the request line; raises ``ValueError``."""
-    if not (path.startswith("/") and path.isascii() and path.isprintable() and " " not in path):
-        raise ValueError(f"not a path of a request: {path!r}")

@@ -9,7 +9,7 @@ from syncer.api.errors import Unreachable
 from syncer.clusters import errors
 from syncer.clusters.codec import DecodeError, WatchEvent, watch_event
 from syncer.clusters.errors import Origin, Where
-from syncer.clusters.transport import ConnectionFailed, Reply, Stream, Transport
+from syncer.clusters.transport import ConnectionFailed, HttpRequest, HttpResponse, Stream, Transport
 
 
 class Watch:
@@ -21,17 +21,13 @@ class Watch:
     def __init__(
         self,
         transport: Transport,
-        path: str,
+        request: HttpRequest,
         *,
         where: Where,
         origin: Origin,
-        connect_timeout: float,
-        idle_timeout: float | None,
         observe: Callable[[int], None],
     ) -> None:
-        self._context: AbstractAsyncContextManager[Stream] = transport.stream(
-            path, connect_timeout=connect_timeout, idle_timeout=idle_timeout
-        )
+        self._context: AbstractAsyncContextManager[Stream] = transport.stream(request)
         self._where, self._origin, self._observe = where, origin, observe
         self._batches: AsyncIterator[list[bytes]] | None = None
 
@@ -68,9 +64,9 @@ class Watch:
 
     async def _refuse(self, stream: Stream) -> None:
         try:
-            reply = Reply(stream.status, stream.headers, await stream.body())
+            reply = HttpResponse(stream.status, stream.headers, await stream.body())
         except ConnectionFailed as failure:
             raise errors.from_failure(failure, self._where, self._origin) from failure
         finally:
             await self._context.__aexit__(None, None, None)
-        raise errors.from_reply(reply, self._where, self._origin)
+        raise errors.from_response(reply, self._where, self._origin)

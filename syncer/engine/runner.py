@@ -72,7 +72,7 @@ async def run(config: SyncerConfig, *, once: bool = False, dry_run: bool = False
     async with AsyncExitStack() as stack:
         clusters = _connected(config, metrics, stack)
         if dry_run:
-            clusters = {side: DryRun(cluster) for side, cluster in clusters.items()}
+            clusters = {side: cluster.over(DryRun(cluster.transport)) for side, cluster in clusters.items()}
         engine, pair = _engine(config, clusters, metrics)
         if dry_run:
             await _prepare(engine, pair, config)
@@ -186,8 +186,8 @@ async def _once(engine: Engine, clusters: Mapping[Side, Cluster]) -> Summary:
             engine.queue.close()
             await work
     for cluster in clusters.values():
-        if isinstance(cluster, DryRun):
-            summary.planned += [f"{write} on the {cluster.side} side" for write in cluster.writes]
+        if isinstance(cluster.transport, DryRun):
+            summary.planned += [f"{write} on the {cluster.side} side" for write in cluster.transport.writes]
     return summary
 
 

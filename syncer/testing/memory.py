@@ -7,8 +7,9 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from syncer.api import ClusterError, Conflict, Exists, Invalid, Key, Missing, Obj, Resource, Side, key_of, uid_of
-from syncer.clusters.client import Cluster, PatchKind, Propagation
-from syncer.clusters.transport import Transport
+from syncer.clusters.api_requests import PatchKind, Propagation
+from syncer.clusters.client import Cluster
+from syncer.clusters.transport import HttpRequest, Transport
 from syncer.testing.merge import merged
 from syncer.testing.objects import uid_for
 
@@ -164,13 +165,13 @@ class MemoryCluster(Cluster):
 class _Unreachable(Transport):
     """There is no server behind a world."""
 
-    async def request(self, method: str, path: str, **options: Any) -> Any:
-        """Say that a decision needed something that a world has not."""
-        raise ClusterError(f"{method} {path} was sent from a World, where only objects in memory are")
+    async def send(self, request: HttpRequest) -> Any:
+        """Raise ClusterError: a world has objects and no server."""
+        raise ClusterError(f"{request.method} {request.path} was sent from a World, where only objects in memory are")
 
-    def stream(self, path: str, **options: Any) -> Any:
-        """Say that a decision needed something that a world has not."""
-        raise ClusterError(f"{path} was opened from a World, where only objects in memory are")
+    def stream(self, request: HttpRequest) -> Any:
+        """Raise ClusterError: a world has objects and no server."""
+        raise ClusterError(f"{request.path} was opened from a World, where only objects in memory are")
 
     async def close(self) -> None:
         """Nothing is open."""

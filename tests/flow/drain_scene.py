@@ -2,7 +2,8 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 from custom_scene import (
@@ -35,6 +36,7 @@ from harness import Tenant as Served
 
 from syncer.api import Key, Side
 from syncer.clusters.client import Cluster
+from syncer.clusters.transport import HttpRequest, HttpResponse, Stream, Transport
 from syncer.config import Override, SyncerConfig, load
 from syncer.engine.leaderelection.identity import claim
 from syncer.engine.leaderelection.leadership import leading
@@ -249,43 +251,49 @@ def marked(server: ApiServer) -> set[tuple[str, str]]:
     return found
 
 
-class Killed(Cluster):
-    """A cluster whose user is killed at a write: before it goes out, or when it has been made and not been answered."""
-
-    def __init__(self, real: Cluster, death: "Death") -> None:
-        super().__init__(real.name, real.side, real.transport)
-        self._death = death
-
-    async def _call(self, where: Any, method: str, *arguments: Any, **named: Any) -> Any:
-        return await self._death.met(
-            method != "GET", lambda: super(Killed, self)._call(where, method, *arguments, **named)
-        )
-
-
 class Death:
-    """Comes at the write of a number, from 0; ``after`` the server has made it."""
+    """Comes at the write of a number, from 0, on either side; ``after`` the server has made it."""
 
     def __init__(self, number: int, *, after: bool) -> None:
         self.writes, self.came = 0, asyncio.Event()
-        self._number, self._after = number, after
+        self.number, self.after = number, after
 
-    async def met(self, is_write: bool, call: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
-        """Let a request through, unless it has come to that; the dead send nothing."""
-        mine = is_write and self.writes == self._number
-        self.writes += is_write
-        if self.came.is_set() or (mine and not self._after):
-            self.came.set()
-            await asyncio.Event().wait()
-        answer = await call()
-        if mine or self.came.is_set():
-            self.came.set()
-            await asyncio.Event().wait()
-        return answer
+    async def end(self) -> None:
+        """Never return: the dead do nothing more."""
+        self.came.set()
+        await asyncio.Event().wait()
+
+
+class Mortal:
+    """A transport whose user is killed at a write: before it goes out, or when it has been made and not answered."""
+
+    def __init__(self, inner: Transport, death: Death) -> None:
+        self._inner, self._death = inner, death
+
+    async def send(self, request: HttpRequest) -> HttpResponse:
+        """Let a request through, unless it has come to that."""
+        death, is_write = self._death, request.method != "GET"
+        mine = is_write and death.writes == death.number
+        death.writes += is_write
+        if death.came.is_set() or (mine and not death.after):
+            await death.end()
+        response = await self._inner.send(request)
+        if mine or death.came.is_set():
+            await death.end()
+        return response
+
+    def stream(self, request: HttpRequest) -> AbstractAsyncContextManager[Stream]:
+        """Open a watch."""
+        return self._inner.stream(request)
+
+    async def close(self) -> None:
+        """End all connections."""
+        await self._inner.close()
 
 
 async def killed(two: Two, given: SyncerConfig, death: Death, *, keep: bool) -> bool:
     """Drain until it is killed; whether it was, and didn't end before."""
-    using = {side: Killed(cluster, death) for side, cluster in clusters(two).items()}
+    using = {side: cluster.over(Mortal(cluster.transport, death)) for side, cluster in clusters(two).items()}
     drain = asyncio.create_task(drained(two, given, keep=keep, using=using))
     dying = asyncio.create_task(death.came.wait())
     await asyncio.wait({drain, dying}, return_when=asyncio.FIRST_COMPLETED)

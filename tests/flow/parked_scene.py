@@ -13,7 +13,7 @@ from shop_scene import settled
 from small_syncers import Maps as AllMaps
 
 from syncer.api import Config, Context, Decision, Obj, skip
-from syncer.clusters.transport import Reply, Stream, Transport
+from syncer.clusters.transport import HttpRequest, HttpResponse, Stream, Transport
 from syncer.testing.apiserver import ApiServer
 from syncer.testing.merge import merged
 from syncer.testing.objects import configmap
@@ -37,17 +37,18 @@ class Gate:
     def __init__(self, inner: Transport, server: "GatedServer") -> None:
         self._inner, self._server = inner, server
 
-    async def request(self, method: str, path: str, *, body: bytes | None = None, **options: Any) -> Reply:
-        said = self._server.admission(method, path.partition("?")[0], json.loads(body) if body else None)
+    async def send(self, request: HttpRequest) -> HttpResponse:
+        body = json.loads(request.body) if request.body else None
+        said = self._server.admission(request.method, request.path.partition("?")[0], body)
         if said is None:
-            return await self._inner.request(method, path, body=body, **options)
+            return await self._inner.send(request)
         await asyncio.sleep(self._server.delay)
         self._server.refused += 1
         status = {"kind": "Status", "code": said[0], "reason": "Forbidden", "message": said[1]}
-        return Reply(said[0], {}, json.dumps(status).encode())
+        return HttpResponse(said[0], {}, json.dumps(status).encode())
 
-    def stream(self, path: str, **options: Any) -> AbstractAsyncContextManager[Stream]:
-        return self._inner.stream(path, **options)
+    def stream(self, request: HttpRequest) -> AbstractAsyncContextManager[Stream]:
+        return self._inner.stream(request)
 
     async def close(self) -> None:
         await self._inner.close()

@@ -12,6 +12,7 @@ from harness import CLUSTER, HOME, NAMESPACE, Daemon, Two, built_in, crd, place,
 from small_syncers import Widgets
 
 from syncer.api import Obj, Side
+from syncer.clusters.transport import HttpRequest
 from syncer.config import config_with
 from syncer.engine import control as control_api
 from syncer.engine.controllers.request_status import State
@@ -31,8 +32,10 @@ BLUE = configmap("x", {"color": "blue"})
 async def edit(server: ApiServer, path: str, patch: Obj, *, by: str = "kubectl-edit") -> None:
     """Change an object as somebody who says who they are."""
     body, kind = json.dumps(patch).encode(), "application/merge-patch+json"
-    reply = await server.transport("somebody").request(
-        "PATCH", f"{path}?fieldManager={by}", body=body, content_type=kind, accept="application/json", timeout=10
+    reply = await server.transport("somebody").send(
+        HttpRequest(
+            "PATCH", f"{path}?fieldManager={by}", body=body, content_type=kind, accept="application/json", timeout=10
+        )
     )
     assert reply.status < 300, reply.body
 

@@ -24,6 +24,7 @@ from shop_scene import copy_name, many, the_copy, the_original
 
 from syncer.api import Key, Obj, Request
 from syncer.cli.patrol import is_left, lines
+from syncer.clusters.transport import HttpRequest
 from syncer.engine.patrol.patroller import GRACE_SECONDS
 from syncer.engine.patrol.patrollers import report
 from syncer.testing.apiserver import Rule
@@ -56,7 +57,9 @@ def test_it_says_which_field_from_what_to_what_and_who_it_was(two: Two) -> None:
                 field = "color" if plural == "configmaps" else "password"
                 path = f"/api/v1/namespaces/{place(name).replace('/', f'/{plural}/')}?fieldManager=kubectl-edit"
                 body = f'{{"data":{{"{field}":{value}}}}}'.encode()
-                reply = await editor.request("PATCH", path, body=body, content_type="application/merge-patch+json")
+                reply = await editor.send(
+                    HttpRequest("PATCH", path, body=body, content_type="application/merge-patch+json")
+                )
                 assert reply.status == 200
             await asyncio.sleep(PAST)
             for syncer in ("configmaps", "secrets"):

@@ -9,7 +9,8 @@ from typing import Any, TypeVar
 
 from syncer.api import ClusterError, Key, Missing, Obj, Resource, Side
 from syncer.clusters import codec
-from syncer.clusters.client import Cluster, PatchKind
+from syncer.clusters.api_requests import PatchKind
+from syncer.clusters.client import Cluster
 from syncer.clusters.connection import ConnectionSettings, connect
 from syncer.resources import kinds
 from syncer.resources.definitions.versions import custom_resource

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from syncer.api import Side
-from syncer.clusters.transport import ConnectionFailed, Reply, Stream, Transport
+from syncer.clusters.transport import ConnectionFailed, HttpRequest, HttpResponse, Stream, Transport
 from syncer.testing.apiserver import ApiServer
 
 #: Who the daemon is on both sides; everybody else is the script or somebody on the host.
@@ -100,19 +100,19 @@ class Wire:
         self._traffic, self._inner, self._side = traffic, inner, side
         self._death = traffic.death
 
-    async def request(self, method: str, path: str, **options: Any) -> Reply:
+    async def send(self, request: HttpRequest) -> HttpResponse:
         """Pass a request on, unless the daemon dies of it."""
         self.check()
-        if method == "GET":
-            self._read(path)
-            return await self._inner.request(method, path, **options)
+        if request.method == "GET":
+            self._read(request.path)
+            return await self._inner.send(request)
         number, point = len(self._traffic.writes), self._traffic.point
-        self._traffic.writes.append(Sent(self._side, method, path.partition("?")[0]))
+        self._traffic.writes.append(Sent(self._side, request.method, request.path.partition("?")[0]))
         dies = isinstance(point, Crash) and point.write == number
         if dies and isinstance(point, Crash) and not point.after:
             self._death.set()
         self.check()
-        reply = await self._inner.request(method, path, **options)
+        reply = await self._inner.send(request)
         if dies:
             self._death.set()
         self.check()
@@ -127,11 +127,11 @@ class Wire:
         self._traffic.reads.append((self._side, path.partition("?")[0].rpartition("/")[2]))
 
     @asynccontextmanager
-    async def stream(self, path: str, **options: Any) -> AsyncIterator[Stream]:
+    async def stream(self, request: HttpRequest) -> AsyncIterator[Stream]:
         """Open a watch."""
         self.check()
-        async with self._inner.stream(path, **options) as stream:
-            yield Watched(self, self._traffic, stream, self._side, path.partition("?")[0])
+        async with self._inner.stream(request) as stream:
+            yield Watched(self, self._traffic, stream, self._side, request.path.partition("?")[0])
 
     async def close(self) -> None:
         """Refuse further requests."""

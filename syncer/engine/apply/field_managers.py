@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Sequence
 
 from syncer.api.errors import ClusterError
-from syncer.clusters.client import FIELD_MANAGER, Cluster
+from syncer.clusters.api_requests import FIELD_MANAGER
+from syncer.clusters.client import Cluster
 from syncer.engine.reconcile.managed_fields import Manager, holders, writers
 from syncer.engine.reconcile.policies.contention import Frozen
 

@@ -6,13 +6,14 @@ from collections.abc import Callable
 
 from syncer.api.errors import SyncerError
 from syncer.clusters.client import Cluster
-from syncer.clusters.transport import ConnectionFailed
+from syncer.clusters.transport import ConnectionFailed, HttpRequest
 from syncer.observe.logs import get_logger
 
 #: Seconds between probes of a cluster that doesn't answer: the first wait, doubled up to the last.
 FIRST_PROBE, LAST_PROBE = 0.1, 5.0
 #: Seconds that a probe waits for its answer.
 PROBE_SECONDS = 5.0
+_PROBE = HttpRequest("GET", "/readyz", timeout=PROBE_SECONDS)
 
 log = get_logger(__name__)
 
@@ -55,7 +56,7 @@ class Connection:
 
     async def _answers(self) -> bool:
         try:
-            reply = await self.cluster.transport.request("GET", "/readyz", timeout=PROBE_SECONDS)
+            reply = await self.cluster.transport.send(_PROBE)
         except ConnectionFailed:
             return False
         return reply.status < 500

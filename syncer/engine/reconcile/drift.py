@@ -9,7 +9,7 @@ from syncer.api.decision import Write
 from syncer.api.drift import DriftClass
 from syncer.api.objects import Key, Obj, Resource, Side, annotations_of, key_of, uid_of
 from syncer.clusters import codec
-from syncer.clusters.client import FIELD_MANAGER
+from syncer.clusters.api_requests import FIELD_MANAGER
 from syncer.engine.reconcile.managed_fields import Manager, Step, holders
 from syncer.engine.reconcile.plan import Call, Operation
 from syncer.translate.three_way import ABSENT

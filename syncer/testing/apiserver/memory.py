@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Protocol
 
-from syncer.clusters.transport import REQUEST_SECONDS, ConnectionFailed, DeadlineExceeded, Reply, Stream
+from syncer.clusters.transport import ConnectionFailed, DeadlineExceeded, HttpRequest, HttpResponse, Stream
 from syncer.testing.apiserver.rbac import User
 from syncer.testing.apiserver.request import Request, Response, make_request
 from syncer.testing.apiserver.watch import Watch, WatchCut
@@ -34,46 +34,34 @@ class MemoryTransport:
         self._agent = agent
         self._closed = False
 
-    async def request(
-        self,
-        method: str,
-        path: str,
-        *,
-        body: bytes | None = None,
-        content_type: str = "application/json",
-        accept: str = "application/json",
-        timeout: float = REQUEST_SECONDS,  # noqa: ASYNC109 - the protocol's
-    ) -> Reply:
+    async def send(self, request: HttpRequest) -> HttpResponse:
         """Send a request and wait for the whole reply; errors as the protocol says."""
-        headers = {"content_type": content_type, "accept": accept, "agent": self._agent}
-        request = make_request(method, path, body or b"", self._user, **headers)
-        answer = await self._answer(request, timeout)
+        answer = await self._answer(request)
         if isinstance(answer, Watch):
             answer.close()
-            raise ValueError(f"{path} is a watch: use stream()")
-        return Reply(answer.status, _headers(answer), answer.body)
+            raise ValueError(f"{request.path} is a watch: use stream()")
+        return HttpResponse(answer.status, _headers(answer), answer.body)
 
-    async def _answer(self, request: Request, seconds: float) -> Response | Watch:
+    async def _answer(self, request: HttpRequest) -> Response | Watch:
+        headers = {"content_type": request.content_type, "accept": request.accept, "agent": self._agent}
+        asked = make_request(request.method, request.path, request.body or b"", self._user, **headers)
         if self._closed:
             raise ConnectionFailed("the transport is closed")
         await asyncio.sleep(0)
         try:
-            async with asyncio.timeout(seconds):
-                return await self._server.serve(request)
+            async with asyncio.timeout(request.timeout):
+                return await self._server.serve(asked)
         except TimeoutError:
-            raise DeadlineExceeded(f"no reply within {seconds:g} s") from None
+            raise DeadlineExceeded(f"no reply within {request.timeout:g} s") from None
         except ConnectionLost as lost:
             raise ConnectionFailed(str(lost)) from None
 
     @asynccontextmanager
-    async def stream(
-        self, path: str, *, connect_timeout: float = REQUEST_SECONDS, idle_timeout: float | None = None
-    ) -> AsyncIterator[Stream]:
-        """GET a path and hand over the reply line by line."""
-        request = make_request("GET", path, b"", self._user, agent=self._agent)
-        answer = await self._answer(request, connect_timeout)
+    async def stream(self, request: HttpRequest) -> AsyncIterator[Stream]:
+        """Send a request and hand over the reply line by line."""
+        answer = await self._answer(request)
         try:
-            yield MemoryStream(self._server, answer, idle_timeout)
+            yield MemoryStream(self._server, answer, request.idle_timeout)
         finally:
             if isinstance(answer, Watch):
                 answer.close()

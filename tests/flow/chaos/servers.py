@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from syncer.api import Key
-from syncer.clusters.transport import ConnectionFailed, Reply, Stream
+from syncer.clusters.transport import ConnectionFailed, HttpRequest, HttpResponse, Stream
 from syncer.testing.apiserver import ApiServer
 from syncer.testing.apiserver.deletion import DeleteOptions
 from syncer.testing.apiserver.memory import MemoryTransport
@@ -58,7 +58,7 @@ class Wire(MemoryTransport):
     def __init__(self, server: Server, user: str) -> None:
         super().__init__(server, server._user(user))
         self._dead = False
-        self._under_way: set[asyncio.Task[Reply]] = set()
+        self._under_way: set[asyncio.Task[HttpResponse]] = set()
 
     def die(self, *, land: bool) -> None:
         """Send nothing any more; what is under way is still done, or is not."""
@@ -66,12 +66,12 @@ class Wire(MemoryTransport):
         for task in self._under_way if not land else ():
             task.cancel()
 
-    async def request(self, method: str, path: str, **options: Any) -> Reply:
+    async def send(self, request: HttpRequest) -> HttpResponse:
         """Send a request, which goes on when nobody waits for it any more."""
         self._must_live()
-        return await self._sent(super().request(method, path, **options))
+        return await self._sent(super().send(request))
 
-    async def _sent(self, sent: Coroutine[Any, Any, Reply]) -> Reply:
+    async def _sent(self, sent: Coroutine[Any, Any, HttpResponse]) -> HttpResponse:
         task = asyncio.create_task(sent)
         self._under_way.add(task)
         task.add_done_callback(self._done)
@@ -85,16 +85,16 @@ class Wire(MemoryTransport):
                 raise ConnectionFailed("the process is dead") from None
             raise
 
-    def _done(self, task: "asyncio.Task[Reply]") -> None:
+    def _done(self, task: "asyncio.Task[HttpResponse]") -> None:
         self._under_way.discard(task)
         if not task.cancelled():
             task.exception()
 
     @asynccontextmanager
-    async def stream(self, path: str, **options: Any) -> AsyncIterator[Stream]:
+    async def stream(self, request: HttpRequest) -> AsyncIterator[Stream]:
         """Open a watch."""
         self._must_live()
-        async with super().stream(path, **options) as stream:
+        async with super().stream(request) as stream:
             yield stream
 
     def _must_live(self) -> None:

@@ -21,8 +21,8 @@ from syncer.api.errors import (
     Unreachable,
 )
 from syncer.api.objects import Key, Resource, Side
-from syncer.clusters.errors import Origin, Where, from_failure, from_reply, from_status
-from syncer.clusters.transport import ConnectionFailed, CredentialsFailed, Reply
+from syncer.clusters.errors import Origin, Where, from_failure, from_response, from_status
+from syncer.clusters.transport import ConnectionFailed, CredentialsFailed, HttpResponse
 
 SECRETS = Resource("v1", "Secret", "secrets")
 DEPLOYMENTS = Resource("apps/v1", "Deployment", "deployments")
@@ -32,9 +32,11 @@ ORIGIN = Origin("10.0.0.1:6443", FROM, lambda: f"{FROM} (token)")
 PLACE = "virtual cluster vc-1: update secrets shop/db"
 
 
-def reply(code: int, reason: str = "", message: str = "", headers: dict[str, str] | None = None, **more: Any) -> Reply:
+def reply(
+    code: int, reason: str = "", message: str = "", headers: dict[str, str] | None = None, **more: Any
+) -> HttpResponse:
     status = {"kind": "Status", "status": "Failure", "code": code, "reason": reason, "message": message, **more}
-    return Reply(code, headers or {}, json.dumps(status).encode())
+    return HttpResponse(code, headers or {}, json.dumps(status).encode())
 
 
 @pytest.mark.parametrize(
@@ -47,7 +49,7 @@ def reply(code: int, reason: str = "", message: str = "", headers: dict[str, str
             f"{PLACE}: the namespace shop does not exist",
         ),
         (
-            Reply(404, {}, b"404 page not found\n"),
+            HttpResponse(404, {}, b"404 page not found\n"),
             Missing,
             f"{PLACE}: not found: the API server does not serve this",
         ),
@@ -71,7 +73,7 @@ def reply(code: int, reason: str = "", message: str = "", headers: dict[str, str
             f"{PLACE}: the API server failed with 500: webhook down at 10.0.0.1:6443 (from {FROM})",
         ),
         (
-            Reply(502, {}, b"<html>Bad Gateway</html>"),
+            HttpResponse(502, {}, b"<html>Bad Gateway</html>"),
             Unreachable,
             f"{PLACE}: the API server failed with 502: status 502 at 10.0.0.1:6443 (from {FROM})",
         ),
@@ -80,8 +82,8 @@ def reply(code: int, reason: str = "", message: str = "", headers: dict[str, str
         (reply(418, "Teapot", "short"), ClusterError, f"{PLACE}: unexpected status 418: short"),
     ],
 )
-def test_each_status_has_its_class(answer: Reply, kind: type[ClusterError], message: str | None) -> None:
-    error = from_reply(answer, WHERE, ORIGIN)
+def test_each_status_has_its_class(answer: HttpResponse, kind: type[ClusterError], message: str | None) -> None:
+    error = from_response(answer, WHERE, ORIGIN)
     assert type(error) is kind
     assert message in (None, str(error))
     assert (error.status, error.cluster, error.side, error.verb) == (answer.status, "vc-1", Side.VIRTUAL, "update")
@@ -94,13 +96,13 @@ def test_a_missing_right_names_the_rule() -> None:
         'in API group "apps" in the namespace "ns"'
     )
     where = Where("host", Side.HOST, "patch", DEPLOYMENTS, Key("ns", "web"), "status")
-    assert str(from_reply(reply(403, "Forbidden", said), where)) == (
+    assert str(from_response(reply(403, "Forbidden", said), where)) == (
         "host cluster: patch deployments.apps/status ns/web is forbidden. Missing RBAC rule for u: "
         '{apiGroups: ["apps"], resources: ["deployments/status"], verbs: ["patch"]} in namespace ns.'
     )
     said = 'secrets is forbidden: User "u" cannot list resource "secrets" in API group "" at the cluster scope'
     everywhere = Where("host", Side.HOST, "list", SECRETS, Key("", ""))
-    assert str(from_reply(reply(403, "Forbidden", said), everywhere)) == (
+    assert str(from_response(reply(403, "Forbidden", said), everywhere)) == (
         "host cluster: list secrets is forbidden. Missing RBAC rule for u: "
         '{apiGroups: [""], resources: ["secrets"], verbs: ["list"]}.'
     )
@@ -110,14 +112,14 @@ def test_the_missing_right_may_be_another_than_the_request() -> None:
     said = (
         'users "jane" is forbidden: User "u" cannot impersonate resource "users" in API group "" at the cluster scope'
     )
-    assert str(from_reply(reply(403, "Forbidden", said), WHERE)).endswith(
+    assert str(from_response(reply(403, "Forbidden", said), WHERE)).endswith(
         '{apiGroups: [""], resources: ["users"], verbs: ["impersonate"]}.'
     )
 
 
 def test_a_missing_right_can_be_asked_about_again() -> None:
     said = 'pods "a" is forbidden: User "u" cannot patch resource "pods/status" in API group "" in the namespace "ns"'
-    error = from_reply(reply(403, "Forbidden", said), WHERE)
+    error = from_response(reply(403, "Forbidden", said), WHERE)
     assert isinstance(error, Forbidden)
     assert error.right == MissingRight("patch", "", "pods/status", "ns")
 
@@ -127,11 +129,11 @@ def test_no_room_in_a_quota_is_no_missing_right_and_says_how_much_is_needed() ->
         'secrets "db" is forbidden: exceeded quota: small, requested: count/secrets=1,requests.cpu=500m, '
         "used: count/secrets=3,requests.cpu=1, limited: count/secrets=3,requests.cpu=1"
     )
-    error = from_reply(reply(403, "Forbidden", said), WHERE)
+    error = from_response(reply(403, "Forbidden", said), WHERE)
     assert isinstance(error, QuotaExceeded)
     assert (error.quota, error.requested) == ("small", {"count/secrets": "1", "requests.cpu": "500m"})
     assert str(error) == f"{PLACE} is forbidden. {said}"
-    short = from_reply(reply(403, "Forbidden", "exceeded quota: q"), WHERE)
+    short = from_response(reply(403, "Forbidden", "exceeded quota: q"), WHERE)
     assert isinstance(short, QuotaExceeded)
     assert (short.quota, short.requested) == ("q", {})
 
@@ -148,23 +150,23 @@ def test_no_room_in_a_quota_is_no_missing_right_and_says_how_much_is_needed() ->
     ],
 )
 def test_what_admission_refuses_is_no_missing_right_either(code: int, said: str) -> None:
-    error = from_reply(reply(code, "Forbidden", said), WHERE)
+    error = from_response(reply(code, "Forbidden", said), WHERE)
     assert type(error) is Denied
     assert said in str(error)
 
 
 def test_a_namespace_that_is_going_is_a_passing_trouble() -> None:
     said = 'secrets "db" is forbidden: unable to create new content in namespace ns because it is being terminated'
-    assert type(from_reply(reply(403, "Forbidden", said), WHERE)) is ClusterError
+    assert type(from_response(reply(403, "Forbidden", said), WHERE)) is ClusterError
 
 
 def test_a_webhook_that_does_not_answer_is_a_passing_trouble() -> None:
     said = 'Internal error occurred: failed calling webhook "policy.example.org": connection refused'
-    assert isinstance(from_reply(reply(500, "InternalError", said), WHERE), Unreachable)
+    assert isinstance(from_response(reply(500, "InternalError", said), WHERE), Unreachable)
 
 
 def test_forbidden_without_any_known_reason_is_a_missing_right_that_nobody_names() -> None:
-    error = from_reply(reply(403, "Forbidden", "go away"), WHERE)
+    error = from_response(reply(403, "Forbidden", "go away"), WHERE)
     assert isinstance(error, Forbidden)
     assert error.right is None
 
@@ -176,7 +178,7 @@ def test_invalid_fields_are_named_and_their_values_are_not() -> None:
         *({"field": f"f{n}", "message": "Forbidden: no"} for n in range(9)),
     ]
     said = 'Secret "db" is invalid: data.pw: Invalid value: "hunter2: x": must be base64'
-    error = from_reply(reply(422, "Invalid", said, details={"causes": causes, "name": "db"}), WHERE)
+    error = from_response(reply(422, "Invalid", said, details={"causes": causes, "name": "db"}), WHERE)
     assert isinstance(error, Invalid)
     assert str(error) == (
         f"{PLACE} is not accepted: data.pw: Invalid value: must be base64; type: Required value; "
@@ -206,11 +208,11 @@ def test_invalid_fields_are_named_and_their_values_are_not() -> None:
             ),
             9,
         ),
-        (Reply(429, {"retry-after": "5"}, b"Too many requests, please try again later.\n"), 5),
+        (HttpResponse(429, {"retry-after": "5"}, b"Too many requests, please try again later.\n"), 5),
     ],
 )
-def test_patience_is_asked_for_in_seconds(answer: Reply, seconds: float) -> None:
-    error = from_reply(answer, WHERE)
+def test_patience_is_asked_for_in_seconds(answer: HttpResponse, seconds: float) -> None:
+    error = from_response(answer, WHERE)
     assert isinstance(error, TooMany)
     assert error.retry_after == seconds
     assert str(error) == f"{PLACE}: the API server asks to come back in {seconds:g} s"
@@ -233,7 +235,7 @@ def test_no_reply_names_address_side_and_file() -> None:
 
 def test_a_known_fault_of_the_credentials_is_said_too() -> None:
     origin = Origin("h:1", "f", lambda: "f (client certificate from c)", lambda: "the client certificate (c) expired")
-    refused = from_reply(reply(401, "Unauthorized"), WHERE, origin)
+    refused = from_response(reply(401, "Unauthorized"), WHERE, origin)
     assert str(refused) == (
         "virtual cluster vc-1 says 401: the credentials from f (client certificate from c) are not accepted; "
         "the client certificate (c) expired. Renew them."

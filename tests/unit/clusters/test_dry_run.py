@@ -8,6 +8,8 @@ import pytest
 from syncer.api import Conflict, Exists, Key, Missing, Obj, Resource, Side
 from syncer.clusters.client import Cluster
 from syncer.clusters.dry_run import DryRun, PlannedWrite
+from syncer.clusters.paths import Target
+from syncer.clusters.transport import HttpRequest
 from syncer.testing import clock
 from syncer.testing.apiserver import ApiServer
 from syncer.testing.objects import configmap, pod
@@ -16,23 +18,25 @@ CONFIG_MAPS = Resource("v1", "ConfigMap", "configmaps")
 PODS = Resource("v1", "Pod", "pods")
 SERVICE_ACCOUNTS = Resource("v1", "ServiceAccount", "serviceaccounts")
 A, WEB = Key("shop", "a"), Key("shop", "web")
+TARGET = Target("/api/v1", "", "configmaps", A)
 
 
 @asynccontextmanager
-async def dry(*objects: Obj) -> AsyncIterator[tuple[DryRun, ApiServer]]:
-    """A dry run on a server that has these objects; nothing may be written to it."""
+async def dry(*objects: Obj) -> AsyncIterator[tuple[Cluster, DryRun]]:
+    """A cluster through a dry run, on a server that has these objects; nothing may be written to it."""
     server = ApiServer(seed="dry", controllers=False)
     for obj in objects:
         server.put(obj)
     revision = server.revision
-    yield DryRun(Cluster("", Side.HOST, server.transport())), server
+    run = DryRun(server.transport())
+    yield Cluster("", Side.HOST, run), run
     assert server.revision == revision
-    assert {logged.verb for logged in server.requests} <= {"get", "list"}
+    assert {logged.verb for logged in server.requests if "review" not in logged.path} <= {"get", "list"}
 
 
 def test_what_would_be_created_is_there_for_later_reads() -> None:
     async def main() -> None:
-        async with dry() as (cluster, _):
+        async with dry() as (cluster, run):
             obj = configmap("a")
             made = await cluster.create(CONFIG_MAPS, obj)
             assert made["metadata"]["uid"].startswith("dry-run-")
@@ -41,24 +45,24 @@ def test_what_would_be_created_is_there_for_later_reads() -> None:
             assert await cluster.get(CONFIG_MAPS, A) == made
             with pytest.raises(Exists):
                 await cluster.create(CONFIG_MAPS, obj)
-            assert cluster.writes == [PlannedWrite("create", CONFIG_MAPS, A, obj)]
+            assert run.writes == [PlannedWrite("create", TARGET, obj)]
 
     clock.run(main())
 
 
 def test_what_is_there_already_cannot_be_created() -> None:
     async def main() -> None:
-        async with dry(configmap("a")) as (cluster, _):
+        async with dry(configmap("a")) as (cluster, run):
             with pytest.raises(Exists):
                 await cluster.create(CONFIG_MAPS, configmap("a"))
-            assert cluster.writes == []
+            assert run.writes == []
 
     clock.run(main())
 
 
 def test_a_patch_answers_with_the_object_as_it_would_be() -> None:
     async def main() -> None:
-        async with dry(configmap("a", {"color": "blue", "size": "1"})) as (cluster, _):
+        async with dry(configmap("a", {"color": "blue", "size": "1"})) as (cluster, run):
             live = await cluster.get(CONFIG_MAPS, A)
             same = await cluster.patch(CONFIG_MAPS, A, {"data": {"color": "blue"}})
             assert same == live
@@ -67,7 +71,7 @@ def test_a_patch_answers_with_the_object_as_it_would_be() -> None:
             assert changed["metadata"]["uid"] == live["metadata"]["uid"]
             assert changed["metadata"]["resourceVersion"] != live["metadata"]["resourceVersion"]
             assert await cluster.get(CONFIG_MAPS, A) == changed
-            assert [str(write) for write in cluster.writes] == ["patch configmaps shop/a"] * 2
+            assert [str(write) for write in run.writes] == ["patch configmaps shop/a"] * 2
 
     clock.run(main())
 
@@ -75,12 +79,12 @@ def test_a_patch_answers_with_the_object_as_it_would_be() -> None:
 @pytest.mark.parametrize("guard", ["uid", "resourceVersion"])
 def test_a_write_that_means_another_object_is_a_conflict(guard: str) -> None:
     async def main() -> None:
-        async with dry(configmap("a")) as (cluster, _):
+        async with dry(configmap("a")) as (cluster, run):
             with pytest.raises(Conflict):
                 await cluster.patch(CONFIG_MAPS, A, {"metadata": {guard: "other"}, "data": {}})
             with pytest.raises(Conflict):
                 await cluster.delete(CONFIG_MAPS, A, **{"uid" if guard == "uid" else "resource_version": "other"})  # type: ignore[arg-type]
-            assert cluster.writes == []
+            assert run.writes == []
 
     clock.run(main())
 
@@ -88,19 +92,19 @@ def test_a_write_that_means_another_object_is_a_conflict(guard: str) -> None:
 def test_a_strategic_patch_merges_conditions_by_type() -> None:
     async def main() -> None:
         conditions = [{"type": "Ready", "status": "False"}, {"type": "Mine", "status": "True"}]
-        async with dry(pod("web", status={"conditions": conditions})) as (cluster, _):
+        async with dry(pod("web", status={"conditions": conditions})) as (cluster, run):
             patch = {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}
             changed = await cluster.patch(PODS, WEB, patch, kind="strategic", subresource="status")
             found = {one["type"]: one["status"] for one in changed["status"]["conditions"]}
             assert found == {"Ready": "True", "Mine": "True"}
-            assert str(cluster.writes[0]) == "patch pods/status shop/web"
+            assert str(run.writes[0]) == "patch pods/status shop/web"
 
     clock.run(main())
 
 
 def test_what_would_be_deleted_is_gone_for_later_reads() -> None:
     async def main() -> None:
-        async with dry(configmap("a")) as (cluster, _):
+        async with dry(configmap("a")) as (cluster, run):
             uid = (await cluster.get(CONFIG_MAPS, A))["metadata"]["uid"]
             assert await cluster.delete(CONFIG_MAPS, A, uid=uid, grace=0) is None
             for _ in range(2):
@@ -108,7 +112,8 @@ def test_what_would_be_deleted_is_gone_for_later_reads() -> None:
                     await cluster.delete(CONFIG_MAPS, A)
             made = await cluster.create(CONFIG_MAPS, configmap("a"))
             assert made["metadata"]["uid"] != uid
-            assert cluster.writes[0] == PlannedWrite("delete", CONFIG_MAPS, A, {"uid": uid, "grace": 0})
+            options = {"preconditions": {"uid": uid}, "gracePeriodSeconds": 0}
+            assert run.writes[0].content == {"apiVersion": "v1", "kind": "DeleteOptions", **options}
 
     clock.run(main())
 
@@ -126,26 +131,78 @@ def test_what_has_finalizers_would_only_be_marked() -> None:
 
 def test_a_put_replaces_the_object_or_its_status() -> None:
     async def main() -> None:
-        async with dry(pod("web")) as (cluster, _):
+        async with dry(pod("web")) as (cluster, run):
             live = await cluster.get(PODS, WEB)
             changed = await cluster.replace(PODS, {**live, "status": {"phase": "Running"}}, subresource="status")
             assert (changed["status"], changed["spec"]) == ({"phase": "Running"}, live["spec"])
-            assert str(cluster.writes[0]) == "update pods/status shop/web"
+            assert str(run.writes[0]) == "update pods/status shop/web"
 
     clock.run(main())
 
 
 def test_tokens_are_made_up() -> None:
     async def main() -> None:
-        async with dry() as (cluster, _):
+        async with dry() as (cluster, run):
             asked = {"kind": "TokenRequest", "spec": {"expirationSeconds": 600}}
             answer = await cluster.create(SERVICE_ACCOUNTS, asked, subresource="token", key=A)
             assert answer["status"]["token"] == "dry-run"
             assert answer["status"]["expirationTimestamp"].endswith("Z")
             await cluster.create(PODS, {"target": {}}, subresource="binding", key=WEB)
-            assert [str(write) for write in cluster.writes] == [
+            assert [str(write) for write in run.writes] == [
                 "create serviceaccounts/token shop/a",
                 "create pods/binding shop/web",
             ]
+
+    clock.run(main())
+
+
+def test_a_name_that_the_server_would_make_is_made_up() -> None:
+    async def main() -> None:
+        async with dry() as (cluster, run):
+            nameless = {"kind": "ConfigMap", "metadata": {"generateName": "a-", "namespace": "shop"}}
+            made = [(await cluster.create(CONFIG_MAPS, nameless))["metadata"]["name"] for _ in range(2)]
+            assert all(name.startswith("a-dry-run-") for name in made)
+            assert made[0] != made[1]
+            assert [str(write) for write in run.writes] == [f"create configmaps shop/{name}" for name in made]
+
+    clock.run(main())
+
+
+def test_an_applied_object_that_is_not_there_is_created() -> None:
+    async def main() -> None:
+        async with dry() as (cluster, run):
+            made = await cluster.patch(CONFIG_MAPS, A, configmap("a", {"color": "red"}), kind="apply")
+            assert made == await cluster.get(CONFIG_MAPS, A)
+            assert [str(write) for write in run.writes] == ["patch configmaps shop/a"]
+
+    clock.run(main())
+
+
+def test_a_question_is_asked_and_is_no_write() -> None:
+    async def main() -> None:
+        async with dry() as (cluster, run):
+            reviews = Resource("authorization.k8s.io/v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews", False)
+            asked = {"resourceAttributes": {"verb": "get", "resource": "configmaps"}}
+            review = {"apiVersion": reviews.api_version, "kind": reviews.kind, "spec": asked}
+            assert (await cluster.create(reviews, review))["status"]["allowed"] is True
+            assert run.writes == []
+
+    clock.run(main())
+
+
+@pytest.mark.parametrize(
+    ("request_", "status"),
+    [
+        (HttpRequest("DELETE", "/api/v1/namespaces/shop/configmaps"), 200),
+        (HttpRequest("POST", "/some/page", b"{}"), 405),
+        (HttpRequest("PATCH", "/api/v1/namespaces/shop/configmaps/a", b"a: b", "application/apply-patch+yaml"), 415),
+    ],
+)
+def test_a_write_that_the_daemon_never_makes_is_not_sent_either(request_: HttpRequest, status: int) -> None:
+    async def main() -> None:
+        async with dry(configmap("a")) as (_, run):
+            assert (await run.send(request_)).status == status
+            said = ["deletecollection configmaps shop/"] if status == 200 else []
+            assert [str(write) for write in run.writes] == said
 
     clock.run(main())

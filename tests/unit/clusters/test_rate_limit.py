@@ -6,7 +6,7 @@ import pytest
 from cluster_servers import Call, plain_transport, serve
 
 from syncer.clusters.rate_limit import RateLimited, TokenBucket
-from syncer.clusters.transport import DeadlineExceeded
+from syncer.clusters.transport import DeadlineExceeded, HttpRequest
 
 
 def test_a_burst_and_then_the_steady_rate() -> None:
@@ -26,13 +26,13 @@ def test_a_turn_beyond_the_deadline_is_refused_at_once_and_not_counted() -> None
         async with serve(Call.reply) as peer:
             transport = RateLimited(plain_transport(peer.endpoint()), qps=1, burst=2)
             for _ in range(2):
-                assert (await transport.request("GET", "/")).status == 200
+                assert (await transport.send(HttpRequest("GET", "/"))).status == 200
             for _ in range(100):
                 with pytest.raises(DeadlineExceeded, match=r"leaves no turn within 0\.01 s"):
-                    await transport.request("GET", "/", timeout=0.01)
+                    await transport.send(HttpRequest("GET", "/", timeout=0.01))
             assert len(peer.calls) == 2
-            assert (await transport.request("GET", "/", timeout=5)).status == 200
-            async with transport.stream("/watch") as stream:
+            assert (await transport.send(HttpRequest("GET", "/", timeout=5))).status == 200
+            async with transport.stream(HttpRequest("GET", "/watch")) as stream:
                 assert stream.status == 200
             await transport.close()
 
@@ -45,7 +45,7 @@ def test_a_request_waits_for_its_turn() -> None:
         async with serve(Call.reply) as peer:
             transport = RateLimited(plain_transport(peer.endpoint()), qps=50, burst=1)
             start = loop.time()
-            await asyncio.gather(*(transport.request("GET", "/") for _ in range(4)))
+            await asyncio.gather(*(transport.send(HttpRequest("GET", "/")) for _ in range(4)))
             assert loop.time() - start >= 3 / 50
             await transport.close()
 

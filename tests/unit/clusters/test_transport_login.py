@@ -16,7 +16,7 @@ from transport_kinds import KINDS, Kind
 
 from syncer.clusters.credentials import Access, LoginCredentials
 from syncer.clusters.login import Login, Material
-from syncer.clusters.transport import ConnectionFailed, Endpoint
+from syncer.clusters.transport import ConnectionFailed, Endpoint, HttpRequest
 
 LONG_AGO = datetime.now(UTC) - timedelta(days=9)
 YESTERDAY = datetime.now(UTC) - timedelta(days=1)
@@ -56,7 +56,7 @@ def test_after_401_one_more_try_with_renewed_credentials(
 ) -> None:
     async def main() -> None:
         async with serve(answer_by_token) as peer, kind.open(peer.endpoint(), Tokens(*tokens)) as transport:
-            assert (await transport.request("GET", "/")).status == status
+            assert (await transport.send(HttpRequest("GET", "/"))).status == status
             assert len(peer.calls) == sent
 
     kind.run(main())
@@ -67,7 +67,7 @@ def test_after_401_a_stream_is_tried_once_more_too(kind: Kind) -> None:
         async with (
             serve(answer_by_token) as peer,
             kind.open(peer.endpoint(), Tokens("old", "good")) as transport,
-            transport.stream("/") as stream,
+            transport.stream(HttpRequest("GET", "/")) as stream,
         ):
             assert stream.status == 200
             assert len(peer.calls) == 2
@@ -83,9 +83,9 @@ def test_a_new_token_in_the_file_is_used_and_repeated_headers_are_sent(kind: Kin
         async with serve(answer_by_token) as peer:
             login = replace(login_to(peer.endpoint()), token_file=token)
             async with kind.open(peer.endpoint(), LoginCredentials(login)) as transport:
-                assert (await transport.request("GET", "/")).status == 401
+                assert (await transport.send(HttpRequest("GET", "/"))).status == 401
                 token.write_text("good\n")
-                assert (await transport.request("GET", "/")).status == 200
+                assert (await transport.send(HttpRequest("GET", "/"))).status == 200
 
     kind.run(main())
 
@@ -97,7 +97,7 @@ def test_the_server_is_asked_for_by_its_tls_server_name(kind: Kind) -> None:
         async with serve(Call.reply, server_context(ca.issue_cert("api.internal"))) as peer:
             endpoint = peer.endpoint(tls=True, server_name="api.internal")
             async with kind.open(endpoint, LoginCredentials(login_to(endpoint, ca))) as transport:
-                assert (await transport.request("GET", "/")).status == 200
+                assert (await transport.send(HttpRequest("GET", "/"))).status == 200
             assert peer.server_names == ["api.internal"]
 
     kind.run(main())
@@ -109,7 +109,7 @@ def test_insecure_trusts_anybody(kind: Kind) -> None:
             endpoint = peer.endpoint(tls=True)
             login = replace(login_to(endpoint), insecure=True)
             async with kind.open(endpoint, LoginCredentials(login)) as transport:
-                assert (await transport.request("GET", "/")).status == 200
+                assert (await transport.send(HttpRequest("GET", "/"))).status == 200
 
     kind.run(main())
 
@@ -121,7 +121,7 @@ async def failing(kind: Kind, certificate: trustme.LeafCert, ca: Material) -> As
         endpoint = peer.endpoint(tls=True)
         async with kind.open(endpoint, LoginCredentials(Login(endpoint, ca=ca))) as transport:
             with pytest.raises(ConnectionFailed) as caught:
-                await transport.request("GET", "/")
+                await transport.send(HttpRequest("GET", "/"))
             assert not peer.calls
             yield str(caught.value).replace(endpoint.authority, "{address}")
 
@@ -188,7 +188,7 @@ def test_a_server_without_tls_is_an_error(kind: Kind) -> None:
         endpoint = Endpoint("127.0.0.1", server.sockets[0].getsockname()[1])
         async with kind.open(endpoint, LoginCredentials(login_to(endpoint))) as transport:
             with pytest.raises(ConnectionFailed, match=f"no TLS connection to {endpoint.authority}: "):
-                await transport.request("GET", "/")
+                await transport.send(HttpRequest("GET", "/"))
         server.close()
         await server.wait_closed()
 
@@ -216,15 +216,18 @@ def test_renewed_certificates_are_for_new_connections_while_streams_go_on(kind: 
         async with serve(answer, server_context(ca.issue_cert("127.0.0.1"))) as peer:
             endpoint = peer.endpoint(tls=True)
             credentials = LoginCredentials(Login(endpoint, ca=Material(path=path)), clock=lambda: now)
-            async with kind.open(endpoint, credentials) as transport, transport.stream("/watch") as stream:
-                first = (await transport.request("GET", "/")).body
-                assert (await transport.request("GET", "/")).body == first
+            async with (
+                kind.open(endpoint, credentials) as transport,
+                transport.stream(HttpRequest("GET", "/watch")) as stream,
+            ):
+                first = (await transport.send(HttpRequest("GET", "/"))).body
+                assert (await transport.send(HttpRequest("GET", "/"))).body == first
                 path.write_bytes(ca.cert_pem.bytes() + trustme.CA().cert_pem.bytes())
-                assert (await transport.request("GET", "/")).body == first, "not looked at yet"
+                assert (await transport.send(HttpRequest("GET", "/"))).body == first, "not looked at yet"
                 now += 11
-                second = (await transport.request("GET", "/")).body
+                second = (await transport.send(HttpRequest("GET", "/"))).body
                 assert second != first
-                assert (await transport.request("GET", "/")).body == second
+                assert (await transport.send(HttpRequest("GET", "/"))).body == second
                 go_on.set()
                 assert [batch async for batch in stream] == [[b"still here"]]
 
@@ -247,7 +250,7 @@ def test_a_client_certificate_is_shown(kind: Kind) -> None:
                 key=Material(data=client.private_key_pem.bytes()),
             )
             async with kind.open(endpoint, LoginCredentials(login)) as transport:
-                assert (await transport.request("GET", "/")).body == b"True"
+                assert (await transport.send(HttpRequest("GET", "/"))).body == b"True"
 
     kind.run(main())
 
@@ -275,8 +278,8 @@ def test_a_proxy_carries_requests_and_watches(monkeypatch: pytest.MonkeyPatch) -
         async with serve(Call.reply, server_context(ca.issue_cert("127.0.0.1"))) as peer:
             endpoint = peer.endpoint(tls=True, proxy=f"http://127.0.0.1:{port}")
             async with kind.open(endpoint, LoginCredentials(login_to(endpoint, ca))) as transport:
-                assert (await transport.request("GET", "/")).status == 200
-                async with transport.stream("/watch") as stream:
+                assert (await transport.send(HttpRequest("GET", "/"))).status == 200
+                async with transport.stream(HttpRequest("GET", "/watch")) as stream:
                     assert stream.status == 200
             assert set(asked) == {endpoint.authority}
         proxy.close()

@@ -6,7 +6,7 @@ import pytest
 from cluster_servers import Call, free_port, serve
 from transport_kinds import Kind
 
-from syncer.clusters.transport import ConnectionFailed, DeadlineExceeded
+from syncer.clusters.transport import ConnectionFailed, DeadlineExceeded, HttpRequest
 
 
 def test_a_request_arrives_as_it_was_given(kind: Kind) -> None:
@@ -15,8 +15,8 @@ def test_a_request_arrives_as_it_was_given(kind: Kind) -> None:
             await call.reply(201, b'{"a": 1}', "X-Thing: yes\r\n")
 
         async with serve(answer) as peer, kind.open(peer.endpoint(prefix="/k8s/c-1")) as transport:
-            reply = await transport.request(
-                "PATCH", "/api/v1/pods?x=a%2Fb", body=b"data", content_type="application/merge-patch+json"
+            reply = await transport.send(
+                HttpRequest("PATCH", "/api/v1/pods?x=a%2Fb", body=b"data", content_type="application/merge-patch+json")
             )
             [call] = peer.calls
             assert (call.method, call.path, call.body) == ("PATCH", "/k8s/c-1/api/v1/pods?x=a%2Fb", b"data")
@@ -39,8 +39,8 @@ def test_a_chunked_reply_in_single_bytes_is_put_together(kind: Kind) -> None:
                 await asyncio.sleep(0)
 
         async with serve(answer) as peer, kind.open(peer.endpoint()) as transport:
-            assert (await transport.request("GET", "/")).body == b"abcdefg"
-            assert (await transport.request("GET", "/")).body == b"abcdefg"
+            assert (await transport.send(HttpRequest("GET", "/"))).body == b"abcdefg"
+            assert (await transport.send(HttpRequest("GET", "/"))).body == b"abcdefg"
             assert peer.connections == 1
 
     kind.run(main())
@@ -70,7 +70,7 @@ def test_replies_with_a_framing_of_their_own_leave_the_connection_usable(
 
         async with serve(answer) as peer, kind.open(peer.endpoint()) as transport:
             for _ in range(2):
-                reply = await transport.request(method, "/", body=b"x" if method == "POST" else None)
+                reply = await transport.send(HttpRequest(method, "/", body=b"x" if method == "POST" else None))
                 assert (reply.status, reply.body) == (status, body)
             assert peer.connections == 1
 
@@ -93,7 +93,7 @@ def test_a_connection_that_the_server_ends_with_the_reply_is_not_used_again(kind
 
         async with serve(answer) as peer, kind.open(peer.endpoint()) as transport:
             for _ in range(2):
-                assert (await transport.request("GET", "/")).body == b"ok"
+                assert (await transport.send(HttpRequest("GET", "/"))).body == b"ok"
             assert peer.connections == 2
 
     kind.run(main())
@@ -104,7 +104,7 @@ def test_a_server_that_says_close_and_does_not_is_taken_at_its_word(kind: Kind) 
         async with serve(lambda call: call.reply(headers="Connection: close\r\n")) as peer:
             async with kind.open(peer.endpoint()) as transport:
                 for _ in range(2):
-                    await transport.request("GET", "/")
+                    await transport.send(HttpRequest("GET", "/"))
             assert peer.connections == 2
 
     kind.run(main())
@@ -114,7 +114,7 @@ def test_requests_one_after_the_other_share_a_connection(kind: Kind) -> None:
     async def main() -> None:
         async with serve(Call.reply) as peer, kind.open(peer.endpoint()) as transport:
             for number in range(20):
-                await transport.request("POST", f"/{number}", body=b"{}")
+                await transport.send(HttpRequest("POST", f"/{number}", body=b"{}"))
             assert peer.connections == 1
             assert [call.path for call in peer.calls] == [f"/{number}" for number in range(20)]
 
@@ -130,8 +130,8 @@ def test_a_reused_connection_that_dies_before_a_reply_is_replaced_once(kind: Kin
                 await call.reply(200, str(call.connection).encode())
 
         async with serve(answer) as peer, kind.open(peer.endpoint()) as transport:
-            await transport.request("GET", "/first")
-            reply = await transport.request("POST", "/second", body=b"{}")
+            await transport.send(HttpRequest("GET", "/first"))
+            reply = await transport.send(HttpRequest("POST", "/second", body=b"{}"))
             assert reply.body == b"2"
             assert [call.path for call in peer.calls] == ["/first", "/second", "/second"]
 
@@ -144,9 +144,9 @@ def test_the_second_connection_dying_too_ends_the_tries(kind: Kind) -> None:
             await call.reply() if call.path == "/first" else call.cut()
 
         async with serve(answer) as peer, kind.open(peer.endpoint()) as transport:
-            await transport.request("GET", "/first")
+            await transport.send(HttpRequest("GET", "/first"))
             with pytest.raises(ConnectionFailed):
-                await transport.request("POST", "/second", body=b"{}")
+                await transport.send(HttpRequest("POST", "/second", body=b"{}"))
             assert [call.path for call in peer.calls] == ["/first", "/second", "/second"]
 
     kind.run(main())
@@ -159,7 +159,7 @@ def test_a_new_connection_that_dies_is_not_tried_again(kind: Kind) -> None:
 
         async with serve(answer) as peer, kind.open(peer.endpoint()) as transport:
             with pytest.raises(ConnectionFailed):
-                await transport.request("POST", "/", body=b"{}")
+                await transport.send(HttpRequest("POST", "/", body=b"{}"))
             assert len(peer.calls) == 1
 
     kind.run(main())
@@ -175,9 +175,9 @@ def test_a_reply_that_breaks_off_is_an_error_and_not_tried_again(kind: Kind) -> 
             return None
 
         async with serve(answer) as peer, kind.open(peer.endpoint()) as transport:
-            await transport.request("GET", "/first")
+            await transport.send(HttpRequest("GET", "/first"))
             with pytest.raises(ConnectionFailed):
-                await transport.request("POST", "/second", body=b"{}")
+                await transport.send(HttpRequest("POST", "/second", body=b"{}"))
             assert [call.path for call in peer.calls] == ["/first", "/second"]
 
     kind.run(main())
@@ -191,10 +191,10 @@ def test_a_server_that_does_not_answer_meets_the_deadline(kind: Kind) -> None:
             await call.reply()
 
         async with serve(answer) as peer, kind.open(peer.endpoint()) as transport:
-            await transport.request("GET", "/")
+            await transport.send(HttpRequest("GET", "/"))
             with pytest.raises(DeadlineExceeded):
-                await transport.request("GET", "/hang", timeout=0.05)
-            await transport.request("GET", "/", timeout=30)
+                await transport.send(HttpRequest("GET", "/hang", timeout=0.05))
+            await transport.send(HttpRequest("GET", "/", timeout=30))
             assert peer.connections == 2
             assert len(peer.calls) == 3
 
@@ -207,9 +207,9 @@ def test_a_shorter_deadline_after_a_longer_one_holds(kind: Kind) -> None:
             await (call.reply() if call.path == "/" else asyncio.Event().wait())
 
         async with serve(answer) as peer, kind.open(peer.endpoint()) as transport:
-            await transport.request("GET", "/", timeout=1000)
+            await transport.send(HttpRequest("GET", "/", timeout=1000))
             with pytest.raises(DeadlineExceeded):
-                await transport.request("GET", "/hang", timeout=0.05)
+                await transport.send(HttpRequest("GET", "/hang", timeout=0.05))
 
     kind.run(main())
 
@@ -221,7 +221,7 @@ def test_a_port_without_a_server_is_named(kind: Kind) -> None:
         object.__setattr__(endpoint, "port", await free_port())
         async with kind.open(endpoint) as transport:
             with pytest.raises(ConnectionFailed, match=f"127.0.0.1:{endpoint.port}"):
-                await transport.request("GET", "/")
+                await transport.send(HttpRequest("GET", "/"))
 
     kind.run(main())
 
@@ -233,7 +233,7 @@ def test_what_is_not_http_is_an_error(kind: Kind) -> None:
 
         async with serve(answer) as peer, kind.open(peer.endpoint()) as transport:
             with pytest.raises(ConnectionFailed):
-                await transport.request("GET", "/")
+                await transport.send(HttpRequest("GET", "/"))
 
     kind.run(main())
 
@@ -249,12 +249,12 @@ def test_the_connection_of_a_cancelled_request_is_not_used_again(kind: Kind) -> 
             await call.reply()
 
         async with serve(answer) as peer, kind.open(peer.endpoint(), connections=1) as transport:
-            hanging = asyncio.create_task(transport.request("GET", "/hang"))
+            hanging = asyncio.create_task(transport.send(HttpRequest("GET", "/hang")))
             await asked.wait()
             hanging.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await hanging
-            assert (await transport.request("GET", "/")).status == 200
+            assert (await transport.send(HttpRequest("GET", "/"))).status == 200
             assert peer.connections == 2
 
     kind.run(main())
@@ -272,7 +272,7 @@ def test_a_hung_server_does_not_collect_connections(kind: Kind) -> None:
             await call.reply(200, call.path.encode())
 
         async with serve(answer) as peer, kind.open(peer.endpoint(), connections=4) as transport:
-            requests = [asyncio.create_task(transport.request("GET", f"/{n}")) for n in range(20)]
+            requests = [asyncio.create_task(transport.send(HttpRequest("GET", f"/{n}"))) for n in range(20)]
             await full.wait()
             release.set()
             replies = await asyncio.gather(*requests)
@@ -293,13 +293,13 @@ def test_who_waits_for_a_connection_has_a_deadline_and_leaves_no_hole(kind: Kind
             await call.reply()
 
         async with serve(answer) as peer, kind.open(peer.endpoint(), connections=1) as transport:
-            first = asyncio.create_task(transport.request("GET", "/first"))
+            first = asyncio.create_task(transport.send(HttpRequest("GET", "/first")))
             await asked.wait()
             with pytest.raises(DeadlineExceeded):
-                await transport.request("GET", "/second", timeout=0.05)
+                await transport.send(HttpRequest("GET", "/second", timeout=0.05))
             release.set()
             assert (await first).status == 200
-            assert (await transport.request("GET", "/third")).status == 200
+            assert (await transport.send(HttpRequest("GET", "/third"))).status == 200
             assert [call.path for call in peer.calls] == ["/first", "/third"]
 
     kind.run(main())
@@ -314,7 +314,7 @@ def test_closing_fails_what_is_under_way(kind: Kind) -> None:
             await asyncio.Event().wait()
 
         async with serve(answer) as peer, kind.open(peer.endpoint()) as transport:
-            request = asyncio.create_task(transport.request("GET", "/"))
+            request = asyncio.create_task(transport.send(HttpRequest("GET", "/")))
             await asked.wait()
             await transport.close()
             with pytest.raises(ConnectionFailed):
@@ -330,7 +330,7 @@ def test_a_large_body_goes_both_ways(kind: Kind) -> None:
 
         body = bytes(range(256)) * 12_000
         async with serve(answer) as peer, kind.open(peer.endpoint()) as transport:
-            assert (await transport.request("PUT", "/", body=body)).body == body
+            assert (await transport.send(HttpRequest("PUT", "/", body=body))).body == body
 
     kind.run(main())
 
@@ -340,7 +340,7 @@ def test_a_path_that_would_break_the_request_line_is_refused(kind: Kind, path: s
     async def main() -> None:
         async with serve(Call.reply) as peer, kind.open(peer.endpoint()) as transport:
             with pytest.raises(ValueError, match="not a path"):
-                await transport.request("GET", path)
+                await transport.send(HttpRequest("GET", path))
             assert not peer.calls
 
     kind.run(main())

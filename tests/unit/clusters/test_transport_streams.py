@@ -7,7 +7,7 @@ from cluster_servers import Call, serve
 from transport_kinds import Kind
 
 from syncer.clusters.http1_stream import LineStream
-from syncer.clusters.transport import ConnectionFailed, DeadlineExceeded, Lines
+from syncer.clusters.transport import ConnectionFailed, DeadlineExceeded, HttpRequest, Lines
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 1000])
@@ -21,7 +21,11 @@ def test_lines_come_out_whole_however_the_bytes_arrive(kind: Kind, size: int) ->
                 await asyncio.sleep(0)
             await call.chunk(b"")
 
-        async with serve(answer) as peer, kind.open(peer.endpoint()) as transport, transport.stream("/w") as stream:
+        async with (
+            serve(answer) as peer,
+            kind.open(peer.endpoint()) as transport,
+            transport.stream(HttpRequest("GET", "/w")) as stream,
+        ):
             assert stream.status == 200
             lines = [line async for batch in stream for line in batch]
             assert [line.strip() for line in lines] == [b'{"a":1}', b'{"b":22}', b'{"c":333}', b"last"]
@@ -40,7 +44,11 @@ def test_a_line_is_handed_over_before_the_next_one_is_sent(kind: Kind) -> None:
             await call.chunk(b"two\n")
             await call.chunk(b"")
 
-        async with serve(answer) as peer, kind.open(peer.endpoint()) as transport, transport.stream("/w") as stream:
+        async with (
+            serve(answer) as peer,
+            kind.open(peer.endpoint()) as transport,
+            transport.stream(HttpRequest("GET", "/w")) as stream,
+        ):
             batches = aiter(stream)
             assert await anext(batches) == [b"one"]
             go_on.set()
@@ -58,7 +66,11 @@ def test_a_stream_that_is_cut_gives_its_whole_lines_and_then_fails(kind: Kind) -
             await call.chunk(b"one\ntw")
             call.writer.close()
 
-        async with serve(answer) as peer, kind.open(peer.endpoint()) as transport, transport.stream("/w") as stream:
+        async with (
+            serve(answer) as peer,
+            kind.open(peer.endpoint()) as transport,
+            transport.stream(HttpRequest("GET", "/w")) as stream,
+        ):
             batches = aiter(stream)
             assert await anext(batches) == [b"one"]
             with pytest.raises(ConnectionFailed):
@@ -77,7 +89,7 @@ def test_a_silent_stream_meets_its_idle_timeout(kind: Kind) -> None:
         async with (
             serve(answer) as peer,
             kind.open(peer.endpoint()) as transport,
-            transport.stream("/w", idle_timeout=0.05) as stream,
+            transport.stream(HttpRequest("GET", "/w", idle_timeout=0.05)) as stream,
         ):
             batches = aiter(stream)
             assert await anext(batches) == [b"one"]
@@ -94,7 +106,7 @@ def test_a_server_that_does_not_begin_meets_the_connect_timeout(kind: Kind) -> N
 
         async with serve(answer) as peer, kind.open(peer.endpoint()) as transport:
             with pytest.raises(DeadlineExceeded):
-                async with transport.stream("/w", connect_timeout=0.05):
+                async with transport.stream(HttpRequest("GET", "/w", timeout=0.05)):
                     pass
 
     kind.run(main())
@@ -105,7 +117,11 @@ def test_a_refusal_is_read_as_a_whole(kind: Kind) -> None:
         async def answer(call: Call) -> None:
             await call.reply(410, b'{"kind":\n"Status"}')
 
-        async with serve(answer) as peer, kind.open(peer.endpoint()) as transport, transport.stream("/w") as stream:
+        async with (
+            serve(answer) as peer,
+            kind.open(peer.endpoint()) as transport,
+            transport.stream(HttpRequest("GET", "/w")) as stream,
+        ):
             assert (stream.status, await stream.body()) == (410, b'{"kind":\n"Status"}')
             assert stream.headers["content-type"] == "application/json"
 
@@ -124,10 +140,10 @@ def test_streams_take_no_place_from_requests(kind: Kind) -> None:
         async with (
             serve(answer) as peer,
             kind.open(peer.endpoint(), connections=1) as transport,
-            transport.stream("/w"),
-            transport.stream("/w"),
+            transport.stream(HttpRequest("GET", "/w")),
+            transport.stream(HttpRequest("GET", "/w")),
         ):
-            assert (await transport.request("GET", "/")).status == 200
+            assert (await transport.send(HttpRequest("GET", "/"))).status == 200
 
     kind.run(main())
 
@@ -138,7 +154,11 @@ def test_closing_ends_streams(kind: Kind) -> None:
             await call.start_chunked()
             await asyncio.Event().wait()
 
-        async with serve(answer) as peer, kind.open(peer.endpoint()) as transport, transport.stream("/w") as stream:
+        async with (
+            serve(answer) as peer,
+            kind.open(peer.endpoint()) as transport,
+            transport.stream(HttpRequest("GET", "/w")) as stream,
+        ):
             reading = asyncio.ensure_future(anext(aiter(stream)))
             await asyncio.sleep(0)
             await transport.close()
@@ -159,7 +179,11 @@ def test_a_slow_reader_makes_the_server_wait(kind: Kind, monkeypatch: pytest.Mon
                 await call.chunk(line)
             await call.chunk(b"")
 
-        async with serve(answer) as peer, kind.open(peer.endpoint()) as transport, transport.stream("/w") as stream:
+        async with (
+            serve(answer) as peer,
+            kind.open(peer.endpoint()) as transport,
+            transport.stream(HttpRequest("GET", "/w")) as stream,
+        ):
             sizes = []
             async for batch in stream:
                 sizes.append(len(batch))

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from syncer.api import Key, Resource
-from syncer.clusters.transport import ConnectionFailed
+from syncer.clusters.transport import ConnectionFailed, HttpRequest
 from syncer.testing import clock
 from syncer.testing.apiserver import ApiServer, User
 from syncer.testing.apiserver.storage import Storage
@@ -67,7 +67,9 @@ def test_a_seed_makes_names_and_uids_repeatable() -> None:
         transport = ApiServer(seed=seed).transport()
         body = b'{"metadata":{"generateName":"a-"}}'
         made = [
-            json.loads((await transport.request("POST", "/api/v1/namespaces/default/configmaps", body=body)).body)
+            json.loads(
+                (await transport.send(HttpRequest("POST", "/api/v1/namespaces/default/configmaps", body=body))).body
+            )
             for _ in range(3)
         ]
         return [obj["metadata"][field] for obj in made for field in ("name", "uid", "creationTimestamp")]
@@ -82,10 +84,10 @@ def test_requests_are_logged() -> None:
     async def main() -> None:
         server = ApiServer()
         transport = server.transport("bob")
-        await transport.request("GET", "/api/v1/pods?limit=1")
+        await transport.send(HttpRequest("GET", "/api/v1/pods?limit=1"))
         await asyncio.sleep(5)
-        await transport.request("PATCH", "/api/v1/namespaces/x/pods/a/status", body=b"{}", content_type="x/y")
-        await transport.request("GET", "/healthz")
+        await transport.send(HttpRequest("PATCH", "/api/v1/namespaces/x/pods/a/status", body=b"{}", content_type="x/y"))
+        await transport.send(HttpRequest("GET", "/healthz"))
         first, second, third = server.requests
         assert first[:5] == ("list", "/api/v1/pods", "bob", 200, "pods")
         assert second[:5] == ("patch", "/api/v1/namespaces/x/pods/a/status", "bob", 415, "pods")
@@ -100,8 +102,8 @@ def test_rbac_in_memory() -> None:
         bob = User("bob", ("team",))
         server = ApiServer(rbac=True, tokens={"t": bob})
         path = "/api/v1/namespaces/default/pods"
-        assert (await server.transport("bob").request("GET", path)).status == 403
-        assert (await server.transport().request("GET", path)).status == 200
+        assert (await server.transport("bob").send(HttpRequest("GET", path))).status == 403
+        assert (await server.transport().send(HttpRequest("GET", path))).status == 200
         subject = {"kind": "Group", "name": "team", "apiGroup": "rbac.authorization.k8s.io"}
         role = {"kind": "ClusterRole", "name": "view", "apiGroup": "rbac.authorization.k8s.io"}
         server.put(
@@ -113,8 +115,8 @@ def test_rbac_in_memory() -> None:
                 "subjects": [subject],
             }
         )
-        assert (await server.transport("bob").request("GET", path)).status == 200
-        assert (await server.transport("bob").request("DELETE", path)).status == 403
+        assert (await server.transport("bob").send(HttpRequest("GET", path))).status == 200
+        assert (await server.transport("bob").send(HttpRequest("DELETE", path))).status == 403
 
     clock.run(main())
 
@@ -135,7 +137,7 @@ def test_a_reader_that_is_too_slow_is_cut(monkeypatch: pytest.MonkeyPatch) -> No
     async def main() -> None:
         server = ApiServer()
         path = f"/api/v1/configmaps?watch=1&resourceVersion={server.revision}"
-        async with server.transport().stream(path) as stream:
+        async with server.transport().stream(HttpRequest("GET", path)) as stream:
             body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "default"}}
             for number in range(20):
                 server.put({**body, "data": {"n": str(number)}})
@@ -151,14 +153,14 @@ def test_memory_transport_without_server_errors() -> None:
         server = ApiServer()
         transport = server.transport()
         with pytest.raises(ValueError, match="is a watch"):
-            await transport.request("GET", "/api/v1/pods?watch=1")
+            await transport.send(HttpRequest("GET", "/api/v1/pods?watch=1"))
         assert server.open_watches == 0
-        async with transport.stream("/api/v1/nonsense?watch=1") as stream:
+        async with transport.stream(HttpRequest("GET", "/api/v1/nonsense?watch=1")) as stream:
             assert stream.status == 404
             assert json.loads(await stream.body())["reason"] == "NotFound"
         await transport.close()
         with pytest.raises(ConnectionFailed):
-            await transport.request("GET", "/api/v1/pods")
+            await transport.send(HttpRequest("GET", "/api/v1/pods"))
 
     clock.run(main())
 
@@ -167,7 +169,7 @@ def test_watches_end_after_half_an_hour_or_more() -> None:
     async def main() -> None:
         server = ApiServer(seed=1)
         path = f"/api/v1/pods?watch=1&allowWatchBookmarks=true&resourceVersion={server.revision}"
-        async with server.transport().stream(path) as stream:
+        async with server.transport().stream(HttpRequest("GET", path)) as stream:
             batches = [json.loads(line)["type"] async for batch in stream for line in batch]
         ended = asyncio.get_running_loop().time()
         assert 1800 <= ended <= 3600

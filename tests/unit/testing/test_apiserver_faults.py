@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from syncer.clusters.transport import ConnectionFailed, DeadlineExceeded, Reply
+from syncer.clusters.transport import ConnectionFailed, DeadlineExceeded, HttpRequest, HttpResponse
 from syncer.testing import clock
 from syncer.testing.apiserver import ApiServer, MemoryTransport, Rule
 
@@ -15,15 +15,15 @@ Obj = dict[str, Any]
 MAPS = "/api/v1/namespaces/default/configmaps"
 
 
-async def post(transport: MemoryTransport, name: str, **options: Any) -> Reply:
+async def post(transport: MemoryTransport, name: str, **options: Any) -> HttpResponse:
     body = json.dumps({"metadata": {"name": name}}).encode()
-    return await transport.request("POST", MAPS, body=body, **options)
+    return await transport.send(HttpRequest("POST", MAPS, body=body, **options))
 
 
 async def lines(transport: MemoryTransport, path: str, count: int) -> list[Obj]:
     """The first events of a watch."""
     found: list[Obj] = []
-    async with transport.stream(path) as stream:
+    async with transport.stream(HttpRequest("GET", path)) as stream:
         async for batch in stream:
             found.extend(json.loads(line) for line in batch)
             if len(found) >= count:
@@ -31,7 +31,7 @@ async def lines(transport: MemoryTransport, path: str, count: int) -> list[Obj]:
     return found
 
 
-def status_of(reply: Reply) -> Obj:
+def status_of(reply: HttpResponse) -> Obj:
     found: Obj = json.loads(reply.body)
     return found
 
@@ -70,13 +70,13 @@ def test_rules_match_verb_resource_user_and_path() -> None:
         server.faults.add(Rule(user="bob", status=500))
         server.faults.add(Rule(path="*/kube-system/*", status=500))
         transport = server.transport()
-        assert (await transport.request("GET", "/api/v1/configmaps")).status == 200
-        assert (await transport.request("GET", "/api/v1/secrets")).status == 500
-        assert (await transport.request("GET", f"{MAPS}/kube-root-ca.crt")).status == 500
-        assert (await transport.request("GET", "/api/v1/namespaces/kube-system/pods")).status == 500
-        assert (await server.transport("bob").request("GET", "/api/v1/configmaps")).status == 500
+        assert (await transport.send(HttpRequest("GET", "/api/v1/configmaps"))).status == 200
+        assert (await transport.send(HttpRequest("GET", "/api/v1/secrets"))).status == 500
+        assert (await transport.send(HttpRequest("GET", f"{MAPS}/kube-root-ca.crt"))).status == 500
+        assert (await transport.send(HttpRequest("GET", "/api/v1/namespaces/kube-system/pods"))).status == 500
+        assert (await server.transport("bob").send(HttpRequest("GET", "/api/v1/configmaps"))).status == 500
         server.faults.clear()
-        assert (await transport.request("GET", f"{MAPS}/kube-root-ca.crt")).status == 200
+        assert (await transport.send(HttpRequest("GET", f"{MAPS}/kube-root-ca.crt"))).status == 200
 
     clock.run(main())
 
@@ -85,7 +85,7 @@ def test_probability_is_repeatable() -> None:
     async def outcome() -> list[int]:
         server = ApiServer()
         server.faults.add(Rule(verb="list", status=500, probability=0.5))
-        return [(await server.transport().request("GET", "/api/v1/pods")).status for _ in range(30)]
+        return [(await server.transport().send(HttpRequest("GET", "/api/v1/pods"))).status for _ in range(30)]
 
     first, second = clock.run(outcome()), clock.run(outcome())
     assert first == second
@@ -185,7 +185,9 @@ def test_frozen_and_thawed() -> None:
 def test_a_stream_without_a_byte_is_given_up() -> None:
     async def main() -> None:
         server = ApiServer()
-        async with server.transport().stream(f"{MAPS}?watch=1&resourceVersion=1", idle_timeout=30.0) as stream:
+        async with server.transport().stream(
+            HttpRequest("GET", f"{MAPS}?watch=1&resourceVersion=1", idle_timeout=30.0)
+        ) as stream:
             server.freeze()
             with pytest.raises(DeadlineExceeded):
                 _ = [batch async for batch in stream]

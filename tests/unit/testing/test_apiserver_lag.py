@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from syncer.clusters.transport import Reply
+from syncer.clusters.transport import HttpRequest, HttpResponse
 from syncer.testing import clock
 from syncer.testing.apiserver import ApiServer, Change
 
@@ -26,8 +26,8 @@ def configmap(name: str, color: str) -> Obj:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"color": color}}
 
 
-async def get(server: ApiServer, path: str, user: str = "admin") -> Reply:
-    return await server.transport(user).request("GET", path)
+async def get(server: ApiServer, path: str, user: str = "admin") -> HttpResponse:
+    return await server.transport(user).send(HttpRequest("GET", path))
 
 
 async def listed(server: ApiServer, user: str = "admin", query: str = "") -> tuple[list[str], int]:
@@ -46,7 +46,7 @@ class Follower:
         self.task = asyncio.ensure_future(self._read(server, f"{MAPS}?watch=1&resourceVersion={revision}{query}", user))
 
     async def _read(self, server: ApiServer, path: str, user: str) -> None:
-        async with server.transport(user).stream(path) as stream:
+        async with server.transport(user).stream(HttpRequest("GET", path)) as stream:
             async for batch in stream:
                 self.seen += [shown(json.loads(line)) for line in batch]
 
@@ -217,10 +217,10 @@ def test_every_change_is_told_with_its_author() -> None:
         changes: list[Change] = []
         server.follow(changes.append)
         transport = server.transport("daemon")
-        await transport.request("POST", MAPS, body=json.dumps(configmap("a", "blue")).encode())
+        await transport.send(HttpRequest("POST", MAPS, body=json.dumps(configmap("a", "blue")).encode()))
         put(server, "a", "red")
-        await transport.request("DELETE", f"{MAPS}/a")
-        await transport.request("DELETE", f"{MAPS}/a")
+        await transport.send(HttpRequest("DELETE", f"{MAPS}/a"))
+        await transport.send(HttpRequest("DELETE", f"{MAPS}/a"))
         told = [(one.user, one.resource, one.before and one.before["data"], one.after) for one in changes]
         assert [(user, resource, before, bool(after)) for user, resource, before, after in told] == [
             ("daemon", "configmaps", None, True),
@@ -241,7 +241,7 @@ def test_what_the_servers_own_controllers_do_has_no_author() -> None:
         server.put(owned)
         changes: list[Change] = []
         server.follow(changes.append)
-        await server.transport("daemon").request("DELETE", f"{MAPS}/owner")
+        await server.transport("daemon").send(HttpRequest("DELETE", f"{MAPS}/owner"))
         assert [(one.user, (one.before or {})["metadata"]["name"]) for one in changes] == [
             ("daemon", "owner"),
             ("", "owned"),

@@ -23,7 +23,7 @@ from datetime import datetime, timedelta
 from syncer.api.decision import Decision, Outcome
 from syncer.api.marks import Marks
 from syncer.api.objects import Key, Obj, Request, Resource, Side, annotations_of
-from syncer.clusters.client import FIELD_MANAGER
+from syncer.clusters.api_requests import FIELD_MANAGER
 from syncer.config import SyncerConfig
 from syncer.engine.reconcile import merge_base as base
 from syncer.engine.reconcile.patch_paths import FIELDS, UNKNOWN, Change, Path, changes, wanted, without

@@ -1,0 +1,127 @@
+"""The requests of the Kubernetes API as values: each function builds one, and sends nothing.
+
+See https://kubernetes.io/docs/reference/using-api/api-concepts/ .
+"""
+
+from collections.abc import Mapping
+from typing import Any, Literal
+from urllib.parse import urlencode
+
+from syncer.api.objects import Key, Obj, Resource, key_of
+from syncer.clusters import codec
+from syncer.clusters.paths import object_path
+from syncer.clusters.transport import REQUEST_SECONDS, HttpRequest
+
+#: The name under which the API server records our writes in ``managedFields``.
+FIELD_MANAGER = "vsyncer"
+
+PatchKind = Literal["merge", "strategic", "json", "apply"]
+Propagation = Literal["Background", "Foreground", "Orphan"]
+
+PATCH_TYPES: Mapping[PatchKind, str] = {
+    "merge": "application/merge-patch+json",
+    "strategic": "application/strategic-merge-patch+json",
+    "json": "application/json-patch+json",
+    "apply": "application/apply-patch+yaml",
+}
+_WRITE = f"?fieldManager={FIELD_MANAGER}"
+
+
+def get(resource: Resource, key: Key, subresource: str = "", *, timeout: float = REQUEST_SECONDS) -> HttpRequest:
+    """Read an object."""
+    return HttpRequest("GET", object_path(resource, key, subresource), timeout=timeout)
+
+
+def create(
+    resource: Resource, key: Key, obj: Obj, subresource: str = "", *, timeout: float = REQUEST_SECONDS
+) -> HttpRequest:
+    """Create an object, or with a ``subresource`` (``binding``, ``token``, ``eviction``) ask for one of ``key``."""
+    path = object_path(resource, key, subresource) if subresource else resource.collection(key.namespace)
+    return HttpRequest("POST", path + _WRITE, codec.encode(obj), timeout=timeout)
+
+
+def replace(resource: Resource, obj: Obj, subresource: str = "", *, timeout: float = REQUEST_SECONDS) -> HttpRequest:
+    """Write a whole object over the version that it names."""
+    path = object_path(resource, key_of(obj), subresource) + _WRITE
+    return HttpRequest("PUT", path, codec.encode(obj), timeout=timeout)
+
+
+def patch(
+    resource: Resource,
+    key: Key,
+    change: Obj | list[Obj],
+    subresource: str = "",
+    *,
+    kind: PatchKind = "merge",
+    force: bool = False,
+    timeout: float = REQUEST_SECONDS,
+) -> HttpRequest:
+    """Change parts of an object; ``force`` takes fields from other managers and is for ``apply`` only."""
+    path = object_path(resource, key, subresource) + _WRITE + ("&force=true" if force else "")
+    return HttpRequest("PATCH", path, codec.encode(change), PATCH_TYPES[kind], timeout=timeout)
+
+
+def delete(
+    resource: Resource,
+    key: Key,
+    *,
+    uid: str | None = None,
+    resource_version: str | None = None,
+    grace: int | None = None,
+    propagation: Propagation | None = None,
+    timeout: float = REQUEST_SECONDS,
+) -> HttpRequest:
+    """Delete an object, only if it still has this uid and version where they are given; ``grace`` is in seconds."""
+    preconditions = {"uid": uid, "resourceVersion": resource_version}
+    options: dict[str, Any] = {
+        "preconditions": {name: value for name, value in preconditions.items() if value is not None} or None,
+        "gracePeriodSeconds": grace,
+        "propagationPolicy": propagation,
+    }
+    chosen = {name: value for name, value in options.items() if value is not None}
+    body = codec.encode({"apiVersion": "v1", "kind": "DeleteOptions", **chosen})
+    return HttpRequest("DELETE", object_path(resource, key), body, timeout=timeout)
+
+
+def list_page(
+    resource: Resource,
+    *,
+    namespace: str = "",
+    selector: str = "",
+    fields: str = "",
+    limit: int = 0,
+    token: str = "",
+    timeout: float = REQUEST_SECONDS,
+) -> HttpRequest:
+    """Read a page of a list: the first, or the one that a ``token`` of the page before leads to. ``limit`` 0: all."""
+    query = _query(labelSelector=selector, fieldSelector=fields, limit=limit or "", **{"continue": token})
+    return HttpRequest("GET", resource.collection(namespace) + query, timeout=timeout)
+
+
+def watch(
+    resource: Resource,
+    *,
+    namespace: str = "",
+    selector: str = "",
+    fields: str = "",
+    resource_version: str = "",
+    timeout_seconds: int | None = None,
+    idle_timeout: float | None = None,
+    timeout: float = REQUEST_SECONDS,
+) -> HttpRequest:
+    """Hear of changes after a version, with bookmarks, until the server ends it after ``timeout_seconds``."""
+    query = _query(
+        watch="1",
+        allowWatchBookmarks="true",
+        labelSelector=selector,
+        fieldSelector=fields,
+        resourceVersion=resource_version,
+        timeoutSeconds=timeout_seconds or "",
+    )
+    return HttpRequest("GET", resource.collection(namespace) + query, timeout=timeout, idle_timeout=idle_timeout)
+
+
+def _query(**parameters: str | int) -> str:
+    """Return a query string of those parameters that are not empty."""
+    chosen = {name: value for name, value in parameters.items() if value != ""}
+    return f"?{urlencode(chosen)}" if chosen else ""

@@ -1,0 +1,58 @@
+"""The URL paths of the Kubernetes API: from a resource and key to the path of an object, and back."""
+
+import re
+from dataclasses import dataclass
+from urllib.parse import quote, unquote
+
+from syncer.api.objects import Key, Resource
+
+_plain = re.compile(r"[A-Za-z0-9._:~-]+").fullmatch
+_rooted = re.compile(r"/(?:api|apis/(?P<group>[^/]+))/(?P<version>[^/]+)/(?P<rest>.+)").fullmatch
+#: Subresources of a Namespace; any other word behind its name is a collection in it, as k8s.io/apiserver reads paths.
+_OF_NAMESPACES = ("status", "finalize")
+
+
+def object_path(resource: Resource, key: Key, subresource: str = "") -> str:
+    """Return the path of an object; the names of some kinds may have characters that mean something in a URL."""
+    if not _plain(key.name):
+        key = Key(key.namespace, quote(key.name, safe=":"))
+    return resource.path(key, subresource)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a path leads to: an object, one of its subresources, or with an empty name a collection.
+
+    ``root`` is the part up to the version, ``/api/v1`` or ``/apis/apps/v1``.
+    """
+
+    root: str
+    group: str
+    plural: str
+    key: Key
+    subresource: str = ""
+
+    @classmethod
+    def of(cls, path: str) -> "Target | None":
+        """Read a path, with or without a query; ``None`` where it leads to no resource, as ``/version`` does."""
+        path = path.partition("?")[0]
+        found = _rooted(path)
+        if found is None:
+            return None
+        steps = found["rest"].split("/")
+        namespace = ""
+        if steps[0] == "namespaces" and len(steps) > 2 and steps[2] not in _OF_NAMESPACES:
+            namespace, steps = steps[1], steps[2:]
+        plural, name, *below = (*steps, "")[: max(len(steps), 2)]
+        root = path.removesuffix(found["rest"]).rstrip("/")
+        return cls(root, found["group"] or "", plural, Key(namespace, unquote(name)), "/".join(below))
+
+    @property
+    def path(self) -> str:
+        """The path of the object itself, without a subresource."""
+        space = f"/namespaces/{self.key.namespace}" if self.key.namespace else ""
+        return f"{self.root}{space}/{self.plural}/{quote(self.key.name, safe=':')}"
+
+    def __str__(self) -> str:
+        resource = f"{self.plural}.{self.group}" if self.group else self.plural
+        return f"{resource}/{self.subresource} {self.key}" if self.subresource else f"{resource} {self.key}"
