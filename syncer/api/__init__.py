@@ -50,7 +50,9 @@ from syncer.api.errors import (
 )
 from syncer.api.marks import Marks
 from syncer.api.names import NameTranslator
+from syncer.api.networking import Networking
 from syncer.api.objects import (
+    Json,
     Key,
     Obj,
     ObjectRef,
@@ -77,6 +79,7 @@ from syncer.api.optional_roles import (
     Watches,
 )
 from syncer.api.patches import EACH, Patch, Patches, path_steps
+from syncer.api.patrol import Patrol
 from syncer.api.registration import register_fake_syncer, register_syncer, registrations
 from syncer.api.roles import API_VERSION, FakeSyncUp, Mirror, Sync, SyncDown, Syncer, SyncUp
 from syncer.api.section import Section
@@ -103,6 +106,7 @@ __all__ = [
     "Indexes",
     "Initialize",
     "Invalid",
+    "Json",
     "Key",
     "Live",
     "LiveClient",
@@ -111,6 +115,7 @@ __all__ = [
     "Missing",
     "MissingRight",
     "NameTranslator",
+    "Networking",
     "NotConnected",
     "Obj",
     "ObjectRef",
@@ -119,6 +124,7 @@ __all__ = [
     "Pair",
     "Patch",
     "Patches",
+    "Patrol",
     "PluginError",
     "Precondition",
     "Problem",

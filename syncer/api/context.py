@@ -3,16 +3,19 @@
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Generic, Protocol
+from typing import Generic, Protocol
 
 from typing_extensions import TypeVar
 
 from syncer.api.config import Config
 from syncer.api.marks import Marks, label_value
 from syncer.api.names import NameTranslator
+from syncer.api.networking import Networking
 from syncer.api.objects import Key, Obj, Resource, Side, key_of
+from syncer.api.patrol import Patrol
 
 C = TypeVar("C", bound=Config, default=Config, covariant=True)
+Section = TypeVar("Section", bound=Config)
 
 #: What ``kubectl apply`` keeps on an object; it belongs to the side where somebody ran kubectl.
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
@@ -49,15 +52,20 @@ class Settings:
     #: The sections of all enabled syncers by syncer name, so that one can ask whether another is on.
     sections: Mapping[str, Config] = field(default_factory=dict)
     #: The ``networking`` part of the configuration.
-    networking: Any = None
-    #: The ``patrol`` part of the configuration.
-    patrol: Any = None
+    networking: Networking = field(default_factory=Networking)
+    #: The ``patrol`` part of the configuration; None: nothing patrols.
+    patrol: Patrol | None = None
     #: The virtual cluster as marks name it: unique on the host, since the host namespace is part of it.
     identity: str = field(init=False)
 
     def __post_init__(self) -> None:
         name = f"{self.cluster}.{self.host_namespace}" if self.host_namespace else self.cluster
         object.__setattr__(self, "identity", label_value(name))
+
+    def section(self, syncer: str, config: type[Section]) -> Section | None:
+        """Return the section of the syncer of this name; None where that is off or has another class of options."""
+        found = self.sections.get(syncer)
+        return found if isinstance(found, config) else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,7 +67,7 @@ def _identity_faults(plugin: Any) -> Iterator[Fault]:
         yield Fault(f"{why}: {way_out}", "api_version")
 
 
-def _class_faults(plugin: type[Syncer[Any]]) -> Iterator[Fault]:
+def _class_faults(plugin: type[Syncer]) -> Iterator[Fault]:
     """What the class says before there is an object of it."""
     name = plugin.__name__
     if lacking := [each for each in ("name", "resource") if not hasattr(plugin, each)]:
@@ -86,7 +86,7 @@ def _class_faults(plugin: type[Syncer[Any]]) -> Iterator[Fault]:
         yield Fault(f"its config {plugin.config!r} is not a subclass of syncer.api.Config", "config")
 
 
-def _section_faults(plugin: type[Syncer[Any]]) -> Iterator[Fault]:
+def _section_faults(plugin: type[Syncer]) -> Iterator[Fault]:
     if not hasattr(plugin, "section") or not _is_like(_SECTION, plugin.section):
         found = getattr(plugin, "section", None)
         yield Fault(f"its section {found!r} is not of the form toHost.name, fromHost.name or fake.name", "section")
@@ -96,7 +96,7 @@ def _section_faults(plugin: type[Syncer[Any]]) -> Iterator[Fault]:
         yield Fault(f"its section {plugin.section!r} can't be called so, the word has another meaning there", "section")
 
 
-def _made_faults(plugin: type[Syncer[Any]]) -> Iterator[Fault]:
+def _made_faults(plugin: type[Syncer]) -> Iterator[Fault]:
     """What can be seen of an object of the class."""
     made, raised = _attempt(plugin)
     if raised:
@@ -110,7 +110,7 @@ def _made_faults(plugin: type[Syncer[Any]]) -> Iterator[Fault]:
     yield from _extra_faults(made)
 
 
-def _attribute_faults(made: Syncer[Any]) -> Iterator[Fault]:
+def _attribute_faults(made: Syncer) -> Iterator[Fault]:
     if not _is_like(_NAME, made.name):
         yield Fault(f"its name {made.name!r} is not lower-case letters, digits, '-' and '.'", "name")
     yield from _resource_faults("resource", made.resource)
@@ -135,7 +135,7 @@ def _resource_faults(attribute: str, value: Any) -> Iterator[Fault]:
             yield Fault(f"its {attribute} has the {field} {getattr(value, field)!r}, which can't be one", attribute)
 
 
-def _method_faults(made: Syncer[Any]) -> Iterator[Fault]:
+def _method_faults(made: Syncer) -> Iterator[Fault]:
     """Methods that can't be called as the engine calls them."""
     for base, name, function in _methods_of_api(made):
         own = getattr(made, name)
@@ -148,7 +148,7 @@ def _method_faults(made: Syncer[Any]) -> Iterator[Fault]:
         yield Fault("its init is not async", "init")
 
 
-def _methods_of_api(made: Syncer[Any]) -> Iterator[tuple[str, str, Callable[..., Any]]]:
+def _methods_of_api(made: Syncer) -> Iterator[tuple[str, str, Callable[..., Any]]]:
     """What the class overrides of the roles: the role, the method's name and the role's own function."""
     for base in type(made).__mro__:
         if base.__module__.startswith("syncer.api."):
@@ -158,7 +158,7 @@ def _methods_of_api(made: Syncer[Any]) -> Iterator[tuple[str, str, Callable[...,
                     yield base.__name__, name, function
 
 
-def _extra_faults(made: Syncer[Any]) -> Iterator[Fault]:
+def _extra_faults(made: Syncer) -> Iterator[Fault]:
     """Whether indexes and watches are what they should be; both are wanted before anything is connected."""
     if isinstance(made, Indexes):
         yield from _list_faults("indexes", made.indexes, Index)

@@ -19,7 +19,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypedDict, Unpack
 
 from syncer.api.objects import Key, Obj, Resource, Side
 
@@ -78,6 +78,19 @@ class Refused(SyncerError):
         super().__init__(f"{path}: {why}" if path else why)
 
 
+class Where(TypedDict, total=False):
+    """What every :class:`ClusterError` may say of the request that failed, by keyword."""
+
+    cluster: str
+    side: Side | None
+    verb: str
+    resource: Resource | None
+    key: Key | None
+    status: int
+    reason: str
+    details: Obj | None
+
+
 class ClusterError(SyncerError):
     """An API server did not do what it was asked."""
 
@@ -92,7 +105,7 @@ class ClusterError(SyncerError):
         key: Key | None = None,
         status: int = 0,
         reason: str = "",
-        details: dict[str, Any] | None = None,
+        details: Obj | None = None,
     ) -> None:
         self.cluster, self.side, self.verb = cluster, side, verb
         self.resource, self.key = resource, key
@@ -124,7 +137,7 @@ class QuotaExceeded(ClusterError):
     """403: there is no room in a quota, for as much as was ``requested`` of each of its resources."""
 
     def __init__(
-        self, message: str, *, quota: str = "", requested: Mapping[str, str] | None = None, **where: Any
+        self, message: str, *, quota: str = "", requested: Mapping[str, str] | None = None, **where: Unpack[Where]
     ) -> None:
         self.quota, self.requested = quota, requested or {}
         super().__init__(message, **where)
@@ -142,7 +155,7 @@ class MissingRight(NamedTuple):
 class Forbidden(ClusterError):
     """403: a right is missing; the message names the RBAC rule, and ``right`` is what the API server named."""
 
-    def __init__(self, message: str, *, right: MissingRight | None = None, **where: Any) -> None:
+    def __init__(self, message: str, *, right: MissingRight | None = None, **where: Unpack[Where]) -> None:
         self.right = right
         super().__init__(message, **where)
 
@@ -150,7 +163,7 @@ class Forbidden(ClusterError):
 class TooMany(ClusterError):
     """429, or 503 with Retry-After: asked to come back later."""
 
-    def __init__(self, message: str, *, retry_after: float, **where: Any) -> None:
+    def __init__(self, message: str, *, retry_after: float, **where: Unpack[Where]) -> None:
         self.retry_after = retry_after
         super().__init__(message, **where)
 

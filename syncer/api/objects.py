@@ -5,8 +5,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple
 
+#: A JSON value: a field of an object.
+Json = Any
 #: A Kubernetes object as the JSON that the API server sent. Nothing is converted, so nothing is lost.
-Obj = dict[str, Any]
+Obj = dict[str, Json]
 
 
 class Side(StrEnum):
@@ -143,9 +145,9 @@ def is_deleting(obj: Obj) -> bool:
     return "deletionTimestamp" in obj["metadata"]
 
 
-def dig(obj: Mapping[str, Any], path: str, default: Any = None) -> Any:
+def dig(obj: Mapping[str, Json], path: str, default: Json = None) -> Json:
     """The value at a dotted path, ``dig(pod, "spec.nodeName")``, or the default where the path ends early."""
-    found: Any = obj
+    found: Json = obj
     for step in path.split("."):
         if not isinstance(found, Mapping) or step not in found:
             return default

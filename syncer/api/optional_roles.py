@@ -3,9 +3,9 @@
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol
+from typing import ClassVar, Generic, Protocol
 
-from syncer.api.context import Context
+from syncer.api.context import C, Context
 from syncer.api.objects import Key, Obj, Resource, Side
 from syncer.api.role import Role
 from syncer.api.sources import Index, Watch
@@ -71,15 +71,15 @@ class Watches(Role):
         """Registered before caches start."""
 
 
-class AroundReconcile(Role):
+class AroundReconcile(Role, Generic[C]):
     """Optional role: look at a request before it is decided, and know when it has ended (the seed's Starter)."""
 
     @abstractmethod
-    def reconcile_start(self, ctx: Context[Any], key: Key) -> str | None:
+    def reconcile_start(self, ctx: Context[C], key: Key) -> str | None:
         """A reason to skip this request, or None to go on."""
 
     @abstractmethod
-    def reconcile_end(self, ctx: Context[Any], key: Key, error: Exception | None) -> None:
+    def reconcile_end(self, ctx: Context[C], key: Key, error: Exception | None) -> None:
         """Always called after ``reconcile_start``, whatever happened in between."""
 
 
@@ -91,11 +91,11 @@ class OwnController(Role):
         """The controller's life as a coroutine; cancelled when leadership or the process ends."""
 
 
-class Excludes(Role):
+class Excludes(Role, Generic[C]):
     """Optional role: objects that this syncer leaves alone altogether, on either side."""
 
     @abstractmethod
-    def excluded(self, ctx: Context[Any], side: Side, obj: Obj) -> str | None:
+    def excluded(self, ctx: Context[C], side: Side, obj: Obj) -> str | None:
         """A reason to leave the object alone, or None."""
 
 

@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Final, Literal, Self
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
+from syncer.api.objects import Json
 from syncer.api.section import Section
 
 #: A step of a path that stands for every item of a list.
@@ -63,7 +64,7 @@ class Patch(Section):
     from_: str = Field(default="", alias="from")
     """Where `op: move` and `op: copy` take the value from, a JSON pointer."""
 
-    value: Any = None
+    value: Json = None
     """The value for `op: add`, `op: replace` and `op: test`."""
 
     rename: str = ""

@@ -2,17 +2,17 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from syncer.api.contract import Fault, syncer_faults
 from syncer.api.errors import PluginError
 from syncer.api.optional_roles import OwnController
 from syncer.api.roles import FakeSyncUp, Sync, SyncDown, Syncer, SyncUp
 
-_Class = TypeVar("_Class", bound=type[Syncer[Any]])
+_Class = TypeVar("_Class", bound=type[Syncer])
 
 #: What is registered in this process, and the module that each class is from: the one state that lasts between calls.
-_registered: dict[type[Syncer[Any]], str] = {}
+_registered: dict[type[Syncer], str] = {}
 
 
 def register_syncer(cls: _Class) -> _Class:
@@ -40,7 +40,7 @@ def registrations() -> Iterator[None]:
         _registered.update(before)
 
 
-def registered() -> Mapping[type[Syncer[Any]], str]:
+def registered() -> Mapping[type[Syncer], str]:
     """The registered classes in the order of their registration, each with the module that it is from."""
     return dict(_registered)
 

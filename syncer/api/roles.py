@@ -4,9 +4,10 @@ A syncer gets plain objects and returns a :class:`~syncer.api.Decision`. It must
 look at a clock, or keep state between calls: it may be asked at any time, any number of times.
 """
 
+import inspect
 from abc import abstractmethod
 from collections.abc import Iterable
-from typing import Any, ClassVar, Generic
+from typing import ClassVar, Generic, get_args
 
 from syncer.api.config import Config
 from syncer.api.context import C, Context, Settings
@@ -30,7 +31,7 @@ class Syncer(Role, Generic[C]):
     host_resource: ClassVar[Resource]
     #: Where its options are, below ``sync:`` in the configuration; ``toHost.<name>`` unless said otherwise.
     section: ClassVar[str]
-    #: The class of its options.
+    #: The class of its options: the type argument of ``Syncer`` or ``Mirror`` unless said otherwise.
     config: ClassVar[type[Config]] = Config
     #: Dotted paths that the virtual side owns.
     down: ClassVar[tuple[str, ...]] = ()
@@ -56,12 +57,16 @@ class Syncer(Role, Generic[C]):
     #: The version of the plugin API that it was written for.
     api_version: ClassVar[int] = API_VERSION
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
+    def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
         if "resource" in vars(cls) and "host_resource" not in vars(cls):
             cls.host_resource = cls.resource
         if "name" in vars(cls) and "section" not in vars(cls):
             cls.section = f"toHost.{cls.name}"
+        if "config" not in vars(cls):
+            arguments = [each for base in vars(cls).get("__orig_bases__", ()) for each in get_args(base)]
+            options = (each for each in arguments if inspect.isclass(each) and issubclass(each, Config))
+            cls.config = next(options, cls.config)
 
     def applies_to(self, settings: Settings) -> bool:
         """Whether the syncer has anything to do with these settings; where not, it is as if it were off."""
@@ -83,36 +88,36 @@ class Syncer(Role, Generic[C]):
         return settings.names.to_host(self.host_resource, key)
 
 
-class SyncDown(Role):
+class SyncDown(Role, Generic[C]):
     """Role: the virtual object exists and its host copy doesn't."""
 
     @abstractmethod
-    def sync_down(self, ctx: Context[Any], virtual: Obj) -> Decision:
+    def sync_down(self, ctx: Context[C], virtual: Obj) -> Decision:
         """Usually ``apply(host=…)``; ``skip(reason)`` where the object is not to be synced."""
 
 
-class Sync(Role):
+class Sync(Role, Generic[C]):
     """Role: both objects exist, and either may have changed. It isn't told which, so it can't miss a change."""
 
     @abstractmethod
-    def sync(self, ctx: Context[Any], pair: Pair) -> Decision:
+    def sync(self, ctx: Context[C], pair: Pair) -> Decision:
         """What both objects should be now."""
 
 
-class SyncUp(Role):
+class SyncUp(Role, Generic[C]):
     """Role: the host object exists and no virtual one does. Without it, a host copy of ours is deleted."""
 
     @abstractmethod
-    def sync_up(self, ctx: Context[Any], host: Obj) -> Decision:
+    def sync_up(self, ctx: Context[C], host: Obj) -> Decision:
         """``delete(host=…)``, or ``apply(virtual=…)`` for what begins on the host."""
 
-    def virtual_key(self, ctx: Context[Any], host: Obj) -> Key | None:
+    def virtual_key(self, ctx: Context[C], host: Obj) -> Key | None:
         """The virtual key of a host object, by its marks; None where it doesn't concern this virtual cluster."""
         if ctx.marks.is_ours(host, cluster=ctx.identity, resource=ctx.resource):
             return ctx.marks.virtual_key(host)
         return None
 
-    def host_gone(self, ctx: Context[Any], virtual: Obj) -> Decision:
+    def host_gone(self, ctx: Context[C], virtual: Obj) -> Decision:
         """For what begins on the host: the host object is gone, and the virtual one that we made is still there."""
         return delete(virtual=virtual, reason="the host object is gone")
 
@@ -131,19 +136,19 @@ class SyncUp(Role):
     host_marked: ClassVar[bool] = True
 
 
-class FakeSyncUp(Role):
+class FakeSyncUp(Role, Generic[C]):
     """Role: the virtual side needs an object that exists nowhere, such as the Node that a Pod's spec names."""
 
     @abstractmethod
-    def fake_sync_up(self, ctx: Context[Any], key: Key) -> Decision:
+    def fake_sync_up(self, ctx: Context[C], key: Key) -> Decision:
         """The key was named by a watch and no virtual object is there."""
 
     @abstractmethod
-    def fake_sync(self, ctx: Context[Any], virtual: Obj) -> Decision:
+    def fake_sync(self, ctx: Context[C], virtual: Obj) -> Decision:
         """The virtual object is there: keep it fresh, or delete it when nothing needs it."""
 
 
-class Mirror(Syncer[C], SyncDown, Sync):
+class Mirror(Syncer[C], SyncDown[C], Sync[C]):
     """Copies the ``down`` and ``both`` paths to the host, the ``up`` paths back. Override ``translate`` for a twist."""
 
     def translate(self, ctx: Context[C], virtual: Obj) -> Obj:

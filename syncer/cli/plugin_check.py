@@ -47,16 +47,16 @@ def _problems(found: Found, more: Callable[[Found], Iterable[Problem]]) -> Itera
     yield from problems or more(found)
 
 
-def _model(plugin: type[Syncer[Any]]) -> type[SyncerConfig]:
+def _model(plugin: type[Syncer]) -> type[SyncerConfig]:
     return config_with([plugin], translator=SingleNamespace)
 
 
-def _config(plugin: type[Syncer[Any]]) -> SyncerConfig:
+def _config(plugin: type[Syncer]) -> SyncerConfig:
     direction, _, name = plugin.section.partition(".")
     return _model(plugin).model_validate({**TRIAL, "sync": {direction: {name: {"enabled": True}}}})
 
 
-def _rights(plugin: type[Syncer[Any]]) -> object:
+def _rights(plugin: type[Syncer]) -> object:
     config, made = _config(plugin), plugin()
     rights = needed([made], settings=config.settings())
     return manifests(rights, cluster=config.cluster, home=config.host.namespace, host_namespaces=None)

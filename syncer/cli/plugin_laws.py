@@ -68,7 +68,7 @@ def _repeatable() -> Iterator[None]:
         settings.load_profile("before")
 
 
-def _objects(plugin: type[Syncer[Any]]) -> Any:
+def _objects(plugin: type[Syncer]) -> Any:
     """Objects of the syncer's resource, with anything at the paths that it says the virtual side owns."""
     from hypothesis import strategies as st
 

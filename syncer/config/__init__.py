@@ -3,7 +3,7 @@
 from syncer.api.durations import duration_text
 from syncer.config.document import Document, dotted, parse, read
 from syncer.config.load import DEFAULT, Loaded, Override, Plugins, build, load, model_for
-from syncer.config.model import Enabled, LeaderElection, Networking, SyncerConfig
+from syncer.config.model import Enabled, LeaderElection, SyncerConfig
 from syncer.config.problems import nearest
 from syncer.config.sections import config_with
 from syncer.config.types import Option, option_at, options
@@ -15,7 +15,6 @@ __all__ = [
     "Enabled",
     "LeaderElection",
     "Loaded",
-    "Networking",
     "Option",
     "Override",
     "Plugins",

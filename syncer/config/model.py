@@ -6,19 +6,21 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from syncer.api import Config, Marks, NameTranslator, PluginError, Section, Settings, SyncDown, Syncer
-from syncer.api.durations import Duration
-from syncer.config.patrol import Patrol
-from syncer.config.values import (
-    PLURAL_GROUP,
-    Address,
-    ClusterName,
-    CustomName,
-    Label,
-    ServiceKey,
-    SocketPath,
-    Subdomain,
+from syncer.api import (
+    Config,
+    Marks,
+    NameTranslator,
+    Networking,
+    Patrol,
+    PluginError,
+    Section,
+    Settings,
+    SyncDown,
+    Syncer,
 )
+from syncer.api.dns_names import PLURAL_GROUP, ClusterName, CustomName, Label, Subdomain
+from syncer.api.durations import Duration
+from syncer.config.values import Address, SocketPath
 from syncer.names.templated import Templated
 from syncer.resources.custom import CustomConfig, Entry
 
@@ -73,32 +75,6 @@ class MarksSection(Section):
 
     prefix: Subdomain = Field(default=Marks().prefix, min_length=1)
     """What they begin with. It can't be changed once objects were synced: they would be taken for somebody else's."""
-
-
-class ApiServer(Section):
-    """Where pods find the API server of their virtual cluster."""
-
-    host: str = ""
-    """Address or DNS name as a pod on the host reaches it. Empty: pods are told nothing of it."""
-
-    port: int = Field(default=443, ge=1, le=65535)
-    """Port of that address."""
-
-
-class Dns(Section):
-    """Where pods resolve the names of their virtual cluster."""
-
-    service: ServiceKey = "kube-system/kube-dns"
-    """The virtual Service of the DNS server, as namespace/name. Empty: pods use the host's DNS."""
-
-
-class Networking(Section):
-    """What pods are told about the network of their virtual cluster."""
-
-    api_server: ApiServer = ApiServer()
-    dns: Dns = Dns()
-    cluster_domain: Subdomain = Field(default="cluster.local", min_length=1)
-    """The domain under which Services have their names."""
 
 
 class LeaderElection(Section):

@@ -1,4 +1,4 @@
-"""The kinds of value that options have: addresses, names, paths. Each checks itself and says what it expected."""
+"""The kinds of value that options have: addresses and paths. Each checks itself and says what it expected."""
 
 import re
 from typing import Annotated, Any
@@ -8,10 +8,6 @@ from pydantic import BeforeValidator, WithJsonSchema
 from syncer.api.durations import Kind
 
 _ADDRESS = re.compile(r"^(?P<host>\[[0-9A-Fa-f:.%\w]+\]|[^:\[\]\s]*):(?P<port>[0-9]{1,5})$")
-
-#: RFC 1123 label and subdomain, as Kubernetes checks names of namespaces and of most objects.
-DNS_LABEL = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
-DNS_SUBDOMAIN = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
 
 
 def address(value: Any) -> str:
@@ -32,24 +28,6 @@ def listen_on(value: str) -> tuple[str, int] | None:
     return host.strip("[]"), int(port)
 
 
-def _named(what: str, pattern: str, longest: int) -> Any:
-    def check(value: Any) -> Any:
-        if not isinstance(value, str) or value == "":
-            return value  # the type, and whether it may be empty, is checked elsewhere
-        if len(value) > longest:
-            raise ValueError(f"expected at most {longest} characters, found {len(value)}")
-        if not re.fullmatch(pattern, value):
-            raise ValueError(f"expected {what}")
-        return value
-
-    return BeforeValidator(check)
-
-
-#: The name of a CustomResourceDefinition.
-PLURAL_GROUP = DNS_LABEL[:-1] + r"\." + DNS_SUBDOMAIN[1:]
-_LABEL = "a DNS label: lower-case letters, digits and -, beginning and ending with a letter or digit"
-_SUBDOMAIN = "a DNS name: lower-case letters, digits, - and dots"
-
 #: Host and port to listen on; ``""`` for off.
 Address = Annotated[
     str,
@@ -63,27 +41,4 @@ SocketPath = Annotated[
     Kind("path"),
     BeforeValidator(lambda value: "0" if value == 0 and not isinstance(value, bool) else value),
     WithJsonSchema({"type": ["string", "integer"], "examples": ["/run/vsyncer.sock", "0"]}),
-]
-ClusterName = Annotated[
-    str,
-    Kind("DNS label"),
-    _named(_LABEL, DNS_LABEL, 40),
-    WithJsonSchema({"type": "string", "pattern": DNS_LABEL, "minLength": 1, "maxLength": 40}),
-]
-Label = Annotated[
-    str, Kind("DNS label"), _named(_LABEL, DNS_LABEL, 63), WithJsonSchema({"type": "string", "maxLength": 63})
-]
-Subdomain = Annotated[
-    str, Kind("DNS name"), _named(_SUBDOMAIN, DNS_SUBDOMAIN, 253), WithJsonSchema({"type": "string", "maxLength": 253})
-]
-ServiceKey = Annotated[
-    str,
-    Kind("namespace/name"),
-    _named("a Service as namespace/name", DNS_LABEL[:-1] + "/" + DNS_LABEL[1:], 127),
-    WithJsonSchema({"type": "string", "examples": ["kube-system/kube-dns"]}),
-]
-CustomName = Annotated[
-    str,
-    Kind("plural.group"),
-    _named("a plural and its group, such as certificates.cert-manager.io", PLURAL_GROUP, 253),
 ]

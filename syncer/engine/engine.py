@@ -94,7 +94,7 @@ class Engine:
     def add(
         self,
         settings: Settings,
-        enabled: Iterable[tuple[Syncer[Any], Config]],
+        enabled: Iterable[tuple[Syncer, Config]],
         *,
         virtual: Cluster,
         entries: Iterable[Entry] = (),

@@ -2,13 +2,12 @@
 
 import re
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from typing import Any
 
 from syncer.api import FakeSyncUp, Side, Sync, SyncDown, Syncer, SyncUp
 from syncer.plugins.loading import Origin, refusal
 
 #: A syncer, or its class: names, resources and sections can be asked of both.
-AnySyncer = Syncer[Any] | type[Syncer[Any]]
+AnySyncer = Syncer | type[Syncer]
 OriginOf = Callable[[AnySyncer], Origin]
 
 
@@ -29,12 +28,12 @@ def clashes(syncers: Sequence[AnySyncer]) -> Iterator[tuple[AnySyncer, AnySyncer
             seen.setdefault(key, syncer)
 
 
-def shared_sections(syncers: Sequence[type[Syncer[Any]]], origin: OriginOf) -> Iterator[tuple[AnySyncer, str]]:
+def shared_sections(syncers: Sequence[type[Syncer]], origin: OriginOf) -> Iterator[tuple[AnySyncer, str]]:
     """Each syncer with a section that belongs to one before it, and why it can't be shared.
 
     Several syncers of one package may share a section, as long as it means the same to each.
     """
-    owners: dict[str, type[Syncer[Any]]] = {}
+    owners: dict[str, type[Syncer]] = {}
     for syncer in syncers:
         owner = owners.setdefault(_folded(syncer.section), syncer)
         has = f"has the section {syncer.section}, and {owner.name} ({origin(owner).phrase})"
@@ -46,7 +45,7 @@ def shared_sections(syncers: Sequence[type[Syncer[Any]]], origin: OriginOf) -> I
             yield syncer, f"{has} has it, too, with other options. Let both have one config"
 
 
-def refuse_shared_sections(syncers: Sequence[type[Syncer[Any]]], origin: OriginOf) -> None:
+def refuse_shared_sections(syncers: Sequence[type[Syncer]], origin: OriginOf) -> None:
     """Raises PluginError where a section belongs to several syncers that can't share it."""
     for syncer, why in shared_sections(syncers, origin):
         raise refusal(syncer.name, origin(syncer), why)

@@ -22,7 +22,7 @@ class Installed:
         self,
         own: Iterable[EntryPoint],
         others: Callable[[str], Iterable[EntryPoint]],
-        registered: Mapping[type[Syncer[Any]], str] | None = None,
+        registered: Mapping[type[Syncer], str] | None = None,
     ) -> None:
         """``others`` gives the entry points of a group; it reads every distribution, so it is called late or never.
 
@@ -183,12 +183,12 @@ def installed() -> Installed:
     return Installed(own, lambda group: entry_points(group=group), registered())
 
 
-def roles_of(syncer: type[Syncer[Any]]) -> list[str]:
+def roles_of(syncer: type[Syncer]) -> list[str]:
     """The names of the roles that a syncer has, such as ``SyncDown``."""
     return [role.__name__ for role in ROLES if issubclass(syncer, role)]
 
 
-def _last(syncer: type[Syncer[Any]]) -> str:
+def _last(syncer: type[Syncer]) -> str:
     """The last part of a syncer's section."""
     return syncer.section.partition(".")[2]
 

@@ -1,7 +1,7 @@
 """What the host reports about copies of ours, told in the virtual cluster about the objects that they are copies of."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from syncer.api import (
     Context,
@@ -57,12 +57,12 @@ class EventSyncer(Syncer, SyncUp):
         for side in Side
     )
 
-    def virtual_key(self, ctx: Context[Any], host: Obj) -> Key | None:
+    def virtual_key(self, ctx: Context, host: Obj) -> Key | None:
         """Beside the object that the Event is about, under that object's name; None where it isn't about a copy."""
         subject = _subject(ctx, host)
         return subject and Key(subject.key.namespace, _name(host, subject))
 
-    def sync_up(self, ctx: Context[Any], host: Obj) -> Decision:
+    def sync_up(self, ctx: Context, host: Obj) -> Decision:
         """Write the Event as the host has it now: repeats change its count and time."""
         subject = _subject(ctx, host)
         if subject is None:
@@ -70,7 +70,7 @@ class EventSyncer(Syncer, SyncUp):
         return apply(virtual=_translated(ctx, host, subject))
 
 
-def _subject(ctx: Context[Any], event: Obj) -> Subject | None:
+def _subject(ctx: Context, event: Obj) -> Subject | None:
     involved = event.get("involvedObject") or {}
     syncer, resource = KINDS.get(involved.get("kind", ""), ("", EVENTS))
     if not involved.get("name") or not ctx.enabled(syncer):
@@ -87,7 +87,7 @@ def _subject(ctx: Context[Any], event: Obj) -> Subject | None:
     return virtual and Subject(resource, virtual, copy["metadata"]["annotations"].get(ctx.marks.uid, ""))
 
 
-def _by_name(ctx: Context[Any], resource: Resource, key: Key) -> Subject | None:
+def _by_name(ctx: Context, resource: Resource, key: Key) -> Subject | None:
     """For Events that arrive before their object, or after it has gone: the virtual object still tells whose it is."""
     found = ctx.names.to_virtual(resource, key)
     virtual = ctx.virtual(resource, found) if found else None
@@ -105,7 +105,7 @@ def _name(event: Obj, subject: Subject) -> str:
     return virtual if len(virtual) <= _LONGEST_NAME else name
 
 
-def _translated(ctx: Context[Any], host: Obj, subject: Subject) -> Obj:
+def _translated(ctx: Context, host: Obj, subject: Subject) -> Obj:
     involved = host["involvedObject"]
     virtual = ctx.virtual_copy(host, Key(subject.key.namespace, _name(host, subject)))
     virtual |= {part: value for part, value in host.items() if part not in _NOT_COPIED and value is not None}
@@ -127,7 +127,7 @@ def _told(message: str, words: Iterable[tuple[str, str]]) -> str:
     return message
 
 
-def _words(ctx: Context[Any], event: Obj, subject: Subject) -> set[tuple[str, str]]:
+def _words(ctx: Context, event: Obj, subject: Subject) -> set[tuple[str, str]]:
     """Names and places of the host that the message may have, with the virtual ones for them."""
     involved = event["involvedObject"]
     namespace, (virtual, name) = involved.get("namespace", ""), subject.key

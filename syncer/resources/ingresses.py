@@ -1,7 +1,6 @@
 """Copies of virtual Ingresses on the host; the host's addresses flow back."""
 
 from collections.abc import Iterable
-from typing import Any
 
 from syncer.api import Config, Context, Key, Mirror, Obj, Refers, Resource
 from syncer.resources import ingress_references
@@ -20,7 +19,6 @@ class IngressSyncer(Mirror[IngressConfig], Refers):
 
     name = "ingresses"
     resource = INGRESSES
-    config = IngressConfig
     down = ("spec",)
     up = ("status",)
     translates = ("spec.defaultBackend", "spec.rules", "spec.tls")
@@ -30,7 +28,7 @@ class IngressSyncer(Mirror[IngressConfig], Refers):
         """What it names, of which the Secrets of its certificates are synced with it."""
         return ingress_references.references(virtual)
 
-    def translate(self, ctx: Context[Any], virtual: Obj) -> Obj:
+    def translate(self, ctx: Context[IngressConfig], virtual: Obj) -> Obj:
         """The copy, with the names of the copies of what it refers to."""
         host = super().translate(ctx, virtual)
         namespace = virtual["metadata"].get("namespace", "")

@@ -1,7 +1,5 @@
 """Host namespaces for virtual ones, where the name translator gives each its own."""
 
-from typing import Any
-
 from syncer.api import Context, Decision, Key, Mirror, Obj, Pair, Settings, key_of, skip
 from syncer.resources.kinds import NAMESPACES, PODS
 
@@ -27,7 +25,7 @@ class NamespaceSyncer(Mirror):
         """Not where the translator puts all copies into host namespaces that are there already."""
         return settings.names.host_namespaces() is None
 
-    def translate(self, ctx: Context[Any], virtual: Obj) -> Obj:
+    def translate(self, ctx: Context, virtual: Obj) -> Obj:
         """The copy, with those of the tenant's labels that mean nothing to the host."""
         host = ctx.host_copy(virtual)
         metadata = host["metadata"]
@@ -35,11 +33,11 @@ class NamespaceSyncer(Mirror):
         metadata["annotations"] = ctx.marks.annotations(self.resource, virtual, key_of(host))
         return host
 
-    def sync_down(self, ctx: Context[Any], virtual: Obj) -> Decision:
+    def sync_down(self, ctx: Context, virtual: Obj) -> Decision:
         """Make the host namespace where copies need it."""
         return _not_needed(ctx, virtual) or super().sync_down(ctx, virtual)
 
-    def sync(self, ctx: Context[Any], pair: Pair) -> Decision:
+    def sync(self, ctx: Context, pair: Pair) -> Decision:
         """Keep its labels."""
         return _not_needed(ctx, pair.virtual) or super().sync(ctx, pair)
 
@@ -48,7 +46,7 @@ def _is_setting(key: str) -> bool:
     return key.partition("/")[0].endswith(_CONTROL_PLANE_DOMAINS)
 
 
-def _not_needed(ctx: Context[Any], virtual: Obj) -> Decision | None:
+def _not_needed(ctx: Context, virtual: Obj) -> Decision | None:
     name = key_of(virtual).name
     place = ctx.names.to_host(NAMESPACES, Key("", name)).name
     if ctx.names.to_host(PODS, Key(name, "any")).namespace != place:

@@ -52,7 +52,7 @@ class NodeConfig(Config):
     """The number of Pods that a stand-in claims to have room for."""
 
 
-class NodeSyncer(Syncer[NodeConfig], FakeSyncUp, Indexes, Watches):
+class NodeSyncer(Syncer[NodeConfig], FakeSyncUp[NodeConfig], Indexes, Watches):
     """A stand-in is made when a synced Pod is on the host node that it stands for, and goes after the last Pod there.
 
     Run the virtual cluster's controller manager without its ``nodelifecycle`` controller (``--controllers=*,
@@ -62,7 +62,6 @@ class NodeSyncer(Syncer[NodeConfig], FakeSyncUp, Indexes, Watches):
     name = "nodes"
     section = "fake.nodes"
     resource = NODES
-    config = NodeConfig
     reads = (_HOST_PODS, _VIRTUAL_PODS)
 
     def indexes(self) -> Sequence[Index]:

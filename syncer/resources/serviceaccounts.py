@@ -1,7 +1,5 @@
 """Copies of virtual ServiceAccounts on the host: identities without rights and without credentials."""
 
-from typing import Any
-
 from syncer.api import Context, Mirror, Obj
 from syncer.resources.kinds import SERVICE_ACCOUNTS
 
@@ -17,7 +15,7 @@ class ServiceAccountSyncer(Mirror):
     resource = SERVICE_ACCOUNTS
     section = "toHost.serviceAccounts"
 
-    def translate(self, ctx: Context[Any], virtual: Obj) -> Obj:
+    def translate(self, ctx: Context, virtual: Obj) -> Obj:
         """The copy; nothing that runs under it gets a token of the host by itself."""
         host = ctx.host_copy(virtual)
         host["automountServiceAccountToken"] = False

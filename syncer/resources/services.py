@@ -28,7 +28,7 @@ class ServiceConfig(Config):
     needs a `--service-cluster-ip-range` inside the host's, in which nobody else allocates."""
 
 
-class ServiceSyncer(Mirror[ServiceConfig], Excludes):
+class ServiceSyncer(Mirror[ServiceConfig], Excludes[ServiceConfig]):
     """The virtual side owns what a Service is, the host side where it answers.
 
     IP families and health-check node ports are left to the host's own networking. Node ports are the host's decision
@@ -37,7 +37,6 @@ class ServiceSyncer(Mirror[ServiceConfig], Excludes):
 
     name = "services"
     resource = SERVICES
-    config = ServiceConfig
     down = (
         "spec.type",
         "spec.externalName",

@@ -29,7 +29,6 @@ class UsedSyncer(Mirror[UsedConfig]):
     Keep-alive by reference is vcluster's rule as well: a tenant's host namespace holds what its pods need, no more.
     """
 
-    config = UsedConfig
     exact = ("data", "binaryData")
     when_used = True
 

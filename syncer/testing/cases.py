@@ -30,7 +30,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 from pydantic import AwareDatetime, Field, ValidationError, model_validator
 
@@ -136,7 +136,7 @@ class Case:
     def __str__(self) -> str:
         return f"{Path(self.path).stem}: {self.model.name}"
 
-    def world(self, syncers: Iterable[type[Syncer[Any]]] | None = None) -> World:
+    def world(self, syncers: Iterable[type[Syncer]] | None = None) -> World:
         """The world of the case, before the key is asked about. ``syncers`` None takes all built-in ones."""
         now: datetime = self.model.now or self.file.now
         world = World(syncers, config=merged(self.file.config, self.model.config), now=now)
@@ -150,7 +150,7 @@ class Case:
             _change(world, given)
         return world
 
-    def check(self, syncers: Iterable[type[Syncer[Any]]] | None = None) -> None:
+    def check(self, syncers: Iterable[type[Syncer]] | None = None) -> None:
         """Raise AssertionError, with place and difference, where it is not as expected."""
         problems = list(self._problems(self.world(syncers)))
         if problems:

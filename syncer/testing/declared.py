@@ -1,7 +1,6 @@
 """Lets a syncer read only what it has said that it reads, as in a daemon where it is the only one."""
 
 from collections.abc import Collection, Iterable
-from typing import Any
 
 from syncer.api import Key, Obj, Resource, Side, Source, Syncer
 from syncer.engine.cache.informers import Informers
@@ -11,7 +10,7 @@ from syncer.engine.cache.store import Store
 class Declared:
     """The stores of a link, but only those of a syncer's own sources."""
 
-    def __init__(self, informers: Informers, syncer: Syncer[Any], sources: Iterable[Source]) -> None:
+    def __init__(self, informers: Informers, syncer: Syncer, sources: Iterable[Source]) -> None:
         self._informers, self._syncer = informers, syncer
         self._allowed = {(source.side, source.resource) for source in sources}
 

@@ -70,12 +70,12 @@ _PAIRS = st.one_of(
 
 
 def laws_for(
-    syncer: type[Syncer[Any]] | Syncer[Any],
+    syncer: type[Syncer] | Syncer,
     *,
     objects: st.SearchStrategy[Any],
     config: Mapping[str, Any] | None = None,
     translator: type[NameTranslator] = SingleNamespace,
-    together: Iterable[type[Syncer[Any]]] = (),
+    together: Iterable[type[Syncer]] = (),
     dropped: Iterable[str] = (),
     events: Mapping[str, Event] | None = None,
     examples: int = 50,

@@ -47,7 +47,7 @@ Event = Callable[["Trial"], None]
 class Trial:
     """A syncer asked about one key, in a world of its own."""
 
-    syncer: Syncer[Any] = field(repr=False)
+    syncer: Syncer = field(repr=False)
     scene: Scene
     make: Callable[[], World] = field(repr=False)
     #: What happens first, by name.

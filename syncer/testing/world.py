@@ -33,7 +33,7 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 #: How often a key is asked about before it is said that it never comes to rest.
 ROUNDS = 8
 
-AnySyncer = Syncer[Any]
+AnySyncer = Syncer
 #: A syncer as a test may name it: itself, its class, or its name.
 Named = AnySyncer | type[AnySyncer] | str
 

@@ -89,7 +89,7 @@ class Authority:
                 raise Refused(f"its owner can't be {owner}: {why}; see the authority of this kind", path=path)
 
 
-def authority_of(syncer: Syncer[Any], config: Config) -> Authority:
+def authority_of(syncer: Syncer, config: Config) -> Authority:
     """The authority that a syncer's class and its section give; the section has the last word."""
     given = dict.fromkeys(syncer.both, "both") | config.authority
     return Authority({path: owner for path, owner in given.items() if owner != "virtual"}, syncer.exact)

@@ -68,7 +68,7 @@ class Patcher:
         self._down = [_compiled(patch, f"{place}.down[{number}]", find) for number, patch in enumerate(patches.down)]
         self._up = [_compiled(patch, f"{place}.up[{number}]", find) for number, patch in enumerate(patches.up)]
 
-    def apply(self, decision: Decision, *, ctx: Context[Any], virtual: Obj | None, host: Obj | None) -> Decision:
+    def apply(self, decision: Decision, *, ctx: Context, virtual: Obj | None, host: Obj | None) -> Decision:
         """The decision with its writes patched; the very same where there is nothing to patch.
 
         ``virtual`` and ``host`` are what the syncer has seen. Raises Refused where a patch can't be made.
@@ -79,7 +79,7 @@ class Patcher:
         same = all(map(lambda one, other: one is other, writes, decision.writes))
         return decision if same else replace(decision, writes=tuple(writes))
 
-    def _patched(self, write: Write, ctx: Context[Any], virtual: Obj | None, host: Obj | None) -> Write:
+    def _patched(self, write: Write, ctx: Context, virtual: Obj | None, host: Obj | None) -> Write:
         patches = self._down if write.side is Side.HOST else self._up
         if not patches or write.verb is not Verb.APPLY or write.resource is not None:
             return write

@@ -1,7 +1,6 @@
 """One write as its patches see it: what it is about, and how much of the object it says."""
 
 from dataclasses import dataclass
-from typing import Any
 
 from syncer.api import Context, Key, Obj, Side, Write, key_of, labels_of
 from syncer.translate.pointers import MISSING, Place, at
@@ -11,7 +10,7 @@ from syncer.translate.pointers import MISSING, Place, at
 class Writing:
     """A write, the virtual key and the host namespace of what it is about, and the object on the other side."""
 
-    ctx: Context[Any]
+    ctx: Context
     side: Side
     key: Key
     host_namespace: str
@@ -38,7 +37,7 @@ class Writing:
         return self.whole or place[0] in obj
 
 
-def writing(write: Write, *, ctx: Context[Any], virtual: Obj | None, host: Obj | None) -> Writing:
+def writing(write: Write, *, ctx: Context, virtual: Obj | None, host: Obj | None) -> Writing:
     """What a write of the syncer's own resource is about."""
     down = write.side is Side.HOST
     other, there = (virtual, host) if down else (host, virtual)
@@ -56,7 +55,7 @@ def writing(write: Write, *, ctx: Context[Any], virtual: Obj | None, host: Obj |
     )
 
 
-def _virtual_key(write: Write, ctx: Context[Any], virtual: Obj | None) -> Key:
+def _virtual_key(write: Write, ctx: Context, virtual: Obj | None) -> Key:
     if virtual is not None:
         return key_of(virtual)
     if write.side is Side.VIRTUAL:

@@ -32,7 +32,7 @@ WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 #: Everything that there is, whether or not a Pod uses it.
 ALL: Mapping[str, Any] = {"configMaps": {"all": True}, "secrets": {"all": True}}
 
-SyncerClass = type[Syncer[Any]]
+SyncerClass = type[Syncer]
 
 
 def play(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:

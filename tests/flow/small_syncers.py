@@ -1,7 +1,5 @@
 """Syncers of the tests' own, as small as they come."""
 
-from typing import Any
-
 from harness import HOME, NAMESPACE, Two
 
 from syncer.api import (
@@ -50,15 +48,15 @@ class Imports(Syncer[Config], SyncUp, Sync):
     host_marked = False
     up = ("data",)
 
-    def virtual_key(self, ctx: Context[Any], host: Obj) -> Key | None:
+    def virtual_key(self, ctx: Context, host: Obj) -> Key | None:
         return Key(NAMESPACE, host["metadata"]["name"]) if "show" in labels_of(host) else None
 
-    def sync_up(self, ctx: Context[Any], host: Obj) -> Decision:
+    def sync_up(self, ctx: Context, host: Obj) -> Decision:
         key = self.virtual_key(ctx, host)
         assert key
         return apply(virtual={**ctx.virtual_copy(host, key), "data": host["data"]})
 
-    def sync(self, ctx: Context[Any], pair: Pair) -> Decision:
+    def sync(self, ctx: Context, pair: Pair) -> Decision:
         return self.sync_up(ctx, pair.host)
 
 

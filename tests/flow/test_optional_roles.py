@@ -82,7 +82,7 @@ class Ordered(Maps, Initialize, Indexes, Watches, OwnController):
     async def register(self, live: Live) -> None:
         self.told.append("register")
 
-    def sync_down(self, ctx: Context[Any], virtual: Obj) -> Decision:
+    def sync_down(self, ctx: Context, virtual: Obj) -> Decision:
         found = ctx.reader.indexed(Side.VIRTUAL, SECRETS, "owner", virtual["metadata"]["name"])
         if virtual["metadata"]["name"] == "x":
             self.told.append(f"asked, with {len(found)} of 2 secrets")
@@ -123,7 +123,7 @@ class Counts(Maps, Indexes, Watches):
     def watches(self) -> Sequence[Watch]:
         return [Watch(SECRETS_HERE, owner, when=self.when)]
 
-    def translate(self, ctx: Context[Any], virtual: Obj) -> Obj:
+    def translate(self, ctx: Context, virtual: Obj) -> Obj:
         self.asked.append(virtual["metadata"]["name"])
         found = ctx.reader.indexed(Side.VIRTUAL, SECRETS, "owner", str(key_of(virtual)))
         return merged(super().translate(ctx, virtual), {"data": {"secrets": str(len(found))}})
@@ -180,16 +180,16 @@ class Around(Maps, AroundReconcile):
     ended: ClassVar[list[tuple[str, str]]] = []
     open: ClassVar[list[str]] = []
 
-    def reconcile_start(self, ctx: Context[Any], key: Key) -> str | None:
+    def reconcile_start(self, ctx: Context, key: Key) -> str | None:
         self.open.append(key.name)
         virtual = ctx.virtual(CONFIG_MAPS, key)
         return "it is asleep" if virtual and "asleep" in annotations_of(virtual) else None
 
-    def reconcile_end(self, ctx: Context[Any], key: Key, error: Exception | None) -> None:
+    def reconcile_end(self, ctx: Context, key: Key, error: Exception | None) -> None:
         self.open.remove(key.name)
         self.ended.append((key.name, type(error).__name__))
 
-    def sync_down(self, ctx: Context[Any], virtual: Obj) -> Decision:
+    def sync_down(self, ctx: Context, virtual: Obj) -> Decision:
         match virtual["data"].get("color"):
             case "black":
                 raise Refused("it would be black")
@@ -246,7 +246,7 @@ def _request(cluster: str, name: str) -> Any:
 class Leaves(Maps, Excludes):
     """Leaves alone what is labelled so, on either side."""
 
-    def excluded(self, ctx: Context[Any], side: Side, obj: Obj) -> str | None:
+    def excluded(self, ctx: Context, side: Side, obj: Obj) -> str | None:
         return f"the {side} object wants to be left alone" if "alone" in labels_of(obj) else None
 
 
@@ -300,11 +300,11 @@ class Controls(Maps, OwnController, AroundReconcile):
     running: ClassVar[dict[str, int]] = {}
     asked: ClassVar[set[Key]] = set()
 
-    def reconcile_start(self, ctx: Context[Any], key: Key) -> str | None:
+    def reconcile_start(self, ctx: Context, key: Key) -> str | None:
         self.asked.add(key)
         return None
 
-    def reconcile_end(self, ctx: Context[Any], key: Key, error: Exception | None) -> None:
+    def reconcile_end(self, ctx: Context, key: Key, error: Exception | None) -> None:
         """Nothing was begun."""
 
     async def register(self, live: Live) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pytest
 from harness import HOME, NAMESPACE, Daemon, Two, built_in, play, until
@@ -68,26 +68,26 @@ class Buggy(Maps, SyncUp, AroundReconcile, Excludes, Indexes, Watches):
         self._may_raise("host_key", key.name)
         return super().host_key(settings, key)
 
-    def excluded(self, ctx: Context[Any], side: Side, obj: Obj) -> str | None:
+    def excluded(self, ctx: Context, side: Side, obj: Obj) -> str | None:
         self._may_raise("excluded", obj["metadata"]["name"])
         return None
 
-    def reconcile_start(self, ctx: Context[Any], key: Key) -> str | None:
+    def reconcile_start(self, ctx: Context, key: Key) -> str | None:
         self._may_raise("reconcile_start", key.name)
         return None
 
-    def reconcile_end(self, ctx: Context[Any], key: Key, error: Exception | None) -> None:
+    def reconcile_end(self, ctx: Context, key: Key, error: Exception | None) -> None:
         self._may_raise("reconcile_end", key.name)
 
-    def sync_down(self, ctx: Context[Any], virtual: Obj) -> Decision:
+    def sync_down(self, ctx: Context, virtual: Obj) -> Decision:
         self._may_raise("sync_down", virtual["metadata"]["name"])
         return super().sync_down(ctx, virtual)
 
-    def sync(self, ctx: Context[Any], pair: Pair) -> Decision:
+    def sync(self, ctx: Context, pair: Pair) -> Decision:
         self._may_raise("sync", pair.virtual["metadata"]["name"])
         return super().sync(ctx, pair)
 
-    def sync_up(self, ctx: Context[Any], host: Obj) -> Decision:
+    def sync_up(self, ctx: Context, host: Obj) -> Decision:
         self._may_raise("sync_up", host["metadata"]["name"])
         return delete(host=host, reason="the original is gone")
 
@@ -272,7 +272,7 @@ def test_an_object_without_a_place_is_parked_and_told(two: Two) -> None:
 class BadKeys(Imports):
     """Has a bug about the object that is called ``bad``."""
 
-    def virtual_key(self, ctx: Context[Any], host: Obj) -> Key | None:
+    def virtual_key(self, ctx: Context, host: Obj) -> Key | None:
         if host["metadata"]["name"] == "bad":
             Buggy.raised += 1
             raise Bug("no key")
@@ -310,13 +310,13 @@ class Fakes(Syncer[Config], FakeSyncUp, Watches):
     def watches(self) -> Sequence[Watch]:
         return [Watch(Source(Side.VIRTUAL, SECRETS), lambda obj, settings: [key_of(obj)], when="change")]
 
-    def fake_sync_up(self, ctx: Context[Any], key: Key) -> Decision:
+    def fake_sync_up(self, ctx: Context, key: Key) -> Decision:
         return self._made(ctx, key, "fake_sync_up")
 
-    def fake_sync(self, ctx: Context[Any], virtual: Obj) -> Decision:
+    def fake_sync(self, ctx: Context, virtual: Obj) -> Decision:
         return self._made(ctx, key_of(virtual), "fake_sync")
 
-    def _made(self, ctx: Context[Any], key: Key, where: str) -> Decision:
+    def _made(self, ctx: Context, key: Key, where: str) -> Decision:
         if key.namespace != NAMESPACE:
             return skip("not of the shop")
         if key.name == "bad" and self.where == where:
@@ -405,7 +405,7 @@ def test_an_own_controller_that_raises_is_told_and_run_again_and_stops_nothing(t
 class Forgetful(Maps):
     """Has no `return`."""
 
-    def sync_down(self, ctx: Context[Any], virtual: Obj) -> Decision:
+    def sync_down(self, ctx: Context, virtual: Obj) -> Decision:
         super().sync_down(ctx, virtual)
         return None  # type: ignore[return-value]
 

@@ -46,7 +46,7 @@ class Raises(Maps):
 
     broken: ClassVar[bool] = True
 
-    def sync_down(self, ctx: Context[Any], virtual: Obj) -> Decision:
+    def sync_down(self, ctx: Context, virtual: Obj) -> Decision:
         if virtual["metadata"]["name"] == "bad" and self.broken:
             raise ZeroDivisionError("a bug")
         return super().sync_down(ctx, virtual)
@@ -82,7 +82,7 @@ class RaisesEverywhere(Maps, Watches):
     def named(self, obj: Obj, settings: Any) -> list[Key]:
         raise KeyError("a bug")
 
-    def sync_down(self, ctx: Context[Any], virtual: Obj) -> Decision:
+    def sync_down(self, ctx: Context, virtual: Obj) -> Decision:
         raise AssertionError("a bug")
 
 
@@ -101,7 +101,7 @@ def test_a_watch_function_that_raises_does_not_stop_the_watch(two: Two) -> None:
 class Refuses(Maps):
     """Will not sync what says so."""
 
-    def sync_down(self, ctx: Context[Any], virtual: Obj) -> Decision:
+    def sync_down(self, ctx: Context, virtual: Obj) -> Decision:
         if virtual["data"].get("color") == "black":
             raise Refused(f"{ctx.host_key(key_of(virtual)).name} would be black", path="data.color")
         return super().sync_down(ctx, virtual)
@@ -214,7 +214,7 @@ class Careless(Syncer[Config], SyncDown, Sync):
     name = "careless"
     resource = CONFIG_MAPS
 
-    def sync_down(self, ctx: Context[Any], virtual: Obj) -> Decision:
+    def sync_down(self, ctx: Context, virtual: Obj) -> Decision:
         host = ctx.host_copy(virtual)
         match virtual["metadata"]["name"]:
             case "elsewhere":
@@ -223,7 +223,7 @@ class Careless(Syncer[Config], SyncDown, Sync):
                 del host["metadata"]["labels"]["vsyncer.dev/cluster"]
         return apply(host=host)
 
-    def sync(self, ctx: Context[Any], pair: Pair) -> Decision:
+    def sync(self, ctx: Context, pair: Pair) -> Decision:
         return self.sync_down(ctx, pair.virtual)
 
 
@@ -253,7 +253,7 @@ class WaitsForSecret(Maps):
     reads = (Source(Side.VIRTUAL, SECRETS),)
     asked: ClassVar[list[str]] = []
 
-    def sync_down(self, ctx: Context[Any], virtual: Obj) -> Decision:
+    def sync_down(self, ctx: Context, virtual: Obj) -> Decision:
         key = key_of(virtual)
         self.asked.append(key.name)
         if ctx.virtual(SECRETS, key) is None:
@@ -284,7 +284,7 @@ def test_what_waits_for_an_object_is_asked_when_it_appears_and_not_before(two: T
 class LooksAgain(Maps):
     """Copies a ConfigMap when it is 90 seconds old."""
 
-    def sync_down(self, ctx: Context[Any], virtual: Obj) -> Decision:
+    def sync_down(self, ctx: Context, virtual: Obj) -> Decision:
         if ctx.now.minute == 0 or ctx.now.second < 30:
             return retry(45, "too young")
         return super().sync_down(ctx, virtual)
@@ -306,11 +306,11 @@ class NeverContent(Maps):
     up = ("data",)
     count: ClassVar[int] = 0
 
-    def translate(self, ctx: Context[Any], virtual: Obj) -> Obj:
+    def translate(self, ctx: Context, virtual: Obj) -> Obj:
         type(self).count += 1
         return merged(super().translate(ctx, virtual), {"data": {"n": str(self.count)}})
 
-    def reflect(self, ctx: Context[Any], pair: Pair) -> Obj | None:
+    def reflect(self, ctx: Context, pair: Pair) -> Obj | None:
         return None
 
 
@@ -364,7 +364,7 @@ class Prepares(Maps, Initialize, OwnController):
         finally:
             self.done.append("end")
 
-    def sync_down(self, ctx: Context[Any], virtual: Obj) -> Decision:
+    def sync_down(self, ctx: Context, virtual: Obj) -> Decision:
         if "asked" not in self.done:
             self.done.append("asked")
         return super().sync_down(ctx, virtual)

@@ -61,7 +61,7 @@ class WidgetSecrets(Named):
 
     name = "widget-secrets"
     resource = SECRETS
-    config: ClassVar[type[Config]] = Config  # type: ignore[assignment]
+    config: ClassVar[type[Config]] = Config
 
     def __init__(self) -> None:
         kind, by = Kind("widgets", WIDGETS, WIDGETS), By(reference="spec.to.name")

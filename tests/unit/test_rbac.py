@@ -69,10 +69,10 @@ class Nodes(Syncer, FakeSyncUp):
     name = "nodes"
     resource = NODES
 
-    def fake_sync_up(self, ctx: Context[Any], key: Key) -> Decision:
+    def fake_sync_up(self, ctx: Context, key: Key) -> Decision:
         return skip("")
 
-    def fake_sync(self, ctx: Context[Any], virtual: Obj) -> Decision:
+    def fake_sync(self, ctx: Context, virtual: Obj) -> Decision:
         return skip("")
 
 
@@ -83,10 +83,10 @@ class Events(Syncer, SyncUp, Sync):
     resource = EVENTS
     host_marked: ClassVar[bool] = False
 
-    def sync_up(self, ctx: Context[Any], host: Obj) -> Decision:
+    def sync_up(self, ctx: Context, host: Obj) -> Decision:
         return skip("")
 
-    def sync(self, ctx: Context[Any], pair: Pair) -> Decision:
+    def sync(self, ctx: Context, pair: Pair) -> Decision:
         return skip("")
 
 
@@ -230,7 +230,7 @@ class Elsewhere(Events):
         return [Right(Side.VIRTUAL, MAPS, ("delete",))]
 
 
-def places_of(*syncers: Syncer[Any]) -> set[str]:
+def places_of(*syncers: Syncer) -> set[str]:
     settings = Settings("shop", "vc", SingleNamespace(cluster="shop", namespace="vc"))
     roles = manifests(needed(syncers, settings=settings), cluster="shop", home="vc", host_namespaces=("vc",))
     events = [role for role in roles[Side.HOST] if any("events" in rule["resources"] for rule in role["rules"])]

@@ -1,7 +1,6 @@
 """What was issued on the host comes back as the Secret that the tenant's Certificate names."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from syncer.api import (
     Context,
@@ -52,12 +51,12 @@ class CertificateSecretSyncer(Syncer, SyncUp, Sync, Indexes, Watches):
         """Look again when a Certificate begins or ceases to name one."""
         return [Watch(_CERTIFICATES, _named_by)]
 
-    def virtual_key(self, ctx: Context[Any], host: Obj) -> Key | None:
+    def virtual_key(self, ctx: Context, host: Obj) -> Key | None:
         """The Secret that its marks name; None where it was not issued for a Certificate of this virtual cluster."""
         ours = ctx.marks.is_ours(host, cluster=ctx.identity, resource=CERTIFICATES)
         return ctx.marks.virtual_key(host) if ours else None
 
-    def sync_up(self, ctx: Context[Any], host: Obj) -> Decision:
+    def sync_up(self, ctx: Context, host: Obj) -> Decision:
         """Make the virtual Secret; where nobody wants it any more, remove the one on the host."""
         key = self.virtual_key(ctx, host)
         if key is None:
@@ -67,7 +66,7 @@ class CertificateSecretSyncer(Syncer, SyncUp, Sync, Indexes, Watches):
             return delete(host=host, reason="both the virtual Secret and the Certificate it was issued for are gone")
         return apply(virtual=_copy(ctx, host, key, certificate), reason="the host has issued it")
 
-    def sync(self, ctx: Context[Any], pair: Pair) -> Decision:
+    def sync(self, ctx: Context, pair: Pair) -> Decision:
         """Keep the virtual Secret as the host has it: it is issued anew before it expires."""
         key = key_of(pair.virtual)
         certificate = self._certificate(ctx, key)
@@ -75,7 +74,7 @@ class CertificateSecretSyncer(Syncer, SyncUp, Sync, Indexes, Watches):
             return skip("its Certificate is gone, and cert-manager doesn't touch it any more")
         return apply(virtual=_copy(ctx, pair.host, key, certificate))
 
-    def _certificate(self, ctx: Context[Any], secret: Key) -> Obj | None:
+    def _certificate(self, ctx: Context, secret: Key) -> Obj | None:
         """The virtual Certificate that names a Secret."""
         keys = ctx.reader.indexed(Side.VIRTUAL, CERTIFICATES, self.name, str(secret))
         return next((ctx.virtual(CERTIFICATES, key) for key in sorted(keys)), None)
@@ -90,7 +89,7 @@ def _named_by(certificate: Obj, settings: Settings) -> Iterable[Key]:
     return _secrets_of(certificate)
 
 
-def _copy(ctx: Context[Any], host: Obj, key: Key, certificate: Obj) -> Obj:
+def _copy(ctx: Context, host: Obj, key: Key, certificate: Obj) -> Obj:
     """The virtual Secret, with the virtual names in cert-manager's notes."""
     virtual = ctx.virtual_copy(host, key)
     virtual |= {part: value for part, value in host.items() if part not in ("apiVersion", "kind", "metadata")}

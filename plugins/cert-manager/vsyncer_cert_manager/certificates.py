@@ -1,7 +1,6 @@
 """Certificates are issued on the host, each into a Secret that bears our mark, so that it can be brought back."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from syncer.api import Context, Key, Mirror, Obj, Refers, Refused, Resource, Side, Source, dig, key_of
 from syncer.translate.paths import Paths
@@ -32,7 +31,7 @@ class CertificateSyncer(Mirror, Refers):
         namespace = key_of(virtual).namespace
         return [(kind, Key(namespace, name)) for kind, name in NEEDED.found(virtual.get("spec") or {})]
 
-    def translate(self, ctx: Context[Any], virtual: Obj) -> Obj:
+    def translate(self, ctx: Context, virtual: Obj) -> Obj:
         """The copy: Secrets and issuer under their host names, and our marks on the Secret that will be made."""
         host, namespace = super().translate(ctx, virtual), key_of(virtual).namespace
         spec = NEEDED.rewritten(host.get("spec") or {}, lambda kind, name: ctx.host_name(kind, namespace, name))
@@ -46,7 +45,7 @@ class CertificateSyncer(Mirror, Refers):
         return host | {"spec": spec | {"issuerRef": _issuer(ctx, namespace, spec.get("issuerRef") or {})}}
 
 
-def _refuse_taken(ctx: Context[Any], key: Key) -> None:
+def _refuse_taken(ctx: Context, key: Key) -> None:
     """cert-manager would write into the host copy of a Secret of the tenant's, and we would write it back, for ever."""
     secret = ctx.virtual(SECRETS, key)
     if secret is not None and not ctx.marks.is_from_here(secret, cluster=ctx.identity):
@@ -54,7 +53,7 @@ def _refuse_taken(ctx: Context[Any], key: Key) -> None:
         raise Refused(why, path="spec.secretName")
 
 
-def _marked(ctx: Context[Any], key: Key, template: Obj) -> Obj:
+def _marked(ctx: Context, key: Key, template: Obj) -> Obj:
     """The ``secretTemplate`` with the marks that lead the Secret back. Their kind is that of a Certificate, and so
     nobody takes the Secret for the copy of a virtual one.
     """
@@ -68,12 +67,12 @@ def _marked(ctx: Context[Any], key: Key, template: Obj) -> Obj:
     }
 
 
-def _without_marks(ctx: Context[Any], template: Obj, part: str) -> dict[str, str]:
+def _without_marks(ctx: Context, template: Obj, part: str) -> dict[str, str]:
     given: Mapping[str, str] = template.get(part) or {}
     return {key: value for key, value in given.items() if not ctx.marks.is_mark(key)}
 
 
-def _issuer(ctx: Context[Any], namespace: str, reference: Obj) -> Obj:
+def _issuer(ctx: Context, namespace: str, reference: Obj) -> Obj:
     """The reference to the issuer on the host: the copy of a tenant's own, or one that the host has published."""
     name, kind = dig(reference, "name", ""), reference.get("kind") or ISSUERS.kind
     if (reference.get("group") or GROUP) != GROUP:

@@ -1,7 +1,5 @@
 """ClusterIssuers of the host that tenants may use: they see that one is there and whether it works, no more."""
 
-from typing import Any
-
 from syncer.api import (
     Config,
     Context,
@@ -28,13 +26,12 @@ class ClusterIssuerConfig(Config):
     """Their names. None unless said so: whoever may use one gets certificates from it."""
 
 
-class ClusterIssuerSyncer(Syncer[ClusterIssuerConfig], SyncUp, Sync):
+class ClusterIssuerSyncer(Syncer[ClusterIssuerConfig], SyncUp[ClusterIssuerConfig], Sync[ClusterIssuerConfig]):
     """The host side owns them. Their spec stays there: it names accounts and Secrets of the host."""
 
     name = "clusterissuers"
     section = "fromHost.clusterIssuers"
     resource = CLUSTER_ISSUERS
-    config = ClusterIssuerConfig
     up = ("spec", "status")
     exact = ("spec", "status")
     host_marked = False
@@ -64,5 +61,5 @@ class ClusterIssuerSyncer(Syncer[ClusterIssuerConfig], SyncUp, Sync):
 
 def published(settings: Settings) -> tuple[str, ...]:
     """The names of the ClusterIssuers that the tenant may use."""
-    section: Any = settings.sections.get(ClusterIssuerSyncer.name)
-    return section.names if isinstance(section, ClusterIssuerConfig) else ()
+    section = settings.section(ClusterIssuerSyncer.name, ClusterIssuerConfig)
+    return section.names if section else ()

@@ -1,7 +1,6 @@
 """Issuers work on the host for the Certificates of the virtual namespace that they are in."""
 
 from collections.abc import Iterable
-from typing import Any
 
 from syncer.api import Context, Key, Mirror, Obj, Refers, Refused, Resource, dig, key_of
 from syncer.translate.paths import Paths
@@ -70,7 +69,7 @@ class IssuerSyncer(Mirror, Refers):
         namespace, found = key_of(virtual).namespace, NAMES.found(virtual.get("spec") or {})
         return [(kind, Key(namespace, name)) for kind, name in found if kind is SECRETS]
 
-    def translate(self, ctx: Context[Any], virtual: Obj) -> Obj:
+    def translate(self, ctx: Context, virtual: Obj) -> Obj:
         """The copy, with the names of the copies of what it names."""
         host, namespace = super().translate(ctx, virtual), key_of(virtual).namespace
         for place, solver in enumerate(dig(host, "spec.acme.solvers") or ()):

@@ -89,7 +89,7 @@ def test_the_password_is_on_the_host_while_a_monitor_names_it() -> None:
 def test_the_configuration_of_the_readme_is_accepted() -> None:
     [block] = re.findall(r"```yaml\n(.*?)```", (Path(__file__).parents[1] / "README.md").read_text(), re.DOTALL)
     world = World([ServiceMonitorSyncer, PodMonitorSyncer], config=yaml.safe_load(block))
-    assert set(world.link.parts) == {"servicemonitors", "podmonitors"}
+    assert set(world.pair.controllers) == {"servicemonitors", "podmonitors"}
 
 
 SELECTORS = strategies.some({"matchLabels": strategies.LABEL_MAPS})

@@ -1,7 +1,7 @@
 """ServiceMonitors and PodMonitors: each selects on the host the copies of what it selects in its virtual cluster."""
 
 from collections.abc import Iterable
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from syncer.api import Context, Key, Mirror, Obj, Refers, Refused, Resource, key_of
 from vsyncer_prometheus_operator.endpoints import NAMES, forbidden
@@ -24,7 +24,7 @@ class _Monitor(Mirror, Refers):
         namespace = key_of(virtual).namespace
         return [(kind, Key(namespace, name)) for one in self._endpoints(virtual) for kind, name in NAMES.found(one)]
 
-    def translate(self, ctx: Context[Any], virtual: Obj) -> Obj:
+    def translate(self, ctx: Context, virtual: Obj) -> Obj:
         """The copy: it selects this tenant's objects of the namespaces that it names, and has their credentials."""
         host, namespace = super().translate(ctx, virtual), key_of(virtual).namespace
         spec = host.get("spec") or {}
@@ -35,7 +35,7 @@ class _Monitor(Mirror, Refers):
         }
         return host | {"spec": spec | copied}
 
-    def _endpoint(self, ctx: Context[Any], namespace: str, place: int, endpoint: Obj) -> Obj:
+    def _endpoint(self, ctx: Context, namespace: str, place: int, endpoint: Obj) -> Obj:
         for path in forbidden(endpoint):
             why = "is a matter of the Prometheus that scrapes, which is the host's. Use a Secret of yours instead"
             raise Refused(why, path=f"spec.{self.endpoints}[{place}].{path}")

@@ -1,12 +1,10 @@
 """What a monitor selects: copies on the host bear their virtual namespace as a label, so that one can select by it."""
 
-from typing import Any
-
 from syncer.api import Context, Key, Obj, Resource
 from syncer.translate import selectors
 
 
-def narrowed(ctx: Context[Any], spec: Obj, namespace: str) -> Obj:
+def narrowed(ctx: Context, spec: Obj, namespace: str) -> Obj:
     """The monitor's label selector, narrowed to this virtual cluster and the namespaces that the monitor names."""
     selector = selectors.narrowed(spec.get("selector") or {}, {ctx.marks.cluster: ctx.identity})
     wanted = _namespaces(spec, namespace)
@@ -15,7 +13,7 @@ def narrowed(ctx: Context[Any], spec: Obj, namespace: str) -> Obj:
     return selectors.required(selector, selectors.one_of(ctx.marks.namespace_label, wanted))
 
 
-def places(ctx: Context[Any], spec: Obj, namespace: str, selected: Resource) -> Obj:
+def places(ctx: Context, spec: Obj, namespace: str, selected: Resource) -> Obj:
     """The ``namespaceSelector`` on the host: where the name translator puts objects of these namespaces."""
     wanted = _namespaces(spec, namespace)
     if wanted is not None:

@@ -19,7 +19,6 @@ class WidgetSyncer(Mirror[WidgetConfig]):
 
     name = "widgets"
     resource = WIDGETS
-    config = WidgetConfig
     down = ("spec",)
     up = ("status",)
 

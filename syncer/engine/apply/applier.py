@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from syncer.api.decision import Decision, Precondition, Verb, Write
 from syncer.api.errors import Conflict, Exists, Invalid, Missing, NotConnected, Refused
@@ -77,7 +77,7 @@ class Applier:
 
     async def carry_out(
         self,
-        syncer: Syncer[Any],
+        syncer: Syncer,
         decision: Decision,
         recorder: Recorder,
         *,
@@ -98,7 +98,7 @@ class Applier:
     # -- one write -------------------------------------------------------------------------------------------------
 
     async def _write(
-        self, syncer: Syncer[Any], write: Write, recorder: Recorder, seen: BySide, request: Request | None
+        self, syncer: Syncer, write: Write, recorder: Recorder, seen: BySide, request: Request | None
     ) -> int:
         made = 0
         for _ in range(ROUNDS):
@@ -118,7 +118,7 @@ class Applier:
         self.drift_policy.settled(syncer.name, write, plan.place)
         return made
 
-    async def _make(self, syncer: Syncer[Any], write: Write, plan: WritePlan, call: Call) -> bool:
+    async def _make(self, syncer: Syncer, write: Write, plan: WritePlan, call: Call) -> bool:
         changed = False
         try:
             changed = await self._send(syncer, write, call)
@@ -126,7 +126,7 @@ class Applier:
             self.contention.sent(plan.place, call, plan.live, changed=changed)
         return changed
 
-    def calls(self, syncer: Syncer[Any], write: Write, seen: BySide = NOTHING) -> list[Call]:
+    def calls(self, syncer: Syncer, write: Write, seen: BySide = NOTHING) -> list[Call]:
         """The calls that a write needs as of what was last seen; raises ``Refused`` where it must not be made.
 
         Also those that a drift policy leaves out.
@@ -136,7 +136,7 @@ class Applier:
             self.drift_policy.settled(syncer.name, write, plan.place)
         return list(plan.calls)
 
-    def _plan(self, syncer: Syncer[Any], write: Write, seen: BySide, request: Request | None = None) -> WritePlan:
+    def _plan(self, syncer: Syncer, write: Write, seen: BySide, request: Request | None = None) -> WritePlan:
         resource = self._resource(syncer, write)
         key = key_of(write.obj)
         live = self._live(write.side, resource, key, seen)
@@ -186,12 +186,12 @@ class Applier:
         if resource.namespaced and namespaces is not None and namespace not in namespaces:
             raise Refused(f"the host namespace {namespace} is not one that this virtual cluster may write to")
 
-    def _resource(self, syncer: Syncer[Any], write: Write) -> Resource:
+    def _resource(self, syncer: Syncer, write: Write) -> Resource:
         if write.resource is not None:
             return write.resource
         return syncer.resource if write.side is Side.VIRTUAL else syncer.host_resource
 
-    async def _send(self, syncer: Syncer[Any], write: Write, call: Call) -> bool:
+    async def _send(self, syncer: Syncer, write: Write, call: Call) -> bool:
         if not self.may_write():
             raise NotConnected("another daemon may lead by now; nothing is written until this one leads again")
         resource, key = self._resource(syncer, write), key_of(write.obj)

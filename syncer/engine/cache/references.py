@@ -48,7 +48,7 @@ class References:
         self._referrers: dict[str, _Referrer] = {}
         self._tied: set[tuple[str, Store]] = set()
 
-    def add(self, syncer: Syncer[Any], role: Refers, safely: Safely) -> None:
+    def add(self, syncer: Syncer, role: Refers, safely: Safely) -> None:
         """Know the references of a syncer's virtual objects, whose store must be there. Call :meth:`tie` next."""
         name, store = syncer.name, self._informers.store(Side.VIRTUAL, syncer.resource)
         self._referrers[name] = _Referrer(name, syncer.resource, role, store)

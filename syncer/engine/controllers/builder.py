@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
-from typing import Any
 
 from cachetools import LRUCache
 
@@ -37,7 +36,7 @@ BOUND = 4096
 
 def build_pair(
     settings: Settings,
-    enabled: Iterable[tuple[Syncer[Any], Config]],
+    enabled: Iterable[tuple[Syncer, Config]],
     *,
     virtual: Cluster,
     host: Cluster,
@@ -74,7 +73,7 @@ def build_pair(
     return pair
 
 
-def join(pair: ClusterPair, syncer: Syncer[Any], config: Config) -> Controller:
+def join(pair: ClusterPair, syncer: Syncer, config: Config) -> Controller:
     """Add a syncer to a pair; it is asked nothing before its stores are filled and ``ClusterPair.begin`` is called."""
     wanted = sources(syncer, pair.settings.sections, pair.settings)
     extras = _extras(wanted)
@@ -123,7 +122,7 @@ def _find(pair: ClusterPair) -> Callable[[str], Resource | None]:
     return find
 
 
-def _want(pair: ClusterPair, syncer: Syncer[Any], source: Source) -> Store:
+def _want(pair: ClusterPair, syncer: Syncer, source: Source) -> Store:
     fresh = not pair.informers.has(source.side, source.resource)
     store = pair.informers.want(source, _selection(pair.settings, source), owner=syncer.name)
     if fresh and source.resource == CUSTOM_RESOURCE_DEFINITIONS:
@@ -146,7 +145,7 @@ def _extras(wanted: Iterable[Source]) -> frozenset[Source]:
     return frozenset(source for source in wanted if source.optional_with and (source.side, source.resource) not in firm)
 
 
-def _add_indexes(pair: ClusterPair, syncer: Syncer[Any], indexes: Sequence[Index]) -> None:
+def _add_indexes(pair: ClusterPair, syncer: Syncer, indexes: Sequence[Index]) -> None:
     for index in indexes:
         store = pair.informers.store(index.source.side, index.source.resource)
         store.add_index(index.name, safely(syncer, index.values), owner=syncer.name)

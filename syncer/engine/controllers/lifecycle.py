@@ -4,7 +4,7 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 from syncer.api.config import Config
 from syncer.api.context import Settings
@@ -41,11 +41,11 @@ class Entry(Protocol):
         """The options of its syncers, by their names."""
         ...
 
-    def syncers(self, find: Find) -> Sequence[Syncer[Any]] | str:
+    def syncers(self, find: Find) -> Sequence[Syncer] | str:
         """The syncers, or the reason why they have to wait."""
         ...
 
-    def assumed(self) -> Sequence[Syncer[Any]]:
+    def assumed(self) -> Sequence[Syncer]:
         """The syncers as if all was served."""
         ...
 
@@ -56,14 +56,14 @@ class Roster:
 
     settings: Settings
     #: Syncers whose resources are known from the start.
-    fixed: Sequence[tuple[Syncer[Any], Config]]
+    fixed: Sequence[tuple[Syncer, Config]]
     entries: Sequence[Entry]
     virtual: Discovery
     host: Discovery
     #: Why a syncer has to wait, by its name.
     waiting: dict[str, str] = field(default_factory=dict)
 
-    def able(self) -> Mapping[str, tuple[Syncer[Any], Config]]:
+    def able(self) -> Mapping[str, tuple[Syncer, Config]]:
         """The syncers that can work, by name; afterwards ``waiting`` has the others."""
         self.waiting.clear()
         return {syncer.name: (syncer, config) for syncer, config in self._served()}
@@ -75,7 +75,7 @@ class Roster:
         refers = [syncer for syncer in (*fixed, *made) if isinstance(syncer, Refers)]
         return frozenset(resource for syncer in refers for resource in (*syncer.refers_to, *syncer.owns))
 
-    def _served(self) -> Iterable[tuple[Syncer[Any], Config]]:
+    def _served(self) -> Iterable[tuple[Syncer, Config]]:
         for syncer, config in (*self.fixed, *self._of_entries()):
             missing = self._missing(syncer)
             if missing:
@@ -83,7 +83,7 @@ class Roster:
             else:
                 yield syncer, config
 
-    def _of_entries(self) -> Iterable[tuple[Syncer[Any], Config]]:
+    def _of_entries(self) -> Iterable[tuple[Syncer, Config]]:
         for entry in self.entries:
             found = entry.syncers(self._find)
             if isinstance(found, str):
@@ -92,7 +92,7 @@ class Roster:
                 sections = entry.sections()
                 yield from ((syncer, sections[syncer.name]) for syncer in found)
 
-    def _missing(self, syncer: Syncer[Any]) -> str:
+    def _missing(self, syncer: Syncer) -> str:
         """What a syncer lacks, in words; what it can do without doesn't count."""
         firm = [source for source in sources(syncer, self.settings.sections) if not source.optional_with]
         lacking = sorted(
@@ -192,19 +192,19 @@ class Lifecycle:
             ):
                 self.pair.ask_all(controller)
 
-    def _must_leave(self, controller: Controller, now: tuple[Syncer[Any], Config] | None) -> bool:
+    def _must_leave(self, controller: Controller, now: tuple[Syncer, Config] | None) -> bool:
         """Whether its resource is another one now, or gone: one look may be wrong, a watch that says so too isn't."""
         if now is not None:
             return self._looks_at(controller.syncer) != self._looks_at(now[0])
         reflectors = [self.pair.reflectors[store.side, store.resource] for store in controller.stores]
         return any(isinstance(reflector.error, Missing) for reflector in reflectors)
 
-    def _looks_at(self, syncer: Syncer[Any]) -> object:
+    def _looks_at(self, syncer: Syncer) -> object:
         """The resources that a syncer has to do with, versions and all."""
         refers = (syncer.refers_to, syncer.owns) if isinstance(syncer, Refers) else ()
         return syncer.resource, syncer.host_resource, sources(syncer, self.pair.settings.sections), refers
 
-    async def _join(self, syncer: Syncer[Any], config: Config) -> bool:
+    async def _join(self, syncer: Syncer, config: Config) -> bool:
         if isinstance(syncer, Initialize):
             try:
                 await syncer.init(self._live(syncer.name))

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 
 from syncer.api.context import Context, Settings
 from syncer.api.decision import Decision
@@ -72,7 +71,7 @@ class ClusterPair:
 
     # -- deciding --------------------------------------------------------------------------------------------------
 
-    def context(self, controller: Controller) -> Context[Any]:
+    def context(self, controller: Controller) -> Context:
         """What the syncer may see, as of now."""
         return self.reconciler.context(controller)
 
@@ -118,7 +117,7 @@ class ClusterPair:
         if isinstance(syncer, FakeSyncUp) and isinstance(syncer, Watches):
             self._ask_watched(controller, self.watches_of(syncer))
 
-    def place(self, syncer: Syncer[Any], key: Key) -> Key:
+    def place(self, syncer: Syncer, key: Key) -> Key:
         """Where the copy of a key is or would be; the key itself where that can't be said, and its request says why."""
         try:
             return syncer.host_key(self.settings, key)

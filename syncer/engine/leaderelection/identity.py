@@ -6,7 +6,6 @@ more: all would be made a second time, and Pods that have started would be taken
 
 import contextlib
 from collections.abc import Iterable
-from typing import Any
 
 from syncer.api.context import Settings
 from syncer.api.errors import ConfigError, Exists, Forbidden, Missing, Problem
@@ -21,7 +20,7 @@ PLACE = Key("kube-system", "vsyncer")
 
 
 async def claim(
-    virtual: Cluster, settings: Settings, *, translator: str, host: Cluster, copied: Iterable[Syncer[Any]]
+    virtual: Cluster, settings: Settings, *, translator: str, host: Cluster, copied: Iterable[Syncer]
 ) -> None:
     """Leave the note, or compare with the one that is there.
 
@@ -83,7 +82,7 @@ async def _note(virtual: Cluster, wanted: Obj) -> Obj:
     return wanted
 
 
-async def _must_have_no_copy(host: Cluster, settings: Settings, syncer: Syncer[Any], wanted: Obj) -> None:
+async def _must_have_no_copy(host: Cluster, settings: Settings, syncer: Syncer, wanted: Obj) -> None:
     resource, selector = syncer.host_resource, settings.marks.selector(settings.identity)
     namespaces = settings.names.host_namespaces() if resource.namespaced else None
     for namespace in namespaces or ("",):

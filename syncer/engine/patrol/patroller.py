@@ -13,8 +13,8 @@ from datetime import datetime
 
 from syncer.api.errors import SyncerError
 from syncer.api.objects import Key, Obj, Request, Resource, Side, key_of
+from syncer.api.patrol import Patrol
 from syncer.clusters import codec
-from syncer.config.patrol import Patrol
 from syncer.engine.cache.store import Store
 from syncer.engine.controllers.pair import ClusterPair
 from syncer.engine.patrol.findings import Finding, Outcome, Scan

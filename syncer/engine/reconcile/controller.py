@@ -63,7 +63,7 @@ class Reads:
 class Controller:
     """One syncer at work in one link."""
 
-    syncer: Syncer[Any]
+    syncer: Syncer
     config: Config
     #: Changes what it decides, as its section says.
     patcher: Patcher
@@ -80,7 +80,7 @@ class Controller:
     missed: set[Store] = field(default_factory=set)
 
 
-def safely(syncer: Syncer[Any], function: Callable[..., Any]) -> Callable[..., Any]:
+def safely(syncer: Syncer, function: Callable[..., Any]) -> Callable[..., Any]:
     """The function of a syncer, so that what it raises does not stop the watch that feeds everybody."""
     told = False
 

@@ -1,7 +1,5 @@
 """Step 4: which role of the syncer is asked, after the marks have been looked at so that no syncer has to."""
 
-from typing import Any
-
 from syncer.api.context import Context
 from syncer.api.decision import Decision, delete, skip, wait
 from syncer.api.errors import Refused
@@ -10,7 +8,7 @@ from syncer.api.optional_roles import AroundReconcile, Excludes
 from syncer.api.roles import FakeSyncUp, Sync, SyncDown, Syncer, SyncUp
 
 
-def decide(syncer: Syncer[Any], ctx: Context[Any], key: Key, *, virtual: Obj | None, host: Obj | None) -> Decision:
+def decide(syncer: Syncer, ctx: Context, key: Key, *, virtual: Obj | None, host: Obj | None) -> Decision:
     """Ask the right role about a key. Raises :class:`~syncer.api.Refused`, and whatever the syncer raises.
 
     ``key`` is the virtual key; ``virtual`` and ``host`` are private copies of what was last seen, or None.
@@ -33,7 +31,7 @@ def decide(syncer: Syncer[Any], ctx: Context[Any], key: Key, *, virtual: Obj | N
     return _both(syncer, ctx, Pair(virtual, host))
 
 
-def reconcile(syncer: Syncer[Any], ctx: Context[Any], key: Key, *, virtual: Obj | None, host: Obj | None) -> Decision:
+def reconcile(syncer: Syncer, ctx: Context, key: Key, *, virtual: Obj | None, host: Obj | None) -> Decision:
     """:func:`decide`, with the syncer's ``reconcile_start`` before and ``reconcile_end`` after it."""
     if not isinstance(syncer, AroundReconcile):
         return _decided(syncer, ctx, key, virtual, host)
@@ -48,14 +46,14 @@ def reconcile(syncer: Syncer[Any], ctx: Context[Any], key: Key, *, virtual: Obj 
         syncer.reconcile_end(ctx, key, error)
 
 
-def _decided(syncer: Syncer[Any], ctx: Context[Any], key: Key, virtual: Obj | None, host: Obj | None) -> Decision:
+def _decided(syncer: Syncer, ctx: Context, key: Key, virtual: Obj | None, host: Obj | None) -> Decision:
     found: object = decide(syncer, ctx, key, virtual=virtual, host=host)
     if not isinstance(found, Decision):
         raise TypeError(f"{syncer.name} returned {found!r:.80} and not a Decision; a role's last line is a `return`")
     return found
 
 
-def _excluded(syncer: Syncer[Any], ctx: Context[Any], virtual: Obj | None, host: Obj | None) -> str | None:
+def _excluded(syncer: Syncer, ctx: Context, virtual: Obj | None, host: Obj | None) -> str | None:
     if not isinstance(syncer, Excludes):
         return None
     for side, obj in ((Side.VIRTUAL, virtual), (Side.HOST, host)):
@@ -65,7 +63,7 @@ def _excluded(syncer: Syncer[Any], ctx: Context[Any], virtual: Obj | None, host:
     return None
 
 
-def _fake(syncer: FakeSyncUp, ctx: Context[Any], key: Key, virtual: Obj | None) -> Decision:
+def _fake(syncer: FakeSyncUp, ctx: Context, key: Key, virtual: Obj | None) -> Decision:
     if virtual is None:
         return syncer.fake_sync_up(ctx, key)
     if not _came_up(ctx, virtual):
@@ -73,7 +71,7 @@ def _fake(syncer: FakeSyncUp, ctx: Context[Any], key: Key, virtual: Obj | None) 
     return syncer.fake_sync(ctx, virtual)
 
 
-def _from_host(syncer: Syncer[Any], ctx: Context[Any], virtual: Obj | None, host: Obj | None) -> Decision:
+def _from_host(syncer: Syncer, ctx: Context, virtual: Obj | None, host: Obj | None) -> Decision:
     """For what begins on the host."""
     if host is None:
         if virtual is not None and isinstance(syncer, Sync) and isinstance(syncer, SyncUp) and _came_up(ctx, virtual):
@@ -88,11 +86,11 @@ def _from_host(syncer: Syncer[Any], ctx: Context[Any], virtual: Obj | None, host
     return syncer.sync_up(ctx, host) if isinstance(syncer, SyncUp) else skip("this syncer has no role for it")
 
 
-def _came_up(ctx: Context[Any], virtual: Obj) -> bool:
+def _came_up(ctx: Context, virtual: Obj) -> bool:
     return ctx.marks.is_from_here(virtual, cluster=ctx.identity)
 
 
-def _orphan(syncer: Syncer[Any], ctx: Context[Any], host: Obj) -> Decision:
+def _orphan(syncer: Syncer, ctx: Context, host: Obj) -> Decision:
     if not _is_ours(syncer, ctx, host):
         return skip("the host object is not ours")
     if isinstance(syncer, SyncUp):
@@ -102,7 +100,7 @@ def _orphan(syncer: Syncer[Any], ctx: Context[Any], host: Obj) -> Decision:
     return delete(host=host, reason="the virtual object is gone")
 
 
-def _both(syncer: SyncDown, ctx: Context[Any], pair: Pair) -> Decision:
+def _both(syncer: SyncDown, ctx: Context, pair: Pair) -> Decision:
     assert isinstance(syncer, Syncer)
     if not _is_ours(syncer, ctx, pair.host):
         raise collision(pair.host)
@@ -127,5 +125,5 @@ def collision(obj: Obj, side: Side = Side.HOST) -> Refused:
     return Refused(why, reason="NameCollision", about=obj if side is Side.VIRTUAL else None)
 
 
-def _is_ours(syncer: Syncer[Any], ctx: Context[Any], host: Obj) -> bool:
+def _is_ours(syncer: Syncer, ctx: Context, host: Obj) -> bool:
     return ctx.marks.is_ours(host, cluster=ctx.identity, resource=syncer.resource)

@@ -75,7 +75,7 @@ def needed(
             return _note(write.obj, live)
 
 
-def exact_paths(syncer: Syncer[Any], write: Write) -> tuple[str, ...]:
+def exact_paths(syncer: Syncer, write: Write) -> tuple[str, ...]:
     """The paths of a write under which what it doesn't say must not be there: of those that its side doesn't own."""
     if write.exact is not None:
         return write.exact

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
 
 from syncer.api.context import Context, Settings
 from syncer.api.decision import Decision, Precondition, Verb, Write, delete, skip
@@ -27,7 +26,7 @@ class Reconciler:
     utcnow: Callable[[], datetime]
     pause: Pause
 
-    def context(self, controller: Controller) -> Context[Any]:
+    def context(self, controller: Controller) -> Context:
         """What the syncer may see, as of now."""
         syncer = controller.syncer
         return Context(
@@ -140,7 +139,7 @@ class Reconciler:
             return False
         return self._host_of(syncer, self.context(controller), request) is None
 
-    def _host_of(self, syncer: Syncer[Any], ctx: Context[Any], request: Request) -> Obj | None:
+    def _host_of(self, syncer: Syncer, ctx: Context, request: Request) -> Obj | None:
         """The host object that a request is about."""
         if isinstance(syncer, FakeSyncUp):
             return None
@@ -158,7 +157,7 @@ class Reconciler:
         return obj
 
 
-def _left_to_the_host(syncer: Syncer[Any], ctx: Context[Any], host: Obj | None, reason: str) -> Decision:
+def _left_to_the_host(syncer: Syncer, ctx: Context, host: Obj | None, reason: str) -> Decision:
     """What the host makes itself has no copy of ours, which would be overwritten and written again for ever."""
     if host is None or is_deleting(host) or not ctx.marks.is_ours(host, cluster=ctx.identity, resource=syncer.resource):
         return skip(reason)

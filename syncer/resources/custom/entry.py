@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from syncer.api import Config, Marks, NameTranslator, Resource, Side, Syncer
 from syncer.names.templated import lack
@@ -41,14 +40,14 @@ class Entry:
         """Where it is, below ``sync``."""
         return f"custom.{self.name}"
 
-    def syncers(self, find: Find) -> Sequence[Syncer[Any]] | str:
+    def syncers(self, find: Find) -> Sequence[Syncer] | str:
         """The syncers of the entry, the custom resource's own first; or the reason why it has to wait."""
         try:
             return list(self._made(find))
         except _Waits as reason:
             return str(reason)
 
-    def assumed(self) -> Sequence[Syncer[Any]]:
+    def assumed(self) -> Sequence[Syncer]:
         """The syncers as if all was served, for what is said without a connection, such as what rights are needed."""
         made = self.syncers(self._assumed)
         return () if isinstance(made, str) else made
@@ -59,7 +58,7 @@ class Entry:
 
     # -- inside ----------------------------------------------------------------------------------------------------
 
-    def _made(self, find: Find) -> Iterator[Syncer[Any]]:
+    def _made(self, find: Find) -> Iterator[Syncer]:
         kind = self._kind(find, self.name, self.config)
         self._check(kind)
         if self.config.direction == "fromHost":

@@ -1,7 +1,5 @@
 """Custom resources that begin on the host: they appear in the virtual cluster under their own names, read-only."""
 
-from typing import Any
-
 from syncer.api import (
     Context,
     Decision,
@@ -30,10 +28,9 @@ from syncer.translate import selectors
 _NAMESPACES = Source(Side.VIRTUAL, NAMESPACES)
 
 
-class FromHost(Syncer[CustomConfig], SyncUp, Sync):
+class FromHost(Syncer[CustomConfig], SyncUp[CustomConfig], Sync[CustomConfig]):
     """The host side owns the ``up`` paths; what a tenant changes there is put back."""
 
-    config = CustomConfig
     host_marked = False
     reverts_virtual_changes = True
 
@@ -58,7 +55,7 @@ class FromHost(Syncer[CustomConfig], SyncUp, Sync):
             reads=(_NAMESPACES,) if kind.virtual.namespaced else (),
         )
 
-    def virtual_key(self, ctx: Context[Any], host: Obj) -> Key | None:
+    def virtual_key(self, ctx: Context, host: Obj) -> Key | None:
         """The same name, in the namespace that the host namespace is mapped to; None for what is not to appear.
 
         No copy of any virtual cluster's object appears: it would show one tenant what another has.
@@ -87,7 +84,7 @@ class FromHost(Syncer[CustomConfig], SyncUp, Sync):
         """The host namespaces that are mapped."""
         return self.source.namespaces or None
 
-    def does_show(self, ctx: Context[Any], key: Key) -> bool:
+    def does_show(self, ctx: Context, key: Key) -> bool:
         """Whether the host has an object that appears under a virtual key, whatever is there on the virtual side."""
         host = ctx.host(self.host_resource, self.host_key(ctx.settings, key))
         return host is not None and self.virtual_key(ctx, host) == key

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from syncer.api import (
     Context,
@@ -60,7 +59,6 @@ class Ties:
 class ToHost(Mirror[CustomConfig], Refers):
     """The virtual side owns the ``down`` paths, the host side the ``up`` paths; names in both are translated."""
 
-    config = CustomConfig
     follows = True
 
     def __init__(self, kind: Kind, options: CustomConfig, ties: Ties) -> None:
@@ -155,7 +153,7 @@ class Retained(ToHost, SyncUp):
             return wait("the host copy is being deleted; it is made again when it is gone")
         return super().sync(ctx, pair)
 
-    def sync_up(self, ctx: Context[Any], host: Obj) -> Decision:
+    def sync_up(self, ctx: Context, host: Obj) -> Decision:
         """Leave the copy alone."""
         return skip(self._retained("is gone"))
 

@@ -29,7 +29,7 @@ class Shows(Protocol):
     def virtual_namespace(self, host: str) -> str:
         """The virtual namespace in which objects of a host namespace appear; as it is where they don't."""
 
-    def does_show(self, ctx: Context[Any], key: Key) -> bool:
+    def does_show(self, ctx: Context, key: Key) -> bool:
         """Whether a virtual key is that of an object of the host that appears."""
 
 
@@ -127,7 +127,7 @@ class References:
                 yield found.target, found.key(own)
 
 
-def to_host(ctx: Context[Any], virtual: Obj) -> Change:
+def to_host(ctx: Context, virtual: Obj) -> Change:
     """Puts references of a virtual object into the words of the host. Raises Refused as it is called."""
     own = virtual["metadata"].get("namespace", "")
 
@@ -143,7 +143,7 @@ def to_host(ctx: Context[Any], virtual: Obj) -> Change:
     return change
 
 
-def _shown_to_host(ctx: Context[Any], shows: Shows, reference: Reference, key: Key, owner: Key) -> Reference:
+def _shown_to_host(ctx: Context, shows: Shows, reference: Reference, key: Key, owner: Key) -> Reference:
     """A reference to one of the host's own: where the copy is in another namespace, it must say which one."""
     place = shows.host_key(ctx.settings, key)
     if reference.namespace:
@@ -156,7 +156,7 @@ def _shown_to_host(ctx: Context[Any], shows: Shows, reference: Reference, key: K
     return reference
 
 
-def to_virtual(ctx: Context[Any], host: Obj, known: Iterable[tuple[Resource, Key]]) -> Change:
+def to_virtual(ctx: Context, host: Obj, known: Iterable[tuple[Resource, Key]]) -> Change:
     """Puts references of a host object into virtual words. A name that no virtual object stands for stays as it is.
 
     ``known`` is what the virtual object itself names: a hashed name tells nothing by itself.

@@ -8,7 +8,7 @@ import re
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from syncer.api import (
     Context,
@@ -59,10 +59,9 @@ class Belonging(NamedTuple):
     on: tuple[ObjectRef, ...]
 
 
-class Belongs(Syncer[Related], SyncUp, Sync, Indexes):
+class Belongs(Syncer[Related], SyncUp[Related], Sync[Related], Indexes):
     """The host owns what these objects are. They go when their host object goes, or when the custom object does."""
 
-    config = Related
     host_marked = False
     reverts_virtual_changes = True
 
@@ -87,7 +86,7 @@ class Belongs(Syncer[Related], SyncUp, Sync, Indexes):
         """What this syncer has made, by the place of what it was made from."""
         return [Index(Source(Side.VIRTUAL, self.resource, marked=True), f"{self.name}/from", self._made_from)]
 
-    def virtual_key(self, ctx: Context[Any], host: Obj) -> Key | None:
+    def virtual_key(self, ctx: Context[Related], host: Obj) -> Key | None:
         """The key by what the object belongs to; once that is gone, the key under which it was shown."""
         found = self._belonging(ctx, host)
         if found is not None:
@@ -134,7 +133,7 @@ class Belongs(Syncer[Related], SyncUp, Sync, Indexes):
             return delete(virtual=pair.virtual, reason="it can't be changed into what the host has: it is made anew")
         return replace(apply(virtual=virtual), on=found.on)
 
-    def host_gone(self, ctx: Context[Any], virtual: Obj) -> Decision:
+    def host_gone(self, ctx: Context[Related], virtual: Obj) -> Decision:
         """It goes with its host object."""
         if reason := self._is_anothers(virtual):
             return skip(reason)
@@ -159,7 +158,7 @@ class Belongs(Syncer[Related], SyncUp, Sync, Indexes):
                 return Belonging(key, begun, seen)
         return None
 
-    def _is_copy(self, ctx: Context[Any], host: Obj) -> bool:
+    def _is_copy(self, ctx: Context, host: Obj) -> bool:
         """Whether it is a copy of a virtual object; an operator may have copied our labels, but not our name on it."""
         if labels_of(host).get(ctx.marks.cluster, ctx.identity) != ctx.identity:
             return True

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
-from typing import Any
 
 from syncer.api import (
     Context,
@@ -37,13 +36,17 @@ from syncer.resources.kinds import CUSTOM_RESOURCE_DEFINITIONS
 PUBLIC = "true"
 
 
-class PublicDefinitionSyncer(Syncer[PublicDefinitionConfig], SyncUp, Sync, Excludes):
+class PublicDefinitionSyncer(
+    Syncer[PublicDefinitionConfig],
+    SyncUp[PublicDefinitionConfig],
+    Sync[PublicDefinitionConfig],
+    Excludes[PublicDefinitionConfig],
+):
     """The host says all of a public CRD but its status; a tenant's own CRD of the same name is left alone."""
 
     name = "public-crds"
     section = "fromHost.customResourceDefinitions"
     resource = CUSTOM_RESOURCE_DEFINITIONS
-    config = PublicDefinitionConfig
     host_marked = False
     reverts_virtual_changes = True
     up = ("spec",)
@@ -51,22 +54,22 @@ class PublicDefinitionSyncer(Syncer[PublicDefinitionConfig], SyncUp, Sync, Exclu
 
     def host_selector(self, settings: Settings) -> str:
         """Only public CRDs are watched; one that ceases to be so is gone for the watch."""
-        config = settings.sections[self.name]
-        assert isinstance(config, PublicDefinitionConfig)
+        config = settings.section(self.name, PublicDefinitionConfig)
+        assert config
         return f"{config.label}={PUBLIC}"
 
     def host_key(self, settings: Settings, key: Key) -> Key:
         """Its name says what it defines, so it is the same on both sides."""
         return key
 
-    def virtual_key(self, ctx: Context[Any], host: Obj) -> Key | None:
+    def virtual_key(self, ctx: Context, host: Obj) -> Key | None:
         """The same; also of one that is no longer public, so that its copy is looked at."""
         return key_of(host)
 
     def rights_with(self, settings: Settings) -> Iterable[Right]:
         """To see whether there are custom resources of a CRD before it is deleted."""
-        config = settings.sections[self.name]
-        assert isinstance(config, PublicDefinitionConfig)
+        config = settings.section(self.name, PublicDefinitionConfig)
+        assert config
         if config.on_removal != "delete-if-unused":
             return ()
         return [Right(Side.VIRTUAL, resource, ("list",)) for resource in _resources(config.allow)]
@@ -118,7 +121,7 @@ def _unwanted(ctx: Context[PublicDefinitionConfig], host: Obj) -> str:
     return ""
 
 
-def _apply(ctx: Context[Any], host: Obj, wanted: Crossing, reason: str = "") -> Decision:
+def _apply(ctx: Context, host: Obj, wanted: Crossing, reason: str = "") -> Decision:
     virtual = leave_out(ctx.virtual_copy(host, key_of(host)))
     return apply(virtual={**virtual, "spec": wanted.spec}, reason="; ".join(filter(None, (reason, *wanted.notes))))
 

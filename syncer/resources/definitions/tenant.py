@@ -1,7 +1,6 @@
 """The tenant's CustomResourceDefinitions that are named in the configuration, on the host."""
 
 from collections.abc import Iterable
-from typing import Any
 
 from syncer.api import (
     Context,
@@ -29,7 +28,12 @@ from syncer.resources.definitions.versions import Crossing, crossing, defined, r
 from syncer.resources.kinds import CUSTOM_RESOURCE_DEFINITIONS
 
 
-class TenantDefinitionSyncer(Syncer[TenantDefinitionConfig], SyncDown, Sync, SyncUp):
+class TenantDefinitionSyncer(
+    Syncer[TenantDefinitionConfig],
+    SyncDown[TenantDefinitionConfig],
+    Sync[TenantDefinitionConfig],
+    SyncUp[TenantDefinitionConfig],
+):
     """The tenant says all of a named CRD but its status; one of the host's own, or of another tenant, is left alone.
 
     A host CRD that goes takes every copy of a custom resource with it, so its deletion is never a matter of course.
@@ -38,7 +42,6 @@ class TenantDefinitionSyncer(Syncer[TenantDefinitionConfig], SyncDown, Sync, Syn
     name = "tenant-crds"
     section = "toHost.customResourceDefinitions"
     resource = CUSTOM_RESOURCE_DEFINITIONS
-    config = TenantDefinitionConfig
     down = ("spec",)
     translates = ("spec",)
     exact = ("spec",)
@@ -51,8 +54,8 @@ class TenantDefinitionSyncer(Syncer[TenantDefinitionConfig], SyncDown, Sync, Syn
 
     def rights_with(self, settings: Settings) -> Iterable[Right]:
         """To see whether there are custom resources of a CRD before it is deleted."""
-        config = settings.sections[self.name]
-        assert isinstance(config, TenantDefinitionConfig)
+        config = settings.section(self.name, TenantDefinitionConfig)
+        assert config
         if config.on_removal != "delete-if-unused":
             return ()
         return [Right(Side.HOST, defined(name), ("list",)) for name in config.names]
@@ -91,7 +94,7 @@ def _unwanted(ctx: Context[TenantDefinitionConfig], virtual: Obj) -> str:
     return "" if name in ctx.config.names else f"{name} is not among sync.{TenantDefinitionSyncer.section}.names"
 
 
-def _apply(ctx: Context[Any], virtual: Obj, wanted: Crossing, reason: str = "") -> Decision:
+def _apply(ctx: Context, virtual: Obj, wanted: Crossing, reason: str = "") -> Decision:
     """A tenant can't make a CRD public for others: the label stays behind, the one that is configured and CAPN's."""
     sections = ctx.settings.sections.values()
     labels = {PUBLIC_LABEL, *(each.label for each in sections if isinstance(each, PublicDefinitionConfig))}

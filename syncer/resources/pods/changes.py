@@ -5,13 +5,11 @@ built from the host's own, and a field is named only where it has to change. See
 https://kubernetes.io/docs/concepts/workloads/pods/#pod-update-and-replacement.
 """
 
-from typing import Any
-
 from syncer.api import Context, Obj, Pair, annotations_of
 from syncer.resources.pods.spec import IMAGES, images_digest
 
 
-def spec_changes(ctx: Context[Any], pair: Pair) -> Obj:
+def spec_changes(ctx: Context, pair: Pair) -> Obj:
     """The fields of the host pod's spec to change, with their new values; often none."""
     wanted, actual = pair.virtual["spec"], pair.host["spec"]
     changes: Obj = {}

@@ -4,7 +4,6 @@ See https://kubernetes.io/docs/concepts/services-networking/dns-pod-service/.
 """
 
 from collections.abc import Iterable
-from typing import Any
 
 from syncer.api import Context, Decision, Key, Obj, ObjectRef, Side, wait
 from syncer.resources.kinds import SERVICES
@@ -26,7 +25,7 @@ def uses_cluster_dns(spec: Obj) -> bool:
     return policy == "ClusterFirstWithHostNet" or (policy == "ClusterFirst" and not spec.get("hostNetwork"))
 
 
-def missing_server(ctx: Context[Any], virtual: Obj) -> Decision | None:
+def missing_server(ctx: Context, virtual: Obj) -> Decision | None:
     """Waits until the virtual DNS Service, if there is one, can be reached on the host."""
     key = _service(ctx)
     if key is None or not uses_cluster_dns(virtual["spec"]) or ctx.virtual(SERVICES, key) is None:
@@ -37,7 +36,7 @@ def missing_server(ctx: Context[Any], virtual: Obj) -> Decision | None:
     return wait(f"the DNS Service {key} has no address on the host yet", on=(seen,))
 
 
-def fields(ctx: Context[Any], virtual: Obj) -> Obj:
+def fields(ctx: Context, virtual: Obj) -> Obj:
     """The fields of the host pod's spec about DNS; none where the host's own DNS serves the Pod."""
     spec, key = virtual["spec"], _service(ctx)
     address = _address(ctx, key) if key and uses_cluster_dns(spec) else ""
@@ -54,14 +53,14 @@ def fields(ctx: Context[Any], virtual: Obj) -> Obj:
     return {"dnsPolicy": "None", "dnsConfig": config}
 
 
-def _service(ctx: Context[Any]) -> Key | None:
+def _service(ctx: Context) -> Key | None:
     networking = ctx.settings.networking
-    if networking is None or not networking.dns.service or not ctx.enabled("services"):
+    if not networking.dns.service or not ctx.enabled("services"):
         return None
     return Key.parse(networking.dns.service)
 
 
-def _address(ctx: Context[Any], key: Key) -> str:
+def _address(ctx: Context, key: Key) -> str:
     copy = ctx.host_of(SERVICES, key)
     return ((copy or {}).get("spec") or {}).get("clusterIP") or ""
 

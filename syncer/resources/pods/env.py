@@ -6,7 +6,6 @@ https://kubernetes.io/docs/concepts/services-networking/service/#environment-var
 """
 
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 from syncer.api import Context, Obj, Side
 from syncer.resources.kinds import SERVICES
@@ -15,7 +14,7 @@ from syncer.resources.kinds import SERVICES
 BY_NAMESPACE = "namespace"
 
 
-def service_env(ctx: Context[Any], virtual: Obj) -> list[Obj]:
+def service_env(ctx: Context, virtual: Obj) -> list[Obj]:
     """The variables for a virtual Pod: of its API server, and of its namespace's Services unless it wants none."""
     variables = dict(_api_server(ctx))
     if (virtual.get("spec") or {}).get("enableServiceLinks", True) and ctx.enabled("services"):
@@ -31,7 +30,7 @@ def with_env(container: Obj, variables: list[Obj]) -> Obj:
     return {**container, "env": [*(one for one in variables if one["name"] not in names), *own]}
 
 
-def _services(ctx: Context[Any], namespace: str) -> Iterator[tuple[str, Obj]]:
+def _services(ctx: Context, namespace: str) -> Iterator[tuple[str, Obj]]:
     for key in sorted(ctx.reader.indexed(Side.VIRTUAL, SERVICES, BY_NAMESPACE, namespace)):
         copy = ctx.host_of(SERVICES, key)
         if copy is not None:
@@ -46,9 +45,9 @@ def _of_service(name: str, spec: Obj) -> Iterable[tuple[str, str]]:
     return _variables(name, address, ports)
 
 
-def _api_server(ctx: Context[Any]) -> Iterable[tuple[str, str]]:
+def _api_server(ctx: Context) -> Iterable[tuple[str, str]]:
     networking = ctx.settings.networking
-    if networking is None or not networking.api_server.host:
+    if not networking.api_server.host:
         return ()
     return _variables("kubernetes", networking.api_server.host, [{"name": "https", "port": networking.api_server.port}])
 

@@ -5,7 +5,6 @@ https://kubernetes.io/docs/concepts/workloads/pods/downward-api/.
 """
 
 from collections.abc import Mapping
-from typing import Any
 
 from syncer.api import Context, Marks, Obj, annotations_of, labels_of
 from syncer.translate.paths import Paths
@@ -50,7 +49,7 @@ def host_field(field: str, marks: Marks) -> str:
     return f"metadata.annotations['{annotation}']" if annotation else field
 
 
-def annotations(ctx: Context[Any], virtual: Obj) -> dict[str, str]:
+def annotations(ctx: Context, virtual: Obj) -> dict[str, str]:
     """The annotations that hold what the Pod's containers read of it, beside the marks; none that nobody reads."""
     used = {field for _, field in _USED.found(virtual.get("spec") or {})}
     prefix, result = ctx.marks.prefix, {}

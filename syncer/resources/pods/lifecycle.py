@@ -1,7 +1,5 @@
 """How far a Pod has come, and whether the host is to run it (now, later, or not at all)."""
 
-from typing import Any
-
 from syncer.api import Context, Decision, Key, Obj, annotations_of, delete, is_deleting, skip
 from syncer.resources.kinds import NODES
 from syncer.resources.pods.references import MIRROR
@@ -32,14 +30,14 @@ def is_mirror(pod: Obj) -> bool:
     return MIRROR in annotations_of(pod)
 
 
-def runs_elsewhere(ctx: Context[Any], virtual: Obj) -> bool:
+def runs_elsewhere(ctx: Context, virtual: Obj) -> bool:
     """Whether it is on a Node that the virtual cluster has for itself, with a kubelet of its own."""
     name = (virtual.get("spec") or {}).get("nodeName")
     node = ctx.virtual(NODES, Key("", name)) if name else None
     return node is not None and not ctx.marks.is_from_here(node, cluster=ctx.identity)
 
 
-def not_to_run(ctx: Context[Any], virtual: Obj) -> Decision | None:
+def not_to_run(ctx: Context, virtual: Obj) -> Decision | None:
     """For a virtual Pod without a copy: what is to be done instead of making one; None where one is to be made.
 
     Informers are complete when a syncer is asked, so a copy that isn't seen isn't there.

@@ -5,7 +5,6 @@ which virtual namespace it comes from.
 """
 
 from collections.abc import Iterable
-from typing import Any
 
 from syncer.api import Context, Key, Obj, Side, labels_of
 from syncer.resources.kinds import NAMESPACES, PODS
@@ -20,7 +19,7 @@ _REQUIRED, _PREFERRED = (
 )
 
 
-def spread(ctx: Context[Any], virtual: Obj, constraints: list[Obj]) -> list[Obj]:
+def spread(ctx: Context, virtual: Obj, constraints: list[Obj]) -> list[Obj]:
     """Topology spread constraints, which count pods of the Pod's own namespace."""
     namespace, labels = virtual["metadata"].get("namespace", ""), labels_of(virtual)
     marks = ctx.marks.labels(ctx.identity, Key(namespace, ""))
@@ -34,7 +33,7 @@ def spread(ctx: Context[Any], virtual: Obj, constraints: list[Obj]) -> list[Obj]
     return result
 
 
-def affinity(ctx: Context[Any], virtual: Obj, given: Obj) -> Obj:
+def affinity(ctx: Context, virtual: Obj, given: Obj) -> Obj:
     """Affinity to nodes as it is, to and against pods narrowed."""
     result = dict(given)
     for part in ("podAffinity", "podAntiAffinity"):
@@ -43,7 +42,7 @@ def affinity(ctx: Context[Any], virtual: Obj, given: Obj) -> Obj:
     return result
 
 
-def _pod_affinity(ctx: Context[Any], virtual: Obj, given: Obj) -> Obj:
+def _pod_affinity(ctx: Context, virtual: Obj, given: Obj) -> Obj:
     result = dict(given)
     if terms := given.get(_REQUIRED):
         result[_REQUIRED] = [_term(ctx, virtual, term) for term in terms]
@@ -54,7 +53,7 @@ def _pod_affinity(ctx: Context[Any], virtual: Obj, given: Obj) -> Obj:
     return result
 
 
-def _term(ctx: Context[Any], virtual: Obj, term: Obj) -> Obj:
+def _term(ctx: Context, virtual: Obj, term: Obj) -> Obj:
     """One affinity term. Without a selector it selects no pod, and stays so."""
     result = {name: value for name, value in term.items() if name not in _FOLDED}
     selector = term.get("labelSelector")
@@ -73,7 +72,7 @@ def _term(ctx: Context[Any], virtual: Obj, term: Obj) -> Obj:
     return {**result, "labelSelector": selector, **_places(ctx, virtual, wanted)}
 
 
-def _namespaces(ctx: Context[Any], virtual: Obj, term: Obj) -> list[str] | None:
+def _namespaces(ctx: Context, virtual: Obj, term: Obj) -> list[str] | None:
     """The virtual namespaces that a term speaks of; None for all.
 
     A namespace selector is answered now: the scheduler looks at a term when it places the Pod, and that is soon.
@@ -87,23 +86,23 @@ def _namespaces(ctx: Context[Any], virtual: Obj, term: Obj) -> list[str] | None:
     return [*named, *(key.name for key in keys if _matches(ctx, key, selector))]
 
 
-def _matches(ctx: Context[Any], key: Key, selector: Obj) -> bool:
+def _matches(ctx: Context, key: Key, selector: Obj) -> bool:
     namespace = ctx.virtual(NAMESPACES, key)
     return namespace is not None and selectors.matches(selector, labels_of(namespace))
 
 
-def _anywhere(ctx: Context[Any]) -> Obj:
+def _anywhere(ctx: Context) -> Obj:
     """Says nothing where all copies share the Pod's host namespace, which is what a term means by default."""
     spaces = ctx.names.host_namespaces()
     return {} if spaces is not None and len(spaces) == 1 else {"namespaceSelector": {}}
 
 
-def _places(ctx: Context[Any], virtual: Obj, namespaces: Iterable[str]) -> Obj:
+def _places(ctx: Context, virtual: Obj, namespaces: Iterable[str]) -> Obj:
     """The host namespaces of virtual ones, where they are not the Pod's own."""
     own = _place(ctx, virtual["metadata"].get("namespace", ""))
     places = sorted({_place(ctx, namespace) for namespace in namespaces})
     return {"namespaces": places} if places and places != [own] else {}
 
 
-def _place(ctx: Context[Any], namespace: str) -> str:
+def _place(ctx: Context, namespace: str) -> str:
     return ctx.names.to_host(PODS, Key(namespace, "any")).namespace

@@ -1,7 +1,6 @@
 """The host pod of a virtual Pod. Fields that aren't named here cross as they are."""
 
 import hashlib
-from typing import Any
 
 from syncer.api import Context, Obj, Resource
 from syncer.resources.kinds import SERVICE_ACCOUNTS
@@ -32,14 +31,14 @@ IMAGES = "pod-images"
 _REWRITES: Paths[Resource | None] = Paths({**NAMES, **dict.fromkeys(fields.PLACES, None)})
 
 
-def host_pod(ctx: Context[Any], virtual: Obj) -> Obj:
+def host_pod(ctx: Context, virtual: Obj) -> Obj:
     """The pod to create on the host."""
     host = metadata(ctx, virtual)
     host["spec"] = _spec(ctx, virtual)
     return host
 
 
-def metadata(ctx: Context[Any], virtual: Obj) -> Obj:
+def metadata(ctx: Context, virtual: Obj) -> Obj:
     """The host pod without a spec: name, labels, annotations, marks, and what the downward API reads."""
     host = ctx.host_copy(virtual)
     annotations = host["metadata"]["annotations"]
@@ -55,7 +54,7 @@ def images_digest(spec: Obj) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def _spec(ctx: Context[Any], virtual: Obj) -> Obj:
+def _spec(ctx: Context, virtual: Obj) -> Obj:
     namespace = virtual["metadata"].get("namespace", "")
 
     def renamed(kind: Resource | None, text: str) -> str:
@@ -71,7 +70,7 @@ def _spec(ctx: Context[Any], virtual: Obj) -> Obj:
     return spec
 
 
-def _identify(ctx: Context[Any], virtual: Obj, spec: Obj) -> None:
+def _identify(ctx: Context, virtual: Obj, spec: Obj) -> None:
     """Whom the Pod is and whom it runs as: the host gives it no token of its own accord."""
     metadata = virtual["metadata"]
     spec["automountServiceAccountToken"] = False
@@ -83,14 +82,14 @@ def _identify(ctx: Context[Any], virtual: Obj, spec: Obj) -> None:
         spec["hostname"] = dns.hostname(metadata["name"])
 
 
-def _place(ctx: Context[Any], virtual: Obj, spec: Obj) -> None:
+def _place(ctx: Context, virtual: Obj, spec: Obj) -> None:
     if given := spec.get("affinity"):
         spec["affinity"] = scheduling.affinity(ctx, virtual, given)
     if constraints := spec.get("topologySpreadConstraints"):
         spec["topologySpreadConstraints"] = scheduling.spread(ctx, virtual, constraints)
 
 
-def _fill(ctx: Context[Any], virtual: Obj, spec: Obj) -> None:
+def _fill(ctx: Context, virtual: Obj, spec: Obj) -> None:
     """What goes into the containers: volumes, and the variables by which they find Services."""
     if given := spec.get("volumes"):
         spec["volumes"] = volumes.translated(ctx, virtual, given)

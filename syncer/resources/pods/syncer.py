@@ -1,7 +1,6 @@
 """Run virtual Pods on the host, and tell the tenant how they fare."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from syncer.api import (
     Context,
@@ -78,11 +77,11 @@ class PodSyncer(Syncer, SyncDown, Sync, Excludes, Indexes, Refers):
         """What it names; ConfigMaps and Secrets are synced with it."""
         return references(virtual)
 
-    def excluded(self, ctx: Context[Any], side: Side, obj: Obj) -> str | None:
+    def excluded(self, ctx: Context, side: Side, obj: Obj) -> str | None:
         """Leave alone what only mirrors a kubelet's own manifest."""
         return "it mirrors a static Pod of a kubelet" if lifecycle.is_mirror(obj) else None
 
-    def sync_down(self, ctx: Context[Any], virtual: Obj) -> Decision:
+    def sync_down(self, ctx: Context, virtual: Obj) -> Decision:
         """Make the host pod, once everything is there that it can't do without."""
         return (
             lifecycle.not_to_run(ctx, virtual)
@@ -92,7 +91,7 @@ class PodSyncer(Syncer, SyncDown, Sync, Excludes, Indexes, Refers):
             or apply(host=host_pod(ctx, virtual), partial=True, reason="the host is to run it")
         )
 
-    def sync(self, ctx: Context[Any], pair: Pair) -> Decision:
+    def sync(self, ctx: Context, pair: Pair) -> Decision:
         """Deletion goes both ways with its grace period; changes go down, place and status up."""
         report = apply(virtual=_reported(pair))
         if is_deleting(pair.virtual):
@@ -105,7 +104,7 @@ class PodSyncer(Syncer, SyncDown, Sync, Excludes, Indexes, Refers):
         return decision.then(_bound(ctx, pair, report))
 
 
-def _bound(ctx: Context[Any], pair: Pair, report: Decision) -> Decision:
+def _bound(ctx: Context, pair: Pair, report: Decision) -> Decision:
     """Bind the virtual Pod where the host has placed it, and report. A Pod without a node can't have a full status."""
     node = pair.host["spec"].get("nodeName")
     if not node or pair.virtual["spec"].get("nodeName"):
@@ -116,7 +115,7 @@ def _bound(ctx: Context[Any], pair: Pair, report: Decision) -> Decision:
     return bind(virtual=pair.virtual, node=node).then(report)
 
 
-def _updated(ctx: Context[Any], pair: Pair) -> Obj:
+def _updated(ctx: Context, pair: Pair) -> Obj:
     """The host pod with only what may have changed."""
     host = metadata(ctx, pair.virtual)
     if changes := spec_changes(ctx, pair):
@@ -148,7 +147,7 @@ def _end_virtual(pair: Pair) -> Decision:
     return delete(virtual=pair.virtual, grace=grace, reason="the host is deleting it")
 
 
-def _missing_account(ctx: Context[Any], virtual: Obj) -> Decision | None:
+def _missing_account(ctx: Context, virtual: Obj) -> Decision | None:
     """The host's admission refuses a pod whose ServiceAccount isn't there."""
     if not ctx.enabled("serviceaccounts"):
         return None
@@ -159,7 +158,7 @@ def _missing_account(ctx: Context[Any], virtual: Obj) -> Decision | None:
     return wait(f"its ServiceAccount {account.name} is not on the host yet", on=(seen,))
 
 
-def _missing_tokens(ctx: Context[Any], virtual: Obj) -> Decision | None:
+def _missing_tokens(ctx: Context, virtual: Obj) -> Decision | None:
     if not ctx.enabled("pod-tokens") or not token_files(virtual):
         return None
     key = tokens_key(ctx.settings, key_of(virtual))

@@ -1,7 +1,6 @@
 """The tokens of Pods: of the virtual API server, kept in a Secret on the host, renewed before they end."""
 
 from datetime import datetime, timedelta
-from typing import Any
 
 from syncer.api import (
     Context,
@@ -45,7 +44,7 @@ _SELDOM = timedelta(minutes=1)
 ASKED = "tokens-asked"
 
 
-class PodTokenSyncer(Syncer[PodTokenConfig], SyncDown, Sync, Excludes):
+class PodTokenSyncer(Syncer[PodTokenConfig], SyncDown[PodTokenConfig], Sync[PodTokenConfig], Excludes[PodTokenConfig]):
     """A host Secret for each virtual Pod that mounts tokens of its ServiceAccount.
 
     Each token has the lifetime and the audience that the Pod asks for and is bound to the virtual Pod, so it ends with
@@ -56,7 +55,6 @@ class PodTokenSyncer(Syncer[PodTokenConfig], SyncDown, Sync, Excludes):
     section = "toHost.podTokens"
     resource = PODS
     host_resource = SECRETS
-    config = PodTokenConfig
     own_deletion = True
     reads = (
         Source(Side.VIRTUAL, NODES),
@@ -73,7 +71,7 @@ class PodTokenSyncer(Syncer[PodTokenConfig], SyncDown, Sync, Excludes):
         """A Pod's volumes never change: one without a token never gets a Secret."""
         return bool(token_files(virtual))
 
-    def excluded(self, ctx: Context[Any], side: Side, obj: Obj) -> str | None:
+    def excluded(self, ctx: Context, side: Side, obj: Obj) -> str | None:
         """Leave alone what is never run on the host."""
         return "it mirrors a static Pod of a kubelet" if side is Side.VIRTUAL and lifecycle.is_mirror(obj) else None
 
@@ -108,7 +106,7 @@ def _ends(virtual: Obj) -> bool:
     return is_deleting(virtual) or lifecycle.is_finished(virtual)
 
 
-def _missing_account(ctx: Context[Any], virtual: Obj) -> ObjectRef | None:
+def _missing_account(ctx: Context, virtual: Obj) -> ObjectRef | None:
     """The ServiceAccount, where it isn't there: nobody gives a token of it then."""
     account = Key(key_of(virtual).namespace, service_account(virtual))
     there = ctx.virtual(SERVICE_ACCOUNTS, account) is not None

@@ -1,6 +1,6 @@
 """Volumes whose contents come from the virtual API server: tokens, and claims that are made for one Pod."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from syncer.api import Context, Key, Obj, Settings
 from syncer.resources.kinds import PERSISTENT_VOLUME_CLAIMS, SECRETS
@@ -33,12 +33,12 @@ def tokens_key(settings: Settings, pod: Key) -> Key:
     return settings.names.to_host(SECRETS, Key(pod.namespace, pod.name + TOKENS_ENDING))
 
 
-def translated(ctx: Context[Any], virtual: Obj, volumes: list[Obj]) -> list[Obj]:
+def translated(ctx: Context, virtual: Obj, volumes: list[Obj]) -> list[Obj]:
     """The volumes of the host pod, once names in them are those of the host."""
     return [_volume(ctx, virtual, volume) for volume in volumes]
 
 
-def _volume(ctx: Context[Any], virtual: Obj, volume: Obj) -> Obj:
+def _volume(ctx: Context, virtual: Obj, volume: Obj) -> Obj:
     if volume.get("ephemeral"):
         return {"name": volume["name"], "persistentVolumeClaim": {"claimName": _claim(ctx, virtual, volume["name"])}}
     sources = _sources(volume)
@@ -50,7 +50,7 @@ def _volume(ctx: Context[Any], virtual: Obj, volume: Obj) -> Obj:
     return {**volume, "projected": {**volume["projected"], "sources": replaced}}
 
 
-def _claim(ctx: Context[Any], virtual: Obj, volume: str) -> str:
+def _claim(ctx: Context, virtual: Obj, volume: str) -> str:
     """The claim that the virtual cluster's controller makes for a generic ephemeral volume."""
     metadata = virtual["metadata"]
     return ctx.host_name(PERSISTENT_VOLUME_CLAIMS, metadata.get("namespace", ""), f"{metadata['name']}-{volume}")

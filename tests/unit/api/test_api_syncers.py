@@ -44,7 +44,6 @@ class ConfigMaps(Mirror[Options]):
 
     name = "maps"
     resource = CONFIGMAPS
-    config = Options
     down = ("data",)
 
 
@@ -69,9 +68,8 @@ TENANTS = {
 }
 
 
-def context(syncer: type[Syncer[Any]], **objects: list[Obj]) -> Context[Any]:
-    made: Context[Any] = World([syncer]).given(**objects).context(syncer)
-    return made
+def context(syncer: type[Syncer], **objects: list[Obj]) -> Any:
+    return World([syncer]).given(**objects).context(syncer)
 
 
 @pytest.mark.parametrize("role", [SyncDown, Sync, SyncUp, FakeSyncUp])
@@ -185,7 +183,7 @@ def test_a_host_object_that_is_not_ours_leads_nowhere() -> None:
         name = "upward"
         resource = CONFIGMAPS
 
-        def sync_up(self, ctx: Context[Any], host: Obj) -> Decision:
+        def sync_up(self, ctx: Context, host: Obj) -> Decision:
             return skip("no")
 
     ctx = context(Upward)

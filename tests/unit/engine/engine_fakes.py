@@ -47,7 +47,7 @@ class DownOnly(Syncer[Config], SyncDown):
     name = "down"
     resource = WIDGETS
 
-    def sync_down(self, ctx: Context[Any], virtual: Obj) -> Decision:
+    def sync_down(self, ctx: Context, virtual: Obj) -> Decision:
         return apply(host=ctx.host_copy(virtual), reason="sync_down")
 
 
@@ -56,7 +56,7 @@ class UpToo(Widgets, SyncUp):
 
     name = "uptoo"
 
-    def sync_up(self, ctx: Context[Any], host: Obj) -> Decision:
+    def sync_up(self, ctx: Context, host: Obj) -> Decision:
         return delete(host=host, reason="sync_up")
 
 
@@ -67,10 +67,10 @@ class Reports(Syncer[Config], SyncUp):
     resource = WIDGETS
     host_marked = False
 
-    def virtual_key(self, ctx: Context[Any], host: Obj) -> Key | None:
+    def virtual_key(self, ctx: Context, host: Obj) -> Key | None:
         return Key("shop", host["metadata"]["name"])
 
-    def sync_up(self, ctx: Context[Any], host: Obj) -> Decision:
+    def sync_up(self, ctx: Context, host: Obj) -> Decision:
         return apply(virtual=ctx.virtual_copy(host, Key("shop", host["metadata"]["name"])), reason="sync_up")
 
 
@@ -79,7 +79,7 @@ class KeptReports(Reports, Sync):
 
     name = "keptreports"
 
-    def sync(self, ctx: Context[Any], pair: Pair) -> Decision:
+    def sync(self, ctx: Context, pair: Pair) -> Decision:
         return skip("sync")
 
 
@@ -89,10 +89,10 @@ class Stands(Syncer[Config], FakeSyncUp):
     name = "stands"
     resource = WIDGETS
 
-    def fake_sync_up(self, ctx: Context[Any], key: Key) -> Decision:
+    def fake_sync_up(self, ctx: Context, key: Key) -> Decision:
         return skip(f"fake_sync_up {key}")
 
-    def fake_sync(self, ctx: Context[Any], virtual: Obj) -> Decision:
+    def fake_sync(self, ctx: Context, virtual: Obj) -> Decision:
         return skip("fake_sync")
 
 
@@ -112,7 +112,7 @@ class Reader:
         return None
 
 
-def context(syncer: Syncer[Any]) -> Context[Any]:
+def context(syncer: Syncer) -> Context:
     now = datetime(2026, 1, 1, tzinfo=UTC)
     return Context(SETTINGS, Config(), syncer.resource, syncer.host_resource, Reader(), now, syncer.host_key)
 

@@ -31,7 +31,7 @@ def entry(custom: Mapping[str, Any], name: str = CERTIFICATE) -> Entry:
     return found
 
 
-def made(custom: Mapping[str, Any], served: Served, name: str = CERTIFICATE) -> list[Syncer[Any]] | str:
+def made(custom: Mapping[str, Any], served: Served, name: str = CERTIFICATE) -> list[Syncer] | str:
     def find(side: Side, wanted: str) -> Resource | None:
         return next((one for one in served[side] if wanted in (str(one), f"{one}/{one.version}")), None)
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import pytest
 from hypothesis import Phase, settings
@@ -43,7 +42,7 @@ class Good(Mirror):
 
 
 class NeverRests(Good):
-    def translate(self, ctx: Context[Any], virtual: Obj) -> Obj:
+    def translate(self, ctx: Context, virtual: Obj) -> Obj:
         host = super().translate(ctx, virtual)
         there = ctx.host(CONFIGMAPS, key_of(host))
         turn = "a" if there is None or (there.get("data") or {}).get("turn") != "a" else "b"
@@ -51,54 +50,54 @@ class NeverRests(Good):
 
 
 class ForgetsItsCopy(Good):
-    def translate(self, ctx: Context[Any], virtual: Obj) -> Obj:
+    def translate(self, ctx: Context, virtual: Obj) -> Obj:
         host = super().translate(ctx, virtual)
         host["metadata"]["annotations"][ctx.marks.name] = "other"
         return host
 
 
 class LeavesBehind(Good):
-    def sync_down(self, ctx: Context[Any], virtual: Obj) -> Decision:
+    def sync_down(self, ctx: Context, virtual: Obj) -> Decision:
         second = self.translate(ctx, virtual)
         second["metadata"]["name"] += "-2"
         return super().sync_down(ctx, virtual).then(apply(host=second))
 
 
 class TakesUnmarked(Good):
-    def sync_down(self, ctx: Context[Any], virtual: Obj) -> Decision:
+    def sync_down(self, ctx: Context, virtual: Obj) -> Decision:
         host = self.translate(ctx, virtual)
         del host["metadata"]["labels"][ctx.marks.cluster]
         return apply(host=host)
 
 
 class WritesElsewhere(Good):
-    def sync_down(self, ctx: Context[Any], virtual: Obj) -> Decision:
+    def sync_down(self, ctx: Context, virtual: Obj) -> Decision:
         host = self.translate(ctx, virtual)
         host["metadata"]["namespace"] = "kube-system"
         return apply(host=host)
 
 
 class DeletesTheTenants(Good):
-    def sync(self, ctx: Context[Any], pair: Pair) -> Decision:
+    def sync(self, ctx: Context, pair: Pair) -> Decision:
         other = ctx.virtual(CONFIGMAPS, Key(pair.virtual["metadata"]["namespace"], "bystander"))
         decision = super().sync(ctx, pair)
         return decision.then(delete(virtual=other, reason="because")) if other else decision
 
 
 class NeedsMoreRights(Good):
-    def sync(self, ctx: Context[Any], pair: Pair) -> Decision:
+    def sync(self, ctx: Context, pair: Pair) -> Decision:
         own = {key: pair.virtual["metadata"][key] for key in ("name", "namespace", "uid")}
         noted = {"metadata": {**own, "annotations": {"example.org/synced": "yes"}}}
         return super().sync(ctx, pair).then(apply(virtual=noted))
 
 
 class GivesNoReason(Good):
-    def sync_down(self, ctx: Context[Any], virtual: Obj) -> Decision:
+    def sync_down(self, ctx: Context, virtual: Obj) -> Decision:
         return skip("")
 
 
 class ChangesItsInput(Good):
-    def translate(self, ctx: Context[Any], virtual: Obj) -> Obj:
+    def translate(self, ctx: Context, virtual: Obj) -> Obj:
         virtual["metadata"].pop("annotations", None)
         return super().translate(ctx, virtual)
 
@@ -107,7 +106,7 @@ class NamesTooLong(Good):
     def host_key(self, settings: Settings, key: Key) -> Key:
         return Key(settings.host_namespace, f"{key.name}_{key.namespace}")
 
-    def translate(self, ctx: Context[Any], virtual: Obj) -> Obj:
+    def translate(self, ctx: Context, virtual: Obj) -> Obj:
         host = super().translate(ctx, virtual)
         host["metadata"]["name"] = ctx.host_key(key_of(virtual)).name
         host["metadata"]["annotations"][ctx.marks.host_name] = host["metadata"]["name"]
@@ -120,7 +119,7 @@ class SharesPlaces(Good):
 
 
 class LosesUnknown(Good):
-    def translate(self, ctx: Context[Any], virtual: Obj) -> Obj:
+    def translate(self, ctx: Context, virtual: Obj) -> Obj:
         host = super().translate(ctx, virtual)
         if "extra" in host:
             host["extra"] = {"known": host["extra"].get("known", "")}
@@ -134,10 +133,10 @@ class Overwrites(Syncer, FakeSyncUp):
     resource = Resource("v1", "Node", "nodes", namespaced=False)
     reads = ()
 
-    def fake_sync_up(self, ctx: Context[Any], key: Key) -> Decision:
+    def fake_sync_up(self, ctx: Context, key: Key) -> Decision:
         return apply(virtual=node(key.name, metadata={"labels": {ctx.marks.cluster: ctx.identity}}))
 
-    def fake_sync(self, ctx: Context[Any], virtual: Obj) -> Decision:
+    def fake_sync(self, ctx: Context, virtual: Obj) -> Decision:
         return skip("it is there")
 
 
@@ -161,7 +160,7 @@ def _quick() -> Iterator[None]:
         settings.load_profile(before)
 
 
-def _run(syncer: type[Syncer[Any]], law: str) -> None:
+def _run(syncer: type[Syncer], law: str) -> None:
     with _quick():
         laws = laws_for(syncer, objects=OBJECTS.map(_scene), examples=60)
         getattr(laws(), law)()
@@ -184,7 +183,7 @@ def _run(syncer: type[Syncer[Any]], law: str) -> None:
         (LosesUnknown, "test_unknown_fields_are_kept", "was lost on the way"),
     ],
 )
-def test_a_broken_syncer_is_found(syncer: type[Syncer[Any]], law: str, said: str) -> None:
+def test_a_broken_syncer_is_found(syncer: type[Syncer], law: str, said: str) -> None:
     with pytest.raises(AssertionError, match=said):
         _run(syncer, law)
 

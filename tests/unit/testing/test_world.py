@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import Any
 
 import pytest
 
@@ -305,7 +304,7 @@ def test_writes_to_the_virtual_side_of_other_kinds() -> None:
         name = "teller"
         reads = (Source(Side.VIRTUAL, SECRETS),)
 
-        def sync_down(self, ctx: Context[Any], virtual: Obj) -> Decision:
+        def sync_down(self, ctx: Context, virtual: Obj) -> Decision:
             return apply(virtual=secret("told"), resource=SECRETS)
 
     world = World([Teller]).given(virtual=[configmap("db")])

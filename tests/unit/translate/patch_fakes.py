@@ -39,7 +39,7 @@ class Copies:
         return None
 
 
-def context(*copies: Obj, resource: Resource = WIDGETS) -> Context[Any]:
+def context(*copies: Obj, resource: Resource = WIDGETS) -> Context:
     return Context(SETTINGS, Config(), resource, resource, Copies(*copies), datetime(2026, 1, 1, tzinfo=UTC))
 
 

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 from syncer.api.config import Config
 from syncer.api.context import Settings
@@ -26,7 +25,7 @@ LARGEST_BASE = 128 * 1024
 class Ownership:
     """The rules for one syncer in one virtual cluster."""
 
-    syncer: Syncer[Any]
+    syncer: Syncer
     marks: Marks
     authority: Authority
     #: Whether copies remember what was last wanted of them.
@@ -79,7 +78,7 @@ class Ownership:
         return result
 
 
-def ownership_of(syncer: Syncer[Any], config: Config, settings: Settings) -> Ownership | None:
+def ownership_of(syncer: Syncer, config: Config, settings: Settings) -> Ownership | None:
     """The rules for a syncer; None where all is as usual."""
     authority = authority_of(syncer, config)
     drift = config.drift if settings.patrol is None else config.drift.over(settings.patrol.drift)

@@ -6,7 +6,6 @@ copy can know: a pause by the object or its namespace is noted there, and that i
 """
 
 from collections.abc import Callable, Iterable
-from typing import Any
 
 from cachetools import LRUCache
 
@@ -81,7 +80,7 @@ class Pause:
         """Whether the whole virtual cluster is paused."""
         return bool(self.notes.indexed(_INDEX, YES))
 
-    def look(self, syncer: Syncer[Any], request: Request, *, virtual: Obj | None, host: Obj | None) -> Decision | None:
+    def look(self, syncer: Syncer, request: Request, *, virtual: Obj | None, host: Obj | None) -> Decision | None:
         """What a pause makes of a request; None where nothing is paused."""
         if virtual is None and host is None and not isinstance(syncer, FakeSyncUp):
             return None
@@ -104,7 +103,7 @@ class Pause:
 
     # -- inside ----------------------------------------------------------------------------------------------------
 
-    def _marked(self, syncer: Syncer[Any], request: Request, virtual: Obj | None, copy: Obj) -> Decision | None:
+    def _marked(self, syncer: Syncer, request: Request, virtual: Obj | None, copy: Obj) -> Decision | None:
         """For what nothing pauses now: our own mark on the copy says whether its virtual object went so."""
         here, mark = self._place(syncer, copy), self._mark_of(copy)
         gone = (syncer.name, annotations_of(copy).get(self._marks.uid, ""))
@@ -122,7 +121,7 @@ class Pause:
             return None
         return self._wait(here, f"{namespace} was paused and is not there; ", namespace)
 
-    def _paused(self, syncer: Syncer[Any], copy: Obj | None, value: str, by: ObjectRef) -> Decision:
+    def _paused(self, syncer: Syncer, copy: Obj | None, value: str, by: ObjectRef) -> Decision:
         decision = self._wait(by)
         if copy is None or is_deleting(copy) or self._mark_of(copy) in (YES, value):
             return decision
@@ -132,7 +131,7 @@ class Pause:
         """Wait until the mark is taken away, or something else is there."""
         return wait(f"paused: {why}remove the annotation {self._marks.paused} from {by} to go on", on=(by, *on))
 
-    def _noted(self, syncer: Syncer[Any], copy: Obj, value: str | None, reason: str, *on: ObjectRef) -> Decision:
+    def _noted(self, syncer: Syncer, copy: Obj, value: str | None, reason: str, *on: ObjectRef) -> Decision:
         """Put our mark on a copy, or take it away, and look again when that is seen."""
         own = copy["metadata"]
         metadata = {name: own[name] for name in ("name", "namespace", "uid") if name in own}
@@ -141,10 +140,10 @@ class Pause:
         write = Write(Side.HOST, Verb.NOTE, note)
         return Decision((write,), reason, Outcome.PENDING, on=(self._place(syncer, copy), *on))
 
-    def _place(self, syncer: Syncer[Any], copy: Obj) -> ObjectRef:
+    def _place(self, syncer: Syncer, copy: Obj) -> ObjectRef:
         return ObjectRef(Side.HOST, syncer.host_resource, key_of(copy))
 
-    def _is_copy(self, syncer: Syncer[Any], request: Request, host: Obj | None) -> bool:
+    def _is_copy(self, syncer: Syncer, request: Request, host: Obj | None) -> bool:
         """Whether the host object is the copy of the request's virtual object, at its place."""
         if host is None or request.host_key is not None or not isinstance(syncer, SyncDown):
             return False

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from typing import Any
 
 import pytest
 from engine_fakes import SETTINGS, WIDGETS, Reports, Stands, Widgets, copy_of, virtual
@@ -52,7 +51,7 @@ class Notes(Queue):
         return noted
 
 
-def wired(*syncers: Syncer[Any], settings: Settings = SETTINGS) -> tuple[ClusterPair, Notes]:
+def wired(*syncers: Syncer, settings: Settings = SETTINGS) -> tuple[ClusterPair, Notes]:
     queue, server = Notes(), ApiServer(seed="none")
     made = build_pair(
         settings,

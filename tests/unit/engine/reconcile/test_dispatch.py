@@ -38,7 +38,7 @@ from syncer.engine.reconcile.dispatch import decide, reconcile
 from syncer.testing.merge import merged
 
 
-def ask(syncer: Syncer[Any], *, v: Obj | None = None, h: Obj | None = None) -> Decision:
+def ask(syncer: Syncer, *, v: Obj | None = None, h: Obj | None = None) -> Decision:
     return decide(syncer, context(syncer), KEY, virtual=v, host=h)
 
 
@@ -101,7 +101,7 @@ def test_a_syncer_with_sync_up_is_asked_about_its_orphans() -> None:
 
 
 @pytest.mark.parametrize("syncer", [Widgets(), UpToo(), DownOnly()])
-def test_a_host_object_that_is_not_ours_is_no_orphan(syncer: Syncer[Any], foreign: Obj) -> None:
+def test_a_host_object_that_is_not_ours_is_no_orphan(syncer: Syncer, foreign: Obj) -> None:
     decision = ask(syncer, h=foreign)
     assert (decision.writes, decision.outcome) == ((), Outcome.SKIPPED)
 
@@ -167,7 +167,7 @@ def test_a_host_object_is_told_upwards_whether_or_not_the_virtual_one_is_there()
 
 
 @pytest.mark.parametrize("syncer", [Reports(), KeptReports()])
-def test_a_tenants_own_object_in_its_place_is_left_alone(syncer: Syncer[Any]) -> None:
+def test_a_tenants_own_object_in_its_place_is_left_alone(syncer: Syncer) -> None:
     with pytest.raises(Refused) as refused:
         ask(syncer, h=REPORT, v=virtual())
     assert refused.value.reason == "NameCollision"
@@ -194,7 +194,7 @@ def test_a_stand_in_is_made_where_there_is_none_and_kept_where_it_is_ours() -> N
 class Picky(Widgets, Excludes):
     """Leaves alone what says so."""
 
-    def excluded(self, ctx: Context[Any], side: Side, obj: Obj) -> str | None:
+    def excluded(self, ctx: Context, side: Side, obj: Obj) -> str | None:
         return f"{side} says so" if obj.get("leave") else None
 
 
@@ -220,14 +220,14 @@ class Around(Widgets, AroundReconcile):
         self.reason, self.error = reason, error
         self.heard: list[Any] = []
 
-    def reconcile_start(self, ctx: Context[Any], key: Key) -> str | None:
+    def reconcile_start(self, ctx: Context, key: Key) -> str | None:
         self.heard.append(("start", key))
         return self.reason
 
-    def reconcile_end(self, ctx: Context[Any], key: Key, error: Exception | None) -> None:
+    def reconcile_end(self, ctx: Context, key: Key, error: Exception | None) -> None:
         self.heard.append(("end", key, error))
 
-    def sync_down(self, ctx: Context[Any], virtual: Obj) -> Decision:
+    def sync_down(self, ctx: Context, virtual: Obj) -> Decision:
         self.heard.append("asked")
         if self.error:
             raise self.error

@@ -333,7 +333,7 @@ def test_an_object_with_tokens_is_written_though_nothing_else_differs() -> None:
 # -- which paths are exact ---------------------------------------------------------------------------------------------
 
 
-class Services(Syncer[Any]):
+class Services(Syncer):
     name = "services"
     resource = Resource("v1", "Service", "services")
     down = ("spec.ports", "data")

@@ -4,8 +4,9 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
-from syncer.api import DriftPolicies, Section
+from syncer.api.drift import DriftPolicies
 from syncer.api.durations import Duration
+from syncer.api.section import Section
 
 
 class Breaker(Section):

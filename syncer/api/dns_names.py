@@ -1,0 +1,55 @@
+"""The names that options take: DNS labels, subdomains and keys. Each checks itself and says what it expected."""
+
+import re
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, WithJsonSchema
+
+from syncer.api.durations import Kind
+
+#: RFC 1123 label and subdomain, as Kubernetes checks names of namespaces and of most objects.
+DNS_LABEL = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
+DNS_SUBDOMAIN = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
+
+
+def _named(what: str, pattern: str, longest: int) -> Any:
+    def check(value: Any) -> Any:
+        if not isinstance(value, str) or value == "":
+            return value  # the type, and whether it may be empty, is checked elsewhere
+        if len(value) > longest:
+            raise ValueError(f"expected at most {longest} characters, found {len(value)}")
+        if not re.fullmatch(pattern, value):
+            raise ValueError(f"expected {what}")
+        return value
+
+    return BeforeValidator(check)
+
+
+#: The name of a CustomResourceDefinition.
+PLURAL_GROUP = DNS_LABEL[:-1] + r"\." + DNS_SUBDOMAIN[1:]
+_LABEL = "a DNS label: lower-case letters, digits and -, beginning and ending with a letter or digit"
+_SUBDOMAIN = "a DNS name: lower-case letters, digits, - and dots"
+
+ClusterName = Annotated[
+    str,
+    Kind("DNS label"),
+    _named(_LABEL, DNS_LABEL, 40),
+    WithJsonSchema({"type": "string", "pattern": DNS_LABEL, "minLength": 1, "maxLength": 40}),
+]
+Label = Annotated[
+    str, Kind("DNS label"), _named(_LABEL, DNS_LABEL, 63), WithJsonSchema({"type": "string", "maxLength": 63})
+]
+Subdomain = Annotated[
+    str, Kind("DNS name"), _named(_SUBDOMAIN, DNS_SUBDOMAIN, 253), WithJsonSchema({"type": "string", "maxLength": 253})
+]
+ServiceKey = Annotated[
+    str,
+    Kind("namespace/name"),
+    _named("a Service as namespace/name", DNS_LABEL[:-1] + "/" + DNS_LABEL[1:], 127),
+    WithJsonSchema({"type": "string", "examples": ["kube-system/kube-dns"]}),
+]
+CustomName = Annotated[
+    str,
+    Kind("plural.group"),
+    _named("a plural and its group, such as certificates.cert-manager.io", PLURAL_GROUP, 253),
+]
