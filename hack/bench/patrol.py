@@ -108,7 +108,7 @@ def requests(engine: Engine) -> int:
     return int(
         sum(
             sample.value
-            for family in engine.metrics.collect()
+            for family in engine.metrics.registry.collect()
             for sample in family.samples
             if sample.name == "rest_client_requests_total"
         )

@@ -21,7 +21,7 @@ Objs = list[Obj]
 class Observer(Protocol):
     """Hears of every request; for metrics."""
 
-    def request(self, cluster: str, method: str, code: int, seconds: float) -> None:
+    def request(self, method: str, code: int, seconds: float) -> None:
         """A reply came with this status, or none did: code 0. Of a watch it is told when its head has come."""
 
 
@@ -216,7 +216,7 @@ class Cluster:
 
     def _observe(self, method: str, code: int, start: float) -> None:
         if self.observer is not None:
-            self.observer.request(self.name, method, code, time.perf_counter() - start)
+            self.observer.request(method, code, time.perf_counter() - start)
 
 
 def target_of(obj: Obj) -> Key:

@@ -7,7 +7,7 @@ from typing import Literal
 from syncer.api.errors import ConfigError, Problem
 from syncer.api.objects import Side
 from syncer.clusters import kubeconfig
-from syncer.clusters.client import Cluster, Observer
+from syncer.clusters.client import Cluster
 from syncer.clusters.credentials import LoginCredentials
 from syncer.clusters.errors import Origin
 from syncer.clusters.httptools_transport import HttptoolsTransport
@@ -40,7 +40,6 @@ def connect(
     side: Side,
     environ: Mapping[str, str],
     name: str = "",
-    observer: Observer | None = None,
 ) -> Cluster:
     """Make the client of a cluster, within a running event loop; nothing is sent yet.
 
@@ -50,7 +49,7 @@ def connect(
     credentials = LoginCredentials(login)
     origin = Origin(login.endpoint.authority, login.endpoint.source, lambda: str(login), credentials.complaint)
     transport = _transport(settings, login, credentials)
-    return Cluster(name or side, side, transport, origin=origin, observer=observer, timeout=settings.timeout)
+    return Cluster(name or side, side, transport, origin=origin, timeout=settings.timeout)
 
 
 def read_login(settings: ConnectionSettings, environ: Mapping[str, str]) -> Login:

@@ -3,7 +3,7 @@
 import functools
 import os
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from syncer.api.errors import ConfigError
@@ -12,22 +12,18 @@ from syncer.config import SyncerConfig
 from syncer.engine import control as control_api
 from syncer.engine import status
 from syncer.engine.controllers.connection import Connection
+from syncer.engine.controllers.pair import ClusterPair
 from syncer.engine.engine import Engine
 from syncer.engine.leaderelection.lease import Lease
 from syncer.engine.patrol import patrollers
 from syncer.observe.control import Control
 from syncer.observe.health import Checks, Heartbeat, at_most
 from syncer.observe.logs import get_logger
+from syncer.observe.metrics import QUEUE
 from syncer.observe.server import metrics_app, serve
 
 #: Seconds that one request may be worked on before the process counts as stuck; longer than all deadlines in it.
 STUCK_SECONDS = 300.0
-
-#: What the patrollers count.
-PATROL_METRICS = (
-    *("syncer_drift", "syncer_drift_objects", "syncer_patrol_pairs"),
-    *("syncer_store_corrections", "syncer_patrol_seconds"),
-)
 
 log = get_logger(__name__)
 
@@ -89,32 +85,49 @@ def _longest(engine: Engine) -> float:
 def measure(engine: Engine, config: SyncerConfig, lease: Lease | None) -> None:
     """Show the present state of an engine in its metrics."""
     ask = engine.metrics.ask
+    ask("workqueue_depth", lambda: {(cluster, *QUEUE): depth for cluster, depth in engine.queue.depths().items()})
+    ask("workqueue_unfinished_work_seconds", lambda: _unfinished(engine, sum))
+    ask("workqueue_longest_running_processor_seconds", lambda: _unfinished(engine, max))
+    ask("controller_runtime_active_workers", lambda: _active(engine))
+    ask("controller_runtime_max_concurrent_reconciles", lambda: {("syncer",): config.workers})
     ask("syncer_objects", lambda: status.states(engine))
     ask("syncer_parked", engine.statuses.parked)
-    for name in PATROL_METRICS:
+    for name in patrollers.METRICS:
         ask(name, functools.partial(_of_patrols, engine, name))
     ask("syncer_deletions_held", lambda: patrollers.held(list(engine.pairs.values())))
-    ask("syncer_fights", lambda: _sum(pair.applier.contention.counted() for pair in list(engine.pairs.values())))
-    ask("syncer_frozen_fields", lambda: _sum(pair.applier.contention.numbers() for pair in list(engine.pairs.values())))
-    ask("syncer_cache_objects", lambda: _sum(pair.informers.sizes() for pair in list(engine.pairs.values())))
-    ask("syncer_cluster_up", lambda: {(side.value,): float(up) for side, up in _up(engine).items()})
+    ask("syncer_fights", lambda: _by_cluster(engine, lambda pair: pair.applier.contention.counted()))
+    ask("syncer_frozen_fields", lambda: _by_cluster(engine, lambda pair: pair.applier.contention.numbers()))
+    ask("syncer_cache_objects", lambda: _by_cluster(engine, lambda pair: pair.informers.sizes()))
+    ask("syncer_cluster_up", lambda: _up(engine))
     if lease:
         ask("leader_election_master_status", lambda: {(config.lease_name,): float(lease.is_leader)})
-    ask("controller_runtime_max_concurrent_reconciles", lambda: {("syncer",): config.workers})
-    ask("controller_runtime_active_workers", lambda: {("syncer",): len(engine.queue.running())})
 
 
-def _of_patrols(engine: Engine, name: str) -> Mapping[tuple[str, ...], float]:
-    return patrollers.readings(engine.patrollers()).get(name, {})
+def _of_patrols(engine: Engine, metric: str) -> Mapping[tuple[str, ...], float]:
+    return patrollers.readings(engine.patrollers(), metric)
 
 
-def _up(engine: Engine) -> Mapping[Side, bool]:
-    virtual = all(served.connection.up for served in list(engine.served.values()))
-    return {Side.HOST: engine.host_connection.up, Side.VIRTUAL: virtual}
+def _unfinished(engine: Engine, combine: Callable[[list[float]], float]) -> Mapping[tuple[str, ...], float]:
+    """Combine the seconds that the requests of each virtual cluster have been worked on."""
+    now, ages = engine.clock(), {cluster: [0.0] for cluster in list(engine.pairs)}
+    for request, begun in list(engine.queue.running().items()):
+        ages.setdefault(request.cluster, []).append(now - begun)
+    return {(cluster, *QUEUE): combine(each) for cluster, each in ages.items()}
 
 
-def _sum(sizes: Iterable[Mapping[tuple[str, ...], int]]) -> Mapping[tuple[str, ...], int]:
-    total: Counter[tuple[str, ...]] = Counter()
-    for each in sizes:
-        total.update(each)
-    return total
+def _active(engine: Engine) -> Mapping[tuple[str, ...], float]:
+    busy = Counter(request.cluster for request in list(engine.queue.running()))
+    return {(cluster, "syncer"): busy[cluster] for cluster in list(engine.pairs)}
+
+
+def _up(engine: Engine) -> Mapping[tuple[str, ...], float]:
+    connections = {cluster: served.connection for cluster, served in list(engine.served.items())}
+    sides = ((Side.HOST, {"": engine.host_connection}), (Side.VIRTUAL, connections))
+    return {(cluster, side.value): float(each.up) for side, found in sides for cluster, each in found.items()}
+
+
+def _by_cluster(
+    engine: Engine, read: Callable[[ClusterPair], Mapping[tuple[str, ...], float]]
+) -> Mapping[tuple[str, ...], float]:
+    """Return what is read of each pair, with its virtual cluster as the first label."""
+    return {(pair.name, *labels): value for pair in list(engine.pairs.values()) for labels, value in read(pair).items()}

@@ -33,7 +33,7 @@ from syncer.engine.reconcile.policies.contention import OFF, ContentionRules
 from syncer.engine.workqueue.queue import Queue
 from syncer.observe.events import EventRecorder
 from syncer.observe.logs import get_logger
-from syncer.observe.metrics import Metrics, QueueState
+from syncer.observe.metrics import Metrics
 
 #: Seconds before a syncer's own controller that raised is run again: the first wait, doubled up to the last.
 FIRST_RERUN, LAST_RERUN = 1.0, 300.0
@@ -70,8 +70,9 @@ class Engine:
         self.clock = clock or asyncio.get_running_loop().time
         self.utcnow = utcnow
         self.rng = rng or random.Random()  # noqa: S311 — jitter, not a secret
-        queue_metrics = metrics.queue("syncer", self._queue_state)
-        self.queue = Queue(clock=self.clock, spread=self.rng.random, added=queue_metrics.added)
+        self.queue = Queue(
+            clock=self.clock, spread=self.rng.random, added=lambda cluster: metrics.queue(cluster).added()
+        )
         self.statuses = RequestStatuses()
         #: Whether this process leads; asked before each write.
         self.may_write: Callable[[], bool] = lambda: True
@@ -80,7 +81,7 @@ class Engine:
         self.host_discovery = Discovery(host)
         self.host_connection = Connection(host, lost=self._host_lost, back=self._host_back)
         self._count = workers
-        self.workers = Workers(self.queue, self.pairs, self.statuses, self, metrics, queue_metrics, clock=self.clock)
+        self.workers = Workers(self.queue, self.pairs, self.statuses, self, metrics, clock=self.clock)
         self.lookout = DiscoveryLoop(self._discoveries, waiting=self._is_awaited, looked=self._looked)
         #: Why a syncer's own controller doesn't run at the moment, by cluster and syncer.
         self.broken: dict[tuple[str, str], str] = {}
@@ -317,11 +318,6 @@ class Engine:
         if self.host_connection.up and served.connection.up:
             self.queue.resume(served.pair.name)
 
-    def _queue_state(self) -> QueueState:
-        now, running = self.clock(), list(self.queue.running().values())
-        times = [now - begun for begun in running]
-        return QueueState(self.queue.depth(), sum(times), max(times, default=0.0))
-
 
 class _Listener:
     """Hears the informers of one link."""
@@ -336,7 +332,8 @@ class _Listener:
 
     def watching(self, reflector: Reflector) -> None:
         if reflector.restarts > 1:
-            self._engine.metrics.watch_restarted(reflector.store.side.value, str(reflector.store.resource))
+            side, resource = reflector.store.side.value, str(reflector.store.resource)
+            self._engine.metrics.watch_restarted(self._pair.name, side, resource)
 
     def failed(self, reflector: Reflector, error: SyncerError) -> None:
         if isinstance(error, Unreachable) and error.status == 0:

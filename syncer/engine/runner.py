@@ -142,10 +142,12 @@ def _connect(config: SyncerConfig, side: Side, settings: ClusterSide, metrics: M
     connection = ConnectionSettings(settings.kubeconfig, settings.context, qps=settings.qps, burst=settings.burst)
     name = config.cluster if side is Side.VIRTUAL else ""
     try:
-        return connect(connection, side=side, environ=os.environ, name=name, observer=metrics)
+        made = connect(connection, side=side, environ=os.environ, name=name)
     except ConfigError as error:
         place = f"{side}.kubeconfig"
         raise ConfigError(*(replace(problem, path=problem.path or place) for problem in error.problems)) from error
+    made.observer = metrics.client(name, side.value, made.origin.address)
+    return made
 
 
 def _must_differ(clusters: Mapping[Side, Cluster]) -> None:
@@ -195,7 +197,7 @@ def _summary(engine: Engine) -> Summary:
     troubles = [f"{request}: {standing.reason}" for request, standing in engine.statuses.troubles()]
     troubles += [f"{request}: {standing.reason}" for request, standing in engine.statuses.pending()]
     troubles += [f"{syncer}: {reason}" for syncer, reason in status.degraded(engine).items()]
-    in_step = {syncer: n for (syncer, state), n in status.states(engine).items() if state == "in_step"}
+    in_step = {syncer: n for (_, syncer, state), n in status.states(engine).items() if state == "in_step"}
     return Summary(dict(engine.statuses.done), troubles, in_step=in_step)
 
 

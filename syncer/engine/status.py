@@ -47,14 +47,16 @@ def unfilled(engine: Engine) -> list[str]:
 
 
 def states(engine: Engine) -> Mapping[tuple[str, ...], int]:
-    """Objects by syncer and state."""
+    """Objects by virtual cluster, syncer and state."""
     counts = Counter(engine.statuses.count())
+    others = Counter[tuple[str, ...]]()
+    for (cluster, syncer, _), number in counts.items():
+        others[cluster, syncer] += number
     for pair in list(engine.pairs.values()):
         for controller in list(pair.controllers.values()):
-            name = controller.syncer.name
-            others = sum(number for labels, number in engine.statuses.count().items() if labels[0] == name)
+            place = (pair.name, controller.syncer.name)
             total = len(pair.informers.store(Side.VIRTUAL, controller.syncer.resource))
-            counts[name, "in_step"] += max(total - others, 0)
+            counts[*place, "in_step"] = max(total - others[place], 0)
     return counts
 
 

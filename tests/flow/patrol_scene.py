@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import functools
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any
@@ -12,10 +13,9 @@ from rules_scene import edit
 from shop_scene import settled
 
 from syncer.api import Obj
-from syncer.engine.endpoints import PATROL_METRICS
 from syncer.engine.patrol.findings import Scan
 from syncer.engine.patrol.patroller import Patroller
-from syncer.engine.patrol.patrollers import held, readings
+from syncer.engine.patrol.patrollers import METRICS, held, readings
 from syncer.testing.apiserver import Rule
 from syncer.testing.objects import configmap
 
@@ -65,8 +65,8 @@ def told(scan: Scan) -> list[tuple[str, str, str]]:
 def shown(daemon: Daemon) -> dict[str, float]:
     """What a scrape shows of the patroller."""
     ask = daemon.engine.metrics.ask
-    for name in PATROL_METRICS:
-        ask(name, lambda name=name: readings(daemon.engine.patrollers()).get(name, {}))  # type: ignore[misc]
+    for name in METRICS:
+        ask(name, functools.partial(readings, daemon.engine.patrollers(), name))
     ask("syncer_deletions_held", lambda: held(daemon.engine.pairs.values()))
     rows = generate_latest(daemon.engine.metrics.registry).decode().splitlines()
     return {name: float(value) for name, _, value in (row.rpartition(" ") for row in rows if row[0] != "#")}

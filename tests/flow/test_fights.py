@@ -125,9 +125,10 @@ def measured(daemon: Daemon) -> dict[str, float]:
     """What a scrape shows of fights."""
     given = {"cluster": CLUSTER, "host": {"namespace": HOME}}
     measure(daemon.engine, config_with(MAPS, translator=SingleNamespace).model_validate(given), None)
-    samples = [sample for family in daemon.engine.metrics.collect() for sample in family.samples]
+    samples = [sample for family in daemon.engine.metrics.registry.collect() for sample in family.samples]
     wanted = ("syncer_fights_total", "syncer_frozen_fields")
-    return {one.name: one.value for one in samples if one.name in wanted and one.labels == {"syncer": "configmaps"}}
+    labels = {"cluster": CLUSTER, "syncer": "configmaps"}
+    return {one.name: one.value for one in samples if one.name in wanted and one.labels == labels}
 
 
 def test_it_is_asked_again_when_the_time_is_over(two: Two) -> None:

@@ -319,17 +319,17 @@ def test_it_scans_by_itself_and_counts_what_it_finds(two: Two) -> None:
             await asyncio.sleep(400)
             assert the_copy(two, "configmaps", "x")["data"] == BLUE
             found = shown(daemon)
-            assert found['syncer_drift_total{class="field",outcome="repaired",syncer="configmaps"}'] == 1
-            assert found['syncer_drift_total{class="orphan",outcome="reported",syncer="configmaps"}'] >= 1
-            assert found['syncer_drift_objects{class="orphan",syncer="configmaps"}'] == 1
-            assert found['syncer_store_corrections_total{resource="configmaps",side="host"}'] == 1
-            assert found['syncer_store_corrections_total{resource="configmaps",side="virtual"}'] == 1
-            assert found['syncer_patrol_pairs_total{result="skipped",syncer="configmaps"}'] > 0
-            assert found['syncer_patrol_pairs_total{result="verified",syncer="configmaps"}'] > 0
+            assert found['syncer_drift_total{class="field",cluster="vc",outcome="repaired",syncer="configmaps"}'] == 1
+            assert found['syncer_drift_total{class="orphan",cluster="vc",outcome="reported",syncer="configmaps"}'] >= 1
+            assert found['syncer_drift_objects{class="orphan",cluster="vc",syncer="configmaps"}'] == 1
+            assert found['syncer_store_corrections_total{cluster="vc",resource="configmaps",side="host"}'] == 1
+            assert found['syncer_store_corrections_total{cluster="vc",resource="configmaps",side="virtual"}'] == 1
+            assert found['syncer_patrol_pairs_total{cluster="vc",result="skipped",syncer="configmaps"}'] > 0
+            assert found['syncer_patrol_pairs_total{cluster="vc",result="verified",syncer="configmaps"}'] > 0
             two.virtual.faults.clear()
             two.virtual.put(configmap("y", BLUE))
             await asyncio.sleep(700)
-            assert 'syncer_drift_objects{class="orphan",syncer="configmaps"}' not in shown(daemon)
+            assert 'syncer_drift_objects{class="orphan",cluster="vc",syncer="configmaps"}' not in shown(daemon)
 
     play(scenario)
 

@@ -71,7 +71,7 @@ def test_too_many_deletions_are_held_until_a_person_confirms_them(two: Two, how:
             assert len(copies(two)) == 201 - (two.copy("configmaps", "kube-root-ca.crt") is None)
             assert "held by the deletion breaker: 150 of 20" in status(daemon, "c7").reason
             assert "syncer patrol --confirm" in degraded(daemon.engine)["configmaps"]
-            assert shown(daemon)['syncer_deletions_held{side="host",syncer="configmaps"}'] == 150
+            assert shown(daemon)['syncer_deletions_held{cluster="vc",side="host",syncer="configmaps"}'] == 150
             if how != "scan":  # where no watch shows anything
                 two.virtual.put(configmap("another"))
                 await until(lambda: two.copy("configmaps", "another"))

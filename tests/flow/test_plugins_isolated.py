@@ -115,7 +115,7 @@ def mended(monkeypatch: pytest.MonkeyPatch) -> None:
 def errors(daemon: Daemon, syncer: str = "maps") -> float:
     """The requests of a syncer that ended in an error, as a scrape shows them."""
     name = "controller_runtime_reconcile_errors_total"
-    return daemon.engine.metrics.registry.get_sample_value(name, {"controller": syncer}) or 0
+    return daemon.engine.metrics.registry.get_sample_value(name, {"cluster": "vc", "controller": syncer}) or 0
 
 
 async def others_go_on(two: Two, daemon: Daemon, word: str) -> None:

@@ -103,4 +103,5 @@ def test_the_daemon_tells_of_its_scans_over_its_socket(scene: Scene) -> None:
     unknown = daemon.run("patrol", "gizmos")
     assert unknown.returncode == 1
     assert "gizmos" in unknown.stderr
-    assert daemon.samples()["syncer_patrol_pairs_total", 'result="verified",syncer="configmaps"'] > 0
+    labels = f'cluster="{scene.name}",result="verified",syncer="configmaps"'
+    assert daemon.samples()["syncer_patrol_pairs_total", labels] > 0

@@ -95,7 +95,7 @@ class Informers:
 
     def sizes(self) -> Mapping[tuple[str, ...], int]:
         """Objects kept by side and resource."""
-        return {(side.value, str(resource)): len(store) for (side, resource), store in self._stores.items()}
+        return {(side.value, str(resource)): len(store) for (side, resource), store in list(self._stores.items())}
 
     def get(self, side: Side, resource: Resource, key: Key) -> Obj | None:
         """The object as a private copy."""

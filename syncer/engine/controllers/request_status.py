@@ -72,13 +72,15 @@ class RequestStatuses:
                 yield request, status
 
     def count(self) -> Mapping[tuple[str, ...], int]:
-        """Requests by syncer and state, those in step left out."""
-        return Counter((request.syncer, status.state.value) for request, status in list(self._statuses.items()))
+        """Requests by virtual cluster, syncer and state, those in step left out."""
+        return Counter(
+            (request.cluster, request.syncer, status.state.value) for request, status in list(self._statuses.items())
+        )
 
     def parked(self) -> Mapping[tuple[str, ...], int]:
-        """Parked requests by syncer and class of error."""
+        """Parked requests by virtual cluster, syncer and class of error."""
         return Counter(
-            (request.syncer, status.error)
+            (request.cluster, request.syncer, status.error)
             for request, status in list(self._statuses.items())
             if status.state is State.PARKED
         )

@@ -20,7 +20,7 @@ from syncer.engine.reconcile.controller import Controller, Read
 from syncer.engine.reconcile.policies.contention import HeldFields, waiting
 from syncer.engine.workqueue.queue import LAST_RETRY, Queue, QueueClosed
 from syncer.observe.logs import get_logger
-from syncer.observe.metrics import Metrics, QueueMetrics, SyncerMetrics
+from syncer.observe.metrics import Metrics, SyncerMetrics
 
 #: How often a request is decided again at once because its own writes changed what it sees.
 ROUNDS = 6
@@ -78,13 +78,11 @@ class Workers:
         statuses: RequestStatuses,
         told: Told,
         metrics: Metrics,
-        queue_metrics: QueueMetrics,
         *,
         clock: Callable[[], float],
     ) -> None:
         self.queue, self.pairs, self.statuses, self.told = queue, pairs, statuses, told
-        self._metrics, self._queue_metrics, self._clock = metrics, queue_metrics, clock
-        self._by_syncer: dict[str, SyncerMetrics] = {}
+        self._metrics, self._clock = metrics, clock
         #: Where syncers have raised, by syncer: one traceback tells all that others of the same bug could.
         self._shown: set[tuple[str, int]] = set()
         self._busy: set[asyncio.Task[None] | None] = set()
@@ -135,9 +133,9 @@ class Workers:
                 request, changed = await self.queue.get()
             except QueueClosed:
                 return
-            start = self._clock()
+            start, metrics = self._clock(), self._metrics.queue(request.cluster)
             self._busy.add(me)
-            self._queue_metrics.waited(start - changed)
+            metrics.waited(start - changed)
             try:
                 await self.handle(request, changed)
             except asyncio.CancelledError:
@@ -145,7 +143,7 @@ class Workers:
                 raise
             finally:
                 seconds = self._clock() - start
-                self._queue_metrics.worked(seconds)
+                metrics.worked(seconds)
                 self.queue.done(request, seconds=seconds)
                 self._busy.discard(me)
 
@@ -155,7 +153,7 @@ class Workers:
         controller = pair.controllers.get(request.syncer)
         if controller is None or not controller.ready:
             return  # every key is asked when the syncer is ready
-        metrics = self._metrics_of(request.syncer)
+        metrics = self._metrics.syncer(request.cluster, request.syncer)
         start = time.perf_counter()
         result: Literal["success", "error", "requeue", "requeue_after"] = "success"
         recorder = _Recorder(metrics, self.statuses, request.syncer)
@@ -246,7 +244,7 @@ class Workers:
         new = self.statuses.note(request, state, message, error=type(error).__name__, now=self._clock())
         if new:
             self._log(request, error, message)
-        self._queue_metrics.retried()
+        self._metrics.queue(request.cluster).retried()
         if what.event and (new or what.action is RetryAction.BACK_OFF):
             with contextlib.suppress(Exception):  # its names are from the syncer's host_key, which may have raised
                 about = getattr(error, "about", None)
@@ -274,11 +272,6 @@ class Workers:
         if what.action is RetryAction.RECONNECT and isinstance(error, SyncerError) and side is not None:
             self.told.lost(pair, side, error)
         self.queue.retry(request, at_least=what.seconds, at_most=at_most, at_once=what.action is RetryAction.AT_ONCE)
-
-    def _metrics_of(self, syncer: str) -> SyncerMetrics:
-        if syncer not in self._by_syncer:
-            self._by_syncer[syncer] = self._metrics.syncer(syncer)
-        return self._by_syncer[syncer]
 
 
 def _way_of(error: Exception) -> int:

@@ -79,6 +79,11 @@ class Patroller:
         self._listed: dict[Store, float] = {}
         self._begun = clock()
 
+    @property
+    def cluster(self) -> str:
+        """The virtual cluster's name."""
+        return self._pair.name
+
     async def run(self) -> None:
         """Scan at intervals until cancelled."""
         while True:

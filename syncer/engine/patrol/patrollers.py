@@ -2,7 +2,6 @@
 
 import asyncio
 import random
-from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Protocol
@@ -11,6 +10,7 @@ from syncer.api.objects import Request
 from syncer.engine.controllers.pair import ClusterPair
 from syncer.engine.controllers.request_status import RequestStatuses, State
 from syncer.engine.patrol.patroller import Patroller, Ways
+from syncer.engine.patrol.report import Tally
 from syncer.engine.reconcile.policies.breaker import HeldDeletions
 from syncer.engine.workqueue.queue import Queue
 
@@ -111,31 +111,32 @@ def _reason(flow: Flow, request: Request) -> str:
 # -- what is shown -----------------------------------------------------------------------------------------------------
 
 
-def readings(patrols: Iterable[Patroller]) -> Mapping[str, Mapping[tuple[str, ...], float]]:
-    """The numbers of all patrollers, by metric."""
-    found: dict[str, Counter[tuple[str, ...]]] = {}
-    for each in list(patrols):
-        tally = each.tally
-        for name, numbers in (
-            ("syncer_drift", tally.drift),
-            ("syncer_drift_objects", tally.objects),
-            ("syncer_patrol_pairs", tally.pairs),
-            ("syncer_store_corrections", tally.corrections),
-        ):
-            found.setdefault(name, Counter()).update(dict(numbers))
-        seconds = found.setdefault("syncer_patrol_seconds", Counter())
-        for labels, taken in list(tally.seconds.items()):
-            seconds[labels] = max(seconds[labels], taken)  # type: ignore[assignment]
-    return found
+#: The metrics of a patroller.
+METRICS: Mapping[str, Callable[[Tally], Mapping[tuple[str, ...], float]]] = {
+    "syncer_drift": lambda tally: tally.drift,
+    "syncer_drift_objects": lambda tally: tally.objects,
+    "syncer_patrol_pairs": lambda tally: tally.pairs,
+    "syncer_store_corrections": lambda tally: tally.corrections,
+    "syncer_patrol_seconds": lambda tally: tally.seconds,
+}
+
+
+def readings(patrols: Iterable[Patroller], metric: str) -> Mapping[tuple[str, ...], float]:
+    """Return the numbers of all patrollers under a name of :data:`METRICS`, by virtual cluster and labels."""
+    return {
+        (each.cluster, *labels): number
+        for each in list(patrols)
+        for labels, number in list(METRICS[metric](each.tally).items())
+    }
 
 
 def held(pairs: Iterable[ClusterPair]) -> Mapping[tuple[str, ...], int]:
-    """How many deletions are held, by syncer and side."""
-    found: Counter[tuple[str, ...]] = Counter()
-    for pair in list(pairs):
-        for (syncer, side), each in list(pair.breaker.held.items()):
-            found[syncer, side.value] += len(each.objects)
-    return found
+    """Return how many deletions are held, by virtual cluster, syncer and side."""
+    return {
+        (pair.name, syncer, side.value): len(each.objects)
+        for pair in list(pairs)
+        for (syncer, side), each in list(pair.breaker.held.items())
+    }
 
 
 def report(

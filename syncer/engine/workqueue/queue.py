@@ -42,7 +42,7 @@ class Queue:
         clock: Callable[[], float],
         weights: Mapping[str, float] | None = None,
         spread: Callable[[], float] = random.random,
-        added: Callable[[], None] = lambda: None,
+        added: Callable[[str], None] = lambda cluster: None,
     ) -> None:
         self._clock, self._weights, self._spread = clock, weights or {}, spread
         self._count_added = added
@@ -77,7 +77,7 @@ class Queue:
             since, only_low = self._again.get(request, (now, True))
             self._again[request] = (since, low and only_low)
         elif request not in self._waiting:
-            self._count_added()
+            self._count_added(request.cluster)
             self._waiting[request] = now
             lane.put(request, low=low)
             self._offer(lane)
@@ -173,6 +173,10 @@ class Queue:
     def depth(self) -> int:
         """How many requests are ready and not yet worked on."""
         return len(self._waiting)
+
+    def depths(self) -> Mapping[str, int]:
+        """Return the same by virtual cluster; may be called on any thread."""
+        return {cluster: len(lane.ready) + len(lane.low) for cluster, lane in list(self._lanes.items())}
 
     def running(self) -> Mapping[Request, float]:
         """The requests being worked on, each with the time when that began."""

@@ -104,7 +104,7 @@ def test_what_is_not_in_step_is_told_apart() -> None:
     statuses.note(B, State.PENDING, "waits")
     assert [(request, status.reason) for request, status in statuses.troubles()] == [(A, "refused")]
     assert [(request, status.reason) for request, status in statuses.pending()] == [(B, "waits")]
-    assert statuses.count() == {("pods", "parked"): 1, ("secrets", "pending"): 1}
-    assert statuses.parked() == {("pods", "Refused"): 1}
+    assert statuses.count() == {("vc", "pods", "parked"): 1, ("vc", "secrets", "pending"): 1}
+    assert statuses.parked() == {("vc", "pods", "Refused"): 1}
     statuses.note(A, State.SKIPPED, "not wanted")
     assert list(statuses.troubles()) == []
