@@ -20,7 +20,7 @@ class Metric(NamedTuple):
 
 #: The meaning of each label.
 LABELS = {
-    "cluster": "The virtual cluster's name. Empty: it is about the host's API server.",
+    "cluster": "The virtual cluster's name. Empty: the connection to the host, which all of them share.",
     "syncer": "The syncer's name, such as `configmaps`.",
     "controller": "The syncer's name. Of `workqueue_*`, and of the workers that all syncers share, `syncer`.",
     "name": "The queue, `syncer`; of `leader_election_*` the Lease.",
