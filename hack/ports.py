@@ -1,6 +1,6 @@
 """Free ports on the loopback interface."""
 
-from syncer.testing.controlplane.folder import free_ports
+from kube_envtest.controlplane.folder import free_ports
 
 
 def free_port() -> int:

@@ -1,9 +1,12 @@
-"""What all tests share: two real clusters a session, started when the first test asks for them."""
+"""What all tests share: the control planes that this checkout has built, and what lies in hack/."""
 
+import os
 import sys
 from pathlib import Path
 
-pytest_plugins = ["syncer.testing.controlplane.fixtures"]
-
 # Tests use the kubelet simulation of hack/, which is no part of the distribution.
 sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from hack.planes import environment
+
+os.environ.update(environment())

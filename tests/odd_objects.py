@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from syncer.api import Obj
 from syncer.clusters.transport import HttpRequest, HttpResponse, Stream
-from syncer.testing.apiserver import ApiServer
-from syncer.testing.apiserver.memory import MemoryTransport
+from syncer.testing import ApiServer
+from syncer.testing.in_process import MemoryTransport
 from syncer.testing.merge import merged
 
 #: Texts that become what a JSON text may say and no JSON library of Python would write.

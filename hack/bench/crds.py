@@ -16,6 +16,8 @@ from typing import Any
 import uvloop
 
 from hack.bench.daemon import Daemon, two_planes
+from hack.planes import find_programs
+from kube_envtest import ControlPlane
 from syncer.api import Obj, Side, dig, labels_of
 from syncer.clusters import codec
 from syncer.clusters.client import Cluster
@@ -23,7 +25,6 @@ from syncer.clusters.connection import ConnectionSettings, connect
 from syncer.clusters.discovery import Discovery
 from syncer.resources.definitions.config import PUBLIC_LABEL
 from syncer.resources.kinds import CUSTOM_RESOURCE_DEFINITIONS
-from syncer.testing.controlplane import ControlPlane
 from syncer.testing.objects import crd, crd_version
 
 HOST_NAMESPACE = "vc-shop"
@@ -254,7 +255,7 @@ def main() -> None:
     with two_planes() as (virtual, host, folder):
         host.kubectl("create", "namespace", HOST_NAMESPACE)
         uvloop.run(Bench(options, virtual, host, folder).run())
-    with ControlPlane("plain") as plane:
+    with ControlPlane("plain", programs=find_programs()) as plane:
         uvloop.run(plain(options, plane))
 
 

@@ -17,8 +17,9 @@ from typing import Any
 
 import yaml
 
+from hack.planes import find_programs
 from hack.ports import free_port
-from syncer.testing.controlplane import ControlPlane, start_all
+from kube_envtest import ControlPlane, start_all
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _SAMPLE = re.compile(r"^(\w+)(?:\{(.*)\})? ([0-9.e+-]+)$")
@@ -149,7 +150,8 @@ class Daemon:
 @contextmanager
 def two_planes() -> Iterator[tuple[ControlPlane, ControlPlane, Path]]:
     """A virtual and a host cluster, and a folder for the daemon, whose last words are repeated at the end."""
-    virtual, host = ControlPlane("virtual"), ControlPlane("host")
+    found = find_programs()
+    virtual, host = ControlPlane("virtual", programs=found), ControlPlane("host", programs=found)
     with tempfile.TemporaryDirectory(prefix="syncer-bench-") as folder:
         start_all(virtual, host)
         try:

@@ -21,12 +21,13 @@ from typing import Any
 import uvloop
 
 from hack.bench.daemon import Daemon
+from hack.planes import find_programs
+from kube_envtest import ControlPlane, start_all
 from syncer.api import ClusterError, Key, Obj, Resource, Side
 from syncer.clusters import codec
 from syncer.clusters.client import Cluster
 from syncer.clusters.connection import ConnectionSettings, connect
 from syncer.resources.kinds import CONFIG_MAPS
-from syncer.testing.controlplane import ControlPlane, start_all
 
 NAMES = ("one", "two")
 NAMESPACE = "shop"
@@ -194,13 +195,14 @@ class Bench:
 @contextmanager
 def planes() -> Iterator[tuple[list[ControlPlane], Path]]:
     """Two virtual clusters and a host, and a folder."""
-    pair = [ControlPlane(name) for name in (*NAMES, "host")]
+    found = find_programs()
+    made = [ControlPlane(name, programs=found) for name in (*NAMES, "host")]
     with tempfile.TemporaryDirectory(prefix="syncer-bench-") as folder:
-        start_all(*pair)
+        start_all(*made)
         try:
-            yield pair, Path(folder)
+            yield made, Path(folder)
         finally:
-            for plane in pair:
+            for plane in made:
                 plane.stop()
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from kube_envtest import ApiServer
 from syncer.config import SyncerConfig, config_with
 from syncer.engine.controllers.pair import ClusterPair
 from syncer.engine.engine import Engine
@@ -26,7 +27,6 @@ from syncer.engine.status import settle
 from syncer.names import SingleNamespace
 from syncer.observe.logs import configure
 from syncer.plugins import installed
-from syncer.testing.apiserver import ApiServer
 from syncer.testing.objects import configmap, namespace
 
 #: What each object holds.

@@ -20,12 +20,12 @@ import uvloop
 
 from hack.bench.daemon import SYNCER, Daemon, two_planes
 from hack.kubelet import Kubelet, is_ready
+from kube_envtest import ControlPlane
 from syncer.api import Key, Obj, Side, Unreachable
 from syncer.clusters import codec
 from syncer.clusters.client import Cluster
 from syncer.clusters.connection import ConnectionSettings, connect
 from syncer.resources.kinds import CONFIG_MAPS, PODS, SECRETS, SERVICES
-from syncer.testing.controlplane import ControlPlane
 
 NAMESPACE, HOST_NAMESPACE = "shop", "vc-shop"
 RESOURCES = {resource.plural: resource for resource in (CONFIG_MAPS, SECRETS, SERVICES, PODS)}

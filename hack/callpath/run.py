@@ -11,7 +11,7 @@ from typing import Any
 from hack.bench.daemon import Daemon
 from hack.callpath import probe
 from hack.callpath.probe import Step
-from syncer.testing.apiserver import ApiServer
+from kube_envtest import ApiServer
 from syncer.testing.objects import configmap, namespace
 
 HOST_NAMESPACE = "vc-shop"

@@ -9,20 +9,12 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from hack.planes import HOST_CONTROLLERS, VIRTUAL_CONTROLLERS, environment, find_programs
 from hack.webshop.waiting import Failed, in_thread, say
+from kube_envtest import ControlPlane, NotAvailable, Programs, StartFailed, start_all
+from kube_envtest.controlplane.programs import CONTROLLER_MANAGER
+from kube_envtest.controlplane.sources import binary
 from syncer.api import Side
-from syncer.testing.controlplane import (
-    HOST_CONTROLLERS,
-    VIRTUAL_CONTROLLERS,
-    ControlPlane,
-    NotAvailable,
-    Programs,
-    StartFailed,
-    find,
-    start_all,
-)
-from syncer.testing.controlplane.programs import CONTROLLER_MANAGER
-from syncer.testing.controlplane.sources import binary
 
 ROOT = Path(__file__).parents[2]
 BUILD = ROOT / "hack" / "controlplane" / "build"
@@ -34,7 +26,7 @@ DAEMON = "daemon"
 WriteKubeconfig = Callable[[Side, str, Path], Path]
 
 #: Settings that say where real clusters come from; where one is given, nothing is built in its stead.
-_CHOSEN = ("SYNCER_TEST_DOCKER", "KUBEBUILDER_ASSETS", "SYNCER_CONTROLPLANE")
+_CHOSEN = ("ENVTEST_DOCKER", "KUBEBUILDER_ASSETS", "ENVTEST_CONTROLPLANE")
 
 
 @dataclass(frozen=True)
@@ -74,7 +66,7 @@ async def started(folder: Path, *, embedded: bool) -> AsyncIterator[Clusters]:
 async def _programs() -> Programs | str:
     """What real clusters are made of, or why there are none."""
     try:
-        return find()
+        return find_programs()
     except NotAvailable as missing:
         if any(os.environ.get(name) for name in _CHOSEN):
             return f"as there is nothing to start real ones with ({missing})"
@@ -82,7 +74,7 @@ async def _programs() -> Programs | str:
         return "as there is no kube-apiserver here, and no Go for hack/controlplane/build to build one with"
     say("There is no kube-apiserver here yet. This builds one, once; hack/demo --embedded does without.")
     if await _build():
-        return find()
+        return find_programs()
     return "as hack/controlplane/build failed, see above"
 
 
@@ -116,7 +108,7 @@ async def _real(programs: Programs, stack: AsyncExitStack) -> WriteKubeconfig:
 
 
 async def _embedded(stack: AsyncExitStack) -> WriteKubeconfig:
-    from syncer.testing.apiserver import ApiServer, User  # imported late: real clusters start sooner without it
+    from kube_envtest import ApiServer, User  # imported late: real clusters start sooner without it
 
     users = {"admin-token": User("admin", ("system:masters",)), "daemon-token": User(DAEMON)}
     servers = {side: ApiServer(tokens=users, rbac=True) for side in Side}
@@ -131,7 +123,7 @@ def kubectl(programs: Programs | None) -> tuple[str, ...]:
     if programs is not None and programs.kubectl:
         return programs.kubectl
     try:
-        return (str(binary()), "kubectl")
+        return (str(binary(environment())), "kubectl")
     except NotAvailable:
         found = shutil.which("kubectl")
         return (found,) if found else ()

@@ -11,11 +11,11 @@ from hack.bench import daemon
 from hack.webshop import databases
 from hack.webshop.clusters import DAEMON, Clusters
 from hack.webshop.waiting import Failed, in_thread
+from kube_envtest.controlplane.processes import spawn
 from syncer.api import Obj, Side
 from syncer.config import load
 from syncer.plugins import installed
 from syncer.rbac import Subject, manifests, needed
-from syncer.testing.controlplane.processes import spawn
 
 HOST_NAMESPACE = "vc-shop"
 READY_SECONDS = 60.0

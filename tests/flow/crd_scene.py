@@ -12,7 +12,7 @@ from syncer.engine.controllers.request_status import RequestStatus
 from syncer.names import SingleNamespace
 from syncer.resources.definitions.public import PublicDefinitionSyncer
 from syncer.resources.definitions.tenant import TenantDefinitionSyncer
-from syncer.testing.apiserver import ApiServer
+from syncer.testing import ApiServer
 from syncer.testing.merge import merged
 from syncer.testing.objects import crd
 

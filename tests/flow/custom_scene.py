@@ -10,7 +10,7 @@ from harness import CLUSTER, HOME, NAMESPACE, Daemon, Two, between
 from syncer.api import Obj, uid_of
 from syncer.config import Override, SyncerConfig, load
 from syncer.plugins import installed
-from syncer.testing.apiserver import ApiServer
+from syncer.testing import ApiServer
 from syncer.testing.merge import merged
 from syncer.testing.objects import crd, secret
 

@@ -42,7 +42,7 @@ from syncer.engine.leaderelection.identity import claim
 from syncer.engine.leaderelection.leadership import leading
 from syncer.engine.uninstall.uninstall import Report, drain
 from syncer.plugins import installed
-from syncer.testing.apiserver import ApiServer
+from syncer.testing import ApiServer
 from syncer.testing.merge import merged
 from syncer.testing.objects import configmap, crd, event, pod_mounting, secret, service
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
+from kube_envtest import EPOCH, virtual_time
 from syncer.api import Key, Obj, Side, Syncer
 from syncer.clusters.client import Cluster
 from syncer.clusters.transport import Transport
@@ -21,8 +22,7 @@ from syncer.engine.status import settle
 from syncer.names import SingleNamespace
 from syncer.observe.metrics import Metrics
 from syncer.plugins import installed
-from syncer.testing import clock
-from syncer.testing.apiserver import EPOCH, ApiServer
+from syncer.testing import ApiServer
 from syncer.testing.merge import merged
 
 CLUSTER, HOME, NAMESPACE = "vc", "vc-ns", "shop"
@@ -42,7 +42,7 @@ def play(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
         async with asyncio.timeout(10_000):
             await scenario()
 
-    clock.run(bounded())
+    virtual_time.run(bounded())
 
 
 def built_in(*names: str) -> list[SyncerClass]:

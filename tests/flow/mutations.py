@@ -8,7 +8,7 @@ from harness import CLUSTER, HOME, NAMESPACE, Daemon, Two, place, until
 
 from syncer.api import NameTranslator, Obj, Side
 from syncer.names import PerNamespace, SingleNamespace
-from syncer.testing.apiserver import ApiServer
+from syncer.testing import ApiServer
 from syncer.testing.merge import merged
 from syncer.testing.objects import configmap, crd, event, ingress, namespace, pod, secret, service, serviceaccount
 

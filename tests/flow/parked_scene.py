@@ -14,7 +14,7 @@ from small_syncers import Maps as AllMaps
 
 from syncer.api import Config, Context, Decision, Obj, skip
 from syncer.clusters.transport import HttpRequest, HttpResponse, Stream, Transport
-from syncer.testing.apiserver import ApiServer
+from syncer.testing import ApiServer
 from syncer.testing.merge import merged
 from syncer.testing.objects import configmap
 

@@ -12,11 +12,11 @@ from prometheus_client import generate_latest
 from rules_scene import edit
 from shop_scene import settled
 
+from kube_envtest import Rule
 from syncer.api import Obj
 from syncer.engine.patrol.findings import Scan
 from syncer.engine.patrol.patroller import Patroller
 from syncer.engine.patrol.patrollers import METRICS, held, readings
-from syncer.testing.apiserver import Rule
 from syncer.testing.objects import configmap
 
 PAST = 70.0  # seconds after which a bookmark has told every watch that it is past all that was dropped

@@ -13,7 +13,7 @@ from syncer.api import Key, NameTranslator, Obj, is_deleting
 from syncer.config import SyncerConfig, config_with
 from syncer.names import PerNamespace, SingleNamespace
 from syncer.resources.kinds import NAMESPACES
-from syncer.testing.apiserver import ApiServer
+from syncer.testing import ApiServer
 from syncer.testing.merge import merged
 from syncer.testing.objects import (
     configmap,

@@ -11,7 +11,7 @@ from syncer.api import Obj, Side
 from syncer.config import SyncerConfig, config_with
 from syncer.names import SingleNamespace
 from syncer.rbac import Subject, manifests, needed
-from syncer.testing.apiserver import ApiServer
+from syncer.testing import ApiServer
 from syncer.testing.merge import merged
 
 USER = "daemon"

@@ -10,9 +10,9 @@ from harness import Daemon, Two, play, until, widget, writes
 from rules_scene import WIDGETS, Guarded, configured, edit, events, on, running
 from shop_scene import status, the_copy
 
+from kube_envtest import Rule
+from kube_envtest.apiserver.faults import AFTER, BEFORE
 from syncer.engine.controllers.request_status import State
-from syncer.testing.apiserver import Rule
-from syncer.testing.apiserver.faults import AFTER, BEFORE
 from syncer.testing.objects import configmap, service
 
 MAPS = {"toHost": {"configMaps": {"all": True, "authority": {"data": "both"}}}}

@@ -6,10 +6,10 @@ from typing import Any, ClassVar
 from harness import HOME, Two, built_in, crd, place, play, until, verbs, widget, writes
 from small_syncers import Maps, Widgets, copies
 
+from kube_envtest import Rule
 from syncer.api import Config, Initialize, Key, Live, Mirror, Obj, OwnController, Refers, Resource
 from syncer.engine.status import degraded, waiting
 from syncer.resources.kinds import SECRETS
-from syncer.testing.apiserver import Rule
 from syncer.testing.merge import merged
 from syncer.testing.objects import configmap, secret
 

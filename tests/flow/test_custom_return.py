@@ -17,8 +17,8 @@ from custom_scene import (
 )
 from harness import Two, place, play, until, writes
 
+from kube_envtest import Rule
 from syncer.engine.status import waiting
-from syncer.testing.apiserver import Rule
 from syncer.testing.objects import secret
 
 

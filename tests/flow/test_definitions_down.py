@@ -8,7 +8,7 @@ from harness import CLUSTER, HOME, Two, play, until, writes
 from syncer.api import Obj, Side
 from syncer.engine.controllers.request_status import State
 from syncer.rbac import Subject, manifests, needed
-from syncer.testing.apiserver import ApiServer
+from syncer.testing import ApiServer
 from syncer.testing.merge import merged
 from syncer.testing.objects import crd, crd_version
 

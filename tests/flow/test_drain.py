@@ -31,12 +31,12 @@ from harness import ALL, CLUSTER, HOME, NAMESPACE, Two, admin, built_in, namespa
 from rules_scene import edit
 from shop_scene import settled, the_copy, the_original
 
+from kube_envtest import Rule
 from syncer.api import ConfigError, Key, Obj, Side, annotations_of, labels_of
 from syncer.config import SyncerConfig, config_with
 from syncer.engine.leaderelection.identity import is_claimed
 from syncer.names import PerNamespace
 from syncer.resources.kinds import CONFIG_MAPS
-from syncer.testing.apiserver import Rule
 from syncer.testing.objects import configmap, pod, service
 
 GADGET: Obj = {"apiVersion": "example.com/v1", "kind": "Gadget", "metadata": {"name": "mine", "namespace": NAMESPACE}}

@@ -32,13 +32,13 @@ from harness import HOME, Tenant, Two, admin, built_in, configured, place, play
 from rules_scene import edit, rights
 from shop_scene import the_copy
 
+from kube_envtest import Rule
 from syncer.api import ConfigError, Key, Obj, Resource, Side
 from syncer.clusters.client import Cluster
 from syncer.clusters.discovery import Changes, Discovery
 from syncer.engine.leaderelection.leadership import leading
 from syncer.engine.leaderelection.lease import AnotherLeads
 from syncer.engine.uninstall.inventory import Lister, Recognition
-from syncer.testing.apiserver import Rule
 from syncer.testing.objects import configmap
 
 

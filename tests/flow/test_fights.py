@@ -11,6 +11,7 @@ import pytest
 from harness import CLUSTER, HOME, NAMESPACE, Daemon, Two, built_in, crd, place, play, until, widget, writes
 from small_syncers import Widgets
 
+from kube_envtest import Rule
 from syncer.api import Obj, Side
 from syncer.clusters.transport import HttpRequest
 from syncer.config import config_with
@@ -21,7 +22,7 @@ from syncer.engine.reconcile.policies.contention import Frozen
 from syncer.engine.status import degraded
 from syncer.names import SingleNamespace
 from syncer.observe.control import Control
-from syncer.testing.apiserver import ApiServer, Rule
+from syncer.testing import ApiServer
 from syncer.testing.objects import configmap, pod_mounting
 
 MAPS = built_in("configmaps")

@@ -8,9 +8,9 @@ import pytest
 from harness import HOME, Two, crd, place, play, until, widget, writes
 from rules_scene import WIDGETS, Guarded, configured, edit, events, grant, running
 
+from kube_envtest import Rule
+from kube_envtest.apiserver.faults import AFTER, BEFORE
 from syncer.api import Obj, annotations_of, uid_of
-from syncer.testing.apiserver import Rule
-from syncer.testing.apiserver.faults import AFTER, BEFORE
 from syncer.testing.merge import merged
 from syncer.testing.objects import configmap, service
 

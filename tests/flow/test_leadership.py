@@ -5,7 +5,7 @@ import contextlib
 
 from harness import HOME, NAMESPACE, WRITES, Two, built_in, play, until, writes
 
-from syncer.testing.apiserver import Rule
+from kube_envtest import Rule
 from syncer.testing.merge import merged
 from syncer.testing.objects import configmap
 

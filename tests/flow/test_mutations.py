@@ -8,9 +8,9 @@ import pytest
 from harness import ALL, CLUSTER, HOME, Daemon, Two, between, built_in, play, writes
 from mutations import KINDS, MUTATIONS, Operation, in_step
 
+from kube_envtest import Rule
 from syncer.config import config_with
 from syncer.engine.patrol.findings import Scan
-from syncer.testing.apiserver import Rule
 from syncer.testing.merge import merged
 
 SIDES = ("host", "virtual")

@@ -8,6 +8,7 @@ import pytest
 from harness import HOME, NAMESPACE, Two, play, until, writes
 from small_syncers import Maps, copies
 
+from kube_envtest import Rule
 from syncer.api import (
     AroundReconcile,
     Context,
@@ -34,7 +35,6 @@ from syncer.api import (
 )
 from syncer.engine.controllers.request_status import State
 from syncer.resources.kinds import CONFIG_MAPS, SECRETS
-from syncer.testing.apiserver import Rule
 from syncer.testing.merge import merged
 from syncer.testing.objects import configmap, secret
 

@@ -9,6 +9,7 @@ from rules_scene import USER, edit
 from shop_scene import copy_name, forget, many, settled, status, the_copy
 from small_syncers import Widgets, copies
 
+from kube_envtest import Rule
 from syncer.api import Config, Context, Decision, Key, Obj, Refused, Side, Source, dig, wait
 from syncer.engine import control as control_api
 from syncer.engine.control import listed
@@ -17,7 +18,6 @@ from syncer.engine.controllers.retry_policy import PARKED_SECONDS
 from syncer.engine.controllers.wakeups import LOOK_SECONDS
 from syncer.observe.control import Control
 from syncer.resources.kinds import SECRETS
-from syncer.testing.apiserver import Rule
 from syncer.testing.objects import configmap, secret
 
 #: Seconds within which what has become possible is done: two looks with their jitter.

@@ -22,12 +22,12 @@ from patrol_scene import (
 from rules_scene import edit
 from shop_scene import copy_name, many, the_copy, the_original
 
+from kube_envtest import Rule
 from syncer.api import Key, Obj, Request
 from syncer.cli.patrol import is_left, lines
 from syncer.clusters.transport import HttpRequest
 from syncer.engine.patrol.patroller import GRACE_SECONDS
 from syncer.engine.patrol.patrollers import report
-from syncer.testing.apiserver import Rule
 from syncer.testing.objects import configmap, secret, service
 
 # -- finding and repairing ---------------------------------------------------------------------------------------------

@@ -22,13 +22,13 @@ from rules_scene import edit
 from shop_scene import forget, many, status, the_copy, the_original
 from small_syncers import copies
 
+from kube_envtest import Rule
 from syncer.api import Obj, Side
 from syncer.engine.patrol.patroller import GRACE_SECONDS
 from syncer.engine.patrol.patrollers import confirm
 from syncer.engine.reconcile.policies.breaker import CircuitBreaker
 from syncer.engine.status import degraded
 from syncer.resources.kinds import CONFIG_MAPS
-from syncer.testing.apiserver import Rule
 from syncer.testing.merge import merged
 from syncer.testing.objects import configmap, pod
 

@@ -10,13 +10,13 @@ from harness import ALL, CLUSTER, HOME, NAMESPACE, Tenant, Two, add, configured,
 from rules_scene import edit
 from shop_scene import copy_name, forget, many, settled, the_copy
 
+from kube_envtest import Rule
 from syncer.api import Refused, Side
 from syncer.cli.patrol import is_left, lines
 from syncer.clusters.client import Cluster
 from syncer.engine.engine import Engine
 from syncer.engine.patrol.once import scan_once
 from syncer.observe.metrics import Metrics
-from syncer.testing.apiserver import Rule
 from syncer.testing.objects import configmap, pod, secret, serviceaccount
 
 

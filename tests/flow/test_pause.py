@@ -23,8 +23,9 @@ from harness import (
 )
 from small_syncers import Maps
 
+from kube_envtest import Rule
 from syncer.api import Live, Obj, OwnController, Side, annotations_of, uid_of
-from syncer.testing.apiserver import ApiServer, Rule
+from syncer.testing import ApiServer
 from syncer.testing.merge import merged
 from syncer.testing.objects import configmap, ingress, namespace, pod, secret, service, serviceaccount
 

@@ -8,7 +8,7 @@ from harness import ALL, Daemon, Two, built_in, play, until, writes
 from syncer.api import Obj, uid_of
 from syncer.engine.status import degraded
 from syncer.resources.pods.lifecycle import has_started
-from syncer.testing.apiserver import ApiServer
+from syncer.testing import ApiServer
 from syncer.testing.objects import configmap, pod
 
 MAPS = built_in("configmaps")

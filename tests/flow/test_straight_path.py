@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from harness import HOME, Two, built_in, place, play, until, writes
 
+from kube_envtest import Rule
 from syncer.api import Obj, Request, annotations_of, labels_of
 from syncer.engine.status import states
-from syncer.testing.apiserver import Rule
 from syncer.testing.merge import merged
 from syncer.testing.objects import configmap, event, ingress, pod, pod_mounting, secret, service, serviceaccount
 

@@ -7,8 +7,9 @@ from collections.abc import AsyncIterator
 import pytest
 from harness import ALL, Daemon, Tenant, built_in, namespace, place, play, serving, until, writes
 
+from kube_envtest import Rule
 from syncer.api import labels_of
-from syncer.testing.apiserver import ApiServer, Rule
+from syncer.testing import ApiServer
 from syncer.testing.objects import configmap, secret
 
 NAMES = ("loud", "calm")

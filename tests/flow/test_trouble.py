@@ -6,10 +6,11 @@ from collections import Counter
 import pytest
 from harness import ALL, HOME, NAMESPACE, Two, built_in, place, play, until, verbs, writes
 
+from kube_envtest import Rule
 from syncer.api import Side
 from syncer.engine.controllers.request_status import State
 from syncer.engine.status import degraded
-from syncer.testing.apiserver import ApiServer, Rule
+from syncer.testing import ApiServer
 from syncer.testing.merge import merged
 from syncer.testing.objects import configmap, pod, secret, service
 

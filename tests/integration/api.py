@@ -7,6 +7,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
+from kube_envtest import ControlPlane
 from syncer.api import ClusterError, Key, Missing, Obj, Resource, Side
 from syncer.clusters import codec
 from syncer.clusters.api_requests import PatchKind
@@ -14,7 +15,6 @@ from syncer.clusters.client import Cluster
 from syncer.clusters.connection import ConnectionSettings, connect
 from syncer.resources import kinds
 from syncer.resources.definitions.versions import custom_resource
-from syncer.testing.controlplane import ControlPlane
 
 T = TypeVar("T")
 

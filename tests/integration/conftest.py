@@ -9,8 +9,9 @@ from api import Api, Loop
 from scene import Scene
 
 from hack.kubelet import Kubelet
+from hack.planes import HOST_CONTROLLERS, VIRTUAL_CONTROLLERS
+from kube_envtest import ControlPlane, Programs, start_all
 from syncer.api import Side
-from syncer.testing.controlplane import ControlPlane
 
 FIGURES = pytest.StashKey[list[str]]()
 
@@ -37,6 +38,29 @@ def loop() -> Iterator[Loop]:
     running = Loop()
     yield running
     running.stop()
+
+
+@pytest.fixture(scope="session")
+def planes(control_plane_programs: Programs) -> Iterator[tuple[ControlPlane, ControlPlane]]:
+    """Two running clusters, host and virtual.
+
+    Both have a kube-controller-manager, except with setup-envtest's programs, which have none: then the ServiceAccount
+    admission plugin is off and `controllers` is empty.
+    """
+    has_controllers = control_plane_programs.has("kube-controller-manager")
+    host = ControlPlane(
+        "host", programs=control_plane_programs, controllers=HOST_CONTROLLERS if has_controllers else ""
+    )
+    virtual = ControlPlane(
+        "virtual",
+        programs=control_plane_programs,
+        controllers=VIRTUAL_CONTROLLERS if has_controllers else "",
+        service_range="10.97.0.0/16",  # so that a ClusterIP tells which side it is from
+    )
+    start_all(host, virtual)
+    yield host, virtual
+    host.stop()
+    virtual.stop()
 
 
 @pytest.fixture(scope="session")

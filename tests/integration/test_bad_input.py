@@ -15,11 +15,11 @@ import trustme
 from api import eventually
 from scene import Process, Scene
 
+from kube_envtest.controlplane.folder import free_ports
 from syncer.api import Key, Obj
-from syncer.testing.controlplane.folder import free_ports
 from syncer.testing.objects import configmap, secret, service
 
-pytestmark = pytest.mark.real
+pytestmark = pytest.mark.controlplane
 
 
 def ended(daemon: Process) -> "subprocess.CompletedProcess[str]":

@@ -25,7 +25,7 @@ def stricken(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Planes]:
         yield made
 
 
-@pytest.mark.real
+@pytest.mark.controlplane
 @pytest.mark.parametrize("pair", [False, True], ids=["one daemon", "two daemons"])
 def test_after_all_faults_both_sides_are_in_step_and_nothing_is_lost(
     stricken: Planes, tmp_path: Path, figure: Callable[[str], None], pair: bool

@@ -15,7 +15,7 @@ from hack.kubelet import Kubelet, is_ready
 from syncer.api import Key, Obj, annotations_of, uid_of
 from syncer.testing.objects import configmap, secret, service
 
-pytestmark = pytest.mark.real
+pytestmark = pytest.mark.controlplane
 
 #: Seconds after its start within which a daemon is killed: while it starts, fills its caches, catches up, keeps up.
 LIFE = (0.05, 1.8)

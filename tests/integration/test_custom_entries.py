@@ -12,7 +12,7 @@ from syncer.api import Key, Obj, annotations_of, dig, key_of, uid_of
 from syncer.testing.merge import merged
 from syncer.testing.objects import configmap, crd, crd_version
 
-pytestmark = pytest.mark.real
+pytestmark = pytest.mark.controlplane
 
 GROUP = "entries.example.com"
 

@@ -12,7 +12,7 @@ from scene import MARKS, Process, Scene, untouched
 from syncer.api import Key, Obj, annotations_of, dig, key_of, uid_of
 from syncer.testing.objects import pod_mounting, secret
 
-pytestmark = pytest.mark.real
+pytestmark = pytest.mark.controlplane
 
 CERTIFICATES = load("certificates.cert-manager.io")
 ISSUERS = load("issuers.cert-manager.io")

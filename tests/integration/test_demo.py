@@ -90,7 +90,7 @@ def assert_arrived(status: int, said: str) -> None:
     assert not re.search("^! ", said, re.MULTILINE), said
 
 
-@pytest.mark.real
+@pytest.mark.controlplane
 def test_once_on_real_clusters(tmp_path: Path) -> None:
     run = Run(tmp_path, "--once")
     status, said = run.end()
@@ -111,10 +111,10 @@ def test_once_on_embedded_clusters(tmp_path: Path) -> None:
 
 def test_without_a_kube_apiserver_it_falls_back_and_says_why(tmp_path: Path) -> None:
     status, said = Run(
-        tmp_path, "--once", SYNCER_CONTROLPLANE="/nowhere", KUBEBUILDER_ASSETS="", SYNCER_TEST_DOCKER=""
+        tmp_path, "--once", ENVTEST_CONTROLPLANE="/nowhere", KUBEBUILDER_ASSETS="", ENVTEST_DOCKER=""
     ).end()
     assert_arrived(status, said)
-    assert "SYNCER_CONTROLPLANE=/nowhere: no such program" in said
+    assert "ENVTEST_CONTROLPLANE=/nowhere: no such program" in said
 
 
 def test_what_does_not_arrive_is_named_and_the_log_is_kept(tmp_path: Path) -> None:

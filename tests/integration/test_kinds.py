@@ -9,7 +9,7 @@ from scene import MARKS, Scene, untouched
 from syncer.api import Key, Obj, annotations_of, dig, key_of, labels_of, uid_of
 from syncer.testing.objects import configmap, event, pod, secret, service, serviceaccount
 
-pytestmark = pytest.mark.real
+pytestmark = pytest.mark.controlplane
 
 #: Copied though no pod uses it.
 FORCED = {"annotations": {f"{MARKS.prefix}/force-sync": "true"}}

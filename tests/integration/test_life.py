@@ -14,7 +14,7 @@ from scene import Process, Scene
 from syncer.api import Key, Obj, dig, key_of
 from syncer.testing.objects import configmap
 
-pytestmark = pytest.mark.real
+pytestmark = pytest.mark.controlplane
 
 #: Short, so that a takeover can be waited for; in the same proportion as the defaults.
 ELECTION = {"enabled": True, "leaseDuration": "6s", "renewDeadline": "4s", "retryPeriod": "1s"}

@@ -7,7 +7,7 @@ from scene import Process, Scene
 from syncer.api import Key, key_of, uid_of
 from syncer.testing.objects import secret, service
 
-pytestmark = pytest.mark.real
+pytestmark = pytest.mark.controlplane
 
 #: All that a daemon could write.
 KINDS = ("ConfigMap", "Secret", "Service", "ServiceAccount", "Pod", "Event", "Node", "Lease")

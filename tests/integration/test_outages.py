@@ -19,11 +19,11 @@ from api import Api, Loop, eventually
 from load import Load
 from scene import Process, Scene
 
+from kube_envtest import ControlPlane, start_all
 from syncer.api import Side, key_of
-from syncer.testing.controlplane import ControlPlane, start_all
 from syncer.testing.objects import configmap
 
-pytestmark = pytest.mark.real
+pytestmark = pytest.mark.controlplane
 
 #: The user that only daemons are.
 USER = "syncer"

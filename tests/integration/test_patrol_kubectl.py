@@ -10,7 +10,7 @@ from scene import Scene
 from syncer.api import Key, Obj
 from syncer.testing.objects import configmap, secret, service
 
-pytestmark = pytest.mark.real
+pytestmark = pytest.mark.controlplane
 
 ALL = {"toHost": {"configMaps": {"all": True}, "secrets": {"all": True}}}
 

@@ -8,7 +8,7 @@ from syncer.api import Key, annotations_of, labels_of
 from syncer.engine.leaderelection import identity as claim
 from syncer.testing.objects import configmap
 
-pytestmark = pytest.mark.real
+pytestmark = pytest.mark.controlplane
 
 PAUSED = "vsyncer.dev/paused"
 KINDS = ("ConfigMap", "Secret", "Service", "Pod")

@@ -10,7 +10,7 @@ from hack.kubelet import is_ready
 from syncer.api import Key, Obj, annotations_of, key_of, labels_of, uid_of
 from syncer.testing.objects import configmap, pod, pod_mounting, secret, serviceaccount
 
-pytestmark = pytest.mark.real
+pytestmark = pytest.mark.controlplane
 
 DEPLOYMENT = """
 apiVersion: apps/v1

@@ -15,7 +15,7 @@ from syncer.resources.definitions.config import PUBLIC_LABEL
 from syncer.testing.merge import merged
 from syncer.testing.objects import configmap, crd_version
 
-pytestmark = pytest.mark.real
+pytestmark = pytest.mark.controlplane
 
 #: How an API server refuses an object of a kind that is about to go.
 TERMINATING = "create not allowed while custom resource definition is terminating"

@@ -8,7 +8,7 @@ import msgspec
 from harness import Two
 
 from syncer.api import Obj, Side, annotations_of
-from syncer.testing.apiserver import ApiServer
+from syncer.testing import ApiServer
 
 #: Parts of metadata that every run has others of.
 _NOISE = frozenset({"uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "selfLink"})

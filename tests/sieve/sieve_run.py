@@ -12,9 +12,9 @@ from sieve_safety import Safety
 from sieve_wire import DAEMON, Came, Crash, Sent, Traffic, Unseen
 from sieve_workload import Reactions, Stage, Workload, perform
 
+from kube_envtest import Change, Lag, virtual_time
 from syncer.api import Side
-from syncer.testing import clock
-from syncer.testing.apiserver import ApiServer, Change, Lag
+from syncer.testing import ApiServer
 
 #: Seconds between two steps of a script; half of them before something is done to the daemon.
 STEP = 3.0
@@ -86,7 +86,7 @@ def run(workload: Workload, point: Point | None = None, expected: End | None = N
     signal.signal(signal.SIGVTALRM, _stuck)
     signal.setitimer(signal.ITIMER_VIRTUAL, CPU_LIMIT)
     try:
-        return clock.run(_bounded(_Run(workload, point, expected)))
+        return virtual_time.run(_bounded(_Run(workload, point, expected)))
     finally:
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
 

@@ -7,8 +7,8 @@ from harness import CLUSTER, HOME
 from sieve_wire import DAEMON, Traffic
 from sieve_workload import Stage, Workload, always
 
+from kube_envtest import Change
 from syncer.api import Obj, Side, annotations_of, dig, is_deleting, labels_of, uid_of
-from syncer.testing.apiserver import Change
 
 PREFIX = "vsyncer.dev"
 

@@ -10,7 +10,7 @@ import msgspec
 
 from syncer.api import Side
 from syncer.clusters.transport import ConnectionFailed, HttpRequest, HttpResponse, Stream, Transport
-from syncer.testing.apiserver import ApiServer
+from syncer.testing import ApiServer
 
 #: Who the daemon is on both sides; everybody else is the script or somebody on the host.
 DAEMON = "daemon"

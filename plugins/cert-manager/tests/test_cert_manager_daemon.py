@@ -8,7 +8,7 @@ from pathlib import Path
 from vsyncer_cert_manager.kinds import CERTIFICATES, CLUSTER_ISSUERS, ISSUERS, SECRETS
 
 from syncer.api import Obj
-from syncer.testing.apiserver import ApiServer
+from syncer.testing import ApiServer
 from syncer.testing.objects import build, crd, namespace, secret
 
 README = (Path(__file__).parents[1] / "README.md").read_text()

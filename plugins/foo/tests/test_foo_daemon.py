@@ -10,7 +10,7 @@ import yaml
 from vsyncer_foo.foos import FOOS
 
 from syncer.api import Obj
-from syncer.testing.apiserver import ApiServer
+from syncer.testing import ApiServer
 from syncer.testing.objects import build, namespace
 
 PACKAGE = Path(__file__).parents[1]

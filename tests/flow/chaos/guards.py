@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping
 
 from chaos.daemons import LEASE, OURS, SYSTEM
 from chaos.servers import Server
+from kube_envtest.apiserver.storage import Event
 from syncer.api import Obj, annotations_of, is_deleting, labels_of, uid_of
 from syncer.api.marks import Marks
 from syncer.resources.pods.lifecycle import has_started
-from syncer.testing.apiserver.storage import Event
 
 MARKS = Marks()
 #: Tables of what isn't synced: Leases; and Events, which a candidate may still tell after its term.

@@ -5,12 +5,12 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
+from kube_envtest.apiserver.deletion import DeleteOptions
+from kube_envtest.apiserver.storage import Event
 from syncer.api import Key
 from syncer.clusters.transport import ConnectionFailed, HttpRequest, HttpResponse, Stream
-from syncer.testing.apiserver import ApiServer
-from syncer.testing.apiserver.deletion import DeleteOptions
-from syncer.testing.apiserver.memory import MemoryTransport
-from syncer.testing.apiserver.storage import Event
+from syncer.testing import ApiServer
+from syncer.testing.in_process import MemoryTransport
 
 Changed = Callable[[str, Event], None]
 

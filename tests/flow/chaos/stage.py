@@ -17,10 +17,10 @@ from chaos.daemons import CANDIDATES, OURS, SYSTEM, Daemon, bugs, configured
 from chaos.guards import Guards, home
 from chaos.people import KINDS, PIN, SPACES, defined, made
 from chaos.servers import Server
+from kube_envtest.apiserver.errors import ApiError
+from kube_envtest.apiserver.faults import Rule
+from kube_envtest.virtual_time import VirtualTimeLoop
 from syncer.api import Obj, is_deleting
-from syncer.testing.apiserver.errors import ApiError
-from syncer.testing.apiserver.faults import Rule
-from syncer.testing.clock import VirtualTimeLoop
 
 HOST, TENANTS = "host", ("red", "blue")
 #: The servers by name.

@@ -10,8 +10,8 @@ from custom_scene import CERTIFICATES, CLUSTER_ISSUERS
 from chaos.daemons import OURS
 from chaos.people import changed, cluster_issuer, defined, issued, lived, made, spoilt
 from chaos.stage import CRDS, HOST, Stage
-from syncer.testing.apiserver.clock import EPOCH, timestamp
-from syncer.testing.apiserver.faults import Rule
+from kube_envtest.apiserver.clock import EPOCH, timestamp
+from kube_envtest.apiserver.faults import Rule
 from syncer.testing.objects import configmap
 
 _US = f"{OURS}*"

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 
+from kube_envtest import ControlPlane
 from real_chaos.network import Cable
 from real_chaos.script import Fault, Step
 from real_chaos.stage import Stage, leads, until
 from syncer.api import Side
-from syncer.testing.controlplane import ControlPlane
 
 #: What is begun by these gives the side that answers nobody meanwhile.
 Inflict = Callable[[Stage, Step], AbstractContextManager[Side | None]]

@@ -12,13 +12,14 @@ from definitions import resource
 from scene import MARKS, Process, Scene
 
 from hack.kubelet import Kubelet
+from hack.planes import find_programs
 from hack.ports import free_port
+from kube_envtest import ControlPlane, start_all
 from real_chaos.audit import Audit
 from real_chaos.hands import Stranger, Tenant
 from real_chaos.network import Cable
 from real_chaos.script import Edit, Verb
 from syncer.api import Key, Obj, Side
-from syncer.testing.controlplane import ControlPlane, start_all
 from syncer.testing.objects import configmap, crd, pod, secret, service, serviceaccount
 
 #: The users that only daemons are, so that the audit tells who has written.
@@ -76,7 +77,7 @@ def _cable(loop: Loop, plane: ControlPlane) -> Cable:
 
 def _plane(side: Side, policy: Path, log: Path) -> ControlPlane:
     flags = [f"--audit-policy-file={policy}", f"--audit-log-path={log}", "--audit-log-mode=blocking"]
-    plane = ControlPlane(f"chaos-{side}", apiserver_flags=flags)
+    plane = ControlPlane(f"chaos-{side}", programs=find_programs(), apiserver_flags=flags)
     for user in USERS:
         plane.add_user(user, "system:masters")
     return plane

@@ -11,12 +11,13 @@ import pytest
 from cli_scene import asking
 from click.testing import Result
 
+from kube_envtest import Rule
 from syncer.api import Obj, Side
 from syncer.cli import daemon
 from syncer.clusters.client import Cluster
 from syncer.config import SyncerConfig
 from syncer.engine import runner
-from syncer.testing.apiserver import ApiServer, Rule
+from syncer.testing import ApiServer
 from syncer.testing.merge import merged
 from syncer.testing.objects import configmap, host_copy, namespace, secret
 

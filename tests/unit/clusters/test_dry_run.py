@@ -5,13 +5,13 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from kube_envtest import virtual_time
 from syncer.api import Conflict, Exists, Key, Missing, Obj, Resource, Side
 from syncer.clusters.client import Cluster
 from syncer.clusters.dry_run import DryRun, PlannedWrite
 from syncer.clusters.paths import Target
 from syncer.clusters.transport import HttpRequest
-from syncer.testing import clock
-from syncer.testing.apiserver import ApiServer
+from syncer.testing import ApiServer
 from syncer.testing.objects import configmap, pod
 
 CONFIG_MAPS = Resource("v1", "ConfigMap", "configmaps")
@@ -47,7 +47,7 @@ def test_what_would_be_created_is_there_for_later_reads() -> None:
                 await cluster.create(CONFIG_MAPS, obj)
             assert run.writes == [PlannedWrite("create", TARGET, obj)]
 
-    clock.run(main())
+    virtual_time.run(main())
 
 
 def test_what_is_there_already_cannot_be_created() -> None:
@@ -57,7 +57,7 @@ def test_what_is_there_already_cannot_be_created() -> None:
                 await cluster.create(CONFIG_MAPS, configmap("a"))
             assert run.writes == []
 
-    clock.run(main())
+    virtual_time.run(main())
 
 
 def test_a_patch_answers_with_the_object_as_it_would_be() -> None:
@@ -73,7 +73,7 @@ def test_a_patch_answers_with_the_object_as_it_would_be() -> None:
             assert await cluster.get(CONFIG_MAPS, A) == changed
             assert [str(write) for write in run.writes] == ["patch configmaps shop/a"] * 2
 
-    clock.run(main())
+    virtual_time.run(main())
 
 
 @pytest.mark.parametrize("guard", ["uid", "resourceVersion"])
@@ -86,7 +86,7 @@ def test_a_write_that_means_another_object_is_a_conflict(guard: str) -> None:
                 await cluster.delete(CONFIG_MAPS, A, **{"uid" if guard == "uid" else "resource_version": "other"})  # type: ignore[arg-type]
             assert run.writes == []
 
-    clock.run(main())
+    virtual_time.run(main())
 
 
 def test_a_strategic_patch_merges_conditions_by_type() -> None:
@@ -99,7 +99,7 @@ def test_a_strategic_patch_merges_conditions_by_type() -> None:
             assert found == {"Ready": "True", "Mine": "True"}
             assert str(run.writes[0]) == "patch pods/status shop/web"
 
-    clock.run(main())
+    virtual_time.run(main())
 
 
 def test_what_would_be_deleted_is_gone_for_later_reads() -> None:
@@ -115,7 +115,7 @@ def test_what_would_be_deleted_is_gone_for_later_reads() -> None:
             options = {"preconditions": {"uid": uid}, "gracePeriodSeconds": 0}
             assert run.writes[0].content == {"apiVersion": "v1", "kind": "DeleteOptions", **options}
 
-    clock.run(main())
+    virtual_time.run(main())
 
 
 def test_what_has_finalizers_would_only_be_marked() -> None:
@@ -126,7 +126,7 @@ def test_what_has_finalizers_would_only_be_marked() -> None:
             assert "deletionTimestamp" in left["metadata"]
             assert await cluster.get(CONFIG_MAPS, A) == left
 
-    clock.run(main())
+    virtual_time.run(main())
 
 
 def test_a_put_replaces_the_object_or_its_status() -> None:
@@ -137,7 +137,7 @@ def test_a_put_replaces_the_object_or_its_status() -> None:
             assert (changed["status"], changed["spec"]) == ({"phase": "Running"}, live["spec"])
             assert str(run.writes[0]) == "update pods/status shop/web"
 
-    clock.run(main())
+    virtual_time.run(main())
 
 
 def test_tokens_are_made_up() -> None:
@@ -153,7 +153,7 @@ def test_tokens_are_made_up() -> None:
                 "create pods/binding shop/web",
             ]
 
-    clock.run(main())
+    virtual_time.run(main())
 
 
 def test_a_name_that_the_server_would_make_is_made_up() -> None:
@@ -165,7 +165,7 @@ def test_a_name_that_the_server_would_make_is_made_up() -> None:
             assert made[0] != made[1]
             assert [str(write) for write in run.writes] == [f"create configmaps shop/{name}" for name in made]
 
-    clock.run(main())
+    virtual_time.run(main())
 
 
 def test_an_applied_object_that_is_not_there_is_created() -> None:
@@ -175,7 +175,7 @@ def test_an_applied_object_that_is_not_there_is_created() -> None:
             assert made == await cluster.get(CONFIG_MAPS, A)
             assert [str(write) for write in run.writes] == ["patch configmaps shop/a"]
 
-    clock.run(main())
+    virtual_time.run(main())
 
 
 def test_a_question_is_asked_and_is_no_write() -> None:
@@ -187,7 +187,7 @@ def test_a_question_is_asked_and_is_no_write() -> None:
             assert (await cluster.create(reviews, review))["status"]["allowed"] is True
             assert run.writes == []
 
-    clock.run(main())
+    virtual_time.run(main())
 
 
 @pytest.mark.parametrize(
@@ -205,4 +205,4 @@ def test_a_write_that_the_daemon_never_makes_is_not_sent_either(request_: HttpRe
             said = ["deletecollection configmaps shop/"] if status == 200 else []
             assert [str(write) for write in run.writes] == said
 
-    clock.run(main())
+    virtual_time.run(main())

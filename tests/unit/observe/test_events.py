@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from kube_envtest import virtual_time
 from syncer.api import Forbidden, Key, Missing, Obj, Resource
 from syncer.observe import logs
 from syncer.observe.events import BURST, REFILL, WAITING, EventRecorder, note_about, virtual_names
-from syncer.testing import clock
 
 PODS = Resource("v1", "Pod", "pods")
 NODES = Resource("v1", "Node", "nodes", namespaced=False)
@@ -75,7 +75,7 @@ def play(scene: Callable[[EventRecorder, Api], Awaitable[Any]]) -> Api:
         task.cancel()
         return api
 
-    return clock.run(main())
+    return virtual_time.run(main())
 
 
 def test_an_event_says_what_happened_to_which_object() -> None:

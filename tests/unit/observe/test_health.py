@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Callable
 from wsgiref.util import setup_testing_defaults
 
+from kube_envtest import virtual_time
 from syncer.observe.health import BEAT, DEADLINE, Checks, Heartbeat, at_most
-from syncer.testing import clock
 
 
 def ask(checks: Checks, path: str, query: str = "") -> tuple[int, str]:
@@ -97,7 +97,7 @@ def test_a_turning_loop_keeps_the_heart_beating() -> None:
         await asyncio.sleep(10 * DEADLINE)
         assert heart() is not None
 
-    clock.run(main())
+    virtual_time.run(main())
 
 
 def test_an_age_may_not_pass_its_limit() -> None:

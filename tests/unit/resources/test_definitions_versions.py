@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
+from kube_envtest.apiserver.schemas import check
 from syncer.api import Obj, Refused, Resource, Side
 from syncer.resources.definitions.schemas import KEEPS
 from syncer.resources.definitions.versions import crossing, custom_resource, refuse_unsafe
-from syncer.testing.apiserver.schemas import check
 from syncer.testing.merge import merged
 from syncer.testing.objects import crd, crd_version
 

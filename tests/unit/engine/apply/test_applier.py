@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from kube_envtest import Rule, virtual_time
 from syncer.api import (
     Config,
     Conflict,
@@ -40,8 +41,7 @@ from syncer.engine.reconcile.policies.contention import HeldFields
 from syncer.engine.workqueue.queue import Queue
 from syncer.names import SingleNamespace
 from syncer.resources.kinds import CONFIG_MAPS, PODS, SECRETS, SERVICES
-from syncer.testing import clock
-from syncer.testing.apiserver import ApiServer, Rule
+from syncer.testing import ApiServer
 from syncer.testing.merge import merged
 from syncer.testing.objects import configmap, namespace, pod, service
 
@@ -118,7 +118,7 @@ def play(scenario: Callable[[Bench], Coroutine[Any, Any, None]]) -> None:
     async def main() -> None:
         await scenario(Bench())
 
-    clock.run(main())
+    virtual_time.run(main())
 
 
 def ours(obj: Obj, **parts: Any) -> Obj:

@@ -29,7 +29,7 @@ from syncer.engine.controllers.builder import build_pair
 from syncer.engine.controllers.pair import ClusterPair
 from syncer.engine.workqueue.queue import Queue
 from syncer.resources.kinds import PODS
-from syncer.testing.apiserver import ApiServer
+from syncer.testing import ApiServer
 from syncer.testing.merge import merged
 
 WEB = Key("shop", "web")

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from kube_envtest import virtual_time
 from syncer.api import Forbidden, Key, MissingRight, Obj, QuotaExceeded, Request, Resource, Side, Unreachable
 from syncer.engine.controllers.wakeups import LOOK_SECONDS, REVIEWS, Wakeups
 from syncer.engine.workqueue.queue import Queue
-from syncer.testing import clock
 
 A, B, C = (Request("vc", "pods", Key("shop", name)) for name in "abc")
 RIGHT = MissingRight("patch", "apps", "deployments/status", "home")
@@ -93,7 +93,7 @@ def play(scenario: Any) -> None:
         await scenario(scene)
         assert not scene.task.done()
 
-    clock.run(main())
+    virtual_time.run(main())
 
 
 @pytest.mark.parametrize(

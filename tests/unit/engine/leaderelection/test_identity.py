@@ -2,14 +2,14 @@
 
 import pytest
 
+from kube_envtest import virtual_time
 from syncer.api import ConfigError, Marks, Settings, Side
 from syncer.clusters.client import Cluster
 from syncer.engine.leaderelection.identity import claim, is_claimed, release
 from syncer.names import SingleNamespace
 from syncer.resources.configmaps import ConfigMapSyncer
 from syncer.resources.secrets import SecretSyncer
-from syncer.testing import clock
-from syncer.testing.apiserver import ApiServer
+from syncer.testing import ApiServer
 from syncer.testing.objects import configmap
 
 
@@ -23,7 +23,9 @@ def claimed(
 ) -> None:
     virtual = Cluster("virtual", Side.VIRTUAL, server.transport())
     there = Cluster("host", Side.HOST, (host or ApiServer()).transport())
-    clock.run(claim(virtual, given, translator=translator, host=there, copied=[SecretSyncer(), ConfigMapSyncer()]))
+    virtual_time.run(
+        claim(virtual, given, translator=translator, host=there, copied=[SecretSyncer(), ConfigMapSyncer()])
+    )
 
 
 def copy_of_shop(server: ApiServer, identity: str = "shop.vc-shop", **annotations: str) -> None:
@@ -103,4 +105,4 @@ def test_a_look_leaves_no_note_and_a_release_takes_it_away() -> None:
         await release(cluster)
         await claim(cluster, settings(cluster="other"), translator="single-namespace", host=cluster, copied=())
 
-    clock.run(scenario())
+    virtual_time.run(scenario())

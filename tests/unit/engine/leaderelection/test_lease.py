@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from kube_envtest import virtual_time
 from syncer.api import ConfigError, Conflict, Exists, Key, Missing, Obj, Resource, Unreachable
 from syncer.engine.leaderelection.lease import AnotherLeads, Lease, LeaseLost
-from syncer.testing import clock
 
 KEY = Key("vc-shop", "vsyncer")
 
@@ -148,7 +148,7 @@ def play(scene: Scene, *, skew: float = 0.0) -> None:
                 await daemon.task
             await daemon.stop()
 
-    clock.run(main())
+    virtual_time.run(main())
 
 
 def test_the_lease_says_who_leads_since_when() -> None:
@@ -342,7 +342,7 @@ def test_work_that_ends_by_itself_ends_the_leading_and_its_error_is_raised() -> 
             await lease.lead(broken)
         assert api.spec["holderIdentity"] == ""
 
-    clock.run(main())
+    virtual_time.run(main())
 
 
 @pytest.mark.parametrize("times", [(10, 10, 2), (15, 2, 2), (15, 10, 0)])
@@ -375,7 +375,7 @@ def test_a_command_holds_the_lease_for_as_long_as_it_works_and_then_gives_it_up(
             assert api.spec["holderIdentity"] == "command"
         assert api.spec["holderIdentity"] == ""
 
-    clock.run(main())
+    virtual_time.run(main())
 
 
 def test_a_command_that_fails_or_is_cancelled_gives_the_lease_up_and_keeps_its_error() -> None:
@@ -387,7 +387,7 @@ def test_a_command_that_fails_or_is_cancelled_gives_the_lease_up_and_keeps_its_e
                     raise error
             assert api.spec["holderIdentity"] == ""
 
-    clock.run(main())
+    virtual_time.run(main())
 
 
 def test_a_command_is_told_who_leads_as_soon_as_that_one_is_seen_to_live() -> None:
@@ -411,7 +411,7 @@ def test_the_lease_of_a_dead_daemon_is_waited_for() -> None:
             assert 15 <= loop.time() <= 17
         assert api.spec["leaseTransitions"] == 1
 
-    clock.run(main())
+    virtual_time.run(main())
 
 
 def test_a_command_that_cant_reach_the_lease_does_not_begin() -> None:
@@ -424,7 +424,7 @@ def test_a_command_that_cant_reach_the_lease_does_not_begin() -> None:
                 raise AssertionError
         assert asyncio.get_running_loop().time() < 30
 
-    clock.run(main())
+    virtual_time.run(main())
 
 
 @pytest.mark.parametrize("why", ["taken", "cut off"])
@@ -445,4 +445,4 @@ def test_a_command_that_loses_the_lease_is_ended(why: str) -> None:
         assert float(ended) <= 10
         assert api.spec["holderIdentity"] == ("thief" if why == "taken" else "command")
 
-    clock.run(main())
+    virtual_time.run(main())

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from kube_envtest import virtual_time
 from syncer.api import Key, Request
 from syncer.engine.workqueue.lane import LOW_SHARE
 from syncer.engine.workqueue.queue import FIRST_RETRY, LAST_RETRY, Queue, QueueClosed
-from syncer.testing import clock
 
 
 def request(name: str, cluster: str = "vc") -> Request:
@@ -21,7 +21,7 @@ A, B, C = (request(name) for name in "abc")
 
 
 def play(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    clock.run(scenario())
+    virtual_time.run(scenario())
 
 
 def queue(**weights: float) -> Queue:

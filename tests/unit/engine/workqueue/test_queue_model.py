@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kube_envtest import virtual_time
 from syncer.api import Key, Request
 from syncer.engine.workqueue.lane import LOW_SHARE
 from syncer.engine.workqueue.queue import Queue, QueueClosed
-from syncer.testing import clock
 
 CLUSTERS = ("one", "two")
 REQUESTS = [Request(cluster, "configmaps", Key("shop", name)) for cluster in CLUSTERS for name in "ab"]
@@ -226,7 +226,7 @@ def test_the_queue_does_what_the_model_does(actions: list[tuple[object, ...]], h
         await play.finish()
         await play.close()
 
-    clock.run(scenario())
+    virtual_time.run(scenario())
 
 
 @settings(max_examples=20, deadline=None)
@@ -241,4 +241,4 @@ def test_a_closed_queue_hands_out_nothing_whatever_it_held(actions: list[tuple[o
         await asyncio.sleep(100)
         assert not play.taken
 
-    clock.run(scenario())
+    virtual_time.run(scenario())

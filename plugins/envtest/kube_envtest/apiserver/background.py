@@ -1,0 +1,102 @@
+"""The in-process API server on a thread of its own, for tests and clients that block."""
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from kube_envtest.apiserver.contents import Key, Obj, Resource
+from kube_envtest.apiserver.server import ApiServer
+
+T = TypeVar("T")
+
+
+class BackgroundApiServer:
+    """An :class:`ApiServer` that serves HTTP from a thread of its own; takes the same options.
+
+    ::
+
+        with BackgroundApiServer() as server:
+            server.put({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}})
+            api = kubernetes.config.new_client_from_config(str(server.kubeconfig(tmp_path / "config")))
+
+    Objects are read and put by the methods here; for everything else see :meth:`call`.
+    """
+
+    def __init__(self, *, tls: bool = False, **options: Any) -> None:
+        self._server = ApiServer(**options)
+        self._tls = tls
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="kube-envtest-apiserver", daemon=True)
+
+    @property
+    def url(self) -> str:
+        """The server's address; ``""`` before the start."""
+        return self._server.url
+
+    @property
+    def certificate(self) -> str:
+        """The authority's certificate (PEM) where the server serves HTTPS, else ``""``."""
+        return self._server.certificate
+
+    def start(self) -> None:
+        """Serve HTTP, or HTTPS where ``tls`` was given, on a free loopback port.
+
+        Raises:
+            RuntimeError: it was started before; a server starts once.
+        """
+        self._thread.start()
+        self._run(self._server.start(tls=self._tls))
+
+    def stop(self) -> None:
+        """End every connection, and the thread."""
+        self._run(self._server.stop())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def call(self, work: Callable[[ApiServer], T]) -> T:
+        """Call ``work`` with the server on its own thread; return what it returns.
+
+        The way to everything that an :class:`ApiServer` can do, such as
+        ``call(lambda server: server.faults.add(Rule(verb="create", status=500)))``. Only there is it safe.
+        """
+
+        async def run() -> T:
+            return work(self._server)
+
+        return self._run(run())
+
+    def kubeconfig(self, path: str | Path, user: str = "admin") -> Path:
+        """Write a kubeconfig for a user who is named in ``tokens``; return its path."""
+        return self._server.kubeconfig(path, user)
+
+    def objects(self, resource: str | Resource, namespace: str = "") -> list[Obj]:
+        """Return copies of the objects of a resource (``"pods"``, ``"jobs.batch"``), of one namespace or of all."""
+        return self.call(lambda server: server.objects(resource, namespace))
+
+    def get(self, resource: str | Resource, key: Key) -> Obj | None:
+        """Return a copy of an object, ``get("pods", "shop/web")``; None where there is none."""
+        return self.call(lambda server: server.get(resource, key))
+
+    def put(self, obj: Obj) -> Obj:
+        """Create or replace an object with its status, and its namespace where that is missing; return a copy."""
+        return self.call(lambda server: server.put(obj))
+
+    def delete(self, resource: str | Resource, key: Key) -> None:
+        """Delete an object at once, whatever its grace period; finalizers hold it as ever."""
+        self.call(lambda server: server.delete(resource, key))
+
+    def _run(self, work: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()

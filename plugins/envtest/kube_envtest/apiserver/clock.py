@@ -1,0 +1,72 @@
+"""The server's time: the loop's where it is virtual, else the machine's."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import lru_cache
+
+from kube_envtest.virtual_time import VirtualTimeLoop
+
+#: What virtual time 0 is: 2026-01-01T00:00:00Z, in seconds since 1970.
+EPOCH = 1_767_225_600.0
+
+#: Seconds since 1970.
+Clock = Callable[[], float]
+
+
+def loop_clock() -> float:
+    """Virtual time on a virtual loop, real time everywhere else."""
+    try:
+        loop = asyncio.get_running_loop()
+    except RuntimeError:
+        return time.time()
+    return EPOCH + loop.time() if isinstance(loop, VirtualTimeLoop) else time.time()
+
+
+def timestamp(seconds: float) -> str:
+    """A time as objects have it, ``2026-01-01T00:00:00Z``."""
+    return _timestamp(int(seconds))
+
+
+@lru_cache(256)
+def _timestamp(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def micro_timestamp(seconds: float) -> str:
+    """A time as leases and events have it, ``2026-01-01T00:00:00.000000Z``."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def seconds_of(text: str) -> float:
+    """Seconds since 1970 of a timestamp of either form."""
+    return datetime.fromisoformat(text).timestamp()
+
+
+def duration(seconds: float) -> str:
+    """A time span as kubectl shows it: ``5s``, ``3m20s``, ``4d``. Source: ``duration.HumanDuration``."""
+    whole = int(seconds)
+    if whole < -1:
+        return "<invalid>"
+    whole = max(whole, 0)
+    minutes, hours, days = whole // 60, whole // 3600, whole // 86400
+    if whole < 120:
+        return f"{whole}s"
+    if minutes < 10:
+        return _two(minutes, "m", whole % 60, "s")
+    if hours < 3:
+        return f"{minutes}m"
+    if hours < 8:
+        return _two(hours, "h", minutes % 60, "m")
+    if hours < 48:
+        return f"{hours}h"
+    if days < 8:
+        return _two(days, "d", hours % 24, "h")
+    if days < 730:
+        return f"{days}d"
+    return _two(days // 365, "y", days % 365, "d") if days < 8 * 365 else f"{days // 365}y"
+
+
+def _two(large: int, large_unit: str, small: int, small_unit: str) -> str:
+    return f"{large}{large_unit}{small}{small_unit}" if small else f"{large}{large_unit}"

@@ -1,0 +1,67 @@
+"""Reads an object as its kind has it: unknown fields are dropped, told of, or refused, as ``fieldValidation`` says.
+
+Source: "Field validation" in kubernetes.io/docs/reference/using-api/api-concepts.
+"""
+
+from typing import Any
+
+from kube_envtest.apiserver.errors import ApiError, bad_request, cause, unhandled
+from kube_envtest.apiserver.request import Call
+from kube_envtest.apiserver.resources import ResourceType
+from kube_envtest.apiserver.structs import Reader, lost, name_of
+
+Obj = dict[str, Any]
+
+
+def read(call: Call, obj: Obj) -> Obj:
+    """The object without unknown fields, which go into the call's warnings.
+
+    Raises ``BadRequest`` for values of a wrong type and, where the client asked so, for unknown fields; ``Invalid``
+    where a patch has made them.
+    """
+    known, unknown = known_part(call.type, obj)
+    if unknown:
+        told = [f'unknown field "{path}"' for path in unknown]
+        directive = call.query.get("fieldValidation") or "Warn"
+        if directive == "Strict":
+            raise _refused(call, ", ".join(told))
+        if directive == "Warn":
+            call.warnings.extend(told)
+    return known
+
+
+def known_part(rt: ResourceType, obj: Obj) -> tuple[Obj, list[str]]:
+    """What of an object its kind has, and the paths of what it hasn't."""
+    if rt.custom:
+        if rt.schema is None:
+            return obj, []
+        pruned = rt.schema.prune(obj)
+        return pruned, list(lost(obj, pruned))
+    name = name_of(rt.stored_api_version, rt.kind)
+    if not name:
+        return obj, []
+    reader = Reader(_subject(rt))
+    return reader.struct(name, obj, "", ""), reader.unknown
+
+
+def _subject(rt: ResourceType) -> str:
+    return f'{rt.kind} in version "{rt.version}" cannot be handled as a {rt.kind}'
+
+
+def _refused(call: Call, told: str) -> ApiError:
+    text = f"strict decoding error: {told}"
+    if call.verb == "patch":
+        message = f"Invalid value: {text}"
+        causes = [cause("patch", message)]
+        return ApiError(422, "Invalid", f' "" is invalid: patch: {message}', {"causes": causes})
+    return bad_request(text if call.type.custom else f"{_subject(call.type)}: {text}")
+
+
+def refuse_undeclared(call: Call, obj: Obj) -> None:
+    """Server-side apply knows no field that the kind hasn't: 500, as on the real server."""
+    _, unknown = known_part(call.type, obj)
+    if unknown:
+        namespace = obj["metadata"].get("namespace") or ""
+        what = f"{namespace}/{call.name}; {call.type.api_version if call.type.group else '/v1'}, Kind={call.type.kind}"
+        text = f"failed to create typed patch object ({what}): .{unknown[0]}: field not declared in schema"
+        raise unhandled(text)

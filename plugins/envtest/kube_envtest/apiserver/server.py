@@ -1,0 +1,301 @@
+"""The in-process API server: what a test makes, asks and breaks."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from random import Random, SystemRandom
+from typing import Any, NamedTuple
+
+from kube_envtest.apiserver import http
+from kube_envtest.apiserver.assembly import assemble
+from kube_envtest.apiserver.changes import Change, Changes
+from kube_envtest.apiserver.clock import Clock, loop_clock, timestamp
+from kube_envtest.apiserver.contents import Contents
+from kube_envtest.apiserver.errors import ApiError
+from kube_envtest.apiserver.faults import AFTER, BEFORE, Faults, Rule, failure
+from kube_envtest.apiserver.lag import Lag, shown
+from kube_envtest.apiserver.memory import ConnectionLost, MemoryClient
+from kube_envtest.apiserver.rbac import User
+from kube_envtest.apiserver.request import Call, Request, Response
+from kube_envtest.apiserver.rest import refusal
+from kube_envtest.apiserver.storage import HISTORY
+from kube_envtest.apiserver.watch import Watch
+
+Obj = dict[str, Any]
+
+#: The user who may do everything.
+ADMIN = User("admin", ("system:masters", "system:authenticated"))
+
+#: Who comes without a credential where RBAC is on.
+ANONYMOUS = User("system:anonymous", ("system:unauthenticated",))
+
+#: Requests that ``ApiServer.requests`` remembers.
+REMEMBERED = 200_000
+
+
+class Logged(NamedTuple):
+    """One request: verb (``get``, ``watch``, …), path without query, user, HTTP status, plural, and when (seconds).
+
+    The status is 0 where the connection was lost before an answer.
+    """
+
+    verb: str
+    path: str
+    user: str
+    status: int
+    resource: str = ""
+    at: float = 0.0
+
+
+class ApiServer(Contents):
+    """A Kubernetes API server in this process: over HTTP for kubectl, or straight through memory for flow tests.
+
+    ``tokens`` maps bearer tokens to users (default: ``admin-token`` is the administrator). ``rbac`` enforces roles;
+    otherwise everybody may do everything. ``clock`` gives seconds since 1970; by default it is virtual time on a
+    virtual loop, else real time. ``controllers`` switches what a kube-controller-manager does: garbage collection,
+    default service accounts (and with them the ServiceAccount admission). ``seed`` makes uids and generated names
+    repeatable; two servers of one test need different seeds. ``history`` is how many changes of each resource are kept.
+    """
+
+    def __init__(
+        self,
+        *,
+        tokens: Mapping[str, User] | None = None,
+        rbac: bool = False,
+        clock: Clock | None = None,
+        controllers: bool = True,
+        seed: int | str | None = None,
+        history: int = HISTORY,
+    ) -> None:
+        chance = SystemRandom() if seed is None else Random(seed)
+        self.faults = Faults()
+        self.requests: deque[Logged] = deque(maxlen=REMEMBERED)
+        self.rbac = rbac
+        self.url = ""
+        users = {"admin-token": ADMIN} if tokens is None else dict(tokens)
+        now = clock or loop_clock
+        super().__init__(assemble(users, chance, now, rbac=rbac, controllers=controllers, history=history), now)
+        self._changes = Changes(self._parts.storage)
+        #: The open watches, each with its resource and its user.
+        self._watches: dict[Watch, tuple[str, str]] = {}
+        self._lags: list[Lag] = []
+        self._gate = asyncio.Event()
+        self._gate.set()
+        self._death = asyncio.Event()
+        self._down_until = 0.0
+        self._site: http.Site | None = None
+
+    # --- requests -----------------------------------------------------------------------------------------------
+
+    def client(self, user: str | User = "admin", *, agent: str = "kube-envtest") -> MemoryClient:
+        """Return a client straight into the server, as a user who is named in ``tokens``, or as any other."""
+        return MemoryClient(self, self._user(user), agent)
+
+    def _user(self, user: str | User) -> User:
+        if isinstance(user, User):
+            return user
+        known = {one.name: one for one in self._parts.tokens.users.values()}
+        if user == ADMIN.name:
+            return known.get(user, ADMIN)
+        return known.get(user) or User(user, ("system:authenticated",))
+
+    def authenticate(self, token: str) -> User:
+        """The user of a bearer token; raises ``Unauthorized``."""
+        if not token:
+            return ANONYMOUS if self.rbac else ADMIN
+        return self._parts.tokens.user(token, self._clock())
+
+    def impersonate(self, user: User, wanted: User) -> User:
+        """The user that ``user`` may act as; raises ``Forbidden``."""
+        return self._parts.impersonate(user, wanted)
+
+    async def serve(self, request: Request) -> Response | Watch:
+        """Answer a request; raises :class:`ConnectionLost` where no answer comes."""
+        death = self._death
+        if asyncio.get_running_loop().time() < self._down_until:
+            raise ConnectionLost("the API server is down")
+        await self.passable()
+        self._alive(death)
+        call = self._parts.rest.call_of(request, self._clock())
+        verb, resource = (call.verb, call.type.plural) if call else (request.method.lower(), "")
+        rules = self.faults.for_request(verb, resource, request)
+        await self._delay(rules, death)
+        if any(rule.reset == BEFORE for rule in rules):
+            raise self._lost(request, verb, resource)
+        answer = self._answer(request, rules, call)
+        status = answer.status if isinstance(answer, Response) else 200
+        if any(rule.reset == AFTER for rule in rules):
+            raise self._lost(request, verb, resource, answer)
+        self.requests.append(Logged(verb, request.path, request.user.name, status, resource, self._clock()))
+        return answer
+
+    def _alive(self, death: asyncio.Event) -> None:
+        if death.is_set():
+            raise ConnectionLost("the API server was restarted")
+
+    async def _delay(self, rules: list[Rule], death: asyncio.Event) -> None:
+        seconds = sum(rule.latency for rule in rules)
+        if not seconds:
+            return
+        try:
+            async with asyncio.timeout(seconds):
+                await death.wait()
+        except TimeoutError:
+            await self.passable()
+        self._alive(death)
+
+    def _lost(self, request: Request, verb: str, resource: str, answer: Response | Watch | None = None) -> Exception:
+        if isinstance(answer, Watch):
+            answer.close()
+        self.requests.append(Logged(verb, request.path, request.user.name, 0, resource, self._clock()))
+        return ConnectionLost("the connection was reset")
+
+    def _answer(self, request: Request, rules: list[Rule], call: Call | None) -> Response | Watch:
+        problem = failure(rules)
+        if problem is not None:
+            return refusal(problem)
+        now = self._clock()
+        if call is not None:
+            call.now = timestamp(now)
+            call.until = shown(self._lags, call.type.plural, request.user.name)
+        self._changes.user = request.user.name
+        answer = self._parts.rest.answer(request, call, now)
+        self._changes.user = ""
+        self._parts.controllers.run()
+        if isinstance(answer, Watch):
+            self._follow(answer, request, call.type.plural if call else "")
+        return answer
+
+    def _follow(self, watch: Watch, request: Request, resource: str) -> None:
+        self._watches = {one: whose for one, whose in self._watches.items() if one.open}
+        self._watches[watch] = resource, request.user.name
+        strike = self.faults.for_events(resource, request)
+
+        def mangle(line: bytes) -> list[bytes]:
+            rule = strike()
+            if rule is None:
+                return [line]
+            if rule.cut:
+                watch.tear()
+            return [] if rule.drop or rule.cut else [line, line]
+
+        watch.mangle = mangle
+
+    async def passable(self) -> None:
+        """Wait while the server is frozen."""
+        if not self._gate.is_set():
+            await self._gate.wait()
+
+    # --- breaking it --------------------------------------------------------------------------------------------
+
+    def freeze(self) -> None:
+        """Answer nothing and send nothing, with all connections open, as after SIGSTOP."""
+        self._gate.clear()
+
+    def thaw(self) -> None:
+        """Go on after :meth:`freeze`."""
+        self._gate.set()
+
+    def restart(self, *, down: float = 0.0) -> None:
+        """Lose every connection and watch, keep what is stored; refuse connections for ``down`` seconds."""
+        if down:
+            self._down_until = asyncio.get_running_loop().time() + down
+        death, self._death = self._death, asyncio.Event()
+        death.set()
+        self._gate.set()
+        self.cut_watches()
+        if self._site is not None:
+            self._site.reset()
+
+    def cut_watches(self) -> int:
+        """Tear every open watch; returns how many."""
+        watches, self._watches = self._watches, {}
+        for watch in watches:
+            watch.tear()
+        return len(watches)
+
+    def expire_watches(self) -> None:
+        """Compact, and tell every open watch in its stream that it is too old: an ERROR event with code 410."""
+        self.compact()
+        watches, self._watches = self._watches, {}
+        for watch in watches:
+            self._expire(watch)
+
+    def _expire(self, watch: Watch) -> None:
+        watch.fail(ApiError(410, "Expired", f"too old resource version: {watch.seen} ({self.revision})"))
+
+    def lag(self, revision: int, *, user: str = "*", resource: str = "*", relist: bool = False) -> Lag:
+        """Fall behind: lists and watches show nothing after ``revision`` until ``end()`` of what is returned.
+
+        ``user`` and ``resource`` (plural) are shell patterns that say for whom. GETs are fresh, as quorum reads are.
+        Open watches stall; with ``relist`` they end with 410, so that their clients go back in time. It needs the
+        history, so not across :meth:`compact`. Raises ``ValueError`` where ``revision`` can't be shown.
+        """
+        if not self._parts.storage.compacted <= revision <= self.revision:
+            why = "is compacted" if revision < self.revision else f"is not reached, {self.revision} is"
+            raise ValueError(f"revision {revision} {why}")
+        lag = Lag(revision, user, resource, self._caught_up)
+        self._lags.append(lag)
+        for watch in [watch for watch, whose in self._watches.items() if relist and lag.matches(*whose)]:
+            del self._watches[watch]
+            self._expire(watch)
+        self._show()
+        return lag
+
+    def _caught_up(self, lag: Lag) -> None:
+        self._lags.remove(lag)
+        self._show()
+
+    def _show(self) -> None:
+        for watch, whose in self._watches.items():
+            watch.show(shown(self._lags, *whose))
+
+    def compact(self) -> None:
+        """Forget all history: watches and pages from before now get 410."""
+        self._parts.storage.compact()
+
+    def follow(self, follower: Callable[[Change], None]) -> None:
+        """Tell ``follower`` of every change of what is stored, at once and with its author."""
+        self._changes.follow(follower)
+
+    @property
+    def certificate(self) -> str:
+        """The authority's certificate (PEM) where the server serves HTTPS, else ""."""
+        return self._site.certificate if self._site is not None else ""
+
+    @property
+    def revision(self) -> int:
+        """The latest resourceVersion."""
+        return self._parts.storage.revision
+
+    @property
+    def open_watches(self) -> int:
+        """How many watches are open."""
+        return sum(1 for watch in self._watches if watch.open)
+
+    # --- over HTTP ----------------------------------------------------------------------------------------------
+
+    async def start(self, port: int = 0, *, host: str = "127.0.0.1", tls: bool = False) -> str:
+        """Serve HTTP, or HTTPS with a certificate made for it, on a port (0: any); returns the URL."""
+        self._site = await http.start(self, host, port, tls=tls)
+        self.url = self._site.url
+        if tls:
+            self._parts.internal.publish(self._site.certificate)
+        return self.url
+
+    async def stop(self) -> None:
+        """Serve HTTP no longer."""
+        self.cut_watches()
+        if self._site is not None:
+            await self._site.stop()
+            self._site = None
+
+    def kubeconfig(self, path: str | Path, user: str = "admin") -> Path:
+        """Write a kubeconfig for a user who is named in ``tokens``; :meth:`start` first."""
+        if self._site is None:
+            raise RuntimeError("the server has no URL yet: await server.start() before server.kubeconfig(…)")
+        tokens = [token for token, one in self._parts.tokens.users.items() if one.name == user]
+        if not tokens:
+            raise KeyError(f"no token for user {user!r}: name the user in ApiServer(tokens=…)")
+        return http.write_kubeconfig(Path(path), self._site, user, tokens[0])

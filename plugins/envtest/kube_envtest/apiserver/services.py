@@ -1,0 +1,154 @@
+"""Addresses and node ports of Services."""
+
+import ipaddress
+from collections.abc import Iterator
+from typing import Any
+
+from kube_envtest.apiserver.errors import ApiError, cause, invalid
+from kube_envtest.apiserver.resources import CORE, ResourceType
+
+Obj = dict[str, Any]
+
+SERVICES: ResourceType = next(rt for rt in CORE if rt.plural == "services")
+
+#: Ports that a NodePort Service can get. Source: ``--service-node-port-range``.
+NODE_PORTS = range(30000, 32768)
+
+
+class Allocator:
+    """Gives each Service that needs one a ClusterIP and node ports, and takes them back."""
+
+    def __init__(self, cidr: str = "10.96.0.0/16") -> None:
+        self._network = ipaddress.ip_network(cidr)
+        self._addresses: set[str] = set()
+        self._ports: set[int] = set()
+        self._next_address = self._cycle()
+
+    def _cycle(self) -> Iterator[str]:
+        first, size = int(self._network.network_address), self._network.num_addresses
+        while True:
+            for offset in range(10, size - 1):
+                yield str(ipaddress.ip_address(first + offset))
+
+    def allocate(self, service: Obj, old: Obj | None = None) -> Obj:
+        """The Service with the addresses and ports that it still needs; raises ``Invalid`` for what is taken."""
+        spec = dict(service.get("spec") or {})
+        before = (old or {}).get("spec") or {}
+        if _has_address(spec):
+            if spec.get("clusterIP") != before.get("clusterIP") or not spec.get("clusterIP"):
+                self._address(service, spec)
+        elif _has_address(before):
+            self._addresses.discard(before.get("clusterIP", ""))
+        self._ports -= set(_ports(before)) - set(_ports(spec))
+        if _has_ports(spec) and spec.get("allocateLoadBalancerNodePorts") is not False:
+            mine = set(_ports(before))
+            spec["ports"] = [self._node_port(service, port, mine) for port in _list(spec)]
+        return {**service, "spec": spec}
+
+    def release(self, service: Obj) -> None:
+        """A Service is gone."""
+        spec = service.get("spec") or {}
+        self._addresses.discard(spec.get("clusterIP", ""))
+        self._ports -= set(_ports(spec))
+
+    def _address(self, service: Obj, spec: Obj) -> None:
+        address = spec.get("clusterIP") or next(iter(spec.get("clusterIPs") or ()), "")
+        if address != "None":
+            address = self._take(service, address) if address else self._free()
+        spec |= {"clusterIP": address, "clusterIPs": [address]}
+        spec.setdefault("ipFamilies", ["IPv4"])
+        spec.setdefault("ipFamilyPolicy", "SingleStack")
+
+    def _free(self) -> str:
+        address = next(found for found in self._next_address if found not in self._addresses)
+        self._addresses.add(address)
+        return address
+
+    def _take(self, service: Obj, address: str) -> str:
+        try:
+            inside = ipaddress.ip_address(address) in self._network
+        except ValueError:
+            inside = True
+        if not inside:
+            why = f"failed to allocate IP {address}: the provided IP ({address}) is not in the valid range. "
+            raise _refused(service, address, f"{why}The range of valid IPs is {self._network}")
+        if address in self._addresses:
+            raise _refused(service, address, f"failed to allocate IP {address}: provided IP is already allocated")
+        self._addresses.add(address)
+        return address
+
+    def _node_port(self, service: Obj, port: Obj, mine: set[int]) -> Obj:
+        wanted = port.get("nodePort")
+        if wanted in self._ports and wanted not in mine:
+            text = f"Invalid value: {wanted}: provided port is already allocated"
+            raise invalid(SERVICES, service["metadata"]["name"], [cause("spec.ports[0].nodePort", text)])
+        if not wanted:
+            wanted = next(number for number in NODE_PORTS if number not in self._ports)
+        self._ports.add(wanted)
+        return {**port, "nodePort": wanted}
+
+
+def carried(new: Obj, old: Obj) -> Obj:
+    """A changed Service with what its old version was given, as far as its type still has that.
+
+    Source: ``patchAllocatedValues`` and ``dropTypeDependentFields`` of kubernetes/pkg/registry/core/service.
+    """
+    spec, before = dict(new.get("spec") or {}), old.get("spec") or {}
+    if _has_address(before) and _has_address(spec):
+        if spec.get("clusterIPs") == before.get("clusterIPs") and spec.get("clusterIP") != before.get("clusterIP"):
+            spec["clusterIPs"] = [spec["clusterIP"]] if spec.get("clusterIP") else []
+        if not spec.get("clusterIP") and not spec.get("clusterIPs"):
+            spec |= {key: before[key] for key in ("clusterIP", "clusterIPs") if key in before}
+        spec |= {key: before[key] for key in FAMILIES if key in before and key not in spec}
+    elif _has_address(before) and spec.get("clusterIP") == before.get("clusterIP"):
+        spec = {key: value for key, value in spec.items() if key not in ADDRESSES}
+    if _has_ports(before) and _has_ports(spec):
+        known = {_port_key(port): port.get("nodePort") for port in _list(before)}
+        spec["ports"] = [_with_port(port, known) for port in _list(spec)]
+    elif _has_ports(before) and _ports(spec) == _ports(before) and _list(spec):
+        spec["ports"] = [{key: value for key, value in port.items() if key != "nodePort"} for port in _list(spec)]
+    return {**new, "spec": _without_balancer(spec, before)}
+
+
+FAMILIES = ("ipFamilies", "ipFamilyPolicy")
+ADDRESSES = ("clusterIP", "clusterIPs", *FAMILIES, "internalTrafficPolicy")
+BALANCER = ("allocateLoadBalancerNodePorts", "loadBalancerClass")
+
+
+def _without_balancer(spec: Obj, before: Obj) -> Obj:
+    dropped: set[str] = set()
+    if before.get("type") == "LoadBalancer" and spec.get("type") != "LoadBalancer":
+        dropped |= {key for key in BALANCER if spec.get(key) == before.get(key)}
+    if _has_ports(before) and not _has_ports(spec):
+        dropped |= {key for key in ("externalTrafficPolicy",) if spec.get(key) == before.get(key)}
+    return {key: value for key, value in spec.items() if key not in dropped}
+
+
+def _has_address(spec: Obj) -> bool:
+    return bool(spec) and spec.get("type") != "ExternalName"
+
+
+def _has_ports(spec: Obj) -> bool:
+    return spec.get("type") in ("NodePort", "LoadBalancer")
+
+
+def _list(spec: Obj) -> list[Obj]:
+    return spec.get("ports") or []
+
+
+def _ports(spec: Obj) -> list[int]:
+    return [port["nodePort"] for port in _list(spec) if port.get("nodePort")]
+
+
+def _port_key(port: Obj) -> tuple[Any, str]:
+    return port.get("port"), port.get("protocol") or "TCP"
+
+
+def _with_port(port: Obj, known: dict[Any, Any]) -> Obj:
+    before = known.get(_port_key(port))
+    return port if port.get("nodePort") or not before else {**port, "nodePort": before}
+
+
+def _refused(service: Obj, address: str, why: str) -> ApiError:
+    causes = [cause("spec.clusterIPs", f'Invalid value: ["{address}"]: {why}')]
+    return invalid(SERVICES, service["metadata"]["name"], causes)

@@ -1,0 +1,163 @@
+"""How the fields of an object merge: a tree of rules beside the object, for built-in kinds and for custom resources."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from kube_envtest.apiserver.shape_table import ALWAYS, GROUPS, TABLE
+
+
+@dataclass(slots=True, eq=False)
+class Shape:
+    """The rules for one value: how apply owns and merges it, and how a strategic merge does."""
+
+    #: Rules of the named fields.
+    fields: dict[str, "Shape"] = field(default_factory=dict)
+    #: Rules of all other keys of a map, or of a list's items.
+    element: "Shape | None" = None
+    #: The value is owned and replaced as a whole.
+    atomic: bool = False
+    #: A list of objects told apart by these keys, each with its default or None.
+    keys: tuple[tuple[str, Any], ...] = ()
+    #: A list of scalars that are owned one by one.
+    is_set: bool = False
+    #: Keys that `fields` doesn't list are fields of a struct, not entries of a map.
+    named: bool = False
+    #: The key by which a strategic merge merges the list's items.
+    merge_key: str = ""
+    #: A strategic merge joins the list of scalars.
+    merge_scalars: bool = False
+    #: A strategic merge replaces the map as a whole.
+    replace: bool = False
+
+    def of(self, key: str) -> "Shape":
+        """Return the rules for the value under `key`."""
+        return self.fields.get(key) or self.element or FREE
+
+    def has_field(self, key: str) -> bool:
+        """Tell whether `key` is a field of a struct: apply owns what is in it, not itself."""
+        return self.named or key in self.fields
+
+    @property
+    def granular(self) -> bool:
+        """Tell whether a list's items are owned one by one."""
+        return bool(self.keys) or self.is_set
+
+
+#: Anything without a schema: maps entry by entry, lists as a whole.
+FREE = Shape()
+#: A struct of a built-in kind of which the table says nothing.
+STRUCT = Shape(named=True)
+STRUCT.element = STRUCT
+ATOMIC = Shape(atomic=True)
+
+
+def _rule(words: list[str], types: Mapping[str, Shape]) -> Shape:
+    """Read a field's rules: see the table's docstring."""
+    element = types[words[words.index(":") + 1]] if ":" in words else STRUCT
+    rules = words[: words.index(":")] if ":" in words else words
+    if "map" not in rules and "merge" not in rules and "set" not in rules and ":" in words:
+        return element
+    shape = Shape(named=True, element=element, atomic="atomic" in rules, replace="replace" in rules)
+    shape.is_set = "set" in rules
+    if "map" in rules:
+        keys = rules[rules.index("map") + 1].split(",")
+        shape.keys = tuple(map(_key, keys))
+    if "merge" in rules:
+        after = rules[rules.index("merge") + 1 :]
+        shape.merge_key = after[0] if after and after[0] != "retain" else ""
+        shape.merge_scalars = not shape.merge_key
+    return shape
+
+
+def _key(text: str) -> tuple[str, Any]:
+    """Read a key and its default; one that isn't told is the zero of its type, as all keys are required fields."""
+    name, told, default = text.partition("=")
+    return name, default if told else 0 if name in ("port", "containerPort") else ""
+
+
+@cache
+def _types() -> Mapping[str, Shape]:
+    lines = [line for line in TABLE.splitlines() if line]
+    types = {line: Shape(named=True, element=STRUCT) for line in lines if not line.startswith(" ")}
+    types["Whole"] = ATOMIC
+    current = STRUCT
+    for line in lines:
+        if not line.startswith(" "):
+            current = types[line]
+            continue
+        name, *words = line.split()
+        current.fields[name] = _rule(words, types)
+    return types
+
+
+@cache
+def builtin(kind: str) -> Shape:
+    """Return the rules of a built-in kind; one that the table doesn't know has those of every object's metadata."""
+    types = _types()
+    known = types.get(kind)
+    return Shape(
+        named=True,
+        element=STRUCT,
+        fields={"metadata": types["ObjectMeta"], **(known.fields if known else {})},
+    )
+
+
+def is_builtin(api_version: str) -> bool:
+    """Tell whether an apiVersion names a group of Kubernetes itself, so that kinds mean what the table says."""
+    group, slash, _ = api_version.partition("/")
+    return not slash or group in GROUPS
+
+
+@cache
+def untyped() -> Shape:
+    """Return the rules of a custom resource without a schema."""
+    return Shape(fields={"metadata": _types()["ObjectMeta"]})
+
+
+def find(api_version: str, kind: str, schema: Shape | None = None) -> Shape:
+    """Return the rules for an object: its CRD's where given, else the built-in kind's."""
+    if schema is not None:
+        return schema
+    return builtin(kind) if is_builtin(api_version) else untyped()
+
+
+@cache
+def skeleton(kind: str) -> Mapping[str, Any]:
+    """Return what an object of a built-in kind holds before its first write: empty structs, and null lists."""
+    empty: dict[str, Any] = {"metadata": {}}
+    for line in ALWAYS.splitlines():
+        owner, *paths = line.split() or [""]
+        for path in paths if owner == kind else []:
+            *parents, last = path.rstrip("-=").split(".")
+            at = empty
+            for parent in parents:
+                at = at.setdefault(parent, {})
+            at[last] = None if path.endswith("-") else "" if path.endswith("=") else {}
+    return empty
+
+
+def from_openapi(schema: Mapping[str, Any], *, root: bool = True) -> Shape:
+    """Return the rules of an OpenAPI v3 schema, from its `x-kubernetes-*` extensions.
+
+    Source: the "Merge strategy" table of the Server-Side Apply document.
+    """
+    if schema.get("x-kubernetes-map-type") == "atomic":
+        return ATOMIC
+    fields = {key: from_openapi(sub, root=False) for key, sub in schema.get("properties", {}).items()}
+    if root or schema.get("x-kubernetes-embedded-resource"):
+        fields["metadata"] = _types()["ObjectMeta"]
+    shape = Shape(fields=fields, element=_element(schema))
+    kind = schema.get("x-kubernetes-list-type")
+    shape.is_set = kind == "set"
+    if kind == "map":
+        items = schema.get("items", {}).get("properties", {})
+        keys = schema.get("x-kubernetes-list-map-keys", ())
+        shape.keys = tuple((key, items.get(key, {}).get("default")) for key in keys)
+    return shape
+
+
+def _element(schema: Mapping[str, Any]) -> Shape | None:
+    inner = schema.get("items") or schema.get("additionalProperties")
+    return from_openapi(inner, root=False) if isinstance(inner, Mapping) else None

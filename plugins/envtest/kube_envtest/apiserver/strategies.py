@@ -1,0 +1,190 @@
+"""What the server does to an object of a kind before it is stored: status kept apart, generation counted.
+
+Source: the ``strategy.go`` of each resource in kubernetes/pkg/registry.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from kube_envtest.apiserver import defaults, prepare, validation
+from kube_envtest.apiserver.definitions import definition_problems
+from kube_envtest.apiserver.errors import bad_request
+from kube_envtest.apiserver.resources import ResourceType
+from kube_envtest.apiserver.services import Allocator, carried
+from kube_envtest.apiserver.validation_metadata import check_metadata, check_metadata_update
+
+Obj = dict[str, Any]
+
+#: The status that a new object has where ``prepare`` gives none; what the client sent as status is dropped.
+FIRST_STATUS: Mapping[str, Obj] = {
+    "networking.k8s.io/ingresses": {"loadBalancer": {}},
+    "apps/deployments": {},
+    "apps/replicasets": {"replicas": 0},
+    "apps/statefulsets": {"replicas": 0, "availableReplicas": 0},
+    "apps/daemonsets": {
+        "currentNumberScheduled": 0,
+        "numberMisscheduled": 0,
+        "desiredNumberScheduled": 0,
+        "numberReady": 0,
+    },
+    "batch/cronjobs": {},
+    "policy/poddisruptionbudgets": {
+        "disruptionsAllowed": 0,
+        "currentHealthy": 0,
+        "desiredHealthy": 0,
+        "expectedPods": 0,
+    },
+    "/resourcequotas": {},
+}
+
+#: Resources that take a status with their first version.
+STATUS_AT_CREATE = {"/nodes"}
+
+CRD = "CustomResourceDefinition"
+
+#: Resources whose whole content, and not a spec, is what the generation counts.
+WHOLE_CONTENT = {"discovery.k8s.io/endpointslices", "scheduling.k8s.io/priorityclasses"}
+
+NOT_COUNTED = {"kind", "apiVersion", "metadata", "status"}
+
+
+class Strategies:
+    """Prepares objects in two steps: ``decoded`` before field ownership is written down, the others after it.
+
+    ``allocator`` gives Services their addresses.
+    """
+
+    def __init__(self, allocator: Allocator) -> None:
+        self._allocator = allocator
+
+    def decoded(self, rt: ResourceType, new: Obj, old: Obj | None, subresource: str = "") -> Obj:
+        """The object pruned and with its defaults; a custom resource's status only where the endpoint may set it."""
+        if not rt.custom:
+            return _read(rt, new)
+        if subresource == "status" and old is not None:
+            new = _with({**old, "metadata": new["metadata"]}, "status", new)
+        elif "status" in rt.subresources:
+            new = _with(new, "status", old or {})
+        return new if rt.schema is None else rt.schema.default(new)
+
+    def create(self, rt: ResourceType, obj: Obj) -> Obj:
+        """The object as it will be stored."""
+        if not rt.custom:
+            obj = prepare.prepare(rt.kind, _first_status(rt, obj))
+        if rt.generation:
+            obj["metadata"]["generation"] = 1
+        if rt.table_name == "/namespaces":
+            return _namespace(obj)
+        return _with_stored_versions(obj, {}) if rt.kind == CRD else obj
+
+    def allocate(self, rt: ResourceType, obj: Obj, old: Obj | None) -> Obj:
+        """The object with what is given out only when everything else is settled; raises ``Invalid``."""
+        return self._allocator.allocate(obj, old) if rt.table_name == "/services" else obj
+
+    def update(self, rt: ResourceType, new: Obj, old: Obj, subresource: str) -> Obj:
+        """The object as it will be stored: what the endpoint can't change is as it was."""
+        if subresource == "status":
+            return _status_only(rt, new, old)
+        if rt.table_name == "/services":
+            new = carried(new, old)
+        if not rt.custom:
+            new = prepare.prepare_update(rt.kind, new)
+        if "status" in rt.subresources:
+            new = _with(new, "status", old)
+        if rt.table_name == "/namespaces":
+            new = _namespace(new if subresource == "finalize" else _with(new, "spec", old))
+        if rt.kind == CRD:
+            new = _with_stored_versions(new, old)
+        if rt.generation and _counted(rt, new) != _counted(rt, old):
+            new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
+        return new
+
+    def check_create(self, rt: ResourceType, obj: Obj) -> list[Obj]:
+        """The causes why an object can't be created."""
+        if rt.custom:
+            problems = [*check_metadata(rt.kind, obj["metadata"]), *_schema_problems(rt, obj)]
+        else:
+            problems = [
+                *validation.validate_create(rt.kind, obj),
+                *(definition_problems(obj) if rt.kind == CRD else ()),
+            ]
+        return [problem.cause for problem in problems]
+
+    def check_update(self, rt: ResourceType, old: Obj, new: Obj, subresource: str) -> list[Obj]:
+        """The causes why an object can't be changed that way."""
+        if rt.custom:
+            problems = [*check_metadata_update(old["metadata"], new["metadata"]), *_schema_problems(rt, new)]
+        elif subresource == "status":
+            problems = validation.validate_status_update(rt.kind, old, new)
+        elif subresource:
+            problems = []
+        else:
+            problems = validation.validate_update(rt.kind, old, new)
+            problems += definition_problems(new) if rt.kind == CRD else []
+        return [problem.cause for problem in problems]
+
+    def removed(self, rt: ResourceType, obj: Obj) -> None:
+        """An object is gone: free what it was given."""
+        if rt.table_name == "/services":
+            self._allocator.release(obj)
+
+
+def _schema_problems(rt: ResourceType, obj: Obj) -> list[Any]:
+    return [] if rt.schema is None else list(rt.schema.validate(obj))
+
+
+def _read(rt: ResourceType, obj: Obj) -> Obj:
+    """The object as a Go struct would hold it; raises ``BadRequest`` for what none can."""
+    try:
+        read: Obj = defaults.default(rt.kind, obj)
+    except defaults.DecodeError as problem:
+        raise bad_request(str(problem)) from None
+    return read
+
+
+def _first_status(rt: ResourceType, obj: Obj) -> Obj:
+    if "status" not in rt.subresources or rt.table_name in STATUS_AT_CREATE:
+        return obj
+    first = FIRST_STATUS.get(rt.table_name)
+    kept = {key: value for key, value in obj.items() if key != "status"}
+    return kept if first is None else {**kept, "status": dict(first)}
+
+
+def _namespace(obj: Obj) -> Obj:
+    metadata = obj["metadata"]
+    metadata["labels"] = {**(metadata.get("labels") or {}), "kubernetes.io/metadata.name": metadata["name"]}
+    return obj
+
+
+def _with_stored_versions(crd: Obj, old: Obj) -> Obj:
+    """A definition whose status lists the version that is stored now."""
+    status = old.get("status") or {}
+    stored = list(status.get("storedVersions") or ())
+    versions = (crd.get("spec") or {}).get("versions") or ()
+    stored += [one["name"] for one in versions if one.get("storage") and one["name"] not in stored]
+    return {**crd, "status": {**status, "storedVersions": stored}}
+
+
+def _status_only(rt: ResourceType, new: Obj, old: Obj) -> Obj:
+    metadata = new["metadata"]
+    if rt.custom:
+        managed = metadata.get("managedFields")
+        metadata = dict(old["metadata"]) | ({"managedFields": managed} if managed else {})
+    elif rt.group == "apps" and rt.kind != "StatefulSet":
+        metadata = _with(metadata, "labels", old["metadata"])
+    return _with({**old, "metadata": metadata}, "status", new)
+
+
+def _with(obj: Obj, field: str, source: Obj) -> Obj:
+    """``obj`` with one field as ``source`` has it, or without it."""
+    rest = {key: value for key, value in obj.items() if key != field}
+    if field in source:
+        rest[field] = source[field]
+    return rest
+
+
+def _counted(rt: ResourceType, obj: Obj) -> Any:
+    if not (rt.custom or rt.table_name in WHOLE_CONTENT):
+        return obj.get("spec")
+    skip = NOT_COUNTED if "status" in rt.subresources or not rt.custom else NOT_COUNTED - {"status"}
+    return {key: value for key, value in obj.items() if key not in skip}

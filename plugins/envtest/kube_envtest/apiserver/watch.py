@@ -1,0 +1,181 @@
+"""A watch: the changes of one selection from a resourceVersion on, as lines of JSON."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+
+from kube_envtest.apiserver.errors import ApiError, too_old
+from kube_envtest.apiserver.selection import Selection
+from kube_envtest.apiserver.storage import Entry, Event, Storage, encode
+from kube_envtest.apiserver.views import View
+
+#: Seconds between bookmarks. Source: ``bookmarkFrequency`` of the real server's watch cache.
+BOOKMARK_SECONDS = 60.0
+
+#: Lines that wait for a reader before the watch is cut, as the real server cuts a reader that is too slow.
+BUFFER = 20_000
+
+INITIAL_END = {"k8s.io/initial-events-end": "true"}
+
+
+@dataclass(frozen=True, slots=True)
+class WatchOptions:
+    """What the query says; ``revision`` 0 begins with the state as it is, ``timeout`` is in seconds.
+
+    Nothing after ``until`` is shown, where that is given, before :meth:`Watch.show` says so.
+    """
+
+    revision: int = 0
+    timeout: float = 1800.0
+    bookmarks: bool = False
+    initial: bool = False
+    initial_end: bool = False
+    until: int | None = None
+
+
+class WatchCut(Exception):
+    """The connection is torn down in the middle of the stream."""
+
+
+class Watch:
+    """One open watch. It follows its table from the moment it is made; ``close`` it when done.
+
+    ``batches`` yields lists of lines, without newlines. ``mangle`` may drop or repeat lines (fault injection).
+    """
+
+    def __init__(self, storage: Storage, table: str, selection: Selection, view: View, options: WatchOptions) -> None:
+        self.mangle: Callable[[bytes], list[bytes]] | None = None
+        self.seen = max(options.revision, 0)
+        self._storage = storage
+        self._table = storage.table(table)
+        self._selection = selection
+        self._view = view
+        self._options = options
+        self._until = options.until
+        self._held: list[Event] = []
+        self._buffer: list[bytes] = []
+        self._wake = asyncio.Event()
+        self._ended = False
+        self._torn = False
+        self._begin(table)
+
+    def _begin(self, table: str) -> None:
+        options = self._options
+        if options.initial:
+            self.seen = self._storage.revision if self._until is None else self._until
+            keys, entries = self._table.at(self.seen)
+            for key in keys:
+                if self._selection.chooses(entries[key]):
+                    self._put("ADDED", entries[key])
+            if options.initial_end:
+                self._buffer.append(self._view.bookmark(self.seen, INITIAL_END))
+            for event in self._table.since(self.seen):
+                self.offer(event)
+        elif options.revision < (oldest := self._storage.oldest(table)):
+            self._fail(too_old(options.revision, oldest))
+            return
+        else:
+            for event in self._table.since(options.revision):
+                self.offer(event)
+        self._table.watchers[id(self)] = self
+
+    def offer(self, event: Event) -> None:
+        """Take a change: as it is, or as the ADDED or DELETED that it means to this selection."""
+        if event.revision <= self.seen:
+            return
+        if self._until is not None and event.revision > self._until:
+            self._held.append(event)
+            return
+        self.seen = event.revision
+        previous = event.previous
+        now = event.type != "DELETED" and self._selection.chooses(event.entry)
+        before = previous is not None and self._selection.chooses(previous)
+        if now:
+            self._put("MODIFIED" if before else "ADDED", event.entry)
+        elif before and previous is not None:
+            self._put("DELETED", event.entry if event.type == "DELETED" else _as_of(previous, event.revision))
+
+    def show(self, until: int | None) -> None:
+        """Show nothing after a revision from now on, or (None) everything, beginning with what was held back."""
+        self._until = until
+        held, self._held = self._held, []
+        for event in held:
+            self.offer(event)
+
+    def _put(self, kind: str, entry: Entry) -> None:
+        line = self._view.frame(kind, entry)
+        if self.mangle is None:
+            self._buffer.append(line)
+        else:
+            self._buffer.extend(self.mangle(line))
+        if len(self._buffer) > BUFFER:
+            self.end()
+        self._wake.set()
+
+    def _fail(self, error: ApiError) -> None:
+        self._buffer.append(b'{"type":"ERROR","object":' + encode(error.status()) + b"}")
+        self.end()
+
+    def fail(self, error: ApiError) -> None:
+        """Send an ERROR event and end."""
+        self._fail(error)
+
+    def end(self) -> None:
+        """End in good order after what is buffered."""
+        self._ended = True
+        self._wake.set()
+        self.close()
+
+    def tear(self) -> None:
+        """End as a broken connection does, losing what is buffered."""
+        self._torn = True
+        self.end()
+
+    @property
+    def open(self) -> bool:
+        """Whether it follows its table still."""
+        return id(self) in self._table.watchers
+
+    def close(self) -> None:
+        """Follow the table no longer."""
+        self._table.watchers.pop(id(self), None)
+
+    async def batches(self) -> AsyncIterator[list[bytes]]:
+        """Yield what there is, then wait; bookmarks in between. Raises :class:`WatchCut` where it was torn."""
+        loop = asyncio.get_running_loop()
+        end = loop.time() + self._options.timeout
+        bookmark = loop.time() + BOOKMARK_SECONDS
+        while not self._torn:
+            if self._buffer:
+                batch, self._buffer = self._buffer, []
+                yield batch
+            elif self._ended:
+                return
+            elif (now := loop.time()) >= end:
+                self.close()
+                if self._options.bookmarks:
+                    yield [self._bookmark()]
+                return
+            elif now >= bookmark and self._options.bookmarks:
+                bookmark = now + BOOKMARK_SECONDS
+                yield [self._bookmark()]
+            else:
+                await self._wait(min(end, bookmark) - now if self._options.bookmarks else end - now)
+        raise WatchCut
+
+    def _bookmark(self) -> bytes:
+        return self._view.bookmark(self._storage.revision if self._until is None else self.seen)
+
+    async def _wait(self, seconds: float) -> None:
+        try:
+            async with asyncio.timeout(seconds):
+                await self._wake.wait()
+        except TimeoutError:
+            return
+        self._wake.clear()
+
+
+def _as_of(entry: Entry, revision: int) -> Entry:
+    """The object as it was, with the version of the change by which it left the selection."""
+    metadata = {**entry.obj["metadata"], "resourceVersion": str(revision)}
+    return Entry(entry.key, {**entry.obj, "metadata": metadata}, revision)

@@ -1,0 +1,130 @@
+"""How tests and people get into a cluster: its address, users, kubeconfigs, kubectl, single requests."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from kube_envtest.controlplane import http, identity
+from kube_envtest.controlplane.errors import NotAvailable
+from kube_envtest.controlplane.identity import ADMIN, MASTERS, User
+from kube_envtest.controlplane.programs import Layout, Programs
+
+
+class Access:
+    """The half of a control plane that needs it to run, but doesn't run it."""
+
+    def __init__(self, name: str, programs: Programs) -> None:
+        self.name = name
+        self._programs = programs
+        self._running_layout: Layout | None = None
+        self._users: dict[str, User] = {}
+        self.add_user(ADMIN, MASTERS)
+        for user in ("daemon", "alice", "nobody"):
+            self.add_user(user)
+
+    @property
+    def _layout(self) -> Layout:
+        if self._running_layout is None:
+            raise RuntimeError(f"{self.name} is not running: call start() first")
+        return self._running_layout
+
+    @property
+    def source(self) -> str:
+        """Where its programs come from, for people."""
+        return self._programs.source
+
+    @property
+    def url(self) -> str:
+        """Address of the API server."""
+        return self._layout.url
+
+    @property
+    def folder(self) -> Path:
+        """Temporary folder with certificates, logs (`kube-apiserver.log`, …) and kubeconfigs; `stop` removes it."""
+        return self._layout.folder
+
+    @property
+    def ca_file(self) -> Path:
+        """The certificate to trust, PEM."""
+        return self._layout.folder / "ca.crt"
+
+    def add_user(self, name: str, *groups: str) -> None:
+        """Add somebody with a token and no rights of their own; before the start, as tokens are read only then."""
+        if self._running_layout is not None:
+            raise RuntimeError(f"{self.name} is running: add users before the start")
+        self._users[name] = User(name, secrets.token_hex(16), groups)
+
+    def token(self, user: str) -> str:
+        """Return the user's bearer token."""
+        return self._user(user).token
+
+    def kubeconfig(self, user: str = ADMIN, *, path: Path | None = None) -> Path:
+        """Write a self-contained kubeconfig, mode 0600; the admin's has a client certificate, others' a token.
+
+        Args:
+            user: One of those predefined, or of `add_user`.
+            path: Where to; by default into `folder`.
+        """
+        path = path or self.folder / f"{user}.kubeconfig"
+        if user == ADMIN:
+            identity.replace(path, identity.admin_kubeconfig(self.folder, self.url))
+        else:
+            identity.replace(path, identity.token_kubeconfig(self.folder, self.url, self._user(user)))
+        return path
+
+    @property
+    def kubectl_command(self) -> tuple[str, ...]:
+        """How kubectl is called; empty where there is none."""
+        return self._programs.kubectl
+
+    def kubectl(
+        self, *arguments: str, user: str = ADMIN, stdin: str | None = None, check: bool = True
+    ) -> subprocess.CompletedProcess[str]:
+        """Run kubectl as the user, at most a minute.
+
+        Raises:
+            AssertionError: it failed and `check` is set; the message is what it said.
+            NotAvailable: there is no kubectl.
+        """
+        if not self._programs.kubectl:
+            raise NotAvailable(f"no kubectl with {self.source}: put one on the PATH")
+        environment = {
+            **os.environ,
+            "KUBECONFIG": str(self.kubeconfig(user)),
+            "KUBECACHEDIR": str(self.folder / "kubectl-cache"),
+            "KUBERC": "off",
+        }
+        command = [*self._programs.kubectl, *arguments]
+        done = subprocess.run(
+            command, input=stdin, env=environment, capture_output=True, text=True, timeout=60, check=False
+        )
+        if check and done.returncode:
+            raise AssertionError(f"{self.name}: kubectl {' '.join(arguments)}: {done.stderr.strip()}")
+        return done
+
+    def request(
+        self, method: str, path: str, body: Any = None, *, user: str = ADMIN, timeout: float = 30.0
+    ) -> tuple[int, Any]:
+        """Send one request; return its HTTP status and the decoded JSON (or text). PATCH is a merge patch.
+
+        Raises:
+            OSError: no connection, or no answer within `timeout` seconds.
+        """
+        as_admin = user == ADMIN
+        tls = http.tls(self.folder, as_admin=as_admin)
+        token = None if as_admin else self.token(user)
+        return http.request(self._layout.port, method, path, tls=tls, token=token, body=body, timeout=timeout)
+
+    def _user(self, name: str) -> User:
+        if name not in self._users:
+            raise ValueError(f"{self.name} has no user {name!r}, only {', '.join(self._users)}: see add_user()")
+        return self._users[name]
+
+    def _write_identity(self) -> None:
+        identity.write_certificates(self.folder, self._layout.service_range)
+        identity.write_service_account_keys(self.folder)
+        identity.write_tokens(self.folder, self._users)

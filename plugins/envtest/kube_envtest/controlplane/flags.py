@@ -1,0 +1,94 @@
+"""The command lines of a control plane's programs: pure functions of its layout."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from kube_envtest.controlplane.programs import APISERVER, CONTROLLER_MANAGER, ETCD, SCHEDULER, Layout
+
+ISSUER = "https://kubernetes.default.svc.cluster.local"
+
+
+def etcd(layout: Layout) -> list[str]:
+    """A single member that never waits for the disk: what it writes needn't outlive the machine."""
+    return [
+        f"--data-dir={layout.folder / 'etcd'}",
+        f"--listen-client-urls={layout.etcd_url}",
+        f"--advertise-client-urls={layout.etcd_url}",
+        "--listen-peer-urls=http://127.0.0.1:0",
+        "--unsafe-no-fsync",
+        "--quota-backend-bytes=4294967296",
+        "--log-level=warn",
+    ]
+
+
+def apiserver(layout: Layout) -> list[str]:
+    """RBAC on, users by client certificate and by token; the plane's own flags last, so that they win."""
+    folder = layout.folder
+    return [
+        f"--etcd-servers={layout.etcd_url}",
+        "--bind-address=127.0.0.1",
+        f"--secure-port={layout.port}",
+        f"--tls-cert-file={folder / 'server.crt'}",
+        f"--tls-private-key-file={folder / 'server.key'}",
+        f"--client-ca-file={folder / 'ca.crt'}",
+        f"--token-auth-file={folder / 'tokens.csv'}",
+        "--authorization-mode=RBAC",
+        f"--service-account-issuer={ISSUER}",
+        f"--service-account-key-file={folder / 'sa.pub'}",
+        f"--service-account-signing-key-file={folder / 'sa.key'}",
+        f"--service-cluster-ip-range={layout.service_range}",
+        "--endpoint-reconciler-type=none",  # its address is the loopback, which no Endpoints may name
+        "--profiling=false",
+        "--allow-privileged=true",
+        *_without_service_accounts(layout.controllers),
+        *layout.apiserver_flags,
+    ]
+
+
+def controller_manager(layout: Layout) -> list[str]:
+    """The only one of its kind (no leader election), with no port of its own, and not held back by client limits."""
+    return [
+        f"--kubeconfig={layout.folder / 'admin.kubeconfig'}",
+        f"--controllers={layout.controllers}",
+        f"--root-ca-file={layout.folder / 'ca.crt'}",
+        f"--service-account-private-key-file={layout.folder / 'sa.key'}",
+        "--leader-elect=false",
+        "--secure-port=0",
+        "--profiling=false",
+        "--kube-api-qps=500",
+        "--kube-api-burst=1000",
+    ]
+
+
+def scheduler(layout: Layout) -> list[str]:
+    """The only one of its kind, with no port of its own."""
+    return [
+        f"--kubeconfig={layout.folder / 'admin.kubeconfig'}",
+        "--leader-elect=false",
+        "--secure-port=0",
+        "--profiling=false",
+        "--kube-api-qps=500",
+        "--kube-api-burst=1000",
+    ]
+
+
+def runs(controllers: str, name: str) -> bool:
+    """Whether a `--controllers` list lets the named controller run: its own entry counts before the star."""
+    entries = controllers.split(",")
+    return f"-{name}" not in entries and (name in entries or "*" in entries)
+
+
+def _without_service_accounts(controllers: str) -> list[str]:
+    """Admission wants the ServiceAccount of each pod to exist: nothing makes the default one without its controller."""
+    if runs(controllers, "serviceaccount-controller"):
+        return []
+    return ["--disable-admission-plugins=ServiceAccount"]
+
+
+ARGUMENTS: dict[str, Callable[[Layout], list[str]]] = {
+    ETCD: etcd,
+    APISERVER: apiserver,
+    CONTROLLER_MANAGER: controller_manager,
+    SCHEDULER: scheduler,
+}

@@ -1,0 +1,87 @@
+"""Temporary folders and loopback ports for control planes."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import random
+import shutil
+import socket
+import tempfile
+from pathlib import Path
+
+PREFIX = "kube-envtest-"
+
+
+class Folder:
+    """A temporary folder, locked while this process lives, so that a later one may remove what a killed one left."""
+
+    def __init__(self) -> None:
+        remove_orphans()
+        hidden = Path(tempfile.mkdtemp(prefix=f".{PREFIX}"))
+        self._lock = _lock(hidden)
+        # Renamed only when locked: nobody ever sees a folder in use without its lock.
+        self.path = hidden.rename(hidden.with_name(hidden.name.removeprefix(".")))
+
+    def remove(self) -> None:
+        """Remove the folder with all that is in it, and the lock."""
+        shutil.rmtree(self.path, ignore_errors=True)
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+
+def remove_orphans() -> None:
+    """Remove folders whose owner is gone."""
+    for path in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+        if is_orphan(path):
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def is_orphan(path: Path) -> bool:
+    """Whether the folder of a control plane has lost the process that it belonged to, or is gone itself."""
+    try:
+        lock = _lock(path)
+    except FileNotFoundError:
+        return True
+    except PermissionError:
+        return False
+    if lock is None:
+        return False
+    os.close(lock)
+    return True
+
+
+def _lock(path: Path) -> int | None:
+    """Lock a folder; None if somebody else has."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
+def free_ports(count: int) -> list[int]:
+    """Return loopback ports that nobody listens on.
+
+    They lie below the range from which the kernel takes ports for outgoing connections: else a client could get the
+    port of an API server which is just being restarted, or even connect to itself through it.
+    """
+    ports: list[int] = []
+    while len(ports) < count:
+        port = random.randrange(20000, 30000)
+        if port not in ports and _is_free(port):
+            ports.append(port)
+    return ports
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True

@@ -1,0 +1,285 @@
+"""A real cluster for tests: etcd, kube-apiserver and, where asked for, kube-controller-manager and kube-scheduler."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import time
+from collections.abc import Iterator, Sequence
+from types import TracebackType
+from typing import Self
+
+from kube_envtest.controlplane import http
+from kube_envtest.controlplane.access import Access
+from kube_envtest.controlplane.errors import NotAvailable, StartFailed
+from kube_envtest.controlplane.flags import runs
+from kube_envtest.controlplane.folder import Folder, free_ports
+from kube_envtest.controlplane.programs import (
+    APISERVER,
+    CONTROLLER_MANAGER,
+    ETCD,
+    SCHEDULER,
+    Layout,
+    Program,
+    Programs,
+)
+from kube_envtest.controlplane.sources import find
+
+POLL_SECONDS = 0.05
+START_SECONDS = 120.0
+BASICS = ("/readyz", "/api/v1/namespaces/default", "/api/v1/namespaces/kube-system")
+"""/readyz can be ok before the first namespaces are there."""
+
+
+class ControlPlane(Access):
+    """One cluster on free loopback ports, with certificates, tokens, RBAC and data of its own.
+
+    ::
+
+        with ControlPlane("host") as host:
+            host.kubectl("create", "namespace", "shop")
+
+    Users besides `admin` (system:masters) are `daemon`, `alice` and `nobody`; they may do nothing but what a role gives
+    them. It ends with `stop()`, at the end of the `with`, at exit, and when this process is killed.
+    """
+
+    def __init__(
+        self,
+        name: str = "cluster",
+        *,
+        programs: Programs | None = None,
+        controllers: str = "",
+        scheduler: bool = False,
+        apiserver_flags: Sequence[str] = (),
+        service_range: str = "10.96.0.0/16",
+    ) -> None:
+        """Nothing is started yet.
+
+        Args:
+            name: For messages.
+            programs: Where to run what; by default `find()` decides.
+            controllers: The `--controllers` list of a kube-controller-manager, e.g. "*" for all;
+                empty: none runs. Without the serviceaccount controller the ServiceAccount admission plugin is off:
+                pods need no ServiceAccount and get no token volume.
+            scheduler: Whether a kube-scheduler runs.
+            apiserver_flags: Further flags of the kube-apiserver; they win over ours.
+            service_range: ClusterIPs, as a CIDR.
+
+        Raises:
+            NotAvailable: there is no real API server here; the message says how to get one.
+        """
+        super().__init__(name, programs or find())
+        self._options = (service_range, controllers, tuple(apiserver_flags))
+        self._later = [CONTROLLER_MANAGER] * bool(controllers) + [SCHEDULER] * scheduler
+        self._folder: Folder | None = None
+        self._running: dict[str, Program] = {}
+        if missing := [component for component in self._later if not self._programs.has(component)]:
+            raise NotAvailable(f"no {', '.join(missing)} in {self.source}: the multi-call binary has it (see find)")
+
+    @property
+    def controllers(self) -> str:
+        """The `--controllers` list of its kube-controller-manager; empty: none runs."""
+        return self._options[1]
+
+    def launch(self) -> None:
+        """Start etcd and the API server without waiting for them; `wait_ready` does the rest."""
+        self._check_stopped()
+        self._folder = Folder()
+        atexit.register(self.stop)
+        port, etcd_port = free_ports(2)
+        self._running_layout = Layout(self._folder.path, port, etcd_port, *self._options)
+        self._write_identity()
+        for name in (ETCD, APISERVER):
+            if self._programs.has(name):
+                self._start(name)
+
+    def start(self) -> None:
+        """Start the cluster; returns when it is ready.
+
+        Raises:
+            StartFailed: a program ended or wasn't ready in time. Nothing is left running.
+        """
+        start_all(self)
+
+    def wait_ready(self, timeout: float = START_SECONDS) -> None:
+        """Wait, at most `timeout` seconds, until the cluster can be used; starts what needs a ready API server.
+
+        Raises:
+            StartFailed: a program ended or wasn't ready in time.
+        """
+        deadline = time.monotonic() + timeout
+        for path in BASICS:
+            self._wait_for(path, deadline)
+        self.kubeconfig()
+        for name in self._later:
+            if name not in self._running:
+                self._start(name)
+        if runs(self._layout.controllers, "serviceaccount-controller"):
+            self._wait_for("/api/v1/namespaces/default/serviceaccounts/default", deadline)
+
+    def stop(self) -> None:
+        """End all programs, etcd last, and remove all files; does nothing when nothing runs."""
+        for name in (SCHEDULER, CONTROLLER_MANAGER, APISERVER, ETCD):
+            if program := self._running.pop(name, None):
+                program.kill()
+        if self._running_layout is not None:
+            self._programs.clean(self._running_layout)
+        if self._folder is not None:
+            self._folder.remove()
+        self._folder = self._running_layout = None
+        atexit.unregister(self.stop)
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    @property
+    def apiserver_pid(self) -> int:
+        """Process id of the API server."""
+        return self._apiserver.pid
+
+    @property
+    def pids(self) -> dict[str, int]:
+        """Process ids of all that runs, by program."""
+        return {name: program.pid for name, program in self._running.items()}
+
+    def kill_apiserver(self) -> None:
+        """End the API server at once (SIGKILL); etcd and the data stay."""
+        self._apiserver.kill()
+        del self._running[APISERVER]
+
+    def restart_apiserver(self) -> None:
+        """Kill the API server if it runs, start it anew on the same port, wait until it is ready.
+
+        It comes with an empty watch cache: a watch from a resourceVersion older than the newest one of that resource
+        gets an in-stream ERROR 410. Lists at an old resourceVersion and `continue` tokens still work, as etcd has them.
+        """
+        if APISERVER in self._running:
+            self.kill_apiserver()
+        self._start(APISERVER)
+        self.wait_ready()
+
+    def freeze(self) -> None:
+        """Stop the API server from running (SIGSTOP): connections stay open and nothing is answered."""
+        self._apiserver.freeze()
+
+    def thaw(self) -> None:
+        """Let a frozen API server run again."""
+        self._apiserver.thaw()
+
+    @contextlib.contextmanager
+    def frozen(self) -> Iterator[None]:
+        """Freeze the API server for the length of a `with`."""
+        self.freeze()
+        try:
+            yield
+        finally:
+            self.thaw()
+
+    def compact_etcd(self) -> int:
+        """Throw away etcd's history; return the newest revision, the only one that is left.
+
+        A running API server doesn't show it: it answers watches and lists of the past out of its own memory. After
+        `restart_apiserver` it has no such memory, and watches from an old resourceVersion (in the stream), lists at one
+        and `continue` tokens (as HTTP status) all get 410.
+
+        Raises:
+            NotAvailable: the cluster has no etcd (k3s).
+        """
+        self._check_etcd()
+        return http.compact(self._layout.etcd_url)
+
+    def kill_etcd(self) -> None:
+        """End etcd at once (SIGKILL); the API server lives on, and soon says that it isn't ready.
+
+        Raises:
+            NotAvailable: the cluster has no etcd (k3s).
+        """
+        self._check_etcd()
+        self._running.pop(ETCD).kill()
+
+    def restart_etcd(self) -> None:
+        """Kill etcd if it runs, start it anew on its data, wait until the API server is ready again."""
+        if ETCD in self._running:
+            self.kill_etcd()
+        self._start(ETCD)
+        self.wait_ready()
+
+    def fill_disk(self) -> None:
+        """Let etcd take itself to be full, as it does when its quota is used up, until `free_disk`.
+
+        Reads work, and deletes of what has no finalizer; creates and changes are answered with HTTP status 500.
+
+        Raises:
+            NotAvailable: the cluster has no etcd (k3s).
+        """
+        self._check_etcd()
+        http.no_space(self._layout.etcd_url, alarm=True)
+
+    def free_disk(self) -> None:
+        """Let etcd write again after `fill_disk`."""
+        http.no_space(self._layout.etcd_url, alarm=False)
+
+    @property
+    def _apiserver(self) -> Program:
+        if APISERVER not in self._running:
+            raise RuntimeError(f"{self.name}: the API server is not running")
+        return self._running[APISERVER]
+
+    def _check_etcd(self) -> None:
+        if not self._programs.has(ETCD):
+            raise NotAvailable(f"{self.source} has no etcd of its own, which this needs")
+
+    def _check_stopped(self) -> None:
+        if self._folder is not None:
+            raise RuntimeError(f"{self.name} is already running")
+
+    def _start(self, name: str) -> None:
+        if program := self._programs.start(name, self._layout):
+            self._running[name] = program
+
+    def _wait_for(self, path: str, deadline: float) -> None:
+        """Poll the path until it answers 200."""
+        while (answer := self._answer(path)) != "200":
+            self._check_alive()
+            if time.monotonic() > deadline:
+                raise StartFailed(f"{self.name}: {path} isn't ready: {answer}{self._log_of(APISERVER)}")
+            time.sleep(POLL_SECONDS)
+
+    def _answer(self, path: str) -> str:
+        try:
+            return str(self.request("GET", path, timeout=5.0)[0])
+        except OSError as error:
+            return str(error)
+
+    def _check_alive(self) -> None:
+        for name, program in self._running.items():
+            if not program.alive():
+                raise StartFailed(f"{self.name}: {name} ended{self._log_of(name)}")
+
+    def _log_of(self, name: str) -> str:
+        return f"; its log ends with:\n{self._running[name].last_lines()}" if name in self._running else ""
+
+
+def start_all(*planes: ControlPlane) -> None:
+    """Start several clusters at the same time; returns when all are ready.
+
+    Raises:
+        StartFailed: one of them failed; none is left running.
+    """
+    for plane in planes:
+        plane._check_stopped()
+    try:
+        for plane in planes:
+            plane.launch()
+        for plane in planes:
+            plane.wait_ready()
+    except BaseException:
+        for plane in planes:
+            plane.stop()
+        raise

@@ -1,0 +1,73 @@
+"""The in-process API server as the daemon's client reaches it through memory; the message where it isn't installed."""
+
+import sys
+from typing import Any
+
+import pytest
+
+import syncer.testing
+from kube_envtest import Rule, virtual_time
+from syncer.api import Key, Resource, Side
+from syncer.clusters.client import Cluster
+from syncer.clusters.transport import ConnectionFailed, DeadlineExceeded, HttpRequest
+from syncer.testing import ApiServer
+
+CONFIG_MAPS = Resource("v1", "ConfigMap", "configmaps")
+PATH = "/api/v1/configmaps"
+
+
+def test_cluster_reads_and_writes_through_memory() -> None:
+    async def scenario() -> None:
+        server = ApiServer()
+        cluster = Cluster("host", Side.HOST, server.transport())
+        made = await cluster.create(CONFIG_MAPS, {"metadata": {"name": "a", "namespace": "default"}})
+        assert made == server.get(CONFIG_MAPS, Key("default", "a"))
+
+    virtual_time.run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("fault", "error"),
+    [({"latency": 60.0}, DeadlineExceeded), ({"reset": "before"}, ConnectionFailed)],
+    ids=["late", "reset"],
+)
+def test_request_without_an_answer_raises_the_error_of_the_transport(
+    fault: dict[str, Any], error: type[Exception]
+) -> None:
+    async def scenario() -> None:
+        server = ApiServer()
+        server.faults.add(Rule(**fault))
+        with pytest.raises(error) as caught:
+            await server.transport().send(HttpRequest("GET", PATH))
+        assert type(caught.value) is error
+        with pytest.raises(error):
+            async with server.transport().stream(HttpRequest("GET", f"{PATH}?watch=1")):
+                pass
+
+    virtual_time.run(scenario())
+
+
+def test_stream_that_is_cut_or_silent_raises_the_error_of_the_transport() -> None:
+    async def scenario() -> None:
+        server = ApiServer()
+        watch = HttpRequest("GET", f"{PATH}?watch=1&resourceVersion={server.revision}", idle_timeout=5.0)
+        async with server.transport().stream(watch) as stream:
+            server.cut_watches()
+            with pytest.raises(ConnectionFailed):
+                await anext(aiter(stream))
+        async with server.transport().stream(watch) as stream:
+            with pytest.raises(DeadlineExceeded):
+                await anext(aiter(stream))
+        assert server.open_watches == 0
+
+    virtual_time.run(scenario())
+
+
+@pytest.mark.parametrize("name", ["ApiServer", "ControlPlane"])
+def test_server_that_is_not_installed_is_named_with_what_to_install(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in [module for module in sys.modules if module.partition(".")[0] == "kube_envtest"]:
+        monkeypatch.delitem(sys.modules, module)
+    monkeypatch.delitem(sys.modules, "syncer.testing.in_process")
+    monkeypatch.setitem(sys.modules, "kube_envtest", None)
+    with pytest.raises(ImportError, match=rf"^syncer\.testing\.{name} needs .* `pip install 'vsyncer\[testing\]'"):
+        getattr(syncer.testing, name)
