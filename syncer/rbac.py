@@ -8,6 +8,7 @@ from typing import Any
 from syncer.api import (
     Config,
     FakeSyncUp,
+    FieldPath,
     Index,
     Indexes,
     Obj,
@@ -23,6 +24,7 @@ from syncer.api import (
     SyncUp,
     Watch,
     Watches,
+    path_steps,
 )
 from syncer.resources.kinds import CONFIG_MAPS, CUSTOM_RESOURCE_DEFINITIONS, EVENTS, NAMESPACES
 from syncer.translate.authority import authority_of
@@ -98,7 +100,7 @@ def rights(syncer: Syncer, enabled: Collection[str] | None = None, settings: Set
         yield Right(Side.VIRTUAL, syncer.resource, ("patch",), "status")
     yield from _by_path(Side.VIRTUAL, syncer.resource, syncer.both)
     if settings and syncer.name in settings.sections:
-        yield from _by_path(Side.VIRTUAL, syncer.resource, (patch.steps[0] for patch in _upward(syncer, settings)))
+        yield from _by_path(Side.VIRTUAL, syncer.resource, (patch.steps for patch in _upward(syncer, settings)))
         yield from _by_rules(syncer, settings.sections[syncer.name])
     yield from syncer.rights if settings is None else syncer.rights_with(settings)
 
@@ -132,9 +134,9 @@ def _narrowed(syncer: Syncer, source: Source, settings: Settings | None) -> Sour
     return replace(source, selector=syncer.host_selector(settings), namespaces=namespaces)
 
 
-def _by_path(side: Side, resource: Resource, paths: Iterable[str]) -> Iterator[Right]:
+def _by_path(side: Side, resource: Resource, paths: Iterable[FieldPath]) -> Iterator[Right]:
     """Fields that one side takes over from the other are patched; status is a subresource with a right of its own."""
-    firsts = {path.partition(".")[0] for path in paths}
+    firsts = {path_steps(path)[0] for path in paths}
     if "status" in firsts:
         yield Right(side, resource, ("patch",), "status")
     if firsts - {"status"}:

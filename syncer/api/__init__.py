@@ -61,7 +61,6 @@ from syncer.api.objects import (
     Resource,
     Side,
     annotations_of,
-    dig,
     is_deleting,
     key_of,
     labels_of,
@@ -78,7 +77,20 @@ from syncer.api.optional_roles import (
     Refers,
     Watches,
 )
-from syncer.api.patches import EACH, Patch, Patches, path_steps
+from syncer.api.patches import Patch, Patches
+from syncer.api.paths import (
+    EACH,
+    FieldPath,
+    Paths,
+    Steps,
+    copy_fields,
+    dig,
+    is_within,
+    metadata_key,
+    overlaps,
+    path_steps,
+    path_text,
+)
 from syncer.api.patrol import Patrol
 from syncer.api.registration import register_fake_syncer, register_syncer, registrations
 from syncer.api.roles import API_VERSION, FakeSyncUp, Mirror, Sync, SyncDown, Syncer, SyncUp
@@ -101,6 +113,7 @@ __all__ = [
     "Exists",
     "Expired",
     "FakeSyncUp",
+    "FieldPath",
     "Forbidden",
     "Index",
     "Indexes",
@@ -124,6 +137,7 @@ __all__ = [
     "Pair",
     "Patch",
     "Patches",
+    "Paths",
     "Patrol",
     "PluginError",
     "Precondition",
@@ -139,6 +153,7 @@ __all__ = [
     "Settings",
     "Side",
     "Source",
+    "Steps",
     "Sync",
     "SyncDown",
     "SyncUp",
@@ -155,12 +170,17 @@ __all__ = [
     "annotations_of",
     "apply",
     "bind",
+    "copy_fields",
     "delete",
     "dig",
     "is_deleting",
+    "is_within",
     "key_of",
     "labels_of",
+    "metadata_key",
+    "overlaps",
     "path_steps",
+    "path_text",
     "register_fake_syncer",
     "register_syncer",
     "registrations",

@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 from syncer.api.drift import DriftPolicies
 from syncer.api.durations import Duration
 from syncer.api.patches import Patches
+from syncer.api.paths import Steps, is_within, metadata_key, path_steps
 from syncer.api.section import Section
 
 #: Who owns a field.
@@ -17,6 +18,16 @@ HostDeletion = Literal["recreate", "propagate", "report"]
 
 #: What can't have another owner: it says what an object is, or one side alone can know it.
 _FIXED = ("apiVersion", "kind", "metadata", "status")
+
+
+def _steps(path: str) -> Steps:
+    try:
+        steps = path_steps(path)
+    except ValueError:
+        steps = ()
+    if not all(steps) or not steps or (path[0] != "/" and set(path) & set("[]/ ")):
+        raise ValueError(f"authority: expected a path of fields such as spec.replicas, found {path!r}")
+    return steps
 
 
 class Config(Section):
@@ -35,7 +46,8 @@ class Config(Section):
     waits 50ms, then twice as long each time."""
 
     authority: dict[str, Owner] = Field(default={})
-    """Who owns fields that go to the host, by dotted path. `virtual`: the virtual side, as is usual. `host`: the host;
+    """Who owns fields that go to the host, by path: dotted, or as a JSON pointer where a name has dots in it
+    (`/metadata/annotations/example.org~1team`). `virtual`: the virtual side, as is usual. `host`: the host;
     the virtual value is used when the copy is made, after that the host's comes up. `both`: either may change them, and
     the other follows; each entry of a mapping is merged for itself, a list as a whole, and where both have changed, the
     virtual side wins. Not for values that are others on the host, such as translated names."""
@@ -49,11 +61,13 @@ class Config(Section):
     @model_validator(mode="after")
     def _has_paths_that_can_have_an_owner(self) -> Self:
         for path in self.authority:
-            if not all(path.split(".")) or set(path) & set("[]/ "):
-                raise ValueError(f"authority: expected a path of fields such as spec.replicas, found {path!r}")
-            if path.partition(".")[0] in _FIXED:
-                raise ValueError(f"authority: {path} can't have another owner; nothing in {', '.join(_FIXED)} can")
+            steps = _steps(path)
+            if steps[0] in _FIXED and metadata_key(path) is None:
+                raise ValueError(
+                    f"authority: {path} can't have another owner; nothing in {', '.join(_FIXED)} can, but a label or "
+                    "annotation, as in /metadata/annotations/example.org~1team"
+                )
         for path, other in itertools.permutations(self.authority, 2):
-            if path.startswith(other + "."):
+            if is_within(path, other):
                 raise ValueError(f"authority: {path} is within {other}; name fields that aren't within one another")
         return self

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from syncer.api.config import Config
 from syncer.api.objects import Resource
 from syncer.api.optional_roles import Indexes, Initialize, OwnController, Watches
+from syncer.api.paths import is_within, metadata_key, path_steps
 from syncer.api.roles import API_VERSION, FakeSyncUp, Sync, SyncDown, Syncer, SyncUp
 from syncer.api.sources import Index, Right, Source, Watch
 
@@ -21,7 +22,12 @@ _SECTION = re.compile(r"(toHost|fromHost|fake)\.[A-Za-z][A-Za-z0-9-]*")
 _VERSION = re.compile(r"([a-z0-9][-a-z0-9.]*/)?v[0-9][a-z0-9]*")
 _PLURAL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _KIND = re.compile(r"[A-Z][A-Za-z0-9]*")
-_PATH = re.compile(r"[^.\s]+(\.[^.\s]+)*")
+#: The attributes that are tuples of paths.
+_PATHS = ("down", "up", "both", "translates", "create_only", "exact")
+_OF_METADATA = (
+    "labels and annotations of the tenant's go to the host by themselves, and each that either side may change or that "
+    "comes up is named by its key, such as /metadata/annotations/example.org~1team"
+)
 _TRANSLATES = ("to_host", "to_virtual", "host_namespaces")
 #: Coroutines; every other method is called on the event loop and answers at once.
 _ASYNC = ("init", "register")
@@ -116,14 +122,35 @@ def _attribute_faults(made: Syncer) -> Iterator[Fault]:
     yield from _resource_faults("resource", made.resource)
     if made.host_resource is not made.resource:
         yield from _resource_faults("host_resource", made.host_resource)
-    for attribute in ("down", "up", "both", "translates", "exact"):
-        value = getattr(made, attribute)
-        if not isinstance(value, tuple) or not all(_is_like(_PATH, path) for path in value):
-            yield Fault(f'its {attribute} {value!r} is not a tuple of dotted paths, such as ("spec",)', attribute)
+    for attribute in _PATHS:
+        yield from _path_faults(made, attribute)
     for attribute, kind in (("reads", Source), ("rights", Right), ("refers_to", Resource), ("owns", Resource)):
         value = getattr(made, attribute, ())
         if not isinstance(value, tuple) or not all(isinstance(each, kind) for each in value):
             yield Fault(f"its {attribute} is not a tuple of {kind.__name__}", attribute)
+
+
+def _path_faults(made: Syncer[Any], attribute: str) -> Iterator[Fault]:
+    """Whether an attribute is a tuple of paths, each of which can be in it."""
+    value = getattr(made, attribute)
+    if not isinstance(value, tuple) or not all(_is_path(path) for path in value):
+        yield Fault(f'its {attribute} {value!r} is not a tuple of dotted paths, such as ("spec",)', attribute)
+        return
+    for path in value:
+        if path_steps(path)[0] == "metadata" and (attribute in ("down", "create_only") or not metadata_key(path)):
+            yield Fault(f"its {attribute} has {path!r}; {_OF_METADATA}", attribute)
+    lost = [path for path in made.create_only if not any(is_within(path, own) for own in (*made.down, *made.both))]
+    if attribute == "create_only" and lost:
+        yield Fault(f"its create_only has {lost[0]!r}, which is neither in down nor in both", attribute)
+
+
+def _is_path(path: Any) -> bool:
+    try:
+        steps = path_steps(path)
+    except (TypeError, ValueError):
+        return False
+    plain = isinstance(path, tuple) or not set(path) & set(" \t\n[]")
+    return bool(steps) and plain and all(isinstance(step, str) and step for step in steps)
 
 
 def _resource_faults(attribute: str, value: Any) -> Iterator[Fault]:

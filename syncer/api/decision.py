@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from syncer.api.objects import Obj, ObjectRef, Resource, Side
+from syncer.api.paths import FieldPath
 
 
 class Verb(StrEnum):
@@ -58,7 +59,7 @@ class Precondition:
 class Write:
     """One write. ``obj`` is what the object should be (apply) or the object as it was seen (all other verbs).
 
-    ``exact`` names the dotted paths under which what the object doesn't say must not be there. Elsewhere fields of
+    ``exact`` names the paths under which what the object doesn't say must not be there. Elsewhere fields of
     others are left alone, and only fields that we set before are removed; with ``partial`` only labels and annotations
     that we set before. A ``metadata.resourceVersion`` in ``obj`` is a precondition: no change over a later version.
     ``resource`` is None for the syncer's own. A delete with ``only_if_none`` is refused for as long as there is any
@@ -69,7 +70,7 @@ class Write:
     side: Side
     verb: Verb
     obj: Obj
-    exact: tuple[str, ...] | None = None
+    exact: tuple[FieldPath, ...] | None = None
     resource: Resource | None = None
     create_only: bool = False
     partial: bool = False
@@ -122,7 +123,7 @@ def apply(
     host: Obj | None = None,
     virtual: Obj | None = None,
     reason: str = "",
-    exact: tuple[str, ...] | None = None,
+    exact: tuple[FieldPath, ...] | None = None,
     resource: Resource | None = None,
     create_only: bool = False,
     partial: bool = False,

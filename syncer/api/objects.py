@@ -143,13 +143,3 @@ def uid_of(obj: Obj) -> str:
 def is_deleting(obj: Obj) -> bool:
     """Whether the object is marked for deletion and waits for finalizers or its grace period."""
     return "deletionTimestamp" in obj["metadata"]
-
-
-def dig(obj: Mapping[str, Json], path: str, default: Json = None) -> Json:
-    """The value at a dotted path, ``dig(pod, "spec.nodeName")``, or the default where the path ends early."""
-    found: Json = obj
-    for step in path.split("."):
-        if not isinstance(found, Mapping) or step not in found:
-            return default
-        found = found[step]
-    return found

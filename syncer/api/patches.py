@@ -1,47 +1,16 @@
 """The ``patches`` part of a syncer's section: what is changed in an object just before it is written."""
 
 import math
-import re
-from typing import Any, ClassVar, Final, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from syncer.api.objects import Json
+from syncer.api.paths import path_steps, pointer_steps
 from syncer.api.section import Section
 
-#: A step of a path that stands for every item of a list.
-EACH: Final = "[]"
-
-_STEP = re.compile(r"(?P<name>[^.\[\]]+)(?P<items>(?:\[\d*\])*)")
 _TAKES_VALUE = ("add", "replace", "test")
 _TAKES_FROM = ("move", "copy")
-
-
-def pointer_steps(text: str) -> tuple[str, ...]:
-    """The steps of a JSON pointer (RFC 6901), ``/spec/containers/0``. Raises ValueError where it is none."""
-    if not text.startswith("/"):
-        dotted = re.fullmatch(r"[\w.\[\]-]+", text)
-        guess = f", found {text!r}. Did you mean /{re.sub(r'[.[]', '/', text).replace(']', '')}?" if dotted else ""
-        raise ValueError(f"expected a JSON pointer such as /spec/replicas{guess}")
-    if re.search(r"~(?![01])", text):
-        raise ValueError("expected a JSON pointer: ~ is written ~0, and / in a name ~1")
-    return tuple(step.replace("~1", "/").replace("~0", "~") for step in text[1:].split("/"))
-
-
-def path_steps(text: str) -> tuple[str, ...]:
-    """The steps of a dotted path, ``spec.containers[].image``, or of a JSON pointer. Raises ValueError.
-
-    A pointer is for names with dots in them: ``/metadata/annotations/example.com~1team``.
-    """
-    if text.startswith("/"):
-        return pointer_steps(text)
-    steps: list[str] = []
-    for part in text.split("."):
-        found = _STEP.fullmatch(part)
-        if found is None:
-            raise ValueError("expected a path such as spec.replicas or spec.containers[].image")
-        steps += [found["name"], *(item or EACH for item in re.findall(r"\[(\d*)\]", found["items"]))]
-    return tuple(steps)
 
 
 class Patch(Section):

@@ -12,7 +12,8 @@ from typing import ClassVar, Generic, get_args
 from syncer.api.config import Config
 from syncer.api.context import C, Context, Settings
 from syncer.api.decision import Decision, apply, delete
-from syncer.api.objects import Key, Obj, Pair, Resource, dig
+from syncer.api.objects import Key, Obj, Pair, Resource
+from syncer.api.paths import FieldPath, copy_fields
 from syncer.api.role import Role
 from syncer.api.sources import Right, Source
 
@@ -33,16 +34,18 @@ class Syncer(Role, Generic[C]):
     section: ClassVar[str]
     #: The class of its options: the type argument of ``Syncer`` or ``Mirror`` unless said otherwise.
     config: ClassVar[type[Config]] = Config
-    #: Dotted paths that the virtual side owns.
-    down: ClassVar[tuple[str, ...]] = ()
-    #: Dotted paths that the host side owns.
-    up: ClassVar[tuple[str, ...]] = ()
-    #: Dotted paths that either side may change: the other follows, and where both have changed, the virtual side wins.
-    both: ClassVar[tuple[str, ...]] = ()
-    #: Dotted paths below ``down`` whose values are others on the host, so that nothing of them can go up.
-    translates: ClassVar[tuple[str, ...]] = ()
+    #: Paths that the virtual side owns: ``spec``, ``spec.ports``. See ``FieldPath`` for how paths are written.
+    down: ClassVar[tuple[FieldPath, ...]] = ()
+    #: Paths that the host side owns; of metadata only labels and annotations, each by its key.
+    up: ClassVar[tuple[FieldPath, ...]] = ()
+    #: Paths that either side may change: the other follows, and where both have changed, the virtual side wins.
+    both: ClassVar[tuple[FieldPath, ...]] = ()
+    #: Paths below ``down`` whose values are others on the host, so that nothing of them can go up.
+    translates: ClassVar[tuple[FieldPath, ...]] = ()
+    #: Paths below ``down`` that are written when the copy is made, and never compared or changed afterwards.
+    create_only: ClassVar[tuple[FieldPath, ...]] = ()
     #: Paths under which what the owner doesn't say must not be there; elsewhere fields of others are left alone.
-    exact: ClassVar[tuple[str, ...]] = ("data", "binaryData", "status")
+    exact: ClassVar[tuple[FieldPath, ...]] = ("data", "binaryData", "status")
     #: Whether its roles are asked also while one of the objects is being deleted; else deletion goes down by itself,
     #: and a host copy that somebody deletes is made again.
     own_deletion: ClassVar[bool] = False
@@ -154,8 +157,7 @@ class Mirror(Syncer[C], SyncDown[C], Sync[C]):
     def translate(self, ctx: Context[C], virtual: Obj) -> Obj:
         """The host copy of a virtual object; only paths that are set here are ever written."""
         host = ctx.host_copy(virtual)
-        for path in (*self.down, *self.both):
-            _copy_path(virtual, host, path)
+        copy_fields(virtual, host, (*self.down, *self.both))
         return host
 
     def reflect(self, ctx: Context[C], pair: Pair) -> Obj | None:
@@ -164,8 +166,7 @@ class Mirror(Syncer[C], SyncDown[C], Sync[C]):
             return None
         virtual: Obj = {key: pair.virtual[key] for key in ("apiVersion", "kind")}
         virtual["metadata"] = {key: pair.virtual["metadata"].get(key, "") for key in ("name", "namespace", "uid")}
-        for path in self.up:
-            _copy_path(pair.host, virtual, path)
+        copy_fields(pair.host, virtual, self.up)
         return virtual
 
     def sync_down(self, ctx: Context[C], virtual: Obj) -> Decision:
@@ -175,13 +176,3 @@ class Mirror(Syncer[C], SyncDown[C], Sync[C]):
     def sync(self, ctx: Context[C], pair: Pair) -> Decision:
         """Keep the copy as the virtual object says, and the virtual object as the host reports."""
         return apply(host=self.translate(ctx, pair.virtual), virtual=self.reflect(ctx, pair))
-
-
-def _copy_path(source: Obj, target: Obj, path: str) -> None:
-    value = dig(source, path)
-    if value is None:
-        return
-    *parents, last = path.split(".")
-    for parent in parents:
-        target = target.setdefault(parent, {})
-    target[last] = value

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from syncer.api import PluginError, Problem, SyncDown, Syncer
+from syncer.api import FieldPath, PluginError, Problem, SyncDown, Syncer, path_steps
 from syncer.plugins import OURS, SYNCERS, Found, raised_by
 
 if TYPE_CHECKING:
@@ -83,12 +83,12 @@ def _objects(plugin: type[Syncer]) -> Any:
     return objects(plugin.resource, built(_tree(plugin.down or ("spec",))))
 
 
-def _tree(paths: tuple[str, ...]) -> "Obj":
-    """Dotted paths as nested mappings: ``a.b`` and ``a.c`` → ``{a: {b: {}, c: {}}}``."""
+def _tree(paths: tuple[FieldPath, ...]) -> "Obj":
+    """Return paths as nested mappings: ``a.b`` and ``a.c`` → ``{a: {b: {}, c: {}}}``."""
     tree: Obj = {}
     for path in paths:
         place = tree
-        for step in path.split("."):
+        for step in path_steps(path):
             place = place.setdefault(step, {})
     return tree
 

@@ -5,7 +5,18 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
-from syncer.api import EACH, Config, SyncDown, Syncer, path_steps
+from syncer.api import (
+    EACH,
+    Config,
+    FieldPath,
+    SyncDown,
+    Syncer,
+    is_within,
+    metadata_key,
+    overlaps,
+    path_steps,
+    path_text,
+)
 from syncer.config.document import Steps
 from syncer.resources.custom import CustomConfig
 
@@ -17,9 +28,9 @@ class _Kind(NamedTuple):
 
     goes_down: bool
     own_deletion: bool
-    down: Sequence[str]
-    both: Sequence[str]
-    translates: Sequence[str]
+    down: Sequence[FieldPath]
+    both: Sequence[FieldPath]
+    translates: Sequence[FieldPath]
 
 
 def owners(data: Mapping[str, Any], syncers: Sequence[type[Syncer]]) -> Iterator[Found]:
@@ -71,15 +82,16 @@ def _read(section: Mapping[str, Any]) -> Mapping[str, str]:
 def _wrong(path: str, kind: _Kind, section: Mapping[str, Any]) -> str:
     """Why a field can't have another owner; ``""`` where it can."""
     going = [*kind.down, *kind.both] if kind.goes_down else []
-    if not any(_is_within(path, own) for own in going):
-        named = f"what goes is {', '.join(going)}." if going else "nothing of this kind does."
+    if not (kind.goes_down and metadata_key(path)) and not any(is_within(path, own) for own in going):
+        named = f"what goes is {', '.join(map(path_text, going))}." if going else "nothing of this kind does."
         return f"is no field that goes to the host; {named}"
-    if taken := [own for own in kind.translates if _overlap(path, own)]:
-        return f"can't have another owner: {taken[0]} is another value on the host, and can't go up."
-    if taken := [own for own in kind.both if _overlap(path, own) and own != path]:
-        return f"can't have another owner than {taken[0]}, which both sides own."
-    if taken := [own for own in _patched(section) if _overlap(path, own)]:
-        return f"can't have another owner: a patch changes {taken[0]}."
+    if taken := [own for own in kind.translates if overlaps(path, _plain(own))]:
+        why = f"{path_text(taken[0])} is another value on the host, and can't go up."
+        return f"can't have another owner: {why}"
+    if taken := [own for own in kind.both if overlaps(path, own) and path_steps(own) != path_steps(path)]:
+        return f"can't have another owner than {path_text(taken[0])}, which both sides own."
+    if patched := [own for own in _patched(section) if _is_patched(path, own)]:
+        return f"can't have another owner: a patch changes {patched[0]}."
     return ""
 
 
@@ -91,17 +103,18 @@ def _patched(section: Mapping[str, Any]) -> Iterator[str]:
                     yield text
 
 
-def _is_within(path: str, owner: str) -> bool:
-    return path == owner or path.startswith(f"{owner}.")
+def _plain(path: FieldPath) -> FieldPath:
+    """Return the path of the fields above the first list."""
+    steps = path_steps(path)
+    return steps[: steps.index(EACH)] if EACH in steps else steps
 
 
-def _overlap(path: str, other: str) -> bool:
-    """Whether one of two paths leads to the other, or to something in it."""
+def _is_patched(path: str, other: str) -> bool:
+    """Return True if a patch at the other path changes something of a field."""
     try:
-        theirs = ".".join(step for step in path_steps(other) if step != EACH)
+        return overlaps(path, _plain(other))
     except ValueError:  # said by its own section
         return False
-    return _is_within(path, theirs) or _is_within(theirs, path)
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

@@ -2,9 +2,8 @@
 
 from collections.abc import Iterable
 
-from syncer.api import Key, Obj, Resource
+from syncer.api import Key, Obj, Paths, Resource
 from syncer.resources.kinds import SECRETS, SERVICES
-from syncer.translate.paths import Paths
 
 #: Paths below an Ingress's ``spec`` whose strings are names in the Ingress's namespace, with what they name.
 NAMES: Paths[Resource] = Paths(

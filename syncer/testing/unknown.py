@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from syncer.api import Obj, dig
+from syncer.api import FieldPath, Obj, Steps, dig, path_steps, path_text
 
 #: The name of the planted fields, and their value.
 MARKER = "zzAddedInTheNextVersion"
@@ -16,17 +16,17 @@ _MAPS = frozenset(
 )
 
 
-def planted(obj: Obj, *, paths: Sequence[str] | None, dropped: Iterable[str] = ()) -> Obj:
+def planted(obj: Obj, *, paths: Sequence[FieldPath] | None, dropped: Iterable[str] = ()) -> Obj:
     """The object with a new field in every mapping below the paths (None: below all parts but the metadata and the
     status). Paths that are listed as dropped are left as they are; ``[]`` in them stands for any element of a list.
     """
     left_out = frozenset(dropped)
-    wanted = paths if paths is not None else [part for part in obj if part not in _IDENTITY]
+    wanted: Sequence[FieldPath] = paths if paths is not None else [part for part in obj if part not in _IDENTITY]
     result = dict(obj)
     for path in wanted:
         found = dig(obj, path)
         if isinstance(found, dict | list):
-            result = _set(result, path.split("."), _plant(found, path, left_out))
+            result = _set(result, path_steps(path), _plant(found, path_text(path), left_out))
     return result
 
 
@@ -48,6 +48,6 @@ def _plant(value: Any, path: str, left_out: frozenset[str]) -> Any:
     return {**grown, MARKER: "kept"}
 
 
-def _set(obj: Obj, steps: list[str], value: Any) -> Obj:
-    first, *rest = steps
+def _set(obj: Obj, steps: Steps, value: Any) -> Obj:
+    first, rest = steps[0], steps[1:]
     return {**obj, first: _set(obj[first], rest, value) if rest else value}

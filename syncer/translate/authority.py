@@ -10,12 +10,27 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from syncer.api import Config, Decision, Obj, Refused, Side, Syncer, Verb, Write, dig
+from syncer.api import (
+    Config,
+    Decision,
+    FieldPath,
+    Obj,
+    Refused,
+    Side,
+    Steps,
+    Syncer,
+    Verb,
+    Write,
+    dig,
+    is_within,
+    path_steps,
+    path_text,
+)
 from syncer.translate.alike import covers
 from syncer.translate.three_way import ABSENT, Merged, Tree, agreed_on, merge
 
 #: The paths of a write under which what it doesn't say must not be there.
-Exact = Callable[[Write], tuple[str, ...]]
+Exact = Callable[[Write], tuple[FieldPath, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +49,10 @@ class Ruling:
 class Authority:
     """The paths of one syncer that the virtual side doesn't own alone, each with its owner: ``host`` or ``both``."""
 
+    #: By the canonical text of the path.
     owners: Mapping[str, str]
-    #: Those of them that are compared to the letter.
-    exact: tuple[str, ...] = ()
+    #: Paths under which values are compared to the letter.
+    exact: tuple[FieldPath, ...] = ()
 
     @property
     def shared(self) -> tuple[str, ...]:
@@ -78,7 +94,7 @@ class Authority:
         ours, theirs = _at(virtual, path), _at(host, path)
         if self.owners[path] == "host":
             return Merged(theirs, theirs, "")
-        literally = any(path == one or path.startswith(one + ".") for one in self.exact)
+        literally = any(is_within(path, one) for one in self.exact)
         same = _never if literally else _may_be_made_of
         return merge(ours, theirs, None if base is None else base.get(path), same=same)
 
@@ -91,8 +107,9 @@ class Authority:
 
 def authority_of(syncer: Syncer, config: Config) -> Authority:
     """The authority that a syncer's class and its section give; the section has the last word."""
-    given = dict.fromkeys(syncer.both, "both") | config.authority
-    return Authority({path: owner for path, owner in given.items() if owner != "virtual"}, syncer.exact)
+    named: dict[str, str] = {path_text(path): "both" for path in syncer.both}
+    named |= {path_text(path): owner for path, owner in config.authority.items()}
+    return Authority({path: owner for path, owner in named.items() if owner != "virtual"}, syncer.exact)
 
 
 def _is_whole(write: Write) -> bool:
@@ -105,15 +122,15 @@ def _going_up(paths: list[str], merged: Mapping[str, Merged], virtual: Obj) -> W
     identity = {name: own[name] for name in ("name", "namespace", "uid", "resourceVersion") if name in own}
     obj: Obj = {"apiVersion": virtual["apiVersion"], "kind": virtual["kind"], "metadata": identity}
     for path in paths:
-        obj = _with(obj, path, merged[path].virtual)
+        obj = _with(obj, path_steps(path), merged[path].virtual)
     return Write(Side.VIRTUAL, Verb.APPLY, obj, tuple(paths))
 
 
-def _going_down(down: Write, merged: Mapping[str, Merged], host: Obj, exact: tuple[str, ...]) -> Write:
+def _going_down(down: Write, merged: Mapping[str, Merged], host: Obj, exact: tuple[FieldPath, ...]) -> Write:
     """The write with the values that the host should have, over no later version of the copy than was seen."""
     obj = down.obj
     for path, found in merged.items():
-        obj = _with(obj, path, found.host)
+        obj = _with(obj, path_steps(path), found.host)
     metadata = {**obj["metadata"], "resourceVersion": host["metadata"].get("resourceVersion", "")}
     return replace(down, obj={**obj, "metadata": metadata}, exact=exact)
 
@@ -123,9 +140,9 @@ def _at(obj: Obj, path: str) -> Any:
     return ABSENT if found is None else found
 
 
-def _with(obj: Obj, path: str, value: Any) -> Obj:
-    """The object with this value at a path; what is given is not changed."""
-    first, _, rest = path.partition(".")
+def _with(obj: Obj, steps: Steps, value: Any) -> Obj:
+    """Return the object with this value at a path; what is given is not changed."""
+    first, rest = steps[0], steps[1:]
     if rest:
         inner = obj.get(first)
         return {**obj, first: _with(inner if isinstance(inner, dict) else {}, rest, value)}

@@ -12,12 +12,13 @@ from shop_scene import status, the_copy
 
 from kube_envtest import Rule
 from kube_envtest.apiserver.faults import AFTER, BEFORE
+from syncer.api import annotations_of
 from syncer.engine.controllers.request_status import State
 from syncer.testing.objects import configmap, service
 
 MAPS = {"toHost": {"configMaps": {"all": True, "authority": {"data": "both"}}}}
 SCALED = {"custom": {WIDGETS: {"authority": {"spec.replicas": "host", "spec.options": "both"}}}}
-BASE = "vsyncer.dev/base"
+BASE, TEAM = "vsyncer.dev/base", "example.org/team"
 #: The data of a ConfigMap at the beginning.
 START = {"a": "0"}
 
@@ -102,6 +103,38 @@ def test_the_host_scales_what_the_tenant_has_made() -> None:
             await until(lambda: are(two, {"image": "b"}, WIDGETS, "spec"))
             await daemon.settled()
             assert daemon.requests(WIDGETS) == []
+
+    play(scenario)
+
+
+def notes(two: Two) -> tuple[Any, Any]:
+    """What both sides have in the shared annotation."""
+    found = two.original("configmaps", "x"), two.copy("configmaps", "x")
+    first, second = (annotations_of(one).get(TEAM) if one else None for one in found)
+    return first, second
+
+
+def test_an_annotation_is_shared_by_its_key() -> None:
+    owned = {"/metadata/annotations/example.org~1team": "both"}
+    sync = {"toHost": {"configMaps": {"all": True, "authority": owned}}}
+
+    async def scenario() -> None:
+        two, config = with_map(), configured(sync, "configmaps")
+        edit(two, "virtual", "configmaps", {"metadata": {"annotations": {TEAM: "blue", "other": "1"}}})
+        async with running(two, config) as daemon:
+            await until(lambda: notes(two) == ("blue", "blue"))
+            await daemon.settled()
+            edit(two, "host", "configmaps", {"metadata": {"annotations": {TEAM: "red", "other": "2"}}})
+            await until(lambda: notes(two) == ("red", "red"))
+            await daemon.settled()
+            assert annotations_of(the_copy(two, "configmaps", "x"))["other"] == "1"
+        edit(two, "host", "configmaps", {"metadata": {"annotations": {TEAM: None}}})
+        async with running(two, config) as daemon:
+            await until(lambda: notes(two) == (None, None))
+            edit(two, "virtual", "configmaps", {"metadata": {"annotations": {TEAM: "green"}}})
+            await until(lambda: notes(two) == ("green", "green"))
+            await daemon.settled()
+            await nothing_is_written(two, 60)
 
     play(scenario)
 

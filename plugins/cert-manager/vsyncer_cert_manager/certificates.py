@@ -2,8 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from syncer.api import Context, Key, Mirror, Obj, Refers, Refused, Resource, Side, Source, dig, key_of
-from syncer.translate.paths import Paths
+from syncer.api import Context, Key, Mirror, Obj, Paths, Refers, Refused, Resource, Side, Source, dig, key_of
 from vsyncer_cert_manager.cluster_issuers import published
 from vsyncer_cert_manager.kinds import CERTIFICATES, CLUSTER_ISSUERS, GROUP, ISSUERS, SECRETS
 

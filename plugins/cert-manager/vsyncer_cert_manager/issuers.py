@@ -2,8 +2,7 @@
 
 from collections.abc import Iterable
 
-from syncer.api import Context, Key, Mirror, Obj, Refers, Refused, Resource, dig, key_of
-from syncer.translate.paths import Paths
+from syncer.api import Context, Key, Mirror, Obj, Paths, Refers, Refused, Resource, dig, key_of
 from vsyncer_cert_manager.kinds import ISSUERS, SECRETS, SERVICE_ACCOUNTS
 
 _DNS01 = (

@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from syncer.api import Resource
-from syncer.translate.paths import Paths
+from syncer.api import Paths, Resource
 from vsyncer_prometheus_operator.kinds import CONFIG_MAPS, SECRETS
 
 _TLS = {

@@ -17,7 +17,7 @@ from syncer.engine.apply.tokens import with_tokens
 from syncer.engine.cache.assumed import Writing
 from syncer.engine.cache.informers import Informers
 from syncer.engine.reconcile.dispatch import collision
-from syncer.engine.reconcile.plan import Call, Operation, exact_paths, needed
+from syncer.engine.reconcile.plan import Call, Operation, create_only_paths, exact_paths, needed
 from syncer.engine.reconcile.policies.contention import Contention, Frozen, HeldFields, Place
 from syncer.engine.reconcile.policies.drift_policy import DriftPolicy
 
@@ -148,6 +148,7 @@ class Applier:
             write,
             live,
             exact=exact_paths(syncer, write),
+            create_only=create_only_paths(syncer, write),
             marks=self.marks,
             has_status=self.has_status(write.side, resource),
         )

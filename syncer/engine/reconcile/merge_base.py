@@ -11,6 +11,7 @@ from typing import Any
 from syncer.api.decision import Write
 from syncer.api.marks import Marks
 from syncer.api.objects import Obj, annotations_of
+from syncer.api.paths import path_steps
 from syncer.clusters import codec
 from syncer.translate.three_way import Tree, digest
 
@@ -77,12 +78,20 @@ def without(text: str | None, before: str | None, fields: Iterable[Sequence[str]
     both: Any = new.both
     for names in fields:
         for path in new.both.keys() | old.both.keys():
-            steps = path.split(".")
+            steps = _steps(path)
             if list(names[: len(steps)]) == steps:
                 both = _put_back(both, old.both, (path, *names[len(steps) :]))
             elif steps[: len(names)] == list(names):
                 both = _put_back(both, old.both, (path,))
     return _text(replace(new, want=old.want, both=both)) if _is_deep(both) else None
+
+
+def _steps(path: str) -> list[str]:
+    """Return the steps of a path; of one that cannot be read, itself: somebody may have written it by hand."""
+    try:
+        return [*path_steps(path)]
+    except ValueError:
+        return [path]
 
 
 def _put_back(tree: Any, old: Any, steps: Sequence[str]) -> Any:

@@ -15,12 +15,16 @@ from typing import Any
 from syncer.api.decision import Verb, Write
 from syncer.api.marks import Marks
 from syncer.api.objects import Obj, Side, annotations_of, labels_of, uid_of
+from syncer.api.paths import FieldPath, is_within, path_steps
 from syncer.api.roles import Syncer
 from syncer.clusters import codec
 from syncer.translate.alike import covers
 
 #: A tree of names: which fields we set. A leaf is 1.
 Tree = dict[str, Any]
+#: Paths as nested mappings of their steps; None is the end of a path.
+Nested = Mapping[str, Any]
+NOWHERE: Nested = {}
 
 _IDENTITY = ("apiVersion", "kind", "metadata")
 
@@ -45,25 +49,34 @@ class Call:
 
 
 def needed(
-    write: Write, live: Obj | None, *, exact: tuple[str, ...], marks: Marks, has_status: bool = True
+    write: Write,
+    live: Obj | None,
+    *,
+    exact: tuple[FieldPath, ...],
+    marks: Marks,
+    has_status: bool = True,
+    create_only: tuple[FieldPath, ...] = (),
 ) -> list[Call]:
-    """The calls that bring the live object (None: there is none) to what the write says."""
+    """Return the calls that bring the live object (None: there is none) to what the write says.
+
+    ``create_only`` names the fields that count only when the object is made.
+    """
+    once = _nested(create_only)
     match write.verb:
         case Verb.APPLY if uid_of(write.obj) and (live is None or uid_of(live) != uid_of(write.obj)):
             return []  # it is about an object that isn't there any more
         case Verb.APPLY if live is None:
-            return [
-                Call(Operation.CREATE, _without_version(_with_names(write.obj, exact, marks, partial=write.partial)))
-            ]
+            noted = _with_names(write.obj, _nested(exact), marks, partial=write.partial, once=once)
+            return [Call(Operation.CREATE, _without_version(noted))]
         case Verb.APPLY if write.create_only:
             return []
         case Verb.APPLY if write.tokens:
             assert live is not None
-            changes = _changes(write, live, (), marks, has_status=False)
+            changes = _changes(write, live, NOWHERE, marks, has_status=False)
             return changes or [Call(Operation.PATCH, _guarded({}, live))]
         case Verb.APPLY:
             assert live is not None
-            return _changes(write, live, exact, marks, has_status=has_status)
+            return _changes(write, live, _nested(exact), marks, has_status=has_status, once=once)
         case Verb.DELETE:
             return [Call(Operation.DELETE, write.obj)] if live is not None and uid_of(live) == uid_of(write.obj) else []
         case Verb.BIND:
@@ -75,29 +88,52 @@ def needed(
             return _note(write.obj, live)
 
 
-def exact_paths(syncer: Syncer, write: Write) -> tuple[str, ...]:
-    """The paths of a write under which what it doesn't say must not be there: of those that its side doesn't own."""
+def exact_paths(syncer: Syncer, write: Write) -> tuple[FieldPath, ...]:
+    """Return the paths of a write below which the other side may have nothing of its own."""
     if write.exact is not None:
         return write.exact
     return _within(syncer.exact, syncer.down if write.side is Side.HOST else syncer.up)
 
 
+def create_only_paths(syncer: Syncer[Any], write: Write) -> tuple[FieldPath, ...]:
+    """Return the paths of a write that count only when its object is made."""
+    return syncer.create_only if write.side is Side.HOST and write.resource is None else ()
+
+
 @lru_cache(maxsize=1024)
-def _within(exact: tuple[str, ...], owned: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(path for path in exact if any(path == own or path.startswith(own + ".") for own in owned))
+def _within(exact: tuple[FieldPath, ...], owned: tuple[FieldPath, ...]) -> tuple[FieldPath, ...]:
+    return tuple(path for path in exact if any(is_within(path, own) for own in owned))
 
 
-def _changes(write: Write, live: Obj, exact: tuple[str, ...], marks: Marks, *, has_status: bool) -> list[Call]:
-    want = _with_names(write.obj, exact, marks, partial=write.partial)
+@lru_cache(maxsize=1024)
+def _nested(paths: tuple[FieldPath, ...]) -> Nested:
+    """Return paths as nested mappings; a path that is within another one adds nothing to it."""
+    tree: dict[str, Any] = {}
+    for path in paths:
+        *parents, last = path_steps(path)
+        place: Any = tree
+        for step in parents:
+            place = None if place is None else place.setdefault(step, {})
+        if place is not None:
+            place[last] = None
+    return tree
+
+
+def _changes(
+    write: Write, live: Obj, exact: Nested, marks: Marks, *, has_status: bool, once: Nested = NOWHERE
+) -> list[Call]:
+    want = _as_it_is(write.obj, live, once) if once else write.obj
+    want = _with_names(want, exact, marks, partial=write.partial, once=once)
     before = said_before(live, marks) if _is_marked(want, marks) else {}
     patch: Obj = {}
-    for part in want.keys() | ((before.keys() | _heads(exact)) & live.keys()):
+    for part in want.keys() | ((before.keys() | exact.keys()) & live.keys()):
         if part in _IDENTITY or want.get(part, _SAME) == live.get(part):
             continue
         change = _part(want, live, part, before, exact)
         if change is not _SAME:
             patch[part] = change
-    metadata = _metadata(want["metadata"], live["metadata"], _said_of_metadata(before, marks))
+    said, exactly = _said_of_metadata(before, marks), exact.get("metadata") or NOWHERE
+    metadata = _metadata(want["metadata"], live["metadata"], said, exactly)
     status = {"status": patch.pop("status")} if has_status and "status" in patch else None
     if metadata:
         patch["metadata"] = metadata
@@ -116,18 +152,28 @@ class _Same:
 _SAME = _Same()
 
 
-@lru_cache(maxsize=1024)
-def _heads(paths: tuple[str, ...]) -> frozenset[str]:
-    """The first steps of paths."""
-    return frozenset(path.partition(".")[0] for path in paths)
+def _as_it_is(want: Obj, live: Obj, once: Nested) -> Obj:
+    """Return what is wanted with the live values at some paths, so that nothing is changed there."""
+    result = dict(want)
+    for step, below in once.items():
+        there, wanted = live.get(step), want.get(step)
+        if below is None:
+            result.pop(step, None)
+            if there is not None:
+                result[step] = there
+        elif wanted is None or isinstance(wanted, dict):
+            inner = _as_it_is(wanted or {}, there if isinstance(there, dict) else {}, below)
+            if inner:
+                result[step] = inner
+    return result
 
 
-def _part(want: Obj, live: Obj, part: str, before: Tree, exact: tuple[str, ...]) -> Any:
-    below = tuple(path[len(part) + 1 :] for path in exact if path.startswith(part + "."))
-    return _difference(want.get(part), live.get(part), before.get(part), below, whole=part in exact)
+def _part(want: Obj, live: Obj, part: str, before: Tree, exact: Nested) -> Any:
+    below = exact.get(part, NOWHERE)
+    return _difference(want.get(part), live.get(part), before.get(part), below or NOWHERE, whole=below is None)
 
 
-def _difference(want: Any, live: Any, before: Any, exact: tuple[str, ...], *, whole: bool) -> Any:
+def _difference(want: Any, live: Any, before: Any, exact: Nested, *, whole: bool) -> Any:
     """The merge patch from live to want, or ``_SAME``."""
     if want == live or (not want and live is None and (want is None or isinstance(want, dict | list))):
         return _SAME
@@ -143,13 +189,14 @@ def _difference(want: Any, live: Any, before: Any, exact: tuple[str, ...], *, wh
     return want
 
 
-def _fields(want: Obj, live: Obj, before: Tree, exact: tuple[str, ...], *, whole: bool) -> Any:
+def _fields(want: Obj, live: Obj, before: Tree, exact: Nested, *, whole: bool) -> Any:
     names = {name for name, value in want.items() if live.get(name, _SAME) != value}
-    names |= (live.keys() if whole else (before.keys() | _heads(exact)) & live.keys()) - want.keys()
+    names |= (live.keys() if whole else (before.keys() | exact.keys()) & live.keys()) - want.keys()
     patch: Obj = {}
     for name in names:
-        below = tuple(path[len(name) + 1 :] for path in exact if path.startswith(name + ".")) if exact else ()
-        change = _difference(want.get(name), live.get(name), before.get(name), below, whole=whole or name in exact)
+        below = exact.get(name, NOWHERE)
+        all_of_it = whole or below is None
+        change = _difference(want.get(name), live.get(name), before.get(name), below or NOWHERE, whole=all_of_it)
         if change is not _SAME:
             patch[name] = change
     return patch or _SAME
@@ -160,12 +207,13 @@ def _empties(patch: Any, live: Obj) -> bool:
     return isinstance(patch, dict) and patch.keys() == live.keys() and all(value is None for value in patch.values())
 
 
-def _metadata(want: Obj, live: Obj, before: Tree) -> Obj:
+def _metadata(want: Obj, live: Obj, before: Tree, exact: Nested) -> Obj:
     """Changes to labels and annotations; nothing else of the metadata is ever ours to change."""
     patch: Obj = {}
     for part in ("labels", "annotations"):
         ours, theirs = want.get(part) or {}, live.get(part) or {}
-        change = _SAME if ours == theirs else _fields(ours, theirs, before.get(part) or {}, (), whole=False)
+        keys = exact.get(part) or NOWHERE
+        change = _SAME if ours == theirs else _fields(ours, theirs, before.get(part) or {}, keys, whole=False)
         if change is not _SAME:
             patch[part] = change
     return patch
@@ -228,11 +276,13 @@ def _without_version(want: Obj) -> Obj:
     return {**want, "metadata": {name: value for name, value in metadata.items() if name != "resourceVersion"}}
 
 
-def _with_names(want: Obj, exact: tuple[str, ...], marks: Marks, *, partial: bool) -> Obj:
+def _with_names(want: Obj, exact: Nested, marks: Marks, *, partial: bool, once: Nested) -> Obj:
     """The object with the annotation of the names of the fields that it sets, where there is anything to remember."""
     if not _is_marked(want, marks):
         return want
     tree = _names_of(want, exact, marks, partial=partial)
+    if once:
+        tree = _without(tree, once)
     if not tree:
         return want
     text = codec.encode_sorted(tree)
@@ -257,18 +307,30 @@ def _read(text: str) -> Tree:
     return tree if isinstance(tree, dict) else {}
 
 
-def _names_of(want: Obj, exact: tuple[str, ...], marks: Marks, *, partial: bool) -> Tree:
+def _names_of(want: Obj, exact: Nested, marks: Marks, *, partial: bool) -> Tree:
     tree: Tree = {}
     metadata = want["metadata"]
     own = _metadata_names(tuple(metadata.get("labels") or ()), tuple(metadata.get("annotations") or ()), marks.prefix)
     if own:
         tree["metadata"] = own
     for part, value in () if partial else want.items():
-        if part not in _IDENTITY and part not in exact:
+        if part not in _IDENTITY and exact.get(part, NOWHERE) is not None:
             names = _tree(value)
             if names:
                 tree[part] = names
     return tree
+
+
+def _without(names: Tree, paths: Nested) -> Tree:
+    """Return a tree of names without those at some paths."""
+    result = dict(names)
+    for step, below in paths.items():
+        found = result.pop(step, None)
+        if below is not None and found is not None:
+            left = _without(found, below) if isinstance(found, dict) else found
+            if left:
+                result[step] = left
+    return result
 
 
 @lru_cache(maxsize=1024)

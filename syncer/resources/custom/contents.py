@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from syncer.api import Obj, Resource, dig
+from syncer.api import FieldPath, Obj, Resource, copy_fields
 from syncer.resources.kinds import CONFIG_MAPS, SECRETS
 from syncer.resources.secrets import CONTROL_PLANE_TYPES
 
@@ -18,17 +18,9 @@ def owned(resource: Resource) -> tuple[str, ...]:
     return _OWNED.get(resource, ("spec", "status"))
 
 
-def copied(source: Obj, target: Obj, paths: Iterable[str]) -> Obj:
-    """The target with what the source has at the paths; the target itself is filled."""
-    for path in paths:
-        value = dig(source, path)
-        if value is None:
-            continue
-        *parents, last = path.split(".")
-        holder = target
-        for parent in parents:
-            holder = holder.setdefault(parent, {})
-        holder[last] = value
+def copied(source: Obj, target: Obj, paths: Iterable[FieldPath]) -> Obj:
+    """Return the target with what the source has at the paths; the target itself is filled."""
+    copy_fields(source, target, paths)
     return target
 
 

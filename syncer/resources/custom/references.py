@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from syncer.api import EACH, Context, Key, Obj, Refused, Resource, Settings, Source, key_of, path_steps
-from syncer.resources.custom.values import is_within
+from syncer.api import EACH, Context, Key, Obj, Refused, Resource, Settings, Source, is_within, key_of, path_steps
 
 #: Changes one reference; gives it back as it is where there is nothing to change.
 Change = Callable[["Reference"], "Reference"]

@@ -73,8 +73,3 @@ Kinds = Annotated[
     PlainSerializer(_written),
     WithJsonSchema({"anyOf": [_TEXT, {"type": "array", "items": _TEXT, "minItems": 1}]}),
 ]
-
-
-def is_within(path: str, owner: str) -> bool:
-    """Whether a path is the other one, or below it."""
-    return path == owner or path.startswith((f"{owner}.", f"{owner}["))

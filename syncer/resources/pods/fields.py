@@ -6,8 +6,7 @@ https://kubernetes.io/docs/concepts/workloads/pods/downward-api/.
 
 from collections.abc import Mapping
 
-from syncer.api import Context, Marks, Obj, annotations_of, labels_of
-from syncer.translate.paths import Paths
+from syncer.api import Context, Marks, Obj, Paths, annotations_of, labels_of
 
 #: Paths below a Pod's ``spec`` of the names of fields.
 PLACES = (

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from syncer.api import Key, Obj, Resource, annotations_of
+from syncer.api import Key, Obj, Paths, Resource, annotations_of
 from syncer.resources.kinds import (
     CONFIG_MAPS,
     PERSISTENT_VOLUME_CLAIMS,
@@ -10,7 +10,6 @@ from syncer.resources.kinds import (
     RESOURCE_CLAIMS,
     SECRETS,
 )
-from syncer.translate.paths import Paths
 
 #: The annotation of the kubelet on a Pod that only mirrors a manifest on a node's disk.
 MIRROR = "kubernetes.io/config.mirror"

@@ -2,12 +2,11 @@
 
 import hashlib
 
-from syncer.api import Context, Obj, Resource
+from syncer.api import Context, Obj, Paths, Resource
 from syncer.resources.kinds import SERVICE_ACCOUNTS
 from syncer.resources.pods import dns, fields, scheduling, volumes
 from syncer.resources.pods.env import service_env, with_env
 from syncer.resources.pods.references import NAMES
-from syncer.translate.paths import Paths
 
 #: Fields that stay behind. The host's admission computes priority and overhead from its own classes and refuses others;
 #: debug containers can't be there from the start; a Pod that is held by gates isn't sent before they are gone.

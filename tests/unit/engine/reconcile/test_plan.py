@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from syncer.api import Marks, Obj, Resource, Side, Syncer, Token, Verb, Write
+from syncer.api import FieldPath, Marks, Obj, Resource, Side, Syncer, Token, Verb, Write
 from syncer.engine.reconcile.plan import Call, Operation, exact_paths, needed, said_before
 from syncer.testing.merge import merged
 
@@ -28,10 +28,11 @@ def host(*, labels: Any = None, annotations: Any = None, version: str = "", **pa
     return {"apiVersion": "v1", "kind": "Service", "metadata": metadata, **parts}
 
 
-def calls(want: Obj, live: Obj | None, *exact: str, has_status: bool = True, **options: Any) -> list[Call]:
+def calls(want: Obj, live: Obj | None, *exact: FieldPath, has_status: bool = True, **options: Any) -> list[Call]:
+    once = options.pop("once", ())
     write = Write(Side.HOST, options.pop("verb", Verb.APPLY), want, **options)
     before = copy.deepcopy((want, live))
-    found = needed(write, live, exact=exact, marks=MARKS, has_status=has_status)
+    found = needed(write, live, exact=exact, marks=MARKS, has_status=has_status, create_only=once)
     assert (want, live) == before, "what is given must not be changed"
     return found
 
@@ -43,7 +44,7 @@ def stored(obj: Obj, *, keep_status: bool = True) -> Obj:
     return obj
 
 
-def created(want: Obj, *exact: str, **options: Any) -> Obj:
+def created(want: Obj, *exact: FieldPath, **options: Any) -> Obj:
     """What a create of this makes."""
     [call] = calls(want, None, *exact, **options)
     assert call.kind is Operation.CREATE
@@ -328,6 +329,51 @@ def test_an_object_with_tokens_is_written_though_nothing_else_differs() -> None:
     [call] = calls(host(), live, "data", tokens=(token,))
     assert call.kind is Operation.PATCH
     assert "data" not in call.body
+
+
+# -- labels and annotations by their keys --------------------------------------------------------------------------
+
+
+def test_an_exact_annotation_that_is_not_said_goes_and_others_stay() -> None:
+    live = stored(host(annotations={"example.org/team": "theirs", "example.org/other": "theirs"}))
+    [call] = calls(host(), live, "/metadata/annotations/example.org~1team")
+    assert call.body["metadata"]["annotations"] == {"example.org/team": None}
+    assert calls(host(), live, "/metadata/annotations/example.org~1absent") == []
+
+
+# -- fields that count only when the object is made ---------------------------------------------------------------
+
+
+ONCE = ("spec.volumeName", "spec.source")
+
+
+def test_a_create_only_field_is_sent_with_the_creation() -> None:
+    live = created(host(spec={"volumeName": "v", "size": 1}), once=ONCE)
+    assert live["spec"] == {"volumeName": "v", "size": 1}
+    assert json.loads(live["metadata"]["annotations"][MARKS.fields])["spec"] == {"size": 1}
+
+
+@pytest.mark.parametrize("exact", [(), ("spec",)])
+@pytest.mark.parametrize("wanted", [{"volumeName": "other"}, {}, {"volumeName": {"deep": 1}, "source": {"kind": "x"}}])
+def test_a_create_only_field_is_never_compared(wanted: Obj, exact: tuple[str, ...]) -> None:
+    live = created(host(spec={"volumeName": "v", "size": 1}), *exact, once=ONCE)
+    live["spec"]["source"] = {"name": "theirs", "defaulted": True}
+    assert calls(host(spec={"size": 1, **wanted}), live, *exact, once=ONCE) == []
+    [call] = calls(host(spec={"size": 2, **wanted}), live, *exact, once=ONCE)
+    assert call.body["spec"] == {"size": 2}
+
+
+def test_a_field_that_has_become_create_only_stays_though_it_was_noted_before() -> None:
+    live = created(host(spec={"volumeName": "v", "size": 1}))
+    found = calls(host(spec={"size": 1}), live, once=ONCE)
+    assert carried_out(live, found)["spec"] == {"volumeName": "v", "size": 1}
+    assert calls(host(spec={"size": 1}), carried_out(live, found), once=ONCE) == []
+
+
+def test_what_is_beside_create_only_fields_is_taken_back_with_all_of_its_part() -> None:
+    live = created(host(spec={"volumeName": "v", "size": 1}), once=ONCE)
+    found = calls(host(), live, once=ONCE)
+    assert carried_out(live, found)["spec"] == {"volumeName": "v"}
 
 
 # -- which paths are exact ---------------------------------------------------------------------------------------------

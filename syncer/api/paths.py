@@ -1,0 +1,240 @@
+"""Paths to fields: one notation everywhere, and tables of many paths that are walked at once."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, Final, Generic, TypeAlias, TypeVar
+
+from syncer.api.objects import Json, Obj
+
+#: A step of a path that stands for every item of a list.
+EACH: Final = "[]"
+
+#: The steps of a path, from the top.
+Steps: TypeAlias = tuple[str, ...]
+#: A path as it may be written: dotted (``spec.ports[].name``), as a JSON pointer, which can name a key
+#: with dots in it (``/metadata/annotations/example.org~1team``), or as its steps.
+FieldPath: TypeAlias = str | Steps
+
+_L = TypeVar("_L")
+#: What is said of paths, by path.
+ByPath: TypeAlias = Mapping[str, _L] | Mapping[FieldPath, _L]
+
+_STEP = re.compile(r"(?P<name>[^.\[\]]+)(?P<items>(?:\[\d*\])*)")
+_PLAIN = re.compile(r"[^.\[\]/~]+")
+#: The two mappings of metadata in which each key is a field of its own.
+_MAPS = (("metadata", "labels"), ("metadata", "annotations"))
+
+
+def pointer_steps(text: str) -> Steps:
+    """Return the steps of a JSON pointer (RFC 6901) such as ``/spec/containers/0``.
+
+    Raises:
+        ValueError: The text is no JSON pointer.
+    """
+    if not text.startswith("/"):
+        dotted = re.fullmatch(r"[\w.\[\]-]+", text)
+        plain = re.sub(r"[.[]", "/", text).replace("]", "")
+        guess = f", found {text!r}. Did you mean /{plain}?" if dotted else ""
+        raise ValueError(f"expected a JSON pointer such as /spec/replicas{guess}")
+    if re.search(r"~(?![01])", text):
+        raise ValueError("expected a JSON pointer: ~ is written ~0, and / in a name ~1")
+    return tuple(step.replace("~1", "/").replace("~0", "~") for step in text[1:].split("/"))
+
+
+@lru_cache(maxsize=4096)
+def path_steps(path: FieldPath) -> Steps:
+    """Return the steps of a path; ``EACH`` stands for every item of a list.
+
+    Raises:
+        ValueError: The text is neither a dotted path nor a JSON pointer.
+    """
+    if not isinstance(path, str):
+        return path
+    if path.startswith("/"):
+        return pointer_steps(path)
+    steps: list[str] = []
+    for part in path.split("."):
+        found = _STEP.fullmatch(part)
+        if found is None:
+            raise ValueError("expected a path such as spec.replicas or spec.containers[].image")
+        steps += [found["name"], *(item or EACH for item in re.findall(r"\[(\d*)\]", found["items"]))]
+    return tuple(steps)
+
+
+@lru_cache(maxsize=4096)
+def path_text(path: FieldPath) -> str:
+    """Return the one text that stands for a path: dotted where that can be read back, else a pointer."""
+    steps = path_steps(path)
+    if all(step == EACH or _PLAIN.fullmatch(step) for step in steps):
+        return ".".join(steps).replace(f".{EACH}", EACH)
+    return "".join("/" + step.replace("~", "~0").replace("/", "~1") for step in steps)
+
+
+def is_within(path: FieldPath, other: FieldPath) -> bool:
+    """Return True if a path is the other one, or leads to something below it."""
+    below, above = path_steps(path), path_steps(other)
+    return below[: len(above)] == above
+
+
+def overlaps(path: FieldPath, other: FieldPath) -> bool:
+    """Return True if one of two paths leads to the other, or to something below it."""
+    one, two = path_steps(path), path_steps(other)
+    shared = min(len(one), len(two))
+    return one[:shared] == two[:shared]
+
+
+def metadata_key(path: FieldPath) -> tuple[str, str] | None:
+    """Return ``labels`` or ``annotations`` and the key, where a path is that of one label or annotation."""
+    steps = path_steps(path)
+    return (steps[1], steps[2]) if len(steps) == 3 and steps[:2] in _MAPS else None
+
+
+def dig(obj: Mapping[str, Json], path: FieldPath, default: Json = None) -> Json:
+    """Return the value at a path, ``dig(pod, "spec.nodeName")``, or the default where the path ends early."""
+    found: Json = obj
+    for step in path_steps(path):
+        if not isinstance(found, dict) or step not in found:
+            return default
+        found = found[step]
+    return found
+
+
+def copy_fields(source: Obj, target: Obj, paths: Iterable[FieldPath]) -> None:
+    """Set in the target what the source has at the paths; the mappings above are made where they are missing."""
+    for path in paths:
+        *parents, last = path_steps(path)
+        value: Json = source
+        for step in (*parents, last):
+            value = value.get(step) if isinstance(value, dict) else None
+        if value is None:
+            continue
+        holder = target
+        for step in parents:
+            holder = holder.setdefault(step, {})
+        holder[last] = value
+
+
+# -- tables ------------------------------------------------------------------------------------------------------------
+
+#: Gives the value with what a walk changes in it; the very same value where that is nothing. What the
+#: walk is for comes along as the second argument.
+Walker: TypeAlias = Callable[[Json, Any], Json]
+
+
+@dataclass(slots=True)
+class _Branch:
+    """What is below a step of a table: more steps, and what is done to the value itself."""
+
+    below: dict[str, "_Branch"] = field(default_factory=dict)
+    leaves: list[Walker] = field(default_factory=list)
+
+
+def compiled(table: Iterable[tuple[Steps, Walker]]) -> Walker:
+    """Return one walker for many paths, each with what is done to the value that it leads to.
+
+    An object is walked once however many paths there are. Parts that no path leads into are not looked at, and a
+    value of another shape than the path says is left alone. What is changed is copied; the rest is shared.
+    """
+    root = _Branch()
+    for steps, leaf in table:
+        branch = root
+        for step in steps:
+            branch = branch.below.setdefault(step, _Branch())
+        branch.leaves.append(leaf)
+    return _walker(root)
+
+
+def _walker(branch: _Branch) -> Walker:
+    """Return the walker of a branch: closures, as following data would take twice the time for each object."""
+    walkers = list(branch.leaves)
+    if fields := {step: _walker(below) for step, below in branch.below.items() if step != EACH}:
+        walkers.insert(0, _in_mapping(fields))
+    if EACH in branch.below:
+        walkers.insert(0, _in_list(_walker(branch.below[EACH])))
+    return walkers[0] if len(walkers) == 1 else _in_turn(walkers)
+
+
+def _in_turn(walkers: list[Walker]) -> Walker:
+    def walk(value: Json, purpose: Any) -> Json:
+        for each in walkers:
+            value = each(value, purpose)
+        return value
+
+    return walk
+
+
+def _in_list(below: Walker) -> Walker:
+    def walk(value: Json, purpose: Any) -> Json:
+        if not isinstance(value, list):
+            return value
+        result = value
+        for number, item in enumerate(value):
+            new = below(item, purpose)
+            if new is not item:
+                if result is value:
+                    result = value.copy()
+                result[number] = new
+        return result
+
+    return walk
+
+
+def _in_mapping(below: Mapping[str, Walker]) -> Walker:
+    pairs, count = tuple(below.items()), len(below)
+
+    def walk(value: Json, purpose: Any) -> Json:
+        if not isinstance(value, dict):
+            return value
+        result = value
+        if count <= len(value):
+            for step, each in pairs:
+                old = value.get(step)
+                if old is not None and (new := each(old, purpose)) is not old:
+                    if result is value:
+                        result = value.copy()
+                    result[step] = new
+            return result
+        for step, old in value.items():
+            found = below.get(step)
+            if found is not None and old is not None and (new := found(old, purpose)) is not old:
+                if result is value:
+                    result = value.copy()
+                result[step] = new
+        return result
+
+    return walk
+
+
+class Paths(Generic[_L]):
+    """A table of paths, each with a label that says what the string there is."""
+
+    def __init__(self, table: ByPath[_L]) -> None:
+        self._walk = compiled((path_steps(path), _string(label)) for path, label in table.items())
+
+    def found(self, obj: Mapping[str, Json]) -> list[tuple[_L, str]]:
+        """Return every non-empty string at one of the paths, with its label."""
+        result: list[tuple[_L, str]] = []
+
+        def note(label: _L, text: str) -> str:
+            result.append((label, text))
+            return text
+
+        self._walk(obj, note)
+        return result
+
+    def rewritten(self, obj: Obj, change: Callable[[_L, str], str]) -> Obj:
+        """Return the object with each non-empty string replaced by ``change(label, string)``.
+
+        The object that is given is not changed; parts without a change are shared with it.
+        """
+        result: Obj = self._walk(obj, change)
+        return result
+
+
+def _string(label: Any) -> Walker:
+    def walk(value: Json, change: Callable[[Any, str], str]) -> Json:
+        return change(label, value) if value and isinstance(value, str) else value
+
+    return walk
