@@ -27,11 +27,9 @@ def measure(kind: str, obj: Obj) -> None:
     key = key_of(obj)
     pair = world.pair
     request = Request(pair.name, kind, key)
-    syncer = pair.controllers[kind].syncer
 
     def look() -> object:
-        decision, seen = pair.look(request)
-        return [pair.applier.calls(syncer, write, seen) for write in decision.writes]
+        return pair.plan(request).calls
 
     world.settle("serviceaccounts", Key("shop", "default"))
     new = per_call(look)

@@ -76,7 +76,7 @@ def _confirmed(config: Any, kinds: Sequence[str], *, here: bool) -> bool:
 def _scanned(config: Any, kinds: Sequence[str], *, confirm: bool) -> list[Report]:
     import asyncio
 
-    from syncer.engine.patrol.once import patrol_once
+    from syncer.engine.patrol_once import patrol_once
     from syncer.observe.logs import configure
 
     configure("error" if config.log.level == "info" else config.log.level, config.log.format)

@@ -82,7 +82,7 @@ def thaw(engine: Engine, *, kind: str = "", key: str = "") -> list[dict[str, Any
     """Let frozen fields of what is meant be written again, now; gives them. Raises ``Refused`` for an unknown kind."""
     chosen, found = syncers(engine, kind), []
     for pair in engine.pairs.values():
-        for one in pair.applier.contention.thaw(lambda one: is_chosen(one.request, syncers=chosen, key=key)):
+        for one in pair.policies.contention.thaw(lambda one: is_chosen(one.request, syncers=chosen, key=key)):
             engine.queue.add(one.request)
             found.append(one)
     return [

@@ -95,8 +95,8 @@ def measure(engine: Engine, config: SyncerConfig, lease: Lease | None) -> None:
     for name in patrollers.METRICS:
         ask(name, functools.partial(_of_patrols, engine, name))
     ask("syncer_deletions_held", lambda: patrollers.held(list(engine.pairs.values())))
-    ask("syncer_fights", lambda: _by_cluster(engine, lambda pair: pair.applier.contention.counted()))
-    ask("syncer_frozen_fields", lambda: _by_cluster(engine, lambda pair: pair.applier.contention.numbers()))
+    ask("syncer_fights", lambda: _by_cluster(engine, lambda pair: pair.policies.contention.counted()))
+    ask("syncer_frozen_fields", lambda: _by_cluster(engine, lambda pair: pair.policies.contention.numbers()))
     ask("syncer_cache_objects", lambda: _by_cluster(engine, lambda pair: pair.informers.sizes()))
     ask("syncer_cluster_up", lambda: _up(engine))
     if lease:

@@ -223,7 +223,7 @@ class Engine:
     def _left(self, cluster: str, syncer: str) -> None:
         """A syncer has stopped: nothing of it runs or is spoken of any more."""
         self.workers.drop(cluster, syncer)
-        self.pairs[cluster].breaker.drop(syncer)
+        self.pairs[cluster].policies.breaker.drop(syncer)
         self.broken.pop((cluster, syncer), None)
         own = self._own_controllers.pop((cluster, syncer), None)
         if own:
@@ -252,7 +252,7 @@ class Engine:
         """A store has been filled, for the first time or anew, or given up: syncers that have all they need begin."""
         self._run_controllers()
         if store is not None and store.synced:
-            pair.breaker.listed(store)
+            pair.policies.breaker.listed(store)
         for controller in pair.controllers.values():
             if store in controller.missed:
                 controller.missed.discard(store)
@@ -282,7 +282,7 @@ class Engine:
         virtual = about or pair.informers.get(Side.VIRTUAL, syncer.resource, request.key)
         if virtual is None:
             return
-        host = pair.place(syncer, request.key)
+        host = pair.controllers[request.syncer].place(request.key)
         known = {str(host): str(request.key), host.name: request.key.name}
         told = translated(pair.settings, message, resources=(syncer.host_resource,), known=known)
         self.served[pair.name].events.warning(syncer.resource, virtual, reason, told)

@@ -21,8 +21,8 @@ def degraded(engine: Engine) -> Mapping[str, str]:
             reasons = {str(reflector.error) for reflector in reflectors if reflector.error is not None}
             if reasons:
                 found[controller.syncer.name] = "; ".join(sorted(reasons))
-        found |= {held.syncer: str(held) for held in list(pair.breaker.held.values())}
-        for (syncer,), number in pair.applier.contention.numbers().items():
+        found |= {held.syncer: str(held) for held in list(pair.policies.breaker.held.values())}
+        for (syncer,), number in pair.policies.contention.numbers().items():
             if number:
                 found.setdefault(syncer, f"fields left alone because somebody else sets them back each time: {number}")
     return found

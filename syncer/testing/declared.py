@@ -1,8 +1,8 @@
 """Lets a syncer read only what it has said that it reads, as in a daemon where it is the only one."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 
-from syncer.api import Key, Obj, Resource, Side, Source, Syncer
+from syncer.api import Resource, Side, Source, Syncer
 from syncer.engine.cache.informers import Informers
 from syncer.engine.cache.store import Store
 
@@ -26,15 +26,3 @@ class Declared:
     def has(self, side: Side, resource: Resource) -> bool:
         """Whether the syncer has declared a resource on a side."""
         return (side, resource) in self._allowed
-
-    def is_marked(self, side: Side, resource: Resource) -> bool:
-        """Whether a store holds only what bears our mark."""
-        return self._informers.is_marked(side, resource)
-
-    def get(self, side: Side, resource: Resource, key: Key) -> Obj | None:
-        """The object as a private copy."""
-        return self.store(side, resource).get(key)
-
-    def keys(self, side: Side, resource: Resource) -> Collection[Key]:
-        """The keys of all objects."""
-        return self.store(side, resource).keys()

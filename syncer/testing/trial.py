@@ -21,7 +21,7 @@ from syncer.api import (
     key_of,
     labels_of,
 )
-from syncer.engine.reconcile.dispatch import reconcile
+from syncer.engine.reconcile.dispatch import dispatch
 from syncer.testing.memory import Sent
 from syncer.testing.merge import merged
 from syncer.testing.world import World
@@ -192,7 +192,7 @@ class Trial:
         host = None if isinstance(syncer, FakeSyncUp) else host
         before = copy.deepcopy((virtual, host))
         try:
-            reconcile(syncer, self.world.context(syncer), key, virtual=virtual, host=host)
+            dispatch(syncer, self.world.context(syncer), key, virtual=virtual, host=host)
         finally:
             self.changed_inputs = self.changed_inputs or (virtual, host) != before
 

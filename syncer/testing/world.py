@@ -9,7 +9,6 @@ Nothing is awaited and no time passes, so a test calls a function and compares a
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, Self, cast
@@ -19,6 +18,7 @@ from syncer.config import SyncerConfig, config_with
 from syncer.engine.cache.informers import Informers
 from syncer.engine.controllers.builder import build_pair
 from syncer.engine.controllers.pair import ClusterPair
+from syncer.engine.reconcile.controller import Reads
 from syncer.names import SingleNamespace
 from syncer.plugins import installed
 from syncer.rbac import sources
@@ -131,7 +131,8 @@ class World:
         self._show()
         place = _key(host_key) if host_key is not None else self._origin(made, virtual)
         request = Request(self.settings.cluster, made.name, virtual, place)
-        return self._seen_by(made).decide(request)
+        controller = self._pair.controllers[made.name]
+        return self._pair.reconciler.decide(controller, request, self._reads(made), controller.pipeline)[1]
 
     def apply(self, decision: Decision, *, by: Named | None = None) -> list[Sent]:
         """Carry a decision out; gives the requests that it took, none where all is as decided.
@@ -143,7 +144,8 @@ class World:
         self._show()
         before = len(self.sent)
         try:
-            at_once(self._pair.applier.carry_out(syncer, decision, Deaf()))
+            plan = self._pair.reconciler.plan(self._pair.controllers[syncer.name], decision)
+            at_once(self._pair.applier.apply(plan, Deaf()))
         finally:
             self._show()
         return self.sent[before:]
@@ -192,8 +194,7 @@ class World:
     def context(self, syncer: Named) -> Any:
         """The context that a syncer is asked with."""
         made = self.syncer(syncer)
-        seen = self._seen_by(made)
-        return seen.context(seen.controllers[made.name])
+        return self._pair.controllers[made.name].context(self._reads(made))
 
     # -- inside ----------------------------------------------------------------------------------------------------
 
@@ -238,9 +239,10 @@ class World:
                 return resource
         return None
 
-    def _seen_by(self, syncer: AnySyncer) -> ClusterPair:
-        """The link with only those stores that the syncer has asked for: in a daemon no other syncer may be on."""
-        return replace(self._pair, informers=cast("Informers", Declared(self._pair.informers, syncer, sources(syncer))))
+    def _reads(self, syncer: AnySyncer) -> Reads:
+        """The reader of only those stores that the syncer has asked for: in a daemon no other syncer may be on."""
+        declared = Declared(self._pair.informers, syncer, sources(syncer))
+        return Reads(cast("Informers", declared), self._pair.references)
 
     def _show(self) -> None:
         """Let the stores hold what their watches would have brought."""

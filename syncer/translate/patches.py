@@ -68,12 +68,17 @@ class Patcher:
         self._down = [_compiled(patch, f"{place}.down[{number}]", find) for number, patch in enumerate(patches.down)]
         self._up = [_compiled(patch, f"{place}.up[{number}]", find) for number, patch in enumerate(patches.up)]
 
+    @property
+    def has_any(self) -> bool:
+        """True if there is a patch for either direction."""
+        return bool(self._down or self._up)
+
     def apply(self, decision: Decision, *, ctx: Context, virtual: Obj | None, host: Obj | None) -> Decision:
         """The decision with its writes patched; the very same where there is nothing to patch.
 
         ``virtual`` and ``host`` are what the syncer has seen. Raises Refused where a patch can't be made.
         """
-        if not (self._down or self._up) or not decision.writes:
+        if not self.has_any or not decision.writes:
             return decision
         writes = [self._patched(write, ctx, virtual, host) for write in decision.writes]
         same = all(map(lambda one, other: one is other, writes, decision.writes))

@@ -268,7 +268,7 @@ def test_while_a_field_is_fought_over_the_others_are_remembered_as_ever() -> Non
                 for side in ("host", "virtual"):
                     edit(two, side, "configmaps", {"data": {"a": side}})
                     await asyncio.sleep(3)
-            assert daemon.engine.pairs["vc"].applier.contention.frozen()
+            assert daemon.engine.pairs["vc"].policies.contention.frozen()
             edit(two, "virtual", "configmaps", {"data": {"b": "1"}})
             await until(lambda: data("host").get("b") == "1")
             await asyncio.sleep(5)

@@ -18,7 +18,7 @@ from syncer.config import config_with
 from syncer.engine import control as control_api
 from syncer.engine.controllers.request_status import State
 from syncer.engine.endpoints import measure
-from syncer.engine.reconcile.policies.contention import Frozen
+from syncer.engine.reconcile.plan import Frozen
 from syncer.engine.status import degraded
 from syncer.names import SingleNamespace
 from syncer.observe.control import Control
@@ -78,7 +78,7 @@ def ours(two: Two, verb: str = "patch") -> int:
 
 
 def frozen(daemon: Daemon) -> list[Frozen]:
-    return daemon.engine.pairs[CLUSTER].applier.contention.frozen()
+    return daemon.engine.pairs[CLUSTER].policies.contention.frozen()
 
 
 def data(two: Two) -> Any:

@@ -35,7 +35,7 @@ from syncer.testing.objects import configmap, pod
 
 def breaker(daemon: Daemon) -> CircuitBreaker:
     """What holds its deletions."""
-    return daemon.engine.pairs["vc"].breaker
+    return daemon.engine.pairs["vc"].policies.breaker
 
 
 def restored(two: Two, *, without: int, again: int = 0, down: float = 5) -> None:
@@ -122,7 +122,7 @@ def test_a_scan_that_has_looked_before_a_list_lets_nothing_go(two: Two) -> None:
             await asyncio.sleep(400)  # beyond the slow timer of what is parked
             assert deletions(two) == []
             assert "150 of 200 configmaps" in degraded(daemon.engine)["configmaps"]
-            pair.breaker.scanned(pair.controllers["configmaps"], [])
+            pair.policies.breaker.scanned(pair.controllers["configmaps"], [])
             assert "configmaps" in degraded(daemon.engine)
 
     play(scenario)

@@ -12,11 +12,13 @@ from sieve_points import PERTURBATIONS, described
 from sieve_run import Point, Restart, Travel
 from sieve_wire import Crash, Unseen
 
+from syncer.api.decision import Decision
 from syncer.api.objects import Side
 from syncer.clusters.client import Cluster
-from syncer.engine.reconcile import plan as needed
-from syncer.engine.reconcile import reconciler
-from syncer.engine.reconcile.policies import staleness as doubt
+from syncer.engine.reconcile import calls as needed
+from syncer.engine.reconcile import pipeline, reconciler
+from syncer.engine.reconcile.plan import Observed
+from syncer.engine.reconcile.policies import preconditions, staleness
 from syncer.plugins import installed
 from syncer.resources.pods import lifecycle
 
@@ -74,21 +76,24 @@ def is_found(problem: str, name: str, perturbation: type[Point], *, about: str =
     return any(problem in each for found in violations(name, perturbation, about) for each in found.problems)
 
 
+def as_decided(_: Observed, decision: Decision) -> Decision:
+    """A policy that is switched off."""
+    return decision
+
+
 def test_a_pod_is_deleted_or_started_twice_where_old_lists_are_believed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        reconciler.Reconciler, "_with_preconditions", lambda self, controller, request, decision, objects: decision
-    )
-    monkeypatch.setattr(reconciler, "doubted", lambda controller, decision, **_: decision)
+    for policy in ("with_preconditions", "run_once", "unconfirmed_deletions_wait"):
+        monkeypatch.setattr(pipeline, policy, as_decided)
     assert is_found("though the host runs it", "pods", Restart)
 
 
 def test_a_copy_goes_while_it_is_used_where_old_lists_are_believed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doubt, "DOUBT_SECONDS", 0.0)
+    monkeypatch.setattr(staleness, "DOUBT_SECONDS", 0.0)
     assert is_found("was deleted though its original is there", "configmaps", Travel)
 
 
 def test_a_public_crd_is_taken_away_where_old_lists_are_believed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reconciler.Reconciler, "_with_origin", lambda self, controller, request, write, objects: write)
+    monkeypatch.setattr(preconditions, "_with_origin", lambda seen, write: write)
     assert is_found("was taken away though the host still shows it", "public-crds", Restart)
 
 
@@ -110,9 +115,7 @@ def test_the_wrong_object_is_deleted_without_a_uid(monkeypatch: pytest.MonkeyPat
         return await delete(self, *given, **options)  # type: ignore[arg-type]
 
     monkeypatch.setattr(Cluster, "delete", careless)
-    monkeypatch.setattr(
-        reconciler.Reconciler, "_with_preconditions", lambda self, controller, request, decision, objects: decision
-    )
+    monkeypatch.setattr(pipeline, "with_preconditions", as_decided)
     assert is_found("was deleted though its original is there", "all-configmaps", Restart)
 
 
@@ -123,7 +126,7 @@ def test_a_write_that_is_never_made_again_is_missing_in_the_end(monkeypatch: pyt
     def content(write: object, live: object, **options: object) -> object:
         return [] if live is not None else calls(write, live, **options)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("syncer.engine.apply.applier.needed", content)
+    monkeypatch.setattr(reconciler, "needed", content)
     undisturbed.cache_clear()
     try:
         assert is_found("the end differs", "all-configmaps", Unseen) or is_found(

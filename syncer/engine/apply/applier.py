@@ -1,33 +1,28 @@
-"""Step 5: a decision into the fewest API calls, or none. The only place that writes."""
+"""A plan into API calls: the only place that writes."""
 
-from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, MutableMapping
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
-from syncer.api.decision import Decision, Precondition, Verb, Write
-from syncer.api.errors import Conflict, Exists, Invalid, Missing, NotConnected, Refused
+from syncer.api.decision import Precondition, Write
+from syncer.api.errors import Conflict, Exists, Invalid, Missing, NotConnected
 from syncer.api.marks import Marks
-from syncer.api.names import NameTranslator
-from syncer.api.objects import Key, Obj, Request, Resource, Side, key_of, labels_of, uid_of
-from syncer.api.roles import Syncer
+from syncer.api.objects import Key, Resource, Side, key_of, labels_of, uid_of
 from syncer.clusters.client import Cluster
 from syncer.engine.apply.field_managers import name_others
 from syncer.engine.apply.preconditions import must_be_served, must_be_unused, must_have_home
 from syncer.engine.apply.tokens import with_tokens
 from syncer.engine.cache.assumed import Writing
 from syncer.engine.cache.informers import Informers
+from syncer.engine.reconcile.calls import Call, Operation
 from syncer.engine.reconcile.dispatch import collision
-from syncer.engine.reconcile.plan import Call, Operation, create_only_paths, exact_paths, needed
-from syncer.engine.reconcile.policies.contention import Contention, Frozen, HeldFields, Place
+from syncer.engine.reconcile.plan import Place, Plan, PlannedWrite
+from syncer.engine.reconcile.policies.contention import Contention, HeldFields
 from syncer.engine.reconcile.policies.drift_policy import DriftPolicy
+from syncer.engine.reconcile.policies.futile import FutilePatches
 
-#: How often a write looks again at what its own calls left to do: create, then status.
+#: How often a write is planned anew because of its own calls: create, then status.
 ROUNDS = 3
-
-
-#: The objects of a request by side.
-BySide = Mapping[Side, Obj | None]
-NOTHING: BySide = {}
 
 
 class Recorder(Protocol):
@@ -43,164 +38,84 @@ class Recorder(Protocol):
         """Fields of one object are left alone, because somebody else writes them, too."""
 
 
-class WritePlan(NamedTuple):
-    """What a write needs as of what was last seen."""
-
-    place: Place
-    live: Obj | None
-    calls: Sequence[Call]
-    #: What of it is frozen, and so not in the calls.
-    held: Sequence[Frozen] = ()
-
-
 @dataclass(frozen=True, slots=True)
 class Applier:
-    """Carries out the decisions of one virtual cluster's syncers."""
+    """Carries out the plans of one pair. The only place that writes."""
 
     identity: str
     marks: Marks
-    names: NameTranslator
     virtual: Cluster
     host: Cluster
     informers: Informers
-    has_status: Callable[[Side, Resource], bool]
     #: Whether we may write at all: false as soon as leadership has run out, however late we notice.
     may_write: Callable[[], bool]
-    #: Patches that changed nothing, by side, resource and key: the version they were sent over. Sent once, not again.
-    futile: MutableMapping[tuple[Side, Resource, Key], tuple[str, Call]]
-    #: The uids of Pods that we have bound: the reply to a binding doesn't show the Pod, and its event may be late.
+    #: The uids of Pods that were bound: the reply to a binding doesn't show the Pod, and its event may be late.
     bound: MutableMapping[str, None]
-    #: The fields that somebody else sets back each time.
+    futile: FutilePatches
     contention: Contention
-    #: What is left as somebody else has made it, because the drift policy of the kind says so.
     drift_policy: DriftPolicy
 
-    async def carry_out(
-        self,
-        syncer: Syncer,
-        decision: Decision,
-        recorder: Recorder,
-        *,
-        seen: BySide = NOTHING,
-        request: Request | None = None,
-    ) -> set[Side]:
-        """Make the writes in order; gives the sides on which calls were made.
+    async def apply(self, plan: Plan, recorder: Recorder) -> set[Side]:
+        """Make the calls of a plan in order; return the sides on which calls were made.
 
-        ``seen`` are the objects that the decision was made from, to save reading them again. Fields that are fought
-        over are frozen in the name of a ``request`` only. Raises :class:`ClusterError` and ``Refused``.
+        Raises ClusterError, and Refused where a write must not be made any more.
         """
         sides = set()
-        for write in decision.writes:
-            if await self._write(syncer, write, recorder, seen, request):
-                sides.add(write.side)
+        for planned in plan.writes:
+            if await self._write(plan, planned, recorder):
+                sides.add(planned.write.side)
         return sides
 
     # -- one write -------------------------------------------------------------------------------------------------
 
-    async def _write(
-        self, syncer: Syncer, write: Write, recorder: Recorder, seen: BySide, request: Request | None
-    ) -> int:
-        made = 0
+    async def _write(self, plan: Plan, planned: PlannedWrite, recorder: Recorder) -> int:
+        made, write = 0, planned.write
+        if planned is not plan.writes[0] and self._has_changed(planned):
+            planned = plan.again(write)  # by an earlier write of this plan, or meanwhile
         for _ in range(ROUNDS):
-            plan = self._plan(syncer, write, seen, request)
-            for call in plan.calls:
+            for call in planned.calls:
                 made += 1
-                changed = await self._make(syncer, write, plan, call)
-                if changed:
+                if await self._make(planned, call):
                     recorder.wrote(write.side, call.kind)
                 else:
                     recorder.futile(write.side)
-            if plan.held:
-                await name_others(plan.held, self.virtual if write.side is Side.VIRTUAL else self.host)
-                recorder.held(self.contention.held(plan.held))
-            if not plan.calls or plan.calls[-1].kind is not Operation.CREATE or "status" not in write.obj:
+            if planned.held:
+                self.contention.freeze(planned.held)
+                await name_others(planned.held, self._cluster(write.side))
+                recorder.held(self.contention.held(planned.held))
+            if not planned.calls or planned.calls[-1].kind is not Operation.CREATE or "status" not in write.obj:
                 break
-        self.drift_policy.settled(syncer.name, write, plan.place)
+            planned = plan.again(write)
+        self.drift_policy.settled(plan.seen.controller.name, planned)
         return made
 
-    async def _make(self, syncer: Syncer, write: Write, plan: WritePlan, call: Call) -> bool:
+    def _has_changed(self, planned: PlannedWrite) -> bool:
+        """Return True if the object is another state than the one that a write was planned over."""
+        entry = self.informers.store(planned.place.side, planned.place.resource).entry(planned.place.key)
+        live = planned.live
+        if entry is None or live is None:
+            return (entry is None) is not (live is None)
+        return bool(entry.version != live["metadata"]["resourceVersion"])
+
+    async def _make(self, planned: PlannedWrite, call: Call) -> bool:
         changed = False
         try:
-            changed = await self._send(syncer, write, call)
+            changed = await self._send(planned, call)
         finally:
-            self.contention.sent(plan.place, call, plan.live, changed=changed)
+            self.contention.sent(planned.place, call, planned.live, changed=changed)
         return changed
 
-    def calls(self, syncer: Syncer, write: Write, seen: BySide = NOTHING) -> list[Call]:
-        """The calls that a write needs as of what was last seen; raises ``Refused`` where it must not be made.
+    def _cluster(self, side: Side) -> Cluster:
+        return self.virtual if side is Side.VIRTUAL else self.host
 
-        Also those that a drift policy leaves out.
-        """
-        plan = self._plan(syncer, write, seen)
-        if not plan.calls and not plan.held:
-            self.drift_policy.settled(syncer.name, write, plan.place)
-        return list(plan.calls)
-
-    def _plan(self, syncer: Syncer, write: Write, seen: BySide, request: Request | None = None) -> WritePlan:
-        resource = self._resource(syncer, write)
-        key = key_of(write.obj)
-        live = self._live(write.side, resource, key, seen)
-        self._check(write, live, resource)
-        place = (write.side, resource, key)
-        if write.verb is Verb.BIND and uid_of(write.obj) in self.bound:
-            return WritePlan(place, live, ())
-        calls = needed(
-            write,
-            live,
-            exact=exact_paths(syncer, write),
-            create_only=create_only_paths(syncer, write),
-            marks=self.marks,
-            has_status=self.has_status(write.side, resource),
-        )
-        if calls and request is not None:
-            calls = self.drift_policy.left(syncer.name, write, calls, place=place, live=live)
-        if not calls:
-            return WritePlan(place, live, ())
-        if request is not None:
-            self.contention.freeze(place, calls, live, request)
-        calls, held = self.contention.sift(place, calls, live)
-        known = self.futile.get(place)
-        if known is not None and live is not None:
-            calls = [call for call in calls if known != (live["metadata"]["resourceVersion"], call)]
-        return WritePlan(place, live, calls, held)
-
-    def _live(self, side: Side, resource: Resource, key: Key, seen: BySide) -> Obj | None:
-        store = self.informers.store(side, resource)
-        entry, obj = store.entry(key), seen.get(side)
-        if entry is not None and obj is not None:
-            metadata = obj["metadata"]
-            if metadata.get("resourceVersion") == entry.version and metadata.get("uid", "") == entry.uid:
-                return obj
-        return store.get(key)
-
-    def _check(self, write: Write, live: Obj | None, resource: Resource) -> None:
-        """Refuse what must never happen, whatever a syncer decided: a write to what lacks our mark, or elsewhere."""
-        if write.side is Side.VIRTUAL:
-            return
-        marked = labels_of(write.obj).get(self.marks.cluster) == self.identity
-        if not marked:
-            raise Refused(f"the host object {key_of(write.obj)} would be written without our mark")
-        if live is not None and labels_of(live).get(self.marks.cluster) != self.identity:
-            raise collision(live)
-        namespaces = self.names.host_namespaces()
-        namespace = key_of(write.obj).namespace
-        if resource.namespaced and namespaces is not None and namespace not in namespaces:
-            raise Refused(f"the host namespace {namespace} is not one that this virtual cluster may write to")
-
-    def _resource(self, syncer: Syncer, write: Write) -> Resource:
-        if write.resource is not None:
-            return write.resource
-        return syncer.resource if write.side is Side.VIRTUAL else syncer.host_resource
-
-    async def _send(self, syncer: Syncer, write: Write, call: Call) -> bool:
+    async def _send(self, planned: PlannedWrite, call: Call) -> bool:
         if not self.may_write():
             raise NotConnected("another daemon may lead by now; nothing is written until this one leads again")
-        resource, key = self._resource(syncer, write), key_of(write.obj)
-        cluster = self.virtual if write.side is Side.VIRTUAL else self.host
-        body = call.body
+        write, (side, resource, key) = planned.write, planned.place
+        cluster, body = self._cluster(side), call.body
         if write.tokens:
             body = await with_tokens(write, body, virtual=self.virtual, marks=self.marks)
-        store = self.informers.store(write.side, resource)
+        store = self.informers.store(side, resource)
         with store.writing(key) as writing:
             try:
                 match call.kind:
@@ -234,11 +149,11 @@ class Applier:
             subresource="" if call.kind is Operation.PATCH else "status",
         )
         changed = store.wrote(key, writing, reply)
-        place = (cluster.side, resource, key)
+        place = Place(cluster.side, resource, key)
         if not changed and before is not None:
-            self.futile[place] = (before.version, call)
+            self.futile.note(place, call, before.version)
         else:
-            self.futile.pop(place, None)
+            self.futile.forget(place)
         return changed
 
     async def _delete(self, cluster: Cluster, resource: Resource, write: Write, writing: Writing) -> bool:
@@ -266,7 +181,7 @@ class Applier:
         side, resource, key = precondition.seen.side, precondition.seen.resource, precondition.seen.key
         store = self.informers.store(side, resource)
         with store.writing(key) as writing:
-            await self._look(self.virtual if side is Side.VIRTUAL else self.host, resource, key, writing)
+            await self._look(self._cluster(side), resource, key, writing)
         entry = store.entry(key)
         same = (entry.uid if entry else "") == precondition.uid
         if not same or (entry and precondition.version not in ("", entry.version)):

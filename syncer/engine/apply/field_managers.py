@@ -6,7 +6,7 @@ from syncer.api.errors import ClusterError
 from syncer.clusters.api_requests import FIELD_MANAGER
 from syncer.clusters.client import Cluster
 from syncer.engine.reconcile.managed_fields import Manager, holders, writers
-from syncer.engine.reconcile.policies.contention import Frozen
+from syncer.engine.reconcile.plan import Frozen
 
 
 async def name_others(frozen: Sequence[Frozen], cluster: Cluster) -> None:
@@ -15,7 +15,7 @@ async def name_others(frozen: Sequence[Frozen], cluster: Cluster) -> None:
     Only where nobody was told yet. Who holds a field wrote it. Where nobody does, it is taken away each time, by the
     last who wrote, as far as one can tell. Who deletes an object is nowhere to be read.
     """
-    fields = [one for one in frozen if one.path and not one.told]
+    fields = [one for one in frozen if one.path and not one.announced]
     if not fields:
         return
     _, resource, key = fields[0].place

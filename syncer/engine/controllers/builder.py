@@ -17,19 +17,22 @@ from syncer.engine.cache.informers import Informers, Place, Selection
 from syncer.engine.cache.references import References
 from syncer.engine.cache.store import Store
 from syncer.engine.controllers.pair import ClusterPair
-from syncer.engine.reconcile.controller import Controller, safely
+from syncer.engine.reconcile.controller import Controller, View, safely
+from syncer.engine.reconcile.pipeline import Policies, pipeline
+from syncer.engine.reconcile.policies.breaker import CircuitBreaker
 from syncer.engine.reconcile.policies.contention import OFF, Contention, ContentionRules
-from syncer.engine.reconcile.policies.drift_policy import DriftPolicy, policies
+from syncer.engine.reconcile.policies.drift_policy import DriftPolicy
+from syncer.engine.reconcile.policies.drift_policy import policies as drift_policies
+from syncer.engine.reconcile.policies.futile import FutilePatches
 from syncer.engine.reconcile.policies.ownership import ownership_of
 from syncer.engine.reconcile.policies.pause import Pause
+from syncer.engine.reconcile.reconciler import Reconciler
 from syncer.engine.workqueue.queue import Queue
 from syncer.rbac import sources
 from syncer.resources.kinds import CUSTOM_RESOURCE_DEFINITIONS, KNOWN
 from syncer.translate.named import named
 from syncer.translate.patches import Patcher
 
-#: How many patches that changed nothing are remembered; there should be none.
-FUTILE = 1024
 #: How many Pods are remembered to be bound; it matters until the watch shows them so.
 BOUND = 4096
 
@@ -49,25 +52,40 @@ def build_pair(
 ) -> ClusterPair:
     """Wire the syncers of one virtual cluster to the stores that they read and the queue that they are asked from."""
     informers = Informers(clock=clock)
+    references = References(informers)
+    view = View(settings, informers, references, utcnow)
+    bound: LRUCache[str, None] = LRUCache(BOUND)
+    reconciler = Reconciler(view, settings.names, has_status, bound)
+    controllers: dict[str, Controller] = {}
+    policies = Policies(
+        pause=Pause(settings, informers),
+        breaker=CircuitBreaker(
+            settings,
+            controllers,
+            lambda controller, request: reconciler.scan(controller, request).decision,
+            settings.patrol.breaker if settings.patrol else None,
+        ),
+        drift=DriftPolicy(settings.marks, lambda syncer: drift_policies(settings, syncer)),
+        contention=Contention(rules, settings.marks, clock=clock, utcnow=utcnow),
+        futile=FutilePatches(),
+    )
     applier = Applier(
         identity=settings.identity,
         marks=settings.marks,
-        names=settings.names,
         virtual=virtual,
         host=host,
         informers=informers,
-        has_status=has_status,
         may_write=may_write,
-        futile=LRUCache(FUTILE),
-        bound=LRUCache(BOUND),
-        contention=Contention(rules, settings.marks, clock=clock, utcnow=utcnow),
-        drift_policy=DriftPolicy(settings.marks, lambda syncer: policies(settings, syncer)),
+        bound=bound,
+        futile=policies.futile,
+        contention=policies.contention,
+        drift_policy=policies.drift,
     )
-    references = References(informers)
-    pause = Pause(settings, informers)
-    pair = ClusterPair(settings, virtual, host, queue, informers, references, applier, utcnow, pause)
+    pair = ClusterPair(
+        settings, virtual, host, queue, informers, references, reconciler, policies, applier, controllers
+    )
     references.wake, references.ask = pair.may_be_used, pair.ask
-    pause.watch(pair.pause_changed)
+    policies.pause.watch(pair.pause_changed)
     for syncer, config in enabled:
         join(pair, syncer, config)
     return pair
@@ -81,12 +99,15 @@ def join(pair: ClusterPair, syncer: Syncer, config: Config) -> Controller:
     controller = pair.controllers[syncer.name] = Controller(
         syncer,
         config,
-        Patcher(config.patches, section=syncer.section, find=_find(pair)),
-        ownership_of(syncer, config, pair.settings),
+        pair.reconciler.view,
         safely(syncer, lambda obj: [syncer.predicate(obj)]),
+        ownership_of(syncer, config, pair.settings),
         stores,
         others,
     )
+    patcher = Patcher(config.patches, section=syncer.section, find=_find(pair))
+    controller.pipeline = pipeline(controller, pair.policies, patcher, scan=False)
+    controller.scan_pipeline = pipeline(controller, pair.policies, patcher, scan=True)
     if isinstance(syncer, Indexes):
         _add_indexes(pair, syncer, [index for index in syncer.indexes() if pair.is_on(index.optional_with)])
     if isinstance(syncer, Watches):
@@ -95,7 +116,7 @@ def join(pair: ClusterPair, syncer: Syncer, config: Config) -> Controller:
         store = pair.informers.store(Side.VIRTUAL, syncer.resource)
         store.add_listener(lambda key, obj: pair.virtual_changed(controller, key, obj), owner=syncer.name)
     if isinstance(syncer, SyncDown):
-        pair.pause.follow(pair.informers.store(Side.VIRTUAL, syncer.resource), syncer.name)
+        pair.policies.pause.follow(pair.informers.store(Side.VIRTUAL, syncer.resource), syncer.name)
     if isinstance(syncer, SyncDown | SyncUp):
         changed = safely(syncer, lambda key, obj: pair.host_changed(controller, key, obj))
         pair.informers.store(Side.HOST, syncer.host_resource).add_listener(changed, owner=syncer.name)

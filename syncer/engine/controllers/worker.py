@@ -177,13 +177,15 @@ class Workers:
         metrics = recorder.metrics
         for _ in range(ROUNDS):
             self.queue.looking(request)
+            reads = pair.reconciler.view.reads()
             try:
-                decision, objects = pair.look(request)
+                plan = pair.reconciler.reconcile(controller, request, reads)
             finally:
-                recorder.reads = pair.reads()
+                recorder.reads = tuple(reads.noted)
+            decision = plan.decision
             recorder.reads += _waited_for(pair, decision) if decision.on else ()
             recorder.frozen.clear()
-            sides = await pair.applier.carry_out(controller.syncer, decision, recorder, seen=objects, request=request)
+            sides = await pair.applier.apply(plan, recorder)
             self._tell_frozen(pair, request, recorder.frozen)
             if not sides or not _may_follow(controller, decision, sides):
                 self.queue.forget(request)

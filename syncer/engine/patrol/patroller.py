@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from syncer.api.errors import SyncerError
-from syncer.api.objects import Key, Obj, Request, Resource, Side, key_of
+from syncer.api.objects import Key, Obj, Request, Resource, Side
 from syncer.api.patrol import Patrol
 from syncer.clusters import codec
 from syncer.engine.cache.store import Store
@@ -156,7 +156,7 @@ class Patroller:
             except (SyncerError, codec.DecodeError, RecursionError) as error:
                 return f"{store.side} {store.resource} can't be listed: {error}"
             finally:
-                self._pair.breaker.listed(store)  # also what a list has shown that was not read to its end
+                self._pair.policies.breaker.listed(store)  # also what a list has shown that was not read to its end
                 self._correct(store, wrong, scan)
             self._listed[store] = self._clock()
         return self._why_not(controller)
@@ -214,7 +214,7 @@ class Patroller:
         return verified
 
     def _is_busy(self, request: Request) -> bool:
-        return self._ways.busy(request) and request not in self._pair.breaker.requests(request.syncer)
+        return self._ways.busy(request) and request not in self._pair.policies.breaker.requests(request.syncer)
 
     def _has_drifted(self, controller: Controller, scan: Scan, request: Request) -> bool:
         try:
@@ -228,17 +228,16 @@ class Patroller:
 
     def _drifts(self, controller: Controller, request: Request) -> Iterator[Drift]:
         """What has drifted, whether or not a policy leaves it."""
-        syncer, pair = controller.syncer, self._pair
-        decision, objects = pair.reconciler.look(controller, request)
-        for write in decision.writes:
-            calls = pair.applier.calls(syncer, write, objects)
-            if calls:
-                resource = write.resource or (syncer.resource if write.side is Side.VIRTUAL else syncer.host_resource)
-                live = pair.informers.get(write.side, resource, key_of(write.obj))
-                marks = pair.settings.marks
-                owner = other_owner(objects.get(Side.VIRTUAL), objects.get(Side.HOST), uid_mark=marks.uid)
-                notes = (marks.fields, marks.base)
-                yield from drifts(write, calls, live, resource=resource, owner=owner, notes=notes)
+        pair, marks = self._pair, self._pair.settings.marks
+        plan = pair.reconciler.scan(controller, request)
+        owner = other_owner(plan.seen.virtual, plan.seen.host, uid_mark=marks.uid)
+        for planned in plan.writes:
+            if planned.calls:
+                resource, notes = planned.place.resource, (marks.fields, marks.base)
+                write, live = planned.write, planned.live
+                yield from drifts(write, planned.calls, live, resource=resource, owner=owner, notes=notes)
+            elif not planned.held:
+                pair.policies.drift.settled(controller.name, planned)
 
     def _findings(self, controller: Controller, request: Request) -> list[Finding]:
         try:
@@ -256,7 +255,7 @@ class Patroller:
     def _hold(self, controller: Controller, findings: Iterable[Finding]) -> None:
         """Let the breaker count the deletions, and note which it holds."""
         doomed = [one for one in findings if one.drift.deletes and one.policy == "repair"]
-        breaker = self._pair.breaker
+        breaker = self._pair.policies.breaker
         breaker.scanned(
             controller, (PlannedDeletion(one.drift.side, one.drift.key, one.drift.uid, one.request) for one in doomed)
         )

@@ -135,7 +135,7 @@ def held(pairs: Iterable[ClusterPair]) -> Mapping[tuple[str, ...], int]:
     return {
         (pair.name, syncer, side.value): len(each.objects)
         for pair in list(pairs)
-        for (syncer, side), each in list(pair.breaker.held.items())
+        for (syncer, side), each in list(pair.policies.breaker.held.items())
     }
 
 
@@ -147,7 +147,7 @@ def report(
     return {
         "cluster": pair.name,
         "kinds": [scan.json(prefix) for name, scan in patroller.reports.items() if chosen(name)],
-        "held": [str(each) for each in pair.breaker.held.values() if chosen(each.syncer)],
+        "held": [str(each) for each in pair.policies.breaker.held.values() if chosen(each.syncer)],
     }
 
 
@@ -155,7 +155,7 @@ def confirm(flow: Flow, chosen: Callable[[str], bool]) -> list[HeldDeletions]:
     """Let held deletions be made."""
     confirmed = []
     for pair in flow.pairs.values():
-        for each in pair.breaker.confirm(chosen):
+        for each in pair.policies.breaker.confirm(chosen):
             confirmed.append(each)
             for request in each.objects.values():
                 flow.queue.add(request)

@@ -63,25 +63,25 @@ class VerifiedPairs:
         self._host.clear()
 
     def _from_virtual(self, reached: set[Key]) -> Iterator[Request | None]:
-        syncer, virtual, host = self.controller.syncer, self._store(Side.VIRTUAL), self._host_store()
+        virtual, host = self._store(Side.VIRTUAL), self._host_store()
         for key in list(virtual.keys()):
             entry = virtual.entry(key)
             if entry is None:
                 continue
-            place = self._pair.place(syncer, key) if host is not None else key
+            place = self.controller.place(key) if host is not None else key
             there = host.entry(place) if host is not None else None
             reached.add(place)
             if self._virtual.get(key) == (entry.version, there.version if there else ""):
                 yield None
             else:
-                yield Request(self._pair.name, syncer.name, key)
+                yield self.controller.request(key)
 
     def _faked(self) -> Iterator[Request | None]:
         """What watched objects name, and is not there."""
         store, name = self._store(Side.VIRTUAL), self.controller.syncer.name
         named = {key for each in self._pair.informers for key in each.named(name)}
         for key in named - set(store.keys()):
-            yield None if self._virtual.get(key) == ("", "") else Request(self._pair.name, name, key)
+            yield None if self._virtual.get(key) == ("", "") else self.controller.request(key)
         if len(self._virtual) > len(store) + len(named):
             self._virtual = {key: known for key, known in self._virtual.items() if key in store or key in named}
 
@@ -102,14 +102,14 @@ class VerifiedPairs:
             yield from found
 
     def _requests_of(self, key: Key, obj: Obj | None) -> list[Request]:
-        request = self._pair.request_of_host(self.controller, key, obj) if obj is not None else None
+        request = self.controller.request_of_host(key, obj) if obj is not None else None
         return [] if request is None else [request]
 
     def _is_as_it_was(self, known: _Known) -> bool:
         return known.request is None or known.virtual == self._version(Side.VIRTUAL, known.request.key)
 
     def _place(self, request: Request) -> Key:
-        return request.host_key or self._pair.place(self.controller.syncer, request.key)
+        return request.host_key or self.controller.place(request.key)
 
     def _version(self, side: Side, key: Key) -> str:
         store = self._store(side) if side is Side.VIRTUAL else self._host_store()

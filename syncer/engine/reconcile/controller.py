@@ -1,98 +1,185 @@
-"""One syncer at work in one link: what it reads, and the stores that it needs."""
+"""One syncer at work in one cluster pair: its stores, its options, and what its requests are about."""
 
-from collections import deque
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from syncer.api.config import Config
-from syncer.api.objects import Key, Obj, Resource, Side
-from syncer.api.roles import Syncer
+from syncer.api.context import Context, Settings
+from syncer.api.objects import Key, Obj, Request, Resource, Side
+from syncer.api.roles import SyncDown, Syncer, SyncUp
 from syncer.engine.cache.entry import Entry
 from syncer.engine.cache.informers import Informers
 from syncer.engine.cache.references import References
 from syncer.engine.cache.store import Store
-from syncer.engine.reconcile.policies.ownership import Ownership
 from syncer.observe.logs import get_logger
-from syncer.translate.patches import Patcher
+
+if TYPE_CHECKING:
+    from syncer.engine.reconcile.pipeline import Pipeline
+    from syncer.engine.reconcile.policies.ownership import Ownership
 
 log = get_logger(__name__)
 
-
-#: How many reads of a decision are noted.
+#: The most reads of one decision that are noted; what lies beyond them wakes no parked request.
 MOST_READS = 256
 
 
 class Read(NamedTuple):
-    """That an object was read, and what it was then; None: it was not there."""
+    """A read of an object by a decision, with its entry at that time; None: it was not there."""
 
     store: Store
     key: Key
     entry: Entry | None
 
 
-@dataclass(frozen=True, slots=True)
 class Reads:
-    """What syncers may read: the caches, and what is known of references."""
+    """The cached reads of one decision (:class:`~syncer.api.Reader`). Each decision has its own."""
 
-    informers: Informers
-    references: References
-    #: What the decision that is being made has read of other objects.
-    noted: deque[Read] = field(default_factory=lambda: deque(maxlen=MOST_READS))
+    __slots__ = ("_informers", "_references", "noted")
+
+    def __init__(self, informers: Informers, references: References) -> None:
+        self._informers, self._references = informers, references
+        #: The objects that the decision has read beside its own two, in order.
+        self.noted: list[Read] = []
 
     def get(self, side: Side, resource: Resource, key: Key) -> Obj | None:
-        """The object as a private copy."""
-        store = self.informers.store(side, resource)
-        self.noted.append(Read(store, key, store.entry(key)))
+        """Return a private copy of an object. Raises KeyError where its resource isn't watched."""
+        store = self._informers.store(side, resource)
+        if len(self.noted) < MOST_READS:
+            self.noted.append(Read(store, key, store.entry(key)))
         return store.get(key)
 
     def keys(self, side: Side, resource: Resource) -> Collection[Key]:
-        """The keys of all objects."""
-        return self.informers.store(side, resource).keys()
+        """Return the keys of all objects."""
+        return self._informers.store(side, resource).keys()
 
     def indexed(self, side: Side, resource: Resource, index: str, value: str) -> Collection[Key]:
-        """The keys for which an index function gave this value."""
-        return self.informers.store(side, resource).indexed(index, value)
+        """Return the keys of the objects for which an index function gave this value."""
+        return self._informers.store(side, resource).indexed(index, value)
 
     def used(self, resource: Resource, virtual: Obj) -> bool | None:
-        """Whether anything synced refers to a virtual object; None where that can't be known now."""
-        return self.references.of(resource, virtual)
+        """Return True if a synced object refers to a virtual object; None if that can't be known now."""
+        return self._references.of(resource, virtual)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
+class View:
+    """What the controllers of one pair share: the settings, what was last seen of both sides, and the time."""
+
+    settings: Settings
+    informers: Informers
+    references: References
+    utcnow: Callable[[], datetime]
+
+    def reads(self) -> Reads:
+        """Return the reader of one decision."""
+        return Reads(self.informers, self.references)
+
+
+@dataclass(slots=True, eq=False)
 class Controller:
-    """One syncer at work in one link."""
+    """One syncer at work in one pair."""
 
     syncer: Syncer
     config: Config
-    #: Changes what it decides, as its section says.
-    patcher: Patcher
-    #: What the configuration rules for its decisions; None where all is as usual.
-    ownership: Ownership | None
-    #: What its ``predicate`` says, as the only item; nothing where that raises.
+    view: View
+    #: The syncer's predicate, as the only item; nothing where it raises.
     predicate: Callable[[Obj], Sequence[bool]]
+    #: Who owns which fields, and what a deleted copy means; None where all is as usual.
+    ownership: "Ownership | None"
     stores: tuple[Store, ...]
-    #: Stores of other syncers' objects that it only looks at; it begins without those that can't be had.
+    #: Stores of other syncers' objects that it only reads; it begins without those that can't be had.
     extras: tuple[Store, ...] = ()
     #: Set once all its stores are filled; before that nothing is decided.
     ready: bool = False
     #: The extras that it has begun without.
     missed: set[Store] = field(default_factory=set)
+    #: The policies that hold for its requests, and those of them that hold for a scan of the patroller.
+    pipeline: "Pipeline" = field(init=False)
+    scan_pipeline: "Pipeline" = field(init=False)
+    #: The stores of its own objects; None on a side where it has none.
+    virtual: Store | None = field(init=False)
+    host: Store | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.virtual = self._own(Side.VIRTUAL, self.syncer.resource)
+        self.host = self._own(Side.HOST, self.syncer.host_resource)
+
+    def _own(self, side: Side, resource: Resource) -> Store | None:
+        informers = self.view.informers
+        return informers.store(side, resource) if informers.has(side, resource) else None
+
+    @property
+    def name(self) -> str:
+        """The syncer's name."""
+        return self.syncer.name
+
+    def store(self, side: Side) -> Store | None:
+        """Return the store of the syncer's objects on a side; None where it has none there."""
+        return self.virtual if side is Side.VIRTUAL else self.host
+
+    def own_stores(self) -> list[Store]:
+        """Return the stores of the syncer's objects on both sides."""
+        return [store for store in (self.virtual, self.host) if store is not None]
+
+    def request(self, key: Key, host_key: Key | None = None) -> Request:
+        """Return the request for a virtual key."""
+        return Request(self.view.settings.cluster, self.syncer.name, key, host_key)
+
+    def context(self, reads: Reads | None = None) -> Context:
+        """Return what the syncer may see, as of now."""
+        syncer, view = self.syncer, self.view
+        return Context(
+            settings=view.settings,
+            config=self.config,
+            resource=syncer.resource,
+            host_resource=syncer.host_resource,
+            reader=reads if reads is not None else view.reads(),
+            now=view.utcnow(),
+            place=syncer.host_key,
+        )
+
+    def place(self, key: Key) -> Key:
+        """Return the place on the host of a virtual key's copy.
+
+        Where the syncer can't say it, that is the key itself, and the request for the key fails with the reason.
+        """
+        try:
+            return self.syncer.host_key(self.view.settings, key)
+        except Exception:  # noqa: BLE001 — a bug of the syncer, too
+            return key
+
+    def request_of_host(self, key: Key, obj: Obj) -> Request | None:
+        """Return the request that an object of the syncer's host resource concerns, if any."""
+        syncer, settings = self.syncer, self.view.settings
+        if isinstance(syncer, SyncDown):
+            if not settings.marks.is_ours(obj, cluster=settings.identity, resource=syncer.resource):
+                return None
+            virtual, usually = settings.marks.virtual_key(obj), True
+        elif isinstance(syncer, SyncUp):
+            virtual, usually = syncer.virtual_key(self.context(), obj), syncer.reverts_virtual_changes
+        else:
+            return None
+        if virtual is None:
+            return None
+        is_usual = usually and syncer.host_key(settings, virtual) == key
+        return self.request(virtual, None if is_usual else key)
 
 
 def safely(syncer: Syncer, function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function of a syncer, so that what it raises does not stop the watch that feeds everybody."""
-    told = False
+    """Wrap a function of a syncer, so that what it raises does not stop the watch that feeds every syncer."""
+    logged = False
 
     def safe(*arguments: Any) -> Any:
-        nonlocal told
+        nonlocal logged
         try:
             found = function(*arguments)
             return list(found) if found is not None else ()
         except Exception:
-            if not told:
+            if not logged:
                 log.exception("an index, a watch, a key function or predicate of a syncer raised", syncer=syncer.name)
-            told = True
+            logged = True
             return ()
 
     return safe

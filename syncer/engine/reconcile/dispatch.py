@@ -31,7 +31,7 @@ def decide(syncer: Syncer, ctx: Context, key: Key, *, virtual: Obj | None, host:
     return _both(syncer, ctx, Pair(virtual, host))
 
 
-def reconcile(syncer: Syncer, ctx: Context, key: Key, *, virtual: Obj | None, host: Obj | None) -> Decision:
+def dispatch(syncer: Syncer, ctx: Context, key: Key, *, virtual: Obj | None, host: Obj | None) -> Decision:
     """:func:`decide`, with the syncer's ``reconcile_start`` before and ``reconcile_end`` after it."""
     if not isinstance(syncer, AroundReconcile):
         return _decided(syncer, ctx, key, virtual, host)

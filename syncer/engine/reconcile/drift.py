@@ -10,8 +10,8 @@ from syncer.api.drift import DriftClass
 from syncer.api.objects import Key, Obj, Resource, Side, annotations_of, key_of, uid_of
 from syncer.clusters import codec
 from syncer.clusters.api_requests import FIELD_MANAGER
+from syncer.engine.reconcile.calls import Call, Operation
 from syncer.engine.reconcile.managed_fields import Manager, Step, holders
-from syncer.engine.reconcile.plan import Call, Operation
 from syncer.translate.three_way import ABSENT
 
 #: How much of a value is shown.

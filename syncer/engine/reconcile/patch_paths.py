@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from syncer.api.marks import Marks
 from syncer.api.objects import Obj, annotations_of
 from syncer.clusters import codec
-from syncer.engine.reconcile.plan import Call, Operation
+from syncer.engine.reconcile.calls import Call, Operation
 
 #: The names from the top to a field; ``()`` is the whole object.
 Path = tuple[str, ...]

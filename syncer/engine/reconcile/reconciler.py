@@ -1,164 +1,191 @@
-"""The decision about one request: its objects are found, the syncer is asked, and what holds for all kinds is added."""
+"""From a request to its plan, from what was last seen. Pure: it does no I/O, and may be asked any number of times.
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from datetime import datetime
+Workers, patroller, circuit breaker, dry run and the tests' World all ask here.
+"""
 
-from syncer.api.context import Context, Settings
-from syncer.api.decision import Decision, Precondition, Verb, Write, delete, skip
+from collections.abc import Callable, MutableMapping
+from dataclasses import dataclass
+
+from syncer.api.decision import Decision, Verb, Write, delete, skip
 from syncer.api.errors import Refused
-from syncer.api.objects import Key, Obj, ObjectRef, Request, Resource, Side, annotations_of, is_deleting, uid_of
-from syncer.api.roles import FakeSyncUp, SyncDown, Syncer, SyncUp
+from syncer.api.names import NameTranslator
+from syncer.api.objects import Key, Obj, Request, Resource, Side, is_deleting, key_of, labels_of, uid_of
+from syncer.api.roles import FakeSyncUp, SyncDown, SyncUp
 from syncer.clusters import codec
-from syncer.engine.apply.applier import BySide
-from syncer.engine.reconcile.controller import Controller, Reads
-from syncer.engine.reconcile.dispatch import reconcile
-from syncer.engine.reconcile.policies.pause import Pause
-from syncer.engine.reconcile.policies.staleness import doubted, is_fresh
+from syncer.engine.cache.store import Store
+from syncer.engine.reconcile.calls import create_only_paths, exact_paths, needed
+from syncer.engine.reconcile.controller import Controller, Reads, View
+from syncer.engine.reconcile.dispatch import collision, dispatch
+from syncer.engine.reconcile.pipeline import Pipeline
+from syncer.engine.reconcile.plan import Observed, Place, Plan, PlannedWrite
 
 
 @dataclass(frozen=True, slots=True)
 class Reconciler:
-    """Where requests of one link are decided from what was last seen."""
+    """Plans the requests of one pair."""
 
-    settings: Settings
-    reads: Reads
-    utcnow: Callable[[], datetime]
-    pause: Pause
+    view: View
+    names: NameTranslator
+    #: Whether a resource has the status subresource on a side.
+    has_status: Callable[[Side, Resource], bool]
+    #: The uids of Pods that were bound; their events may be late.
+    bound: MutableMapping[str, None]
 
-    def context(self, controller: Controller) -> Context:
-        """What the syncer may see, as of now."""
-        syncer = controller.syncer
-        return Context(
-            settings=self.settings,
-            config=controller.config,
-            resource=syncer.resource,
-            host_resource=syncer.host_resource,
-            reader=self.reads,
-            now=self.utcnow(),
-            place=syncer.host_key,
-        )
+    def reconcile(
+        self,
+        controller: Controller,
+        request: Request,
+        reads: Reads | None = None,
+        pipeline: Pipeline | None = None,
+    ) -> Plan:
+        """Return what is to be done about a request. Raises Refused, and whatever the syncer raises.
 
-    def look(self, controller: Controller, request: Request) -> tuple[Decision, BySide]:
-        """The decision about a request, and the objects that it was made from."""
-        ctx, syncer = self.context(controller), controller.syncer
-        self.reads.noted.clear()
-        virtual = self._seen(Side.VIRTUAL, syncer.resource, request.key)
-        host = self._host_of(syncer, ctx, request)
-        if paused := self.pause.look(syncer, request, virtual=virtual, host=host):
-            return paused, {Side.VIRTUAL: virtual, Side.HOST: host}
-        if request.host_key and isinstance(syncer, SyncDown):
-            if host is None:
-                return skip("the copy at another place is gone"), {}
-            place = syncer.host_key(self.settings, request.key)
-            raise Refused(
-                f"{syncer.host_resource.kind} {request.host_key} on the host is marked as the copy of {request.key},"
-                f" which is now translated to {place}; set names.translator back, or delete it by hand",
-                reason="NameCollision",
-            )
-        maker = self.reads.references.maker(syncer.resource, request.key) if isinstance(syncer, SyncDown) else None
-        if maker:
-            decision = _left_to_the_host(syncer, ctx, host, f"the host makes it, for {maker}")
-        else:
-            decision = reconcile(syncer, ctx, request.key, virtual=virtual, host=host)
-            decision = controller.patcher.apply(decision, ctx=ctx, virtual=virtual, host=host)
-        objects = {Side.VIRTUAL: virtual, Side.HOST: host}
-        decision = self._ruled(controller, request, decision, objects)
-        decision = self._with_preconditions(controller, request, decision, objects)
-        return doubted(controller, decision, objects=objects, references=self.reads.references), objects
-
-    def _ruled(self, controller: Controller, request: Request, decision: Decision, objects: BySide) -> Decision:
-        """The decision as it is under what the configuration rules for this kind."""
-        virtual, host = objects[Side.VIRTUAL], objects[Side.HOST]
-        if controller.ownership is None or virtual is None:
-            return decision
-        syncer, marks = controller.syncer, self.settings.marks
-        if marks.is_from_here(virtual, cluster=self.settings.identity):
-            return decision  # it came from the host
-        place = ObjectRef(Side.HOST, syncer.host_resource, syncer.host_key(self.settings, request.key))
-        return controller.ownership.applied(decision, virtual=virtual, host=host, place=place)
-
-    def _with_preconditions(
-        self, controller: Controller, request: Request, decision: Decision, objects: BySide
-    ) -> Decision:
-        """Deletions that follow from an object on the other side, with what the live API server has to confirm."""
-        if not decision.deletes:
-            return decision
-        writes = tuple(self._with_precondition(controller, request, write, objects) for write in decision.writes)
-        return replace(decision, writes=writes)
-
-    def _with_precondition(self, controller: Controller, request: Request, write: Write, objects: BySide) -> Write:
-        syncer, other = controller.syncer, write.side.other
-        if write.verb is not Verb.DELETE or write.precondition is not None:
-            return write
-        if not isinstance(syncer, SyncDown):
-            return self._with_origin(controller, request, write, objects)
-        obj = objects.get(other)
-        if other is Side.VIRTUAL:
-            seen = ObjectRef(other, syncer.resource, request.key)
-        else:
-            seen = ObjectRef(other, syncer.host_resource, syncer.host_key(self.settings, request.key))
-        copied_from = annotations_of(write.obj).get(self.settings.marks.uid)
-        if obj is None:
-            return write if self._saw_go(seen, write, copied_from) else replace(write, precondition=Precondition(seen))
-        is_earlier = write.side is Side.HOST and copied_from not in (None, uid_of(obj))
-        return replace(write, precondition=Precondition(seen, uid_of(obj))) if is_earlier else write
-
-    def _with_origin(self, controller: Controller, request: Request, write: Write, objects: BySide) -> Write:
-        """For what begins on the host and isn't there any more.
-
-        Where it is only not among what is watched any more, it is taken into the store, and decided about as it is.
+        ``reads`` notes what is read, also where this raises. ``pipeline`` is the controller's own, unless another one
+        is given.
         """
-        syncer = controller.syncer
-        if not isinstance(syncer, SyncUp) or write.side is Side.HOST or objects.get(Side.HOST) is not None:
-            return write
-        place = request.host_key or syncer.host_key(self.settings, request.key)
-        store = self.reads.informers.store(Side.HOST, syncer.host_resource)
-        known = place in store or (store.saw_go(place) and not is_fresh(store))
-        return (
-            write
-            if known
-            else replace(write, precondition=Precondition(ObjectRef(Side.HOST, syncer.host_resource, place)))
-        )
+        reads = reads if reads is not None else self.view.reads()
+        policies = pipeline or controller.pipeline
+        seen, decision = self.decide(controller, request, reads, policies)
 
-    def _saw_go(self, seen: ObjectRef, write: Write, copied_from: str | None) -> bool:
-        """Whether it is known that just that object is gone which a deletion follows from."""
-        if not self.reads.informers.has(seen.side, seen.resource):
-            return True
-        store = self.reads.informers.store(seen.side, seen.resource)
-        if seen.side is Side.VIRTUAL:
-            return store.saw_go(seen.key, copied_from)
-        # What went may have been the copy of an earlier object; that matters unless the tenant has asked for the end.
-        return is_deleting(write.obj) and store.saw_go(seen.key)
+        def again(write: Write) -> PlannedWrite:
+            return self.planned(seen, write, policies)
+
+        writes = tuple([self.planned(seen, write, policies) for write in decision.writes])
+        return Plan(decision, writes, seen, reads.noted, again)
+
+    def scan(self, controller: Controller, request: Request) -> Plan:
+        """Return what is not as it should be, whether or not a policy holds it back. Raises as :meth:`reconcile`."""
+        return self.reconcile(controller, request, pipeline=controller.scan_pipeline)
+
+    def decide(
+        self, controller: Controller, request: Request, reads: Reads, policies: Pipeline
+    ) -> tuple[Observed, Decision]:
+        """Return the decision, and what it was made from. Raises as :meth:`reconcile`."""
+        seen = self.observe(controller, request, reads)
+        for answer in policies.answers:
+            answered = answer(seen)
+            if answered is not None:
+                return seen, answered
+        decision = self._asked(seen)
+        for policy in policies.decisions:
+            decision = policy(seen, decision)
+        if decision.deletes:
+            for policy in policies.deletions:
+                decision = policy(seen, decision)
+        return seen, decision
+
+    def observe(self, controller: Controller, request: Request, reads: Reads) -> Observed:
+        """Return a request with private copies of its two objects. Raises Refused where one can't be read."""
+        syncer, ctx = controller.syncer, controller.context(reads)
+        virtual = _last_seen(controller.virtual, request.key)
+        if isinstance(syncer, FakeSyncUp):
+            return Observed(controller, request, ctx, virtual, None, request.key)
+        host_key = request.host_key or syncer.host_key(self.view.settings, request.key)
+        host = _last_seen(controller.host, host_key)
+        if host is not None and isinstance(syncer, SyncUp) and not isinstance(syncer, SyncDown):
+            host = host if syncer.virtual_key(ctx, host) == request.key else None
+        return Observed(controller, request, ctx, virtual, host, host_key)
 
     def is_gone(self, controller: Controller, request: Request) -> bool:
-        """Whether nothing is left of what a request is about, so that there is nothing to say of it any more."""
-        syncer = controller.syncer
-        from_virtual = isinstance(syncer, SyncDown | FakeSyncUp) and request.host_key is None
-        if from_virtual and request.key in self.reads.informers.store(Side.VIRTUAL, syncer.resource):
+        """Return True if nothing is left of what a request is about."""
+        from_virtual = isinstance(controller.syncer, SyncDown | FakeSyncUp) and request.host_key is None
+        if from_virtual and controller.virtual is not None and request.key in controller.virtual:
             return False
-        return self._host_of(syncer, self.context(controller), request) is None
+        return self.observe(controller, request, self.view.reads()).host is None
 
-    def _host_of(self, syncer: Syncer, ctx: Context, request: Request) -> Obj | None:
-        """The host object that a request is about."""
-        if isinstance(syncer, FakeSyncUp):
-            return None
-        place = request.host_key or syncer.host_key(self.settings, request.key)
-        host = self._seen(Side.HOST, syncer.host_resource, place)
-        if host is None or isinstance(syncer, SyncDown) or not isinstance(syncer, SyncUp):
-            return host
-        return host if syncer.virtual_key(ctx, host) == request.key else None
+    def plan(self, controller: Controller, decision: Decision) -> Plan:
+        """Return the plan of a decision that was made elsewhere, from what was last seen of its objects."""
+        request, policies = controller.request(Key("", "")), controller.scan_pipeline
+        seen = Observed(controller, request, controller.context(), None, None, request.key)
 
-    def _seen(self, side: Side, resource: Resource, key: Key) -> Obj | None:
-        obj = self.reads.informers.get(side, resource, key) if self.reads.informers.has(side, resource) else None
-        if obj is not None and codec.UNREADABLE in obj:
-            why = f"the {side} {resource.kind} {key} can't be read: {obj[codec.UNREADABLE]}"
-            raise Refused(f"{why}. Write it anew, or delete it", reason="Unreadable")
-        return obj
+        def again(write: Write) -> PlannedWrite:
+            return self.planned(seen, write, policies)
+
+        return Plan(decision, tuple(map(again, decision.writes)), seen, (), again)
+
+    def planned(self, seen: Observed, write: Write, policies: Pipeline) -> PlannedWrite:
+        """Return a write with its calls. Raises Refused where it must not be made."""
+        controller, side = seen.controller, write.side
+        store = self._store(controller, write)
+        resource, key = store.resource, key_of(write.obj)
+        live = _live(store, key, seen.on(side))
+        if side is Side.HOST:
+            self._check(write, live, resource)
+        planned = PlannedWrite(write, Place(side, resource, key), live)
+        if write.verb is Verb.BIND and uid_of(write.obj) in self.bound:
+            return planned
+        calls = needed(
+            write,
+            live,
+            exact=exact_paths(controller.syncer, write),
+            create_only=create_only_paths(controller.syncer, write),
+            marks=self.view.settings.marks,
+            has_status=live is not None and self.has_status(side, resource),
+        )
+        if not calls:
+            return planned
+        planned = planned._replace(calls=calls)
+        for policy in policies.calls:
+            planned = policy(planned, seen.request)
+        return planned
+
+    # -- inside ----------------------------------------------------------------------------------------------------
+
+    def _asked(self, seen: Observed) -> Decision:
+        """Return the syncer's decision, or that of the host where it makes the copy by itself."""
+        syncer = seen.controller.syncer
+        if isinstance(syncer, SyncDown):
+            maker = self.view.references.maker(syncer.resource, seen.request.key)
+            if maker:
+                return _left_to_the_host(seen, f"the host makes it, for {maker}")
+        return dispatch(syncer, seen.ctx, seen.request.key, virtual=seen.virtual, host=seen.host)
+
+    def _store(self, controller: Controller, write: Write) -> Store:
+        own = controller.store(write.side) if write.resource is None else None
+        if own is not None:
+            return own
+        syncer = controller.syncer
+        default = syncer.resource if write.side is Side.VIRTUAL else syncer.host_resource
+        return self.view.informers.store(write.side, write.resource or default)
+
+    def _check(self, write: Write, live: Obj | None, resource: Resource) -> None:
+        """Refuse what must never happen, whatever a syncer decided: a write to what lacks our mark, or elsewhere."""
+        mark, identity = self.view.settings.marks.cluster, self.view.settings.identity
+        if labels_of(write.obj).get(mark) != identity:
+            raise Refused(f"the host object {key_of(write.obj)} would be written without our mark")
+        if live is not None and labels_of(live).get(mark) != identity:
+            raise collision(live)
+        namespaces = self.names.host_namespaces()
+        namespace = write.obj["metadata"].get("namespace", "")
+        if resource.namespaced and namespaces is not None and namespace not in namespaces:
+            raise Refused(f"the host namespace {namespace} is not one that this virtual cluster may write to")
 
 
-def _left_to_the_host(syncer: Syncer, ctx: Context, host: Obj | None, reason: str) -> Decision:
+def _last_seen(store: Store | None, key: Key) -> Obj | None:
+    """Return a private copy of an object. Raises Refused where it can't be read."""
+    obj = store.get(key) if store is not None else None
+    if obj is not None and store is not None and codec.UNREADABLE in obj:
+        why = f"the {store.side} {store.resource.kind} {key} can't be read: {obj[codec.UNREADABLE]}"
+        raise Refused(f"{why}. Write it anew, or delete it", reason="Unreadable")
+    return obj
+
+
+def _live(store: Store, key: Key, seen: Obj | None) -> Obj | None:
+    """Return an object as it was last seen: the copy that is at hand, where it is still that one."""
+    if seen is None:
+        return store.get(key)
+    entry, metadata = store.entry(key), seen["metadata"]
+    is_same = (
+        entry is not None and metadata.get("resourceVersion") == entry.version and metadata.get("uid", "") == entry.uid
+    )
+    return seen if is_same else store.get(key)
+
+
+def _left_to_the_host(seen: Observed, reason: str) -> Decision:
     """What the host makes itself has no copy of ours, which would be overwritten and written again for ever."""
-    if host is None or is_deleting(host) or not ctx.marks.is_ours(host, cluster=ctx.identity, resource=syncer.resource):
+    host, ctx = seen.host, seen.ctx
+    if host is None or is_deleting(host):
+        return skip(reason)
+    if not ctx.marks.is_ours(host, cluster=ctx.identity, resource=seen.controller.syncer.resource):
         return skip(reason)
     return delete(host=host, reason=reason)

@@ -12,7 +12,7 @@ from click.testing import Result
 
 from syncer.cli import daemon
 from syncer.config import SyncerConfig
-from syncer.engine.patrol import once as patrol_once
+from syncer.engine import patrol_once
 
 CHANGE = {
     "path": "spec.ports[0].port",

@@ -1,4 +1,4 @@
-"""Small syncers and objects for the tests of the flow's steps."""
+"""Small syncers and objects for the unit tests of the engine."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -12,6 +12,7 @@ from syncer.api import (
     Mirror,
     Obj,
     Pair,
+    Request,
     Resource,
     Settings,
     Sync,
@@ -22,6 +23,10 @@ from syncer.api import (
     delete,
     skip,
 )
+from syncer.engine.cache.informers import Informers
+from syncer.engine.cache.references import References
+from syncer.engine.reconcile.controller import Controller, View
+from syncer.engine.reconcile.plan import Observed
 from syncer.names import SingleNamespace
 from syncer.testing.merge import merged
 
@@ -115,6 +120,18 @@ class Reader:
 def context(syncer: Syncer) -> Context:
     now = datetime(2026, 1, 1, tzinfo=UTC)
     return Context(SETTINGS, Config(), syncer.resource, syncer.host_resource, Reader(), now, syncer.host_key)
+
+
+def observed(
+    request: Request, *, virtual: Obj | None = None, host: Obj | None = None, syncer: Syncer[Any] | None = None
+) -> Observed:
+    """A request with its two objects, in a pair whose stores are empty."""
+    made = syncer or Widgets()
+    informers = Informers(clock=lambda: 0.0)
+    view = View(SETTINGS, informers, References(informers), lambda: datetime(2026, 1, 1, tzinfo=UTC))
+    controller = Controller(made, Config(), view, lambda obj: [True], None, ())
+    host_key = request.host_key or made.host_key(SETTINGS, request.key)
+    return Observed(controller, request, context(made), virtual, host, host_key)
 
 
 def virtual(name: str = "web", uid: str = "v1", **parts: Any) -> Obj:

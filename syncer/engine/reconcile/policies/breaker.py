@@ -7,21 +7,19 @@ memory only: the next one lists everything, and finds the same.
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
+from syncer.api.context import Settings
 from syncer.api.decision import Decision, Outcome, Verb, Write, wait
 from syncer.api.errors import Refused
 from syncer.api.objects import Key, Request, Side, key_of, uid_of
 from syncer.api.roles import SyncDown, SyncUp
-from syncer.engine.apply.applier import BySide
 from syncer.engine.cache.store import Store
 from syncer.engine.reconcile.controller import Controller, safely
 from syncer.engine.reconcile.drift import other_owner
+from syncer.engine.reconcile.plan import Observed
 from syncer.engine.reconcile.policies.drift_policy import policies
 from syncer.observe.logs import get_logger
-
-if TYPE_CHECKING:
-    from syncer.engine.controllers.pair import ClusterPair
 
 #: Why a request is parked.
 REASON = "DeletionsHeld"
@@ -72,10 +70,17 @@ class HeldDeletions:
 
 
 class CircuitBreaker:
-    """The deletions of one link that are held; ``limits`` None holds none."""
+    """The deletions of one pair that are held; ``limits`` None holds none."""
 
-    def __init__(self, pair: "ClusterPair", limits: Limits | None) -> None:
-        self._pair, self.limits = pair, limits
+    def __init__(
+        self,
+        settings: Settings,
+        controllers: Mapping[str, Controller],
+        decide: Callable[[Controller, Request], Decision],
+        limits: Limits | None,
+    ) -> None:
+        """``decide`` gives the decision about a request as a scan of the patroller would."""
+        self._settings, self._controllers, self._decide, self.limits = settings, controllers, decide, limits
         self.held: dict[tuple[str, Side], HeldDeletions] = {}
         self._confirmed: set[tuple[str, Side, Key, str]] = set()
         #: The syncers of which something has been listed since deletions were last counted.
@@ -83,28 +88,19 @@ class CircuitBreaker:
 
     def listed(self, store: Store) -> None:
         """A store has been filled by a list: what it shows to be missing is counted before any of it is deleted."""
-        self._listed |= {
-            controller.syncer.name
-            for controller in self._pair.controllers.values()
-            if store in self._stores(controller)
-        }
+        self._listed |= {name for name, one in self._controllers.items() if store in one.own_stores()}
 
     def recount(self) -> None:
         """What waited may go on, and so be deleted: a pause has ended. It is counted before that."""
-        self._listed |= self._pair.controllers.keys()
+        self._listed |= self._controllers.keys()
 
-    def admit(self, controller: Controller, request: Request, decision: Decision, objects: BySide) -> Decision:
-        """The decision without the deletions that a drift policy leaves. Raises ``Refused`` where one is held."""
-        if not decision.deletes:
-            return decision
-        unseen = any(
-            write.verb is Verb.DELETE and self._is_unseen(controller, request, write, objects)
-            for write in decision.writes
-        )
-        if unseen and any(store.is_in_part for store in self._stores(controller)):
+    def admit(self, seen: Observed, decision: Decision) -> Decision:
+        """Return the decision without the deletions that a drift policy leaves. Raises Refused where one is held."""
+        unseen = any(write.verb is Verb.DELETE and self._is_unseen(seen, write) for write in decision.writes)
+        if unseen and any(store.is_in_part for store in seen.controller.own_stores()):
             # They are counted when the list is complete; each of its pages may show hundreds.
             return wait(f"{decision.reason}, as a list shows that is not complete yet", after=LOOK)
-        left = tuple(write for write in decision.writes if self._is_to_be_made(controller, request, write, objects))
+        left = tuple(write for write in decision.writes if self._is_to_be_made(seen, write))
         if left == decision.writes:
             return decision
         why = f"{decision.reason}; but what is missing was not seen to go, and drift of this class is not repaired"
@@ -141,19 +137,14 @@ class CircuitBreaker:
 
     # -- inside ----------------------------------------------------------------------------------------------------
 
-    def _stores(self, controller: Controller) -> list[Store]:
-        """The stores of both kinds of objects of a syncer."""
-        informers, syncer = self._pair.informers, controller.syncer
-        places = ((Side.VIRTUAL, syncer.resource), (Side.HOST, syncer.host_resource))
-        return [informers.store(*place) for place in places if informers.has(*place)]
-
-    def _is_to_be_made(self, controller: Controller, request: Request, write: Write, objects: BySide) -> bool:
+    def _is_to_be_made(self, seen: Observed, write: Write) -> bool:
         if write.verb is not Verb.DELETE:
             return True
-        name, key, uid = controller.syncer.name, key_of(write.obj), uid_of(write.obj)
-        if self._is_unseen(controller, request, write, objects):
-            is_orphan = objects.get(write.side.other) is None
-            if is_orphan and policies(self._pair.settings, name).of("orphan") not in (None, "repair"):
+        controller, key, uid = seen.controller, key_of(write.obj), uid_of(write.obj)
+        name = controller.name
+        if self._is_unseen(seen, write):
+            is_orphan = seen.on(write.side.other) is None
+            if is_orphan and policies(self._settings, name).of("orphan") not in (None, "repair"):
                 return False
             if name in self._listed:
                 self._listed.discard(name)
@@ -164,17 +155,15 @@ class CircuitBreaker:
             raise Refused(f"held by the deletion breaker: {held}", reason=REASON)
         return True
 
-    def _is_unseen(self, controller: Controller, request: Request, write: Write, objects: BySide) -> bool:
+    def _is_unseen(self, seen: Observed, write: Write) -> bool:
         """Whether a deletion follows from what is not there, and no watch showed it go, or is another one by now."""
-        informers, syncer, other = self._pair.informers, controller.syncer, write.side.other
-        resource = syncer.resource if other is Side.VIRTUAL else syncer.host_resource
-        if not informers.has(other, resource):
+        other = write.side.other
+        store = seen.controller.store(other)
+        if store is None:
             return False
-        if objects.get(other) is None:
-            place = request.host_key or self._pair.place(syncer, request.key)
-            return not informers.store(other, resource).saw_go(request.key if other is Side.VIRTUAL else place)
-        mark = self._pair.settings.marks.uid
-        return other_owner(objects.get(Side.VIRTUAL), objects.get(Side.HOST), uid_mark=mark) is not None
+        if seen.on(other) is None:
+            return not store.saw_go(seen.request.key if other is Side.VIRTUAL else seen.host_key)
+        return other_owner(seen.virtual, seen.host, uid_mark=self._settings.marks.uid) is not None
 
     def _judge(self, controller: Controller, side: Side, doomed: list[PlannedDeletion]) -> None:
         """Hold these deletions where they are too many, else none."""
@@ -194,11 +183,12 @@ class CircuitBreaker:
 
     def _total(self, controller: Controller, side: Side) -> int:
         """How many objects of a kind there are on a side; on the host of this kind and no other that is kept beside."""
-        syncer, informers = controller.syncer, self._pair.informers
-        if side is Side.VIRTUAL or not isinstance(syncer, SyncDown):
-            return len(informers.store(side, syncer.resource if side is Side.VIRTUAL else syncer.host_resource))
-        store = informers.store(Side.HOST, syncer.host_resource)
-        expected = {self._pair.place(syncer, key) for key in informers.keys(Side.VIRTUAL, syncer.resource)}
+        store, virtual = controller.store(side), controller.virtual
+        if store is None:
+            return 0
+        if side is Side.VIRTUAL or virtual is None or not isinstance(controller.syncer, SyncDown):
+            return len(store)
+        expected = {controller.place(key) for key in virtual.keys()}  # noqa: SIM118 — a store
         return len(expected & set(store.keys())) + sum(1 for _ in self._orphans(controller, store, expected))
 
     def _missing(self, controller: Controller, side: Side) -> list[PlannedDeletion]:
@@ -210,7 +200,7 @@ class CircuitBreaker:
 
     def _doomed_by(self, controller: Controller, request: Request) -> Iterator[PlannedDeletion]:
         try:
-            decision, _ = self._pair.reconciler.look(controller, request)
+            decision = self._decide(controller, request)
         except Exception:  # noqa: BLE001 — it deletes nothing either, and says so itself when it is asked
             return
         for write in decision.writes:
@@ -219,14 +209,15 @@ class CircuitBreaker:
 
     def _suspects(self, controller: Controller, side: Side) -> Iterator[Request]:
         """The requests about objects of a side that have no counterpart, or that of another, and nobody saw that go."""
-        syncer, informers = controller.syncer, self._pair.informers
+        syncer, virtual, host = controller.syncer, controller.virtual, controller.host
         if not isinstance(syncer, SyncDown) and not (isinstance(syncer, SyncUp) and syncer.reverts_virtual_changes):
             return
-        virtual, host = informers.store(Side.VIRTUAL, syncer.resource), informers.store(Side.HOST, syncer.host_resource)
-        expected = {self._pair.place(syncer, key): key for key in list(virtual.keys())}
+        assert virtual is not None
+        assert host is not None
+        expected = {controller.place(key): key for key in list(virtual.keys())}
         for place, key in expected.items():
             if (self._is_alone if side is Side.VIRTUAL else self._is_of_another)(virtual, key, host, place):
-                yield Request(self._pair.name, syncer.name, key)
+                yield controller.request(key)
         if side is Side.HOST and isinstance(syncer, SyncDown):
             yield from (one for one in self._orphans(controller, host, expected) if not virtual.saw_go(one.key))
 
@@ -242,8 +233,9 @@ class CircuitBreaker:
             return False
         return original.uid.encode() not in copy.raw
 
-    def _orphans(self, controller: Controller, host: Store, expected: Collection[Key]) -> Iterator[Request]:
-        request_of = safely(controller.syncer, lambda key, obj: [self._pair.request_of_host(controller, key, obj)])
+    @staticmethod
+    def _orphans(controller: Controller, host: Store, expected: Collection[Key]) -> Iterator[Request]:
+        request_of = safely(controller.syncer, lambda key, obj: [controller.request_of_host(key, obj)])
         for key in set(host.keys()) - set(expected):
             for request in request_of(key, host.get(key)):
                 if request is not None:

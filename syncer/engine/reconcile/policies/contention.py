@@ -16,22 +16,20 @@ found anew.
 from array import array
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from syncer.api.decision import Decision, Outcome
 from syncer.api.marks import Marks
-from syncer.api.objects import Key, Obj, Request, Resource, Side, annotations_of
+from syncer.api.objects import Obj, Request, annotations_of
 from syncer.clusters.api_requests import FIELD_MANAGER
 from syncer.config import SyncerConfig
 from syncer.engine.reconcile import merge_base as base
+from syncer.engine.reconcile.calls import Call, Operation
 from syncer.engine.reconcile.patch_paths import FIELDS, UNKNOWN, Change, Path, changes, wanted, without
-from syncer.engine.reconcile.plan import Call, Operation
+from syncer.engine.reconcile.plan import Frozen, Place, PlannedWrite
 from syncer.observe.events import rfc3339
-
-#: One object on one side.
-Place = tuple[Side, Resource, Key]
 
 #: Objects whose changes are remembered, and objects with frozen fields; the oldest are forgotten.
 REMEMBERED, FROZEN = 10_000, 10_000
@@ -57,30 +55,6 @@ def contention_rules(config: SyncerConfig) -> ContentionRules:
     return ContentionRules(config.fights.times, config.fights.window, config.fights.thaw)
 
 
-@dataclass(slots=True)
-class Frozen:
-    """A field that is left alone for some time."""
-
-    place: Place
-    path: Path
-    request: Request
-    #: The hash of what we want there.
-    ours: int
-    until: float
-    #: The same for people.
-    ends: str
-    #: Who else writes there, where that is known.
-    other: str = ""
-    #: Whether people have been told.
-    told: bool = False
-
-    @property
-    def field(self) -> str:
-        """The path for people, ``metadata.labels["example.org/team"]``; ``""`` is the whole object."""
-        written = (f".{name}" if name.isidentifier() else f'["{name}"]' for name in self.path)
-        return "".join(written).removeprefix(".")
-
-
 @dataclass(frozen=True, slots=True)
 class HeldFields:
     """What of a request is not written because of fights: why, for how many seconds, and whether it is news."""
@@ -103,22 +77,44 @@ class Contention:
         #: Fields frozen so far, by syncer.
         self.count: Counter[str] = Counter()
 
+    @property
+    def is_on(self) -> bool:
+        """True if anything counts as a fight."""
+        return self.rules.times > 0
+
     # -- before a write ------------------------------------------------------------------------------------------------
 
-    def sift(self, place: Place, calls: list[Call], live: Obj | None = None) -> tuple[list[Call], list[Frozen]]:
-        """The calls without what is frozen, and what was left out."""
-        fields, now = self._frozen.get(place), self._clock()
-        frozen = [one for one in fields.values() if one.until > now] if fields else []
+    def sift(self, planned: PlannedWrite, request: Request) -> PlannedWrite:
+        """Return the write without the fields that are frozen."""
+        return self._sifted(planned, self._frozen_now(planned.place)) if planned.place in self._frozen else planned
+
+    def hold(self, planned: PlannedWrite, request: Request) -> PlannedWrite:
+        """Return the write without the fields that are frozen, or that it would set once too often.
+
+        The latter are frozen when the write is made (:meth:`freeze`).
+        """
+        place = planned.place
+        if place not in self._past and place not in self._frozen:
+            return planned
+        due = {one.path: one for one in self._due(planned, request)}
+        frozen = [one for one in self._frozen_now(place) if one.path not in due]
+        return self._sifted(planned, [*frozen, *due.values()])
+
+    def _frozen_now(self, place: Place) -> list[Frozen]:
+        now = self._clock()
+        return [one for one in self._frozen.get(place, {}).values() if one.until > now]
+
+    def _sifted(self, planned: PlannedWrite, frozen: Sequence[Frozen]) -> PlannedWrite:
         if not frozen:
-            return calls, []
+            return planned
         left: list[Call] = []
         held: list[Frozen] = []
-        for call in calls:
+        for call in planned.calls:
             out = [one for one in frozen if wanted(call, one.path, self._marks) == one.ours]
-            rest = call if not out else self._without(call, [one.path for one in out], live)
+            rest = call if not out else self._without(call, [one.path for one in out], planned.live)
             held += out
             left += [rest] if rest else []
-        return left, held
+        return planned._replace(calls=left, held=held)
 
     def _without(self, call: Call, paths: Sequence[Path], live: Obj | None) -> Call | None:
         """The call without fields; nor does it note on the object that both sides have them."""
@@ -133,34 +129,38 @@ class Contention:
         annotations = {**(metadata.get("annotations") or {}), self._marks.base: kept}
         return Call(rest.kind, {**rest.body, "metadata": {**metadata, "annotations": annotations}})
 
-    def freeze(self, place: Place, calls: Iterable[Call], live: Obj | None, request: Request) -> None:
-        """Freeze the fields that would be set once too often by these calls."""
-        past = self._past.get(place)
+    def _due(self, planned: PlannedWrite, request: Request) -> Iterator[Frozen]:
+        """Yield the fields that the write would set once too often."""
+        place, past = planned.place, self._past.get(planned.place)
         if not past or (place not in self._frozen and _writes(past) < self.rules.times):
             return
-        since = self._clock() - self.rules.window
-        for call in calls:
-            for change in changes(call, live, self._marks):
+        now = self._clock()
+        for call in planned.calls:
+            for change in changes(call, planned.live, self._marks):
                 most = self._most(place, change.path)
-                if past[::WIDTH].count(hash(change.path)) >= most and _times(past, change, since) >= most:
-                    self._freeze(place, change, request)
+                often = past[::WIDTH].count(hash(change.path)) >= most
+                if often and _times(past, change, now - self.rules.window) >= most:
+                    ends = rfc3339(self._utcnow() + timedelta(seconds=self.rules.thaw))
+                    yield Frozen(place, change.path, request, change.ours, now + self.rules.thaw, ends)
+
+    def freeze(self, held: Iterable[Frozen]) -> None:
+        """Keep what :meth:`hold` has left out: from now on it is frozen until it thaws."""
+        for one in held:
+            fields = self._frozen.get(one.place, {})
+            if fields.get(one.path) is not one:
+                self._frozen.pop(one.place, None)
+                self._frozen[one.place] = {**fields, one.path: one}
+                self._past[one.place] = _others(self._past[one.place], one.path)
+                self.count[one.request.syncer] += 1
+        now = self._clock()
+        while len(self._frozen) > FROZEN or (self._frozen and self._is_over(next(iter(self._frozen.values())), now)):
+            del self._frozen[next(iter(self._frozen))]
 
     def _most(self, place: Place, path: Path) -> int:
         """How often a change may be made; once where it was fought over before."""
         before = self._frozen.get(place, {}).get(path)
         again = before is not None and self._clock() < before.until + self.rules.window
         return 1 if again else self.rules.times
-
-    def _freeze(self, place: Place, change: Change, request: Request) -> None:
-        now = self._clock()
-        ends = rfc3339(self._utcnow() + timedelta(seconds=self.rules.thaw))
-        new = Frozen(place, change.path, request, change.ours, now + self.rules.thaw, ends)
-        fields = self._frozen.pop(place, {})
-        self._frozen[place] = {**fields, change.path: new}
-        self._past[place] = _others(self._past[place], change.path)
-        self.count[request.syncer] += 1
-        while len(self._frozen) > FROZEN or self._is_over(next(iter(self._frozen.values())), now):
-            del self._frozen[next(iter(self._frozen))]
 
     def _is_over(self, fields: Mapping[Path, Frozen], now: float) -> bool:
         return all(one.until + self.rules.window <= now for one in fields.values())
@@ -215,9 +215,9 @@ class Contention:
 
     def held(self, frozen: Sequence[Frozen]) -> HeldFields:
         """What to say about fields of one object that are left out; what is new is so only once."""
-        new = [one for one in frozen if not one.told]
+        new = [one for one in frozen if not one.announced]
         for one in new:
-            one.told = True
+            one.announced = True
         reasons = dict.fromkeys(_told(one, frozen) for one in frozen)
         after = min(one.until for one in frozen) - self._clock()
         return HeldFields("; ".join(reasons), max(after, 0.0), bool(new))

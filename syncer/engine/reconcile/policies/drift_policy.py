@@ -4,7 +4,7 @@ Somebody's edit is told from a change of what we want by what we wanted before. 
 itself, and so outlives a restart; of what flows up it is known for as long as this process runs.
 """
 
-from collections.abc import Callable, Iterator, MutableMapping, Sequence
+from collections.abc import Callable, Iterator, MutableMapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,10 +14,11 @@ from syncer.api.context import Settings
 from syncer.api.decision import Verb, Write
 from syncer.api.drift import DriftClass, DriftPolicies
 from syncer.api.marks import Marks
-from syncer.api.objects import Key, Obj, Resource, Side
+from syncer.api.objects import Obj, Request, Side
 from syncer.engine.reconcile import merge_base as base
+from syncer.engine.reconcile.calls import Call, Operation
 from syncer.engine.reconcile.drift import patch_of
-from syncer.engine.reconcile.plan import Call, Operation
+from syncer.engine.reconcile.plan import Place, PlannedWrite
 from syncer.translate.three_way import digest
 
 #: Of how many objects on the virtual side it is remembered what was wanted last.
@@ -39,7 +40,7 @@ class DriftPolicy:
     marks: Marks
     policies: Callable[[str], DriftPolicies] = lambda syncer: DriftPolicies()
     _lenient: dict[str, frozenset[DriftClass]] = field(default_factory=dict)
-    _wanted: MutableMapping[tuple[Side, Resource, Key], Any] = field(default_factory=lambda: LRUCache(REMEMBERED))
+    _wanted: MutableMapping[Place, Any] = field(default_factory=lambda: LRUCache(REMEMBERED))
 
     def lenient(self, syncer: str) -> frozenset[DriftClass]:
         """The classes of drift of a syncer's kind that aren't repaired."""
@@ -48,37 +49,27 @@ class DriftPolicy:
             found = self._lenient[syncer] = frozenset(self.policies(syncer).lenient())
         return found
 
-    def left(
-        self, syncer: str, write: Write, calls: Sequence[Call], *, place: tuple[Side, Resource, Key], live: Obj | None
-    ) -> list[Call]:
-        """The calls without what is to be left as somebody else has made it."""
-        lenient = self.lenient(syncer)
-        if not lenient or live is None:
-            return list(calls)
-        return list(self._left(write, calls, place=place, live=live, lenient=lenient))
+    def left_alone(self, planned: PlannedWrite, request: Request) -> PlannedWrite:
+        """Return the write without what is to be left as another manager has made it."""
+        if planned.live is None:
+            return planned
+        return planned._replace(calls=list(self._left(planned, planned.live, self.lenient(request.syncer))))
 
-    def settled(self, syncer: str, write: Write, place: tuple[Side, Resource, Key]) -> None:
-        """Remember that a write has been made, or that nothing had to be: it's what was wanted last."""
+    def settled(self, syncer: str, planned: PlannedWrite) -> None:
+        """Remember that a write has been made, or that it took no call: it is what was wanted last."""
+        write = planned.write
         if write.verb in (Verb.APPLY, Verb.CONDITIONS) and self.lenient(syncer):
-            self._wanted[place] = _hash(write)
+            self._wanted[planned.place] = _hash(write)
 
-    def _left(
-        self,
-        write: Write,
-        calls: Sequence[Call],
-        *,
-        place: tuple[Side, Resource, Key],
-        live: Obj,
-        lenient: frozenset[DriftClass],
-    ) -> Iterator[Call]:
-        for call in calls:
+    def _left(self, planned: PlannedWrite, live: Obj, lenient: frozenset[DriftClass]) -> Iterator[Call]:
+        for call in planned.calls:
             is_patch = call.kind in _PATCHES
-            if not is_patch or not self._wanted_before(write, call, place=place, live=live):
+            if not is_patch or not self._wanted_before(planned.write, call, place=planned.place, live=live):
                 yield call
             elif (body := _without(call, lenient)) is not None:
                 yield Call(call.kind, body)
 
-    def _wanted_before(self, write: Write, call: Call, *, place: tuple[Side, Resource, Key], live: Obj) -> bool:
+    def _wanted_before(self, write: Write, call: Call, *, place: Place, live: Obj) -> bool:
         if write.side is Side.VIRTUAL or call.kind is not Operation.PATCH:
             return self._wanted.get(place) == _hash(write)
         now, then = base.read(write.obj, self.marks), base.read(live, self.marks)

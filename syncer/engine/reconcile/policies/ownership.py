@@ -11,8 +11,9 @@ from syncer.api.errors import Refused
 from syncer.api.marks import Marks
 from syncer.api.objects import Obj, ObjectRef, Side
 from syncer.api.roles import Syncer
+from syncer.engine.reconcile.calls import exact_paths
 from syncer.engine.reconcile.merge_base import Base, read, want_of, written
-from syncer.engine.reconcile.plan import exact_paths
+from syncer.engine.reconcile.plan import Observed
 from syncer.translate.authority import Authority, authority_of
 from syncer.translate.host_deletion import Deletions, has_policy
 from syncer.translate.three_way import Tree, overlaid
@@ -33,11 +34,15 @@ class Ownership:
     #: None: a copy that is deleted is made again.
     deletions: Deletions | None
 
-    def applied(self, decision: Decision, *, virtual: Obj, host: Obj | None, place: ObjectRef) -> Decision:
-        """The decision as it is under the rules; ``place`` is where the copy is or would be. Raises Refused."""
+    def ruled(self, seen: Observed, decision: Decision) -> Decision:
+        """Return the decision as it is under the rules. Raises Refused."""
+        virtual, host, settings = seen.virtual, seen.host, seen.ctx.settings
+        if virtual is None or self.marks.is_from_here(virtual, cluster=settings.identity):
+            return decision  # it came from the host
         if self.authority.owners or self.keeps_base:
             decision = self._owned(decision, virtual, host)
         if self.deletions is not None:
+            place = ObjectRef(Side.HOST, self.syncer.host_resource, seen.host_key)
             decision = self.deletions.ruled(decision, virtual=virtual, host=host, place=place)
         return decision
 

@@ -17,6 +17,7 @@ from syncer.api.sources import Source
 from syncer.engine.cache.informers import Informers, Selection
 from syncer.engine.cache.store import Store
 from syncer.engine.leaderelection.identity import PLACE
+from syncer.engine.reconcile.plan import Observed
 from syncer.resources.kinds import CONFIG_MAPS, NAMESPACES
 
 #: In whose name the stores are wanted that tell of pauses.
@@ -80,8 +81,9 @@ class Pause:
         """Whether the whole virtual cluster is paused."""
         return bool(self.notes.indexed(_INDEX, YES))
 
-    def look(self, syncer: Syncer, request: Request, *, virtual: Obj | None, host: Obj | None) -> Decision | None:
-        """What a pause makes of a request; None where nothing is paused."""
+    def answer(self, seen: Observed) -> Decision | None:
+        """Return what a pause makes of a request; None where nothing is paused."""
+        syncer, request, virtual, host = seen.controller.syncer, seen.request, seen.virtual, seen.host
         if virtual is None and host is None and not isinstance(syncer, FakeSyncUp):
             return None
         if self.is_on:

@@ -1,4 +1,4 @@
-"""What was listed a moment ago may be old: what can't be made good again is confirmed, or waits for a watch to tell."""
+"""A list may be old for some seconds: a write that can't be made good again is confirmed, or waits for the watch."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -7,74 +7,63 @@ from math import inf
 from syncer.api.decision import Decision, Precondition, Verb, Write, wait
 from syncer.api.objects import ObjectRef, Side, is_deleting, key_of, uid_of
 from syncer.api.roles import FakeSyncUp
-from syncer.engine.apply.applier import BySide
-from syncer.engine.cache.references import References
 from syncer.engine.cache.store import Store
-from syncer.engine.reconcile.controller import Controller
-from syncer.resources.kinds import PODS
+from syncer.engine.reconcile.plan import Observed
 
 #: Seconds after a list in which it may still turn out to be old. Lists ask for the latest state, and an API server
 #: whose cache is behind, or was put back, answers with an older one all the same.
 DOUBT_SECONDS = 4.0
-#: The least seconds before the next look: what is left may be too little for a clock to show it.
-LOOK = 0.05
+#: The least seconds before the next reconcile: what is left may be too little for a clock to show it.
+LEAST_WAIT = 0.05
 
 
 def is_fresh(store: Store) -> bool:
-    """Whether a store was listed, or lost its watch, so short a time ago that what it has may be old."""
+    """Return True if a store was listed, or lost its watch, so short a time ago that it may be old."""
     return store.age < DOUBT_SECONDS
 
 
-def doubted(controller: Controller, decision: Decision, *, objects: BySide, references: References) -> Decision:
-    """The decision, or what is left of it while it may follow from an old list.
-
-    A deletion that nothing confirms waits. A Pod is made only as a copy of what the API server has at that moment: one
-    that has ended meanwhile would run a second time.
-    """
-    runs = _runs(controller, objects)
-    if not runs and not (
-        decision.deletes and any(_is_unconfirmed(controller, each, objects) for each in decision.writes)
-    ):
+def run_once(seen: Observed, decision: Decision) -> Decision:
+    """Make a Pod only as a copy of what the API server has at that moment: an ended one would run a second time."""
+    virtual = seen.virtual
+    if seen.host is not None or virtual is None or not decision.writes or _doubt(seen) <= 0:
         return decision
-    left = DOUBT_SECONDS - min((store.age for store in _read(controller, references)), default=inf)
+    version = virtual["metadata"]["resourceVersion"]
+    ref = ObjectRef(Side.VIRTUAL, seen.controller.syncer.resource, key_of(virtual))
+    latest = Precondition(ref, uid_of(virtual), version=version)
+    writes = (
+        replace(write, precondition=latest) if write.verb is Verb.APPLY and write.side is Side.HOST else write
+        for write in decision.writes
+    )
+    return replace(decision, writes=tuple(writes))
+
+
+def unconfirmed_deletions_wait(seen: Observed, decision: Decision) -> Decision:
+    """Let a deletion that nothing confirms wait while it may follow from an old list."""
+    if not any(_is_unconfirmed(seen, write) for write in decision.writes):
+        return decision
+    left = _doubt(seen)
     if left <= 0:
         return decision
-    if runs:
-        return replace(decision, writes=tuple(_confirmed(controller, write, objects) for write in decision.writes))
-    return wait(f"{decision.reason}, as it was listed a moment ago; that may be old", after=max(left, LOOK))
+    return wait(f"{decision.reason}, as it was listed a moment ago; that may be old", after=max(left, LEAST_WAIT))
 
 
-def _runs(controller: Controller, objects: BySide) -> bool:
-    """Whether a Pod has no copy on the host yet."""
-    if objects.get(Side.HOST) is not None or objects.get(Side.VIRTUAL) is None:
-        return False
-    return controller.syncer.host_resource == PODS
+def _doubt(seen: Observed) -> float:
+    """Return the seconds for which a store that the decision may be made from counts as old."""
+    return DOUBT_SECONDS - min((store.age for store in _read(seen)), default=inf)
 
 
-def _confirmed(controller: Controller, write: Write, objects: BySide) -> Write:
-    virtual = objects.get(Side.VIRTUAL)
-    if virtual is None or write.verb is not Verb.APPLY or write.side is not Side.HOST:
-        return write
-    seen = ObjectRef(Side.VIRTUAL, controller.syncer.resource, key_of(virtual))
-    return replace(
-        write, precondition=Precondition(seen, uid_of(virtual), version=virtual["metadata"]["resourceVersion"])
-    )
-
-
-def _is_unconfirmed(controller: Controller, write: Write, objects: BySide) -> bool:
-    """Whether a deletion follows neither from the other object's end nor from what the API server is asked again."""
+def _is_unconfirmed(seen: Observed, write: Write) -> bool:
+    """Return True if a deletion follows neither from the other object's end nor from a precondition."""
     if write.verb is not Verb.DELETE or write.precondition is not None or is_deleting(write.obj):
         return False
-    if isinstance(controller.syncer, FakeSyncUp):
+    if isinstance(seen.controller.syncer, FakeSyncUp):
         return True
-    other = objects.get(write.side.other)
+    other = seen.on(write.side.other)
     return other is not None and not is_deleting(other)
 
 
-def _read(controller: Controller, references: References) -> Iterable[Store]:
-    """The stores that a decision may be made from."""
-    return (
-        *controller.stores,
-        *controller.extras,
-        *(references.stores(controller.syncer.resource) if controller.syncer.when_used else ()),
-    )
+def _read(seen: Observed) -> Iterable[Store]:
+    """Return the stores that a decision may be made from."""
+    controller = seen.controller
+    users = controller.view.references.stores(controller.syncer.resource) if controller.syncer.when_used else ()
+    return (*controller.stores, *controller.extras, *users)

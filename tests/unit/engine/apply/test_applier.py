@@ -27,6 +27,7 @@ from syncer.api import (
     Source,
     Token,
     Unreachable,
+    Write,
     annotations_of,
     apply,
     bind,
@@ -37,6 +38,7 @@ from syncer.api import (
 from syncer.clusters.client import Cluster
 from syncer.engine.controllers.builder import build_pair
 from syncer.engine.controllers.pair import ClusterPair
+from syncer.engine.reconcile.plan import Observed, PlannedWrite
 from syncer.engine.reconcile.policies.contention import HeldFields
 from syncer.engine.workqueue.queue import Queue
 from syncer.names import SingleNamespace
@@ -99,11 +101,20 @@ class Bench:
     def seen(self, side: Side, resource: Resource, obj: Obj) -> Obj | None:
         return self.pair.informers.get(side, resource, key_of(obj))
 
-    async def carry_out(self, decision: Decision) -> list[str]:
+    def planned(self, write: Write, *, host: Obj | None) -> PlannedWrite:
+        """A write as it is planned where this host object was observed."""
+        controller = self.pair.controllers[self.syncer.name]
+        seen = Observed(
+            controller, controller.request(Key("shop", "x")), controller.context(), None, host, key_of(write.obj)
+        )
+        return self.pair.reconciler.planned(seen, write, controller.pipeline)
+
+    async def apply(self, decision: Decision) -> list[str]:
         """The writes that the servers got."""
         before = len(self.host.requests), len(self.virtual.requests)
         try:
-            await self.pair.applier.carry_out(self.syncer, decision, self)
+            plan = self.pair.reconciler.plan(self.pair.controllers[self.syncer.name], decision)
+            await self.pair.applier.apply(plan, self)
         finally:
             self.sent = [
                 f"{one.verb} {side} {one.path.partition('/namespaces/')[2]}"
@@ -131,14 +142,14 @@ def copy(name: str = "x", **data: str) -> Obj:
 
 def test_what_a_decision_was_made_from_counts_only_while_it_is_the_latest() -> None:
     async def scenario(bench: Bench) -> None:
-        await bench.carry_out(apply(host=copy(color="blue")))
+        await bench.apply(apply(host=copy(color="blue")))
         old = bench.seen(Side.HOST, CONFIG_MAPS, copy())
-        await bench.carry_out(apply(host=copy(color="red")))
+        await bench.apply(apply(host=copy(color="red")))
         [write] = apply(host=copy(color="blue")).writes
-        assert bench.pair.applier.calls(bench.syncer, write, {Side.HOST: old}), "it is red by now"
+        assert bench.planned(write, host=old).calls, "it is red by now"
         [other] = apply(host=ours(service("x", namespace="vc-ns")), resource=SERVICES).writes
         latest = bench.seen(Side.HOST, CONFIG_MAPS, copy())
-        [call] = bench.pair.applier.calls(bench.syncer, other, {Side.HOST: latest})
+        [call] = bench.planned(other, host=latest).calls
         assert call.kind == "create", "another resource is another object"
 
     play(scenario)
@@ -146,10 +157,10 @@ def test_what_a_decision_was_made_from_counts_only_while_it_is_the_latest() -> N
 
 def test_a_create_is_one_call_and_is_seen_at_once() -> None:
     async def scenario(bench: Bench) -> None:
-        assert await bench.carry_out(apply(host=copy())) == ["create host vc-ns/configmaps"]
+        assert await bench.apply(apply(host=copy())) == ["create host vc-ns/configmaps"]
         assert bench.seen(Side.HOST, CONFIG_MAPS, copy())
         assert bench.wrotes == [(Side.HOST, "create")]
-        assert await bench.carry_out(apply(host=copy())) == []
+        assert await bench.apply(apply(host=copy())) == []
 
     play(scenario)
 
@@ -158,11 +169,11 @@ def test_status_is_written_after_a_create_by_its_own_path() -> None:
     async def scenario(bench: Bench) -> None:
         status = {"loadBalancer": {"ingress": [{"ip": "192.0.2.1"}]}}
         wanted = ours(service("web", namespace="vc-ns", spec={"type": "LoadBalancer"}), status=status)
-        assert await bench.carry_out(apply(host=wanted, resource=SERVICES)) == [
+        assert await bench.apply(apply(host=wanted, resource=SERVICES)) == [
             "create host vc-ns/services",
             "patch host vc-ns/services/web/status",
         ]
-        assert await bench.carry_out(apply(host=wanted, resource=SERVICES)) == []
+        assert await bench.apply(apply(host=wanted, resource=SERVICES)) == []
 
     play(scenario)
 
@@ -170,7 +181,7 @@ def test_status_is_written_after_a_create_by_its_own_path() -> None:
 def test_writes_are_made_in_order() -> None:
     async def scenario(bench: Bench) -> None:
         decision = apply(host=copy("b")).then(apply(virtual=configmap("v"))).then(apply(host=copy("a")))
-        await bench.carry_out(decision)
+        await bench.apply(decision)
         assert bench.wrotes == [(Side.HOST, "create"), (Side.VIRTUAL, "create"), (Side.HOST, "create")]
         assert [bench.host.get("configmaps", f"vc-ns/{name}") is not None for name in "ab"] == [True, True]
 
@@ -200,7 +211,7 @@ def unmarked(obj: Obj) -> Obj:
 def test_what_must_not_be_written_is_refused_whatever_a_syncer_says(decision: Decision, why: str) -> None:
     async def scenario(bench: Bench) -> None:
         with pytest.raises(Refused, match=why):
-            await bench.carry_out(decision)
+            await bench.apply(decision)
         assert bench.sent == []
 
     play(scenario)
@@ -214,7 +225,7 @@ def test_an_object_that_is_seen_without_our_mark_is_left_alone() -> None:
             delete(host=ours(foreign), resource=PODS, reason="x"),
         ):
             with pytest.raises(Refused, match="left alone") as refused:
-                await bench.carry_out(decision)
+                await bench.apply(decision)
             assert refused.value.reason == "NameCollision"
             assert bench.sent == []
 
@@ -225,7 +236,7 @@ def test_nothing_is_written_by_who_does_not_lead() -> None:
     async def scenario(bench: Bench) -> None:
         bench.leads = False
         with pytest.raises(NotConnected):
-            await bench.carry_out(apply(host=copy()))
+            await bench.apply(apply(host=copy()))
         assert bench.sent == []
 
     play(scenario)
@@ -238,7 +249,7 @@ def test_a_foreign_object_that_stands_in_the_way_is_found_and_not_kept() -> None
     async def scenario(bench: Bench) -> None:
         bench.host.put(configmap("x", namespace="vc-ns"))
         with pytest.raises(Refused) as refused:
-            await bench.carry_out(apply(host=copy()))
+            await bench.apply(apply(host=copy()))
         assert refused.value.reason == "NameCollision"
         assert bench.seen(Side.HOST, CONFIG_MAPS, copy()) is None
 
@@ -249,11 +260,11 @@ def test_a_copy_of_ours_that_was_not_seen_yet_is_looked_at() -> None:
     async def scenario(bench: Bench) -> None:
         there = bench.host.put(copy(color="red"))
         with pytest.raises(Exists):
-            await bench.carry_out(apply(host=copy()))
+            await bench.apply(apply(host=copy()))
         seen = bench.seen(Side.HOST, CONFIG_MAPS, there)
         assert seen
         assert seen["data"] == {"color": "red"}
-        assert len(await bench.carry_out(apply(host=copy()))) == 1
+        assert len(await bench.apply(apply(host=copy()))) == 1
 
     play(scenario)
 
@@ -265,7 +276,7 @@ def test_another_object_of_the_name_is_not_taken_for_the_one_that_was_seen(by: s
         bench.host.delete("configmaps", "vc-ns/x")
         second = bench.host.put(copy(color="green"))
         with pytest.raises(Conflict):
-            await bench.carry_out(apply(host=copy(color="red")) if by == "apply" else delete(host=first, reason="x"))
+            await bench.apply(apply(host=copy(color="red")) if by == "apply" else delete(host=first, reason="x"))
         assert bench.host.get("configmaps", "vc-ns/x") == second
         seen = bench.seen(Side.HOST, CONFIG_MAPS, second)
         assert seen
@@ -278,9 +289,9 @@ def test_what_is_gone_already_is_deleted() -> None:
     async def scenario(bench: Bench) -> None:
         first = bench.see(Side.HOST, CONFIG_MAPS, bench.host.put(copy()))
         bench.host.delete("configmaps", "vc-ns/x")
-        assert len(await bench.carry_out(delete(host=first, reason="x"))) == 1
+        assert len(await bench.apply(delete(host=first, reason="x"))) == 1
         assert bench.seen(Side.HOST, CONFIG_MAPS, first) is None
-        assert await bench.carry_out(delete(host=first, reason="x")) == []
+        assert await bench.apply(delete(host=first, reason="x")) == []
 
     play(scenario)
 
@@ -291,7 +302,7 @@ def test_a_change_over_a_later_version_than_was_seen_is_not_made() -> None:
         bench.host.put(copy(color="green"))
         version = {"metadata": {"resourceVersion": seen["metadata"]["resourceVersion"]}}
         with pytest.raises(Conflict):
-            await bench.carry_out(apply(host=merged(copy(color="red"), version)))
+            await bench.apply(apply(host=merged(copy(color="red"), version)))
         assert (bench.host.get("configmaps", "vc-ns/x") or {})["data"] == {"color": "green"}
 
     play(scenario)
@@ -313,7 +324,7 @@ def because(host: Obj, seen: ObjectRef, uid: str = "") -> Decision:
 def test_what_follows_from_an_object_that_is_gone_is_deleted() -> None:
     async def scenario(bench: Bench) -> None:
         there = bench.see(Side.HOST, CONFIG_MAPS, bench.host.put(copy()))
-        assert await bench.carry_out(because(there, ORIGINAL)) == ["delete host vc-ns/configmaps/x"]
+        assert await bench.apply(because(there, ORIGINAL)) == ["delete host vc-ns/configmaps/x"]
         assert bench.host.get("configmaps", "vc-ns/x") is None
 
     play(scenario)
@@ -324,7 +335,7 @@ def test_what_follows_from_an_object_that_is_there_after_all_is_not_deleted() ->
         there = bench.see(Side.HOST, CONFIG_MAPS, bench.host.put(copy()))
         original = bench.virtual.put(pod("p"))
         with pytest.raises(Conflict, match="virtual Pod shop/p"):
-            await bench.carry_out(because(there, ORIGINAL))
+            await bench.apply(because(there, ORIGINAL))
         assert bench.sent == []
         seen = bench.seen(Side.VIRTUAL, PODS, original)
         assert seen, "so that the next decision knows of it"
@@ -340,10 +351,10 @@ def test_what_follows_from_another_uid_is_deleted_only_while_that_is_the_one() -
         bench.virtual.delete("pods", "shop/p")
         second = bench.virtual.put(pod("p"))
         with pytest.raises(Conflict):
-            await bench.carry_out(because(there, ORIGINAL, first["metadata"]["uid"]))
+            await bench.apply(because(there, ORIGINAL, first["metadata"]["uid"]))
         assert bench.sent == []
         decision = because(there, ORIGINAL, second["metadata"]["uid"])
-        assert await bench.carry_out(decision) == ["delete host vc-ns/configmaps/x"]
+        assert await bench.apply(decision) == ["delete host vc-ns/configmaps/x"]
 
     play(scenario)
 
@@ -353,7 +364,7 @@ def test_what_follows_from_a_host_object_that_is_somebody_elses_by_now_is_not_de
         there = bench.see(Side.HOST, CONFIG_MAPS, bench.host.put(copy()))
         bench.host.put(service("p", namespace="vc-ns"))
         with pytest.raises(Refused) as refused:
-            await bench.carry_out(because(there, ObjectRef(Side.HOST, SERVICES, Key("vc-ns", "p"))))
+            await bench.apply(because(there, ObjectRef(Side.HOST, SERVICES, Key("vc-ns", "p"))))
         assert refused.value.reason == "NameCollision"
         assert bench.sent == []
         assert Key("vc-ns", "p") not in bench.pair.informers.store(Side.HOST, SERVICES)
@@ -366,7 +377,7 @@ def test_nothing_is_deleted_while_nobody_can_say_whether_its_reason_holds() -> N
         there = bench.see(Side.HOST, CONFIG_MAPS, bench.host.put(copy()))
         bench.virtual.faults.add(Rule(verb="get", status=503))
         with pytest.raises(Unreachable):
-            await bench.carry_out(because(there, ORIGINAL))
+            await bench.apply(because(there, ORIGINAL))
         assert bench.sent == []
 
     play(scenario)
@@ -382,15 +393,15 @@ def test_a_patch_that_changed_nothing_is_not_sent_again_until_the_object_changes
         bench.see(Side.HOST, CONFIG_MAPS, bench.host.put(copy()))
         wanted = merged(copy(), {"unknown": {"a": 1}})
         patch = ["patch host vc-ns/configmaps/x"]
-        assert await bench.carry_out(apply(host=wanted)) == patch, "this notes which fields we set"
+        assert await bench.apply(apply(host=wanted)) == patch, "this notes which fields we set"
         assert bench.futiles == []
-        assert await bench.carry_out(apply(host=wanted)) == patch
+        assert await bench.apply(apply(host=wanted)) == patch
         assert bench.futiles == [Side.HOST]
         for _ in range(3):
-            assert await bench.carry_out(apply(host=wanted)) == []
+            assert await bench.apply(apply(host=wanted)) == []
         changed = merged(bench.host.get("configmaps", "vc-ns/x") or {}, {"data": {"n": "1"}})
         bench.see(Side.HOST, CONFIG_MAPS, bench.host.put(changed))
-        assert await bench.carry_out(apply(host=wanted)) == patch
+        assert await bench.apply(apply(host=wanted)) == patch
 
     play(scenario)
 
@@ -404,11 +415,11 @@ def test_a_status_that_went_the_wrong_way_in_vain_still_goes_the_right_one() -> 
         wanted = merged(there, {"status": {"conditions": [{"type": "Seen", "status": "True"}]}})
         bench.with_status.clear()
         for _ in range(2):
-            await bench.carry_out(apply(host=wanted, resource=SERVICES))
+            await bench.apply(apply(host=wanted, resource=SERVICES))
         assert bench.futiles == [Side.HOST]
-        assert await bench.carry_out(apply(host=wanted, resource=SERVICES)) == []
+        assert await bench.apply(apply(host=wanted, resource=SERVICES)) == []
         bench.with_status.add("services")
-        assert await bench.carry_out(apply(host=wanted, resource=SERVICES)) == ["patch host vc-ns/services/x/status"]
+        assert await bench.apply(apply(host=wanted, resource=SERVICES)) == ["patch host vc-ns/services/x/status"]
 
     play(scenario)
 
@@ -422,9 +433,9 @@ def test_a_pod_is_bound_through_its_subresource() -> None:
         decision = bind(virtual=there, node="n1")
         [write] = decision.writes
         bound = Decision((type(write)(write.side, write.verb, write.obj, resource=PODS, node=write.node),))
-        assert await bench.carry_out(bound) == ["create virtual shop/pods/web/binding"]
+        assert await bench.apply(bound) == ["create virtual shop/pods/web/binding"]
         assert (bench.virtual.get("pods", "shop/web") or {})["spec"]["nodeName"] == "n1"
-        assert await bench.carry_out(bound) == [], "it is bound, though the watch doesn't show it yet"
+        assert await bench.apply(bound) == [], "it is bound, though the watch doesn't show it yet"
 
     play(scenario)
 
@@ -437,7 +448,7 @@ def test_conditions_leave_those_of_others_alone_even_if_they_are_newer_than_what
         gate = {"type": "example.org/gate", "status": "True"}
         [write] = set_conditions(host={**there, "status": {"conditions": [gate]}}).writes
         decision = Decision((type(write)(write.side, write.verb, write.obj, resource=PODS),))
-        assert await bench.carry_out(decision) == ["patch host vc-ns/pods/web/status"]
+        assert await bench.apply(decision) == ["patch host vc-ns/pods/web/status"]
         conditions = (bench.host.get("pods", "vc-ns/web") or {})["status"]["conditions"]
         assert {(one["type"], one["status"]) for one in conditions} == {("Ready", "True"), ("example.org/gate", "True")}
 
@@ -448,7 +459,7 @@ def test_tokens_are_asked_for_and_put_into_the_object() -> None:
     async def scenario(bench: Bench) -> None:
         tokens = (Token("a", "default", "shop", 600, ("x",)), Token("b", "default", "shop", 3600))
         wanted = ours({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "t", "namespace": "vc-ns"}})
-        assert await bench.carry_out(apply(host=wanted, tokens=tokens)) == [
+        assert await bench.apply(apply(host=wanted, tokens=tokens)) == [
             "create host vc-ns/configmaps",
             *["create virtual shop/serviceaccounts/default/token"] * 2,
         ]
@@ -459,7 +470,7 @@ def test_tokens_are_asked_for_and_put_into_the_object() -> None:
         assert annotations_of(made)[SETTINGS.marks.token_expires] == "2026-01-01T00:10:00Z"
 
         bench.host.requests.clear()
-        await bench.carry_out(apply(host=wanted, tokens=tokens))
+        await bench.apply(apply(host=wanted, tokens=tokens))
         renewed = bench.host.get("configmaps", "vc-ns/t")
         assert renewed
         assert renewed["data"].keys() == made["data"].keys()
@@ -472,7 +483,7 @@ def test_an_error_of_the_server_leaves_what_was_seen_as_it_was() -> None:
         there = bench.see(Side.HOST, CONFIG_MAPS, bench.host.put(copy()))
         bench.host.faults.add(Rule(verb="patch", status=500))
         with pytest.raises(Exception, match="500"):
-            await bench.carry_out(apply(host=copy(color="red")))
+            await bench.apply(apply(host=copy(color="red")))
         seen = bench.seen(Side.HOST, CONFIG_MAPS, there)
         assert seen
         assert seen["data"] == {"color": "blue"}

@@ -135,12 +135,12 @@ def test_a_copy_at_another_place_is_asked_about_by_both_keys() -> None:
     [asked] = queue.taken()
     assert asked == request("widgets", host_key=Key("vc-ns", "old-name"))
     with pytest.raises(Refused, match=r"names\.translator") as refused:
-        made.decide(asked)
+        made.plan(asked)
     assert refused.value.reason == "NameCollision"
     show(made, Side.HOST, merged(stray, {"metadata": {"resourceVersion": "9"}}), "DELETED")
-    assert made.decide(asked).writes == ()
+    assert made.plan(asked).decision.writes == ()
     show(made, Side.VIRTUAL, virtual())
-    assert made.decide(asked).writes == (), "its own request makes the copy at the right place"
+    assert made.plan(asked).decision.writes == (), "its own request makes the copy at the right place"
     assert made.is_gone(asked)
 
 
@@ -206,11 +206,11 @@ def test_everything_is_asked_when_a_syncer_begins() -> None:
 
 def test_a_request_is_decided_from_what_was_last_seen_of_both_sides() -> None:
     made, _ = wired(Widgets())
-    assert made.decide(request("widgets")).writes == ()
+    assert made.plan(request("widgets")).decision.writes == ()
     show(made, Side.VIRTUAL, virtual(spec={"a": 1}))
-    assert [write.side for write in made.decide(request("widgets")).writes] == [Side.HOST]
+    assert [write.side for write in made.plan(request("widgets")).decision.writes] == [Side.HOST]
     show(made, Side.HOST, copy_of(virtual(), status={"b": 2}))
-    assert [write.side for write in made.decide(request("widgets")).writes] == [Side.HOST, Side.VIRTUAL]
+    assert [write.side for write in made.plan(request("widgets")).decision.writes] == [Side.HOST, Side.VIRTUAL]
 
 
 def test_what_is_read_but_not_watched_is_named_in_the_error() -> None:

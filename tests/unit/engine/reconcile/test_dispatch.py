@@ -34,7 +34,7 @@ from syncer.api import (
     Verb,
     apply,
 )
-from syncer.engine.reconcile.dispatch import decide, reconcile
+from syncer.engine.reconcile.dispatch import decide, dispatch
 from syncer.testing.merge import merged
 
 
@@ -235,7 +235,7 @@ class Around(Widgets, AroundReconcile):
 
 
 def around(syncer: Around) -> Decision:
-    return reconcile(syncer, context(syncer), KEY, virtual=ORIGINAL, host=None)
+    return dispatch(syncer, context(syncer), KEY, virtual=ORIGINAL, host=None)
 
 
 def test_a_request_is_surrounded() -> None:
@@ -260,5 +260,5 @@ def test_the_end_is_told_also_of_an_error() -> None:
 
 def test_a_syncer_that_says_nothing_of_requests_is_just_asked() -> None:
     syncer = DownOnly()
-    assert reconcile(syncer, context(syncer), KEY, virtual=ORIGINAL, host=None).reason == "sync_down"
+    assert dispatch(syncer, context(syncer), KEY, virtual=ORIGINAL, host=None).reason == "sync_down"
     assert syncer.resource == Resource("example.org/v1", "Widget", "widgets") == WIDGETS

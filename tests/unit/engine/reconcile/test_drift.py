@@ -6,6 +6,7 @@ import pytest
 
 from syncer.api import Obj, Resource, Side
 from syncer.api.decision import Token, Verb, Write
+from syncer.engine.reconcile.calls import Call, Operation
 from syncer.engine.reconcile.drift import (
     Change,
     changed_by,
@@ -16,7 +17,6 @@ from syncer.engine.reconcile.drift import (
     path_text,
     value_text,
 )
-from syncer.engine.reconcile.plan import Call, Operation
 from syncer.resources.kinds import CONFIG_MAPS, PODS, SECRETS, SERVICES
 from syncer.testing.merge import merged
 from syncer.translate.three_way import ABSENT

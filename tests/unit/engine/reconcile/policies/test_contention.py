@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from syncer.api import Decision, Key, Marks, Obj, Outcome, Request, Resource, Side, apply
+from syncer.api import Decision, Key, Marks, Obj, Outcome, Request, Resource, Side, Verb, Write, apply
 from syncer.config import config_with
+from syncer.engine.reconcile.calls import Call, Operation
 from syncer.engine.reconcile.patch_paths import FIELDS, UNKNOWN, Path, changes, wanted
-from syncer.engine.reconcile.plan import Call, Operation
+from syncer.engine.reconcile.plan import Frozen, Place, PlannedWrite
 from syncer.engine.reconcile.policies import contention
 from syncer.engine.reconcile.policies.contention import (
     Contention,
     ContentionRules,
-    Frozen,
     HeldFields,
     contention_rules,
     waiting,
@@ -31,8 +31,13 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 GUARD = {"uid": "u1", "resourceVersion": "7"}
 
 
-def place(key: Key = KEY) -> contention.Place:
-    return (Side.HOST, DEPLOYMENTS, key)
+def place(key: Key = KEY) -> Place:
+    return Place(Side.HOST, DEPLOYMENTS, key)
+
+
+def planned_write(*calls: Call, live: Obj | None = None, key: Key = KEY) -> PlannedWrite:
+    there = None if live is None else {"metadata": {}, **live}
+    return PlannedWrite(Write(Side.HOST, Verb.APPLY, {}), place(key), there, calls)
 
 
 def patch(body: Obj, kind: Operation = Operation.PATCH) -> Call:
@@ -56,11 +61,11 @@ class Ring:
         self, call: Call, live: Obj | None, *, changed: bool = True, key: Key = KEY, request: Request = REQUEST
     ) -> list[Call]:
         """The calls that are made."""
-        self.contention.freeze(place(key), [call], live, request)
-        calls, _ = self.contention.sift(place(key), [call])
-        for each in calls:
+        planned = self.contention.hold(planned_write(call, live=live, key=key), request)
+        for each in planned.calls:
             self.contention.sent(place(key), each, live, changed=changed)
-        return calls
+        self.contention.freeze(planned.held)
+        return list(planned.calls)
 
     def scale(self, to: int, *, over: int, changed: bool = True) -> bool:
         """Whether the number of replicas is written."""
@@ -198,7 +203,7 @@ def test_the_rest_of_the_object_is_still_written(ring: Ring) -> None:
 
 def test_what_is_left_out_is_told_with_who_writes_it_and_until_when(ring: Ring) -> None:
     ring.round(6)
-    _, held = ring.contention.sift(place(), [patch({"spec": {"replicas": 3}})])
+    held = ring.contention.sift(planned_write(patch({"spec": {"replicas": 3}})), REQUEST).held
     held[0].other = "kubectl-edit"
     ring.now = 100
     assert ring.contention.held(held) == HeldFields(
@@ -214,7 +219,7 @@ def test_fields_with_one_fate_share_a_sentence(ring: Ring) -> None:
     both = patch({"spec": {"replicas": 3}, "metadata": {"labels": {"example.org/team": None}}})
     for _ in range(6):
         ring.write(both, {})
-    _, held = ring.contention.sift(place(), [both])
+    held = ring.contention.sift(planned_write(both), REQUEST).held
     assert ring.contention.held(held).reason.startswith(
         'spec.replicas, metadata.labels["example.org/team"] of the host Deployment flip between what vsyncer and '
         "somebody else write; frozen until "
@@ -224,7 +229,7 @@ def test_fields_with_one_fate_share_a_sentence(ring: Ring) -> None:
 def test_a_whole_object_is_told_without_a_field(ring: Ring) -> None:
     for _ in range(6):
         ring.write(create(), None)
-    _, held = ring.contention.sift(place(), [create()])
+    held = ring.contention.sift(planned_write(create()), REQUEST).held
     assert ring.contention.held(held).reason.startswith(
         "the host Deployment is made by vsyncer and deleted by somebody else each time; frozen until 2026-01-01T00:10"
     )
@@ -241,7 +246,7 @@ def test_a_decision_of_which_parts_are_held_back_waits() -> None:
 
 def test_where_both_agree_by_themselves_nothing_is_held(ring: Ring) -> None:
     ring.round(6)
-    assert ring.contention.sift(place(), []) == ([], [])
+    assert not ring.contention.sift(planned_write(), REQUEST).held
 
 
 # -- thaw --------------------------------------------------------------------------------------------------------------

@@ -3,11 +3,11 @@
 from typing import Any
 
 import pytest
-from engine_fakes import KEY, MARKS, PLACE, SETTINGS, Widgets, copy_of, virtual
+from engine_fakes import KEY, MARKS, PLACE, SETTINGS, copy_of, observed, virtual
 
 from syncer.api import Obj, Outcome, Request, Side, Verb, Write, annotations_of
 from syncer.engine.cache.informers import Informers
-from syncer.engine.reconcile.plan import needed
+from syncer.engine.reconcile.calls import needed
 from syncer.engine.reconcile.policies.pause import Pause
 from syncer.testing.merge import merged
 
@@ -26,30 +26,30 @@ def paused(obj: Obj, value: Any = "true") -> Obj:
 
 def test_what_is_not_paused_is_none_of_its_business() -> None:
     obj = virtual()
-    assert pause().look(Widgets(), REQUEST, virtual=obj, host=copy_of(obj)) is None
-    assert pause().look(Widgets(), REQUEST, virtual=obj, host=None) is None
-    assert pause().look(Widgets(), REQUEST, virtual=None, host=None) is None
+    assert pause().answer(observed(REQUEST, virtual=obj, host=copy_of(obj))) is None
+    assert pause().answer(observed(REQUEST, virtual=obj, host=None)) is None
+    assert pause().answer(observed(REQUEST, virtual=None, host=None)) is None
 
 
 def test_a_paused_object_waits_and_its_copy_is_marked_once() -> None:
     obj, copy = paused(virtual()), copy_of(virtual())
-    decision = pause().look(Widgets(), REQUEST, virtual=obj, host=copy)
+    decision = pause().answer(observed(REQUEST, virtual=obj, host=copy))
     assert decision
     assert decision.outcome is Outcome.PENDING
     [write] = decision.writes
     assert (write.side, write.verb) == (Side.HOST, Verb.NOTE)
     assert annotations_of(write.obj) == {MARKS.paused: "virtual"}
-    again = pause().look(Widgets(), REQUEST, virtual=obj, host=paused(copy, "virtual"))
+    again = pause().answer(observed(REQUEST, virtual=obj, host=paused(copy, "virtual")))
     assert again
     assert (again.outcome, again.writes) == (Outcome.PENDING, ())
 
 
 def test_a_copy_at_another_place_and_one_that_is_not_ours_get_no_mark() -> None:
     obj, copy = paused(virtual()), copy_of(virtual())
-    elsewhere = pause().look(Widgets(), REQUEST._replace(host_key=PLACE), virtual=obj, host=copy)
-    foreign = pause().look(Widgets(), REQUEST, virtual=obj, host=merged(copy, {"metadata": {"labels": None}}))
+    elsewhere = pause().answer(observed(REQUEST._replace(host_key=PLACE), virtual=obj, host=copy))
+    foreign = pause().answer(observed(REQUEST, virtual=obj, host=merged(copy, {"metadata": {"labels": None}})))
     ending = merged(copy, {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}})
-    going = pause().look(Widgets(), REQUEST, virtual=obj, host=ending)
+    going = pause().answer(observed(REQUEST, virtual=obj, host=ending))
     for decision in (elsewhere, foreign, going):
         assert decision
         assert (decision.outcome, decision.writes) == (Outcome.PENDING, ())
@@ -71,20 +71,20 @@ def test_annotations_of_any_shape_pause_nothing_and_break_nothing(annotations: o
             }
         }
     )
-    assert made.look(Widgets(), REQUEST, virtual=obj, host=None) is None
+    assert made.answer(observed(REQUEST, virtual=obj, host=None)) is None
 
 
 def test_a_namespace_and_the_note_pause_what_they_are_about() -> None:
     made = pause()
     space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop", "resourceVersion": "1"}}
     made.namespaces.seen_live(paused(space))
-    assert made.look(Widgets(), REQUEST, virtual=virtual(), host=None)
+    assert made.answer(observed(REQUEST, virtual=virtual(), host=None))
     other = REQUEST._replace(key=KEY._replace(namespace="yard"))
-    assert made.look(Widgets(), other, virtual=virtual(), host=None) is None
+    assert made.answer(observed(other, virtual=virtual(), host=None)) is None
     note = {"metadata": {"name": "vsyncer", "namespace": "kube-system", "resourceVersion": "1"}}
     made.notes.seen_live(paused({"apiVersion": "v1", "kind": "ConfigMap", **note}))
     assert made.is_on
-    assert made.look(Widgets(), other, virtual=virtual(), host=None)
+    assert made.answer(observed(other, virtual=virtual(), host=None))
 
 
 # -- the write ---------------------------------------------------------------------------------------------------------

@@ -45,7 +45,7 @@ async def scan_once(
     async with engine.running():
         await _filled(engine)
         if confirm:
-            pair.breaker.limits = None
+            pair.policies.breaker.limits = None
         patroller = alone(engine, pair, engine.workers.handle, hands_off)
         assert patroller is not None, "every configuration says how to patrol"
         chosen = {name for kind in kinds or ("",) for name in syncers(engine, kind)}

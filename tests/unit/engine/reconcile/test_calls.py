@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from syncer.api import FieldPath, Marks, Obj, Resource, Side, Syncer, Token, Verb, Write
-from syncer.engine.reconcile.plan import Call, Operation, exact_paths, needed, said_before
+from syncer.engine.reconcile.calls import Call, Operation, exact_paths, needed, said_before
 from syncer.testing.merge import merged
 
 MARKS = Marks()

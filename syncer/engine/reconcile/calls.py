@@ -1,0 +1,349 @@
+"""The pure half of step 5: which API calls a write really needs, often none.
+
+A whole-object comparison never settles, because the API server defaults and normalises. So only what we say is
+compared. What we said before and no longer say is taken away: its names (not its values) are kept on the objects that
+bear our mark, in one annotation, so that this survives a restart. Under ``exact`` paths, where one side owns
+everything, what isn't said must not be there.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import lru_cache
+from typing import Any
+
+from syncer.api.decision import Verb, Write
+from syncer.api.marks import Marks
+from syncer.api.objects import Obj, Side, annotations_of, labels_of, uid_of
+from syncer.api.paths import FieldPath, is_within, path_steps
+from syncer.api.roles import Syncer
+from syncer.clusters import codec
+from syncer.translate.alike import covers
+
+#: A tree of names: which fields we set. A leaf is 1.
+Tree = dict[str, Any]
+#: Paths as nested mappings of their steps; None is the end of a path.
+Nested = Mapping[str, Any]
+NOWHERE: Nested = {}
+
+_IDENTITY = ("apiVersion", "kind", "metadata")
+
+
+class Operation(StrEnum):
+    """The kinds of API call, each its own path or method."""
+
+    CREATE = "create"
+    PATCH = "patch"
+    PATCH_STATUS = "patch_status"
+    DELETE = "delete"
+    BIND = "bind"
+    CONDITIONS = "conditions"
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One API call, and what is to be sent."""
+
+    kind: Operation
+    body: Obj
+
+
+def needed(
+    write: Write,
+    live: Obj | None,
+    *,
+    exact: tuple[FieldPath, ...],
+    marks: Marks,
+    has_status: bool = True,
+    create_only: tuple[FieldPath, ...] = (),
+) -> list[Call]:
+    """Return the calls that bring the live object (None: there is none) to what the write says.
+
+    ``create_only`` names the fields that count only when the object is made.
+    """
+    once = _nested(create_only)
+    match write.verb:
+        case Verb.APPLY if uid_of(write.obj) and (live is None or uid_of(live) != uid_of(write.obj)):
+            return []  # it is about an object that isn't there any more
+        case Verb.APPLY if live is None:
+            noted = _with_names(write.obj, _nested(exact), marks, partial=write.partial, once=once)
+            return [Call(Operation.CREATE, _without_version(noted))]
+        case Verb.APPLY if write.create_only:
+            return []
+        case Verb.APPLY if write.tokens:
+            assert live is not None
+            changes = _changes(write, live, NOWHERE, marks, has_status=False)
+            return changes or [Call(Operation.PATCH, _guarded({}, live))]
+        case Verb.APPLY:
+            assert live is not None
+            return _changes(write, live, _nested(exact), marks, has_status=has_status, once=once)
+        case Verb.DELETE:
+            return [Call(Operation.DELETE, write.obj)] if live is not None and uid_of(live) == uid_of(write.obj) else []
+        case Verb.BIND:
+            bound = live is None or bool((live.get("spec") or {}).get("nodeName"))
+            return [] if bound else [Call(Operation.BIND, _binding(write))]
+        case Verb.CONDITIONS:
+            return _conditions(write.obj, live)
+        case Verb.NOTE:
+            return _note(write.obj, live)
+
+
+def exact_paths(syncer: Syncer, write: Write) -> tuple[FieldPath, ...]:
+    """Return the paths of a write below which the other side may have nothing of its own."""
+    if write.exact is not None:
+        return write.exact
+    return _within(syncer.exact, syncer.down if write.side is Side.HOST else syncer.up)
+
+
+def create_only_paths(syncer: Syncer, write: Write) -> tuple[FieldPath, ...]:
+    """Return the paths of a write that count only when its object is made."""
+    return syncer.create_only if write.side is Side.HOST and write.resource is None else ()
+
+
+@lru_cache(maxsize=1024)
+def _within(exact: tuple[FieldPath, ...], owned: tuple[FieldPath, ...]) -> tuple[FieldPath, ...]:
+    return tuple(path for path in exact if any(is_within(path, own) for own in owned))
+
+
+@lru_cache(maxsize=1024)
+def _nested(paths: tuple[FieldPath, ...]) -> Nested:
+    """Return paths as nested mappings; a path that is within another one adds nothing to it."""
+    tree: dict[str, Any] = {}
+    for path in paths:
+        *parents, last = path_steps(path)
+        place: Any = tree
+        for step in parents:
+            place = None if place is None else place.setdefault(step, {})
+        if place is not None:
+            place[last] = None
+    return tree
+
+
+def _changes(
+    write: Write, live: Obj, exact: Nested, marks: Marks, *, has_status: bool, once: Nested = NOWHERE
+) -> list[Call]:
+    want = _as_it_is(write.obj, live, once) if once else write.obj
+    want = _with_names(want, exact, marks, partial=write.partial, once=once)
+    before = said_before(live, marks) if _is_marked(want, marks) else {}
+    patch: Obj = {}
+    for part in want.keys() | ((before.keys() | exact.keys()) & live.keys()):
+        if part in _IDENTITY or want.get(part, _SAME) == live.get(part):
+            continue
+        change = _part(want, live, part, before, exact)
+        if change is not _SAME:
+            patch[part] = change
+    said, exactly = _said_of_metadata(before, marks), exact.get("metadata") or NOWHERE
+    metadata = _metadata(want["metadata"], live["metadata"], said, exactly)
+    status = {"status": patch.pop("status")} if has_status and "status" in patch else None
+    if metadata:
+        patch["metadata"] = metadata
+    version = want["metadata"].get("resourceVersion")
+    if marks.fields in (metadata.get("annotations") or ()):
+        # A reply of ours may have been lost: the object has more of us than we know, and this note would not name it.
+        version = version or live["metadata"].get("resourceVersion")
+    calls = [Call(Operation.PATCH, _guarded(patch, live, version))] if patch else []
+    return [*calls, Call(Operation.PATCH_STATUS, _guarded(status, live))] if status else calls
+
+
+class _Same:
+    """Says that there is nothing to change; None can't, since in a merge patch it takes a field away."""
+
+
+_SAME = _Same()
+
+
+def _as_it_is(want: Obj, live: Obj, once: Nested) -> Obj:
+    """Return what is wanted with the live values at some paths, so that nothing is changed there."""
+    result = dict(want)
+    for step, below in once.items():
+        there, wanted = live.get(step), want.get(step)
+        if below is None:
+            result.pop(step, None)
+            if there is not None:
+                result[step] = there
+        elif wanted is None or isinstance(wanted, dict):
+            inner = _as_it_is(wanted or {}, there if isinstance(there, dict) else {}, below)
+            if inner:
+                result[step] = inner
+    return result
+
+
+def _part(want: Obj, live: Obj, part: str, before: Tree, exact: Nested) -> Any:
+    below = exact.get(part, NOWHERE)
+    return _difference(want.get(part), live.get(part), before.get(part), below or NOWHERE, whole=below is None)
+
+
+def _difference(want: Any, live: Any, before: Any, exact: Nested, *, whole: bool) -> Any:
+    """The merge patch from live to want, or ``_SAME``."""
+    if want == live or (not want and live is None and (want is None or isinstance(want, dict | list))):
+        return _SAME
+    if want is None and whole:
+        return None
+    if isinstance(live, dict) and (isinstance(want, dict) or (want is None and (exact or isinstance(before, dict)))):
+        patch = _fields(want or {}, live, before if isinstance(before, dict) else {}, exact, whole=whole)
+        return None if want is None and _empties(patch, live) else patch
+    if want is None:
+        return None if before else _SAME
+    if not whole and covers(want, live):
+        return _SAME
+    return want
+
+
+def _fields(want: Obj, live: Obj, before: Tree, exact: Nested, *, whole: bool) -> Any:
+    names = {name for name, value in want.items() if live.get(name, _SAME) != value}
+    names |= (live.keys() if whole else (before.keys() | exact.keys()) & live.keys()) - want.keys()
+    patch: Obj = {}
+    for name in names:
+        below = exact.get(name, NOWHERE)
+        all_of_it = whole or below is None
+        change = _difference(want.get(name), live.get(name), before.get(name), below or NOWHERE, whole=all_of_it)
+        if change is not _SAME:
+            patch[name] = change
+    return patch or _SAME
+
+
+def _empties(patch: Any, live: Obj) -> bool:
+    """Whether a patch takes every field away; an empty mapping that is left behind may mean something."""
+    return isinstance(patch, dict) and patch.keys() == live.keys() and all(value is None for value in patch.values())
+
+
+def _metadata(want: Obj, live: Obj, before: Tree, exact: Nested) -> Obj:
+    """Changes to labels and annotations; nothing else of the metadata is ever ours to change."""
+    patch: Obj = {}
+    for part in ("labels", "annotations"):
+        ours, theirs = want.get(part) or {}, live.get(part) or {}
+        keys = exact.get(part) or NOWHERE
+        change = _SAME if ours == theirs else _fields(ours, theirs, before.get(part) or {}, keys, whole=False)
+        if change is not _SAME:
+            patch[part] = change
+    return patch
+
+
+def _said_of_metadata(before: Tree, marks: Marks) -> Tree:
+    """What we said of labels and annotations; the note itself goes when there is nothing more to note."""
+    said = before.get("metadata") or {}
+    return {**said, "annotations": {**(said.get("annotations") or {}), marks.fields: 1}} if before else said
+
+
+def _guarded(patch: Obj, live: Obj, version: str | None = None) -> Obj:
+    """The patch with the uid of the object that is meant, so that it can't change another one of the same name."""
+    guard = {"uid": uid_of(live), "resourceVersion": version} if version else {"uid": uid_of(live)}
+    return {**patch, "metadata": {**patch.get("metadata", {}), **guard}}
+
+
+def _conditions(want: Obj, live: Obj | None) -> list[Call]:
+    if live is None:
+        return []
+    found = {one.get("type"): one for one in (live.get("status") or {}).get("conditions") or ()}
+    new = [
+        condition
+        for condition in (want.get("status") or {}).get("conditions") or ()
+        if not covers(condition, found.get(condition.get("type")))
+    ]
+    body = {"metadata": {"uid": uid_of(live)}, "status": {"conditions": new}}
+    return [Call(Operation.CONDITIONS, body)] if new else []
+
+
+def _note(want: Obj, live: Obj | None) -> list[Call]:
+    if live is None or uid_of(live) != uid_of(want):
+        return []
+    found = annotations_of(live)
+    change = {name: value for name, value in annotations_of(want).items() if found.get(name) != value}
+    return [Call(Operation.PATCH, _guarded({"metadata": {"annotations": change}}, live))] if change else []
+
+
+def _binding(write: Write) -> Obj:
+    metadata = write.obj["metadata"]
+    return {
+        "apiVersion": "v1",
+        "kind": "Binding",
+        "metadata": {key: metadata[key] for key in ("name", "namespace", "uid") if key in metadata},
+        "target": {"apiVersion": "v1", "kind": "Node", "name": write.node},
+    }
+
+
+# -- which fields we set, kept on the object ---------------------------------------------------------------------------
+
+
+def _is_marked(obj: Obj, marks: Marks) -> bool:
+    return marks.cluster in labels_of(obj)
+
+
+def _without_version(want: Obj) -> Obj:
+    metadata = want["metadata"]
+    if "resourceVersion" not in metadata:
+        return want
+    return {**want, "metadata": {name: value for name, value in metadata.items() if name != "resourceVersion"}}
+
+
+def _with_names(want: Obj, exact: Nested, marks: Marks, *, partial: bool, once: Nested) -> Obj:
+    """The object with the annotation of the names of the fields that it sets, where there is anything to remember."""
+    if not _is_marked(want, marks):
+        return want
+    tree = _names_of(want, exact, marks, partial=partial)
+    if once:
+        tree = _without(tree, once)
+    if not tree:
+        return want
+    text = codec.encode_sorted(tree)
+    metadata = want["metadata"]
+    annotations = {**(metadata.get("annotations") or {}), marks.fields: text}
+    return {**want, "metadata": {**metadata, "annotations": annotations}}
+
+
+def said_before(live: Obj, marks: Marks) -> Tree:
+    """The names of the fields that we set on a live object; empty where there is no note or it can't be read."""
+    text = annotations_of(live).get(marks.fields)
+    return _read(text) if text else {}
+
+
+@lru_cache(maxsize=1024)
+def _read(text: str) -> Tree:
+    """The tree of a note. Many objects have the same, so it is read once, and must not be changed."""
+    try:
+        tree: Any = codec.decode(text.encode())
+    except codec.DecodeError:
+        return {}
+    return tree if isinstance(tree, dict) else {}
+
+
+def _names_of(want: Obj, exact: Nested, marks: Marks, *, partial: bool) -> Tree:
+    tree: Tree = {}
+    metadata = want["metadata"]
+    own = _metadata_names(tuple(metadata.get("labels") or ()), tuple(metadata.get("annotations") or ()), marks.prefix)
+    if own:
+        tree["metadata"] = own
+    for part, value in () if partial else want.items():
+        if part not in _IDENTITY and exact.get(part, NOWHERE) is not None:
+            names = _tree(value)
+            if names:
+                tree[part] = names
+    return tree
+
+
+def _without(names: Tree, paths: Nested) -> Tree:
+    """Return a tree of names without those at some paths."""
+    result = dict(names)
+    for step, below in paths.items():
+        found = result.pop(step, None)
+        if below is not None and found is not None:
+            left = _without(found, below) if isinstance(found, dict) else found
+            if left:
+                result[step] = left
+    return result
+
+
+@lru_cache(maxsize=1024)
+def _metadata_names(labels: tuple[str, ...], annotations: tuple[str, ...], prefix: str) -> Tree:
+    """The names that aren't marks. Many objects have the same, so the tree is made once, and must not be changed."""
+    found = {}
+    for part, names in (("labels", labels), ("annotations", annotations)):
+        if own := {name: 1 for name in names if not name.startswith(prefix + "/")}:
+            found[part] = own
+    return found
+
+
+def _tree(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _tree(below) for name, below in value.items()}
+    return 1

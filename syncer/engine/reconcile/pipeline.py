@@ -1,0 +1,93 @@
+"""The policies in their order. This is the only place that says it.
+
+A policy that is off for a syncer is not in its pipeline, and so costs nothing.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from syncer.api.decision import Decision
+from syncer.api.objects import Request
+from syncer.engine.reconcile.controller import Controller
+from syncer.engine.reconcile.plan import Observed, PlannedWrite
+from syncer.engine.reconcile.policies.breaker import CircuitBreaker
+from syncer.engine.reconcile.policies.contention import Contention
+from syncer.engine.reconcile.policies.drift_policy import DriftPolicy
+from syncer.engine.reconcile.policies.futile import FutilePatches
+from syncer.engine.reconcile.policies.pause import Pause
+from syncer.engine.reconcile.policies.placement import refuse_other_place
+from syncer.engine.reconcile.policies.preconditions import with_preconditions
+from syncer.engine.reconcile.policies.staleness import run_once, unconfirmed_deletions_wait
+from syncer.resources.kinds import PODS
+from syncer.translate.patches import Patcher
+
+P = TypeVar("P")
+
+#: Answers a request instead of its syncer, or gives None.
+Answer = Callable[[Observed], Decision | None]
+#: Takes a syncer's decision, and returns the one that holds. Raises Refused.
+DecisionPolicy = Callable[[Observed, Decision], Decision]
+#: Takes a write with the calls that it needs, and returns it with those that are to be made.
+CallPolicy = Callable[[PlannedWrite, Request], PlannedWrite]
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    """The policies that hold for the requests of one controller, each list in its order."""
+
+    #: What answers in the syncer's place; the first answer is final.
+    answers: tuple[Answer, ...]
+    #: What is made of every decision.
+    decisions: tuple[DecisionPolicy, ...]
+    #: What is made of a decision that deletes something, after the others.
+    deletions: tuple[DecisionPolicy, ...]
+    #: What is made of the calls that a write takes.
+    calls: tuple[CallPolicy, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Policies:
+    """The policies of one pair that keep something between requests."""
+
+    pause: Pause
+    breaker: CircuitBreaker
+    drift: DriftPolicy
+    contention: Contention
+    futile: FutilePatches
+
+
+def pipeline(controller: Controller, policies: Policies, patcher: Patcher, *, scan: bool) -> Pipeline:
+    """Return the pipeline of a controller.
+
+    With ``scan`` it is that of the patroller, which asks for all that isn't as it should be: policies that hold
+    writes back are not in it.
+    """
+    is_pod = controller.syncer.host_resource == PODS
+    is_lenient = bool(policies.drift.lenient(controller.name))
+    return Pipeline(
+        answers=(policies.pause.answer, refuse_other_place),
+        decisions=_those_on(
+            _patched(patcher) if patcher.has_any else None,
+            controller.ownership.ruled if controller.ownership else None,
+            run_once if is_pod else None,
+        ),
+        deletions=_those_on(
+            with_preconditions,
+            unconfirmed_deletions_wait,
+            None if scan else policies.breaker.admit,
+        ),
+        calls=_those_on(
+            policies.drift.left_alone if is_lenient and not scan else None,
+            (policies.contention.sift if scan else policies.contention.hold) if policies.contention.is_on else None,
+            policies.futile.left_out,
+        ),
+    )
+
+
+def _patched(patcher: Patcher) -> DecisionPolicy:
+    return lambda seen, decision: patcher.apply(decision, ctx=seen.ctx, virtual=seen.virtual, host=seen.host)
+
+
+def _those_on(*policies: P | None) -> tuple[P, ...]:
+    return tuple(policy for policy in policies if policy is not None)

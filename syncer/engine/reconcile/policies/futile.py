@@ -1,0 +1,36 @@
+"""A patch that changed nothing is not sent again over the same version: the API server normalises what it says."""
+
+from cachetools import LRUCache
+
+from syncer.api.objects import Request
+from syncer.engine.reconcile.calls import Call
+from syncer.engine.reconcile.plan import Place, PlannedWrite
+
+#: The most patches that are remembered; there should be none.
+REMEMBERED = 1024
+
+
+class FutilePatches:
+    """The patches of one pair that changed nothing, each with the version that it was sent over."""
+
+    def __init__(self) -> None:
+        self._known: LRUCache[Place, tuple[str, Call]] = LRUCache(REMEMBERED)
+
+    def left_out(self, planned: PlannedWrite, request: Request) -> PlannedWrite:
+        """Return the write without calls that are known to change nothing."""
+        if not self._known or planned.live is None:
+            return planned
+        known = self._known.get(planned.place)
+        if known is None:
+            return planned
+        version = planned.live["metadata"]["resourceVersion"]
+        return planned._replace(calls=[call for call in planned.calls if known != (version, call)])
+
+    def note(self, place: Place, call: Call, version: str) -> None:
+        """Remember that a patch over this version changed nothing."""
+        self._known[place] = (version, call)
+
+    def forget(self, place: Place) -> None:
+        """Take it that patches of this object change something again."""
+        if self._known:
+            self._known.pop(place, None)

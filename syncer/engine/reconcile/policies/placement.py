@@ -1,0 +1,21 @@
+"""A copy at another place than its virtual key translates to is never touched: the name translator was changed."""
+
+from syncer.api.decision import Decision, skip
+from syncer.api.errors import Refused
+from syncer.api.roles import SyncDown
+from syncer.engine.reconcile.plan import Observed
+
+
+def refuse_other_place(seen: Observed) -> Decision | None:
+    """Refuse a request about a copy at another place than its key translates to. Raises Refused."""
+    request, syncer = seen.request, seen.controller.syncer
+    if not request.host_key or not isinstance(syncer, SyncDown):
+        return None
+    if seen.host is None:
+        return skip("the copy at another place is gone")
+    place = seen.ctx.host_key(request.key)
+    raise Refused(
+        f"{syncer.host_resource.kind} {request.host_key} on the host is marked as the copy of {request.key},"
+        f" which is now translated to {place}; set names.translator back, or delete it by hand",
+        reason="NameCollision",
+    )

@@ -1,0 +1,63 @@
+"""A deletion that follows from an object on the other side names what the live API server has to confirm.
+
+The stores may be behind: an object that is missing in one, and was never seen to go, may be there.
+"""
+
+from dataclasses import replace
+
+from syncer.api.decision import Decision, Precondition, Verb, Write
+from syncer.api.objects import ObjectRef, Side, annotations_of, is_deleting, uid_of
+from syncer.api.roles import SyncDown, SyncUp
+from syncer.engine.cache.store import Store
+from syncer.engine.reconcile.plan import Observed
+from syncer.engine.reconcile.policies.staleness import is_fresh
+
+
+def with_preconditions(seen: Observed, decision: Decision) -> Decision:
+    """Return the decision with a precondition on each deletion that nothing seen confirms."""
+    return replace(decision, writes=tuple(_with_precondition(seen, write) for write in decision.writes))
+
+
+def _with_precondition(seen: Observed, write: Write) -> Write:
+    if write.verb is not Verb.DELETE or write.precondition is not None:
+        return write
+    if not isinstance(seen.controller.syncer, SyncDown):
+        return _with_origin(seen, write)
+    other = write.side.other
+    cause, copied_from = seen.on(other), annotations_of(write.obj).get(seen.ctx.marks.uid)
+    if cause is None:
+        is_known = _saw_go(seen, other, write, copied_from)
+        return write if is_known else replace(write, precondition=Precondition(_ref(seen, other)))
+    is_earlier = write.side is Side.HOST and copied_from not in (None, uid_of(cause))
+    return replace(write, precondition=Precondition(_ref(seen, other), uid_of(cause))) if is_earlier else write
+
+
+def _with_origin(seen: Observed, write: Write) -> Write:
+    """For a kind that begins on the host: confirm that its host object is gone.
+
+    Where it is only no longer among the watched objects, it is taken into the store, and decided about as it is.
+    """
+    host = seen.controller.host
+    if not isinstance(seen.controller.syncer, SyncUp) or write.side is Side.HOST or seen.host is not None:
+        return write
+    assert host is not None, "whoever has the role SyncUp watches the host"
+    is_known = seen.host_key in host or (host.saw_go(seen.host_key) and not is_fresh(host))
+    return write if is_known else replace(write, precondition=Precondition(_ref(seen, Side.HOST)))
+
+
+def _ref(seen: Observed, side: Side) -> ObjectRef:
+    syncer = seen.controller.syncer
+    if side is Side.VIRTUAL:
+        return ObjectRef(side, syncer.resource, seen.request.key)
+    return ObjectRef(side, syncer.host_resource, seen.host_key)
+
+
+def _saw_go(seen: Observed, side: Side, write: Write, copied_from: str | None) -> bool:
+    """Return True if just that object was seen to go which the deletion follows from."""
+    store: Store | None = seen.controller.store(side)
+    if store is None:
+        return True
+    if side is Side.VIRTUAL:
+        return store.saw_go(seen.request.key, copied_from)
+    # The object that went may have been the copy of an earlier one; that matters unless the tenant asked for the end.
+    return is_deleting(write.obj) and store.saw_go(seen.host_key)

@@ -1,0 +1,125 @@
+"""A plan is a value: what is decided, what it takes, what it was made from; making one changes nothing."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from syncer.api import Context, Decision, Key, Mirror, Obj, Pair, Refused, Request, Resource, Side, Source, apply
+from syncer.engine.reconcile.controller import MOST_READS
+from syncer.engine.reconcile.plan import Plan
+from syncer.testing import World
+from syncer.testing.objects import configmap, pod, secret
+
+SECRETS = Resource("v1", "Secret", "secrets")
+
+
+class Maps(Mirror):
+    """Copies ConfigMaps, and reads the Secret of the same name."""
+
+    name = "maps"
+    resource = Resource("v1", "ConfigMap", "configmaps")
+    down = ("data",)
+    reads = (Source(Side.VIRTUAL, SECRETS),)
+
+    def translate(self, ctx: Context[Any], virtual: Obj) -> Obj:
+        name = virtual["metadata"]["name"]
+        for number in range(int(virtual["data"].get("reads", "1"))):
+            ctx.virtual(SECRETS, Key("shop", name if number == 0 else f"{name}-{number}"))
+        if "refused" in virtual["data"]:
+            raise Refused("no")
+        return super().translate(ctx, virtual)
+
+
+def request(name: str) -> Request:
+    return Request("vc", "maps", Key("shop", name))
+
+
+def plan(world: World, name: str) -> Plan:
+    return world.pair.plan(request(name))
+
+
+def shown(*objects: Obj) -> World:
+    world = World([Maps]).given(virtual=list(objects))
+    world.decide(Maps, "shop/x")  # lets the stores hold what the servers have
+    return world
+
+
+def test_plan_has_the_calls_of_its_decision() -> None:
+    made = plan(shown(configmap("a")), "a")
+    assert [call.kind for call in made.calls] == ["create"]
+    assert made.calls[0].body["metadata"]["name"] == "a-x-shop-x-vc"
+    assert made.held == []
+
+
+def test_plan_of_what_is_in_step_has_no_calls() -> None:
+    world = shown(configmap("a"))
+    world.settle(Maps, "shop/a")
+    made = plan(world, "a")
+    assert (made.calls, len(made.decision.writes)) == ([], 1)
+
+
+def test_plan_made_twice_is_the_same_and_writes_nothing() -> None:
+    world = shown(configmap("a"))
+    first, second = plan(world, "a"), plan(world, "a")
+    assert (first.decision, first.calls) == (second.decision, second.calls)
+    assert world.sent == []
+
+
+def test_plan_has_the_reads_of_its_own_decision_and_of_no_other() -> None:
+    world = shown(configmap("a"), configmap("b"), secret("a"))
+    one = plan(world, "a")
+    plan(world, "b")
+    assert [(str(read.key), read.entry is not None) for read in one.reads] == [("shop/a", True)]
+
+
+def test_reads_of_another_request_that_a_policy_asks_about_are_not_among_them() -> None:
+    """The circuit breaker asks about other requests while it looks at this one."""
+    world = shown(configmap("a"), configmap("b"))
+    controller = world.pair.controllers["maps"]
+
+    def counting(seen: Any, decision: Decision) -> Decision:
+        world.pair.reconciler.scan(controller, request("b"))
+        return decision
+
+    controller.pipeline = replace(controller.pipeline, decisions=(counting,))
+    assert [str(read.key) for read in plan(world, "a").reads] == ["shop/a"]
+
+
+def test_reads_are_noted_where_the_syncer_refuses() -> None:
+    world = shown(configmap("a", {"refused": ""}))
+    reads = world.pair.reconciler.view.reads()
+    with pytest.raises(Refused):
+        world.pair.reconciler.reconcile(world.pair.controllers["maps"], request("a"), reads)
+    assert [str(read.key) for read in reads.noted] == ["shop/a"]
+
+
+def test_reads_are_bounded() -> None:
+    assert len(plan(shown(configmap("a", {"reads": "1000"})), "a").reads) == MOST_READS
+
+
+def test_write_is_planned_anew_over_what_is_there_by_then() -> None:
+    world = shown(configmap("a"))
+    made = plan(world, "a")
+    world.apply(made.decision, by=Maps)
+    assert not made.again(made.decision.writes[0]).calls
+
+
+class Twice(Mirror):
+    """Writes one virtual object two times in one decision."""
+
+    name = "twice"
+    resource = Resource("v1", "Pod", "pods")
+    down = ("spec",)
+
+    def sync(self, ctx: Context[Any], pair: Pair) -> Decision:
+        own = {key: pair.virtual[key] for key in ("apiVersion", "kind")}
+        name = {key: pair.virtual["metadata"][key] for key in ("name", "namespace", "uid")}
+        labelled = {**own, "metadata": {**name, "labels": {"a": "1"}}}
+        return apply(virtual=labelled).then(apply(virtual=labelled))
+
+
+def test_second_write_of_one_object_takes_only_what_the_first_has_left() -> None:
+    world = World([Twice]).given(virtual=[pod("web")])
+    calls = [sent for sent in world.settle(Twice, "shop/web") if sent.side is Side.VIRTUAL]
+    assert len(calls) == 1, "a second patch would change nothing"
