@@ -141,13 +141,13 @@ class Context(Generic[C]):
 
     def host_copy(self, virtual: Obj) -> Obj:
         """A host object without contents: translated name, the tenant's labels and annotations, and our marks."""
-        key = key_of(virtual)
-        place = self.host_key(key)
+        key, settings = key_of(virtual), self.settings
+        place, marks = self.host_key(key), settings.marks
         metadata: Obj = {"name": place.name}
         if place.namespace:
             metadata["namespace"] = place.namespace
-        metadata["labels"] = self._kept(virtual, "labels") | self.marks.labels(self.identity, key)
-        metadata["annotations"] = self._kept(virtual, "annotations") | self.marks.annotations(
+        metadata["labels"] = _kept(virtual, "labels", marks) | marks.labels(settings.identity, key)
+        metadata["annotations"] = _kept(virtual, "annotations", marks) | marks.annotations(
             self.resource, virtual, place
         )
         return {"apiVersion": self.host_resource.api_version, "kind": self.host_resource.kind, "metadata": metadata}
@@ -157,13 +157,16 @@ class Context(Generic[C]):
         metadata: Obj = {"name": key.name}
         if key.namespace:
             metadata["namespace"] = key.namespace
-        metadata["labels"] = self._kept(host, "labels") | {self.marks.cluster: self.identity}
-        if annotations := self._kept(host, "annotations"):
+        metadata["labels"] = _kept(host, "labels", self.marks) | {self.marks.cluster: self.identity}
+        if annotations := _kept(host, "annotations", self.marks):
             metadata["annotations"] = annotations
         return {"apiVersion": self.resource.api_version, "kind": self.resource.kind, "metadata": metadata}
 
-    def _kept(self, obj: Obj, part: str) -> dict[str, str]:
-        """What crosses: all but marks of ours (a tenant must not forge them) and kubectl's note."""
-        prefix = self.marks.prefix + "/"
-        found = obj["metadata"].get(part) or {}
-        return {key: value for key, value in found.items() if not key.startswith(prefix) and key != LAST_APPLIED}
+
+def _kept(obj: Obj, part: str, marks: Marks) -> dict[str, str]:
+    """Return what crosses: all but marks of ours (a tenant must not forge them) and kubectl's note."""
+    found = obj["metadata"].get(part)
+    if not found:
+        return {}
+    prefix = marks.prefix + "/"
+    return {key: value for key, value in found.items() if not key.startswith(prefix) and key != LAST_APPLIED}

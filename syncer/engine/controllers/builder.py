@@ -100,7 +100,7 @@ def join(pair: ClusterPair, syncer: Syncer, config: Config) -> Controller:
         syncer,
         config,
         pair.reconciler.view,
-        safely(syncer, lambda obj: [syncer.predicate(obj)]),
+        safely(syncer, lambda obj: [syncer.predicate(obj)]) if _has_predicate(syncer) else None,
         ownership_of(syncer, config, pair.settings),
         stores,
         others,
@@ -124,6 +124,10 @@ def join(pair: ClusterPair, syncer: Syncer, config: Config) -> Controller:
         pair.references.add(syncer, syncer, lambda function: safely(syncer, function))
     pair.references.tie()
     return controller
+
+
+def _has_predicate(syncer: Syncer) -> bool:
+    return type(syncer).predicate is not Syncer.predicate
 
 
 def leave(pair: ClusterPair, name: str) -> list[Place]:

@@ -139,7 +139,7 @@ class ClusterPair:
             self.queue.add(controller.request(key))
 
     def _may_have_copy(self, controller: Controller, key: Key, obj: Obj | None) -> bool:
-        if obj is None or controller.predicate(obj) != [False]:
+        if obj is None or controller.predicate is None or controller.predicate(obj) != [False]:
             return True
         return controller.place(key) in self.informers.store(Side.HOST, controller.syncer.host_resource)
 

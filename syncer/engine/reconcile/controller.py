@@ -84,8 +84,8 @@ class Controller:
     syncer: Syncer
     config: Config
     view: View
-    #: The syncer's predicate, as the only item; nothing where it raises.
-    predicate: Callable[[Obj], Sequence[bool]]
+    #: The syncer's predicate, as the only item, and nothing where it raises; None where every object may have a copy.
+    predicate: Callable[[Obj], Sequence[bool]] | None
     #: Who owns which fields, and what a deleted copy means; None where all is as usual.
     ownership: "Ownership | None"
     stores: tuple[Store, ...]
@@ -127,8 +127,8 @@ class Controller:
         """Return the request for a virtual key."""
         return Request(self.view.settings.cluster, self.syncer.name, key, host_key)
 
-    def context(self, reads: Reads | None = None) -> Context:
-        """Return what the syncer may see, as of now."""
+    def context(self, reads: Reads | None = None, place: Callable[[Settings, Key], Key] | None = None) -> Context:
+        """Return what the syncer may see, as of now; ``place`` stands for its ``host_key``."""
         syncer, view = self.syncer, self.view
         return Context(
             settings=view.settings,
@@ -137,7 +137,7 @@ class Controller:
             host_resource=syncer.host_resource,
             reader=reads if reads is not None else view.reads(),
             now=view.utcnow(),
-            place=syncer.host_key,
+            place=place or syncer.host_key,
         )
 
     def place(self, key: Key) -> Key:

@@ -13,8 +13,7 @@ def decide(syncer: Syncer, ctx: Context, key: Key, *, virtual: Obj | None, host:
 
     ``key`` is the virtual key; ``virtual`` and ``host`` are private copies of what was last seen, or None.
     """
-    reason = _excluded(syncer, ctx, virtual, host)
-    if reason:
+    if isinstance(syncer, Excludes) and (reason := _excluded(syncer, ctx, virtual, host)):
         return skip(reason)
     if isinstance(syncer, FakeSyncUp):
         return _fake(syncer, ctx, key, virtual)
@@ -53,9 +52,7 @@ def _decided(syncer: Syncer, ctx: Context, key: Key, virtual: Obj | None, host: 
     return found
 
 
-def _excluded(syncer: Syncer, ctx: Context, virtual: Obj | None, host: Obj | None) -> str | None:
-    if not isinstance(syncer, Excludes):
-        return None
+def _excluded(syncer: Excludes, ctx: Context, virtual: Obj | None, host: Obj | None) -> str | None:
     for side, obj in ((Side.VIRTUAL, virtual), (Side.HOST, host)):
         reason = syncer.excluded(ctx, side, obj) if obj is not None else None
         if reason:

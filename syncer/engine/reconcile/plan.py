@@ -57,6 +57,10 @@ class Observed:
     #: The key of the host object.
     host_key: Key
 
+    def key_on(self, side: Side) -> Key:
+        """Return the key of the object of a side."""
+        return self.request.key if side is Side.VIRTUAL else self.host_key
+
     def on(self, side: Side) -> Obj | None:
         """Return the object of a side."""
         return self.virtual if side is Side.VIRTUAL else self.host

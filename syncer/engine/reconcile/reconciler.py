@@ -6,6 +6,7 @@ Workers, patroller, circuit breaker, dry run and the tests' World all ask here.
 from collections.abc import Callable, MutableMapping
 from dataclasses import dataclass
 
+from syncer.api.context import Settings
 from syncer.api.decision import Decision, Verb, Write, delete, skip
 from syncer.api.errors import Refused
 from syncer.api.names import NameTranslator
@@ -50,7 +51,7 @@ class Reconciler:
         def again(write: Write) -> PlannedWrite:
             return self.planned(seen, write, policies)
 
-        writes = tuple([self.planned(seen, write, policies) for write in decision.writes])
+        writes = tuple([self.planned(seen, write, policies, is_latest=True) for write in decision.writes])
         return Plan(decision, writes, seen, reads.noted, again)
 
     def scan(self, controller: Controller, request: Request) -> Plan:
@@ -76,11 +77,17 @@ class Reconciler:
 
     def observe(self, controller: Controller, request: Request, reads: Reads) -> Observed:
         """Return a request with private copies of its two objects. Raises Refused where one can't be read."""
-        syncer, ctx = controller.syncer, controller.context(reads)
+        syncer = controller.syncer
         virtual = _last_seen(controller.virtual, request.key)
         if isinstance(syncer, FakeSyncUp):
-            return Observed(controller, request, ctx, virtual, None, request.key)
-        host_key = request.host_key or syncer.host_key(self.view.settings, request.key)
+            return Observed(controller, request, controller.context(reads), virtual, None, request.key)
+        translated = None if request.host_key else syncer.host_key(self.view.settings, request.key)
+
+        def place(settings: Settings, key: Key) -> Key:
+            return translated if translated and key == request.key else syncer.host_key(settings, key)
+
+        ctx = controller.context(reads, place)
+        host_key = request.host_key or place(self.view.settings, request.key)
         host = _last_seen(controller.host, host_key)
         if host is not None and isinstance(syncer, SyncUp) and not isinstance(syncer, SyncDown):
             host = host if syncer.virtual_key(ctx, host) == request.key else None
@@ -103,12 +110,16 @@ class Reconciler:
 
         return Plan(decision, tuple(map(again, decision.writes)), seen, (), again)
 
-    def planned(self, seen: Observed, write: Write, policies: Pipeline) -> PlannedWrite:
-        """Return a write with its calls. Raises Refused where it must not be made."""
+    def planned(self, seen: Observed, write: Write, policies: Pipeline, *, is_latest: bool = False) -> PlannedWrite:
+        """Return a write with its calls. Raises Refused where it must not be made.
+
+        With ``is_latest`` the observed objects are still those in the stores, and aren't read again.
+        """
         controller, side = seen.controller, write.side
         store = self._store(controller, write)
         resource, key = store.resource, key_of(write.obj)
-        live = _live(store, key, seen.on(side))
+        is_observed = is_latest and write.resource is None and key == seen.key_on(side)
+        live = (seen.on(side) if is_observed else None) or store.get(key)
         if side is Side.HOST:
             self._check(write, live, resource)
         planned = PlannedWrite(write, Place(side, resource, key), live)
@@ -168,17 +179,6 @@ def _last_seen(store: Store | None, key: Key) -> Obj | None:
         why = f"the {store.side} {store.resource.kind} {key} can't be read: {obj[codec.UNREADABLE]}"
         raise Refused(f"{why}. Write it anew, or delete it", reason="Unreadable")
     return obj
-
-
-def _live(store: Store, key: Key, seen: Obj | None) -> Obj | None:
-    """Return an object as it was last seen: the copy that is at hand, where it is still that one."""
-    if seen is None:
-        return store.get(key)
-    entry, metadata = store.entry(key), seen["metadata"]
-    is_same = (
-        entry is not None and metadata.get("resourceVersion") == entry.version and metadata.get("uid", "") == entry.uid
-    )
-    return seen if is_same else store.get(key)
 
 
 def _left_to_the_host(seen: Observed, reason: str) -> Decision:

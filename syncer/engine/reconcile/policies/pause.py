@@ -152,7 +152,8 @@ class Pause:
         return self._marks.is_ours(host, cluster=self._identity, resource=syncer.resource)
 
     def _is_paused(self, obj: Obj) -> bool:
-        return self._mark_of(obj) == YES
+        annotations = obj["metadata"].get("annotations")
+        return bool(annotations) and self._mark_of(obj) == YES
 
     def _mark_of(self, obj: Obj | None) -> str:
         """The mark, ``""`` for none; asked of everything that is watched, so nothing is taken for granted."""
