@@ -348,9 +348,9 @@ def test_how_many_objects_are_in_step_is_told(two: Two) -> None:
                 [one for one in two.virtual.objects("configmaps") if one["metadata"]["name"] == "kube-root-ca.crt"]
             )
             assert dict(states(daemon.engine)) == {
-                ("configmaps", "in_step"): 5,
-                ("configmaps", "parked"): 1,
-                ("configmaps", "skipped"): unused,
+                ("vc", "configmaps", "in_step"): 5,
+                ("vc", "configmaps", "parked"): 1,
+                ("vc", "configmaps", "skipped"): unused,
             }
 
     play(scenario)
