@@ -41,8 +41,8 @@ def main() -> None:
     try:
         result = measured(THIS, options)
         if options.against:
-            against = measured(options.against, options)
-            result = {"this": result, "against": against, "ratio": ratios(result, against)}
+            other = measured(options.against, options)
+            result = {"this": result, "other": other, "ratio": ratios(result, other)}
     except NotMeasured as error:
         raise SystemExit(f"hack/measure: {error}") from error
     if not options.calls:

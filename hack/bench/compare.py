@@ -1,0 +1,182 @@
+"""Two installations measured by turns, and the ratios of their figures with their spread."""
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, ExitStack
+from dataclasses import dataclass, field, replace
+from statistics import median
+
+import uvloop
+
+from hack.bench.phases import Bench, Figures, Load
+from hack.bench.scene import Planes, fresh_planes, scene
+
+#: Objects that come and go before anything is measured.
+WARM_UP = 50
+#: Parts that the objects of a phase are written in, by turns.
+PARTS = 4
+#: Restarts in a round, of which the middle one counts.
+RESTARTS = 3
+#: Figures that are compared, and the phases that have them.
+COMPARED = {
+    "cpu_ms_per_object": ("create", "update", "delete", "pods", "pods_delete"),
+    "objects_per_s": ("create", "update", "delete", "pods", "pods_delete"),
+    "seconds": ("restart",),
+    "cpu_s": ("restart",),
+    "rss_mb": ("update", "restart"),
+    "cpu_percent": ("idle",),
+}
+
+#: The figures of one installation in one round, by phase.
+Phases = Mapping[str, Figures]
+#: The figures of both installations, `this` and `other`, in one round.
+Round = Mapping[str, Phases]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The commands of two installations, and the load that each gets in a round."""
+
+    this: str
+    other: str
+    rounds: int
+    #: ConfigMaps, and how they are written.
+    load: Load
+    #: Pods, which live from create to Ready.
+    pods: int
+    #: Seconds in which nothing happens.
+    idle: float
+
+
+@dataclass(frozen=True, slots=True)
+class Contender:
+    """One of the installations in one round."""
+
+    maps: Bench
+    pods: Bench
+    #: Its figures so far.
+    phases: dict[str, Figures] = field(default_factory=dict)
+
+
+def order(turn: int) -> tuple[str, str]:
+    """Return the order of a turn: A B, B A, A B, …, so that drift of the machine favours neither."""
+    return ("this", "other") if turn % 2 == 0 else ("other", "this")
+
+
+def run(plan: Plan) -> Iterator[Figures]:
+    """Yield the figures of each phase of each round, then the ratios.
+
+    Each round has fresh control planes, and each installation has its own. So neither is burdened
+    by what the other or an earlier round has left.
+    """
+    rounds: list[Round] = []
+    for number in range(plan.rounds):
+        with ExitStack() as stack:
+            planes = {name: stack.enter_context(fresh_planes()) for name in order(number)}
+            rounds.append(uvloop.run(_round(plan, number, planes)))
+        for name, phases in rounds[-1].items():
+            for phase, figures in phases.items():
+                yield {"round": number, "installation": name, **figures, "phase": phase}
+    commands = {"this": plan.this, "other": plan.other}
+    yield {"phase": "ratios", "rounds": plan.rounds, **commands, "ratios": ratios(rounds)}
+
+
+async def _round(plan: Plan, number: int, planes: Mapping[str, Planes]) -> Round:
+    """Take both installations through all phases."""
+    async with AsyncExitStack() as stack:
+        both = {
+            "this": await _contender(plan, planes["this"], plan.this, stack),
+            "other": await _contender(plan, planes["other"], plan.other, stack),
+        }
+        turns = [both[name] for name in order(number)]
+        await _write(turns, "create", lambda one: one.maps, Bench.create)
+        await _write(turns, "update", lambda one: one.maps, Bench.update)
+        restarts = await by_turns(turns, RESTARTS, lambda one, _: one.maps.restart())
+        idle = await by_turns(turns, 1, lambda one, _: one.maps.idle(plan.idle))
+        for one, restarted, rested in zip(turns, restarts, idle, strict=True):
+            one.phases.update(restart=middle(restarted), idle=rested[0])
+        await _write(turns, "delete", lambda one: one.maps, Bench.delete)
+        await _write(turns, "pods", lambda one: one.pods, Bench.create)
+        await _write(turns, "pods_delete", lambda one: one.pods, Bench.delete)
+    return {name: one.phases for name, one in both.items()}
+
+
+async def _contender(plan: Plan, planes: Planes, command: str, stack: AsyncExitStack) -> Contender:
+    """Start a daemon and let some objects come and go, so that it is warm."""
+    made = await stack.enter_async_context(scene(planes, (command,)))
+    warm_up = made.bench(replace(plan.load, n=WARM_UP, prefix="warm-up"))
+    async with warm_up.watching():
+        await warm_up.create(warm_up.names)
+        await warm_up.delete(warm_up.names)
+    maps = made.bench(plan.load)
+    pods = made.bench(replace(plan.load, kind="pods", n=plan.pods, life=True))
+    await stack.enter_async_context(maps.watching())
+    await stack.enter_async_context(pods.watching())
+    return Contender(maps, pods)
+
+
+async def _write(
+    turns: Sequence[Contender],
+    phase: str,
+    bench: Callable[[Contender], Bench],
+    write: Callable[[Bench, Sequence[str]], Awaitable[Figures]],
+) -> None:
+    """Write the objects of a phase in parts."""
+
+    def part(one: Contender, number: int) -> Awaitable[Figures]:
+        return write(bench(one), bench(one).names[number::PARTS])
+
+    for one, parts in zip(turns, await by_turns(turns, PARTS, part), strict=True):
+        one.phases[phase] = joined(parts)
+
+
+async def by_turns(
+    turns: Sequence[Contender], times: int, act: Callable[[Contender, int], Awaitable[Figures]]
+) -> list[list[Figures]]:
+    """Let both do something so many times, A B, B A, A B, …; return the figures of each."""
+    found: list[list[Figures]] = [[] for _ in turns]
+    for time in range(times):
+        for number in (0, 1) if time % 2 == 0 else (1, 0):
+            found[number].append(await act(turns[number], time))
+    return found
+
+
+def middle(runs: Sequence[Figures]) -> Figures:
+    """Return the run that took neither the shortest nor the longest."""
+    return sorted(runs, key=lambda figures: figures["seconds"])[len(runs) // 2]
+
+
+def joined(parts: Sequence[Figures]) -> Figures:
+    """Return the figures of a phase from those of its parts; memory is as it was at the end."""
+    n, seconds, cpu = (sum(part[name] for part in parts) for name in ("n", "seconds", "cpu_s"))
+    writes = sum(part["n"] * part["writes_per_object"] for part in parts)
+    return {
+        "kind": parts[-1]["kind"],
+        "n": n,
+        "seconds": round(seconds, 3),
+        "objects_per_s": round(n / seconds, 1),
+        "cpu_ms_per_object": round(cpu * 1000 / n, 4),
+        "cpu_s": round(cpu, 4),
+        "rss_mb": parts[-1]["rss_mb"],
+        "futile": sum(part["futile"] for part in parts),
+        "writes_per_object": round(writes / n, 3),
+    }
+
+
+def ratios(rounds: Sequence[Round]) -> dict[str, dict[str, Figures]]:
+    """Return the ratios of this installation to the other by figure and phase.
+
+    A ratio is taken in each round, as its turns are close in time: `median`, `min` and `max` are of
+    these. `this` and `other` are the medians of the figures themselves.
+    """
+    found: dict[str, dict[str, Figures]] = {}
+    for figure, phases in COMPARED.items():
+        found[figure] = {phase: _ratio(rounds, phase, figure) for phase in phases}
+    return found
+
+
+def _ratio(rounds: Sequence[Round], phase: str, figure: str) -> Figures:
+    this, other = ([turns[name][phase][figure] for turns in rounds] for name in ("this", "other"))
+    found = [one / another for one, another in zip(this, other, strict=True) if another]
+    spread = {"median": median(found), "min": min(found), "max": max(found)} if found else {}
+    rounded = {name: round(value, 3) for name, value in spread.items()}
+    return rounded | {"this": round(median(this), 4), "other": round(median(other), 4)}

@@ -1,0 +1,284 @@
+"""The phases of a run: objects are created, updated and deleted while the daemon is measured."""
+
+import asyncio
+import statistics
+import sys
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from hack.bench.daemon import Daemon
+from hack.kubelet import Kubelet, is_ready
+from syncer.api import Key, Obj, Unreachable
+from syncer.clusters import codec
+from syncer.clusters.client import Cluster
+from syncer.resources.kinds import CONFIG_MAPS, PODS, SECRETS, SERVICES
+
+NAMESPACE, HOST_NAMESPACE = "shop", "vc-shop"
+RESOURCES = {resource.plural: resource for resource in (CONFIG_MAPS, SECRETS, SERVICES, PODS)}
+MARK = "vsyncer.dev/cluster=shop.vc-shop"
+WRITES = ("POST", "PUT", "PATCH", "DELETE")
+
+#: The figures of a phase.
+Figures = dict[str, Any]
+#: A write of the object of this name.
+Write = Callable[[str], Awaitable[Any]]
+#: The name of the object that an event shows to have arrived; None for another event.
+Arrival = Callable[[str, Obj], str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """The objects of a run, and how they are written."""
+
+    kind: str = "configmaps"
+    n: int = 1000
+    #: Bytes of content an object.
+    size: int = 1000
+    #: Writes a second; 0: as fast as they go.
+    rate: float = 0.0
+    #: Writers.
+    concurrency: int = 16
+    #: Pods alone: play scheduler and kubelet until they are Ready.
+    life: bool = False
+    #: The beginning of each object's name.
+    prefix: str = "object"
+
+    def make(self, name: str, revision: int) -> Obj:
+        """Return an object."""
+        resource, text = RESOURCES[self.kind], "x" * self.size
+        annotations = {"revision": str(revision)}
+        metadata = {"name": name, "namespace": NAMESPACE, "annotations": annotations}
+        obj: Obj = {"apiVersion": "v1", "kind": resource.kind, "metadata": metadata}
+        match self.kind:
+            case "configmaps":
+                obj["data"] = {"revision": str(revision), "text": text}
+            case "secrets":
+                obj["stringData"] = {"revision": str(revision), "text": text}
+            case "services":
+                ports = [{"port": 80, "targetPort": 8080}]
+                obj["spec"] = {"selector": {"app": name}, "ports": ports}
+            case "pods":
+                named = {"name": "main", "image": "example.org/shop:1"}
+                container = {**named, "env": [{"name": "TEXT", "value": text}]}
+                obj["spec"] = {"containers": [container], "terminationGracePeriodSeconds": 1}
+        return obj
+
+
+@dataclass
+class Waiting:
+    """The objects that are to arrive: when each was written, and when it came."""
+
+    written: dict[str, float] = field(default_factory=dict)
+    arrived: dict[str, float] = field(default_factory=dict)
+    expected: int = 0
+    done: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def expect(self, number: int) -> None:
+        """Begin a phase."""
+        self.written.clear()
+        self.arrived.clear()
+        self.expected = number
+        self.done.clear()
+
+    def arrive(self, name: str) -> None:
+        """Note that an object has arrived."""
+        self.arrived.setdefault(name, time.perf_counter())
+        if len(self.arrived) >= self.expected:
+            self.done.set()
+
+    def latencies(self) -> list[float]:
+        """Return the milliseconds from written to arrived."""
+        arrived = self.arrived
+        taken = (arrived[name] - at for name, at in self.written.items() if name in arrived)
+        return [max(seconds, 0.0) * 1000 for seconds in taken]
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What the daemon had used at a moment."""
+
+    calls: dict[str, float]
+    futile: float
+    cpu: float
+    at: float
+
+    @classmethod
+    def of(cls, daemon: Daemon) -> "Reading":
+        """Read the daemon; the CPU last, as a look at its metrics costs it some."""
+        calls, futile = daemon.calls(), daemon.total("syncer_futile_writes_total")
+        return cls(calls, futile, daemon.cpu(), time.perf_counter())
+
+
+class Bench:
+    """A daemon under a load. Each phase returns its figures."""
+
+    def __init__(self, load: Load, virtual: Cluster, host: Cluster, daemon: Daemon) -> None:
+        self.load, self.virtual, self.host, self.daemon = load, virtual, host, daemon
+        self.resource = RESOURCES[load.kind]
+        self.names = [f"{load.prefix}-{number:06d}" for number in range(load.n)]
+        self.waiting = Waiting()
+        self.kubelet: Kubelet | None = None
+        self._arrival: Arrival = lambda event, obj: None
+
+    # -- phases ----------------------------------------------------------------------------------
+
+    async def create(self, names: Sequence[str]) -> Figures:
+        """Create objects."""
+        arrival = self._is_ready if self.load.life else self._is_written("ADDED", 0)
+        return await self._phase("create", names, self._create, arrival)
+
+    async def update(self, names: Sequence[str]) -> Figures:
+        """Change objects."""
+        return await self._phase("update", names, self._update, self._is_written("MODIFIED", 1))
+
+    async def delete(self, names: Sequence[str]) -> Figures:
+        """Delete objects."""
+        return await self._phase("delete", names, self._delete, self._is_gone)
+
+    async def restart(self) -> Figures:
+        """Stop the daemon and start it with all objects there."""
+        self.daemon.stop()
+        start = time.perf_counter()
+        self.daemon.start()
+        still = await asyncio.to_thread(self.daemon.wait_still)
+        cpu, nothing = self.daemon.cpu(), Reading({}, 0.0, 0.0, start)
+        return self._figures("restart", self.load.n, nothing, seconds=still - start, cpu=cpu)
+
+    async def idle(self, seconds: float) -> Figures:
+        """Let nothing happen."""
+        before = Reading.of(self.daemon)
+        await asyncio.sleep(seconds)
+        cpu, passed = self.daemon.cpu(), time.perf_counter() - before.at
+        figures = self._figures("idle", self.load.n, before, seconds=passed, cpu=cpu)
+        return figures | {"cpu_percent": round(100 * figures["cpu_s"] / figures["seconds"], 3)}
+
+    async def _phase(self, phase: str, names: Sequence[str], write: Write, arrival: Arrival) -> Figures:
+        """Write objects, wait until all have arrived and the daemon has nothing more to do."""
+        self._arrival = arrival
+        self.waiting.expect(len(names))
+        before = Reading.of(self.daemon)
+        await self._write_all(names, write)
+        async with asyncio.timeout(600):
+            await self.waiting.done.wait()
+        seconds = time.perf_counter() - before.at
+        cpu = await self._calm()
+        figures = self._figures(phase, len(names), before, seconds=seconds, cpu=cpu)
+        return figures | self._latency()
+
+    async def _write_all(self, names: Sequence[str], write: Write) -> None:
+        load, queue = self.load, iter(enumerate(names))
+        begin = time.perf_counter()
+
+        async def writer() -> None:
+            for number, name in queue:
+                if load.rate:
+                    await asyncio.sleep(max(begin + number / load.rate - time.perf_counter(), 0))
+                await write(name)
+                self.waiting.written[name] = time.perf_counter()
+
+        await asyncio.gather(*(writer() for _ in range(load.concurrency)))
+
+    async def _calm(self) -> float:
+        """Wait until the daemon has nothing to do; return its CPU seconds before that was asked."""
+        while True:
+            await asyncio.to_thread(self.daemon.wait_still)
+            cpu = self.daemon.cpu()
+            if self.daemon.depth() == 0:
+                return cpu
+
+    # -- figures ---------------------------------------------------------------------------------
+
+    def _figures(self, phase: str, n: int, before: Reading, *, seconds: float, cpu: float) -> Figures:
+        used, now = cpu - before.cpu, Reading.of(self.daemon)
+        sent = {name: round(count - before.calls.get(name, 0)) for name, count in now.calls.items()}
+        figures = {
+            "phase": phase,
+            "kind": self.load.kind,
+            "n": n,
+            "seconds": round(seconds, 3),
+            "objects_per_s": round(n / seconds, 1),
+            "cpu_ms_per_object": round(used * 1000 / n, 4),
+            "cpu_s": round(used, 4),
+            "rss_mb": round(self.daemon.rss(), 1),
+            "writes_per_object": round(sum(sent.get(name, 0) for name in WRITES) / n, 3),
+            "calls": {name: number for name, number in sent.items() if number},
+            "futile": now.futile - before.futile,
+        }
+        if self.kubelet:
+            figures["status_overwritten"] = self.kubelet.overwritten
+        return figures
+
+    def _latency(self) -> Figures:
+        points = statistics.quantiles(self.waiting.latencies(), n=100)
+        return {f"p{percent}_ms": round(points[percent - 1], 2) for percent in (50, 95, 99)}
+
+    # -- writes ----------------------------------------------------------------------------------
+
+    async def _create(self, name: str) -> None:
+        await self.virtual.create(self.resource, self.load.make(name, 0))
+
+    async def _update(self, name: str) -> None:
+        await self.virtual.patch(self.resource, Key(NAMESPACE, name), self.load.make(name, 1))
+
+    async def _delete(self, name: str) -> None:
+        await self.virtual.delete(self.resource, Key(NAMESPACE, name))
+
+    # -- what counts as arrived ------------------------------------------------------------------
+
+    def _is_written(self, wanted: str, revision: int) -> Arrival:
+        def arrival(event: str, obj: Obj) -> str | None:
+            annotations = obj["metadata"].get("annotations") or {}
+            fits = event == wanted and annotations.get("revision") == str(revision)
+            return annotations.get("vsyncer.dev/virtual-name") if fits else None
+
+        return arrival
+
+    def _is_ready(self, event: str, obj: Obj) -> str | None:
+        return obj["metadata"]["name"] if is_ready(obj) else None
+
+    def _is_gone(self, event: str, obj: Obj) -> str | None:
+        metadata = obj["metadata"]
+        annotations = metadata.get("annotations") or {}
+        name: str = annotations.get("vsyncer.dev/virtual-name") or metadata["name"]
+        return name if event == "DELETED" else None
+
+    @asynccontextmanager
+    async def watching(self) -> AsyncIterator[None]:
+        """See what arrives; play the kubelet where that is wanted."""
+        tasks = [asyncio.create_task(self._watch())]
+        if self.load.life:
+            self.kubelet = Kubelet(self.host, HOST_NAMESPACE)
+            tasks.append(asyncio.create_task(self.kubelet.run()))
+        await asyncio.sleep(0.5)
+        try:
+            yield
+        finally:
+            for task in tasks:
+                task.cancel()
+
+    async def _watch(self) -> None:
+        """See what arrives: on the host, or with `life` what comes back to the virtual side."""
+        cluster, namespace, selector = self.host, HOST_NAMESPACE, MARK
+        if self.load.life:
+            cluster, namespace, selector = self.virtual, NAMESPACE, ""
+        version = ""
+        while True:  # the API server ends the watch of a reader that it finds too slow
+            try:
+                async with cluster.watch(
+                    self.resource, namespace=namespace, selector=selector, resource_version=version
+                ) as events:
+                    async for batch in events:
+                        for event in batch:
+                            version = self._take(event) or version
+            except Unreachable as error:
+                print(error, file=sys.stderr)
+
+    def _take(self, event: codec.WatchEvent) -> str:
+        obj = codec.decode(event.object)
+        name = self._arrival(event.type, obj) if event.type != "BOOKMARK" else None
+        if name:
+            self.waiting.arrive(name)
+        return str(obj["metadata"].get("resourceVersion", ""))

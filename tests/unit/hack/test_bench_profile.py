@@ -1,0 +1,126 @@
+"""A profile says which functions of the daemon the CPU time of a phase went to."""
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hack.bench.profile import Profile, seen, short, table
+from hack.bench.sampler import Sampler
+
+#: Seconds of CPU time that make some ten samples where a tick is 4 ms, and a few where it is 10 ms.
+ENOUGH = 0.1
+
+
+def burn() -> None:
+    """Use CPU time in Python."""
+    end = time.process_time() + ENOUGH
+    while time.process_time() < end:
+        pass
+
+
+def burn_in_c() -> int:
+    """Use CPU time in code that is written in C, and then begin another function."""
+    end, found = time.process_time() + ENOUGH, 0
+    while time.process_time() < end:
+        found += sum(range(300_000))
+        begin()
+    return found
+
+
+def begin() -> None:
+    """Do nothing."""
+
+
+def sampled(tmp_path: Path, function: Any) -> Any:
+    """Return what a sampler has written about a function."""
+    sampler = Sampler()
+    sampler.start()
+    try:
+        function()
+    finally:
+        sampler.stop()
+    sampler.write(tmp_path / "found.json")
+    return json.loads((tmp_path / "found.json").read_text())
+
+
+def innermost(found: Any) -> list[str]:
+    """Return the innermost function of each sample."""
+    return [found["stacks"][number][-1].partition(" ")[0] for _, number in found["samples"]]
+
+
+def test_function_that_uses_cpu_is_sampled_below_its_callers(tmp_path: Path) -> None:
+    found = sampled(tmp_path, burn)
+    assert len(found["samples"]) >= 5
+    assert set(innermost(found)) == {"burn"}
+    names = [frame.partition(" ")[0] for frame in found["stacks"][0]]
+    assert names[-2:] == ["sampled", "burn"]
+
+
+def test_time_in_c_is_not_the_next_function_s(tmp_path: Path) -> None:
+    found = sampled(tmp_path, burn_in_c)
+    assert len(found["samples"]) >= 5
+    assert set(innermost(found)) == {"burn_in_c"}
+
+
+def test_waiting_is_not_sampled(tmp_path: Path) -> None:
+    assert len(sampled(tmp_path, lambda: time.sleep(0.2))["samples"]) <= 1
+
+
+def test_samples_are_those_of_the_phase() -> None:
+    found = {
+        "stacks": [["run (/a.py:1)"], ["run (/a.py:1)", "put (/b.py:2)"]],
+        "samples": [[0.9, 1], [1.0, 0], [1.5, 1], [2.0, 1], [2.1, 0]],
+    }
+    assert seen(found, 1.0, 2.0) == {("run (/a.py:1)",): 1, ("run (/a.py:1)", "put (/b.py:2)"): 2}
+
+
+@pytest.mark.parametrize(
+    ("frame", "shortened"),
+    [
+        ("A.put (/home/me/lib/python3.11/site-packages/syncer/s.py:1)", "A.put (syncer/s.py:1)"),
+        ("put (/work/tree/syncer/cache/store.py:10)", "put (syncer/cache/store.py:10)"),
+        ("run (/usr/lib/python3.11/asyncio/runners.py:7)", "run (asyncio/runners.py:7)"),
+        ("__init__ (<string>:2)", "__init__ (<string>:2)"),
+    ],
+)
+def test_path_of_a_frame_begins_at_its_package(frame: str, shortened: str) -> None:
+    assert short(frame) == shortened
+
+
+def rows(stacks: dict[tuple[str, ...], int]) -> list[list[str]]:
+    """Return the rows of a table of 200 µs below the heading, split at spaces."""
+    return [line.split() for line in list(table(stacks, 200.0))[2:]]
+
+
+def test_own_time_is_the_innermost_functions() -> None:
+    assert rows({("run", "step", "put"): 60, ("run", "step"): 30, ("run",): 10}) == [
+        ["60.0", "120.0", "60.0", "120.0", "put"],
+        ["30.0", "60.0", "90.0", "180.0", "step"],
+        ["10.0", "20.0", "100.0", "200.0", "run"],
+    ]
+
+
+def test_recursion_counts_once_in_total() -> None:
+    assert rows({("put", "put", "put"): 5}) == [["100.0", "200.0", "100.0", "200.0", "put"]]
+
+
+def test_profile_without_samples_has_no_rows() -> None:
+    assert rows({}) == []
+
+
+def test_profile_writes_table_and_stacks_of_each_phase(tmp_path: Path) -> None:
+    profile = Profile(tmp_path / "new")
+    command = profile.command(str(tmp_path / "bin" / "syncer"))
+    assert command[0] == str(tmp_path / "bin" / "python")
+    for pid in (1, 2):  # the daemon was restarted
+        text = json.dumps({"stacks": [["run (/a.py:1)"]], "samples": [[pid, 0]]})
+        (profile.folder / f"{pid}.json").write_text(text)
+    profile.phases.append(({"phase": "create", "cpu_ms_per_object": 0.5}, 0.0, 3.0))
+    profile.write()
+    written = (profile.folder / "create.txt").read_text().splitlines()
+    assert written[2] == "2 samples"
+    assert written[-1].split() == ["100.0", "500.0", "100.0", "500.0", "run", "(/a.py:1)"]
+    assert (profile.folder / "create.stacks").read_text() == "run (/a.py:1) 2\n"
