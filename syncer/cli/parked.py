@@ -40,6 +40,7 @@ def parked(given: Given, kind: str, key: str, retry: bool, output: str, no_heade
 
 def _row(each: Mapping[str, Any], *, wide: bool) -> dict[str, Any]:
     row = {
+        "cluster": each["cluster"],
         "syncer": each["syncer"],
         "key": each["key"],
         "since": _age(each["seconds"]),

@@ -47,8 +47,10 @@ def patrol(
     found = _scanned(config, kinds, confirm=confirm) if once or confirm else _asked(config, kinds)
     if report:
         Path(report).write_text(json.dumps(found, indent=2, ensure_ascii=False) + "\n")
-    for line in (line for each in found for line in lines(each, diff=diff)):
-        click.echo(line)
+    for each in found:
+        place = f"{each['cluster']}: " if len(found) > 1 else ""
+        for line in lines(each, diff=diff):
+            click.echo(place + line)
     ctx.exit(1 if any(is_left(each) or not each["kinds"] for each in found) else 0)
 
 
@@ -67,7 +69,9 @@ def _confirmed(config: Any, kinds: Sequence[str], *, here: bool) -> bool:
         click.echo(f"{error}\nSo this command scans by itself, and holds no deletions.", err=True)
         return False
     for one in confirmed:
-        click.echo(f"{one['syncer']}: {one['deletions']} deletions on the {one['side']} side are made now")
+        click.echo(
+            f"{one['cluster']}/{one['syncer']}: {one['deletions']} deletions on the {one['side']} side are made now"
+        )
     if not confirmed:
         click.echo("nothing is held")
     return True

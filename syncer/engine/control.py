@@ -65,9 +65,9 @@ def _said(engine: Engine, request: Request, status: RequestStatus) -> dict[str, 
     now = engine.clock()
     seconds, due = max(now - status.since, 0.0), engine.queue.delayed().get(request, now)
     return {
+        "cluster": request.cluster,
         "syncer": request.syncer,
         "key": str(request.key),
-        "cluster": request.cluster,
         "since": written(engine.utcnow() - timedelta(seconds=seconds)),
         "seconds": round(seconds),
         "tried": status.tried,
@@ -87,6 +87,7 @@ def thaw(engine: Engine, *, kind: str = "", key: str = "") -> list[dict[str, Any
             found.append(one)
     return [
         {
+            "cluster": one.request.cluster,
             "syncer": one.request.syncer,
             "key": str(one.request.key),
             "side": str(one.place[0]),
@@ -117,7 +118,10 @@ def add(control: Control, engine: Engine) -> None:
         kinds = given.get("kinds") or [""]
         chosen = {name for kind in kinds for name in syncers(engine, str(kind))}
         held = confirm(engine, lambda name: name in chosen)
-        return [{"syncer": one.syncer, "side": str(one.side), "deletions": len(one.objects)} for one in held]
+        return [
+            {"cluster": cluster, "syncer": one.syncer, "side": str(one.side), "deletions": len(one.objects)}
+            for cluster, one in held
+        ]
 
     control.add("GET", "/parked", parked)
     control.add("POST", "/retry", tried)

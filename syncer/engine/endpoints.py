@@ -67,11 +67,19 @@ def _checks(engine: Engine, heartbeat: Heartbeat) -> Checks:
     checks.live("loop", heartbeat)
     checks.live("workers", at_most(STUCK_SECONDS, lambda: _longest(engine), "a request has been worked on"))
     checks.ready("host", functools.partial(_down, engine.host_connection))
-    for name, served in engine.served.items():
-        checks.ready(f"virtual/{name}", functools.partial(_down, served.connection))
-    checks.ready("caches", lambda: "; ".join(status.unfilled(engine)) or None)
-    checks.degraded(lambda: status.degraded(engine))
+    checks.ready_by_cluster("virtual", lambda: _virtual(engine))
+    checks.ready_by_cluster("caches", lambda: _caches(engine))
+    checks.degraded(lambda: {"/".join(place): why for place, why in status.degraded(engine).items()})
     return checks
+
+
+def _virtual(engine: Engine) -> Mapping[str, str | None]:
+    return {cluster: _down(served.connection) for cluster, served in list(engine.served.items())}
+
+
+def _caches(engine: Engine) -> Mapping[str, str | None]:
+    unfilled = status.unfilled(engine)
+    return {cluster: "; ".join(unfilled.get(cluster, ())) or None for cluster in list(engine.served)}
 
 
 def _down(connection: Connection) -> str | None:

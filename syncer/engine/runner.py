@@ -40,13 +40,14 @@ log = get_logger(__name__)
 class Summary:
     """What a run has done, and how it ended."""
 
-    #: Calls that changed something, by syncer, side and verb.
-    done: Mapping[tuple[str, str, str], int] = field(default_factory=dict)
+    #: Calls that changed something, by virtual cluster, syncer, side and verb.
+    done: Mapping[tuple[str, str, str, str], int] = field(default_factory=dict)
     #: What is not in step, each with the reason.
     troubles: list[str] = field(default_factory=list)
     #: Requests that a dry run would have sent.
     planned: list[str] = field(default_factory=list)
-    in_step: Mapping[str, int] = field(default_factory=dict)
+    #: Objects that are in step, by virtual cluster and syncer.
+    in_step: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
     @property
     def exit_code(self) -> int:
@@ -57,9 +58,9 @@ class Summary:
         """The summary for people."""
         lines = [f"would {line}" for line in self.planned]
         if not self.planned:
-            done = sorted(self.done.items())
-            lines += [f"{syncer}: {verb} on the {side} side: {number}" for (syncer, side, verb), number in done]
-        lines += [f"{syncer}: in step: {n}" for syncer, n in sorted(self.in_step.items()) if n]
+            for (cluster, syncer, side, verb), number in sorted(self.done.items()):
+                lines.append(f"{cluster}/{syncer}: {verb} on the {side} side: {number}")
+        lines += [f"{cluster}/{syncer}: in step: {n}" for (cluster, syncer), n in sorted(self.in_step.items()) if n]
         return [*lines, *(f"not in step: {line}" for line in self.troubles)]
 
 
@@ -194,10 +195,12 @@ async def _once(engine: Engine, clusters: Mapping[Side, Cluster]) -> Summary:
 
 
 def _summary(engine: Engine) -> Summary:
-    troubles = [f"{request}: {standing.reason}" for request, standing in engine.statuses.troubles()]
-    troubles += [f"{request}: {standing.reason}" for request, standing in engine.statuses.pending()]
-    troubles += [f"{syncer}: {reason}" for syncer, reason in status.degraded(engine).items()]
-    in_step = {syncer: n for (_, syncer, state), n in status.states(engine).items() if state == "in_step"}
+    unfinished = (*engine.statuses.troubles(), *engine.statuses.pending())
+    troubles = [f"{request.cluster}/{request}: {found.reason}" for request, found in unfinished]
+    troubles += [f"{'/'.join(place)}: {reason}" for place, reason in status.degraded(engine).items()]
+    in_step = {
+        (cluster, syncer): n for (cluster, syncer, state), n in status.states(engine).items() if state == "in_step"
+    }
     return Summary(dict(engine.statuses.done), troubles, in_step=in_step)
 
 

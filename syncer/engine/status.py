@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 from syncer.api.objects import Side
+from syncer.engine.controllers.pair import ClusterPair
 from syncer.engine.controllers.request_status import State
 from syncer.engine.engine import Engine
 
@@ -12,38 +13,43 @@ from syncer.engine.engine import Engine
 LOOK = 0.02
 
 
-def degraded(engine: Engine) -> Mapping[str, str]:
-    """The syncers that can't do all their work, each with the reason."""
-    found = {**waiting(engine), **{syncer: reason for (_, syncer), reason in list(engine.broken.items())}}
+def degraded(engine: Engine) -> Mapping[tuple[str, str], str]:
+    """Return the syncers that can't do all their work, by virtual cluster and name, each with the reason."""
+    found = {**waiting(engine), **dict(list(engine.broken.items()))}
     for pair in list(engine.pairs.values()):
         for controller in list(pair.controllers.values()):
             reflectors = [pair.reflectors[store.side, store.resource] for store in controller.stores]
             reasons = {str(reflector.error) for reflector in reflectors if reflector.error is not None}
             if reasons:
-                found[controller.syncer.name] = "; ".join(sorted(reasons))
-        found |= {held.syncer: str(held) for held in list(pair.policies.breaker.held.values())}
+                found[pair.name, controller.syncer.name] = "; ".join(sorted(reasons))
+        found |= {(pair.name, held.syncer): str(held) for held in list(pair.policies.breaker.held.values())}
         for (syncer,), number in pair.policies.contention.numbers().items():
             if number:
-                found.setdefault(syncer, f"fields left alone because somebody else sets them back each time: {number}")
+                why = f"fields left alone because somebody else sets them back each time: {number}"
+                found.setdefault((pair.name, syncer), why)
     return found
 
 
-def waiting(engine: Engine) -> Mapping[str, str]:
-    """The syncers that wait for their resource to be served, each with the reason."""
-    rosters = [served.activation.roster for served in list(engine.served.values())]
-    return {syncer: reason for roster in rosters for syncer, reason in roster.waiting.items()}
+def waiting(engine: Engine) -> dict[tuple[str, str], str]:
+    """Return the syncers that wait for their resource to be served, by virtual cluster and name, with the reason."""
+    return {
+        (cluster, syncer): reason
+        for cluster, served in list(engine.served.items())
+        for syncer, reason in list(served.activation.roster.waiting.items())
+    }
 
 
-def unfilled(engine: Engine) -> list[str]:
-    """The stores that have neither been filled nor given up, in words."""
+def unfilled(engine: Engine) -> Mapping[str, list[str]]:
+    """Return the stores that have neither been filled nor given up, in words, by virtual cluster."""
     if not engine.prepared:
-        return ["what the clusters serve is not known yet"]
-    return [
-        str(reflector)
-        for pair in list(engine.pairs.values())
-        for reflector in list(pair.reflectors.values())
-        if not reflector.store.synced and not pair.given_up(reflector.store)
-    ]
+        return {cluster: ["what the clusters serve is not known yet"] for cluster in list(engine.served)}
+    found = {pair.name: _unfilled(pair) for pair in list(engine.pairs.values())}
+    return {cluster: stores for cluster, stores in found.items() if stores}
+
+
+def _unfilled(pair: ClusterPair) -> list[str]:
+    reflectors = list(pair.reflectors.values())
+    return [str(one) for one in reflectors if not one.store.synced and not pair.given_up(one.store)]
 
 
 def states(engine: Engine) -> Mapping[tuple[str, ...], int]:

@@ -38,31 +38,44 @@ class Checks:
     """The checks by name. Liveness is for what only a new start heals: never let it depend on a cluster."""
 
     def __init__(self) -> None:
-        self._live: dict[str, Check] = {"ping": lambda: None}
-        self._ready: dict[str, Check] = {"ping": lambda: None}
+        self._live: dict[str, Check] = {"ping": _ping}
+        self._ready: dict[str, Check] = {"ping": _ping}
+        self._by_cluster: dict[str, Callable[[], Mapping[str, str | None]]] = {}
         self._degraded: Callable[[], Mapping[str, str]] = dict
 
     def live(self, name: str, check: Check) -> None:
-        """Add a check to ``/livez`` (and ``/healthz``)."""
+        """Add a check to ``/livez`` and ``/healthz``."""
         self._live[name] = check
 
     def ready(self, name: str, check: Check) -> None:
         """Add a check to ``/readyz``."""
         self._ready[name] = check
 
+    def ready_by_cluster(self, name: str, read: Callable[[], Mapping[str, str | None]]) -> None:
+        """Add a check ``name/CLUSTER`` to ``/readyz`` for each virtual cluster that ``read`` returns at the moment.
+
+        The value is a problem, or None.
+        """
+        self._by_cluster[name] = read
+
     def degraded(self, read: Callable[[], Mapping[str, str]]) -> None:
-        """``read`` gives what works in part only, by name, with the reason; shown by ``/readyz``, which stays ready."""
+        """Show on ``/readyz``, which stays ready, the reasons that ``read`` returns, by name: of partial work."""
         self._degraded = read
 
-    def problems(self) -> dict[str, str]:
-        """Why the daemon isn't ready, by check; empty where it is."""
-        return {found.name: found.problem for found in _ask(self._ready) if found.problem}
-
     def app(self) -> WSGIApplication:
-        """The pages."""
-        live = _page("livez", self._live, dict)
-        ready = _page("readyz", self._ready, lambda: self._degraded())
-        return routes({"/livez": live, "/readyz": ready, "/healthz": _page("healthz", self._live, dict)})
+        """Return the pages."""
+        live = _page("livez", lambda: self._live, dict)
+        ready = _page("readyz", self._all_ready, lambda: self._degraded())
+        return routes({"/livez": live, "/readyz": ready, "/healthz": _page("healthz", lambda: self._live, dict)})
+
+    def _all_ready(self) -> Mapping[str, Check]:
+        found = dict(self._ready)
+        for name, read in self._by_cluster.items():
+            try:
+                found |= {f"{name}/{cluster}": _found(problem) for cluster, problem in read().items()}
+            except Exception as error:  # noqa: BLE001  # as in _outcome
+                found[name] = _found(_broken(error))
+        return found
 
 
 class Heartbeat:
@@ -100,9 +113,19 @@ def at_most(seconds: float, age: Callable[[], float], what: str) -> Check:
     return check
 
 
-def _page(name: str, checks: Mapping[str, Check], degraded: Callable[[], Mapping[str, str]]) -> WSGIApplication:
+def _ping() -> None:
+    """Find no problem: that this runs is all there is to it."""
+
+
+def _found(problem: str | None) -> Check:
+    return lambda: problem
+
+
+def _page(
+    name: str, read: Callable[[], Mapping[str, Check]], degraded: Callable[[], Mapping[str, str]]
+) -> WSGIApplication:
     def page(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-        chosen = environ["PATH_INFO"].removeprefix(f"/{name}").strip("/")
+        checks, chosen = read(), environ["PATH_INFO"].removeprefix(f"/{name}").strip("/")
         if chosen and chosen not in checks:
             return reply(start_response, "404 Not Found", f"no check {chosen}; there are {', '.join(checks)}\n")
         query = parse_qs(environ.get("QUERY_STRING", ""), keep_blank_values=True)
@@ -129,4 +152,9 @@ def _outcome(check: Check) -> str | None:
     try:
         return check()
     except Exception as error:  # noqa: BLE001  # a check that can't be made has not passed
-        return f"the check itself failed: {type(error).__name__}"
+        return _broken(error)
+
+
+def _broken(error: Exception) -> str:
+    """Say that a check raised, but not its message, which may hold anything."""
+    return f"the check itself failed: {type(error).__name__}"

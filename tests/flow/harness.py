@@ -149,8 +149,8 @@ class Daemon:
         for pair in self.engine.pairs.values():
             await pair.virtual.close()
 
-    def wrote(self) -> Mapping[tuple[str, str, str], int]:
-        """Changes made, by syncer, side and verb."""
+    def wrote(self) -> Mapping[tuple[str, str, str, str], int]:
+        """Changes made, by virtual cluster, syncer, side and verb."""
         return dict(self.engine.statuses.done)
 
 

@@ -28,7 +28,7 @@ def test_a_syncer_whose_kind_is_missing_on_one_side_waits_and_says_which(two: Tw
         two.virtual.put(configmap("x"))
         async with two.daemon([Widgets, Maps]) as daemon:
             await until(lambda: "x" in copies(two))
-            assert waiting(daemon.engine) == {"widgets": f"waits: the host cluster does not serve {PLURAL}"}
+            assert waiting(daemon.engine) == {("vc", "widgets"): f"waits: the host cluster does not serve {PLURAL}"}
             two.virtual.put(widget("w", spec={"size": 1}))
             two.host.put(crd("widgets"))
             await until(lambda: copies(two, PLURAL) == {"w"})
@@ -44,7 +44,7 @@ def test_a_kind_that_goes_stops_its_syncer_and_comes_back_without_a_restart(two:
         async with two.daemon([Widgets, Maps]) as daemon:
             await until(lambda: copies(two, PLURAL) == {"w"})
             two.host.delete("customresourcedefinitions.apiextensions.k8s.io", PLURAL)
-            await until(lambda: "widgets" in waiting(daemon.engine), within=90)
+            await until(lambda: ("vc", "widgets") in waiting(daemon.engine), within=90)
             assert list(daemon.engine.pairs["vc"].controllers) == ["maps"]
             two.virtual.put(configmap("later"))
             await until(lambda: "later" in copies(two))
@@ -83,7 +83,7 @@ def test_two_kinds_come_one_after_the_other(two: Two) -> None:
             define(two, "widgets")
             two.virtual.put(widget("w", spec={}))
             await until(lambda: copies(two, PLURAL) == {"w"}, within=90)
-            assert list(waiting(daemon.engine)) == ["gadgets"]
+            assert list(waiting(daemon.engine)) == [("vc", "gadgets")]
             define(two, "gadgets")
             two.virtual.put(merged(widget("g", spec={}), {"kind": "Gadget"}))
             await until(lambda: copies(two, "gadgets.example.org") == {"g"}, within=90)
@@ -108,7 +108,7 @@ def test_a_syncer_whose_init_raises_waits_and_the_others_go_on(two: Two) -> None
         two.virtual.put(configmap("x"))
         two.virtual.put(secret("s"))
         async with two.daemon([Fragile, *built_in("secrets")]) as daemon:
-            assert "ConnectionError: not yet" in degraded(daemon.engine)["maps"]
+            assert "ConnectionError: not yet" in degraded(daemon.engine)["vc", "maps"]
             await until(lambda: copies(two, "secrets") == {"s"})
             await until(lambda: copies(two) >= {"x"}, within=60)
             assert degraded(daemon.engine) == {}
@@ -229,7 +229,7 @@ def test_a_request_that_is_worked_on_when_its_syncer_stops_leaves_nothing_behind
             two.virtual.put(widget("w", spec={}))
             await asyncio.sleep(1)
             two.host.delete("customresourcedefinitions.apiextensions.k8s.io", PLURAL)
-            await until(lambda: "widgets" in waiting(daemon.engine), within=90)
+            await until(lambda: ("vc", "widgets") in waiting(daemon.engine), within=90)
             await asyncio.sleep(600)
             assert list(daemon.engine.statuses.troubles()) == []
 

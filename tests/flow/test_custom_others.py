@@ -44,12 +44,12 @@ def test_an_entry_waits_for_its_crd_says_so_and_begins_by_itself(two: Two) -> No
         two.virtual.put(custom(ISSUERS, "ca", spec={}))
         async with running(two, example("cert-manager")) as daemon:
             await until(lambda: two.copy(ISSUERS, "ca"))
-            assert waiting(daemon.engine)[CERTIFICATES] == (
+            assert waiting(daemon.engine)["vc", CERTIFICATES] == (
                 f"the host cluster does not serve {CERTIFICATES} yet; its CRD is missing there"
             )
             two.host.put(definition(CERTIFICATES))
             await until(lambda: two.copy(CERTIFICATES, "db"))
-            assert CERTIFICATES not in waiting(daemon.engine)
+            assert ("vc", CERTIFICATES) not in waiting(daemon.engine)
 
     play(scenario)
 
@@ -128,7 +128,7 @@ def test_a_service_monitor_goes_down_with_what_it_names_and_selects_the_tenants_
             assert "namespaceSelector" not in spec
             assert spec["selector"]["matchLabels"]["app"] == "web"
             assert spec["selector"]["matchLabels"]["vsyncer.dev/namespace"] == NAMESPACE
-            assert "podmonitors.monitoring.coreos.com" in waiting(daemon.engine)
+            assert ("vc", "podmonitors.monitoring.coreos.com") in waiting(daemon.engine)
             two.virtual.delete(MONITORS, "shop/web")
             await until(lambda: two.copy("secrets", "login") is None)
 

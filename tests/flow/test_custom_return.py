@@ -36,7 +36,7 @@ def test_what_the_operator_made_stays_while_its_kind_goes_and_comes_back(two: Tw
             await daemon.settled()
             seen = len(two.virtual.requests)
             two.host.delete(CRDS, CERTIFICATES)
-            await until(lambda: CERTIFICATES in waiting(daemon.engine), within=90)
+            await until(lambda: ("vc", CERTIFICATES) in waiting(daemon.engine), within=90)
             await asyncio.sleep(5)
             two.host.faults.add(Rule(verb="list", resource="secrets", status=503, count=3))
             two.host.put(definition(CERTIFICATES))
@@ -63,7 +63,7 @@ def test_what_a_kind_uses_stays_when_a_daemon_starts_before_the_kind_is_served(t
         two.host.delete(CRDS, ISSUERS)
         async with running(two, example("cert-manager")) as daemon:
             await asyncio.sleep(20)
-            assert ISSUERS in waiting(daemon.engine)
+            assert ("vc", ISSUERS) in waiting(daemon.engine)
             two.virtual.put(secret("ca-key", {"renewed": "x"}))
             await until(lambda: "renewed" in there(two.host, "secrets", place("ca-key"))["data"])
             two.host.put(definition(ISSUERS))

@@ -1,23 +1,32 @@
-"""Metrics, health pages and the control socket of a running engine, asked over their sockets, in real time."""
+"""Metrics, health pages and the control socket of an engine with two virtual clusters, asked over their sockets."""
 
 import asyncio
+import re
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
-from harness import Daemon, Tenant, Two, built_in, configured, serving
+from harness import ALL, Daemon, Tenant, built_in, configured, namespace, serving
 
 from hack.ports import free_port
+from syncer.api import Obj
+from syncer.cli.daemon import ask
 from syncer.config import SyncerConfig
 from syncer.engine import endpoints
+from syncer.observe.catalogue import CATALOGUE, READ
 from syncer.observe.health import Heartbeat
+from syncer.testing import ApiServer
+from syncer.testing.objects import configmap
 
 MAPS = built_in("configmaps")
+CLUSTERS = ("bank", "shop")
+
+Scene = Callable[[Daemon, SyncerConfig], Coroutine[Any, Any, None]]
 
 
 def page(address: str, path: str) -> tuple[int, str]:
@@ -30,39 +39,57 @@ def page(address: str, path: str) -> tuple[int, str]:
             return error.code, error.read().decode()
 
 
+def later(seconds: float, address: str, path: str) -> tuple[int, str]:
+    """The page, so many seconds from now."""
+    time.sleep(seconds)
+    return page(address, path)
+
+
+def samples(text: str) -> list[tuple[str, dict[str, str]]]:
+    """The name and the labels of each series of a scrape."""
+    rows = (row.rpartition(" ")[0] for row in text.splitlines() if row[0] != "#")
+    return [(row.partition("{")[0], dict(re.findall(r'(\w+)="([^"]*)"', row))) for row in rows]
+
+
 def shown(
-    two: Two,
-    tmp_path: Path,
-    scene: Callable[[Daemon, SyncerConfig], Coroutine[Any, Any, None]],
-    *,
-    deadline: float = 60.0,
+    folder: Path, scene: Scene, *, clusters: Sequence[str] = CLUSTERS, taken: bool = False, deadline: float = 60.0
 ) -> None:
-    """Play a scene with an engine that serves all its endpoints; ``deadline`` is the heartbeat's."""
+    """Play a scene in real time with an engine that serves these clusters, each with a ConfigMap ``x``.
+
+    ``taken``: the place of its copy is another owner's. ``deadline`` is the heartbeat's.
+    """
+    host, tenants = ApiServer(seed="host"), []
+    for name in clusters:
+        home = f"vc-{name}"
+        host.put(namespace(home))
+        tenants.append(Tenant(ApiServer(seed=name), name, home, ALL))
+        tenants[-1].server.put(namespace("shop"))
+        tenants[-1].server.put(configmap("x"))
+        if taken:
+            host.put(configmap(f"x-x-shop-x-{name}", namespace=home))
     given = {
         "metrics": {"address": f"127.0.0.1:{free_port()}"},
         "health": {"address": f"127.0.0.1:{free_port()}"},
-        "control": {"socket": str(tmp_path / "s")},
+        "control": {"socket": str(folder / "s")},
     }
+    plain = configured(tenants[0], MAPS)
+    config = type(plain).model_validate(plain.model_dump(by_alias=True, exclude_unset=True) | given)
 
     async def scenario() -> None:
-        tenant = Tenant(two.virtual)
-        plain = configured(tenant, MAPS)
-        config = type(plain).model_validate(plain.model_dump(by_alias=True, exclude_unset=True) | given)
         heartbeat = Heartbeat(deadline=deadline)
         async with (
-            serving(two.host, [tenant], MAPS) as daemon,
+            serving(host, tenants, MAPS) as daemon,
             endpoints.serving(daemon.engine, config, heartbeat, None),
         ):
             beating = asyncio.create_task(heartbeat.keep())
+            await daemon.settled(patience=0.0)
             await scene(daemon, config)
             beating.cancel()
 
     asyncio.run(scenario())
 
 
-def test_livez_answers_and_fails_while_the_event_loop_hangs(
-    two: Two, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_livez_answers_and_fails_while_the_event_loop_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("syncer.observe.health.BEAT", 0.05)
 
     async def scene(daemon: Daemon, config: SyncerConfig) -> None:
@@ -81,10 +108,93 @@ def test_livez_answers_and_fails_while_the_event_loop_hangs(
             await asyncio.sleep(0.2)
             assert await asyncio.to_thread(page, config.health.address, "/livez") == (200, "ok")
 
-    shown(two, tmp_path, scene, deadline=0.5)
+    shown(tmp_path, scene, deadline=0.5)
 
 
-def later(seconds: float, address: str, path: str) -> tuple[int, str]:
-    """The page, so many seconds from now."""
-    time.sleep(seconds)
-    return page(address, path)
+def test_metrics_name_the_virtual_cluster_or_are_about_the_process(tmp_path: Path) -> None:
+    async def scene(daemon: Daemon, config: SyncerConfig) -> None:
+        text = (await asyncio.to_thread(page, config.metrics.address, "/metrics"))[1]
+        ours = re.compile("workqueue_|controller_runtime_|rest_client_|syncer_").match
+        seen = [(name, labels) for name, labels in samples(text) if ours(name)]
+        assert {labels.get("cluster") for _, labels in seen} == {*CLUSTERS, "", None}
+        bare = {name for name, labels in seen if "cluster" not in labels}
+        assert bare == {"controller_runtime_max_concurrent_reconciles", "syncer_build_info"}
+        assert {name for name, labels in seen if labels.get("cluster") == ""} == {"syncer_cluster_up"}
+        of = {cluster: {name for name, labels in seen if labels.get("cluster") == cluster} for cluster in CLUSTERS}
+        assert of["bank"] == of["shop"]
+        assert {"workqueue_depth", "syncer_objects", "syncer_cache_objects", "syncer_writes_total"} <= of["shop"]
+
+    shown(tmp_path, scene)
+
+
+def test_metrics_of_the_process_are_the_same_for_a_fleet(tmp_path: Path) -> None:
+    bare: list[list[str]] = []
+
+    async def scene(daemon: Daemon, config: SyncerConfig) -> None:
+        text = (await asyncio.to_thread(page, config.metrics.address, "/metrics"))[1]
+        bare.append([name for name, labels in samples(text) if not labels.get("cluster")])
+
+    for number, clusters in enumerate((CLUSTERS[:1], [f"tenant-{number}" for number in range(10)])):
+        (tmp_path / str(number)).mkdir()
+        shown(tmp_path / str(number), scene, clusters=clusters)
+    assert bare[0] == bare[1]
+
+
+def test_metrics_that_are_to_be_read_are_all_read(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    async def scene(daemon: Daemon, config: SyncerConfig) -> None:
+        class Metrics:
+            def ask(self, name: str, read: Callable[[], Any]) -> None:
+                asked.append(name)
+                assert {len(labels) for labels in read()} <= {len(CATALOGUE[name].labels)}
+
+        class Leader:
+            is_leader = True
+
+        monkeypatch.setattr(daemon.engine, "metrics", Metrics())
+        endpoints.measure(daemon.engine, config, Leader())  # type: ignore[arg-type]
+
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        shown(tmp_path, scene)
+    assert sorted([*asked, "syncer_build_info"]) == sorted(metric.name for metric in READ)
+
+
+def test_readyz_names_the_virtual_cluster_in_each_row(tmp_path: Path) -> None:
+    async def scene(daemon: Daemon, config: SyncerConfig) -> None:
+        daemon.engine.broken["shop", "configmaps"] = "it has no hands"
+        status, text = await asyncio.to_thread(page, config.health.address, "/readyz?verbose")
+        assert status == 200
+        assert text.splitlines() == [
+            "[+]ping ok",
+            "[+]host ok",
+            *(f"[+]virtual/{cluster} ok" for cluster in CLUSTERS),
+            *(f"[+]caches/{cluster} ok" for cluster in CLUSTERS),
+            "[!]shop/configmaps degraded: it has no hands",
+            "readyz check passed",
+        ]
+
+    shown(tmp_path, scene)
+
+
+def test_control_answers_name_the_virtual_cluster_in_each_row(tmp_path: Path) -> None:
+    async def scene(daemon: Daemon, config: SyncerConfig) -> None:
+        async def answers(method: str, path: str) -> Any:
+            return await asyncio.to_thread(ask, config, method, path, {})
+
+        for method, path in (("GET", "/parked"), ("POST", "/retry")):
+            rows = await answers(method, path)
+            assert sorted((row["cluster"], row["key"]) for row in rows) == [(each, "shop/x") for each in CLUSTERS]
+        for pair, patroller in ((each.pair, each.patroller) for each in daemon.engine.served.values()):
+            assert patroller is not None
+            await patroller.scan(pair.controllers["configmaps"], fresh=False)
+        reports = await answers("GET", "/patrol")
+        assert clusters(reports) == clusters(kind for report in reports for kind in report["kinds"]) == [*CLUSTERS]
+        assert await answers("POST", "/thaw") == await answers("POST", "/confirm") == []
+
+    shown(tmp_path, scene, taken=True)
+
+
+def clusters(rows: Iterable[Obj]) -> list[str]:
+    """The virtual clusters that rows are about."""
+    return [row["cluster"] for row in rows]

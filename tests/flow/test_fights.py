@@ -115,7 +115,7 @@ def test_who_always_writes_back_is_left_alone_and_the_rest_is_synced(
             )
             assert status.reason.endswith("syncer thaw configmaps shop/x")
             assert told(two) == [status.reason]
-            assert degraded(daemon.engine)["configmaps"].endswith("sets them back each time: 1")
+            assert degraded(daemon.engine)["vc", "configmaps"].endswith("sets them back each time: 1")
             assert measured(daemon) == {"syncer_fights_total": 1, "syncer_frozen_fields": 1}
 
     play(scenario)
@@ -209,7 +209,8 @@ def test_it_is_asked_again_at_once_by_command(two: Two, given: Obj, known: bool)
                 assert answer == []
                 assert frozen(daemon)
                 return
-            assert answer == [{"syncer": "configmaps", "key": "shop/x", "side": "host", "field": "data.color"}]
+            thawed = {"cluster": "vc", "syncer": "configmaps", "key": "shop/x", "side": "host", "field": "data.color"}
+            assert answer == [thawed]
             await until(lambda: data(two) == {"color": "blue"}, within=1)
             assert (await control.answer("POST", "/thaw", given))[1] == []
             status, answer = await control.answer("POST", "/thaw", {"kind": "confimaps"})

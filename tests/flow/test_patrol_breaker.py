@@ -70,19 +70,20 @@ def test_too_many_deletions_are_held_until_a_person_confirms_them(two: Two, how:
             await daemon.settled()
             assert len(copies(two)) == 201 - (two.copy("configmaps", "kube-root-ca.crt") is None)
             assert "held by the deletion breaker: 150 of 20" in status(daemon, "c7").reason
-            assert "syncer patrol --confirm" in degraded(daemon.engine)["configmaps"]
+            assert "syncer patrol --confirm" in degraded(daemon.engine)["vc", "configmaps"]
             assert shown(daemon)['syncer_deletions_held{cluster="vc",side="host",syncer="configmaps"}'] == 150
             if how != "scan":  # where no watch shows anything
                 two.virtual.put(configmap("another"))
                 await until(lambda: two.copy("configmaps", "another"))
 
-            [held] = confirm(daemon.engine, lambda syncer: syncer == "configmaps")
+            [(cluster, held)] = confirm(daemon.engine, lambda syncer: syncer == "configmaps")
+            assert cluster == "vc"
             assert len(held.objects) == 150
             store = daemon.engine.pairs["vc"].informers.store(Side.VIRTUAL, CONFIG_MAPS)
             breaker(daemon).listed(store)  # a list meanwhile, which shows the same to be missing
             await until(lambda: len(copies(two)) <= 53)
             await daemon.settled()
-            assert "configmaps" not in degraded(daemon.engine)
+            assert ("vc", "configmaps") not in degraded(daemon.engine)
             assert told(await scanned(daemon)) == []
 
     play(scenario)
@@ -121,9 +122,9 @@ def test_a_scan_that_has_looked_before_a_list_lets_nothing_go(two: Two) -> None:
             await scanning
             await asyncio.sleep(400)  # beyond the slow timer of what is parked
             assert deletions(two) == []
-            assert "150 of 200 configmaps" in degraded(daemon.engine)["configmaps"]
+            assert "150 of 200 configmaps" in degraded(daemon.engine)["vc", "configmaps"]
             pair.policies.breaker.scanned(pair.controllers["configmaps"], [])
-            assert "configmaps" in degraded(daemon.engine)
+            assert ("vc", "configmaps") in degraded(daemon.engine)
 
     play(scenario)
 
@@ -152,7 +153,7 @@ def test_what_a_page_shows_is_not_deleted_before_the_list_is_complete(two: Two, 
                 two.virtual.faults.remove(failing)
             await asyncio.sleep(100)
             assert deletions(two, seen) == []
-            assert "1200 of 1200 configmaps" in degraded(daemon.engine)["configmaps"]
+            assert "1200 of 1200 configmaps" in degraded(daemon.engine)["vc", "configmaps"]
 
     play(scenario)
 
@@ -178,7 +179,7 @@ def test_a_pause_hides_nothing_from_the_breaker(two: Two) -> None:
             pause(None)
             await asyncio.sleep(60)
             assert len(deletions(two, seen)) == 1
-            assert "200 of 200 configmaps" in degraded(daemon.engine)["configmaps"]
+            assert "200 of 200 configmaps" in degraded(daemon.engine)["vc", "configmaps"]
 
     play(scenario)
 

@@ -393,7 +393,7 @@ def test_an_own_controller_that_raises_is_told_and_run_again_and_stops_nothing(t
     async def scenario() -> None:
         async with two.daemon([BadController, *SECRET]) as daemon:
             await until(lambda: Buggy.raised)
-            assert "Bug: fell over" in degraded(daemon.engine)["maps"]
+            assert "Bug: fell over" in degraded(daemon.engine)["vc", "maps"]
             await others_go_on(two, daemon, "a")
             taken = await until(lambda: Buggy.raised == 4)
             assert taken > 3, "later each time"

@@ -41,7 +41,7 @@ def test_a_right_that_is_missing_degrades_that_kind_only_until_it_is_given() -> 
             await daemon.settled()
             assert "x" in copies(two)
             assert copies(two, "secrets") == set()
-            [(syncer, reason)] = degraded(daemon.engine).items()
+            [((_, syncer), reason)] = degraded(daemon.engine).items()
             assert syncer == "secrets"
             assert 'resources: ["secrets"], verbs: ["list"]' in reason
             seen = len(two.host.requests)
@@ -85,7 +85,7 @@ def test_a_kind_that_does_not_exist_degrades_itself_until_it_does(two: Two) -> N
         async with two.daemon([Widgets, Maps]) as daemon:
             await daemon.settled()
             assert "x" in copies(two)
-            [(syncer, reason)] = degraded(daemon.engine).items()
+            [((_, syncer), reason)] = degraded(daemon.engine).items()
             assert syncer == "widgets"
             assert "the host cluster does not serve widgets.example.org" in reason
             for server in (two.virtual, two.host):

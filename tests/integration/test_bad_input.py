@@ -209,7 +209,7 @@ def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def degraded(daemon: Process) -> dict[str, str]:
     """What ``/readyz?verbose`` says of syncers that can't do all their work."""
-    return dict(re.findall(r"^\[!\](\S+) degraded: (.*)$", daemon.readyz()[1], re.MULTILINE))
+    return dict(re.findall(r"^\[!\]\w+/(\S+) degraded: (.*)$", daemon.readyz()[1], re.MULTILINE))
 
 
 def test_a_missing_right_or_kind_degrades_that_kind_only_and_heals_without_a_restart(

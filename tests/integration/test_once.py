@@ -39,7 +39,7 @@ def test_once_brings_both_sides_in_step_and_says_what_it_did(scene: Scene, daemo
     done = daemon.run("run", "--once")
     assert done.returncode == 0, done
     for line in ("configmaps: create on the host side: ", "pods: create on the host side: 1", "pods: in step: 1"):
-        assert line in done.stdout
+        assert f"{scene.name}/{line}" in done.stdout
     for kind, name in (("ConfigMap", "settings"), ("Secret", "login"), ("Service", "web"), ("Pod", "web")):
         assert scene.copy(kind, Key(namespace, name)) is not None
     before = versions(scene.host), versions(scene.virtual)
@@ -59,7 +59,7 @@ def test_once_says_what_cannot_be_brought_in_step(scene: Scene, daemon: Process)
     assert done.returncode == 1
     [line] = [line for line in done.stdout.splitlines() if line.startswith("not in step: ")]
     assert line.startswith(
-        f"not in step: services {namespace}/taken: the host cluster has a Service {place} that is not"
+        f"not in step: {scene.name}/services {namespace}/taken: the host cluster has a Service {place} that is not"
     )
     assert scene.copy("Service", Key(namespace, "free")) is not None
 

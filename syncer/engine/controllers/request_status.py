@@ -36,8 +36,8 @@ class RequestStatuses:
 
     def __init__(self) -> None:
         self._statuses: dict[Request, RequestStatus] = {}
-        #: Changes made, by (syncer, side, verb).
-        self.done: Counter[tuple[str, str, str]] = Counter()
+        #: Changes made, by (virtual cluster, syncer, side, verb).
+        self.done: Counter[tuple[str, str, str, str]] = Counter()
 
     def in_step(self, request: Request) -> None:
         """The request ended with both sides as they should be."""

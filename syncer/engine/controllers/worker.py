@@ -50,6 +50,7 @@ class _Recorder:
 
     metrics: SyncerMetrics
     statuses: RequestStatuses
+    cluster: str
     syncer: str
     sides: set[Side] = field(default_factory=set)
     frozen: list[HeldFields] = field(default_factory=list)
@@ -58,7 +59,7 @@ class _Recorder:
 
     def wrote(self, side: Side, verb: str) -> None:
         self.metrics.wrote(side.value, verb)
-        self.statuses.done[self.syncer, side.value, verb] += 1
+        self.statuses.done[self.cluster, self.syncer, side.value, verb] += 1
         self.sides.add(side)
 
     def futile(self, side: Side) -> None:
@@ -156,7 +157,7 @@ class Workers:
         metrics = self._metrics.syncer(request.cluster, request.syncer)
         start = time.perf_counter()
         result: Literal["success", "error", "requeue", "requeue_after"] = "success"
-        recorder = _Recorder(metrics, self.statuses, request.syncer)
+        recorder = _Recorder(metrics, self.statuses, request.cluster, request.syncer)
         try:
             decision = await self._in_step(pair, controller, request, changed, recorder)
             if pair.controllers.get(request.syncer) is not controller:

@@ -42,6 +42,7 @@ class Finding:
         """For a report; ``prefix`` is that of the marks."""
         drift = self.drift
         found = {
+            "cluster": self.request.cluster,
             "syncer": self.request.syncer,
             "object": f"{drift.side} {drift.resource} {drift.key}",
             "of": str(self.request.key),

@@ -146,17 +146,19 @@ def report(
     prefix = pair.settings.marks.prefix
     return {
         "cluster": pair.name,
-        "kinds": [scan.json(prefix) for name, scan in patroller.reports.items() if chosen(name)],
+        "kinds": [
+            {"cluster": pair.name} | scan.json(prefix) for name, scan in patroller.reports.items() if chosen(name)
+        ],
         "held": [str(each) for each in pair.policies.breaker.held.values() if chosen(each.syncer)],
     }
 
 
-def confirm(flow: Flow, chosen: Callable[[str], bool]) -> list[HeldDeletions]:
-    """Let held deletions be made."""
+def confirm(flow: Flow, chosen: Callable[[str], bool]) -> list[tuple[str, HeldDeletions]]:
+    """Let held deletions be made; return them, each with its virtual cluster."""
     confirmed = []
     for pair in flow.pairs.values():
         for each in pair.policies.breaker.confirm(chosen):
-            confirmed.append(each)
+            confirmed.append((pair.name, each))
             for request in each.objects.values():
                 flow.queue.add(request)
     return confirmed

@@ -10,9 +10,9 @@ from cli_scene import Daemon, asking
 from click.testing import Result
 
 ONE = {
+    "cluster": "shop",
     "syncer": "pods",
     "key": "shop/web",
-    "cluster": "shop",
     "since": "2026-01-01T12:00:00Z",
     "seconds": 7300,
     "tried": 3,
@@ -36,8 +36,8 @@ def call(*arguments: str) -> Result:
 
 def test_a_line_says_what_since_when_how_often_and_why(there: Daemon) -> None:
     assert call().stdout == (
-        "SYNCER   KEY        SINCE   TRIED   CLASS           NEXT   REASON\n"
-        "pods     shop/web   2h      3       QuotaExceeded   90s    exceeded quota: small\n"
+        "CLUSTER   SYNCER   KEY        SINCE   TRIED   CLASS           NEXT   REASON\n"
+        "shop      pods     shop/web   2h      3       QuotaExceeded   90s    exceeded quota: small\n"
     )
 
 
@@ -73,4 +73,4 @@ def test_nothing_is_no_failure(there: Daemon) -> None:
 )
 def test_an_age_is_as_kubectl_shows_it(there: Daemon, seconds: int, shown: str) -> None:
     there.answer = [{**ONE, "seconds": seconds}]
-    assert call("--no-headers").stdout.split()[2] == shown
+    assert call("--no-headers").stdout.split()[3] == shown

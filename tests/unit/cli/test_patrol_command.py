@@ -153,10 +153,10 @@ def test_without_a_daemon_there_is_nothing_to_tell(world: World) -> None:
 
 
 def test_deletions_are_confirmed_by_the_daemon(world: World) -> None:
-    world.answers["/confirm"] = [{"syncer": "configmaps", "side": "host", "deletions": 150}]
+    world.answers["/confirm"] = [{"cluster": "shop", "syncer": "configmaps", "side": "host", "deletions": 150}]
     result = call("--confirm", "configmaps")
     assert world.asked == [("POST", "/confirm", {"kinds": ["configmaps"]})]
-    assert result.stdout == "configmaps: 150 deletions on the host side are made now\n"
+    assert result.stdout == "shop/configmaps: 150 deletions on the host side are made now\n"
     world.answers["/confirm"] = []
     assert call("--confirm").stdout == "nothing is held\n"
     assert world.scanned == []

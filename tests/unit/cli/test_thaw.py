@@ -8,7 +8,7 @@ import pytest
 from cli_scene import Daemon, asking, written
 from click.testing import Result
 
-THAWED = [{"syncer": "services", "key": "shop/web", "side": "host", "field": "spec.type"}]
+THAWED = [{"cluster": "shop", "syncer": "services", "key": "shop/web", "side": "host", "field": "spec.type"}]
 
 
 @pytest.fixture
@@ -28,7 +28,9 @@ def test_what_is_meant_goes_to_the_daemon(there: Daemon) -> None:
 
 
 def test_what_was_thawed_is_shown(there: Daemon) -> None:
-    assert call().stdout == "SYNCER     KEY        SIDE   FIELD\nservices   shop/web   host   spec.type\n"
+    assert call().stdout == (
+        "CLUSTER   SYNCER     KEY        SIDE   FIELD\nshop      services   shop/web   host   spec.type\n"
+    )
     assert json.loads(call("-o", "json").stdout) == THAWED
 
 

@@ -38,7 +38,6 @@ def test_a_failure_lists_the_checks_with_the_reason() -> None:
     checks.ready("caches", lambda: "pods on the host side are not listed yet")
     body = "[+]ping ok\n[-]caches failed: pods on the host side are not listed yet\nreadyz check failed\n"
     assert ask(checks, "/readyz") == (500, body)
-    assert checks.problems() == {"caches": "pods on the host side are not listed yet"}
 
 
 def test_liveness_does_not_know_what_readiness_asks() -> None:
@@ -60,11 +59,29 @@ def test_a_check_can_be_excluded_or_asked_alone() -> None:
 
 def test_a_degraded_kind_is_named_and_does_not_cost_readiness() -> None:
     checks = Checks()
-    checks.degraded(lambda: {"ingresses": "may not list ingresses on the host"})
-    body = "[+]ping ok\n[!]ingresses degraded: may not list ingresses on the host\nreadyz check passed\n"
+    checks.degraded(lambda: {"shop/ingresses": "may not list ingresses on the host"})
+    body = "[+]ping ok\n[!]shop/ingresses degraded: may not list ingresses on the host\nreadyz check passed\n"
     assert ask(checks, "/readyz", "verbose") == (200, body)
     assert ask(checks, "/readyz") == (200, "ok")
     assert "ingresses" not in ask(checks, "/livez", "verbose")[1]
+
+
+def test_check_of_each_virtual_cluster_is_named_for_it() -> None:
+    checks, found = Checks(), {"shop": "no answer", "bank": None}
+    checks.ready_by_cluster("virtual", lambda: found)
+    body = "[+]ping ok\n[-]virtual/shop failed: no answer\n[+]virtual/bank ok\nreadyz check failed\n"
+    assert ask(checks, "/readyz") == (500, body)
+    assert ask(checks, "/readyz/virtual/bank") == (200, "ok")
+    assert ask(checks, "/readyz", "exclude=virtual/shop") == (200, "ok")
+    del found["shop"]
+    assert ask(checks, "/readyz", "verbose") == (200, "[+]ping ok\n[+]virtual/bank ok\nreadyz check passed\n")
+
+
+def test_check_of_the_virtual_clusters_that_breaks_has_failed() -> None:
+    checks = Checks()
+    checks.ready_by_cluster("virtual", lambda: {"shop": raising()})
+    assert ask(checks, "/readyz")[0] == 500
+    assert "[-]virtual failed: the check itself failed: LookupError\n" in ask(checks, "/readyz")[1]
 
 
 def test_a_check_that_breaks_has_failed_and_does_not_show_what_it_met() -> None:
