@@ -47,26 +47,23 @@ class Resource:
     kind: str
     plural: str
     namespaced: bool = True
+    #: The API group; ``""`` for the core group.
+    group: str = field(init=False, repr=False, compare=False)
+    #: The version within the group, such as ``v1``.
+    version: str = field(init=False, repr=False, compare=False)
     _prefix: str = field(init=False, repr=False, compare=False)
     _hash: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         root = f"/apis/{self.api_version}" if "/" in self.api_version else f"/api/{self.api_version}"
+        group, _, version = self.api_version.rpartition("/")
+        object.__setattr__(self, "group", group)
+        object.__setattr__(self, "version", version)
         object.__setattr__(self, "_prefix", root)
         object.__setattr__(self, "_hash", hash((self.api_version, self.plural)))
 
     def __hash__(self) -> int:
         return self._hash
-
-    @property
-    def group(self) -> str:
-        """The API group; ``""`` for the core group."""
-        return self.api_version.rpartition("/")[0]
-
-    @property
-    def version(self) -> str:
-        """The version within the group, such as ``v1``."""
-        return self.api_version.rpartition("/")[2]
 
     def __str__(self) -> str:
         return f"{self.plural}.{self.group}" if self.group else self.plural

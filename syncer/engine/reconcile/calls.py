@@ -67,7 +67,8 @@ def needed(
             return []  # it is about an object that isn't there any more
         case Verb.APPLY if live is None:
             noted = _with_names(write.obj, _nested(exact), marks, partial=write.partial, once=once)
-            return [Call(Operation.CREATE, _without_version(noted))]
+            has_version = "resourceVersion" in noted["metadata"]
+            return [Call(Operation.CREATE, _without_version(noted) if has_version else noted)]
         case Verb.APPLY if write.create_only:
             return []
         case Verb.APPLY if write.tokens:
@@ -88,16 +89,9 @@ def needed(
             return _note(write.obj, live)
 
 
-def exact_paths(syncer: Syncer, write: Write) -> tuple[FieldPath, ...]:
-    """Return the paths of a write below which the other side may have nothing of its own."""
-    if write.exact is not None:
-        return write.exact
-    return _within(syncer.exact, syncer.down if write.side is Side.HOST else syncer.up)
-
-
-def create_only_paths(syncer: Syncer, write: Write) -> tuple[FieldPath, ...]:
-    """Return the paths of a write that count only when its object is made."""
-    return syncer.create_only if write.side is Side.HOST and write.resource is None else ()
+def exact_paths(syncer: Syncer, side: Side) -> tuple[FieldPath, ...]:
+    """Return the paths below which the other side may have nothing of its own, unless a write says others."""
+    return _within(syncer.exact, syncer.down if side is Side.HOST else syncer.up)
 
 
 @lru_cache(maxsize=1024)
@@ -271,8 +265,6 @@ def _is_marked(obj: Obj, marks: Marks) -> bool:
 
 def _without_version(want: Obj) -> Obj:
     metadata = want["metadata"]
-    if "resourceVersion" not in metadata:
-        return want
     return {**want, "metadata": {name: value for name, value in metadata.items() if name != "resourceVersion"}}
 
 

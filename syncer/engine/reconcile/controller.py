@@ -1,6 +1,6 @@
 """One syncer at work in one cluster pair: its stores, its options, and what its requests are about."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from syncer.api.config import Config
 from syncer.api.context import Context, Settings
 from syncer.api.objects import Key, Obj, Request, Resource, Side
+from syncer.api.paths import FieldPath
 from syncer.api.roles import SyncDown, Syncer, SyncUp
 from syncer.engine.cache.entry import Entry
 from syncer.engine.cache.informers import Informers
 from syncer.engine.cache.references import References
 from syncer.engine.cache.store import Store
+from syncer.engine.reconcile.calls import exact_paths
 from syncer.observe.logs import get_logger
 
 if TYPE_CHECKING:
@@ -98,11 +100,14 @@ class Controller:
     #: The policies that hold for its requests, and those of them that hold for a scan of the patroller.
     pipeline: "Pipeline" = field(init=False)
     scan_pipeline: "Pipeline" = field(init=False)
+    #: By side: the paths of a write below which the other side may have nothing of its own.
+    exact: Mapping[Side, tuple[FieldPath, ...]] = field(init=False)
     #: The stores of its own objects; None on a side where it has none.
     virtual: Store | None = field(init=False)
     host: Store | None = field(init=False)
 
     def __post_init__(self) -> None:
+        self.exact = {side: exact_paths(self.syncer, side) for side in Side}
         self.virtual = self._own(Side.VIRTUAL, self.syncer.resource)
         self.host = self._own(Side.HOST, self.syncer.host_resource)
 

@@ -84,7 +84,7 @@ def _from_host(syncer: Syncer, ctx: Context, virtual: Obj | None, host: Obj | No
 
 
 def _came_up(ctx: Context, virtual: Obj) -> bool:
-    return ctx.marks.is_from_here(virtual, cluster=ctx.identity)
+    return ctx.settings.marks.is_from_here(virtual, cluster=ctx.settings.identity)
 
 
 def _orphan(syncer: Syncer, ctx: Context, host: Obj) -> Decision:
@@ -123,4 +123,4 @@ def collision(obj: Obj, side: Side = Side.HOST) -> Refused:
 
 
 def _is_ours(syncer: Syncer, ctx: Context, host: Obj) -> bool:
-    return ctx.marks.is_ours(host, cluster=ctx.identity, resource=syncer.resource)
+    return ctx.settings.marks.is_ours(host, cluster=ctx.settings.identity, resource=syncer.resource)

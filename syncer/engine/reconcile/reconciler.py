@@ -14,7 +14,7 @@ from syncer.api.objects import Key, Obj, Request, Resource, Side, is_deleting, k
 from syncer.api.roles import FakeSyncUp, SyncDown, SyncUp
 from syncer.clusters import codec
 from syncer.engine.cache.store import Store
-from syncer.engine.reconcile.calls import create_only_paths, exact_paths, needed
+from syncer.engine.reconcile.calls import needed
 from syncer.engine.reconcile.controller import Controller, Reads, View
 from syncer.engine.reconcile.dispatch import collision, dispatch
 from syncer.engine.reconcile.pipeline import Pipeline
@@ -115,11 +115,15 @@ class Reconciler:
 
         With ``is_latest`` the observed objects are still those in the stores, and aren't read again.
         """
-        controller, side = seen.controller, write.side
-        store = self._store(controller, write)
-        resource, key = store.resource, key_of(write.obj)
-        is_observed = is_latest and write.resource is None and key == seen.key_on(side)
-        live = (seen.on(side) if is_observed else None) or store.get(key)
+        controller, side, key = seen.controller, write.side, key_of(write.obj)
+        if side is Side.VIRTUAL:
+            store, own_key, own = controller.virtual, seen.request.key, seen.virtual
+        else:
+            store, own_key, own = controller.host, seen.host_key, seen.host
+        if store is None or write.resource is not None:
+            store, own = self._store(controller, write), None
+        resource = store.resource
+        live = own if own is not None and is_latest and key == own_key else store.get(key)
         if side is Side.HOST:
             self._check(write, live, resource)
         planned = PlannedWrite(write, Place(side, resource, key), live)
@@ -128,8 +132,8 @@ class Reconciler:
         calls = needed(
             write,
             live,
-            exact=exact_paths(controller.syncer, write),
-            create_only=create_only_paths(controller.syncer, write),
+            exact=controller.exact[side] if write.exact is None else write.exact,
+            create_only=controller.syncer.create_only if side is Side.HOST and write.resource is None else (),
             marks=self.view.settings.marks,
             has_status=live is not None and self.has_status(side, resource),
         )
@@ -152,9 +156,6 @@ class Reconciler:
         return dispatch(syncer, seen.ctx, seen.request.key, virtual=seen.virtual, host=seen.host)
 
     def _store(self, controller: Controller, write: Write) -> Store:
-        own = controller.store(write.side) if write.resource is None else None
-        if own is not None:
-            return own
         syncer = controller.syncer
         default = syncer.resource if write.side is Side.VIRTUAL else syncer.host_resource
         return self.view.informers.store(write.side, write.resource or default)
@@ -162,7 +163,7 @@ class Reconciler:
     def _check(self, write: Write, live: Obj | None, resource: Resource) -> None:
         """Refuse what must never happen, whatever a syncer decided: a write to what lacks our mark, or elsewhere."""
         mark, identity = self.view.settings.marks.cluster, self.view.settings.identity
-        if labels_of(write.obj).get(mark) != identity:
+        if (write.obj["metadata"].get("labels") or {}).get(mark) != identity:
             raise Refused(f"the host object {key_of(write.obj)} would be written without our mark")
         if live is not None and labels_of(live).get(mark) != identity:
             raise collision(live)

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 
 from syncer.api.config import Config
 from syncer.api.context import Settings
@@ -10,6 +9,7 @@ from syncer.api.decision import Decision, Verb, Write
 from syncer.api.errors import Refused
 from syncer.api.marks import Marks
 from syncer.api.objects import Obj, ObjectRef, Side
+from syncer.api.paths import FieldPath
 from syncer.api.roles import Syncer
 from syncer.engine.reconcile.calls import exact_paths
 from syncer.engine.reconcile.merge_base import Base, read, want_of, written
@@ -54,7 +54,7 @@ class Ownership:
             virtual=virtual,
             host=host,
             base=_known(on_host, risen),
-            exact=partial(exact_paths, self.syncer),
+            exact=self._exact,
         )
         writes: list[Write] = []
         for write in ruling.decision.writes:
@@ -66,6 +66,9 @@ class Ownership:
             if is_copy and ruling.up is not None:
                 writes.append(self._up(ruling.up, ruling.risen, Base(both=_pending(on_host, risen), ups=ups)))
         return replace(ruling.decision, writes=tuple(writes))
+
+    def _exact(self, write: Write) -> tuple[FieldPath, ...]:
+        return exact_paths(self.syncer, write.side) if write.exact is None else write.exact
 
     def _up(self, write: Write, risen: Mapping[str, Tree], before: Base) -> Write:
         """What goes up, with what is to be remembered of fields that both sides own."""

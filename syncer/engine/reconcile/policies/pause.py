@@ -43,15 +43,26 @@ class Pause:
         #: Where it is read from; where these can't be watched, only marks on the objects themselves count.
         self.namespaces = informers.want(Source(Side.VIRTUAL, NAMESPACES), owner=OWNER)
         self.notes = informers.want(Source(Side.VIRTUAL, CONFIG_MAPS), Selection((PLACE.namespace,)), owner=OWNER)
+        #: True while the whole virtual cluster is paused.
+        self.is_on = False
+        self._paused_namespaces: set[str] = set()
         #: Syncer and uid of virtual objects that went while they were paused, until their copies are marked.
         self._went: LRUCache[tuple[str, str], None] = LRUCache(REMEMBERED)
 
     def watch(self, changed: Changed) -> None:
         """Tell when a virtual namespace, or the virtual cluster, is paused from now on or no longer."""
 
-        def told(namespaces: Iterable[str]) -> None:
+        def notify(namespaces: Iterable[str]) -> None:
             for namespace in namespaces:
+                if self.namespaces.indexed(_INDEX, namespace):
+                    self._paused_namespaces.add(namespace)
+                else:
+                    self._paused_namespaces.discard(namespace)
                 changed(namespace)
+
+        def notify_all(_: Iterable[str]) -> None:
+            self.is_on = bool(self.notes.indexed(_INDEX, YES))
+            changed(None)
 
         def named(namespace: Obj) -> Iterable[str]:
             return [key_of(namespace).name] if self._is_paused(namespace) else ()
@@ -59,8 +70,8 @@ class Pause:
         def noted(note: Obj) -> Iterable[str]:
             return [YES] if self._is_paused(note) and key_of(note) == PLACE else ()
 
-        self.namespaces.add_index(_INDEX, named, owner=OWNER, notify=told)
-        self.notes.add_index(_INDEX, noted, owner=OWNER, notify=lambda _: changed(None))
+        self.namespaces.add_index(_INDEX, named, owner=OWNER, notify=notify)
+        self.notes.add_index(_INDEX, noted, owner=OWNER, notify=notify_all)
 
     def follow(self, store: Store, syncer: str) -> None:
         """Remember which virtual objects of a syncer go while they are paused: it may not have looked at them since."""
@@ -76,11 +87,6 @@ class Pause:
 
         store.add_index(f"{_INDEX}/{syncer}", paused, owner=syncer, notify=changed)
 
-    @property
-    def is_on(self) -> bool:
-        """Whether the whole virtual cluster is paused."""
-        return bool(self.notes.indexed(_INDEX, YES))
-
     def answer(self, seen: Observed) -> Decision | None:
         """Return what a pause makes of a request; None where nothing is paused."""
         syncer, request, virtual, host = seen.controller.syncer, seen.request, seen.virtual, seen.host
@@ -88,9 +94,10 @@ class Pause:
             return None
         if self.is_on:
             return self._wait(ObjectRef(Side.VIRTUAL, CONFIG_MAPS, PLACE))
-        namespace, mark = request.key.namespace, self._mark_of(host)
-        by_object = self._mark_of(virtual) == YES
-        by_namespace = bool(namespace) and bool(self.namespaces.indexed(_INDEX, namespace))
+        namespace = request.key.namespace
+        mark = self._mark_of(host) if host is not None else ""
+        by_object = virtual is not None and self._is_paused(virtual)
+        by_namespace = namespace in self._paused_namespaces
         if not (by_object or by_namespace or mark or self._went):
             return None
         copy = host if self._is_copy(syncer, request, host) else None
