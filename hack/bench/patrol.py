@@ -85,7 +85,8 @@ def configured(folder: Path) -> SyncerConfig:
 @contextlib.asynccontextmanager
 async def in_step(folder: Path) -> AsyncIterator[tuple[Engine, ClusterPair]]:
     """A daemon that has made all copies, and works."""
-    async with prepared(configured(folder)) as (engine, pair), engine.running():
+    config = configured(folder)
+    async with prepared(config, config.cluster()) as (engine, pair), engine.running():
         working = asyncio.create_task(engine.work())
         try:
             await settle(engine, quiet=2.0)

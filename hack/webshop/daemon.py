@@ -31,14 +31,12 @@ class Daemon(daemon.Daemon):
 
     def rights(self) -> Mapping[Side, list[Obj]]:
         """The roles that it needs on each side, bound to its user, as `syncer rbac` prints them."""
-        config = load(str(self.file), installed()).config
-        syncers = [enabled.syncer for enabled in config.enabled()]
-        syncers += [syncer for entry in config.custom_entries() for syncer in entry.assumed()]
+        cluster = load(str(self.file), installed()).cluster
         return manifests(
-            needed(syncers, settings=config.settings()),
-            cluster=config.cluster,
-            home=config.host.namespace,
-            host_namespaces=config.translator().host_namespaces(),
+            needed(cluster.all_syncers(), settings=cluster.settings()),
+            cluster=cluster.name,
+            home=cluster.host_namespace,
+            host_namespaces=cluster.translator.host_namespaces(),
             subjects=dict.fromkeys(Side, Subject(DAEMON)),
         )
 

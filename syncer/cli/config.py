@@ -31,10 +31,11 @@ def validate(given: Given, file: str | None) -> None:
 
     if file:
         given.put("--config", Setting(file, "FILE", flag=True))
-    config, _ = loaded(given)
-    made = config.config
-    on = ", ".join([*(each.syncer.name for each in made.enabled()), *(each.name for each in made.custom_entries())])
-    click.echo(f"{given.file or 'the configuration'} is fine. Syncers: {on or 'none'}")
+    clusters = loaded(given)[0].config.clusters()
+    click.echo(f"{given.file or 'the configuration'} is fine.")
+    for each in clusters:
+        on = [enabled.syncer.name for enabled in each.enabled()] + [entry.name for entry in each.custom_entries()]
+        click.echo(f"{each.name}: {', '.join(on) or 'nothing is synced'}")
 
 
 @config.command()

@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from syncer.api import SyncerError
-from syncer.config import SyncerConfig
+from syncer.config import Loaded, VirtualCluster
 
 #: Seconds that an answer is waited for; a little more than the daemon gives itself.
 PATIENCE = 630.0
@@ -23,20 +23,24 @@ class Unanswered(SyncerError):
     """A daemon is there, and can't or won't answer, or not to this user."""
 
 
-def ask(config: SyncerConfig, method: str, path: str, given: Mapping[str, Any] | None = None) -> Any:
-    """Ask the daemon of this configuration, and give what it answers.
+def ask(found: Loaded, method: str, path: str, given: Mapping[str, Any] | None = None) -> Any:
+    """Ask the daemon of this configuration about the chosen virtual cluster, and return the answer.
 
-    ``given`` goes as the query of a GET, else as JSON. Raises :class:`NoDaemon` and :class:`Unanswered`.
+    ``given`` goes as the query of a GET, else as JSON.
+
+    Raises:
+        NoDaemon: No daemon answers.
+        Unanswered: A daemon is there, and can't or won't answer, or not to this user.
     """
-    place = config.control_socket(os.environ)
+    cluster, place = found.cluster, found.config.control_socket(os.environ)
     if not place:
         raise NoDaemon("control.socket is '0': a daemon of this configuration can't be asked anything")
     try:
-        status, body = _exchange(place, method, path, given or {})
+        status, body = _exchange(place, method, path, {"cluster": cluster.name, **(given or {})})
     except (PermissionError, TimeoutError, ConnectionResetError, BrokenPipeError, http.client.HTTPException) as error:
         raise Unanswered(_silent(place, error)) from error
     except OSError as error:
-        raise NoDaemon(_nobody(place, config, error)) from error
+        raise NoDaemon(_nobody(place, cluster, error)) from error
     answer = json.loads(body)
     if status != http.HTTPStatus.OK:
         raise Unanswered(answer["error"])
@@ -64,11 +68,11 @@ def _silent(place: str, error: Exception) -> str:
     )
 
 
-def _nobody(place: str, config: SyncerConfig, error: Exception) -> str:
-    there = f"kubectl -n {config.host.namespace or 'NAMESPACE'} exec deploy/NAME -- syncer …"
+def _nobody(place: str, cluster: VirtualCluster, error: Exception) -> str:
+    there = f"kubectl -n {cluster.host_namespace or 'NAMESPACE'} exec deploy/NAME -- syncer …"
     why = getattr(error, "strerror", None) or str(error) or type(error).__name__
     return (
-        f"no daemon of virtual cluster {config.cluster} answers at {place} ({why}). "
+        f"no daemon of virtual cluster {cluster.name} answers at {place} ({why}). "
         f"Where the daemon runs in a cluster, run this command in its pod: {there}"
     )
 

@@ -10,7 +10,7 @@ from syncer.cli import show
 from syncer.cli.options import Given, option, output, pass_given, settings
 
 if TYPE_CHECKING:
-    from syncer.config import SyncerConfig
+    from syncer.config import Loaded
     from syncer.engine.uninstall.uninstall import Report
 
 
@@ -37,11 +37,12 @@ def drain(ctx: click.Context, given: Given, yes: bool, keep: bool, output: str, 
     from syncer.cli.loading import loaded
     from syncer.observe.logs import configure
 
-    config = loaded(given)[0].config
-    configure("error" if config.log.level == "info" else config.log.level, config.log.format)
+    configured = loaded(given)[0]
+    log = configured.config.log
+    configure("error" if log.level == "info" else log.level, log.format)
     if yes:
-        _refuse_beside_a_daemon(config)
-    report = asyncio.run(_drained(config, yes=yes, keep=keep))
+        _refuse_beside_a_daemon(configured)
+    report = asyncio.run(_drained(configured, yes=yes, keep=keep))
     show.records(list(_records(report, keep=keep, each=output != "table")), _form(output), headers=not no_headers)
     for line in (*report.remarks, *_end(report, yes=yes)):
         click.echo(line, err=output in ("json", "yaml"))
@@ -50,22 +51,23 @@ def drain(ctx: click.Context, given: Given, yes: bool, keep: bool, output: str, 
     ctx.exit(report.exit_code)
 
 
-async def _drained(config: "SyncerConfig", *, yes: bool, keep: bool) -> "Report":
+async def _drained(configured: "Loaded", *, yes: bool, keep: bool) -> "Report":
     from syncer.engine.runner import connected
     from syncer.engine.uninstall.uninstall import drain as drained
 
-    async with connected(config) as clusters:
-        return await drained(config, clusters, yes=yes, keep=keep)
+    config, cluster = configured.config, configured.cluster
+    async with connected(config, cluster) as clusters:
+        return await drained(config, cluster, clusters, yes=yes, keep=keep)
 
 
-def _refuse_beside_a_daemon(config: "SyncerConfig") -> None:
+def _refuse_beside_a_daemon(configured: "Loaded") -> None:
     """Without a Lease, the socket is all that tells of a daemon, and only on this machine."""
     from syncer.cli.daemon import NoDaemon, Unanswered, ask
 
-    if config.leader_election.enabled:
+    if configured.config.leader_election.enabled:
         return
     try:
-        ask(config, "GET", "/parked")
+        ask(configured, "GET", "/parked")
     except NoDaemon:
         return
     except Unanswered:

@@ -54,14 +54,14 @@ def _syncer(given: Given, kind: str) -> "tuple[Syncer, Settings]":
     """The syncer of a kind, and what it is told about the virtual cluster."""
     from syncer.cli.loading import loaded
 
-    config = loaded(given)[0].config
-    custom = [syncer for entry in config.custom_entries() for syncer in entry.assumed()[:1]]
-    known = [*(syncer() for syncer in config.syncers), *custom]
+    cluster = loaded(given)[0].cluster
+    custom = [syncer for entry in cluster.custom_entries() for syncer in entry.assumed()[:1]]
+    known = [*(syncer() for syncer in cluster.syncers), *custom]
     found = [syncer for syncer in known if kind.lower() in _called(syncer)]
     if not found:
         raise click.UsageError(f"no syncer is for {kind!r}. There are {', '.join(_plurals(known))}")
     own = [syncer for syncer in found if syncer.host_resource == syncer.resource]
-    return (own or found)[0], config.settings()
+    return (own or found)[0], cluster.settings()
 
 
 def _called(syncer: "Syncer") -> set[str]:

@@ -27,7 +27,7 @@ def parked(given: Given, kind: str, key: str, retry: bool, output: str, no_heade
     from syncer.cli.loading import loaded
 
     method, path = ("POST", "/retry") if retry else ("GET", "/parked")
-    found = ask(loaded(given)[0].config, method, path, {"kind": kind, "key": key})
+    found = ask(loaded(given)[0], method, path, {"kind": kind, "key": key})
     if output not in ("table", "wide"):
         show.value(found, output)
     elif not found:

@@ -4,12 +4,15 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from syncer.cli import show
 from syncer.cli.options import Given, option, pass_given, settings
+
+if TYPE_CHECKING:
+    from syncer.config import Loaded
 
 #: Outcomes after which nothing is left.
 _DONE = ("repaired", "ignored")
@@ -41,10 +44,10 @@ def patrol(
 
     if report and not Path(report).absolute().parent.is_dir():
         raise click.BadParameter(f"the folder of {report} isn't there", ctx, param_hint="--report")
-    config = loaded(given)[0].config
-    if confirm and _confirmed(config, kinds, here=once):
+    configured = loaded(given)[0]
+    if confirm and _confirmed(configured, kinds, here=once):
         return
-    found = _scanned(config, kinds, confirm=confirm) if once or confirm else _asked(config, kinds)
+    found = _scanned(configured, kinds, confirm=confirm) if once or confirm else _asked(configured, kinds)
     if report:
         Path(report).write_text(json.dumps(found, indent=2, ensure_ascii=False) + "\n")
     for each in found:
@@ -54,7 +57,7 @@ def patrol(
     ctx.exit(1 if any(is_left(each) or not each["kinds"] for each in found) else 0)
 
 
-def _confirmed(config: Any, kinds: Sequence[str], *, here: bool) -> bool:
+def _confirmed(configured: "Loaded", kinds: Sequence[str], *, here: bool) -> bool:
     """Tell the daemon to make the deletions that it holds; False where none answers.
 
     Without a Lease nobody knows whether one runs elsewhere: then only ``here``, if that was asked for, are they made.
@@ -62,9 +65,9 @@ def _confirmed(config: Any, kinds: Sequence[str], *, here: bool) -> bool:
     from syncer.cli.daemon import NoDaemon, ask
 
     try:
-        confirmed = ask(config, "POST", "/confirm", {"kinds": list(kinds)})
+        confirmed = ask(configured, "POST", "/confirm", {"kinds": list(kinds)})
     except NoDaemon as error:
-        if not (here or config.leader_election.enabled):
+        if not (here or configured.config.leader_election.enabled):
             show.fail(f"{error}\nTo scan here and hold nothing, beside a daemon that may run elsewhere, add --once")
         click.echo(f"{error}\nSo this command scans by itself, and holds no deletions.", err=True)
         return False
@@ -77,20 +80,21 @@ def _confirmed(config: Any, kinds: Sequence[str], *, here: bool) -> bool:
     return True
 
 
-def _scanned(config: Any, kinds: Sequence[str], *, confirm: bool) -> list[Report]:
+def _scanned(configured: "Loaded", kinds: Sequence[str], *, confirm: bool) -> list[Report]:
     import asyncio
 
     from syncer.engine.patrol_once import patrol_once
     from syncer.observe.logs import configure
 
-    configure("error" if config.log.level == "info" else config.log.level, config.log.format)
-    return [asyncio.run(patrol_once(config, kinds=kinds, confirm=confirm))]
+    log = configured.config.log
+    configure("error" if log.level == "info" else log.level, log.format)
+    return [asyncio.run(patrol_once(configured.config, configured.cluster, kinds=kinds, confirm=confirm))]
 
 
-def _asked(config: Any, kinds: Sequence[str]) -> list[Report]:
+def _asked(configured: "Loaded", kinds: Sequence[str]) -> list[Report]:
     from syncer.cli.daemon import ask
 
-    found: list[Report] = ask(config, "GET", "/patrol", {"kinds": ",".join(kinds)})
+    found: list[Report] = ask(configured, "GET", "/patrol", {"kinds": ",".join(kinds)})
     return found
 
 

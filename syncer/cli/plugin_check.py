@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from syncer.api import Key, NameTranslator, PluginError, Problem, Resource, Syncer
-from syncer.config import SyncerConfig, config_with
+from syncer.config import SyncerConfig, VirtualCluster, config_with
 from syncer.config.render import schema
 from syncer.names import SingleNamespace
 from syncer.plugins import OURS, SYNCERS, Found, Installed, clashes, raised_by
@@ -40,7 +40,7 @@ def _problems(found: Found, more: Callable[[Found], Iterable[Problem]]) -> Itera
         return
     questions: dict[str, Callable[[], object]] = {
         "there is no schema of its section": lambda: schema(_model(plugin)),
-        "it can't say whether it applies to a virtual cluster": lambda: _config(plugin).enabled(),
+        "it can't say whether it applies to a virtual cluster": lambda: _cluster(plugin).enabled(),
         "the rights that it needs can't be computed": lambda: _rights(plugin),
     }
     problems = list(_asked(plugin, questions))
@@ -51,15 +51,15 @@ def _model(plugin: type[Syncer]) -> type[SyncerConfig]:
     return config_with([plugin], translator=SingleNamespace)
 
 
-def _config(plugin: type[Syncer]) -> SyncerConfig:
+def _cluster(plugin: type[Syncer]) -> VirtualCluster:
     direction, _, name = plugin.section.partition(".")
-    return _model(plugin).model_validate({**TRIAL, "sync": {direction: {name: {"enabled": True}}}})
+    return _model(plugin).model_validate({**TRIAL, "sync": {direction: {name: {"enabled": True}}}}).cluster()
 
 
 def _rights(plugin: type[Syncer]) -> object:
-    config, made = _config(plugin), plugin()
-    rights = needed([made], settings=config.settings())
-    return manifests(rights, cluster=config.cluster, home=config.host.namespace, host_namespaces=None)
+    cluster = _cluster(plugin)
+    rights = needed([plugin()], settings=cluster.settings())
+    return manifests(rights, cluster=cluster.name, home=cluster.host_namespace, host_namespaces=None)
 
 
 def _translate(plugin: type[NameTranslator]) -> None:

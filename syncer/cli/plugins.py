@@ -10,7 +10,7 @@ from syncer.cli.options import Given, option, output, pass_given, settings
 
 if TYPE_CHECKING:
     from syncer.api import Problem
-    from syncer.config import SyncerConfig
+    from syncer.config import VirtualCluster
     from syncer.plugins import Found, Installed
 
 
@@ -35,9 +35,9 @@ def _records(given: Given) -> Iterator[dict[str, Any]]:
     from syncer.cli.loading import loaded, model
     from syncer.plugins import installed, origin_of, roles_of
 
-    config = loaded(given)[0].config if given.settings else None
+    cluster = loaded(given)[0].cluster if given.settings else None
     plugins = installed()
-    known = (type(config) if config else model(given)).syncers
+    known = cluster.syncers if cluster else model(given).syncers
     plugins.syncers(syncer.section for syncer in known)
     for syncer in known:
         yield {
@@ -45,19 +45,19 @@ def _records(given: Given) -> Iterator[dict[str, Any]]:
             "section": syncer.section,
             "resource": str(syncer.resource),
             "roles": roles_of(syncer),
-            "enabled": "yes" if (config.section_of(syncer) if config else syncer.config()).enabled else "no",
+            "enabled": "yes" if (cluster.section_of(syncer) if cluster else syncer.config()).enabled else "no",
             "from": str(plugins.origin(syncer)),
         }
     sections = {syncer.section.partition(".")[2] for syncer in known}
     for point in plugins.others:
         if point.name not in sections:
             yield _record(point.name, "?", "not named in the configuration", str(origin_of(point)))
-    yield from _translators(plugins, config)
+    yield from _translators(plugins, cluster)
 
 
-def _translators(plugins: "Installed", config: "SyncerConfig | None") -> Iterator[dict[str, Any]]:
+def _translators(plugins: "Installed", cluster: "VirtualCluster | None") -> Iterator[dict[str, Any]]:
     for name, origin in plugins.translators():
-        used = config is not None and config.names.translator == name
+        used = cluster is not None and cluster.names.translator == name
         yield _record(name, "names.translator", "yes" if used else "no", str(origin))
 
 

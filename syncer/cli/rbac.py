@@ -27,20 +27,14 @@ def rbac(given: Given, output: str, side: str | None, service_account: str | Non
     from syncer.cli.loading import loaded
     from syncer.rbac import manifests, needed
 
-    config = loaded(given)[0].config
+    found = loaded(given)[0]
+    config, cluster = found.config, found.cluster
     subject = _subject(service_account, user)
     roles = manifests(
-        needed(
-            [
-                *(enabled.syncer for enabled in config.enabled()),
-                *(syncer for entry in config.custom_entries() for syncer in entry.assumed()),
-            ],
-            settings=config.settings(),
-            leader_election=config.leader_election.enabled,
-        ),
-        cluster=config.cluster,
-        home=config.host.namespace,
-        host_namespaces=config.translator().host_namespaces(),
+        needed(cluster.all_syncers(), settings=cluster.settings(), leader_election=config.leader_election.enabled),
+        cluster=cluster.name,
+        home=cluster.host_namespace,
+        host_namespaces=cluster.translator.host_namespaces(),
         subjects=dict.fromkeys(Side, subject) if subject else {},
     )
     wanted = [Side(side)] if side else list(Side)

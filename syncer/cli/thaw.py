@@ -21,7 +21,7 @@ def thaw(given: Given, kind: str, key: str, output: str, no_headers: bool) -> No
     from syncer.cli.daemon import ask
     from syncer.cli.loading import loaded
 
-    found = ask(loaded(given)[0].config, "POST", "/thaw", {"kind": kind, "key": key})
+    found = ask(loaded(given)[0], "POST", "/thaw", {"kind": kind, "key": key})
     if not found and output == "table":
         click.echo("nothing of that is frozen" if kind else "nothing is frozen")
         return

@@ -3,14 +3,16 @@
 from syncer.api.durations import duration_text
 from syncer.config.document import Document, dotted, parse, read
 from syncer.config.load import DEFAULT, Loaded, Override, Plugins, build, load, model_for
-from syncer.config.model import Enabled, LeaderElection, SyncerConfig
+from syncer.config.model import ConnectionSection, LeaderElection, SyncerConfig
 from syncer.config.problems import nearest
 from syncer.config.sections import config_with
 from syncer.config.types import Option, option_at, options
 from syncer.config.values import listen_on
+from syncer.config.virtual_cluster import Enabled, VirtualCluster
 
 __all__ = [
     "DEFAULT",
+    "ConnectionSection",
     "Document",
     "Enabled",
     "LeaderElection",
@@ -19,6 +21,7 @@ __all__ = [
     "Override",
     "Plugins",
     "SyncerConfig",
+    "VirtualCluster",
     "build",
     "config_with",
     "dotted",

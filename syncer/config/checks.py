@@ -6,6 +6,7 @@ from typing import Any
 from syncer.api import NameTranslator
 from syncer.config.custom_checks import custom
 from syncer.config.document import Steps
+from syncer.config.list_form import COMMON, LIST
 from syncer.config.model import SyncerConfig
 from syncer.config.owner_checks import owners
 from syncer.config.patch_checks import patches
@@ -15,12 +16,33 @@ Found = tuple[Steps, str]
 
 
 def across(data: Mapping[str, Any], model: type[SyncerConfig]) -> Iterator[Found]:
-    """The places where options contradict one another, and what to do about it."""
-    yield from _namespace(data, model)
+    """Yield the places where options of a configuration in list form contradict one another, and the way out."""
     yield from _addresses(data, model)
-    yield from _patches(data, model)
-    yield from owners(data, model.syncers)
-    yield from custom(data, model.syncers, _translator(data, model))
+    entries = data.get(LIST)
+    for number, entry in enumerate(entries if isinstance(entries, list) else ()):
+        if isinstance(entry, Mapping):
+            yield from _of_cluster(data, entry, number, model)
+    if isinstance(entries, list) and len(entries) > 1:
+        why = (
+            "is one too many: this version serves one virtual cluster. Run a daemon for each of the others, with a file"
+        )
+        yield (LIST, 1), f"{why} of its own."
+
+
+def _of_cluster(
+    data: Mapping[str, Any], entry: Mapping[str, Any], number: int, model: type[SyncerConfig]
+) -> Iterator[Found]:
+    """Look at one virtual cluster, its own sections in the place of those at the top."""
+    own = {name: entry[name] for name in COMMON if entry.get(name) is not None}
+    whole = {**data, **own}
+    yield from _namespace(whole, entry, number, model)
+    sync = (
+        *_patches(whole, model),
+        *owners(whole, model.syncers),
+        *custom(whole, model.syncers, _translator(whole, entry, model)),
+    )
+    for steps, message in sync:
+        yield ((LIST, number, *steps) if "sync" in own else steps), message
 
 
 def _option(data: Mapping[str, Any], model: type[SyncerConfig], section: str, option: str) -> Any:
@@ -31,14 +53,18 @@ def _option(data: Mapping[str, Any], model: type[SyncerConfig], section: str, op
     return getattr(model.model_fields[section].default, option)
 
 
-def _namespace(data: Mapping[str, Any], model: type[SyncerConfig]) -> Iterator[Found]:
-    if _option(data, model, "host", "namespace") != "":
+def _namespace(
+    data: Mapping[str, Any], entry: Mapping[str, Any], number: int, model: type[SyncerConfig]
+) -> Iterator[Found]:
+    if entry.get("hostNamespace", "") != "":
         return
-    part = data.get("leaderElection")
-    if isinstance(part, Mapping) and part.get("enabled") is True:
-        yield ("host", "namespace"), "is required for leader election: its Lease is there."
-    elif getattr(model.translator_class, "needs_namespace", True):
-        yield ("host", "namespace"), "is required: the namespace on the host that copies are put in."
+    if getattr(_translator_class(data, model), "needs_namespace", True):
+        yield (LIST, number, "hostNamespace"), "is required: the namespace on the host for the copies."
+        return
+    election = data.get("leaderElection")
+    if isinstance(election, Mapping) and election.get("enabled") is True and not election.get("namespace"):
+        why = "is required for leader election, as there is no host namespace: the namespace on the host for its Lease."
+        yield ("leaderElection", "namespace"), why
 
 
 def _addresses(data: Mapping[str, Any], model: type[SyncerConfig]) -> Iterator[Found]:
@@ -59,11 +85,16 @@ def _patches(data: Mapping[str, Any], model: type[SyncerConfig]) -> Iterator[Fou
         yield from patches(data, [syncer.resource for syncer in model.syncers], prefix)
 
 
-def _translator(data: Mapping[str, Any], model: type[SyncerConfig]) -> NameTranslator | None:
-    """The name translator; None where what it is made of is wrong itself."""
-    cluster, namespace = data.get("cluster"), _option(data, model, "host", "namespace")
-    if model.translator_class is None or not (isinstance(cluster, str) and isinstance(namespace, str)):
+def _translator_class(data: Mapping[str, Any], model: type[SyncerConfig]) -> type[NameTranslator] | None:
+    name = _option(data, model, "names", "translator")
+    return model.translators(name) if isinstance(name, str) else None
+
+
+def _translator(data: Mapping[str, Any], entry: Mapping[str, Any], model: type[SyncerConfig]) -> NameTranslator | None:
+    """Return the name translator of a virtual cluster; None where what it is made of is wrong itself."""
+    cluster, namespace = entry.get("name"), entry.get("hostNamespace", "")
+    make: Any = _translator_class(data, model)
+    if make is None or not (isinstance(cluster, str) and isinstance(namespace, str)):
         return None
-    make: Any = model.translator_class
     made: NameTranslator = make(cluster=cluster, namespace=namespace)
     return made

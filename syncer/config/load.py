@@ -1,7 +1,7 @@
 """From a file, the environment and flags to a configuration, or to all that is wrong with them at once."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -10,10 +10,12 @@ from pydantic import BaseModel, ValidationError
 from syncer.api import ConfigError, NameTranslator, Problem, Syncer
 from syncer.config import checks
 from syncer.config.document import Document, Steps, dotted, read
-from syncer.config.model import Names, SyncerConfig
+from syncer.config.list_form import COMMON, LIST, depth, given_place, layered, listed, listed_place
+from syncer.config.model import SyncerConfig, no_cluster
 from syncer.config.problems import explained, guess
 from syncer.config.sections import DIRECTIONS, config_with
 from syncer.config.types import model_in
+from syncer.config.virtual_cluster import VirtualCluster
 
 DEFAULT = "default"
 
@@ -59,12 +61,20 @@ class Loaded:
     """A configuration, and where each of its values comes from."""
 
     config: SyncerConfig
-    #: Dotted path of each value that was given → ``syncer.yaml:9``, ``SYNCER_LOG_LEVEL`` or ``--log-level``.
+    #: Dotted path, in list form, of each given value → ``syncer.yaml:9``, ``SYNCER_LOG_LEVEL`` or ``--log-level``.
     origins: Mapping[str, str] = field(default_factory=dict)
+    #: The name of the virtual cluster that ``--cluster`` chose; ``""`` where it wasn't given.
+    chosen: str = ""
 
     def origin(self, path: str) -> str:
-        """Where a value comes from; ``default`` where nobody gave it."""
-        return self.origins.get(path, DEFAULT)
+        """Return where a value comes from; ``default`` where it wasn't given."""
+        common = re.fullmatch(rf"{LIST}\[\d+\]\.((?:{'|'.join(COMMON)})\b.*)", path)
+        return self.origins.get(path) or self.origins.get(common[1] if common else path, DEFAULT)
+
+    @property
+    def cluster(self) -> VirtualCluster:
+        """The virtual cluster that was chosen, else the only one. Raises ConfigError where there are several."""
+        return self.config.cluster(self.chosen)
 
 
 def load(path: str | None, plugins: Plugins, overrides: Sequence[Override] = ()) -> Loaded:
@@ -76,54 +86,79 @@ def load(path: str | None, plugins: Plugins, overrides: Sequence[Override] = ())
 
 
 def build(document: Document, plugins: Plugins, overrides: Sequence[Override] = ()) -> Loaded:
-    """The configuration in a document that was read already; otherwise as ``load``."""
-    name = _translator_name(document.data, overrides)
-    syncers = plugins.syncers(_sections(document.data))
-    model = config_with(syncers, translator=plugins.translator(name))
+    """Return the configuration in a document that was read already; otherwise as ``load``."""
+    model = config_with(plugins.syncers(_sections(document.data)), translators=plugins.translator)
     given = _Given(document, model, overrides)
     config, problems = _validated(given, model, plugins)
-    problems += [*document.problems, *_format(document), *_translator(given, name, model, plugins)]
-    problems += [given.report(steps, message, "") for steps, message in checks.across(given.data, model)]
+    found = [*_translators(given, plugins), *checks.across(given.data, model)]
+    problems += [given.report(steps, message, "") for steps, message in found]
+    problems += [*document.problems, *_format(document), *given.problems]
     if problems or config is None:
-        raise ConfigError(*sorted(problems, key=lambda problem: problem.line or 0))
-    custom = [syncer for entry in config.custom_entries() for syncer in entry.assumed()[:1]]
-    plugins.refuse_conflicts([*(type(enabled.syncer) for enabled in config.enabled()), *custom])
-    return Loaded(config, given.origins)
+        raise ConfigError(*sorted(dict.fromkeys(problems), key=lambda problem: problem.line or 0))
+    for cluster in config.clusters():
+        custom = [syncer for entry in cluster.custom_entries() for syncer in entry.assumed()[:1]]
+        plugins.refuse_conflicts([*(type(enabled.syncer) for enabled in cluster.enabled()), *custom])
+    return Loaded(config, given.origins, given.chosen)
 
 
 def model_for(path: str | None, plugins: Plugins) -> type[SyncerConfig]:
     """The model of a configuration with the built-in syncers and the plugins that a file names, if there is one."""
     document = read(path) if path else Document()
-    return config_with(plugins.syncers(_sections(document.data)), translator=plugins.translator(Names().translator))
+    return config_with(plugins.syncers(_sections(document.data)), translators=plugins.translator)
 
 
 class _Given:
-    """The file's values with the overrides on top, and where each value comes from."""
+    """The file's values in list form with the overrides on top, and where each value comes from."""
 
     def __init__(self, document: Document, model: type[SyncerConfig], overrides: Sequence[Override]) -> None:
         self._document = document
-        self.data: dict[str, Any] = _filled(document.data, model)
-        self.origins = {dotted(steps): f"{document.file}:{line}" for steps, line in document.lines.items() if steps}
         self._overridden: dict[str, str] = {}
-        for override in overrides:
-            self._put(override)
+        self.problems: list[Problem] = []
+        self.origins = {
+            dotted(listed_place(steps)): f"{document.file}:{line}" for steps, line in document.lines.items() if steps
+        }
+        self.data: dict[str, Any] = listed(_filled(document.data, model), model)
+        by_name = {override.path: override for override in overrides}
+        self.chosen, number = self._choose(by_name.pop("cluster", None))
+        for override in by_name.values():
+            steps = listed_place(tuple(override.path.split(".")), number)
+            self._put(steps, override)
+            if depth((LIST, number, *steps), self.data) == len(steps) + 2:
+                self._put((LIST, number, *steps), override)
+        self.data = layered(self.data, model)
 
-    def _put(self, override: Override) -> None:
-        *parents, last = override.path.split(".")
-        place = self.data
-        for parent in parents:
-            inner = place.setdefault(parent, {})
-            if not isinstance(inner, dict):
-                return  # the file has something else than a section there, which is a problem of its own
-            place = inner
-        place[last] = override.value
-        self.origins[override.path] = self._overridden[override.path] = override.origin
+    def _choose(self, wanted: Override | None) -> tuple[str, int]:
+        """Return the virtual cluster that is meant: its name, ``""`` where none is named, and its place in the list."""
+        entries = self.data[LIST]
+        names = [each.get("name") for each in entries if isinstance(each, dict)] if isinstance(entries, list) else []
+        if wanted is None:
+            return "", 0
+        if names == [None]:
+            self._put((LIST, 0, "name"), wanted)
+        elif wanted.value in names:
+            return wanted.value, names.index(wanted.value)
+        else:
+            self.problems.append(no_cluster(wanted.value, [str(name) for name in names if name], wanted.origin))
+        return "", 0
+
+    def _put(self, steps: Steps, override: Override) -> None:
+        place: Any = self.data
+        for step in steps[:-1]:
+            if isinstance(place, dict):
+                place = place.setdefault(step, {})
+            else:
+                place = place[step] if depth((step,), place) else None
+        if not isinstance(place, dict):
+            return  # the file has something else than a section there, which is a problem of its own
+        place[steps[-1]] = override.value
+        self.origins[dotted(steps)] = self._overridden[dotted(steps)] = override.origin
 
     def report(self, steps: Steps, message: str, hint: str) -> Problem:
-        origin = self._overridden.get(dotted(steps))
-        if origin:
-            return Problem(message, path=dotted(steps), file=origin, hint=hint)
-        return self._document.problem(steps, message, hint)
+        """Return a problem with a value of the list form, as it was given."""
+        place = given_place(steps, self._document.data)
+        if origin := self._overridden.get(dotted(steps)):
+            return Problem(message, path=dotted(place), file=origin, hint=hint)
+        return self._document.problem(place, message, hint)
 
 
 def _filled(data: Mapping[str, Any], model: type[BaseModel]) -> dict[str, Any]:
@@ -137,22 +172,17 @@ def _filled_value(value: Any, section: type[BaseModel] | None) -> Any:
     return _filled(value or {}, section)
 
 
-def _translator_name(data: Mapping[str, Any], overrides: Sequence[Override]) -> str:
-    names = data.get("names")
-    given = names.get("translator") if isinstance(names, dict) else None
-    chosen = [override.value for override in overrides if override.path == "names.translator"]
-    return str(chosen[-1] if chosen else given or Names().translator)
-
-
 def _sections(data: Mapping[str, Any]) -> list[str]:
-    """The sections below ``sync`` that the file names."""
-    sync = data.get("sync")
-    parts = sync if isinstance(sync, dict) else {}
+    """Return the sections below ``sync`` that the file names, at the top or for a virtual cluster."""
+    entries = data.get(LIST)
+    given = [data, *(entries if isinstance(entries, list) else ())]
+    found = [each["sync"] for each in given if isinstance(each, dict) and isinstance(each.get("sync"), dict)]
     return [
         f"{direction}.{name}"
+        for sync in found
         for direction in DIRECTIONS
-        if isinstance(parts.get(direction), dict)
-        for name in parts[direction]
+        if isinstance(sync.get(direction), dict)
+        for name in sync[direction]
     ]
 
 
@@ -168,12 +198,20 @@ def _format(document: Document) -> list[Problem]:
     ]
 
 
-def _translator(given: _Given, name: str, model: type[SyncerConfig], plugins: Plugins) -> list[Problem]:
-    if model.translator_class is not None:
-        return []
+def _translators(given: _Given, plugins: Plugins) -> Iterator[tuple[Steps, str]]:
+    """Yield the name translators that don't exist, at the top and of the entries."""
     known = plugins.known_translators()
-    message = f"no name translator is called {name!r}; there are {', '.join(sorted(known)) or 'none'}."
-    return [given.report(("names", "translator"), message, guess(name, known))]
+    entries = given.data[LIST] if isinstance(given.data[LIST], list) else []
+    places: list[tuple[Steps, Any]] = [
+        ((), given.data),
+        *(((LIST, number), each) for number, each in enumerate(entries)),
+    ]
+    for steps, section in places:
+        names = section.get("names") if isinstance(section, dict) else None
+        name = names.get("translator") if isinstance(names, dict) else None
+        if isinstance(name, str) and plugins.translator(name) is None:
+            message = f"no name translator is called {name!r}; there are {', '.join(sorted(known)) or 'none'}."
+            yield (*steps, "names", "translator"), f"{message} {guess(name, known)}".rstrip()
 
 
 def _validated(given: _Given, model: type[SyncerConfig], plugins: Plugins) -> tuple[SyncerConfig | None, list[Problem]]:
@@ -186,7 +224,7 @@ def _validated(given: _Given, model: type[SyncerConfig], plugins: Plugins) -> tu
 
 def _no_syncer(problem: Problem, plugins: Plugins) -> Problem:
     """An unknown section of a syncer may be a plugin's that isn't installed, or one that is and has another name."""
-    section = re.fullmatch(r"sync\.(toHost|fromHost|fake)\.([^.]+)", problem.path)
+    section = re.fullmatch(rf"(?:{LIST}\[\d+\]\.)?sync\.({'|'.join(DIRECTIONS)})\.([^.]+)", problem.path)
     if section is None or problem.message != "no such option.":
         return problem
     known = plugins.known_syncers()

@@ -1,46 +1,32 @@
 """The configuration as frozen values: what can be set, its default, and what it is for."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from syncer.api import (
-    Config,
-    Marks,
-    NameTranslator,
-    Networking,
-    Patrol,
-    PluginError,
-    Section,
-    Settings,
-    SyncDown,
-    Syncer,
-)
+from syncer.api import ConfigError, Marks, NameTranslator, Networking, Patrol, Problem, Section, Syncer
 from syncer.api.dns_names import PLURAL_GROUP, ClusterName, CustomName, Label, Subdomain
 from syncer.api.durations import Duration
+from syncer.config.list_form import list_form
+from syncer.config.problems import guess
 from syncer.config.values import Address, SocketPath
-from syncer.names.templated import Templated
-from syncer.resources.custom import CustomConfig, Entry
+from syncer.config.virtual_cluster import VirtualCluster
+from syncer.resources.custom import CustomConfig
 
 #: Bytes that the path of a unix socket may have everywhere: 108 on Linux and 104 on macOS, with the 0 at the end.
 LONGEST_SOCKET = 100
 
-
-class Enabled(NamedTuple):
-    """A syncer that is switched on, and its own section."""
-
-    syncer: Syncer
-    section: Config
+_BESIDE = "is the short form for a single virtual cluster, and virtualClusters is given, too. Write {}."
 
 
-class ClusterSide(Section):
+class ConnectionSection(Section):
     """How to reach an API server."""
 
     kubeconfig: str = ""
     """Path of a kubeconfig file. Empty: as kubectl finds it (`KUBECONFIG`, `~/.kube/config`), or in a pod its service
-    account. For the virtual side a file or a context must be given."""
+    account. A virtual cluster needs a file or a context."""
 
     context: str = ""
     """The context within the kubeconfig. Empty: its current context."""
@@ -52,15 +38,32 @@ class ClusterSide(Section):
     """How many requests may be made at once above the limit. 0: as many as `qps`."""
 
 
-class VirtualSide(ClusterSide):
-    """How to reach the API server of the virtual cluster, the one that tenants use."""
+def _beside(place: str) -> BeforeValidator:
+    """Refuse a value of the short form that was not brought into list form: it stands beside a list."""
+
+    def refuse(value: Any) -> Any:
+        raise ValueError(_BESIDE.format(place))
+
+    return BeforeValidator(refuse)
 
 
-class HostSide(ClusterSide):
-    """How to reach the API server of the host cluster, the one that runs the pods, and where copies go."""
+class VirtualSide(ConnectionSection):
+    """Short form for a single virtual cluster: how to reach its API server, the one that tenants use."""
 
-    namespace: Label = ""
-    """The namespace on the host that copies are put in. Must be there already."""
+    @model_validator(mode="after")
+    def _is_empty(self) -> Self:
+        if self.model_fields_set:
+            raise ValueError(_BESIDE.format("what is in it there, in virtualClusters[0]"))
+        return self
+
+
+class HostSide(ConnectionSection):
+    """How to reach the API server of the host cluster, the one that runs the pods and holds the copies."""
+
+    short_namespace: Annotated[Label, _beside("it there, as virtualClusters[0].hostNamespace")] = Field(
+        default="", alias="namespace", exclude=True
+    )
+    """Short form for a single virtual cluster: its `hostNamespace`."""
 
 
 class Names(Section):
@@ -78,10 +81,13 @@ class MarksSection(Section):
 
 
 class LeaderElection(Section):
-    """One of several daemons works and the others stand by. Needs `host.namespace`, where its Lease is."""
+    """One of several daemons works and the others stand by."""
 
     enabled: bool = False
     """Whether to elect. Needed as soon as a second daemon may run for the same virtual cluster."""
+
+    namespace: Label = ""
+    """Namespace of the Lease on the host. Empty: the host namespace of the virtual cluster."""
 
     name: Subdomain = ""
     """Name of the Lease. Empty: `vsyncer-<cluster>`."""
@@ -175,12 +181,53 @@ class Sync(Section):
     `certificates.cert-manager.io`. Nothing has to be programmed for them."""
 
 
-class SyncerConfig(Section, defer_build=True):
-    """The configuration of the syncer daemon of one virtual cluster."""
+class _Named(Section):
+    name: ClusterName = Field(min_length=1)
+    """The virtual cluster's name, a DNS label of at most 40 characters. Part of the names of all copies on the host."""
 
-    #: The classes behind the sections of ``sync``, and the name translator's; set by ``config_with``.
+
+class VirtualClusterSection(ConnectionSection, _Named):
+    """A virtual cluster that the daemon serves, and how to reach its API server, the one that tenants use."""
+
+    host_namespace: Label = ""
+    """The namespace on the host for the copies. It must exist already."""
+
+    names: Names | None = None
+    """The `names` of this virtual cluster, laid over those at the top option by option."""
+
+    networking: Networking | None = None
+    """The `networking` of this virtual cluster, laid over that at the top option by option."""
+
+    sync: Sync | None = None
+    """The `sync` of this virtual cluster, laid over that at the top option by option. An entry of `custom` is laid
+    over the entry of the same name; a list, or a mapping of labels, replaces the other as a whole."""
+
+    patrol: Patrol | None = None
+    """The `patrol` of this virtual cluster, laid over that at the top option by option."""
+
+    fights: Fights | None = None
+    """The `fights` of this virtual cluster, laid over those at the top option by option."""
+
+
+def _not_empty(value: Any) -> Any:
+    if value in ([], ()):
+        raise ValueError("must not be empty")
+    return value
+
+
+Entry = TypeVar("Entry", bound=VirtualClusterSection)
+#: Not a minimal length, which counts only the entries that are well formed.
+Entries = Annotated[tuple[Entry, ...], BeforeValidator(_not_empty), Field(json_schema_extra={"minItems": 1})]
+
+
+class SyncerConfig(Section, defer_build=True):
+    """The configuration of the syncer daemon. It names its virtual clusters in `virtualClusters`, or a single one in
+    the short form: `cluster`, `virtual` and `host.namespace`.
+    """
+
+    #: The classes behind the sections of ``sync``, and what finds a name translator; set by ``config_with``.
     syncers: ClassVar[Sequence[type[Syncer]]] = ()
-    translator_class: ClassVar[type[NameTranslator] | None] = None
+    translators: ClassVar[Callable[[str], type[NameTranslator] | None]] = lambda name: None
 
     api_version: Literal["vsyncer.dev/v1alpha1"] = "vsyncer.dev/v1alpha1"
     """The version of this format."""
@@ -188,10 +235,16 @@ class SyncerConfig(Section, defer_build=True):
     kind: Literal["SyncerConfig"] = "SyncerConfig"
     """Always `SyncerConfig`."""
 
-    cluster: ClusterName = Field(min_length=1)
-    """The virtual cluster's name, a DNS label of at most 40 characters. Part of the names of all copies on the host."""
+    virtual_clusters: Entries[VirtualClusterSection]
+    """The virtual clusters that the daemon serves; this version serves one. Each may have `names`, `networking`,
+    `sync`, `patrol` and `fights` of its own; those at the top are the defaults of all."""
 
-    virtual: VirtualSide = VirtualSide()
+    short_cluster: Annotated[ClusterName, _beside("it there, as virtualClusters[0].name")] = Field(
+        default="", alias="cluster", exclude=True
+    )
+    """Short form for a single virtual cluster: its `name`."""
+
+    short_virtual: VirtualSide = Field(default=VirtualSide(), alias="virtual", exclude=True)
     host: HostSide = HostSide()
     names: Names = Names()
     marks: MarksSection = MarksSection()
@@ -211,80 +264,71 @@ class SyncerConfig(Section, defer_build=True):
     grace_period: Duration = 20.0
     """How long the daemon finishes what it has begun when it is told to stop. Less than the pod's own grace period."""
 
-    def section_of(self, syncer: type[Syncer]) -> Config:
-        """The section of a syncer's options."""
-        direction, _, name = syncer.section.partition(".")
-        part = getattr(self.sync, field_name(direction))
-        section: Config = getattr(part, field_name(name))
-        return section
+    @model_validator(mode="before")
+    @classmethod
+    def _in_list_form(cls, data: Any) -> Any:
+        return list_form(data, cls) if isinstance(data, Mapping) else data
 
-    def enabled(self) -> tuple[Enabled, ...]:
-        """The syncers that are switched on and have something to do here, made, in the order of registration."""
-        settings = self._settings({})
-        switched_on = [(syncer(), section) for syncer in self.syncers if (section := self.section_of(syncer)).enabled]
-        return tuple(Enabled(syncer, section) for syncer, section in switched_on if _concerns(syncer, settings))
+    def clusters(self) -> tuple[VirtualCluster, ...]:
+        """Return the virtual clusters, each with the sections that hold for it."""
+        return tuple(map(self._cluster, self.virtual_clusters))
 
-    def custom_entries(self) -> tuple[Entry, ...]:
-        """The entries of ``sync.custom`` that are switched on."""
-        on = {name: config for name, config in self.sync.custom.items() if config.enabled}
-        copied = (
-            tuple(each.syncer.resource for each in self.enabled() if isinstance(each.syncer, SyncDown)) if on else ()
-        )
-        names, marks = self.translator(), Marks(self.marks.prefix)
-        return tuple(Entry(name, config, names, marks, copied, on) for name, config in on.items())
+    def cluster(self, name: str = "") -> VirtualCluster:
+        """Return the virtual cluster of this name; without a name, the only one.
 
-    def translator(self) -> NameTranslator:
-        """The name translator for this virtual cluster, with the templates of ``sync.custom``."""
-        if self.translator_class is None:
-            raise TypeError("this model was made without a name translator; give one to config_with()")
-        make = self.translator_class
-        made: NameTranslator = make(cluster=self.cluster, namespace=self.host.namespace)  # type: ignore[call-arg]
-        on = {name: config.template for name, config in self.sync.custom.items() if config.enabled}
-        templates = {name: template for name, template in on.items() if template}
-        return Templated(made, templates, cluster=self.cluster) if templates else made
+        Raises:
+            ConfigError: No virtual cluster has this name, or there are several and none is named.
+        """
+        known = [each.name for each in self.virtual_clusters]
+        if not name and len(known) > 1:
+            raise ConfigError(
+                Problem(f"there are several virtual clusters: {', '.join(known)}. Name one, with --cluster.")
+            )
+        for each in self.virtual_clusters:
+            if name in ("", each.name):
+                return self._cluster(each)
+        raise ConfigError(no_cluster(name, known))
 
-    def settings(self) -> Settings:
-        """What syncers are told about their virtual cluster."""
-        sections = {enabled.syncer.name: enabled.section for enabled in self.enabled()}
-        for entry in self.custom_entries():
-            sections |= entry.sections()
-        return self._settings(sections)
-
-    def _settings(self, sections: Mapping[str, Config]) -> Settings:
-        return Settings(
-            cluster=self.cluster,
-            host_namespace=self.host.namespace,
-            names=self.translator(),
+    def _cluster(self, given: VirtualClusterSection) -> VirtualCluster:
+        names = given.names or self.names
+        return VirtualCluster(
+            name=given.name,
+            connection=given,
+            host_namespace=given.host_namespace,
+            names=names,
+            networking=given.networking or self.networking,
+            sync=given.sync or self.sync,
+            patrol=given.patrol or self.patrol,
+            fights=given.fights or self.fights,
             marks=Marks(self.marks.prefix),
-            sections=sections,
-            networking=self.networking,
-            patrol=self.patrol,
+            syncers=self.syncers,
+            translator_class=type(self).translators(names.translator),
         )
 
     @property
     def lease_name(self) -> str:
-        """The name of the Lease that leadership is a matter of."""
-        return self.leader_election.name or f"vsyncer-{self.cluster}"
+        """The name of the Lease by which daemons elect a leader."""
+        return self.leader_election.name or f"vsyncer-{self.virtual_clusters[0].name}"
+
+    @property
+    def lease_namespace(self) -> str:
+        """The namespace of that Lease on the host."""
+        return self.leader_election.namespace or self.virtual_clusters[0].host_namespace
 
     def control_socket(self, environ: Mapping[str, str]) -> str:
-        """The path of the control socket; ``""`` where there is none."""
+        """Return the path of the control socket; ``""`` where it is off."""
         if self.control.socket:
             return "" if self.control.socket == "0" else self.control.socket
-        name = f"{self.cluster}.{self.host.namespace}"
-        folder = environ.get("TMPDIR") or "/tmp"  # noqa: S108 — made so that nobody else can use it
+        first = self.virtual_clusters[0]
+        name = f"{first.name}.{first.host_namespace}"
+        folder = environ.get("TMPDIR") or "/tmp"  # noqa: S108 — made so that no other user can open it
         path = f"{folder}/vsyncer-{name}.sock"
         if len(path.encode()) <= LONGEST_SOCKET:
             return path
         return f"{folder}/vsyncer-{hashlib.sha256(name.encode()).hexdigest()[:16]}.sock"
 
 
-def _concerns(syncer: Syncer, settings: Settings) -> bool:
-    try:
-        return syncer.applies_to(settings)
-    except Exception as error:
-        raise PluginError(syncer.name, f"its `applies_to` raised {type(error).__name__}: {error}") from error
-
-
-def field_name(key: str) -> str:
-    """The attribute that holds the section of this name: ``configMaps`` → ``config_maps``."""
-    return "".join(f"_{char.lower()}" if char.isupper() else char if char.isalnum() else "_" for char in key).strip("_")
+def no_cluster(name: str, known: Sequence[str], file: str = "") -> Problem:
+    """Return the problem that no virtual cluster has this name; ``file`` is where the name was given."""
+    there = f"there {'are' if len(known) > 1 else 'is'} {', '.join(known)}"
+    return Problem(f"no virtual cluster is called {name!r}; {there}.", file=file, hint=guess(name, known))

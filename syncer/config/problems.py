@@ -10,7 +10,7 @@ from pydantic_core import ErrorDetails
 
 from syncer.api import Problem
 from syncer.config.document import Steps
-from syncer.config.types import model_in
+from syncer.config.types import option_names
 
 #: Makes a problem of a place, a message and a hint; it knows the file and the lines.
 Report = Callable[[Steps, str, str], Problem]
@@ -74,7 +74,7 @@ def _said(details: ErrorDetails, model: type[BaseModel], steps: Steps) -> tuple[
     context = details.get("ctx", {})
     match kind:
         case "extra_forbidden":
-            return "no such option.", guess(str(steps[-1]), _options(model, steps[:-1]))
+            return "no such option.", guess(str(steps[-1]), option_names(model, steps[:-1]))
         case "missing":
             return "is required and not given.", ""
         case "literal_error" | "enum":
@@ -118,7 +118,7 @@ def nearest(model: type[BaseModel], path: str) -> str:
     """A guess at what was meant by a dotted path that leads nowhere."""
     steps = tuple(path.split("."))
     for depth, step in enumerate(steps):
-        known = _options(model, steps[:depth])
+        known = option_names(model, steps[:depth])
         if step not in known:
             return guess(step, known) or (f"Known here: {', '.join(known)}." if known else "")
     return ""
@@ -136,9 +136,3 @@ def _place(loc: Sequence[str | int], data: Any) -> Steps:
         elif number == len(loc) - 1 and isinstance(data, Mapping) and step != "[key]":
             steps.append(step)
     return tuple(steps)
-
-
-def _options(model: type[BaseModel], steps: Steps) -> list[str]:
-    """The names of the options at a place."""
-    inner = model_in(model, steps)
-    return [] if inner is None else [field.alias or name for name, field in inner.model_fields.items()]

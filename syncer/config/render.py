@@ -11,6 +11,7 @@ from pydantic.json_schema import GenerateJsonSchema, NoDefault
 from pydantic_core.core_schema import WithDefaultSchema
 
 from syncer.config.docs import document
+from syncer.config.list_form import COMMON, LIST
 from syncer.config.load import Loaded
 from syncer.config.model import SyncerConfig
 from syncer.config.types import Option, options
@@ -18,10 +19,24 @@ from syncer.config.types import Option, options
 #: Where editors find the schema under a name that doesn't change.
 SCHEMA_ID = "https://vsyncer.dev/schemas/v1alpha1/syncer-config.json"
 _WIDTH = 110
+#: A file names its virtual clusters in one of two ways.
+_SHORT_FORM = {"required": ["cluster"]}
+_LIST_FORM = {
+    "required": [LIST],
+    "properties": {"virtual": False, "host": {"properties": {"namespace": False}}},
+}
+#: The options of the short form, which a file with every option does without.
+_SHORT = ("cluster", "virtual", "host.namespace")
+#: Sections of an entry, whose options are those of the section at the top.
+_LAID_OVER = tuple(f"{LIST}[].{name}" for name in COMMON)
 
 
-class _WithoutSections(GenerateJsonSchema):
-    """Leaves out the default of a section: its options say theirs."""
+class _OfFile(GenerateJsonSchema):
+    """The schema of a file: with the short form, and without defaults of sections, as their options say theirs."""
+
+    def field_is_present(self, field: Any) -> bool:
+        """Return True: fields that aren't dumped are options, too."""
+        return True
 
     def get_default_value(self, schema: WithDefaultSchema) -> Any:
         default = super().get_default_value(schema)
@@ -40,18 +55,22 @@ def schema(model: type[SyncerConfig]) -> dict[str, Any]:
     """The JSON schema of a configuration file (draft 2020-12)."""
     document(model)
     # the mode in which defaults are shown as they are written, "15s" and not 15.0
-    made = model.model_json_schema(by_alias=True, mode="serialization", schema_generator=_WithoutSections)
-    required = ["apiVersion", "kind", *made.pop("required", [])]
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": SCHEMA_ID, **made, "required": required}
+    made = model.model_json_schema(by_alias=True, mode="serialization", schema_generator=_OfFile)
+    made |= {"required": ["apiVersion", "kind"], "oneOf": [_SHORT_FORM, _LIST_FORM]}
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": SCHEMA_ID, **made}
 
 
 def rows(loaded: Loaded) -> list[Row]:
-    """Every value in force with its origin, in the order of the model."""
+    """Return every value in force with its origin, in list form and in the order of the model."""
     return list(_rows(loaded.config.model_dump(mode="json", by_alias=True), "", loaded))
 
 
 def _rows(value: Any, path: str, loaded: Loaded) -> Iterator[Row]:
-    if isinstance(value, dict) and value:
+    if path == LIST:
+        for number, entry in enumerate(value):
+            own = {name: each for name, each in entry.items() if each is not None or name not in COMMON}
+            yield from _rows(own, f"{path}[{number}]", loaded)
+    elif isinstance(value, dict) and value:
         for key, inner in value.items():
             yield from _rows(inner, f"{path}.{key}" if path else key, loaded)
     else:
@@ -59,19 +78,28 @@ def _rows(value: Any, path: str, loaded: Loaded) -> Iterator[Row]:
 
 
 def defaults(model: type[SyncerConfig], given: dict[str, Any] | None = None) -> str:
-    """Every option with its default, its help as a comment: a file to begin with. ``given`` are values for some."""
+    """Return a file to begin with: every option with its default, or with its ``given`` value, and its help."""
     return "\n".join(_yaml(model, "", given or {}, "")) + "\n"
 
 
 def _yaml(model: type[BaseModel], path: str, given: dict[str, Any], indent: str) -> Iterator[str]:
-    for place, option in enumerate(options(model, path)):
+    for place, option in enumerate(option for option in options(model, path) if option.path not in _SHORT):
         if place and not indent:
             yield ""
-        name = option.path.rpartition(".")[2]
         yield from (f"{indent}# {line}" for line in textwrap.wrap(_about(option), _WIDTH - len(indent)))
-        if option.model is None:
-            yield f"{indent}{name}: {_scalar(given.get(option.path, _shown(option)))}"
-            continue
+        yield from _value(option, given, indent)
+
+
+def _value(option: Option, given: dict[str, Any], indent: str) -> Iterator[str]:
+    name = option.path.rpartition(".")[2]
+    if option.path == LIST and option.item is not None:
+        first, *more = _yaml(option.item, option.items, given, "    ")
+        yield from (f"{name}:", f"  - {first.lstrip()}", *more)
+    elif option.path in _LAID_OVER:
+        yield f"{indent}# {name}: {{}}"
+    elif option.model is None:
+        yield f"{indent}{name}: {_scalar(given.get(option.path, _shown(option)))}"
+    else:
         inner = list(_yaml(option.model, option.path, given, indent + "  "))
         yield f"{indent}{name}:" if inner else f"{indent}{name}: {{}}"
         yield from inner
@@ -103,9 +131,11 @@ def markdown(model: type[SyncerConfig]) -> str:
 
 
 def _all(model: type[BaseModel], path: str, items: set[type[BaseModel]]) -> Iterator[Option]:
-    """Every option; those of items of one kind only where they are met first."""
+    """Yield every option; those of items of one kind only where they are met first."""
     for option in options(model, path):
         yield option
+        if option.path in _LAID_OVER:
+            continue
         if option.model is not None:
             yield from _all(option.model, option.path, items)
         elif option.item is not None and option.item not in items:

@@ -1,27 +1,46 @@
 """Makes the model of ``sync`` from the syncers that are there: each owns its section."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from pydantic import Field, create_model
 
 from syncer.api import Config, NameTranslator, Section, Syncer
-from syncer.config.model import Sync, SyncerConfig, field_name
+from syncer.config.model import Entries, Sync, SyncerConfig, VirtualClusterSection
+from syncer.config.virtual_cluster import field_name
 
 #: The three places below ``sync`` that a section can be in.
 DIRECTIONS = ("toHost", "fromHost", "fake")
 
 
 def config_with(
-    syncers: Iterable[type[Syncer]], *, translator: type[NameTranslator] | None = None
+    syncers: Iterable[type[Syncer]],
+    *,
+    translator: type[NameTranslator] | None = None,
+    translators: Callable[[str], type[NameTranslator] | None] | None = None,
 ) -> type[SyncerConfig]:
-    """The model of a configuration in which exactly these syncers have sections."""
+    """Return the model of a configuration in which exactly these syncers have sections.
+
+    ``translators`` finds the class behind ``names.translator``; ``translator`` is used whatever that says.
+    """
     known = tuple(syncers)
     parts = {field_name(direction): _part(direction, known) for direction in DIRECTIONS}
     fields: dict[str, Any] = {name: (part, Field(default=part())) for name, part in parts.items()}
     sync = create_model("Sync", __base__=Sync, __doc__=Sync.__doc__, **fields)
-    made = create_model("SyncerConfig", __base__=SyncerConfig, __doc__=SyncerConfig.__doc__, sync=(sync, sync()))
-    made.syncers, made.translator_class = known, translator
+    entry = create_model(
+        "VirtualCluster",
+        __base__=VirtualClusterSection,
+        __doc__=VirtualClusterSection.__doc__,
+        sync=(sync | None, None),  # type: ignore[arg-type]
+    )
+    made = create_model(
+        "SyncerConfig",
+        __base__=SyncerConfig,
+        __doc__=SyncerConfig.__doc__,
+        virtual_clusters=(Entries[entry], ...),  # type: ignore[valid-type]
+        sync=(sync, sync()),
+    )
+    made.syncers, made.translators = known, staticmethod(translators or (lambda name: translator))
     return made
 
 

@@ -41,8 +41,14 @@ def model_in(model: type[BaseModel], steps: Steps) -> type[BaseModel] | None:
     """The model of the value at a place, or None where that isn't a section."""
     annotation: Any = model
     for step in steps:
-        annotation = _inside(annotation, step)
+        annotation = inside(annotation, step)
     return section_in(annotation)
+
+
+def option_names(model: type[BaseModel], steps: Steps = ()) -> list[str]:
+    """Return the names of the options at a place; none where it isn't a section."""
+    section = model_in(model, steps)
+    return [] if section is None else [field.alias or name for name, field in section.model_fields.items()]
 
 
 def options(model: type[BaseModel], path: str = "") -> Iterator[Option]:
@@ -141,8 +147,8 @@ def _type_text(annotation: Any) -> str:
     return "text" if isinstance(annotation, type) and issubclass(annotation, str) else "value"
 
 
-def _inside(annotation: Any, step: str | int) -> Any:
-    """The type of what is one step below a value of this type; None where nothing can be."""
+def inside(annotation: Any, step: str | int) -> Any:
+    """Return the type of the value one step below a value of this type; None where nothing can be."""
     for each in alternatives(annotation):
         if isinstance(step, str) and (section := section_in(each)):
             fields = section.model_fields.items()

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from typing import Any
 
-from syncer.config import SyncerConfig
+from syncer.config import SyncerConfig, VirtualCluster
 from syncer.engine import status
 from syncer.engine.control import syncers
 from syncer.engine.controllers.pair import ClusterPair
@@ -21,13 +21,15 @@ LOOK = 0.02
 PATIENCE = 60.0
 
 
-async def patrol_once(config: SyncerConfig, *, kinds: Sequence[str] = (), confirm: bool = False) -> dict[str, Any]:
-    """Scan the kinds (none: all), repair what the policies say, and give the report.
+async def patrol_once(
+    config: SyncerConfig, cluster: VirtualCluster, *, kinds: Sequence[str] = (), confirm: bool = False
+) -> dict[str, Any]:
+    """Scan the kinds (none: all) of a virtual cluster, repair what the policies say, and return the report.
 
     Nothing is repaired where a daemon leads, since that does so itself; ``confirm`` lets any number of deletions be
     made. Raises :class:`~syncer.api.SyncerError`.
     """
-    async with prepared(config) as (engine, pair), AsyncExitStack() as stack:
+    async with prepared(config, cluster) as (engine, pair), AsyncExitStack() as stack:
         why = None
         try:
             lease = await stack.enter_async_context(leading(engine.host, config))

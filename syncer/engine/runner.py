@@ -3,7 +3,7 @@
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator, Coroutine, Mapping
+from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -16,8 +16,7 @@ from syncer.api.roles import SyncDown
 from syncer.clusters.client import Cluster
 from syncer.clusters.connection import ConnectionSettings, connect, first_contact
 from syncer.clusters.dry_run import DryRun
-from syncer.config import SyncerConfig
-from syncer.config.model import ClusterSide
+from syncer.config import ConnectionSection, SyncerConfig, VirtualCluster
 from syncer.engine import status
 from syncer.engine.controllers.pair import ClusterPair
 from syncer.engine.endpoints import serving
@@ -64,99 +63,126 @@ class Summary:
         return [*lines, *(f"not in step: {line}" for line in self.troubles)]
 
 
+@dataclass(frozen=True, slots=True)
+class Clusters:
+    """Clients of the host and, by name, of virtual clusters."""
+
+    host: Cluster
+    virtual: Mapping[str, Cluster]
+
+    def __iter__(self) -> Iterator[Cluster]:
+        yield from (self.host, *self.virtual.values())
+
+    def dry(self) -> "Clusters":
+        """Return clients of the same clusters that write nothing."""
+        over = {name: cluster.over(DryRun(cluster.transport)) for name, cluster in self.virtual.items()}
+        return Clusters(self.host.over(DryRun(self.host.transport)), over)
+
+
 async def run(config: SyncerConfig, *, once: bool = False, dry_run: bool = False) -> Summary:
     """Run the daemon until it is told to stop, or with ``once`` until both sides are in step.
 
     ``dry_run`` implies ``once`` and writes nothing. Raises :class:`~syncer.api.SyncerError` where it can't start.
     """
-    metrics = Metrics(version=VERSION)
+    metrics, served = Metrics(version=VERSION), config.clusters()
     async with AsyncExitStack() as stack:
-        clusters = _connected(config, metrics, stack)
+        clusters = _connected(config, served, metrics, stack)
         if dry_run:
-            clusters = {side: cluster.over(DryRun(cluster.transport)) for side, cluster in clusters.items()}
-        engine, pair = _engine(config, clusters, metrics)
+            clusters = clusters.dry()
+        engine = _engine(config, served, clusters, metrics)
         if dry_run:
-            await _prepare(engine, pair, config)
+            await _prepare(engine, served)
             return await _once(engine, clusters)
         if once:
-            await _prepare(engine, pair, config)
+            await _prepare(engine, served)
             async with leading(engine.host, config) as lease:
                 engine.may_write = lambda: lease is None or lease.is_leader
                 return await _once(engine, clusters)
-        await _daemon(engine, pair, config, stack)
+        await _daemon(engine, config, served, stack)
         return _summary(engine)
 
 
 @asynccontextmanager
-async def prepared(config: SyncerConfig) -> AsyncIterator[tuple[Engine, ClusterPair]]:
-    """An engine that is ready to run, for a command that does its own work with it. Raises ``SyncerError``."""
+async def prepared(config: SyncerConfig, cluster: VirtualCluster) -> AsyncIterator[tuple[Engine, ClusterPair]]:
+    """Yield an engine for one virtual cluster, ready to run, for a command. Raises ``SyncerError``."""
     metrics = Metrics(version=VERSION)
     async with AsyncExitStack() as stack:
-        engine, pair = _engine(config, _connected(config, metrics, stack), metrics)
-        await _prepare(engine, pair, config)
-        yield engine, pair
+        engine = _engine(config, (cluster,), _connected(config, (cluster,), metrics, stack), metrics)
+        await _prepare(engine, (cluster,))
+        yield engine, engine.pairs[cluster.name]
 
 
 @asynccontextmanager
-async def connected(config: SyncerConfig) -> AsyncIterator[Mapping[Side, Cluster]]:
-    """Clients of both sides, which answer; nothing has been written. Raises ``SyncerError``."""
+async def connected(config: SyncerConfig, cluster: VirtualCluster) -> AsyncIterator[Mapping[Side, Cluster]]:
+    """Yield clients of a virtual cluster and the host, which answer; nothing is written. Raises ``SyncerError``."""
     async with AsyncExitStack() as stack:
-        clusters = _connected(config, Metrics(version=VERSION), stack)
-        await asyncio.gather(*(_reach(cluster, START_SECONDS) for cluster in clusters.values()))
-        yield clusters
+        clusters = _connected(config, (cluster,), Metrics(version=VERSION), stack)
+        await asyncio.gather(*(_reach(each, START_SECONDS) for each in clusters))
+        yield {Side.VIRTUAL: clusters.virtual[cluster.name], Side.HOST: clusters.host}
 
 
-def _engine(config: SyncerConfig, clusters: Mapping[Side, Cluster], metrics: Metrics) -> tuple[Engine, ClusterPair]:
-    engine = Engine(host=clusters[Side.HOST], metrics=metrics, workers=config.workers)
-    pair = engine.add(
-        config.settings(),
-        [(each.syncer, each.section) for each in config.enabled()],
-        virtual=clusters[Side.VIRTUAL],
-        entries=config.custom_entries(),
-        contention=contention_rules(config),
-    )
-    return engine, pair
+def _engine(config: SyncerConfig, served: Sequence[VirtualCluster], clusters: Clusters, metrics: Metrics) -> Engine:
+    engine = Engine(host=clusters.host, metrics=metrics, workers=config.workers)
+    for each in served:
+        engine.add(
+            each.settings(),
+            [(enabled.syncer, enabled.section) for enabled in each.enabled()],
+            virtual=clusters.virtual[each.name],
+            entries=each.custom_entries(),
+            contention=contention_rules(each),
+        )
+    return engine
 
 
-async def _prepare(engine: Engine, pair: ClusterPair, config: SyncerConfig) -> None:
-    """All that comes before the caches: both clusters answer, the virtual one is ours, and what they serve is known."""
-    await asyncio.gather(*(_reach(cluster, START_SECONDS) for cluster in (pair.virtual, pair.host)))
-    copied = [each.syncer for each in config.enabled() if isinstance(each.syncer, SyncDown)]
-    await claim(pair.virtual, pair.settings, translator=config.names.translator, host=pair.host, copied=copied)
+async def _prepare(engine: Engine, served: Sequence[VirtualCluster]) -> None:
+    """Do all that comes before the caches: reach the clusters, claim the virtual ones, learn what they serve."""
+    clusters = [engine.host, *(pair.virtual for pair in engine.pairs.values())]
+    await asyncio.gather(*(_reach(cluster, START_SECONDS) for cluster in clusters))
+    for each in served:
+        pair = engine.pairs[each.name]
+        copied = [enabled.syncer for enabled in each.enabled() if isinstance(enabled.syncer, SyncDown)]
+        await claim(pair.virtual, pair.settings, translator=each.names.translator, host=pair.host, copied=copied)
     await engine.prepare()
 
 
-def _connected(config: SyncerConfig, metrics: Metrics, stack: AsyncExitStack) -> Mapping[Side, Cluster]:
-    """The clients of both sides, closed with the stack; nothing is sent yet."""
-    clusters = {}
-    for side, settings in ((Side.VIRTUAL, config.virtual), (Side.HOST, config.host)):
-        clusters[side] = _connect(config, side, settings, metrics)
-        stack.push_async_callback(clusters[side].close)
-    _must_differ(clusters)
-    return clusters
+def _connected(
+    config: SyncerConfig, served: Sequence[VirtualCluster], metrics: Metrics, stack: AsyncExitStack
+) -> Clusters:
+    """Return the clients, closed with the stack; nothing is sent yet."""
+    virtual = {}
+    for each in served:
+        virtual[each.name] = _virtual(each, metrics)
+        stack.push_async_callback(virtual[each.name].close)
+    host = _connect(config.host, Side.HOST, "", "host.kubeconfig", metrics)
+    stack.push_async_callback(host.close)
+    for name, cluster in virtual.items():
+        _must_differ(name, cluster, host)
+    return Clusters(host, virtual)
 
 
-def _connect(config: SyncerConfig, side: Side, settings: ClusterSide, metrics: Metrics) -> Cluster:
-    if side is Side.VIRTUAL and not (settings.kubeconfig or settings.context):
-        why = "is required to run: a kubeconfig (or a context) of the virtual cluster's API server"
-        raise ConfigError(Problem(why, path="virtual.kubeconfig"))
-    connection = ConnectionSettings(settings.kubeconfig, settings.context, qps=settings.qps, burst=settings.burst)
-    name = config.cluster if side is Side.VIRTUAL else ""
+def _virtual(cluster: VirtualCluster, metrics: Metrics) -> Cluster:
+    place = f"kubeconfig of virtual cluster {cluster.name}"
+    if not (cluster.connection.kubeconfig or cluster.connection.context):
+        why = "is required to run: a kubeconfig (or a context) of its API server"
+        raise ConfigError(Problem(why, path=place))
+    return _connect(cluster.connection, Side.VIRTUAL, cluster.name, place, metrics)
+
+
+def _connect(given: ConnectionSection, side: Side, name: str, place: str, metrics: Metrics) -> Cluster:
+    settings = ConnectionSettings(given.kubeconfig, given.context, qps=given.qps, burst=given.burst)
     try:
-        made = connect(connection, side=side, environ=os.environ, name=name)
+        made = connect(settings, side=side, environ=os.environ, name=name)
     except ConfigError as error:
-        place = f"{side}.kubeconfig"
         raise ConfigError(*(replace(problem, path=problem.path or place) for problem in error.problems)) from error
     made.observer = metrics.client(name, side.value, made.origin.address)
     return made
 
 
-def _must_differ(clusters: Mapping[Side, Cluster]) -> None:
-    """One API server as both sides would be synced into itself."""
-    address = clusters[Side.VIRTUAL].origin.address
-    if address == clusters[Side.HOST].origin.address:
-        why = f"the virtual and the host cluster are the same API server, {address}"
-        raise ConfigError(Problem(why, path="virtual.kubeconfig"))
+def _must_differ(name: str, virtual: Cluster, host: Cluster) -> None:
+    """Refuse one API server as both sides, which would be synced into itself. Raises ConfigError."""
+    if virtual.origin.address == host.origin.address:
+        why = f"the virtual and the host cluster are the same API server, {host.origin.address}"
+        raise ConfigError(Problem(why, path=f"kubeconfig of virtual cluster {name}"))
 
 
 async def _reach(cluster: Cluster, seconds: float) -> None:
@@ -179,7 +205,7 @@ async def _reach(cluster: Cluster, seconds: float) -> None:
     log.info("connected", side=cluster.side, version=version)
 
 
-async def _once(engine: Engine, clusters: Mapping[Side, Cluster]) -> Summary:
+async def _once(engine: Engine, clusters: Clusters) -> Summary:
     async with engine.running():
         work = asyncio.create_task(engine.work())
         try:
@@ -188,7 +214,7 @@ async def _once(engine: Engine, clusters: Mapping[Side, Cluster]) -> Summary:
         finally:
             engine.queue.close()
             await work
-    for cluster in clusters.values():
+    for cluster in clusters:
         if isinstance(cluster.transport, DryRun):
             summary.planned += [f"{write} on the {cluster.side} side" for write in cluster.transport.writes]
     return summary
@@ -207,7 +233,9 @@ def _summary(engine: Engine) -> Summary:
 # -- the daemon --------------------------------------------------------------------------------------------------------
 
 
-async def _daemon(engine: Engine, pair: ClusterPair, config: SyncerConfig, stack: AsyncExitStack) -> None:
+async def _daemon(
+    engine: Engine, config: SyncerConfig, served: Sequence[VirtualCluster], stack: AsyncExitStack
+) -> None:
     lease = lease_of(engine.host, config)
     if lease:
         engine.may_write = lambda: lease.is_leader
@@ -215,7 +243,7 @@ async def _daemon(engine: Engine, pair: ClusterPair, config: SyncerConfig, stack
     await stack.enter_async_context(serving(engine, config, heartbeat, lease))
     stopped = _stop_signal()
     async with _beside(heartbeat.keep()):
-        preparing = asyncio.create_task(_prepare(engine, pair, config))
+        preparing = asyncio.create_task(_prepare(engine, served))
         if not await _is_done_first(preparing, stopped):
             preparing.cancel()
             await asyncio.wait({preparing})

@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Any, Self, cast
 
 from syncer.api import Config, Decision, Key, NameTranslator, Obj, Request, Resource, Side, Syncer, SyncUp, key_of
-from syncer.config import SyncerConfig, config_with
+from syncer.config import SyncerConfig, VirtualCluster, config_with
 from syncer.engine.cache.informers import Informers
 from syncer.engine.controllers.builder import build_pair
 from syncer.engine.controllers.pair import ClusterPair
@@ -206,10 +206,13 @@ class World:
         self._syncers[self._class(syncer)] = syncer() if isinstance(syncer, type) else syncer
 
     def _paired(self) -> ClusterPair:
-        config = _model(tuple(self._syncers), self._translator).model_validate(self._config)
+        cluster = _model(tuple(self._syncers), self._translator).model_validate(self._config).cluster()
         pair = build_pair(
-            config.settings(),
-            [*((self._syncers[type(syncer)], section) for syncer, section in config.enabled()), *self._custom(config)],
+            cluster.settings(),
+            [
+                *((self._syncers[type(syncer)], section) for syncer, section in cluster.enabled()),
+                *self._custom(cluster),
+            ],
             virtual=self._sides[Side.VIRTUAL],
             host=self._sides[Side.HOST],
             queue=Notebook(self._woken),
@@ -224,9 +227,9 @@ class World:
         self._show()
         return pair
 
-    def _custom(self, config: SyncerConfig) -> Iterator[tuple[AnySyncer, Config]]:
+    def _custom(self, cluster: VirtualCluster) -> Iterator[tuple[AnySyncer, Config]]:
         """The syncers of the ``custom`` part of the configuration."""
-        for entry in config.custom_entries():
+        for entry in cluster.custom_entries():
             found = entry.syncers(self._find)
             if isinstance(found, str):
                 raise ValueError(f"sync.{entry.section_name}: {found}. Name the resource in World(serves=…)")

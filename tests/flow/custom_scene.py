@@ -8,7 +8,7 @@ from typing import Any
 from harness import CLUSTER, HOME, NAMESPACE, Daemon, Two, between
 
 from syncer.api import Obj, uid_of
-from syncer.config import Override, SyncerConfig, load
+from syncer.config import Override, SyncerConfig, build, read
 from syncer.plugins import installed
 from syncer.testing import ApiServer
 from syncer.testing.merge import merged
@@ -46,10 +46,12 @@ def define(two: Two, *names: str) -> None:
             server.put(definition(name))
 
 
-def example(name: str) -> SyncerConfig:
-    """The configuration of an example, for the cluster and the namespace of the tests."""
-    overrides = [Override("cluster", CLUSTER, "test"), Override("host.namespace", HOME, "test")]
-    return load(str(EXAMPLES / f"{name}.yaml"), installed(), overrides).config
+def example(name: str, *, cluster: str = CLUSTER, **options: Any) -> SyncerConfig:
+    """The configuration of an example, for the cluster and the namespace of the tests, with options by path."""
+    document = read(str(EXAMPLES / f"{name}.yaml"))
+    document.data["cluster"] = cluster
+    document.data["host"]["namespace"] = HOME
+    return build(document, installed(), [Override(path, value, "test") for path, value in options.items()]).config
 
 
 @contextlib.asynccontextmanager

@@ -9,11 +9,11 @@ from typing import Any
 from custom_scene import (
     CERTIFICATES,
     CLUSTER_ISSUERS,
-    EXAMPLES,
     PUBLIC,
     cert_manager,
     certificate,
     custom,
+    example,
     issue,
     there,
 )
@@ -37,11 +37,10 @@ from harness import Tenant as Served
 from syncer.api import Key, Side
 from syncer.clusters.client import Cluster
 from syncer.clusters.transport import HttpRequest, HttpResponse, Stream, Transport
-from syncer.config import Override, SyncerConfig, load
+from syncer.config import SyncerConfig
 from syncer.engine.leaderelection.identity import claim
 from syncer.engine.leaderelection.leadership import leading
 from syncer.engine.uninstall.uninstall import Report, drain
-from syncer.plugins import installed
 from syncer.testing import ApiServer
 from syncer.testing.merge import merged
 from syncer.testing.objects import configmap, crd, event, pod_mounting, secret, service
@@ -69,10 +68,7 @@ Both = tuple[Contents, Contents]
 
 def config(**options: Any) -> SyncerConfig:
     """The example of cert-manager, which has something in every direction; options by path, with ``_`` for dots."""
-    known = {"cluster": CLUSTER, "host.namespace": HOME}
-    given = known | {path.replace("_", "."): value for path, value in options.items()}
-    overrides = [Override(path, value, "test") for path, value in given.items()]
-    return load(str(EXAMPLES / "cert-manager.yaml"), installed(), overrides).config
+    return example("cert-manager", **{path.replace("_", "."): value for path, value in options.items()})
 
 
 def only(two: Two, *syncers: str) -> SyncerConfig:
@@ -131,7 +127,7 @@ async def claimed(two: Two, given: SyncerConfig) -> None:
     """Leave the note in the virtual cluster, as a daemon does at its start."""
     await claim(
         admin(two.virtual, Side.VIRTUAL),
-        given.settings(),
+        given.cluster().settings(),
         translator=given.names.translator,
         host=admin(two.host, Side.HOST),
         copied=(),
@@ -207,7 +203,7 @@ def clusters(two: Two, user: str = "admin") -> Mapping[Side, Cluster]:
 
 async def planned(two: Two, given: SyncerConfig, *, keep: bool = False, user: str = "admin") -> Report:
     """What a drain would do."""
-    return await drain(given, clusters(two, user), yes=False, keep=keep)
+    return await drain(given, given.cluster(), clusters(two, user), yes=False, keep=keep)
 
 
 async def kubelet(two: Two) -> None:
@@ -225,7 +221,7 @@ async def drained(
     """Drain, with a kubelet on the host."""
     running = asyncio.create_task(kubelet(two))
     try:
-        return await drain(given, using or clusters(two), yes=True, keep=keep)
+        return await drain(given, given.cluster(), using or clusters(two), yes=True, keep=keep)
     finally:
         running.cancel()
 

@@ -200,12 +200,13 @@ async def between(
 
 def add(engine: Engine, config: SyncerConfig, server: Reachable, *, user: str = "admin") -> None:
     """Let an engine serve a virtual cluster."""
+    cluster = config.cluster()
     engine.add(
-        config.settings(),
-        [(each.syncer, each.section) for each in config.enabled()],
-        virtual=Cluster(config.cluster, Side.VIRTUAL, server.transport(user)),
-        entries=config.custom_entries(),
-        contention=contention_rules(config),
+        cluster.settings(),
+        [(each.syncer, each.section) for each in cluster.enabled()],
+        virtual=Cluster(cluster.name, Side.VIRTUAL, server.transport(user)),
+        entries=cluster.custom_entries(),
+        contention=contention_rules(cluster),
     )
 
 

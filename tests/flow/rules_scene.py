@@ -37,11 +37,9 @@ def configured(sync: Mapping[str, Any], *syncers: str) -> SyncerConfig:
 
 def grant(two: Guarded, config: SyncerConfig) -> None:
     """Give the daemon's user what ``syncer rbac`` prints, and no more."""
-    settings = config.settings()
-    made = [each.syncer for each in config.enabled()]
-    made += [syncer for entry in config.custom_entries() for syncer in entry.assumed()]
+    settings = config.cluster().settings()
     roles = manifests(
-        needed(made, settings=settings),
+        needed(config.cluster().all_syncers(), settings=settings),
         cluster=CLUSTER,
         home=HOME,
         host_namespaces=settings.names.host_namespaces(),

@@ -1,11 +1,10 @@
 """Named CRDs of the tenant on the host, both directions at once, and the rights that they take."""
 
-from typing import Any
-
 from crd_scene import CRDS, NAME, NAMED, ON, PUBLIC, WEBHOOK, configured, copy, daemon, public, status, there, widget
 from harness import CLUSTER, HOME, Two, play, until, writes
 
 from syncer.api import Obj, Side
+from syncer.config import SyncerConfig
 from syncer.engine.controllers.request_status import State
 from syncer.rbac import Subject, manifests, needed
 from syncer.testing import ApiServer
@@ -126,8 +125,9 @@ def test_the_generated_rights_are_enough() -> None:
     play(scenario)
 
 
-def roles(config: Any) -> dict[Side, list[Obj]]:
+def roles(config: SyncerConfig) -> dict[Side, list[Obj]]:
     """What ``syncer rbac`` would print for a user."""
-    granted = needed([each.syncer for each in config.enabled()], settings=config.settings())
+    cluster = config.cluster()
+    granted = needed([each.syncer for each in cluster.enabled()], settings=cluster.settings())
     subjects = {side: Subject("daemon") for side in Side}
     return manifests(granted, cluster=CLUSTER, home=HOME, host_namespaces=[HOME], subjects=subjects)

@@ -199,7 +199,7 @@ def per(*, section: Obj | None = None) -> SyncerConfig:
 def test_a_host_namespace_goes_last_and_only_if_nothing_of_others_is_in_it(two: Two, foreign: bool) -> None:
     async def scenario() -> None:
         given = per()
-        home = str(given.translator().to_host(CONFIG_MAPS, Key(NAMESPACE, "x")).namespace)
+        home = str(given.cluster().translator.to_host(CONFIG_MAPS, Key(NAMESPACE, "x")).namespace)
         two.virtual.put(configmap("x"))
         two.virtual.put(pod("web"))
         await worked(two, given, lambda: two.host.get("pods", f"{home}/web"))
@@ -277,7 +277,9 @@ def test_afterwards_the_virtual_cluster_can_be_synced_under_another_name(two: Tw
         await synced(two, config())
         other = config(cluster="other")
         with pytest.raises(ConfigError):
-            await is_claimed(admin(two.virtual, Side.VIRTUAL), other.settings(), translator="single-namespace")
+            await is_claimed(
+                admin(two.virtual, Side.VIRTUAL), other.cluster().settings(), translator="single-namespace"
+            )
         await drained(two, config())
         await claimed(two, other)
         async with working(two, other, lambda: two.host.get("services", place("web", "other"))) as daemon:

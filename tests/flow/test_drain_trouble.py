@@ -145,7 +145,7 @@ def test_what_an_api_server_cant_say_that_it_serves_is_said_too(two: Two) -> Non
     async def scenario() -> None:
         await synced(two, config())
         for given, about in ((config(), True), (configured(Tenant(two.virtual), built_in("configmaps")), False)):
-            lister = Lister(clusters(two), Recognition.of(given))
+            lister = Lister(clusters(two), Recognition.of(given.cluster()))
             lister.discoveries[Side.HOST] = HalfDown(lister.clusters[Side.HOST])
             found = await lister.look()
             said = [line for line in found.problems if "cert-manager.io/v1" in line]

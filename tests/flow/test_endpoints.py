@@ -16,7 +16,7 @@ from harness import ALL, Daemon, Tenant, built_in, configured, namespace, servin
 from hack.ports import free_port
 from syncer.api import Obj
 from syncer.cli.daemon import ask
-from syncer.config import SyncerConfig
+from syncer.config import Loaded, SyncerConfig
 from syncer.engine import endpoints
 from syncer.observe.catalogue import CATALOGUE, READ
 from syncer.observe.health import Heartbeat
@@ -180,7 +180,7 @@ def test_readyz_names_the_virtual_cluster_in_each_row(tmp_path: Path) -> None:
 def test_control_answers_name_the_virtual_cluster_in_each_row(tmp_path: Path) -> None:
     async def scene(daemon: Daemon, config: SyncerConfig) -> None:
         async def answers(method: str, path: str) -> Any:
-            return await asyncio.to_thread(ask, config, method, path, {})
+            return await asyncio.to_thread(ask, Loaded(config), method, path, {})
 
         for method, path in (("GET", "/parked"), ("POST", "/retry")):
             rows = await answers(method, path)

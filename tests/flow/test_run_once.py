@@ -1,14 +1,12 @@
 """``run --once`` writes only while no daemon does."""
 
 import asyncio
-from collections.abc import Mapping
 
 import pytest
 from harness import HOME, Two, admin, built_in, configured, place, play, until, writes
 from harness import Tenant as Given
 
 from syncer.api import Key, Side
-from syncer.clusters.client import Cluster
 from syncer.config import SyncerConfig
 from syncer.engine import runner
 from syncer.engine.leaderelection.lease import AnotherLeads, Lease
@@ -23,8 +21,8 @@ def config(two: Two, *, elect: bool) -> SyncerConfig:
 
 @pytest.fixture(autouse=True)
 def _connected(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
-    def connected(*_: object) -> Mapping[Side, Cluster]:
-        return {Side.VIRTUAL: admin(two.virtual, Side.VIRTUAL), Side.HOST: admin(two.host, Side.HOST)}
+    def connected(*_: object) -> runner.Clusters:
+        return runner.Clusters(admin(two.host, Side.HOST), {"vc": admin(two.virtual, Side.VIRTUAL)})
 
     monkeypatch.setattr(runner, "_connected", connected)
 

@@ -45,7 +45,9 @@ def test_undisturbed_nothing_is_wrong_and_the_next_run_is_the_same(name: str) ->
 
 
 def test_every_built_in_syncer_is_put_through_it() -> None:
-    tried_ones = {enabled.syncer.name for workload in workloads().values() for enabled in workload.config.enabled()}
+    tried_ones = {
+        enabled.syncer.name for workload in workloads().values() for enabled in workload.config.cluster().enabled()
+    }
     assert tried_ones >= {syncer.name for syncer in installed().syncers()}
 
 

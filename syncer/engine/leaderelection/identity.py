@@ -103,10 +103,10 @@ def _survivor(copy: str, wanted: Obj) -> Problem:
         "See that it is the right virtual cluster. To begin anew, remove the copies: syncer drain --yes. To go on with "
         f"what it has: kubectl -n {PLACE.namespace} create configmap {PLACE.name} {note}, in the virtual cluster."
     )
-    return Problem(why, path="virtual.kubeconfig", hint=hint)
+    return Problem(why, hint=hint)
 
 
-_PATHS = {"identity": "cluster, host.namespace", "translator": "names.translator", "marks": "marks.prefix"}
+_PATHS = {"identity": "name and host namespace", "translator": "names.translator", "marks": "marks.prefix"}
 
 
 def _problem(name: str, noted: str, wanted: str) -> Problem:

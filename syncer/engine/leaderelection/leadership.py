@@ -20,7 +20,7 @@ def lease_of(host: Cluster, config: SyncerConfig) -> Lease | None:
     identity = f"{os.environ.get('POD_NAME') or socket.gethostname()}_{uuid.uuid4().hex[:8]}"
     return Lease(
         host,
-        key=Key(config.host.namespace, config.lease_name),
+        key=Key(config.lease_namespace, config.lease_name),
         identity=identity,
         duration=election.lease_duration,
         renew_deadline=election.renew_deadline,

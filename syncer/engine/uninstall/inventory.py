@@ -14,7 +14,7 @@ from syncer.api.roles import FakeSyncUp, SyncDown, SyncUp
 from syncer.clusters import codec
 from syncer.clusters.client import Cluster
 from syncer.clusters.discovery import Discovery
-from syncer.config import SyncerConfig
+from syncer.config import VirtualCluster
 from syncer.resources.custom.related import MADE_FOR
 
 #: Lists under way at the same time.
@@ -72,19 +72,18 @@ class Recognition:
     wanted: frozenset[tuple[Side, str]]
 
     @classmethod
-    def of(cls, config: SyncerConfig) -> "Recognition":
-        """Know all kinds of a configuration."""
-        settings, copies = config.settings(), defaultdict(list)
-        shown = {name for name, entry in config.sync.custom.items() if entry.direction == "fromHost"}
-        copied = set(config.sync.custom) - shown
-        for syncer in (each() for each in config.syncers):
+    def of(cls, cluster: VirtualCluster) -> "Recognition":
+        """Return what recognises all kinds of a virtual cluster."""
+        settings, copies = cluster.settings(), defaultdict(list)
+        shown = {name for name, entry in cluster.sync.custom.items() if entry.direction == "fromHost"}
+        copied = set(cluster.sync.custom) - shown
+        for syncer in (each() for each in cluster.syncers):
             if isinstance(syncer, SyncDown):
                 copies[str(syncer.host_resource)].append(syncer.resource)
                 copied.add(str(syncer.resource))
             elif isinstance(syncer, FakeSyncUp | SyncUp):
                 shown.add(str(syncer.resource))
-        made = [each.syncer for each in config.enabled()]
-        made += [syncer for entry in config.custom_entries() for syncer in entry.assumed()]
+        made = cluster.all_syncers()
         wanted = {(Side.VIRTUAL, str(syncer.resource)) for syncer in made}
         wanted |= {(Side.HOST, str(syncer.host_resource)) for syncer in made if isinstance(syncer, SyncDown)}
         return cls(settings, dict(copies), frozenset(shown), frozenset(copied), frozenset(wanted))

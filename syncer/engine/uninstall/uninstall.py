@@ -13,7 +13,7 @@ from typing import Any
 from syncer.api.errors import ClusterError, Conflict, Forbidden, Missing
 from syncer.api.objects import Key, Obj, Side
 from syncer.clusters.client import Cluster
-from syncer.config import SyncerConfig
+from syncer.config import SyncerConfig, VirtualCluster
 from syncer.engine.leaderelection import identity as claim
 from syncer.engine.leaderelection.leadership import leading
 from syncer.engine.leaderelection.lease import LEASES
@@ -42,13 +42,15 @@ class Report:
         return 1 if self.problems else 0
 
 
-async def drain(config: SyncerConfig, clusters: Mapping[Side, Cluster], *, yes: bool, keep: bool) -> Report:
+async def drain(
+    config: SyncerConfig, cluster: VirtualCluster, clusters: Mapping[Side, Cluster], *, yes: bool, keep: bool
+) -> Report:
     """Plan a drain and, with ``yes``, carry it out; ``keep`` leaves the objects and takes our marks away.
 
     Raises ``SyncerError``: where a daemon leads, and where the virtual cluster was synced under another identity.
     """
-    settings, known = config.settings(), Recognition.of(config)
-    claimed = await claim.is_claimed(clusters[Side.VIRTUAL], settings, translator=config.names.translator)
+    settings, known = cluster.settings(), Recognition.of(cluster)
+    claimed = await claim.is_claimed(clusters[Side.VIRTUAL], settings, translator=cluster.names.translator)
     if not yes:
         return await _planned(Lister(clusters, known), keep=keep, claimed=claimed)
     async with _alone(config, clusters[Side.HOST]) as may_write:
@@ -131,10 +133,10 @@ async def _alone(config: SyncerConfig, host: Cluster) -> AsyncIterator[Callable[
 
 
 async def _lease(config: SyncerConfig, host: Cluster) -> Obj | None:
-    if not config.host.namespace:
+    if not config.lease_namespace:
         return None
     try:
-        return await host.get(LEASES, Key(config.host.namespace, config.lease_name))
+        return await host.get(LEASES, Key(config.lease_namespace, config.lease_name))
     except (Missing, Forbidden):
         return None
 

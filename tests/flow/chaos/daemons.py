@@ -124,11 +124,12 @@ class Daemon:
             host=here, metrics=Metrics(version="test"), workers=8, utcnow=self._utcnow, rng=rng
         )
         for config, server in self._tenants:
+            cluster = config.cluster()
             engine.add(
-                config.settings(),
-                [(each.syncer, each.section) for each in config.enabled()],
-                virtual=Cluster(config.cluster, Side.VIRTUAL, self._wire(server)),
-                entries=config.custom_entries(),
+                cluster.settings(),
+                [(each.syncer, each.section) for each in cluster.enabled()],
+                virtual=Cluster(cluster.name, Side.VIRTUAL, self._wire(server)),
+                entries=cluster.custom_entries(),
             )
         self._watch_workers(engine)
         await engine.prepare()

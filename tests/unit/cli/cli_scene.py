@@ -9,13 +9,13 @@ from click.testing import CliRunner, Result
 
 from syncer.cli import daemon
 from syncer.cli.app import app
-from syncer.config import SyncerConfig
+from syncer.config import Loaded
 
 
 class Asked(Protocol):
     """Answers in the daemon's stead, or raises :class:`syncer.cli.daemon.NoDaemon`."""
 
-    def ask(self, config: SyncerConfig, method: str, path: str, given: Mapping[str, Any] | None = None) -> Any:
+    def ask(self, found: Loaded, method: str, path: str, given: Mapping[str, Any] | None = None) -> Any:
         """What the daemon answers."""
 
 
@@ -29,8 +29,8 @@ class Daemon:
         self.asked: list[tuple[str, str, Any]] = []
         self.answer = answer
 
-    def ask(self, config: SyncerConfig, method: str, path: str, given: Mapping[str, Any] | None = None) -> Any:
-        assert config.cluster == "shop"
+    def ask(self, found: Loaded, method: str, path: str, given: Mapping[str, Any] | None = None) -> Any:
+        assert found.cluster.name == "shop"
         self.asked.append((method, path, given))
         return self.answer
 

@@ -134,7 +134,7 @@ def test_completion_completes() -> None:
 
 
 def test_validate_names_the_syncers_that_are_on(file: str) -> None:
-    assert good("config", "validate", file).startswith("syncer.yaml is fine. Syncers: configmaps, ")
+    assert good("config", "validate", file).startswith("syncer.yaml is fine.\nshop: configmaps, ")
     assert good("config", "validate", "--config", file) == good("--config", file, "config", "validate")
 
 
@@ -160,7 +160,11 @@ def test_the_schema_accepts_the_configuration(file: str) -> None:
 
 
 def test_the_defaults_validate_once_the_names_are_filled_in(file: str) -> None:
-    text = good("config", "defaults").replace('cluster: ""', "cluster: shop").replace('namespace: ""', "namespace: x")
+    text = (
+        good("config", "defaults")
+        .replace('    name: ""', "    name: shop")
+        .replace('hostNamespace: ""', "hostNamespace: x")
+    )
     Path(file).write_text(text)
     good("config", "validate", file)
 
@@ -181,7 +185,7 @@ def test_view_shows_each_value_with_its_origin(file: str) -> None:
     found = good("config", "view", "--log-level", "error", env=env)
     rows = {line.split()[0]: line.split()[1:] for line in found.splitlines()}
     assert rows["PATH"] == ["VALUE", "ORIGIN"]
-    assert rows["cluster"] == ["shop", "syncer.yaml:3"]
+    assert rows["virtualClusters[0].name"] == ["shop", "syncer.yaml:3"]
     assert rows["workers"] == ["7", "SYNCER_WORKERS"]
     assert rows["log.level"] == ["error", "--log-level"]
     assert rows["log.format"] == ["auto", "default"]
@@ -317,14 +321,15 @@ class FakeSummary:
 
 @pytest.fixture
 def runs(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """Stands in for the daemon: what it was called with. Its outcome is the exit code or error put first."""
+    """Stands in for the daemon: what it was called with. With one worker it leaves something undone."""
     import syncer.engine.runner
 
     calls: list[dict[str, Any]] = []
 
     async def run(config: Any, *, once: bool = False, dry_run: bool = False) -> FakeSummary:
-        calls.append({"cluster": config.cluster, "once": once, "dry_run": dry_run, "level": config.log.level})
-        return FakeSummary(exit_code=0 if config.cluster == "shop" else 1)
+        cluster = config.cluster().name
+        calls.append({"cluster": cluster, "once": once, "dry_run": dry_run, "level": config.log.level})
+        return FakeSummary(exit_code=1 if config.workers == 1 else 0)
 
     monkeypatch.setattr(syncer.engine.runner, "run", run)
     monkeypatch.setattr("syncer.observe.logs.configure", lambda level, form: None)
@@ -352,11 +357,11 @@ def test_once_and_dry_run_may_stand_on_either_side(file: str, runs: list[dict[st
 
 @pytest.mark.parametrize("mode", ["--once", "--dry-run"])
 def test_a_run_that_left_something_undone_exits_1(file: str, runs: list[dict[str, Any]], mode: str) -> None:
-    assert call("run", "-c", file, "--cluster", "other", mode).exit_code == 1
+    assert call("run", "-c", file, "--workers", "1", mode).exit_code == 1
 
 
 def test_a_daemon_that_was_told_to_end_exits_0_whatever_was_not_in_step(file: str, runs: list[dict[str, Any]]) -> None:
-    assert "configmaps: 2 created" in good("run", "-c", file, "--cluster", "other")
+    assert "configmaps: 2 created" in good("run", "-c", file, "--workers", "1")
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from kube_envtest import Rule
 from syncer.api import Obj, Side
 from syncer.cli import daemon
 from syncer.clusters.client import Cluster
-from syncer.config import SyncerConfig
+from syncer.config import Loaded, SyncerConfig, VirtualCluster
 from syncer.engine import runner
 from syncer.testing import ApiServer
 from syncer.testing.merge import merged
@@ -42,10 +42,10 @@ class World:
         return self.host.get(plural, f"vc-ns/{NAME}")
 
     @asynccontextmanager
-    async def connected(self, config: SyncerConfig) -> AsyncIterator[Mapping[Side, Cluster]]:
+    async def connected(self, config: SyncerConfig, cluster: VirtualCluster) -> AsyncIterator[Mapping[Side, Cluster]]:
         yield {side: Cluster(side, side, server.transport()) for side, server in self.servers.items()}
 
-    def ask(self, config: SyncerConfig, method: str, path: str, given: Any = None) -> Any:
+    def ask(self, found: Loaded, method: str, path: str, given: Any = None) -> Any:
         if not self.daemon:
             raise daemon.NoDaemon("no daemon answers")
         return []

@@ -11,7 +11,7 @@ from cli_scene import asking
 from click.testing import Result
 
 from syncer.cli import daemon
-from syncer.config import SyncerConfig
+from syncer.config import Loaded, SyncerConfig, VirtualCluster
 from syncer.engine import patrol_once
 
 CHANGE = {
@@ -50,13 +50,15 @@ class World:
         self.scanned: list[tuple[tuple[str, ...], bool]] = []
         self.scan = report(kind())
 
-    def ask(self, config: SyncerConfig, method: str, path: str, given: Mapping[str, Any] | None = None) -> Any:
+    def ask(self, found: Loaded, method: str, path: str, given: Mapping[str, Any] | None = None) -> Any:
         self.asked.append((method, path, given))
         if path not in self.answers:
             raise daemon.NoDaemon("no daemon answers")
         return self.answers[path]
 
-    async def once(self, config: SyncerConfig, *, kinds: Sequence[str] = (), confirm: bool = False) -> dict[str, Any]:
+    async def once(
+        self, config: SyncerConfig, cluster: VirtualCluster, *, kinds: Sequence[str] = (), confirm: bool = False
+    ) -> dict[str, Any]:
         self.scanned.append((tuple(kinds), confirm))
         return self.scan
 

@@ -165,19 +165,19 @@ def test_another_entry_can_be_referred_to_if_it_is_on() -> None:
 
 
 def test_an_entry_that_is_off_may_refer_to_anything() -> None:
-    assert loaded(f"{WIDGET}: {{enabled: false, references: {{spec.x: Nothing}}}}").config.custom_entries() == ()
+    assert loaded(f"{WIDGET}: {{enabled: false, references: {{spec.x: Nothing}}}}").cluster.custom_entries() == ()
 
 
 def test_where_namespaces_are_kept_apart_a_template_needs_none() -> None:
     head = HEAD + "names: {translator: per-namespace}\n"
-    config = loaded(f"{WIDGET}: {{name: 'c-{{name}}'}}", head=head).config
-    assert isinstance(getattr(config.translator(), "inner", None), PerNamespace)
+    cluster = loaded(f"{WIDGET}: {{name: 'c-{{name}}'}}", head=head).cluster
+    assert isinstance(getattr(cluster.translator, "inner", None), PerNamespace)
 
 
 def test_the_translator_is_wrapped_only_where_there_is_a_template() -> None:
-    assert isinstance(loaded(f"{WIDGET}: {{}}").config.translator(), SingleNamespace)
-    off = loaded(f"{WIDGET}: {{enabled: false, name: '{{name}}.{{namespace}}'}}").config
-    assert isinstance(off.translator(), SingleNamespace)
+    assert isinstance(loaded(f"{WIDGET}: {{}}").cluster.translator, SingleNamespace)
+    off = loaded(f"{WIDGET}: {{enabled: false, name: '{{name}}.{{namespace}}'}}").cluster
+    assert isinstance(off.translator, SingleNamespace)
 
 
 @pytest.mark.parametrize(

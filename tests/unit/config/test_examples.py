@@ -15,8 +15,8 @@ EXAMPLES = Path(__file__).parents[3] / "examples"
 
 @pytest.mark.parametrize("name", ["minimal.yaml", "full.yaml"])
 def test_an_example_loads(name: str) -> None:
-    config = load(str(EXAMPLES / name), installed()).config
-    assert "configmaps" in {enabled.syncer.name for enabled in config.enabled()}
+    cluster = load(str(EXAMPLES / name), installed()).cluster
+    assert "configmaps" in {enabled.syncer.name for enabled in cluster.enabled()}
 
 
 @pytest.mark.parametrize("name", ["minimal.yaml", "full.yaml"])

@@ -16,7 +16,7 @@ CUSTOM = sorted((EXAMPLES / "custom").glob("*.yaml"))
 
 @pytest.mark.parametrize("path", CUSTOM, ids=lambda path: path.stem)
 def test_an_example_loads_and_makes_syncers(path: Path) -> None:
-    entries = load(str(path), installed()).config.custom_entries()
+    entries = load(str(path), installed()).cluster.custom_entries()
     assert entries
     for entry in entries:
         assert entry.assumed(), entry.name

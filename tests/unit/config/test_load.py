@@ -45,9 +45,9 @@ def test_values_of_the_file_are_taken(plugins: Any) -> None:
 
 
 def test_an_empty_section_is_one_with_all_its_defaults(plugins: Any) -> None:
-    config = loaded(plugins, "metrics:\nsync:\n  toHost:\n    widgets:\n").config
-    assert config.metrics.address == ":8080"
-    assert [enabled.syncer.name for enabled in config.enabled()] == ["widgets", "gadgets"]
+    found = loaded(plugins, "metrics:\nsync:\n  toHost:\n    widgets:\n")
+    assert found.config.metrics.address == ":8080"
+    assert [enabled.syncer.name for enabled in found.cluster.enabled()] == ["widgets", "gadgets"]
 
 
 def test_the_sections_that_the_file_names_are_asked_of_the_plugins(plugins: Any) -> None:
@@ -56,10 +56,12 @@ def test_the_sections_that_the_file_names_are_asked_of_the_plugins(plugins: Any)
 
 
 def test_a_syncer_gets_its_own_section_and_can_be_switched_off(plugins: Any) -> None:
-    config = loaded(plugins, "sync: {toHost: {widgets: {size: 9}}, fromHost: {gadgetParts: {enabled: false}}}\n").config
-    [widgets] = config.enabled()
+    cluster = loaded(
+        plugins, "sync: {toHost: {widgets: {size: 9}}, fromHost: {gadgetParts: {enabled: false}}}\n"
+    ).cluster
+    [widgets] = cluster.enabled()
     assert widgets.section.model_dump()["size"] == 9
-    assert set(config.settings().sections) == {"widgets"}
+    assert set(cluster.settings().sections) == {"widgets"}
     assert [syncer.name for syncer in plugins.checked] == ["widgets"]
 
 
@@ -68,7 +70,7 @@ def test_a_syncer_that_has_nothing_to_do_with_the_settings_is_not_enabled(
 ) -> None:
     unknown = lambda self, settings: settings.names.host_namespaces() is None  # noqa: E731
     monkeypatch.setattr(Widgets, "applies_to", unknown, raising=False)
-    assert [enabled.syncer.name for enabled in loaded(plugins, "").config.enabled()] == ["gadgets"]
+    assert [enabled.syncer.name for enabled in loaded(plugins, "").cluster.enabled()] == ["gadgets"]
 
 
 def test_a_syncer_that_cannot_say_whether_it_is_concerned_is_a_faulty_plugin(
@@ -80,7 +82,7 @@ def test_a_syncer_that_cannot_say_whether_it_is_concerned_is_a_faulty_plugin(
 
 
 def test_settings_carry_cluster_namespace_marks_and_translator(plugins: Any) -> None:
-    settings = loaded(plugins, "marks: {prefix: acme.example}\n").config.settings()
+    settings = loaded(plugins, "marks: {prefix: acme.example}\n").cluster.settings()
     assert (settings.cluster, settings.host_namespace) == ("shop", "vc-shop")
     assert settings.marks.cluster == "acme.example/cluster"
     assert settings.names.host_namespaces() == ("vc-shop",)
@@ -227,9 +229,7 @@ def test_the_host_namespace_is_required_unless_the_translator_needs_none(plugins
     [problem] = problems(plugins, text)
     assert problem.startswith("f.yaml:4: host.namespace: is required")
     config = build(parse(text + "names: {translator: anywhere}\n", "f.yaml"), plugins).config
-    assert config.host.namespace == ""
-    [problem] = problems(plugins, text + "names: {translator: anywhere}\nleaderElection: {enabled: true}\n")
-    assert "its Lease is there" in problem
+    assert config.cluster().host_namespace == ""
 
 
 @pytest.mark.parametrize(
@@ -278,12 +278,12 @@ def test_an_override_does_not_hide_that_the_file_has_no_section_there(plugins: A
 
 def test_a_translator_can_be_chosen_by_a_flag(plugins: Any) -> None:
     flag = Override("names.translator", "anywhere", "--name-translator")
-    assert type(loaded(plugins, "", flag).config.translator()).__name__ == "Anywhere"
+    assert type(loaded(plugins, "", flag).cluster.translator).__name__ == "Anywhere"
 
 
 def test_overrides_alone_are_enough(plugins: Any) -> None:
     overrides = [Override("cluster", "shop", "--cluster"), Override("host.namespace", "x", "--host-namespace")]
-    assert load(None, plugins, overrides).config.cluster == "shop"
+    assert load(None, plugins, overrides).cluster.name == "shop"
     with pytest.raises(ConfigError, match="cluster: is required and not given"):
         load(None, plugins)
 
@@ -293,4 +293,4 @@ def test_a_file_is_read_and_named_as_it_was_given(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("my.yaml").write_text(HEAD)
-    assert load("my.yaml", plugins).origin("cluster") == "my.yaml:3"
+    assert load("my.yaml", plugins).origin("virtualClusters[0].name") == "my.yaml:3"

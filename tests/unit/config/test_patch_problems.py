@@ -43,7 +43,7 @@ def problems(plugins: Any, patch: str, more: str = "") -> list[str]:
     ],
 )
 def test_what_is_right_loads(plugins: Any, patch: str) -> None:
-    [widgets, _] = loaded(plugins, patch).config.enabled()
+    [widgets, _] = loaded(plugins, patch).cluster.enabled()
     assert len(widgets.section.patches.down) == 2
     assert widgets.section.patches.up == ()
 

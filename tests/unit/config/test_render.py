@@ -11,7 +11,7 @@ from syncer.config import Override, SyncerConfig, build, config_with, nearest, o
 from syncer.config.render import defaults, markdown, rows, schema
 
 MODEL: type[SyncerConfig] = config_with([Widgets, Gadgets], translator=Straight)
-GIVEN = {"cluster": "shop", "host.namespace": "vc-shop"}
+GIVEN = {"virtualClusters[].name": "shop", "virtualClusters[].hostNamespace": "vc-shop"}
 
 
 def test_the_defaults_are_a_file_that_loads_to_the_defaults(plugins: Any) -> None:
@@ -24,7 +24,7 @@ def test_the_defaults_explain_each_option() -> None:
     text = defaults(MODEL)
     assert "      # How large.\n      size: 3\n" in text
     assert "  # How long a leader that has fallen silent is waited for before another takes over. (duration)\n" in text
-    assert 'cluster: ""\n' in text
+    assert '    name: ""\n' in text
     assert max(map(len, text.splitlines())) <= 120
 
 
@@ -44,7 +44,7 @@ def test_the_schema_accepts_what_loads_and_refuses_what_does_not() -> None:
 
 def test_the_schema_shows_help_and_defaults_as_they_are_written() -> None:
     made = schema(MODEL)
-    assert made["required"] == ["apiVersion", "kind", "cluster"]
+    assert made["required"] == ["apiVersion", "kind"]
     assert made["properties"]["gracePeriod"]["default"] == "20s"
     assert "default" not in made["properties"]["log"]
     assert made["$defs"]["WidgetConfig"]["properties"]["size"]["description"] == "How large."
@@ -55,7 +55,7 @@ def test_every_value_in_force_is_shown_with_its_origin(plugins: Any) -> None:
     text += "sync: {toHost: {widgets: {password: hunter2}}}\n"
     found = rows(build(parse(text, "f.yaml"), plugins, [Override("gracePeriod", "1m", "--grace-period")]))
     by_path = {row.path: (row.value, row.origin) for row in found}
-    assert by_path["cluster"] == ("shop", "f.yaml:3")
+    assert by_path["virtualClusters[0].name"] == ("shop", "f.yaml:3")
     assert by_path["gracePeriod"] == ("1m", "--grace-period")
     assert by_path["sync.toHost.widgets.size"] == (3, "default")
     assert by_path["sync.toHost.widgets.labels"] == ({}, "default")
@@ -107,5 +107,5 @@ def test_a_path_that_leads_nowhere_gets_a_guess(path: str, said: str) -> None:
 def test_the_table_has_a_line_for_each_option() -> None:
     table = markdown(MODEL)
     assert "| `leaderElection.leaseDuration` | duration | `15s` |" in table
-    assert "| `cluster` | DNS label | required |" in table
+    assert "| `virtualClusters[].name` | DNS label | required |" in table
     assert "| `log.level` | debug \\| info \\| warning \\| error | `info` |" in table

@@ -17,7 +17,7 @@ import pytest
 
 from syncer.api import ConfigError, SyncerError
 from syncer.cli.daemon import NoDaemon, Unanswered, ask
-from syncer.config import SyncerConfig, config_with
+from syncer.config import Loaded, config_with
 from syncer.names import SingleNamespace
 from syncer.observe import logs
 from syncer.observe.control import MOST_ANSWERS, MOST_CLIENTS, Control
@@ -28,9 +28,9 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "s"
 
 
-def config(path: Path | str) -> SyncerConfig:
+def configured(path: Path | str) -> Loaded:
     given = {"cluster": "vc", "host": {"namespace": "home"}, "control": {"socket": str(path)}}
-    return config_with([], translator=SingleNamespace).model_validate(given)
+    return Loaded(config_with([], translator=SingleNamespace).model_validate(given))
 
 
 def mode(path: Path) -> int:
@@ -81,7 +81,7 @@ def slow(room: asyncio.Event) -> tuple[Control, list[bool]]:
 
 
 async def asked(path: Path, method: str, question: str, given: Mapping[str, Any] | None = None) -> Any:
-    return await asyncio.to_thread(ask, config(path), method, question, given)
+    return await asyncio.to_thread(ask, configured(path), method, question, given)
 
 
 async def raw(path: Path, *sent: bytes) -> tuple[int, Any]:
@@ -110,8 +110,8 @@ def test_question_is_answered_on_the_event_loop(path: Path) -> None:
         made.add("GET", "/note", note)
         async with made.serving(str(path)):
             given = {"kind": "pods", "key": "shop/ä b"}
-            assert await asked(path, "GET", "/echo", given) == given
-            assert await asked(path, "POST", "/echo", {"all": True}) == {"all": True}
+            assert await asked(path, "GET", "/echo", given) == {"cluster": "vc", **given}
+            assert await asked(path, "POST", "/echo", {"all": True}) == {"cluster": "vc", "all": True}
             await asked(path, "GET", "/note")
         assert asked_on == [loop]
 
@@ -166,7 +166,7 @@ def test_socket_of_a_dead_daemon_is_replaced(path: Path) -> None:
         with socket.socket(socket.AF_UNIX) as dead:
             dead.bind(str(path))
         async with control().serving(str(path)):
-            assert await asked(path, "GET", "/echo") == {}
+            assert await asked(path, "GET", "/echo") == {"cluster": "vc"}
 
     asyncio.run(scenario())
 
@@ -176,7 +176,7 @@ def test_socket_of_a_live_daemon_is_left_alone(path: Path) -> None:
         async with control().serving(str(path)):
             with pytest.raises(ConfigError, match=r"control\.socket: .*another daemon listens there"):
                 await control().serving(str(path)).__aenter__()
-            assert await asked(path, "GET", "/echo") == {}
+            assert await asked(path, "GET", "/echo") == {"cluster": "vc"}
 
     asyncio.run(scenario())
 
@@ -211,7 +211,7 @@ def test_daemon_that_closes_late_leaves_the_socket_of_the_next(path: Path) -> No
             async with control().serving(str(path)):
                 remove(path)
                 await stack.enter_async_context(control().serving(str(path)))
-            assert await asked(path, "GET", "/echo") == {}
+            assert await asked(path, "GET", "/echo") == {"cluster": "vc"}
 
     asyncio.run(scenario())
 
@@ -254,7 +254,7 @@ def test_malformed_question_is_refused(path: Path, sent: bytes, status: int, sai
         async with control().serving(str(path)):
             found, why = await raw(path, sent)
             assert (found, said in why) == (status, True), why
-            assert await asked(path, "GET", "/echo") == {}
+            assert await asked(path, "GET", "/echo") == {"cluster": "vc"}
 
     asyncio.run(scenario())
 
@@ -333,7 +333,7 @@ def test_clients_beyond_the_most_are_hung_up_on(path: Path) -> None:
             for _, writer in silent:
                 writer.close()
             await asyncio.sleep(0.1)
-            assert await asked(path, "GET", "/echo") == {}
+            assert await asked(path, "GET", "/echo") == {"cluster": "vc"}
 
     asyncio.run(scenario())
 
@@ -352,9 +352,9 @@ def test_clients_are_hung_up_on_at_the_end(path: Path) -> None:
 
 def test_missing_daemon_is_an_error_that_says_the_way_to_it(path: Path) -> None:
     with pytest.raises(NoDaemon, match=r"no daemon of virtual cluster vc answers at .*kubectl -n home exec"):
-        ask(config(path), "GET", "/parked")
+        ask(configured(path), "GET", "/parked")
     with pytest.raises(NoDaemon, match="can't be asked"):
-        ask(config("0"), "GET", "/parked")
+        ask(configured("0"), "GET", "/parked")
 
 
 def test_silent_daemon_is_not_taken_for_a_missing_daemon(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -365,18 +365,18 @@ def test_silent_daemon_is_not_taken_for_a_missing_daemon(path: Path, monkeypatch
         hanging_up = Thread(target=lambda: listening.accept()[0].close())
         hanging_up.start()
         with pytest.raises(Unanswered, match=r"a daemon listens at .*gave no answer"):
-            ask(config(path), "GET", "/parked")
+            ask(configured(path), "GET", "/parked")
         hanging_up.join()
         monkeypatch.setattr("syncer.cli.daemon.PATIENCE", 0.01)
         with pytest.raises(Unanswered, match="gave no answer"):
-            ask(config(path), "GET", "/parked")
+            ask(configured(path), "GET", "/parked")
 
     def refused(*_: object) -> None:
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr("syncer.cli.daemon._Connection.connect", refused)
     with pytest.raises(Unanswered, match="belongs to another user"):
-        ask(config(path), "GET", "/parked")
+        ask(configured(path), "GET", "/parked")
 
 
 @pytest.mark.parametrize("folder", ["/tmp", "/var/lib/some/where"])

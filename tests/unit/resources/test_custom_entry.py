@@ -27,7 +27,7 @@ def both(*resources: Resource) -> Served:
 def entry(custom: Mapping[str, Any], name: str = CERTIFICATE) -> Entry:
     model = config_with(installed().syncers(), translator=SingleNamespace)
     config = model.model_validate({"cluster": "vc", "host": {"namespace": "vc-ns"}, "sync": {"custom": custom}})
-    [found] = [each for each in config.custom_entries() if each.name == name]
+    [found] = [each for each in config.cluster().custom_entries() if each.name == name]
     return found
 
 
@@ -181,7 +181,7 @@ def test_settings_know_the_entries_and_their_templates() -> None:
     model = config_with(installed().syncers(), translator=SingleNamespace)
     custom = {CERTIFICATE: {"name": "{name}.{namespace}"}, ISSUER: {"enabled": False}}
     config = model.model_validate({"cluster": "vc", "host": {"namespace": "vc-ns"}, "sync": {"custom": custom}})
-    settings = config.settings()
+    settings = config.cluster().settings()
     assert CERTIFICATE in settings.sections
     assert ISSUER not in settings.sections
     assert settings.names.to_host(V1, Key("shop", "db")) == Key("vc-ns", "db.shop")

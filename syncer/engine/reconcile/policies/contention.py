@@ -24,7 +24,7 @@ from syncer.api.decision import Decision, Outcome
 from syncer.api.marks import Marks
 from syncer.api.objects import Obj, Request, annotations_of
 from syncer.clusters.api_requests import FIELD_MANAGER
-from syncer.config import SyncerConfig
+from syncer.config import VirtualCluster
 from syncer.engine.reconcile import merge_base as base
 from syncer.engine.reconcile.calls import Call, Operation
 from syncer.engine.reconcile.patch_paths import FIELDS, UNKNOWN, Change, Path, changes, wanted, without
@@ -50,9 +50,9 @@ class ContentionRules:
 OFF = ContentionRules(times=0)
 
 
-def contention_rules(config: SyncerConfig) -> ContentionRules:
-    """The rules that a configuration gives."""
-    return ContentionRules(config.fights.times, config.fights.window, config.fights.thaw)
+def contention_rules(cluster: VirtualCluster) -> ContentionRules:
+    """Return the rules that the configuration of a virtual cluster gives."""
+    return ContentionRules(cluster.fights.times, cluster.fights.window, cluster.fights.thaw)
 
 
 @dataclass(frozen=True, slots=True)

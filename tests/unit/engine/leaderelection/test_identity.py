@@ -75,8 +75,8 @@ def test_the_same_settings_are_welcome_again() -> None:
 @pytest.mark.parametrize(
     ("changed", "translator", "place"),
     [
-        (settings(cluster="other"), "single-namespace", "cluster, host.namespace"),
-        (settings(namespace="other"), "single-namespace", "cluster, host.namespace"),
+        (settings(cluster="other"), "single-namespace", "name and host namespace"),
+        (settings(namespace="other"), "single-namespace", "name and host namespace"),
         (settings(prefix="example.org"), "single-namespace", "marks.prefix"),
         (settings(), "unchanged", "names.translator"),
     ],

@@ -411,6 +411,8 @@ def test_what_is_over_is_forgotten(ring: Ring) -> None:
 def test_the_rules_come_from_the_configuration() -> None:
     model = config_with([], translator=SingleNamespace)
     given = {"cluster": "vc", "host": {"namespace": "home"}}
-    assert contention_rules(model.model_validate(given)) == ContentionRules()
+    assert contention_rules(model.model_validate(given).cluster()) == ContentionRules()
     options = {"times": 2, "window": "1m", "thaw": "1h"}
-    assert contention_rules(model.model_validate({**given, "fights": options})) == ContentionRules(2, 60, 3600)
+    assert contention_rules(model.model_validate({**given, "fights": options}).cluster()) == ContentionRules(
+        2, 60, 3600
+    )

@@ -1,0 +1,124 @@
+"""Bring a configuration into its list form: virtual clusters as a list, each with its sections as they hold for it.
+
+The short form for a single virtual cluster (``cluster``, ``virtual``, ``host.namespace``) becomes the only entry of
+the list. Sections of an entry are laid over the same sections at the top, option by option.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pydantic import BaseModel
+
+from syncer.config.docs import item_in, section_in
+from syncer.config.document import Steps
+from syncer.config.types import inside, model_in, option_names
+
+#: The option that holds the list.
+LIST = "virtualClusters"
+#: Sections that hold for a virtual cluster: those at the top are the defaults of all, and an entry may have its own.
+COMMON = ("names", "networking", "sync", "patrol", "fights")
+
+
+def list_form(data: Mapping[str, Any], model: type[BaseModel]) -> dict[str, Any]:
+    """Return the data in list form, layered. Data that is in list form already comes back equal."""
+    return layered(listed(data, model), model)
+
+
+def listed(data: Mapping[str, Any], model: type[BaseModel]) -> dict[str, Any]:
+    """Return the data with the short form as the only entry of the list.
+
+    Options of the short form that stand beside a list, or are malformed, stay where they are; the model refuses them.
+    """
+    result, entry = dict(data), {}
+    if LIST in data:
+        return result
+    if "cluster" in data:
+        entry["name"] = result.pop("cluster")
+    host, virtual = data.get("host"), data.get("virtual")
+    if isinstance(host, Mapping) and "namespace" in host:
+        entry["hostNamespace"] = host["namespace"]
+        result["host"] = {name: value for name, value in host.items() if name != "namespace"}
+    if isinstance(virtual, Mapping):
+        known = option_names(model, ("virtual",))
+        entry |= {name: value for name, value in virtual.items() if name in known}
+        result["virtual"] = {name: value for name, value in virtual.items() if name not in known}
+    return result | {LIST: [entry]}
+
+
+def layered(data: Mapping[str, Any], model: type[BaseModel]) -> dict[str, Any]:
+    """Return data in list form, the sections of each entry laid over those at the top."""
+    entries = data.get(LIST)
+    if not isinstance(entries, list | tuple):
+        return dict(data)
+    return {**data, LIST: [_layered(each, data, model) if isinstance(each, Mapping) else each for each in entries]}
+
+
+def _layered(entry: Mapping[str, Any], data: Mapping[str, Any], model: type[BaseModel]) -> dict[str, Any]:
+    own = {
+        name: _over(data.get(name), entry[name], model_in(model, (name,)))
+        for name in COMMON
+        if entry.get(name) is not None
+    }
+    return {**entry, **own}
+
+
+def _over(common: Any, own: Any, annotation: Any) -> Any:
+    """Lay a value over another. Sections, and mappings of sections, are merged; any other value replaces the other."""
+    section = section_in(annotation)
+    if section and own is None:
+        own = {}  # a section with nothing in it
+    if not isinstance(own, Mapping) or not (section or item_in(annotation)):
+        return own
+    below = _mapping(common)
+    return {**below, **{name: _over(below.get(name), each, inside(annotation, name)) for name, each in own.items()}}
+
+
+# -- places ------------------------------------------------------------------------------------------------------------
+
+
+def listed_place(steps: Steps, entry: int = 0) -> Steps:
+    """Return where an option of the short form is in list form, in the entry of this number; others stay in place."""
+    match steps:
+        case ("cluster",):
+            return (LIST, entry, "name")
+        case ("host", "namespace"):
+            return (LIST, entry, "hostNamespace")
+        case ("virtual", *rest):
+            return (LIST, entry, *rest)
+    return steps
+
+
+def given_place(steps: Steps, data: Mapping[str, Any]) -> Steps:
+    """Return where a value of the list form is given: in its entry, at the top, or in the short form.
+
+    ``data`` is the configuration as it was given.
+    """
+    match steps:
+        case (first, int(), *rest) if first == LIST:
+            own = _from_short(tuple(rest)) if LIST not in data else steps
+            is_common = rest[:1] and rest[0] in COMMON
+            return tuple(rest) if is_common and depth(rest, data) > depth(steps, data) - 2 else own
+    return steps
+
+
+def _from_short(steps: Steps) -> Steps:
+    match steps:
+        case () | ("name", *_):
+            return ("cluster",)
+        case ("hostNamespace", *_):
+            return ("host", "namespace")
+    return steps if steps[0] in COMMON else ("virtual", *steps)
+
+
+def depth(steps: Sequence[str | int], data: Any) -> int:
+    """Return how many of the steps, from the first on, lead to a value in the data."""
+    for number, step in enumerate(steps):
+        there = step in data if isinstance(data, Mapping) else isinstance(data, list) and step in range(len(data))
+        if not there:
+            return number
+        data = data[step]
+    return len(steps)
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}

@@ -1,0 +1,110 @@
+"""A virtual cluster as the daemon serves it: its connection, and the sections that hold for it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from syncer.api import Config, Marks, NameTranslator, Networking, Patrol, PluginError, Settings, SyncDown, Syncer
+from syncer.names.templated import Templated
+from syncer.resources.custom import Entry
+
+if TYPE_CHECKING:
+    from syncer.config.model import ConnectionSection, Fights, Names, Sync
+
+
+class Enabled(NamedTuple):
+    """A syncer that is switched on, and its own section."""
+
+    syncer: Syncer
+    section: Config
+
+
+@dataclass(frozen=True)
+class VirtualCluster:
+    """One virtual cluster of a configuration, with its own sections laid over the common ones."""
+
+    name: str
+    connection: "ConnectionSection"
+    #: The namespace on the host for the copies; ``""`` where the name translator needs none.
+    host_namespace: str
+    names: "Names"
+    networking: Networking
+    sync: "Sync"
+    patrol: Patrol
+    fights: "Fights"
+    marks: Marks
+    #: The classes behind the sections of ``sync``.
+    syncers: Sequence[type[Syncer]]
+    #: The class behind ``names.translator``; None where the model was made without any.
+    translator_class: type[NameTranslator] | None
+
+    def section_of(self, syncer: type[Syncer]) -> Config:
+        """Return the section of a syncer's options."""
+        direction, _, name = syncer.section.partition(".")
+        section: Config = getattr(getattr(self.sync, field_name(direction)), field_name(name))
+        return section
+
+    def enabled(self) -> tuple[Enabled, ...]:
+        """Return the syncers that are switched on and apply here, newly made, in the order of registration.
+
+        Raises:
+            PluginError: ``applies_to`` of a syncer raised.
+        """
+        settings = self._settings({})
+        switched_on = [(syncer(), section) for syncer in self.syncers if (section := self.section_of(syncer)).enabled]
+        return tuple(Enabled(syncer, section) for syncer, section in switched_on if _applies(syncer, settings))
+
+    def custom_entries(self) -> tuple[Entry, ...]:
+        """Return the entries of ``sync.custom`` that are switched on."""
+        on = {name: config for name, config in self.sync.custom.items() if config.enabled}
+        if not on:
+            return ()
+        copied = tuple(each.syncer.resource for each in self.enabled() if isinstance(each.syncer, SyncDown))
+        return tuple(Entry(name, config, self.translator, self.marks, copied, on) for name, config in on.items())
+
+    def all_syncers(self) -> tuple[Syncer, ...]:
+        """Return the syncers that are switched on, and those that the entries of ``sync.custom`` should make."""
+        custom = (syncer for entry in self.custom_entries() for syncer in entry.assumed())
+        return (*(enabled.syncer for enabled in self.enabled()), *custom)
+
+    @cached_property
+    def translator(self) -> NameTranslator:
+        """The name translator of this virtual cluster, with the templates of ``sync.custom``."""
+        if self.translator_class is None:
+            raise TypeError("this model was made without a name translator; give one to config_with()")
+        make: Any = self.translator_class
+        made: NameTranslator = make(cluster=self.name, namespace=self.host_namespace)
+        on = {name: config.template for name, config in self.sync.custom.items() if config.enabled}
+        templates = {name: template for name, template in on.items() if template}
+        return Templated(made, templates, cluster=self.name) if templates else made
+
+    def settings(self) -> Settings:
+        """Return what holds for all syncers of this virtual cluster."""
+        sections = {enabled.syncer.name: enabled.section for enabled in self.enabled()}
+        for entry in self.custom_entries():
+            sections |= entry.sections()
+        return self._settings(sections)
+
+    def _settings(self, sections: Mapping[str, Config]) -> Settings:
+        return Settings(
+            cluster=self.name,
+            host_namespace=self.host_namespace,
+            names=self.translator,
+            marks=self.marks,
+            sections=sections,
+            networking=self.networking,
+            patrol=self.patrol,
+        )
+
+
+def _applies(syncer: Syncer, settings: Settings) -> bool:
+    try:
+        return syncer.applies_to(settings)
+    except Exception as error:
+        raise PluginError(syncer.name, f"its `applies_to` raised {type(error).__name__}: {error}") from error
+
+
+def field_name(key: str) -> str:
+    """Return the attribute that holds the section of this name: ``configMaps`` → ``config_maps``."""
+    return "".join(f"_{char.lower()}" if char.isupper() else char if char.isalnum() else "_" for char in key).strip("_")
