@@ -45,6 +45,11 @@ class Cluster:
         self.name, self.side, self.transport = name, side, transport
         self.origin, self.observer, self.timeout = origin, observer, timeout
 
+    @property
+    def virtual_cluster(self) -> str:
+        """The virtual cluster's name; ``""`` for the host, which all virtual clusters share."""
+        return self.name if self.side is Side.VIRTUAL else ""
+
     def over(self, transport: Transport) -> "Cluster":
         """Return the same cluster through another transport, such as one around its own."""
         return Cluster(

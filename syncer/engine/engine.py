@@ -134,7 +134,7 @@ class Engine:
             rng=self.rng,
             left=lambda syncer: self._left(name, syncer),
         )
-        events = EventRecorder(virtual, clock=self.clock, utcnow=self.utcnow)
+        events = EventRecorder(virtual, cluster=name, clock=self.clock, utcnow=self.utcnow)
         self.served[name] = Served(pair, discovery, connection, events, activation, beside_workers(self, pair))
         return pair
 
@@ -214,7 +214,8 @@ class Engine:
                 await syncer.register(live)
                 return
             except Exception as error:
-                log.exception("a syncer's own controller raised, and is run again", syncer=live.syncer)
+                what = "a syncer's own controller raised, and is run again"
+                log.exception(what, cluster=live.cluster, syncer=live.syncer)
                 reason = f"its own controller raised {type(error).__name__}: {error}"
             self.broken[live.cluster, live.syncer] = reason
             await asyncio.sleep(wait)
@@ -339,13 +340,13 @@ class _Listener:
         if isinstance(error, Unreachable) and error.status == 0:
             self._engine.lost(self._pair, reflector.store.side, error)
         else:
-            log.warning("can't list or watch", what=str(reflector), error=str(error))
+            log.warning("can't list or watch", cluster=self._pair.name, what=reflector, error=str(error))
             if isinstance(error, Missing) and reflector not in self._missing:
                 self._missing.add(reflector)
                 self._engine.lookout.soon()
             self._engine.filled(self._pair)
 
     def working(self, reflector: Reflector) -> None:
-        log.info("watching again", what=str(reflector))
+        log.info("watching again", cluster=self._pair.name, what=reflector)
         self._missing.discard(reflector)
         self._engine.lookout.soon()

@@ -174,7 +174,7 @@ def _connect(given: ConnectionSection, side: Side, name: str, place: str, metric
         made = connect(settings, side=side, environ=os.environ, name=name)
     except ConfigError as error:
         raise ConfigError(*(replace(problem, path=problem.path or place) for problem in error.problems)) from error
-    made.observer = metrics.client(name, side.value, made.origin.address)
+    made.observer = metrics.client(made.virtual_cluster, side.value, made.origin.address)
     return made
 
 
@@ -191,7 +191,9 @@ async def _reach(cluster: Cluster, seconds: float) -> None:
     def tell(state: RetryCallState) -> None:
         error = state.outcome.exception() if state.outcome else None
         if state.attempt_number == 1:
-            log.warning("no answer yet, will try again", side=cluster.side, error=str(error))
+            log.warning(
+                "no answer yet, will try again", cluster=cluster.virtual_cluster, side=cluster.side, error=str(error)
+            )
 
     async for attempt in AsyncRetrying(
         retry=retry_if_exception_type(Unreachable),
@@ -202,7 +204,7 @@ async def _reach(cluster: Cluster, seconds: float) -> None:
     ):
         with attempt:
             version = await first_contact(cluster)
-    log.info("connected", side=cluster.side, version=version)
+    log.info("connected", cluster=cluster.virtual_cluster, side=cluster.side, version=version)
 
 
 async def _once(engine: Engine, clusters: Clusters) -> Summary:

@@ -67,12 +67,13 @@ class EventRecorder:
         self,
         client: LiveClient,
         *,
+        cluster: str,
         component: str = "vsyncer",
         instance: str = "",
         clock: Callable[[], float] = time.monotonic,
         utcnow: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        self._client = client
+        self._client, self._cluster = client, cluster
         self._component, self._instance = component, instance or component
         self._utcnow = utcnow
         self._series: TTLCache[Note, _Series] = TTLCache(REMEMBERED, SERIES_LIFE, timer=clock)
@@ -179,7 +180,8 @@ class EventRecorder:
         if not self._complained:
             self._complained = True
             key = str(Key(note.namespace, note.name))
-            log.warning("an event could not be written", key=key, reason=note.reason, error=str(error) or "no answer")
+            about = {"cluster": self._cluster, "key": key}
+            log.warning("an event could not be written", **about, reason=note.reason, error=str(error) or "no answer")
 
 
 class _Limits:

@@ -1,7 +1,8 @@
 """Log lines: a constant message and keys, as JSON in a pod and readable on a terminal. Never an object's content.
 
-The keys are ``syncer``, ``side``, ``resource``, ``key``, ``host_key`` and ``reconcile_id`` where they apply, and
-``error`` for what went wrong.
+The keys are ``cluster`` (the virtual cluster; ``""`` for the connection to the host, which all of them share),
+``syncer``, ``side``, ``key`` and ``what`` where they apply, ``reason``, and ``error`` for a failure. A line without
+``cluster`` is about the process.
 """
 
 import contextlib

@@ -100,7 +100,7 @@ def join(pair: ClusterPair, syncer: Syncer, config: Config) -> Controller:
         syncer,
         config,
         pair.reconciler.view,
-        safely(syncer, lambda obj: [syncer.predicate(obj)]) if _has_predicate(syncer) else None,
+        safely(pair.name, syncer, lambda obj: [syncer.predicate(obj)]) if _has_predicate(syncer) else None,
         ownership_of(syncer, config, pair.settings),
         stores,
         others,
@@ -118,10 +118,10 @@ def join(pair: ClusterPair, syncer: Syncer, config: Config) -> Controller:
     if isinstance(syncer, SyncDown):
         pair.policies.pause.follow(pair.informers.store(Side.VIRTUAL, syncer.resource), syncer.name)
     if isinstance(syncer, SyncDown | SyncUp):
-        changed = safely(syncer, lambda key, obj: pair.host_changed(controller, key, obj))
+        changed = safely(pair.name, syncer, lambda key, obj: pair.host_changed(controller, key, obj))
         pair.informers.store(Side.HOST, syncer.host_resource).add_listener(changed, owner=syncer.name)
     if isinstance(syncer, Refers):
-        pair.references.add(syncer, syncer, lambda function: safely(syncer, function))
+        pair.references.add(syncer, syncer, lambda function: safely(pair.name, syncer, function))
     pair.references.tie()
     return controller
 
@@ -173,7 +173,7 @@ def _extras(wanted: Iterable[Source]) -> frozenset[Source]:
 def _add_indexes(pair: ClusterPair, syncer: Syncer, indexes: Sequence[Index]) -> None:
     for index in indexes:
         store = pair.informers.store(index.source.side, index.source.resource)
-        store.add_index(index.name, safely(syncer, index.values), owner=syncer.name)
+        store.add_index(index.name, safely(pair.name, syncer, index.values), owner=syncer.name)
 
 
 def _add_watches(pair: ClusterPair, controller: Controller, watches: Sequence[Watch]) -> None:
@@ -184,7 +184,7 @@ def _add_watches(pair: ClusterPair, controller: Controller, watches: Sequence[Wa
 
         store = pair.informers.store(watch.source.side, watch.source.resource)
         store.add_watcher(
-            safely(controller.syncer, keys),
+            safely(pair.name, controller.syncer, keys),
             watch.when,
             lambda found: pair.watched(controller, found),
             owner=controller.syncer.name,

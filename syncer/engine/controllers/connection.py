@@ -27,6 +27,7 @@ class Connection:
         self.error: SyncerError | None = None
         self._tell_lost, self._tell_back = lost, back
         self._down = asyncio.Event()
+        self._about = {"cluster": cluster.virtual_cluster, "side": cluster.side}
 
     @property
     def up(self) -> bool:
@@ -36,7 +37,7 @@ class Connection:
     def lost(self, error: SyncerError) -> None:
         """Take it that a request got no answer."""
         if self.error is None:
-            log.warning("no answer from a cluster; its requests wait", side=self.cluster.side, error=str(error))
+            log.warning("no answer from a cluster; its requests wait", **self._about, error=str(error))
             self.error = error
             self._tell_lost()
             self._down.set()
@@ -51,7 +52,7 @@ class Connection:
                 wait = min(wait * 2, LAST_PROBE)
             self._down.clear()
             self.error = None
-            log.info("a cluster answers again", side=self.cluster.side)
+            log.info("a cluster answers again", **self._about)
             self._tell_back()
 
     async def _answers(self) -> bool:

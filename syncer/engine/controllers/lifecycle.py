@@ -211,7 +211,7 @@ class Lifecycle:
             except Exception as error:
                 reason = f"its init raised {type(error).__name__}: {error}"
                 if self._failed.get(syncer.name) != reason:  # not at each look
-                    log.exception("a syncer can't start", syncer=syncer.name)
+                    log.exception("a syncer can't start", cluster=self.pair.name, syncer=syncer.name)
                 self.roster.waiting[syncer.name] = self._failed[syncer.name] = reason
                 return False
         join(self.pair, syncer, config)
@@ -222,7 +222,8 @@ class Lifecycle:
         return True
 
     def _leave(self, name: str) -> None:
-        log.warning("a syncer stops", syncer=name, reason=self.roster.waiting.get(name, "its resource has changed"))
+        reason = self.roster.waiting.get(name, "its resource has changed")
+        log.warning("a syncer stops", cluster=self.pair.name, syncer=name, reason=reason)
         for place in leave(self.pair, name):
             self._end(place)
         self._left(name)
@@ -311,5 +312,7 @@ class DiscoveryLoop:
             try:
                 await discovery.refresh()
             except ClusterError as error:
-                log.warning("can't see what a cluster serves", error=str(error))
+                log.warning(
+                    "can't see what a cluster serves", cluster=discovery.cluster.virtual_cluster, error=str(error)
+                )
         await self._looked()

@@ -80,7 +80,7 @@ class ClusterPair:
                     expected.add(controller.place(key))
         if isinstance(syncer, SyncDown | SyncUp):
             store = self.informers.store(Side.HOST, syncer.host_resource)
-            changed = safely(syncer, lambda key, obj: self.host_changed(controller, key, obj))
+            changed = safely(self.name, syncer, lambda key, obj: self.host_changed(controller, key, obj))
             for key in set(store.keys()) - expected:
                 obj = store.get(key)
                 if obj is not None:
@@ -95,7 +95,7 @@ class ClusterPair:
         """Ask for the keys that watched objects name: what is to be faked is in no store yet."""
         for watch in watches:
             store = self.informers.store(watch.source.side, watch.source.resource)
-            keys = safely(controller.syncer, lambda obj, watch=watch: watch.keys(obj, self.settings))
+            keys = safely(self.name, controller.syncer, lambda obj, watch=watch: watch.keys(obj, self.settings))
             for key in list(store.keys()):
                 self.watched(controller, keys(store.get(key)))
 

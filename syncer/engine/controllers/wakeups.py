@@ -136,15 +136,14 @@ class Wakeups:
         try:
             found = await (self._if_allowed(want) if isinstance(want, Right) else self._that_fit(want))
         except Forbidden as error:
-            log.debug(
-                "can't be looked at, so what waits for it is tried again slowly", what=str(want), error=str(error)
-            )
+            what = "can't be looked at, so what waits for it is tried again slowly"
+            log.debug(what, cluster=want.cluster.virtual_cluster, what=want, error=str(error))
             for request in list(self._wants.get(want, ())):
                 self._no_longer_wanted(want, request)
         except ClusterError as error:
-            log.debug("can't be looked at now", what=str(want), error=str(error))
+            log.debug("can't be looked at now", cluster=want.cluster.virtual_cluster, what=want, error=str(error))
         except Exception:
-            log.exception("can't be looked at", what=str(want))
+            log.exception("can't be looked at", cluster=want.cluster.virtual_cluster, what=want)
         else:
             for request in found:
                 self._no_longer_wanted(want, request)

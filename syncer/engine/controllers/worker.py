@@ -6,7 +6,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from syncer.api.decision import Decision, Outcome
 from syncer.api.errors import Refused, SyncerError
@@ -197,7 +197,7 @@ class Workers:
             metrics.lag("down" if side is Side.HOST else "up", self._clock() - changed)
         if recorder.sides:
             where = ",".join(sorted(recorder.sides))
-            log.debug("wrote", syncer=request.syncer, key=str(request.key), sides=where, reason=decision.reason)
+            log.debug("wrote", **_about(request), sides=where, reason=decision.reason)
         else:
             metrics.no_op()
         return waiting(decision, recorder.frozen)
@@ -205,7 +205,7 @@ class Workers:
     def _tell_frozen(self, pair: ClusterPair, request: Request, frozen: Iterable[HeldFields]) -> None:
         for held in frozen:
             if held.new:
-                log.warning("frozen", syncer=request.syncer, key=str(request.key), reason=held.reason)
+                log.warning("frozen", **_about(request), reason=held.reason)
                 with contextlib.suppress(Exception):  # as below
                     self.told.warn(pair, request, "FieldFrozen", held.reason, about=None)
 
@@ -225,7 +225,7 @@ class Workers:
                 self.statuses.note(request, State.SKIPPED, decision.reason, now=self._clock())
             case Outcome.PENDING:
                 if self.statuses.note(request, State.PENDING, decision.reason, now=self._clock()):
-                    log.debug("waits", syncer=request.syncer, key=str(request.key), reason=decision.reason)
+                    log.debug("waits", **_about(request), reason=decision.reason)
         if decision.after is None:
             return "success"
         self.queue.add(request, after=decision.after)
@@ -239,7 +239,7 @@ class Workers:
         try:
             self._tell_failure(pair, request, error, what)
         except Exception:
-            log.exception("a failure could not be told of", syncer=request.syncer, key=str(request.key))
+            log.exception("a failure could not be told of", **_about(request))
 
     def _tell_failure(self, pair: ClusterPair, request: Request, error: Exception, what: Retry) -> None:
         message = str(error) if isinstance(error, SyncerError) else f"{type(error).__name__}: {error}"
@@ -254,7 +254,7 @@ class Workers:
                 self.told.warn(pair, request, what.event, for_tenant(error, message), about=about)
 
     def _log(self, request: Request, error: Exception, message: str) -> None:
-        keys = {"syncer": request.syncer, "key": str(request.key)}
+        keys = _about(request)
         if isinstance(error, SyncerError):
             parked = after(error, 0).action is RetryAction.PARK
             log.warning("parked" if parked else "failed, will try again", **keys, error=message)
@@ -275,6 +275,11 @@ class Workers:
         if what.action is RetryAction.RECONNECT and isinstance(error, SyncerError) and side is not None:
             self.told.lost(pair, side, error)
         self.queue.retry(request, at_least=what.seconds, at_most=at_most, at_once=what.action is RetryAction.AT_ONCE)
+
+
+def _about(request: Request) -> dict[str, Any]:
+    """Return the keys of a log line about a request."""
+    return {"cluster": request.cluster, "syncer": request.syncer, "key": request.key}
 
 
 def _way_of(error: Exception) -> int:

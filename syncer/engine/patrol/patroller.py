@@ -91,7 +91,7 @@ class Patroller:
             try:
                 await self.scan_all()
             except Exception:
-                log.exception("a scan failed; the next one comes in its time", cluster=self._pair.name)
+                log.exception("a scan failed; the next one comes in its time", cluster=self.cluster)
 
     async def scan_all(self, chosen: Callable[[str], bool] = lambda syncer: True) -> list[Scan]:
         """Scan the chosen kinds, one after the other."""
@@ -117,7 +117,7 @@ class Patroller:
             await self._patrol(controller, scan)
         scan.seconds = self._clock() - begun
         self.tally.add(scan)
-        tell(scan)
+        tell(scan, self.cluster)
         self.reports[scan.syncer] = scan
         scan.keep(KEPT)
         return scan
@@ -164,7 +164,8 @@ class Patroller:
     def _correct(self, store: Store, wrong: Sequence[Key], scan: Scan) -> None:
         if wrong:
             what = f"{store.side} {store.resource}"
-            log.warning("a store had gone wrong; it is mended from a list", what=what, number=len(wrong))
+            said = "a store had gone wrong; it is mended from a list"
+            log.warning(said, cluster=self.cluster, what=what, number=len(wrong))
             self.tally.corrections[store.side.value, str(store.resource)] += len(wrong)
             scan.corrected += [f"{what} {key}" for key in wrong]
 

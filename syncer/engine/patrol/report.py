@@ -37,15 +37,20 @@ class Tally:
         self.seconds[name,] = scan.seconds
 
 
-def tell(scan: Scan) -> None:
-    """Log what was found: where and which fields, never what they hold."""
+def tell(scan: Scan, cluster: str) -> None:
+    """Log the findings of a scan of this virtual cluster: objects and fields, never the values."""
     if scan.problem:
-        log.info("not patrolled", syncer=scan.syncer, reason=scan.problem)
+        log.info("not patrolled", cluster=cluster, syncer=scan.syncer, reason=scan.problem)
     for one in scan.findings[:TOLD]:
         drift = one.drift
         paths = ", ".join(path_text(change.path) for change in drift.changes)
         level = log.debug if one.outcome is Outcome.IGNORED else log.warning
-        keys = {"syncer": scan.syncer, "what": f"{drift.side} {drift.resource} {drift.key}", "drift": drift.kind}
+        keys = {
+            "cluster": cluster,
+            "syncer": scan.syncer,
+            "what": f"{drift.side} {drift.resource} {drift.key}",
+            "drift": drift.kind,
+        }
         level("drift", **keys, fields=paths, outcome=one.outcome.value, reason=one.reason)
     if len(scan.findings) > TOLD:
-        log.warning("more drift", syncer=scan.syncer, number=len(scan.findings) - TOLD)
+        log.warning("more drift", cluster=cluster, syncer=scan.syncer, number=len(scan.findings) - TOLD)

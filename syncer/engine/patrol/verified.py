@@ -87,7 +87,7 @@ class VerifiedPairs:
 
     def _from_host(self, reached: set[Key]) -> Iterator[Request | None]:
         store = self._host_store()
-        request_of = safely(self.controller.syncer, self._requests_of)
+        request_of = safely(self.controller.view.settings.cluster, self.controller.syncer, self._requests_of)
         for key in [] if store is None else [key for key in store.keys() if key not in reached]:  # noqa: SIM118 — a store
             entry, known = store.entry(key) if store else None, self._host.get(key)
             if entry is None:

@@ -172,7 +172,7 @@ class Controller:
         return self.request(virtual, None if is_usual else key)
 
 
-def safely(syncer: Syncer, function: Callable[..., Any]) -> Callable[..., Any]:
+def safely(cluster: str, syncer: Syncer, function: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap a function of a syncer, so that what it raises does not stop the watch that feeds every syncer."""
     logged = False
 
@@ -183,7 +183,8 @@ def safely(syncer: Syncer, function: Callable[..., Any]) -> Callable[..., Any]:
             return list(found) if found is not None else ()
         except Exception:
             if not logged:
-                log.exception("an index, a watch, a key function or predicate of a syncer raised", syncer=syncer.name)
+                what = "an index, a watch, a key function or predicate of a syncer raised"
+                log.exception(what, cluster=cluster, syncer=syncer.name)
             logged = True
             return ()
 

@@ -67,7 +67,9 @@ def play(scene: Callable[[EventRecorder, Api], Awaitable[Any]]) -> Api:
 
     async def main() -> Api:
         api, loop = Api(), asyncio.get_running_loop()
-        recorder = EventRecorder(api, clock=loop.time, utcnow=lambda: START + timedelta(seconds=loop.time()))
+        recorder = EventRecorder(
+            api, cluster="shop", clock=loop.time, utcnow=lambda: START + timedelta(seconds=loop.time())
+        )
         task = asyncio.create_task(recorder.run())
         await scene(recorder, api)
         await recorder.flush()
@@ -171,6 +173,7 @@ def test_an_event_that_cannot_be_written_is_logged_once_and_not_raised(broken: E
         recorder.warning(PODS, pod(), "SyncFailed", "two")
         await recorder.flush()
         assert stream.getvalue().count("an event could not be written") == 1
+        assert '"cluster": "shop"' in stream.getvalue()
         api.broken, api.hanging = None, False
         recorder.warning(PODS, pod(), "SyncFailed", "three")
         await recorder.flush()

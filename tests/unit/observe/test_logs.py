@@ -1,11 +1,13 @@
 """Log lines: what they look like, and what never gets into them."""
 
+import ast
 import io
 import json
 import logging
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -112,3 +114,20 @@ def test_lines_follow_standard_error_when_it_changes(capsys: pytest.CaptureFixtu
 def test_logging_does_not_load_rich_which_nothing_here_needs() -> None:
     check = "import sys, syncer.observe.logs; sys.exit('rich' in sys.modules or 'rich.console' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", check], check=False).returncode == 0
+
+
+def log_lines(source: str) -> Iterator[tuple[int, set[str | None]]]:
+    """Line and keys of each call of ``log``; None stands for keys that are given as a mapping."""
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.Call(func=ast.Attribute(value=ast.Name("log")), args=[_, *_]):
+                yield node.lineno, {keyword.arg for keyword in node.keywords}
+
+
+def test_line_about_a_virtual_cluster_names_it() -> None:
+    folder = Path(logs.__file__).parents[1]
+    files = [path for part in ("engine", "observe") for path in sorted((folder / part).rglob("*.py"))]
+    found = [(path.name, line, keys) for path in files for line, keys in log_lines(path.read_text())]
+    assert len(found) > 20
+    concerned = {"syncer", "key", "side", "what"}
+    assert [(name, line) for name, line, keys in found if keys & concerned and not keys & {"cluster", None}] == []

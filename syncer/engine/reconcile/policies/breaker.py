@@ -123,7 +123,8 @@ class CircuitBreaker:
         for held in confirmed:
             del self.held[held.syncer, held.side]
             self._confirmed |= {(held.syncer, held.side, key, uid) for key, uid in held.objects}
-            log.warning("deletions are confirmed", what=held.syncer, side=held.side, number=len(held.objects))
+            about = {"cluster": self._settings.cluster, "syncer": held.syncer, "side": held.side}
+            log.warning("deletions are confirmed", **about, number=len(held.objects))
         return confirmed
 
     def requests(self, syncer: str) -> Collection[Request]:
@@ -179,7 +180,8 @@ class CircuitBreaker:
             return
         held = self.held[name, side] = HeldDeletions(name, side, total, meant)
         if before is None or before.objects.keys() != meant.keys():
-            log.error("too many deletions at once, they are held", what=str(held))
+            about = {"cluster": self._settings.cluster, "syncer": name, "side": side}
+            log.error("too many deletions at once, they are held", **about, what=held)
 
     def _total(self, controller: Controller, side: Side) -> int:
         """How many objects of a kind there are on a side; on the host of this kind and no other that is kept beside."""
@@ -233,9 +235,10 @@ class CircuitBreaker:
             return False
         return original.uid.encode() not in copy.raw
 
-    @staticmethod
-    def _orphans(controller: Controller, host: Store, expected: Collection[Key]) -> Iterator[Request]:
-        request_of = safely(controller.syncer, lambda key, obj: [controller.request_of_host(key, obj)])
+    def _orphans(self, controller: Controller, host: Store, expected: Collection[Key]) -> Iterator[Request]:
+        request_of = safely(
+            self._settings.cluster, controller.syncer, lambda key, obj: [controller.request_of_host(key, obj)]
+        )
         for key in set(host.keys()) - set(expected):
             for request in request_of(key, host.get(key)):
                 if request is not None:

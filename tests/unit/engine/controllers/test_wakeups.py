@@ -21,6 +21,7 @@ class Server:
     """The host as far as it is asked."""
 
     side: Side = Side.HOST
+    virtual_cluster: str = ""
     quotas: list[Obj] = field(default_factory=list)
     allowed: bool = False
     error: Exception | None = None
