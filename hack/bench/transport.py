@@ -1,4 +1,4 @@
-"""What a request costs in CPU with each transport: POSTs of 3 KB over TLS, answered with 4.6 KB by a server of its own.
+"""What a request costs in CPU: POSTs of 3 KB over TLS, answered with 4.6 KB by a server of its own.
 
 Each variant runs in a process of its own against the same server, which runs in another; one JSON line a variant.
 """
@@ -22,20 +22,14 @@ import uvloop
 from syncer.api.objects import Obj, Resource, Side
 from syncer.clusters.client import Cluster
 from syncer.clusters.credentials import LoginCredentials
-from syncer.clusters.httptools_transport import HttptoolsTransport
+from syncer.clusters.http_transport import HttpTransport
 from syncer.clusters.login import Login, Material
 from syncer.clusters.transport import Endpoint, HttpRequest, Transport
 
 REPLY_BYTES, BODY_BYTES = 4600, 3000
 CONFIGMAPS = Resource("v1", "ConfigMap", "configmaps")
-#: variant → transport, event loop, whether through the client (encoding and decoding JSON too)
-VARIANTS = {
-    "httptools": ("httptools", "uvloop", False),
-    "httptools-asyncio": ("httptools", "asyncio", False),
-    "httptools-client": ("httptools", "uvloop", True),
-    "aiohttp": ("aiohttp", "uvloop", False),
-    "aiohttp-client": ("aiohttp", "uvloop", True),
-}
+#: variant → event loop, whether through the client (encoding and decoding JSON too)
+VARIANTS = {"transport": ("uvloop", False), "asyncio": ("asyncio", False), "client": ("uvloop", True)}
 Run = Callable[[Any], Any]
 
 
@@ -79,8 +73,8 @@ async def serve(directory: Path) -> None:
 
 async def measure(directory: Path, variant: str, n: int, concurrency: int) -> dict[str, object]:
     """Send ``n`` requests from so many tasks, after a tenth of them to warm up."""
-    name, _, through_client = VARIANTS[variant]
-    transport = _transport(name, directory)
+    _, through_client = VARIANTS[variant]
+    transport = _transport(directory)
     send = _by_client(transport) if through_client else _bare(transport)
     await _repeat(send, n // 10, concurrency)
     cpu, wall = time.process_time(), time.perf_counter()
@@ -96,14 +90,9 @@ async def measure(directory: Path, variant: str, n: int, concurrency: int) -> di
     }
 
 
-def _transport(name: str, directory: Path) -> Transport:
+def _transport(directory: Path) -> Transport:
     endpoint = Endpoint("127.0.0.1", int((directory / "port").read_text()))
-    credentials = LoginCredentials(Login(endpoint, ca=Material(path=directory / "ca.pem")))
-    if name == "httptools":
-        return HttptoolsTransport(endpoint, credentials)
-    from syncer.clusters.aiohttp_transport import AiohttpTransport
-
-    return AiohttpTransport(endpoint, credentials)
+    return HttpTransport(endpoint, LoginCredentials(Login(endpoint, ca=Material(path=directory / "ca.pem"))))
 
 
 def _bare(transport: Transport) -> Callable[[], Awaitable[object]]:
@@ -143,7 +132,7 @@ def main() -> None:
     part, directory = options.part[0], Path(options.part[1])
     if part == "server":
         return uvloop.run(serve(directory))
-    run = _runner(VARIANTS[part][1])
+    run = _runner(VARIANTS[part][0])
     print(json.dumps(run(measure(directory, part, options.n, options.concurrency))))
     return None
 

@@ -96,6 +96,18 @@ def client_context(*, ca: bytes | None, insecure: bool) -> ssl.SSLContext:
     return context
 
 
+def proxy_context(*, ca: bytes | None, insecure: bool) -> ssl.SSLContext:
+    """Return a context for an https proxy: it trusts the system's authorities and the cluster's.
+
+    Raises:
+        ssl.SSLError: The CA bundle (PEM) can't be read.
+    """
+    context = client_context(ca=None, insecure=insecure)
+    if ca:
+        context.load_verify_locations(cadata=ca.decode("ascii", "replace"))
+    return context
+
+
 def load_client_certificate(context: ssl.SSLContext, *, certificate: bytes, key: bytes) -> None:
     """Let a context show this certificate (PEM, with its chain); raises ``ssl.SSLError`` where key and it differ."""
     with _as_file(certificate + b"\n" + key) as path:

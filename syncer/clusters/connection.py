@@ -2,15 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
 
-from syncer.api.errors import ConfigError, Problem
 from syncer.api.objects import Side
 from syncer.clusters import kubeconfig
 from syncer.clusters.client import Cluster
 from syncer.clusters.credentials import LoginCredentials
 from syncer.clusters.errors import Origin
-from syncer.clusters.httptools_transport import HttptoolsTransport
+from syncer.clusters.http_transport import HttpTransport
 from syncer.clusters.login import Login
 from syncer.clusters.rate_limit import RateLimited
 from syncer.clusters.transport import REQUEST_SECONDS, Transport
@@ -21,14 +19,13 @@ class ConnectionSettings:
     """How to reach one cluster.
 
     Without ``kubeconfig`` it is found as kubectl finds it, or the Pod's service account is used; ``in_cluster`` insists
-    on the latter. ``transport`` may choose aiohttp, which is used in any case where there is a proxy. ``qps`` and
-    ``burst`` limit the requests a second; 0: no limit. ``timeout`` is the deadline of a request in seconds.
+    on the latter. ``qps`` and ``burst`` limit the requests a second; 0: no limit. ``timeout`` is the deadline of a
+    request in seconds.
     """
 
     kubeconfig: str = ""
     context: str = ""
     in_cluster: bool = False
-    transport: Literal["httptools", "aiohttp"] = "httptools"
     qps: float = 0.0
     burst: int = 0
     timeout: float = REQUEST_SECONDS
@@ -48,7 +45,9 @@ def connect(
     login = read_login(settings, environ)
     credentials = LoginCredentials(login)
     origin = Origin(login.endpoint.authority, login.endpoint.source, lambda: str(login), credentials.complaint)
-    transport = _transport(settings, login, credentials)
+    transport: Transport = HttpTransport(login.endpoint, credentials)
+    if settings.qps:
+        transport = RateLimited(transport, qps=settings.qps, burst=settings.burst)
     return Cluster(name or side, side, transport, origin=origin, timeout=settings.timeout)
 
 
@@ -66,19 +65,3 @@ async def first_contact(cluster: Cluster) -> str:
     address, the file and the certificate at fault.
     """
     return str((await cluster.fetch("/version")).get("gitVersion", ""))
-
-
-def _transport(settings: ConnectionSettings, login: Login, credentials: LoginCredentials) -> Transport:
-    transport: Transport
-    proxy = login.endpoint.proxy
-    if proxy and not proxy.startswith(("http://", "https://")):
-        problem = Problem("proxy-url: only http and https proxies are supported", file=login.endpoint.source)
-        raise ConfigError(problem)
-    if settings.transport == "aiohttp" or proxy:
-        # Imported only here: it costs 170 ms of CPU and 22 MB.
-        from syncer.clusters.aiohttp_transport import AiohttpTransport
-
-        transport = AiohttpTransport(login.endpoint, credentials)
-    else:
-        transport = HttptoolsTransport(login.endpoint, credentials)
-    return RateLimited(transport, qps=settings.qps, burst=settings.burst) if settings.qps else transport

@@ -17,7 +17,13 @@ from pathlib import Path
 from typing import Protocol
 from urllib.parse import quote
 
-from syncer.clusters.certificates import client_context, first_certificate, load_client_certificate, validity
+from syncer.clusters.certificates import (
+    client_context,
+    first_certificate,
+    load_client_certificate,
+    proxy_context,
+    validity,
+)
 from syncer.clusters.diagnose import why_not_trusted
 from syncer.clusters.exec_plugin import Issued, PluginFailed, issue
 from syncer.clusters.login import Impersonation, Login
@@ -37,10 +43,14 @@ Header = tuple[str, str]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Access:
-    """Headers and TLS context for the requests of the moment; another object means that something changed."""
+    """Headers and TLS contexts for the requests of the moment; another object means that something changed.
+
+    ``tls`` is for the API server, ``proxy_tls`` for the way to an https proxy.
+    """
 
     headers: tuple[Header, ...] = field(default=(), repr=False)
     tls: ssl.SSLContext | None = None
+    proxy_tls: ssl.SSLContext | None = None
 
 
 class Credentials(Protocol):
@@ -137,7 +147,7 @@ class LoginCredentials:
         headers = tuple(self._headers())
         if any("\n" in value or "\r" in value for _, value in headers):
             raise ValueError("a token or name with a line break in it")
-        return Access(headers, tls)
+        return Access(headers, tls, self._proxy_context())
 
     def _context(self) -> ssl.SSLContext:
         login, issued = self.login, self._issued
@@ -147,6 +157,12 @@ class LoginCredentials:
         elif issued is not None and issued.certificate:
             load_client_certificate(context, certificate=issued.certificate, key=issued.key)
         return context
+
+    def _proxy_context(self) -> ssl.SSLContext | None:
+        login = self.login
+        if login.endpoint.proxy is None or not login.endpoint.proxy.tls:
+            return None
+        return proxy_context(ca=login.ca.read(), insecure=login.insecure)
 
     def _headers(self) -> list[Header]:
         login = self.login

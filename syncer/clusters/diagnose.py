@@ -3,8 +3,10 @@
 import asyncio
 import ssl
 from datetime import UTC, datetime
+from typing import cast
 
-from syncer.clusters.certificates import client_context, first_certificate, validity
+from syncer.clusters.certificates import client_context, first_certificate, proxy_context, validity
+from syncer.clusters.dial import dial
 from syncer.clusters.login import Login
 
 #: Seconds for the second look at a server whose certificate is not trusted.
@@ -51,11 +53,18 @@ async def _which_is_out_of_date(login: Login) -> str:
 async def _peer_certificate(login: Login) -> bytes:
     """What the server shows, in DER form, without trusting it: nothing is sent over this connection."""
     endpoint = login.endpoint
-    context = client_context(ca=None, insecure=True)
+    context, look = client_context(ca=None, insecure=True), _Look()
     async with asyncio.timeout(LOOK_SECONDS):
-        _, writer = await asyncio.open_connection(
-            endpoint.host, endpoint.port, ssl=context, server_hostname=endpoint.server_name or endpoint.host
-        )
-    tls = writer.get_extra_info("ssl_object")
-    writer.transport.abort()
+        await dial(look, endpoint, context, proxy_context(ca=login.ca.read(), insecure=True))
+    tls = look.transport.get_extra_info("ssl_object")
+    look.transport.abort()
     return tls.getpeercert(binary_form=True) or b""
+
+
+class _Look(asyncio.Protocol):
+    """A connection over which nothing goes."""
+
+    transport: asyncio.Transport
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast("asyncio.Transport", transport)

@@ -18,7 +18,9 @@ from urllib.parse import urlsplit
 import yaml
 
 from syncer.api.errors import ConfigError, Problem
+from syncer.clusters import proxy
 from syncer.clusters.login import ExecPlugin, Impersonation, LegacyProvider, Login, Material
+from syncer.clusters.proxy import Proxy
 from syncer.clusters.transport import Endpoint
 
 _LISTS = {"clusters": "cluster", "contexts": "context", "users": "user"}
@@ -157,7 +159,7 @@ def read(path: str = "", *, context: str = "", environ: Mapping[str, str]) -> Lo
     """
     files = find_files(path, environ)
     if files:
-        return Kubeconfig(files).login(context)
+        return _through_proxy(Kubeconfig(files).login(context), environ)
     if "KUBERNETES_SERVICE_HOST" in environ:
         return in_cluster(environ)
     place = environ.get("KUBECONFIG") or str(_home(environ) / ".kube" / "config")
@@ -176,7 +178,7 @@ def in_cluster(environ: Mapping[str, str], *, directory: Path = _SERVICE_ACCOUNT
         raise ConfigError(Problem("no service account token.", file=str(token), hint=hint))
     port = int(environ.get("KUBERNETES_SERVICE_PORT") or 443)
     endpoint = Endpoint(host, port, source="the Pod's service account")
-    return Login(endpoint, ca=Material(path=ca), token_file=token)
+    return _through_proxy(Login(endpoint, ca=Material(path=ca), token_file=token), environ)
 
 
 def _sentence(message: str, hint: str) -> str:
@@ -218,7 +220,7 @@ def _cluster_login(cluster: Section, source: str) -> Login:
         tls=tls,
         prefix=parts.path.rstrip("/"),
         server_name=cluster.text("tls-server-name"),
-        proxy=cluster.text("proxy-url"),
+        proxy=_proxy(cluster),
         source=source,
     )
     insecure = cluster.values.get("insecure-skip-tls-verify") is True
@@ -226,6 +228,27 @@ def _cluster_login(cluster: Section, source: str) -> Login:
     if ca and insecure:
         cluster.refuse("insecure-skip-tls-verify", "can't stand beside a certificate-authority", hint="Remove one.")
     return Login(endpoint, ca=ca, insecure=insecure)
+
+
+def _proxy(cluster: Section) -> Proxy | None:
+    url = cluster.text("proxy-url")
+    try:
+        return proxy.parse(url, source=f"proxy-url in {cluster.file}") if url else None
+    except ValueError as error:
+        cluster.refuse("proxy-url", f"{error}", hint="Such as http://proxy.example.com:3128.")
+
+
+def _through_proxy(login: Login, environ: Mapping[str, str]) -> Login:
+    """Return the login with the proxy that the environment names, where the kubeconfig names none."""
+    endpoint = login.endpoint
+    if endpoint.proxy is not None:
+        return login
+    try:
+        found = proxy.from_environment(endpoint.host, endpoint.port, tls=endpoint.tls, environ=environ)
+    except ValueError as error:
+        hint = "Set a URL such as http://proxy.example.com:3128, or list the API server in NO_PROXY."
+        raise ConfigError(Problem(_sentence(f"{error}", hint), hint=hint)) from None
+    return replace(login, endpoint=replace(endpoint, proxy=found)) if found else login
 
 
 def _with_user(login: Login, user: Section) -> Login:

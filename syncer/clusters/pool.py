@@ -5,6 +5,7 @@ import ssl
 from collections import deque
 from collections.abc import Awaitable, Callable
 
+from syncer.clusters.credentials import Access
 from syncer.clusters.http1 import Exchange
 from syncer.clusters.transport import DeadlineExceeded
 
@@ -14,11 +15,11 @@ CONNECTIONS = 32
 #: so that no request is lost to a connection that the server closes at the same moment.
 IDLE_SECONDS = 60.0
 
-Open = Callable[[ssl.SSLContext | None, float], Awaitable[Exchange]]
+Open = Callable[[Access, float], Awaitable[Exchange]]
 
 
 class Pool:
-    """Up to ``size`` connections, opened by ``open_connection(tls, deadline)``.
+    """Up to ``size`` connections, opened by ``open_connection(access, deadline)``.
 
     A request first takes one of ``size`` places, then an idle connection or, where there is none, a new one; so
     there are never more connections than places.
@@ -31,8 +32,8 @@ class Pool:
         self._busy: set[Exchange] = set()
         self._waiters: deque[asyncio.Future[None]] = deque()
 
-    async def acquire(self, tls: ssl.SSLContext | None, *, deadline: float) -> Exchange:
-        """Return a connection that was made with this TLS context, once there is a place for it.
+    async def acquire(self, access: Access, *, deadline: float) -> Exchange:
+        """Return a connection that was made with the TLS context of this access, once there is a place for it.
 
         Raises:
             DeadlineExceeded: All places were taken until the deadline.
@@ -42,10 +43,10 @@ class Pool:
             self._places -= 1
         else:
             await self._wait(deadline)
-        connection = self._take(tls)
+        connection = self._take(access.tls)
         if connection is None:
             try:
-                connection = await self._open(tls, deadline)
+                connection = await self._open(access, deadline)
             except BaseException:
                 self._free_place()
                 raise

@@ -5,6 +5,8 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
+from syncer.clusters.proxy import Proxy
+
 #: Seconds until a request without an answer counts as lost.
 REQUEST_SECONDS = 30.0
 #: How we name ourselves to API servers, in their audit logs too.
@@ -106,7 +108,8 @@ class Endpoint:
     """Where an API server is and how it is reached.
 
     ``prefix`` stands in front of every path (``/k8s/clusters/c-1``), ``server_name`` is the name in the server's
-    certificate where it isn't ``host``, ``source`` says for people where all this comes from.
+    certificate where it isn't ``host``, ``proxy`` is on the way to it, ``source`` says for people where all this comes
+    from.
     """
 
     host: str
@@ -114,7 +117,7 @@ class Endpoint:
     tls: bool = True
     prefix: str = ""
     server_name: str = ""
-    proxy: str = ""
+    proxy: Proxy | None = None
     source: str = ""
 
     @property

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import trustme
 
 from syncer.clusters.credentials import LoginCredentials
-from syncer.clusters.httptools_transport import HttptoolsTransport
+from syncer.clusters.http_transport import HttpTransport
 from syncer.clusters.login import Login
 from syncer.clusters.transport import Endpoint
 
@@ -65,8 +65,8 @@ class Peer:
     most_open: int = 0
     server_names: list[str | None] = field(default_factory=list)
 
-    def endpoint(self, *, tls: bool = False, prefix: str = "", server_name: str = "", proxy: str = "") -> Endpoint:
-        return Endpoint("127.0.0.1", self.port, tls, prefix, server_name, proxy, "the test")
+    def endpoint(self, *, tls: bool = False, prefix: str = "", server_name: str = "") -> Endpoint:
+        return Endpoint("127.0.0.1", self.port, tls, prefix, server_name, source="the test")
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
@@ -122,9 +122,9 @@ async def serve(answer: Answer, tls: ssl.SSLContext | None = None) -> AsyncItera
         await asyncio.gather(*tasks)
 
 
-def plain_transport(endpoint: Endpoint) -> HttptoolsTransport:
+def plain_transport(endpoint: Endpoint) -> HttpTransport:
     """The default transport, without credentials."""
-    return HttptoolsTransport(endpoint, LoginCredentials(Login(endpoint)))
+    return HttpTransport(endpoint, LoginCredentials(Login(endpoint)))
 
 
 async def free_port() -> int:

@@ -1,4 +1,4 @@
-"""The transports that every transport test runs on."""
+"""The event loops that every transport test runs on."""
 
 import pytest
 from transport_kinds import KINDS, Kind

@@ -20,15 +20,15 @@ KEY = Key("default", "a")
 Scene = Callable[[ApiServer, Cluster], Coroutine[Any, Any, None]]
 
 
-@pytest.fixture(params=["httptools", "aiohttp"])
-def play(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[Scene], None]:
+@pytest.fixture
+def play(tmp_path: Path) -> Callable[[Scene], None]:
     """Run a scene with a server and a client that talks to it over TLS."""
 
     async def run(scene: Scene) -> None:
         server = ApiServer(rbac=True)
         await server.start(tls=True)
         config = server.kubeconfig(tmp_path / "config")
-        settings = ConnectionSettings(kubeconfig=str(config), transport=request.param)
+        settings = ConnectionSettings(kubeconfig=str(config))
         cluster = connect(settings, side=Side.HOST, environ={})
         try:
             await scene(server, cluster)

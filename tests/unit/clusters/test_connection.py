@@ -15,11 +15,9 @@ from syncer.api.errors import ConfigError, Unauthorized, Unreachable
 from syncer.api.objects import Side
 from syncer.clusters.connection import ConnectionSettings, connect, first_contact
 
-TRANSPORTS = pytest.mark.parametrize("transport", ["httptools", "aiohttp"])
 
-
-def kubeconfig(path: Path, server: str, *, ca: trustme.CA | None = None, proxy: str | None = None, **user: Any) -> str:
-    cluster = {"server": server, "proxy-url": proxy}
+def kubeconfig(path: Path, server: str, *, ca: trustme.CA | None = None, **user: Any) -> str:
+    cluster = {"server": server}
     if ca is not None:
         cluster["certificate-authority-data"] = base64.b64encode(ca.cert_pem.bytes()).decode()
     path.write_text(
@@ -35,8 +33,7 @@ def kubeconfig(path: Path, server: str, *, ca: trustme.CA | None = None, proxy: 
     return str(path)
 
 
-@TRANSPORTS
-def test_a_server_that_accepts_us_tells_its_version(tmp_path: Path, transport: Any) -> None:
+def test_a_server_that_accepts_us_tells_its_version(tmp_path: Path) -> None:
     ca = trustme.CA()
 
     async def answer(call: Call) -> None:
@@ -46,7 +43,7 @@ def test_a_server_that_accepts_us_tells_its_version(tmp_path: Path, transport: A
     async def main() -> None:
         async with serve(answer, server_context(ca.issue_cert("127.0.0.1"))) as peer:
             path = kubeconfig(tmp_path / "k", f"https://127.0.0.1:{peer.port}", ca=ca, token="t")
-            settings = ConnectionSettings(kubeconfig=path, transport=transport)
+            settings = ConnectionSettings(kubeconfig=path)
             cluster = connect(settings, side=Side.HOST, environ={})
             assert (cluster.name, cluster.side) == ("host", Side.HOST)
             assert await first_contact(cluster) == "v1.36.3"
@@ -55,12 +52,11 @@ def test_a_server_that_accepts_us_tells_its_version(tmp_path: Path, transport: A
     asyncio.run(main())
 
 
-@TRANSPORTS
-def test_credentials_that_are_not_accepted_are_named(tmp_path: Path, transport: Any) -> None:
+def test_credentials_that_are_not_accepted_are_named(tmp_path: Path) -> None:
     async def main() -> None:
         async with serve(lambda call: call.reply(401, b'{"kind":"Status","code":401}')) as peer:
             path = kubeconfig(tmp_path / "k", f"http://127.0.0.1:{peer.port}", token="t")
-            settings = ConnectionSettings(kubeconfig=path, transport=transport)
+            settings = ConnectionSettings(kubeconfig=path)
             cluster = connect(settings, side=Side.VIRTUAL, name="vc-1", environ={})
             with pytest.raises(Unauthorized) as caught:
                 await first_contact(cluster)
@@ -73,8 +69,7 @@ def test_credentials_that_are_not_accepted_are_named(tmp_path: Path, transport: 
     asyncio.run(main())
 
 
-@TRANSPORTS
-def test_an_expired_client_certificate_is_named(tmp_path: Path, transport: Any) -> None:
+def test_an_expired_client_certificate_is_named(tmp_path: Path) -> None:
     ca, ends = trustme.CA(), datetime(2025, 3, 4, 5, 6, 7, tzinfo=UTC)
     leaf = ca.issue_cert("u", not_before=ends - timedelta(days=1), not_after=ends)
     certificate, key = tmp_path / "u.crt", tmp_path / "u.key"
@@ -86,7 +81,7 @@ def test_an_expired_client_certificate_is_named(tmp_path: Path, transport: Any) 
         async with serve(lambda call: call.reply(401, b'{"kind":"Status","code":401}'), context) as peer:
             user = {"client-certificate": "u.crt", "client-key": "u.key"}
             path = kubeconfig(tmp_path / "k", f"https://127.0.0.1:{peer.port}", ca=ca, **user)
-            settings = ConnectionSettings(kubeconfig=path, transport=transport)
+            settings = ConnectionSettings(kubeconfig=path)
             cluster = connect(settings, side=Side.HOST, environ={})
             with pytest.raises(Unauthorized) as caught:
                 await first_contact(cluster)
@@ -100,12 +95,11 @@ def test_an_expired_client_certificate_is_named(tmp_path: Path, transport: Any) 
     asyncio.run(main())
 
 
-@TRANSPORTS
-def test_a_server_that_is_not_there_is_named_with_the_file(tmp_path: Path, transport: Any) -> None:
+def test_a_server_that_is_not_there_is_named_with_the_file(tmp_path: Path) -> None:
     async def main() -> None:
         port = await free_port()
         path = kubeconfig(tmp_path / "k", f"https://127.0.0.1:{port}")
-        settings = ConnectionSettings(kubeconfig=path, transport=transport)
+        settings = ConnectionSettings(kubeconfig=path)
         cluster = connect(settings, side=Side.VIRTUAL, environ={})
         with pytest.raises(Unreachable) as caught:
             await first_contact(cluster)
@@ -139,10 +133,8 @@ def test_a_plugin_that_gives_nothing_is_unauthorized_and_nothing_is_sent(tmp_pat
     asyncio.run(main())
 
 
-def test_the_settings_choose_the_transport(tmp_path: Path) -> None:
+def test_a_limit_of_requests_is_around_the_transport(tmp_path: Path) -> None:
     path = kubeconfig(tmp_path / "k", "https://h")
-    proxied = kubeconfig(tmp_path / "proxied", "https://h", proxy="http://p")
-    socks = kubeconfig(tmp_path / "socks", "https://h", proxy="socks5://p")
 
     async def chosen(settings: ConnectionSettings) -> str:
         cluster = connect(settings, side=Side.HOST, environ={})
@@ -150,12 +142,8 @@ def test_the_settings_choose_the_transport(tmp_path: Path) -> None:
         return type(cluster.transport).__name__
 
     async def main() -> None:
-        assert await chosen(ConnectionSettings(kubeconfig=path)) == "HttptoolsTransport"
-        assert await chosen(ConnectionSettings(kubeconfig=path, transport="aiohttp")) == "AiohttpTransport"
+        assert await chosen(ConnectionSettings(kubeconfig=path)) == "HttpTransport"
         assert await chosen(ConnectionSettings(kubeconfig=path, qps=5, burst=10)) == "RateLimited"
-        assert await chosen(ConnectionSettings(kubeconfig=proxied)) == "AiohttpTransport"
-        with pytest.raises(ConfigError, match="only http and https proxies"):
-            await chosen(ConnectionSettings(kubeconfig=socks))
 
     asyncio.run(main())
 

@@ -11,6 +11,7 @@ import yaml
 from syncer.api.errors import ConfigError
 from syncer.clusters import kubeconfig
 from syncer.clusters.login import ExecPlugin, Impersonation, LegacyProvider, Login, Material
+from syncer.clusters.proxy import Proxy
 from syncer.clusters.transport import Endpoint
 
 
@@ -61,7 +62,8 @@ def test_how_the_server_is_trusted_and_reached(tmp_path: Path) -> None:
         {"certificate-authority": "pki/ca.crt", "tls-server-name": "api.internal", "proxy-url": "http://p:3128"},
     )
     assert found.ca == Material(path=tmp_path / "pki/ca.crt")
-    assert (found.endpoint.server_name, found.endpoint.proxy) == ("api.internal", "http://p:3128")
+    assert found.endpoint.server_name == "api.internal"
+    assert found.endpoint.proxy == Proxy("p", 3128, source=f"proxy-url in {tmp_path / 'kube.yaml'}")
     both = login(tmp_path, {"certificate-authority": "x", "certificate-authority-data": b64("PEM")})
     assert both.ca.read() == b"PEM"
     assert login(tmp_path, {"insecure-skip-tls-verify": True}).insecure

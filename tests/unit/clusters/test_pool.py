@@ -1,7 +1,6 @@
 """The pool by itself: who gets a place, and what becomes of places and connections that nobody wants."""
 
 import asyncio
-import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -9,6 +8,7 @@ import pytest
 from cluster_servers import Call, Peer, serve
 
 from syncer.clusters import pool as pool_module
+from syncer.clusters.credentials import Access
 from syncer.clusters.http1 import Exchange
 from syncer.clusters.pool import Pool
 
@@ -20,8 +20,8 @@ async def pool_of(size: int) -> AsyncIterator[tuple[Pool, Peer]]:
     loop = asyncio.get_running_loop()
     async with serve(Call.reply) as peer:
 
-        async def open_connection(tls: ssl.SSLContext | None, deadline: float) -> Exchange:
-            _, connection = await loop.create_connection(lambda: Exchange(loop, tls), "127.0.0.1", peer.port)
+        async def open_connection(access: Access, deadline: float) -> Exchange:
+            _, connection = await loop.create_connection(lambda: Exchange(loop, access.tls), "127.0.0.1", peer.port)
             return connection
 
         pool = Pool(loop, open_connection, size=size)
@@ -34,11 +34,11 @@ async def pool_of(size: int) -> AsyncIterator[tuple[Pool, Peer]]:
 def test_the_last_connection_used_goes_first() -> None:
     async def main() -> None:
         async with pool_of(3) as (pool, _):
-            one, two = await pool.acquire(None, deadline=SOON), await pool.acquire(None, deadline=SOON)
+            one, two = await pool.acquire(Access(), deadline=SOON), await pool.acquire(Access(), deadline=SOON)
             pool.release(one)
             pool.release(two)
-            assert await pool.acquire(None, deadline=SOON) is two
-            assert await pool.acquire(None, deadline=SOON) is one
+            assert await pool.acquire(Access(), deadline=SOON) is two
+            assert await pool.acquire(Access(), deadline=SOON) is one
 
     asyncio.run(main())
 
@@ -46,8 +46,8 @@ def test_the_last_connection_used_goes_first() -> None:
 def test_who_waits_longest_is_served_first() -> None:
     async def main() -> None:
         async with pool_of(1) as (pool, peer):
-            connection = await pool.acquire(None, deadline=SOON)
-            waiting = [asyncio.create_task(pool.acquire(None, deadline=SOON)) for _ in range(3)]
+            connection = await pool.acquire(Access(), deadline=SOON)
+            waiting = [asyncio.create_task(pool.acquire(Access(), deadline=SOON)) for _ in range(3)]
             await asyncio.sleep(0)
             for task in waiting:
                 pool.release(connection)
@@ -61,15 +61,15 @@ def test_who_waits_longest_is_served_first() -> None:
 def test_a_place_given_to_one_who_is_cancelled_at_the_same_moment_is_not_lost() -> None:
     async def main() -> None:
         async with pool_of(1) as (pool, _):
-            connection = await pool.acquire(None, deadline=SOON)
-            waiting = asyncio.create_task(pool.acquire(None, deadline=SOON))
+            connection = await pool.acquire(Access(), deadline=SOON)
+            waiting = asyncio.create_task(pool.acquire(Access(), deadline=SOON))
             await asyncio.sleep(0)
             pool.release(connection)
             waiting.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await waiting
             async with asyncio.timeout(10):
-                assert await pool.acquire(None, deadline=SOON) is connection
+                assert await pool.acquire(Access(), deadline=SOON) is connection
 
     asyncio.run(main())
 
@@ -78,7 +78,7 @@ def test_a_place_is_free_again_when_connecting_failed() -> None:
     async def main() -> None:
         tries = 0
 
-        async def fail(tls: ssl.SSLContext | None, deadline: float) -> Exchange:
+        async def fail(access: Access, deadline: float) -> Exchange:
             nonlocal tries
             tries += 1
             raise ConnectionRefusedError
@@ -86,7 +86,7 @@ def test_a_place_is_free_again_when_connecting_failed() -> None:
         pool = Pool(asyncio.get_running_loop(), fail, size=1)
         for _ in range(3):
             with pytest.raises(ConnectionRefusedError):
-                await pool.acquire(None, deadline=SOON)
+                await pool.acquire(Access(), deadline=SOON)
         assert tries == 3
 
     asyncio.run(main())
@@ -97,8 +97,8 @@ def test_a_connection_that_was_idle_for_long_is_not_used_again(monkeypatch: pyte
 
     async def main() -> None:
         async with pool_of(1) as (pool, _):
-            first = await pool.acquire(None, deadline=SOON)
+            first = await pool.acquire(Access(), deadline=SOON)
             pool.release(first)
-            assert await pool.acquire(None, deadline=SOON) is not first
+            assert await pool.acquire(Access(), deadline=SOON) is not first
 
     asyncio.run(main())

@@ -1,7 +1,6 @@
 """Who we are and whom we trust, over every transport: TLS, rotating credentials, 401, proxies."""
 
 import asyncio
-import os
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -12,7 +11,7 @@ from pathlib import Path
 import pytest
 import trustme
 from cluster_servers import Call, serve, server_context
-from transport_kinds import KINDS, Kind
+from transport_kinds import Kind
 
 from syncer.clusters.credentials import Access, LoginCredentials
 from syncer.clusters.login import Login, Material
@@ -251,38 +250,5 @@ def test_a_client_certificate_is_shown(kind: Kind) -> None:
             )
             async with kind.open(endpoint, LoginCredentials(login)) as transport:
                 assert (await transport.send(HttpRequest("GET", "/"))).body == b"True"
-
-    kind.run(main())
-
-
-def test_a_proxy_carries_requests_and_watches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(os.environ, "HTTPS_PROXY", "http://127.0.0.1:1")
-    ca, kind = trustme.CA(), KINDS["aiohttp"]
-    asked: list[str] = []
-
-    async def tunnel(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        asked.append((await reader.readuntil(b"\r\n\r\n")).decode().split(" ")[1])
-        host, port = asked[-1].split(":")
-        there_reader, there_writer = await asyncio.open_connection(host, int(port))
-        writer.write(b"HTTP/1.1 200 Connected\r\n\r\n")
-        await asyncio.gather(pump(reader, there_writer), pump(there_reader, writer))
-
-    async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        while data := await reader.read(65536):
-            writer.write(data)
-        writer.close()
-
-    async def main() -> None:
-        proxy = await asyncio.start_server(tunnel, "127.0.0.1", 0)
-        port = proxy.sockets[0].getsockname()[1]
-        async with serve(Call.reply, server_context(ca.issue_cert("127.0.0.1"))) as peer:
-            endpoint = peer.endpoint(tls=True, proxy=f"http://127.0.0.1:{port}")
-            async with kind.open(endpoint, LoginCredentials(login_to(endpoint, ca))) as transport:
-                assert (await transport.send(HttpRequest("GET", "/"))).status == 200
-                async with transport.stream(HttpRequest("GET", "/watch")) as stream:
-                    assert stream.status == 200
-            assert set(asked) == {endpoint.authority}
-        proxy.close()
-        await proxy.wait_closed()
 
     kind.run(main())

@@ -1,4 +1,4 @@
-"""The transports that every transport test runs on."""
+"""The event loops that every transport test runs on."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
@@ -8,25 +8,23 @@ from typing import Any
 
 import uvloop
 
-from syncer.clusters.aiohttp_transport import AiohttpTransport
 from syncer.clusters.credentials import Credentials, LoginCredentials
-from syncer.clusters.httptools_transport import HttptoolsTransport
+from syncer.clusters.http_transport import HttpTransport
 from syncer.clusters.login import Login
 from syncer.clusters.transport import Endpoint, Transport
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A transport and the loop that it runs on."""
+    """A transport's event loop."""
 
-    transport: type[HttptoolsTransport] | type[AiohttpTransport]
     run: Callable[[Coroutine[Any, Any, None]], None]
 
     @asynccontextmanager
     async def open(
         self, endpoint: Endpoint, credentials: Credentials | None = None, *, connections: int = 32
     ) -> AsyncIterator[Transport]:
-        transport = self.transport(endpoint, credentials or LoginCredentials(Login(endpoint)), connections=connections)
+        transport = HttpTransport(endpoint, credentials or LoginCredentials(Login(endpoint)), connections=connections)
         try:
             yield transport
         finally:
@@ -34,7 +32,6 @@ class Kind:
 
 
 KINDS = {
-    "httptools": Kind(HttptoolsTransport, asyncio.run),
-    "httptools-uvloop": Kind(HttptoolsTransport, uvloop.run),
-    "aiohttp": Kind(AiohttpTransport, asyncio.run),
+    "asyncio": Kind(asyncio.run),
+    "uvloop": Kind(uvloop.run),
 }

@@ -1,4 +1,4 @@
-"""The default transport: HTTP/1.1 on asyncio and httptools, about a third of the CPU that aiohttp takes for a request.
+"""The transport: HTTP/1.1 on asyncio and httptools, at about a third of the CPU that aiohttp takes for a request.
 
 Measured with ``hack/bench/transport``. Requests share a pool of keep-alive connections, each watch has its own.
 """
@@ -10,6 +10,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TypeVar
 
 from syncer.clusters.credentials import Access, Credentials
+from syncer.clusters.dial import dial
 from syncer.clusters.http1 import Connection, Exchange
 from syncer.clusters.http1_stream import LineStream
 from syncer.clusters.pool import CONNECTIONS, Pool
@@ -26,11 +27,13 @@ from syncer.clusters.transport import (
 C = TypeVar("C", bound=Connection)
 
 
-class HttptoolsTransport:
+class HttpTransport:
     """One API server over HTTP/1.1 with a bounded pool of connections."""
 
     def __init__(self, endpoint: Endpoint, credentials: Credentials, *, connections: int = CONNECTIONS) -> None:
         self.endpoint = endpoint
+        #: A proxy without a tunnel is asked for whole URLs.
+        self._prefix = endpoint.url if endpoint.proxy and not endpoint.tls else endpoint.prefix
         self._credentials = credentials
         self._loop = asyncio.get_running_loop()
         self._pool = Pool(self._loop, self._open_exchange, size=connections)
@@ -61,7 +64,7 @@ class HttptoolsTransport:
     async def _send(self, access: Access, request: HttpRequest, deadline: float) -> HttpResponse:
         data = self._encode(access, request)
         head_only = request.method == "HEAD"
-        connection = await self._pool.acquire(access.tls, deadline=deadline)
+        connection = await self._pool.acquire(access, deadline=deadline)
         try:
             response = await connection.exchange(data, deadline=deadline, head_only=head_only)
         except ConnectionFailed as error:
@@ -84,7 +87,7 @@ class HttptoolsTransport:
         settles from fresh state. (A create by ``generateName`` would make a second object; the daemon sends none.)
         """
         self._pool.drop_idle()
-        connection = await self._pool.acquire(access.tls, deadline=deadline)
+        connection = await self._pool.acquire(access, deadline=deadline)
         try:
             response = await connection.exchange(data, deadline=deadline, head_only=head_only)
         except BaseException:
@@ -109,7 +112,7 @@ class HttptoolsTransport:
 
     async def _start_stream(self, access: Access, request: HttpRequest, deadline: float) -> LineStream:
         data = self._encode(access, request)
-        stream = await self._open(LineStream(self._loop, access.tls), deadline)
+        stream = await self._open(LineStream(self._loop, access.tls), access, deadline)
         self._streams.add(stream)
         try:
             await stream.start(data, deadline=deadline)
@@ -127,7 +130,7 @@ class HttptoolsTransport:
         if access is not self._access:
             self._access, self._head = access, self._fixed_head(access)
         body = request.body
-        line = f"{request.method} {self.endpoint.prefix}{request.path} HTTP/1.1\r\n"
+        line = f"{request.method} {self._prefix}{request.path} HTTP/1.1\r\n"
         head = f"{line}{self._head}Accept: {request.accept}\r\n"
         if body is None:
             return (head + "\r\n").encode("latin-1")
@@ -136,31 +139,28 @@ class HttptoolsTransport:
 
     def _fixed_head(self, access: Access) -> str:
         """Return the header lines that all requests with one access share."""
-        lines = (("Host", self.endpoint.authority), ("User-Agent", USER_AGENT), *access.headers)
+        lines = [("Host", self.endpoint.authority), ("User-Agent", USER_AGENT), *access.headers]
+        proxy = self.endpoint.proxy
+        if proxy is not None and proxy.authorization and not self.endpoint.tls:
+            lines.append(("Proxy-Authorization", proxy.authorization))
         return "".join(f"{name}: {value}\r\n" for name, value in lines)
 
-    async def _open_exchange(self, tls: ssl.SSLContext | None, deadline: float) -> Exchange:
-        return await self._open(Exchange(self._loop, tls), deadline)
+    async def _open_exchange(self, access: Access, deadline: float) -> Exchange:
+        return await self._open(Exchange(self._loop, access.tls), access, deadline)
 
-    async def _open(self, connection: C, deadline: float) -> C:
+    async def _open(self, connection: C, access: Access, deadline: float) -> C:
         """Connect; every way of failing becomes a ConnectionFailed that names the address."""
+        endpoint = self.endpoint
         try:
             async with asyncio.timeout_at(deadline):
-                await self._connect(connection)
+                await dial(connection, endpoint, access.tls, access.proxy_tls)
+        except ConnectionFailed:
+            raise
         except TimeoutError:
-            raise DeadlineExceeded(f"no connection to {self.endpoint.authority} in time") from None
+            through = f" through {endpoint.proxy}" if endpoint.proxy else ""
+            raise DeadlineExceeded(f"no connection to {endpoint.authority}{through} in time") from None
         except ssl.SSLError as error:
             raise ConnectionFailed(await self._credentials.explain(error)) from error
         except OSError as error:
-            raise ConnectionFailed(f"no connection to {self.endpoint.authority}: {error}") from error
+            raise ConnectionFailed(f"no connection to {endpoint.authority}: {error}") from error
         return connection
-
-    async def _connect(self, connection: Connection) -> None:
-        endpoint = self.endpoint
-        await self._loop.create_connection(
-            lambda: connection,
-            endpoint.host,
-            endpoint.port,
-            ssl=connection.tls,
-            server_hostname=(endpoint.server_name or endpoint.host) if connection.tls is not None else None,
-        )

@@ -1,0 +1,119 @@
+"""Opening a connection to an API server: directly, or through an HTTP proxy."""
+
+import asyncio
+import re
+import ssl
+from typing import cast
+
+from syncer.clusters.proxy import Proxy
+from syncer.clusters.transport import USER_AGENT, ConnectionFailed, Endpoint
+
+#: Bytes of the longest head of a proxy's answer that is read.
+_LONGEST_HEAD = 16 << 10
+_status_line = re.compile(rb"HTTP/1\.[01] (\d{3})(?: ([ -~]*))?\r?\n").match
+
+
+async def dial(
+    protocol: asyncio.Protocol,
+    endpoint: Endpoint,
+    tls: ssl.SSLContext | None,
+    proxy_tls: ssl.SSLContext | None = None,
+) -> None:
+    """Connect a protocol to an API server, through the endpoint's proxy if it has one.
+
+    With ``tls`` a proxy is asked for a tunnel (CONNECT); without, it gets the requests themselves. ``proxy_tls`` is for
+    the way to a proxy that is reached by https.
+
+    Raises:
+        ConnectionFailed: The proxy is not there, not trusted, or refuses.
+        OSError: The API server is not there; ``ssl.SSLError``: it is not trusted.
+    """
+    loop = asyncio.get_running_loop()
+    if endpoint.proxy is None:
+        name = (endpoint.server_name or endpoint.host) if tls is not None else None
+        await loop.create_connection(lambda: protocol, endpoint.host, endpoint.port, ssl=tls, server_hostname=name)
+    elif tls is None:
+        await _reach(protocol, endpoint.proxy, proxy_tls)
+    else:
+        await _tunnel(protocol, endpoint, endpoint.proxy, tls, proxy_tls)
+
+
+async def _reach(protocol: asyncio.Protocol, proxy: Proxy, tls: ssl.SSLContext | None) -> None:
+    """Connect a protocol to a proxy."""
+    loop = asyncio.get_running_loop()
+    context = tls if proxy.tls else None
+    try:
+        await loop.create_connection(lambda: protocol, proxy.host, proxy.port, ssl=context)
+    except ssl.SSLCertVerificationError as error:
+        raise ConnectionFailed(f"the certificate of {proxy} is not trusted: {error.verify_message}") from error
+    except OSError as error:
+        raise ConnectionFailed(f"no connection to {proxy}: {error}") from error
+
+
+async def _tunnel(
+    protocol: asyncio.Protocol,
+    endpoint: Endpoint,
+    proxy: Proxy,
+    tls: ssl.SSLContext,
+    proxy_tls: ssl.SSLContext | None,
+) -> None:
+    """Ask a proxy for a tunnel to the API server, and speak TLS with the server through it."""
+    loop = asyncio.get_running_loop()
+    asking = _Asking(endpoint.authority, proxy)
+    await _reach(asking, proxy, proxy_tls)
+    try:
+        await asking.answered
+        name = endpoint.server_name or endpoint.host
+        secured = await loop.start_tls(asking.transport, protocol, tls, server_hostname=name)
+        if secured is None or secured.is_closing():
+            raise ConnectionFailed(f"{proxy} closed the tunnel to {endpoint.authority}")
+    except BaseException:
+        asking.transport.abort()
+        raise
+    protocol.connection_made(secured)
+
+
+class _Asking(asyncio.Protocol):
+    """Sends CONNECT, and sets ``answered`` when the proxy has agreed or refused."""
+
+    transport: asyncio.Transport
+
+    def __init__(self, target: str, proxy: Proxy) -> None:
+        self.answered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._target, self._proxy = target, proxy
+        self._head = b""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast("asyncio.Transport", transport)
+        lines = [f"CONNECT {self._target} HTTP/1.1", f"Host: {self._target}", f"User-Agent: {USER_AGENT}"]
+        if self._proxy.authorization:
+            lines.append(f"Proxy-Authorization: {self._proxy.authorization}")
+        self.transport.write("".join(f"{line}\r\n" for line in (*lines, "")).encode("ascii"))
+
+    def data_received(self, data: bytes) -> None:
+        self._head += data
+        end = self._head.find(b"\r\n\r\n")
+        if self.answered.done() or (end < 0 and len(self._head) <= _LONGEST_HEAD):
+            return
+        found = _status_line(self._head) if end >= 0 else None
+        if found is None:
+            self._fail("gave an answer that is not HTTP/1.1")
+        elif found[1] == b"200" and len(self._head) == end + 4:
+            self.answered.set_result(None)
+        elif found[1] == b"200":
+            self._fail(f"sent something before the tunnel to {self._target} was used")
+        elif found[1] == b"407" and self._proxy.authorization:
+            self._fail("does not accept the user and password in its URL")
+        elif found[1] == b"407":
+            self._fail("wants a user and a password. Write them into its URL: http://USER:PASSWORD@HOST:PORT")
+        else:
+            said = f"{found[1].decode()} {(found[2] or b'').decode()}".strip()
+            self._fail(f"refuses a tunnel to {self._target}: {said}")
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._fail(f"closed the connection before there was a tunnel to {self._target}")
+
+    def _fail(self, why: str) -> None:
+        if not self.answered.done():
+            self.answered.set_exception(ConnectionFailed(f"{self._proxy} {why}"))
+            self.answered.exception()  # seen, even where nothing waits for it any more

@@ -1,0 +1,125 @@
+"""The proxy that leads to an API server, found as Go's client finds it: in the kubeconfig, else in the environment.
+
+The rules of the environment are those of golang.org/x/net/http/httpproxy: ``HTTPS_PROXY`` for servers with TLS,
+``HTTP_PROXY`` for those without, in capitals or small letters; never for this host itself, nor for what ``NO_PROXY``
+lists: ``*``, names with all names below them, IP addresses and ranges, names and addresses with a port.
+"""
+
+import base64
+import ipaddress
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from urllib.parse import unquote, urlsplit
+
+_PORTS = {"http": 80, "https": 443}
+
+_Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+
+@dataclass(frozen=True, slots=True)
+class Proxy:
+    """An HTTP proxy, reached with or without TLS; ``source`` says for people where it comes from.
+
+    ``authorization`` is the value of the ``Proxy-Authorization`` header, ``""`` for none.
+    """
+
+    host: str
+    port: int
+    tls: bool = False
+    authorization: str = field(default="", repr=False)
+    source: str = ""
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"the proxy {'https' if self.tls else 'http'}://{host}:{self.port} (from {self.source})"
+
+
+def parse(url: str, *, source: str) -> Proxy:
+    """Read the URL of a proxy, with a user and password in it or not.
+
+    Raises:
+        ValueError: It is no URL of an http or https proxy; the message never quotes it, as a password may be in it.
+    """
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        raise ValueError("not a URL of a proxy") from None
+    if parts.scheme not in _PORTS:
+        raise ValueError(f"only http and https proxies are supported, not {parts.scheme or 'a URL without a scheme'}")
+    if not host:
+        raise ValueError("a URL of a proxy without a host")
+    authorization = ""
+    if parts.username is not None:
+        pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+        authorization = f"Basic {base64.b64encode(pair.encode()).decode('ascii')}"
+    return Proxy(host, port or _PORTS[parts.scheme], parts.scheme == "https", authorization, source)
+
+
+def from_environment(host: str, port: int, *, tls: bool, environ: Mapping[str, str]) -> Proxy | None:
+    """Return the proxy that the environment names for an API server, ``None`` where it is reached directly.
+
+    Raises:
+        ValueError: The environment names a proxy that can't be used; the message says which variable.
+    """
+    name = "HTTPS_PROXY" if tls else "HTTP_PROXY"
+    source = name if environ.get(name) else name.lower()
+    url = environ.get(source, "").strip()
+    if not url or _is_excepted(host, port, environ.get("NO_PROXY") or environ.get("no_proxy") or ""):
+        return None
+    try:
+        return parse(url if "://" in url else f"http://{url}", source=source)
+    except ValueError as error:
+        raise ValueError(f"{source} in the environment: {error}") from None
+
+
+def _is_excepted(host: str, port: int, no_proxy: str) -> bool:
+    """Return True where ``NO_PROXY`` or the rule for this host itself keeps an address from the proxy."""
+    host = host.lower()
+    address = _address(host)
+    if host == "localhost" or (address is not None and address.is_loopback):
+        return True
+    entries = (entry.strip().lower() for entry in no_proxy.split(","))
+    return any(_covers(entry, host, address, port) for entry in entries if entry)
+
+
+def _covers(entry: str, host: str, address: _Address | None, port: int) -> bool:
+    """Return True where an entry of ``NO_PROXY`` is about an address."""
+    if entry == "*":
+        return True
+    if "/" in entry:
+        return address is not None and _in_range(address, entry)
+    name, wanted = _split_port(entry)
+    if wanted not in ("", str(port)):
+        return False
+    listed = _address(name)
+    if listed is not None:
+        return listed == address
+    below = name.removeprefix("*") if name.startswith("*.") else name
+    return host.endswith(below if below.startswith(".") else f".{below}") or host == below
+
+
+def _in_range(address: _Address, entry: str) -> bool:
+    try:
+        return address in ipaddress.ip_network(entry, strict=False)
+    except ValueError:
+        return False
+
+
+def _split_port(entry: str) -> tuple[str, str]:
+    """Split ``name:port``; an IPv6 address has a port only where it stands in brackets."""
+    if entry.startswith("["):
+        name, _, rest = entry[1:].partition("]")
+        return name, rest.removeprefix(":")
+    if entry.count(":") == 1:
+        name, _, port = entry.partition(":")
+        return name, port
+    return entry, ""
+
+
+def _address(text: str) -> _Address | None:
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError:
+        return None
+    return getattr(address, "ipv4_mapped", None) or address
