@@ -1,11 +1,14 @@
-"""Kubernetes events on the virtual object, where its owner looks: what was refused, what failed, and why.
+"""Kubernetes events on the virtual object, where its owner looks: an error or a refusal, and the reason.
 
-Recording never waits and never raises. What is alike becomes one event with a count, as client-go's recorder does it,
-and one object can't cause more than a few events: ``BURST`` at once, then one in ``REFILL`` seconds.
+Recording never waits and never raises. Equal events become one event with a count, as client-go's recorder does it. All
+is bounded for each virtual cluster, as a tenant causes the events and chooses much of their text: events about one
+object (``BURST`` at once, then one in ``REFILL`` seconds), events a second, and bytes that are kept.
 """
 
 import asyncio
+import math
 import re
+import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -14,18 +17,26 @@ from typing import Literal
 
 from cachetools import LRUCache, TTLCache
 
-from syncer.api import ClusterError, Key, LiveClient, Missing, Obj, Resource
+from syncer.api import Key, LiveClient, Missing, Obj, Resource
 from syncer.observe.logs import get_logger
 from syncer.resources.kinds import EVENTS
 
 #: client-go's limits: events about one object at once, and seconds until one more is allowed.
 BURST, REFILL = 25, 300.0
-#: How many series and objects are remembered, and for how many seconds a series; an API server keeps events an hour.
+#: Events of one virtual cluster that are written at once, and a second from then on; the others wait.
+CLUSTER_BURST, CLUSTER_RATE = 100, 10.0
+#: Objects whose limit is remembered, and seconds that a series of equal events is; an API server keeps events an hour.
 REMEMBERED, SERIES_LIFE = 4096, 3600.0
-#: How many events may wait to be written; more are dropped, as nobody reads so many.
-WAITING = 1000
+#: Bytes that the series of one virtual cluster may take; the oldest are forgotten first.
+SERIES_BYTES = 1 << 20
+#: Bytes that the events of one virtual cluster may take while they wait to be written; more are dropped.
+WAITING_BYTES = 1 << 20
+#: Bytes that one event may take; no event of an object that an API server accepts comes near.
+NOTE_BYTES = 1 << 13
 #: Seconds that writing one event may take.
 CALL_TIMEOUT = 10.0
+#: Bytes that are kept for an event beside its text.
+OVERHEAD = 500
 #: The API server's limits: bytes of a message, characters of a name.
 MESSAGE_LIMIT, NAME_LIMIT = 1024, 253
 
@@ -47,9 +58,11 @@ class Note:
     reason: str
     message: str
 
-    def object_id(self) -> tuple[str, ...]:
-        """The object, for limits that hold for each object."""
-        return (self.kind, self.namespace, self.name, self.uid)
+    @property
+    def size(self) -> int:
+        """Bytes that it takes in memory, with what is kept beside it."""
+        text = (self.api_version, self.kind, self.namespace, self.name, self.uid, self.reason, self.message)
+        return OVERHEAD + sum(map(sys.getsizeof, text))
 
 
 @dataclass(slots=True)
@@ -58,6 +71,7 @@ class _Series:
 
     key: Key
     count: int
+    size: int
 
 
 class EventRecorder:
@@ -76,9 +90,14 @@ class EventRecorder:
         self._client, self._cluster = client, cluster
         self._component, self._instance = component, instance or component
         self._utcnow = utcnow
-        self._series: TTLCache[Note, _Series] = TTLCache(REMEMBERED, SERIES_LIFE, timer=clock)
+        self._clock = clock
+        self._series: TTLCache[Note, _Series] = TTLCache(
+            SERIES_BYTES, SERIES_LIFE, timer=clock, getsizeof=lambda series: series.size
+        )
         self._limits = _Limits(clock)
         self._waiting: dict[Note, int] = {}
+        self._waiting_bytes = 0
+        self._next = -math.inf
         self._wake, self._idle = asyncio.Event(), asyncio.Event()
         self._idle.set()
         self._complained = False
@@ -101,7 +120,9 @@ class EventRecorder:
         while True:
             await self._wake.wait()
             while self._waiting:
+                await self._turn()
                 note = next(iter(self._waiting))
+                self._waiting_bytes -= note.size
                 await self._write(note, self._waiting.pop(note))
             self._wake.clear()
             self._idle.set()
@@ -111,20 +132,29 @@ class EventRecorder:
         await self._idle.wait()
 
     def _record(self, note: Note) -> None:
-        if not self._limits.allow(note.object_id()):
+        if not self._limits.allow(note):
             return
-        if note not in self._waiting and len(self._waiting) >= WAITING:
-            return
+        if note not in self._waiting:
+            size = note.size
+            if size > NOTE_BYTES or self._waiting_bytes + size > WAITING_BYTES:
+                return
+            self._waiting_bytes += size
         self._waiting[note] = self._waiting.get(note, 0) + 1
         self._idle.clear()
         self._wake.set()
+
+    async def _turn(self) -> None:
+        """Wait until one more event of this virtual cluster may be written."""
+        turn = max(self._next, self._clock() - CLUSTER_BURST / CLUSTER_RATE)
+        self._next = turn + 1 / CLUSTER_RATE
+        await asyncio.sleep(max(0.0, turn - self._clock()))
 
     async def _write(self, note: Note, times: int) -> None:
         try:
             async with asyncio.timeout(CALL_TIMEOUT):
                 await self._count_up_or_create(note, times)
             self._complained = False
-        except (ClusterError, TimeoutError) as error:
+        except Exception as error:  # noqa: BLE001 — a tenant's API server may answer anything, and others go on
             self._complain(note, error)
 
     async def _count_up_or_create(self, note: Note, times: int) -> None:
@@ -133,7 +163,7 @@ class EventRecorder:
             try:
                 await self._count_up(series, times)
             except Missing:
-                del self._series[note]
+                self._series.pop(note, None)
             else:
                 return
         await self._create(note, times)
@@ -148,7 +178,7 @@ class EventRecorder:
         now = self._utcnow()
         key = Key(note.namespace or "default", self._name(note, now))
         await self._client.create(EVENTS, self._event(note, key, times, rfc3339(now)))
-        self._series[note] = _Series(key, times)
+        self._series[note] = _Series(key, times, note.size + sys.getsizeof(key.name))
 
     def _name(self, note: Note, now: datetime) -> str:
         """The object's name and the time, as client-go has it; never the same twice."""
@@ -189,11 +219,11 @@ class _Limits:
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._buckets: LRUCache[tuple[str, ...], tuple[float, float]] = LRUCache(REMEMBERED)
+        self._buckets: LRUCache[int, tuple[float, float]] = LRUCache(REMEMBERED)
 
-    def allow(self, about: tuple[str, ...]) -> bool:
-        """Take a token of this object, if it has one."""
-        now = self._clock()
+    def allow(self, note: Note) -> bool:
+        """Take a token of the note's object, if it has one."""
+        about, now = hash((note.kind, note.namespace, note.name, note.uid)), self._clock()
         tokens, last = self._buckets.get(about, (float(BURST), now))
         tokens = min(float(BURST), tokens + (now - last) / REFILL)
         allowed = tokens >= 1

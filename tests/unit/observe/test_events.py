@@ -11,7 +11,18 @@ import pytest
 from kube_envtest import virtual_time
 from syncer.api import Forbidden, Key, Missing, Obj, Resource
 from syncer.observe import logs
-from syncer.observe.events import BURST, REFILL, WAITING, EventRecorder, note_about, virtual_names
+from syncer.observe.events import (
+    BURST,
+    CLUSTER_BURST,
+    CLUSTER_RATE,
+    NOTE_BYTES,
+    REFILL,
+    SERIES_BYTES,
+    WAITING_BYTES,
+    EventRecorder,
+    note_about,
+    virtual_names,
+)
 
 PODS = Resource("v1", "Pod", "pods")
 NODES = Resource("v1", "Node", "nodes", namespaced=False)
@@ -154,15 +165,71 @@ def test_one_object_gets_a_burst_and_then_one_event_in_a_while() -> None:
     assert len(play(scene).events) == BURST + 2
 
 
-def test_what_waits_is_bounded() -> None:
+def kept(recorder: EventRecorder) -> tuple[int, int]:
+    """Bytes of what waits, and of the series."""
+    return sum(note.size for note in recorder._waiting), sum(note.size for note in recorder._series)
+
+
+def test_waiting_events_are_bounded_in_bytes() -> None:
+    many = WAITING_BYTES // 1000
+
     async def scene(recorder: EventRecorder, api: Api) -> None:
-        for number in range(WAITING + 50):
+        for number in range(many):
+            recorder.warning(PODS, pod(f"web-{number}"), "SyncFailed", "x" * 1024)
+        assert WAITING_BYTES - NOTE_BYTES < kept(recorder)[0] <= WAITING_BYTES
+        recorder.warning(PODS, pod("web-0"), "SyncFailed", "x" * 1024)  # is there already
+        waiting = len(recorder._waiting)
+        await recorder.flush()
+        assert len(api.events) == waiting < many
+        assert next(iter(api.events.values()))["count"] == 2
+        recorder.warning(PODS, pod("another"), "SyncFailed", "there is room again")
+        await recorder.flush()
+        assert len(api.events) == waiting + 1
+
+    play(scene)
+
+
+def test_series_are_bounded_in_bytes_and_the_oldest_is_forgotten() -> None:
+    async def scene(recorder: EventRecorder, api: Api) -> None:
+        for number in range(SERIES_BYTES // 1000):
+            recorder.warning(PODS, pod(f"web-{number}"), "SyncFailed", "x" * 1024)
+            await recorder.flush()
+        assert kept(recorder)[1] <= SERIES_BYTES
+        written = len(api.events)
+        recorder.warning(PODS, pod(f"web-{number}"), "SyncFailed", "x" * 1024)
+        await recorder.flush()
+        assert len(api.events) == written
+        recorder.warning(PODS, pod("web-0"), "SyncFailed", "x" * 1024)
+        await recorder.flush()
+        assert len(api.events) == written + 1
+
+    play(scene)
+
+
+@pytest.mark.parametrize("part", ["name", "namespace", "uid"])
+def test_event_about_an_object_that_no_api_server_would_accept_is_dropped(part: str) -> None:
+    async def scene(recorder: EventRecorder, api: Api) -> None:
+        recorder.warning(PODS, {"metadata": {**pod()["metadata"], part: "x" * 100_000}}, "SyncFailed", "no")
+        assert kept(recorder) == (0, 0)
+
+    assert play(scene).calls == 0
+
+
+def test_events_of_a_virtual_cluster_are_a_burst_and_then_few_a_second() -> None:
+    async def scene(recorder: EventRecorder, api: Api) -> None:
+        for number in range(CLUSTER_BURST + 50):
             recorder.warning(PODS, pod(f"web-{number}"), "SyncFailed", "quota exceeded")
+        await asyncio.sleep(0.01)
+        assert CLUSTER_BURST <= len(api.events) <= CLUSTER_BURST + 1
+        await asyncio.sleep(2.0)
+        assert len(api.events) == pytest.approx(CLUSTER_BURST + 2 * CLUSTER_RATE, abs=1)
+        await recorder.flush()
+        assert asyncio.get_running_loop().time() == pytest.approx(50 / CLUSTER_RATE, abs=0.2)
 
-    assert len(play(scene).events) == WAITING
+    assert len(play(scene).events) == CLUSTER_BURST + 50
 
 
-@pytest.mark.parametrize("broken", [Forbidden("may not create events"), None])
+@pytest.mark.parametrize("broken", [Forbidden("may not create events"), ValueError("no JSON"), RecursionError(), None])
 def test_an_event_that_cannot_be_written_is_logged_once_and_not_raised(broken: Exception | None) -> None:
     stream = io.StringIO()
     logs.configure("info", "json", stream=stream)
