@@ -1,11 +1,13 @@
 """The control API: answers to the commands of an operator on the control socket."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
 from syncer.api.errors import Refused
 from syncer.api.objects import Request
+from syncer.engine.controllers.pair import ClusterPair
 from syncer.engine.controllers.request_status import RequestStatus, State
 from syncer.engine.engine import Engine
 from syncer.engine.patrol.patrollers import confirm, report
@@ -14,17 +16,40 @@ from syncer.observe.control import Control
 from syncer.translate.times import written
 
 
-def syncers(engine: Engine, kind: str) -> frozenset[str]:
-    """The names of the syncers that are meant: by their own name, a kind, or a plural; all of them by ``""``.
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What a command is about: some cluster pairs, the names of some syncers, and one key or every key (``""``)."""
 
-    Raises ``Refused`` where none is called so.
+    pairs: Sequence[ClusterPair]
+    syncers: frozenset[str]
+    key: str = ""
+
+    def has(self, request: Request) -> bool:
+        """Return True for a request that is meant."""
+        meant = request.syncer in self.syncers and self.key in ("", str(request.key))
+        return meant and any(pair.name == request.cluster for pair in self.pairs)
+
+
+def selection(engine: Engine, *, cluster: str = "", kinds: Iterable[str] = ("",), key: str = "") -> Selection:
+    """Return what these words select; ``""`` selects every virtual cluster, kind or key.
+
+    A kind is the name of a syncer, a kind, or a plural.
+
+    Raises:
+        Refused: No virtual cluster, or nothing that is synced, has this name.
     """
-    controllers = [controller for pair in engine.pairs.values() for controller in pair.controllers.values()]
-    found = frozenset(
-        controller.syncer.name for controller in controllers if not kind or kind.lower() in _names(controller)
-    )
+    pairs = [pair for pair in engine.pairs.values() if cluster in ("", pair.name)]
+    if not pairs:
+        raise Refused(f"this daemon serves no virtual cluster {cluster!r}; it serves {', '.join(sorted(engine.pairs))}")
+    names: frozenset[str] = frozenset()
+    return Selection(pairs, names.union(*(_syncers(pairs, kind) for kind in kinds)), key)
+
+
+def _syncers(pairs: Iterable[ClusterPair], kind: str) -> frozenset[str]:
+    controllers = [controller for pair in pairs for controller in pair.controllers.values()]
+    found = frozenset(each.syncer.name for each in controllers if not kind or kind.lower() in _names(each))
     if not found and kind:
-        known = ", ".join(sorted({controller.syncer.name for controller in controllers}))
+        known = ", ".join(sorted({each.syncer.name for each in controllers}))
         raise Refused(f"nothing that is synced is called {kind!r}; there are {known}")
     return found
 
@@ -35,29 +60,23 @@ def _names(controller: Controller) -> Iterable[str]:
     yield controller.syncer.name.lower()
 
 
-def is_chosen(request: Request, *, syncers: frozenset[str], key: str) -> bool:
-    """Whether a request is meant by these syncers' names and a key; ``""`` is every key."""
-    return request.syncer in syncers and key in ("", str(request.key))
-
-
-def listed(engine: Engine, *, kind: str = "", key: str = "") -> list[dict[str, Any]]:
-    """All that is parked of what is meant, the longest first. Raises ``Refused`` for an unknown kind."""
-    found = sorted(_parked(engine, kind, key), key=lambda each: (each[1].since, each[0].syncer, each[0].key))
+def parked(engine: Engine, chosen: Selection) -> list[dict[str, Any]]:
+    """Return all that is parked of the selection, the longest first."""
+    found = sorted(_parked(engine, chosen), key=lambda each: (each[1].since, each[0].syncer, each[0].key))
     return [_said(engine, request, status) for request, status in found]
 
 
-def retried(engine: Engine, *, kind: str = "", key: str = "") -> list[dict[str, Any]]:
-    """Have what is parked of what is meant tried again now; gives it as :func:`listed` does."""
-    found = listed(engine, kind=kind, key=key)
-    for request, _ in list(_parked(engine, kind, key)):
+def retry(engine: Engine, chosen: Selection) -> list[dict[str, Any]]:
+    """Try again now all that is parked of the selection; return it as :func:`parked` does."""
+    found = parked(engine, chosen)
+    for request, _ in list(_parked(engine, chosen)):
         engine.queue.add(request)
     return found
 
 
-def _parked(engine: Engine, kind: str, key: str) -> Iterator[tuple[Request, RequestStatus]]:
-    chosen = syncers(engine, kind)
+def _parked(engine: Engine, chosen: Selection) -> Iterator[tuple[Request, RequestStatus]]:
     for request, status in engine.statuses.troubles():
-        if status.state is State.PARKED and is_chosen(request, syncers=chosen, key=key):
+        if status.state is State.PARKED and chosen.has(request):
             yield request, status
 
 
@@ -78,11 +97,11 @@ def _said(engine: Engine, request: Request, status: RequestStatus) -> dict[str, 
     }
 
 
-def thaw(engine: Engine, *, kind: str = "", key: str = "") -> list[dict[str, Any]]:
-    """Let frozen fields of what is meant be written again, now; gives them. Raises ``Refused`` for an unknown kind."""
-    chosen, found = syncers(engine, kind), []
-    for pair in engine.pairs.values():
-        for one in pair.policies.contention.thaw(lambda one: is_chosen(one.request, syncers=chosen, key=key)):
+def thaw(engine: Engine, chosen: Selection) -> list[dict[str, Any]]:
+    """Let frozen fields of the selection be written again now; return them."""
+    found = []
+    for pair in chosen.pairs:
+        for one in pair.policies.contention.thaw(lambda one: chosen.has(one.request)):
             engine.queue.add(one.request)
             found.append(one)
     return [
@@ -98,33 +117,41 @@ def thaw(engine: Engine, *, kind: str = "", key: str = "") -> list[dict[str, Any
 
 
 def add(control: Control, engine: Engine) -> None:
-    """Let everything be asked that there is."""
+    """Let a control server answer all commands about this engine.
 
-    async def parked(given: Mapping[str, Any]) -> Any:
-        return listed(engine, kind=str(given.get("kind") or ""), key=str(given.get("key") or ""))
+    A question may name the virtual cluster that it is about (``cluster``); without, it is about all of them.
+    """
 
-    async def tried(given: Mapping[str, Any]) -> Any:
-        return retried(engine, kind=str(given.get("kind") or ""), key=str(given.get("key") or ""))
+    def objects(given: Mapping[str, Any]) -> Selection:
+        cluster, kind, key = (str(given.get(word) or "") for word in ("cluster", "kind", "key"))
+        return selection(engine, cluster=cluster, kinds=(kind,), key=key)
 
-    async def thawed(given: Mapping[str, Any]) -> Any:
-        return thaw(engine, kind=str(given.get("kind") or ""), key=str(given.get("key") or ""))
+    async def answer_parked(given: Mapping[str, Any]) -> Any:
+        return parked(engine, objects(given))
 
-    async def patrols(given: Mapping[str, Any]) -> Any:
-        chosen = {name for kind in str(given.get("kinds") or "").split(",") for name in syncers(engine, kind)}
-        patrolled = [(one.pair, one.patroller) for one in engine.served.values()]
-        return [report(pair, each, lambda name: name in chosen) for pair, each in patrolled if each is not None]
+    async def answer_retry(given: Mapping[str, Any]) -> Any:
+        return retry(engine, objects(given))
 
-    async def confirmed(given: Mapping[str, Any]) -> Any:
-        kinds = given.get("kinds") or [""]
-        chosen = {name for kind in kinds for name in syncers(engine, str(kind))}
-        held = confirm(engine, lambda name: name in chosen)
+    async def answer_thaw(given: Mapping[str, Any]) -> Any:
+        return thaw(engine, objects(given))
+
+    async def answer_patrol(given: Mapping[str, Any]) -> Any:
+        kinds = str(given.get("kinds") or "").split(",")
+        chosen = selection(engine, cluster=str(given.get("cluster") or ""), kinds=kinds)
+        patrolled = [(pair, engine.served[pair.name].patroller) for pair in chosen.pairs]
+        return [report(pair, each, lambda name: name in chosen.syncers) for pair, each in patrolled if each is not None]
+
+    async def answer_confirm(given: Mapping[str, Any]) -> Any:
+        kinds = [str(kind) for kind in given.get("kinds") or [""]]
+        chosen = selection(engine, cluster=str(given.get("cluster") or ""), kinds=kinds)
+        held = confirm(engine, chosen.pairs, lambda name: name in chosen.syncers)
         return [
             {"cluster": cluster, "syncer": one.syncer, "side": str(one.side), "deletions": len(one.objects)}
             for cluster, one in held
         ]
 
-    control.add("GET", "/parked", parked)
-    control.add("POST", "/retry", tried)
-    control.add("POST", "/thaw", thawed)
-    control.add("GET", "/patrol", patrols)
-    control.add("POST", "/confirm", confirmed)
+    control.add("GET", "/parked", answer_parked)
+    control.add("POST", "/retry", answer_retry)
+    control.add("POST", "/thaw", answer_thaw)
+    control.add("GET", "/patrol", answer_patrol)
+    control.add("POST", "/confirm", answer_confirm)

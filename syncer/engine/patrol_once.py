@@ -7,7 +7,7 @@ from typing import Any
 
 from syncer.config import SyncerConfig, VirtualCluster
 from syncer.engine import status
-from syncer.engine.control import syncers
+from syncer.engine.control import selection
 from syncer.engine.controllers.pair import ClusterPair
 from syncer.engine.engine import Engine
 from syncer.engine.leaderelection.leadership import leading
@@ -50,7 +50,7 @@ async def scan_once(
             pair.policies.breaker.limits = None
         patroller = alone(engine, pair, engine.workers.handle, hands_off)
         assert patroller is not None, "every configuration says how to patrol"
-        chosen = {name for kind in kinds or ("",) for name in syncers(engine, kind)}
+        chosen = selection(engine, cluster=pair.name, kinds=kinds or ("",)).syncers
         for scan in await patroller.scan_all(lambda name: name in chosen):
             await patroller.try_again(scan)
         return report(pair, patroller) | {"reportedOnly": hands_off() or ""}

@@ -1,6 +1,7 @@
 """Metrics, health pages and the control socket of an engine with two virtual clusters, asked over their sockets."""
 
 import asyncio
+import math
 import re
 import time
 import urllib.error
@@ -14,12 +15,16 @@ import pytest
 from harness import ALL, Daemon, Tenant, built_in, configured, namespace, serving
 
 from hack.ports import free_port
-from syncer.api import Obj
-from syncer.cli.daemon import ask
+from syncer.api import Key, Obj, Request, Side
+from syncer.cli.daemon import Unanswered, ask
 from syncer.config import Loaded, SyncerConfig
 from syncer.engine import endpoints
+from syncer.engine.controllers.pair import ClusterPair
+from syncer.engine.reconcile.plan import Frozen, Place
+from syncer.engine.reconcile.policies.breaker import HeldDeletions
 from syncer.observe.catalogue import CATALOGUE, READ
 from syncer.observe.health import Heartbeat
+from syncer.resources.kinds import CONFIG_MAPS
 from syncer.testing import ApiServer
 from syncer.testing.objects import configmap
 
@@ -180,19 +185,55 @@ def test_readyz_names_the_virtual_cluster_in_each_row(tmp_path: Path) -> None:
 def test_control_answers_name_the_virtual_cluster_in_each_row(tmp_path: Path) -> None:
     async def scene(daemon: Daemon, config: SyncerConfig) -> None:
         async def answers(method: str, path: str) -> Any:
-            return await asyncio.to_thread(ask, Loaded(config), method, path, {})
+            return await asyncio.to_thread(ask, Loaded(config), method, path, {"cluster": ""})
 
         for method, path in (("GET", "/parked"), ("POST", "/retry")):
             rows = await answers(method, path)
             assert sorted((row["cluster"], row["key"]) for row in rows) == [(each, "shop/x") for each in CLUSTERS]
-        for pair, patroller in ((each.pair, each.patroller) for each in daemon.engine.served.values()):
-            assert patroller is not None
-            await patroller.scan(pair.controllers["configmaps"], fresh=False)
+        await scanned(daemon)
         reports = await answers("GET", "/patrol")
         assert clusters(reports) == clusters(kind for report in reports for kind in report["kinds"]) == [*CLUSTERS]
         assert await answers("POST", "/thaw") == await answers("POST", "/confirm") == []
 
     shown(tmp_path, scene, taken=True)
+
+
+def test_control_answers_are_about_the_virtual_cluster_that_is_asked_about(tmp_path: Path) -> None:
+    async def scene(daemon: Daemon, config: SyncerConfig) -> None:
+        async def answers(method: str, path: str, cluster: str) -> Any:
+            return await asyncio.to_thread(ask, Loaded(config), method, path, {"cluster": cluster})
+
+        await scanned(daemon)
+        request = Request("bank", "configmaps", Key("shop", "x"))
+        for pair in daemon.engine.pairs.values():
+            held = HeldDeletions(
+                "configmaps", Side.HOST, 2, {(request.key, "uid"): request._replace(cluster=pair.name)}
+            )
+            pair.policies.breaker.held["configmaps", Side.HOST] = held
+            freeze(pair, request._replace(cluster=pair.name))
+        asked = ("GET", "/parked"), ("POST", "/retry"), ("GET", "/patrol"), ("POST", "/confirm"), ("POST", "/thaw")
+        for method, path in asked:
+            assert clusters(await answers(method, path, "bank")) == ["bank"], path
+            with pytest.raises(Unanswered, match=r"no virtual cluster 'bnak'; it serves bank, shop"):
+                await answers(method, path, "bnak")
+        assert [bool(pair.policies.breaker.held) for pair in daemon.engine.pairs.values()] == [False, True]
+        assert [len(pair.policies.contention.frozen()) for pair in daemon.engine.pairs.values()] == [0, 1]
+
+    shown(tmp_path, scene, taken=True)
+
+
+def freeze(pair: ClusterPair, request: Request) -> None:
+    """Let a field count as one that another manager keeps setting back."""
+    contention, place = pair.policies.contention, Place(Side.HOST, CONFIG_MAPS, request.key)
+    field = Frozen(place, ("data", "color"), request, ours=1, until=math.inf, ends="")
+    contention._frozen[place] = {field.path: field}
+
+
+async def scanned(daemon: Daemon) -> None:
+    """Let the patroller of each virtual cluster have scanned ConfigMaps."""
+    for pair, patroller in ((each.pair, each.patroller) for each in daemon.engine.served.values()):
+        assert patroller is not None
+        await patroller.scan(pair.controllers["configmaps"], fresh=False)
 
 
 def clusters(rows: Iterable[Obj]) -> list[str]:

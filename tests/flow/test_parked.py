@@ -12,7 +12,7 @@ from small_syncers import Widgets, copies
 from kube_envtest import Rule
 from syncer.api import Config, Context, Decision, Key, Obj, Refused, Side, Source, dig, wait
 from syncer.engine import control as control_api
-from syncer.engine.control import listed
+from syncer.engine.control import parked, selection
 from syncer.engine.controllers.request_status import State
 from syncer.engine.controllers.retry_policy import PARKED_SECONDS
 from syncer.engine.controllers.wakeups import LOOK_SECONDS
@@ -281,7 +281,7 @@ def test_the_list_says_since_when_how_often_and_what_wakes_it_and_can_be_tried_a
     async def scenario() -> None:
         async with without_room(two, *built_in("secrets")) as daemon:
             await asyncio.sleep(100)
-            [one] = listed(daemon.engine)
+            [one] = parked(daemon.engine, selection(daemon.engine))
             assert (one["syncer"], one["key"], one["class"], one["tried"]) == ("maps", "shop/x", "QuotaExceeded", 1)
             assert 100 <= one["seconds"] <= 110
             assert one["since"].startswith("2026-")
@@ -290,10 +290,11 @@ def test_the_list_says_since_when_how_often_and_what_wakes_it_and_can_be_tried_a
                 f"room in the quotas of namespace {HOME} on the host cluster",
             ]
             assert 0 < one["nextTry"] < 1.25 * PARKED_SECONDS
-            assert listed(daemon.engine, kind="configmap", key="shop/x") == [one]
-            assert listed(daemon.engine, kind="secrets") == []
+            of_kind = selection(daemon.engine, kinds=["configmap"], key="shop/x")
+            assert parked(daemon.engine, of_kind) == [one]
+            assert parked(daemon.engine, selection(daemon.engine, kinds=["secrets"])) == []
             with pytest.raises(Refused, match="called 'cheese'"):
-                listed(daemon.engine, kind="cheese")
+                selection(daemon.engine, kinds=["cheese"])
             two.gate.admission = open_to_all
             control = Control()
             control_api.add(control, daemon.engine)
@@ -302,7 +303,7 @@ def test_the_list_says_since_when_how_often_and_what_wakes_it_and_can_be_tried_a
             assert await control.answer("POST", "/retry", {"kind": "maps", "key": "shop/other"}) == (200, [])
             assert await control.answer("POST", "/retry", {"kind": "maps", "key": "shop/x"}) == (200, [one])
             assert await until(lambda: "x" in copies(two)) < 0.1
-            assert listed(daemon.engine) == []
+            assert parked(daemon.engine, selection(daemon.engine)) == []
 
     play(scenario)
 

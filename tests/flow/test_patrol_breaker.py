@@ -76,7 +76,9 @@ def test_too_many_deletions_are_held_until_a_person_confirms_them(two: Two, how:
                 two.virtual.put(configmap("another"))
                 await until(lambda: two.copy("configmaps", "another"))
 
-            [(cluster, held)] = confirm(daemon.engine, lambda syncer: syncer == "configmaps")
+            [(cluster, held)] = confirm(
+                daemon.engine, daemon.engine.pairs.values(), lambda syncer: syncer == "configmaps"
+            )
             assert cluster == "vc"
             assert len(held.objects) == 150
             store = daemon.engine.pairs["vc"].informers.store(Side.VIRTUAL, CONFIG_MAPS)
@@ -236,7 +238,7 @@ def test_pods_that_run_are_not_deleted_because_a_host_comes_back_empty(two: Two)
         async with in_step(two, breaker={"count": 5}) as daemon:
             assert all(two.original("pods", f"p{each}") for each in range(12))
             assert ("pods", "virtual") in breaker(daemon).held
-            confirm(daemon.engine, lambda syncer: True)
+            confirm(daemon.engine, daemon.engine.pairs.values(), lambda syncer: True)
             await until(lambda: not any(two.original("pods", f"p{each}") for each in range(12)))
 
     play(scenario)

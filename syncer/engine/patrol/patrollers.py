@@ -153,10 +153,10 @@ def report(
     }
 
 
-def confirm(flow: Flow, chosen: Callable[[str], bool]) -> list[tuple[str, HeldDeletions]]:
-    """Let held deletions be made; return them, each with its virtual cluster."""
+def confirm(flow: Flow, pairs: Iterable[ClusterPair], chosen: Callable[[str], bool]) -> list[tuple[str, HeldDeletions]]:
+    """Let held deletions of these pairs be made; return them, each with its virtual cluster."""
     confirmed = []
-    for pair in flow.pairs.values():
+    for pair in pairs:
         for each in pair.policies.breaker.confirm(chosen):
             confirmed.append((pair.name, each))
             for request in each.objects.values():
