@@ -68,7 +68,7 @@ RECORDED = (
 #: The metrics whose value is read at each scrape.
 READ = (
     Metric("gauge", "workqueue_depth", _QUEUE, "Requests that wait."),
-    Metric("gauge", "workqueue_unfinished_work_seconds", _QUEUE, "Seconds spent so far on what is not finished."),
+    Metric("gauge", "workqueue_unfinished_work_seconds", _QUEUE, "Seconds spent so far on unfinished work."),
     Metric("gauge", "workqueue_longest_running_processor_seconds", _QUEUE, "The age of the oldest unfinished work."),
     Metric("gauge", "controller_runtime_active_workers", _CONTROLLER, "Workers busy with this virtual cluster."),
     Metric("gauge", "controller_runtime_max_concurrent_reconciles", ("controller",), "Workers that there are."),
@@ -81,11 +81,11 @@ READ = (
     Metric("counter", "syncer_patrol_pairs", (*_SYNCER, "result"), "Pairs verified, or skipped as unchanged."),
     Metric("counter", "syncer_store_corrections", _STORE, "Objects that the cache had wrong."),
     Metric("gauge", "syncer_deletions_held", (*_SYNCER, "side"), "Deletions that wait for `syncer patrol --confirm`."),
-    Metric("counter", "syncer_fights", _SYNCER, "Times that a field was frozen: somebody else sets it back."),
-    Metric("gauge", "syncer_frozen_fields", _SYNCER, "Fields left alone because somebody else sets them back."),
+    Metric("counter", "syncer_fights", _SYNCER, "Times that a field was frozen: another writer sets it back."),
+    Metric("gauge", "syncer_frozen_fields", _SYNCER, "Fields left alone: another writer sets them back."),
     Metric("gauge", "syncer_cluster_up", ("cluster", "side"), "1 while the cluster's API server answers, else 0."),
     Metric("gauge", "syncer_cache_objects", _STORE, "Objects in the cache."),
-    Metric("gauge", "syncer_build_info", ("version", "python"), "Always 1; the labels say what is running."),
+    Metric("gauge", "syncer_build_info", ("version", "python"), "Always 1; the labels are the running versions."),
 )
 
 #: By name.

@@ -47,7 +47,7 @@ log = get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What an event says, and about which object: all that makes two events alike."""
+    """The content of an event, and the object that it is about. Events of equal notes are counted as one event."""
 
     api_version: str
     kind: str
@@ -60,14 +60,14 @@ class Note:
 
     @property
     def size(self) -> int:
-        """Bytes that it takes in memory, with what is kept beside it."""
+        """The bytes of memory that the note takes, with those of the entry that holds it."""
         text = (self.api_version, self.kind, self.namespace, self.name, self.uid, self.reason, self.message)
         return OVERHEAD + sum(map(sys.getsizeof, text))
 
 
 @dataclass(slots=True)
 class _Series:
-    """An event that has been written, to be counted up when it happens again."""
+    """An event that was written, and is counted up when it happens again."""
 
     key: Key
     count: int
@@ -75,7 +75,11 @@ class _Series:
 
 
 class EventRecorder:
-    """Writes events about objects of one cluster; run :meth:`run` as a task beside whatever records."""
+    """Write events about objects of one virtual cluster. Run :meth:`run` as a task beside the recording code.
+
+    ``client`` reaches the virtual cluster, ``cluster`` is its name. ``component`` and ``instance`` are the source that
+    the events name; the instance is by default the component. ``clock`` gives seconds.
+    """
 
     def __init__(
         self,
@@ -106,17 +110,20 @@ class EventRecorder:
     def warning(
         self, resource: Resource, obj: Obj, reason: str, message: str, *, names: Mapping[str, str] | None = None
     ) -> None:
-        """Something is wrong with a virtual object; ``names`` says which host names in the message to make virtual."""
+        """Record that something is wrong with a virtual object.
+
+        ``reason`` is a word in CamelCase. ``names`` maps host names in the message to virtual names.
+        """
         self._record(note_about(resource, obj, "Warning", reason, virtual_names(message, names or {})))
 
     def normal(
         self, resource: Resource, obj: Obj, reason: str, message: str, *, names: Mapping[str, str] | None = None
     ) -> None:
-        """Something worth knowing has been done."""
+        """Record a deed that is worth knowing; the parameters are those of :meth:`warning`."""
         self._record(note_about(resource, obj, "Normal", reason, virtual_names(message, names or {})))
 
     async def run(self) -> None:
-        """Write what is recorded, one after the other, until cancelled."""
+        """Write the recorded events, one after the other, until cancelled."""
         while True:
             await self._wake.wait()
             while self._waiting:
@@ -128,7 +135,7 @@ class EventRecorder:
             self._idle.set()
 
     async def flush(self) -> None:
-        """Wait until all that is recorded has been written or given up; :meth:`run` must be running."""
+        """Wait until all recorded events are written or given up; :meth:`run` must be running."""
         await self._idle.wait()
 
     def _record(self, note: Note) -> None:
@@ -181,7 +188,7 @@ class EventRecorder:
         self._series[note] = _Series(key, times, note.size + sys.getsizeof(key.name))
 
     def _name(self, note: Note, now: datetime) -> str:
-        """The object's name and the time, as client-go has it; never the same twice."""
+        """Return the object's name with the time, as client-go has it; never the same twice."""
         self._last_name = max(self._last_name + 1, int(now.timestamp() * 1e9))
         suffix = f".{self._last_name:x}"
         return note.name[: NAME_LIMIT - len(suffix)].rstrip(".-") + suffix
@@ -206,7 +213,7 @@ class EventRecorder:
         }
 
     def _complain(self, note: Note, error: Exception) -> None:
-        """Say it once, until an event gets through again: without the right to create events this is every event."""
+        """Log a failure once until an event gets through again: without the right to create, all fail."""
         if not self._complained:
             self._complained = True
             key = str(Key(note.namespace, note.name))
@@ -215,7 +222,7 @@ class EventRecorder:
 
 
 class _Limits:
-    """A token bucket for each object, for the objects that were last spoken of."""
+    """A token bucket for each of the objects that events were last about."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -232,7 +239,7 @@ class _Limits:
 
 
 def note_about(resource: Resource, obj: Obj, level: Level, reason: str, message: str) -> Note:
-    """What to say about an object; of the object only its identity is used."""
+    """Return a note about an object; of the object only its identity is used."""
     metadata = obj["metadata"]
     return Note(
         resource.api_version,
@@ -247,7 +254,7 @@ def note_about(resource: Resource, obj: Obj, level: Level, reason: str, message:
 
 
 def virtual_names(message: str, names: Mapping[str, str]) -> str:
-    """The message with every host name in it replaced by the virtual one; a name within a longer one is left alone."""
+    """Return the message with virtual names for host names; a name within a longer name is left alone."""
     if not names:
         return message
     alternatives = "|".join(map(re.escape, names))
@@ -255,7 +262,7 @@ def virtual_names(message: str, names: Mapping[str, str]) -> str:
 
 
 def rfc3339(time: datetime) -> str:
-    """A time in whole seconds, as the core API writes it: ``2026-01-31T12:00:00Z``."""
+    """Return a time in whole seconds, as the core API writes it: ``2026-01-31T12:00:00Z``."""
     return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 

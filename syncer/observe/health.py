@@ -13,7 +13,7 @@ from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from syncer.observe.server import reply, routes
 
-#: None where all is well, else what is wrong: one sentence that may be shown to anybody. Runs on the server's threads.
+#: Return the problem as a sentence for any reader, or None. Runs on the server's threads.
 Check = Callable[[], str | None]
 
 #: Seconds between two signs of life of the event loop, and after how many without one it counts as stuck.
@@ -22,7 +22,7 @@ BEAT, DEADLINE = 1.0, 60.0
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What one check said."""
+    """The result of a check."""
 
     name: str
     problem: str | None = None
@@ -35,7 +35,7 @@ class Finding:
 
 
 class Checks:
-    """The checks by name. Liveness is for what only a new start heals: never let it depend on a cluster."""
+    """The checks by name. Liveness is for failures that only a new start heals; it must not depend on a cluster."""
 
     def __init__(self) -> None:
         self._live: dict[str, Check] = {"ping": _ping}
@@ -59,7 +59,10 @@ class Checks:
         self._by_cluster[name] = read
 
     def degraded(self, read: Callable[[], Mapping[str, str]]) -> None:
-        """Show on ``/readyz``, which stays ready, the reasons that ``read`` returns, by name: of partial work."""
+        """Show on ``/readyz`` the syncers that ``read`` returns, each with the reason of its partial work.
+
+        The daemon stays ready.
+        """
         self._degraded = read
 
     def app(self) -> WSGIApplication:
@@ -79,7 +82,10 @@ class Checks:
 
 
 class Heartbeat:
-    """A sign of life that something must give again and again; as a check it fails when it stays away too long."""
+    """A sign of life that must be given again and again. As a check it fails after ``deadline`` seconds without.
+
+    ``what`` names the giver in the message.
+    """
 
     def __init__(
         self, what: str = "the event loop", *, deadline: float = DEADLINE, clock: Callable[[], float] = time.monotonic
@@ -88,23 +94,23 @@ class Heartbeat:
         self._last = clock()
 
     def beat(self) -> None:
-        """Still here."""
+        """Give the sign of life."""
         self._last = self._clock()
 
     async def keep(self) -> None:
-        """Beat for as long as the event loop turns; run it as a task."""
+        """Beat while the event loop turns. Run this as a task."""
         while True:
             self.beat()
             await asyncio.sleep(BEAT)
 
     def __call__(self) -> str | None:
-        """The check."""
+        """Return the problem, or None."""
         silent = self._clock() - self._last
         return f"{self._what} has given no sign of life for {silent:.0f} s" if silent > self._deadline else None
 
 
 def at_most(seconds: float, age: Callable[[], float], what: str) -> Check:
-    """A check that fails while ``age()`` is over so many seconds: the oldest work in progress, say."""
+    """Return a check that fails while ``age()`` is over so many seconds; ``what`` begins its message."""
 
     def check() -> str | None:
         now = age()
@@ -114,7 +120,7 @@ def at_most(seconds: float, age: Callable[[], float], what: str) -> Check:
 
 
 def _ping() -> None:
-    """Find no problem: that this runs is all there is to it."""
+    """Find no problem: the answer itself is the check."""
 
 
 def _found(problem: str | None) -> Check:

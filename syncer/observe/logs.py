@@ -15,7 +15,7 @@ from typing import Any, Literal, TextIO
 
 @contextlib.contextmanager
 def _without_rich() -> Iterator[None]:
-    """Where rich is installed, structlog imports it: 4 MB and 34 ms of CPU for something that is not used here."""
+    """Keep structlog from importing rich where it is installed: 4 MB and 34 ms of CPU for no use here."""
     if "rich" in sys.modules:
         yield
         return
@@ -37,7 +37,7 @@ VALUE_LIMIT = 2000
 
 
 class _Sink:
-    """Where lines go, and how they look; one for the process, as standard error is."""
+    """Where lines go, and how they look. The process has one sink, as it has one standard error."""
 
     def __init__(self) -> None:
         self.threshold = logging.INFO
@@ -45,16 +45,16 @@ class _Sink:
         self.processors: list[Any] = []
 
     def write(self, text: str) -> None:
-        """Write and flush; without a stream of its own to whatever standard error is now."""
+        """Write and flush; without a stream of its own, to the present standard error."""
         stream = self.stream or sys.stderr
         stream.write(text)
         stream.flush()
 
     def flush(self) -> None:
-        """Nothing is held back."""
+        """Do nothing: each write is flushed."""
 
     def line(self, text: str) -> None:
-        """What structlog calls with a rendered line."""
+        """Write a line that structlog has rendered."""
         self.write(text + "\n")
 
     debug = info = warning = error = line
@@ -64,34 +64,34 @@ _SINK = _Sink()
 
 
 class Logger(structlog.BoundLoggerBase):
-    """What modules log with; a level that is off costs 0.2 µs. ``bind(**keys)`` adds keys to each line."""
+    """The logger of a module; a level that is off costs 0.2 µs. ``bind(**keys)`` adds keys to each line."""
 
     def debug(self, event: str, **keys: Any) -> None:
-        """For who follows single decisions."""
+        """Log for an operator who follows single decisions."""
         if _SINK.threshold <= logging.DEBUG:
             self._proxy_to_logger("debug", event, **keys)
 
     def info(self, event: str, **keys: Any) -> None:
-        """For who runs the daemon."""
+        """Log for the operator of the daemon."""
         if _SINK.threshold <= logging.INFO:
             self._proxy_to_logger("info", event, **keys)
 
     def warning(self, event: str, **keys: Any) -> None:
-        """Something is wrong, and the daemon goes on."""
+        """Log a failure after which the daemon goes on."""
         if _SINK.threshold <= logging.WARNING:
             self._proxy_to_logger("warning", event, **keys)
 
     def error(self, event: str, **keys: Any) -> None:
-        """Something is wrong that a person must see to."""
+        """Log a failure that a person must see to."""
         self._proxy_to_logger("error", event, **keys)
 
     def exception(self, event: str, **keys: Any) -> None:
-        """An error that nobody thought of, with its traceback; call it where the exception is handled."""
+        """Log an unexpected exception with its traceback. Call this where the exception is handled."""
         self._proxy_to_logger("error", event, exc_info=True, **keys)
 
 
 def get_logger(name: str) -> Logger:
-    """A logger for a module; what :func:`configure` says holds for it whenever it is called."""
+    """Return the logger of a module. :func:`configure` holds for it, whether called before or after."""
     return Logger(_SINK, _SINK.processors, {"module": name.removeprefix("syncer.")})
 
 
@@ -102,7 +102,9 @@ def configure(
     stream: TextIO | None = None,
     environ: Mapping[str, str] = os.environ,
 ) -> None:
-    """Send log lines to ``stream`` (standard error), from ``level`` on. ``auto`` is console on a terminal, else JSON.
+    """Send log lines from ``level`` on to ``stream``, by default to standard error.
+
+    ``auto`` is console on a terminal, else JSON.
 
     Lines that libraries log come out the same way. Colours are left out where ``NO_COLOR`` is set.
     """
@@ -133,7 +135,7 @@ def _in_reading_order(logger: Any, method: str, event: MutableMapping[str, Any])
 
 
 def _keep_content_out(logger: Any, method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """Names, numbers and sentences may be logged. Anything with an inside is shown by its type and size alone."""
+    """Show names, numbers and sentences as they are, and anything with an inside by its type and size alone."""
     for key, value in event.items():
         if key != "exc_info":
             event[key] = _shown(value)
@@ -167,7 +169,7 @@ _STAMPS: list[Any] = [_stamp_level, structlog.processors.TimeStamper(fmt="iso", 
 
 
 def _route_libraries(renderers: list[Any]) -> None:
-    """Standard logging, too. Never below info: the kubernetes package logs whole bodies on debug."""
+    """Send the lines of standard logging the same way, from info on: libraries log whole bodies on debug."""
     unmeta = structlog.stdlib.ProcessorFormatter.remove_processors_meta
     handler = logging.StreamHandler(_SINK)
     handler.setFormatter(

@@ -1,4 +1,4 @@
-"""A small HTTP server on threads of its own, so that it answers also when the event loop is stuck."""
+"""A small HTTP server on threads of its own, so that it also answers while the event loop hangs."""
 
 import errno
 import functools
@@ -25,14 +25,14 @@ TEXT = (("Content-Type", "text/plain; charset=utf-8"), ("X-Content-Type-Options"
 
 
 class Address(NamedTuple):
-    """Where to listen; an empty host is every address of the machine, port 0 is any free one."""
+    """Where to listen. An empty host is every address of the machine, port 0 any free port."""
 
     host: str
     port: int
 
 
 def parse_address(text: str, *, setting: str) -> Address | None:
-    """Read ``:8080``, ``127.0.0.1:9090`` or ``[::1]:9090``; ``""`` and ``"0"`` are off and give None.
+    """Read ``:8080``, ``127.0.0.1:9090`` or ``[::1]:9090``. Return None for ``""`` and ``"0"``: off.
 
     Raises ConfigError, with the name of the setting, for anything else.
     """
@@ -50,7 +50,11 @@ def parse_address(text: str, *, setting: str) -> Address | None:
 
 
 class Server:
-    """Serves a WSGI application until it is closed. Raises ConfigError where it can't listen."""
+    """Serve a WSGI application until :meth:`close`.
+
+    ``setting`` is the name of the address in the configuration, for messages. Raises ConfigError for an address that
+    can't be listened on.
+    """
 
     def __init__(self, address: Address, app: WSGIApplication, *, setting: str) -> None:
         self._http = _listen(address, setting)
@@ -61,29 +65,35 @@ class Server:
 
     @property
     def port(self) -> int:
-        """The port that it listens on."""
+        """The port that the server listens on."""
         return self._http.server_port
 
     def close(self) -> None:
-        """Stop listening; waits for the thread."""
+        """Stop listening, and wait for the thread."""
         self._http.shutdown()
         self._http.server_close()
         self._thread.join()
 
 
 def serve(address: str, app: WSGIApplication, *, setting: str) -> Server | None:
-    """Serve ``app`` at an address as :func:`parse_address` reads it, or nowhere (None) where that says off."""
+    """Serve ``app`` at an address that :func:`parse_address` reads. Return None for an address that says off.
+
+    Raises ConfigError for an address that can't be read or listened on.
+    """
     parsed = parse_address(address, setting=setting)
     return Server(parsed, app, setting=setting) if parsed else None
 
 
 def metrics_app(registry: CollectorRegistry) -> WSGIApplication:
-    """``/metrics`` in Prometheus' text format, or in OpenMetrics where that is asked for."""
+    """Return ``/metrics`` in Prometheus' text format, or in OpenMetrics for a client that asks for it."""
     return routes({"/metrics": make_wsgi_app(registry)})
 
 
 def routes(pages: dict[str, WSGIApplication]) -> WSGIApplication:
-    """An application that gives a path, and all below it, to its page; 404 with the known paths for any other."""
+    """Return an application that hands a path, and all paths below it, to its page.
+
+    Any other path is answered with status 404 and the known paths.
+    """
 
     def app(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         path = environ.get("PATH_INFO", "/")
@@ -96,7 +106,7 @@ def routes(pages: dict[str, WSGIApplication]) -> WSGIApplication:
 
 
 def reply(start_response: StartResponse, status: str, text: str) -> list[bytes]:
-    """A reply of plain text."""
+    """Begin a reply of plain text, and return its body."""
     start_response(status, list(TEXT))  # a list of its own: wsgiref adds the length to it
     return [text.encode()]
 
@@ -105,7 +115,7 @@ class _Handler(WSGIRequestHandler):
     timeout = CLIENT_TIMEOUT
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  # the name in the base class
-        """Probes come every few seconds; nobody wants a line for each."""
+        """Log nothing: probes come every few seconds."""
 
 
 class _Http(ThreadingMixIn, WSGIServer):
@@ -114,20 +124,20 @@ class _Http(ThreadingMixIn, WSGIServer):
     allow_reuse_address = True
 
     def server_bind(self) -> None:
-        """As the base class does, but without asking DNS for the machine's name, which may take seconds."""
+        """Bind without asking DNS for the machine's name, as the base class does: that may take seconds."""
         TCPServer.server_bind(self)
         self.server_name, self.server_port = "localhost", self.server_address[1]
         self.setup_environ()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that hangs up in the middle is no news."""
+        """Log nothing: a client may hang up in the middle."""
 
 
 class _Http6(_Http):
     address_family = socket.AF_INET6
 
     def server_bind(self) -> None:
-        """Take IPv4 connections, too, where every address is meant."""
+        """Take IPv4 connections, too, where the address is every address."""
         if self.server_address[0] == "::":
             self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
         super().server_bind()
@@ -147,7 +157,7 @@ def _listen(address: Address, setting: str) -> _Http:
 
 
 def _listen_everywhere(port: int) -> _Http:
-    """On IPv6 and IPv4 with one socket; on IPv4 alone where the machine has no IPv6."""
+    """Listen on IPv6 and IPv4 with one socket, on IPv4 alone where the machine has no IPv6."""
     if socket.has_dualstack_ipv6():
         try:
             return _Http6(("::", port), _Handler)

@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Callable
 from wsgiref.util import setup_testing_defaults
 
+import pytest
+
 from kube_envtest import virtual_time
 from syncer.observe.health import BEAT, DEADLINE, Checks, Heartbeat, at_most
 
@@ -25,39 +27,29 @@ def raising() -> str | None:
     raise LookupError("token abc")
 
 
-def test_all_well_is_ok_and_verbose_lists_the_checks() -> None:
+@pytest.mark.parametrize(
+    ("path", "query", "status", "body"),
+    [
+        ("/livez", "", 200, "ok"),
+        ("/livez", "verbose", 200, "[+]ping ok\n[+]loop ok\nlivez check passed\n"),
+        ("/healthz", "", 200, "ok"),
+        ("/healthz", "verbose=true", 200, "[+]ping ok\n[+]loop ok\nhealthz check passed\n"),
+        ("/readyz", "", 500, "[+]ping ok\n[-]host failed: no answer\nreadyz check failed\n"),
+        ("/readyz", "exclude=host", 200, "ok"),
+        ("/readyz", "verbose&exclude=host", 200, "[+]ping ok\n[+]host excluded: ok\nreadyz check passed\n"),
+        ("/readyz/ping", "", 200, "ok"),
+        ("/readyz/host", "", 500, "[-]host failed: no answer\nreadyz check failed\n"),
+        ("/readyz/guest", "", 404, "no check guest; there are ping, host\n"),
+    ],
+)
+def test_page_shows_its_own_checks(path: str, query: str, status: int, body: str) -> None:
     checks = Checks()
     checks.live("loop", lambda: None)
-    assert ask(checks, "/livez") == (200, "ok")
-    assert ask(checks, "/livez", "verbose") == (200, "[+]ping ok\n[+]loop ok\nlivez check passed\n")
-    assert ask(checks, "/healthz", "verbose=true") == (200, "[+]ping ok\n[+]loop ok\nhealthz check passed\n")
-
-
-def test_a_failure_lists_the_checks_with_the_reason() -> None:
-    checks = Checks()
-    checks.ready("caches", lambda: "pods on the host side are not listed yet")
-    body = "[+]ping ok\n[-]caches failed: pods on the host side are not listed yet\nreadyz check failed\n"
-    assert ask(checks, "/readyz") == (500, body)
-
-
-def test_liveness_does_not_know_what_readiness_asks() -> None:
-    checks = Checks()
     checks.ready("host", lambda: "no answer")
-    assert ask(checks, "/livez") == (200, "ok")
-    assert ask(checks, "/healthz") == (200, "ok")
+    assert ask(checks, path, query) == (status, body)
 
 
-def test_a_check_can_be_excluded_or_asked_alone() -> None:
-    checks = Checks()
-    checks.ready("host", lambda: "no answer")
-    excluded = (200, "[+]ping ok\n[+]host excluded: ok\nreadyz check passed\n")
-    assert ask(checks, "/readyz", "verbose&exclude=host") == excluded
-    assert ask(checks, "/readyz/ping") == (200, "ok")
-    assert ask(checks, "/readyz/host")[0] == 500
-    assert ask(checks, "/readyz/guest") == (404, "no check guest; there are ping, host\n")
-
-
-def test_a_degraded_kind_is_named_and_does_not_cost_readiness() -> None:
+def test_degraded_syncer_is_named_and_does_not_cost_readiness() -> None:
     checks = Checks()
     checks.degraded(lambda: {"shop/ingresses": "may not list ingresses on the host"})
     body = "[+]ping ok\n[!]shop/ingresses degraded: may not list ingresses on the host\nreadyz check passed\n"
@@ -84,7 +76,7 @@ def test_check_of_the_virtual_clusters_that_breaks_has_failed() -> None:
     assert "[-]virtual failed: the check itself failed: LookupError\n" in ask(checks, "/readyz")[1]
 
 
-def test_a_check_that_breaks_has_failed_and_does_not_show_what_it_met() -> None:
+def test_check_that_breaks_has_failed_and_does_not_show_what_it_met() -> None:
     checks = Checks()
     checks.ready("host", raising)
     status, body = ask(checks, "/readyz")
@@ -93,7 +85,7 @@ def test_a_check_that_breaks_has_failed_and_does_not_show_what_it_met() -> None:
     assert "abc" not in body
 
 
-def test_a_heart_that_stops_is_noticed_after_the_deadline() -> None:
+def test_heartbeat_that_stops_is_noticed_after_the_deadline() -> None:
     now = 0.0
     heart = Heartbeat("the watch of pods", deadline=60, clock=lambda: now)
     now = 60.0
@@ -104,7 +96,7 @@ def test_a_heart_that_stops_is_noticed_after_the_deadline() -> None:
     assert heart() is None
 
 
-def test_a_turning_loop_keeps_the_heart_beating() -> None:
+def test_heartbeat_goes_on_while_the_loop_turns() -> None:
     async def main() -> None:
         heart = Heartbeat(deadline=2 * BEAT, clock=asyncio.get_running_loop().time)
         keeper = asyncio.create_task(heart.keep())
@@ -117,7 +109,7 @@ def test_a_turning_loop_keeps_the_heart_beating() -> None:
     virtual_time.run(main())
 
 
-def test_an_age_may_not_pass_its_limit() -> None:
+def test_age_may_not_pass_its_limit() -> None:
     age = 10.0
     check = at_most(10, lambda: age, "a request has been worked on")
     assert check() is None

@@ -32,7 +32,7 @@ def lines(stream: io.StringIO) -> list[dict[str, object]]:
     return [json.loads(line) for line in stream.getvalue().splitlines()]
 
 
-def test_a_line_is_json_where_nobody_looks() -> None:
+def test_line_is_json_where_no_person_looks() -> None:
     stream = io.StringIO()
     log = logs.get_logger("syncer.engine.runner")
     logs.configure("info", "auto", stream=stream)
@@ -44,7 +44,7 @@ def test_a_line_is_json_where_nobody_looks() -> None:
     assert line == expected | {"key": "shop/web", "side": "host", "seconds": 0.5}
 
 
-def test_a_terminal_gets_text_in_colour_unless_no_color_is_set() -> None:
+def test_terminal_gets_text_in_colour_unless_no_color_is_set() -> None:
     coloured, plain = Terminal(), Terminal()
     log = logs.get_logger("syncer.x")
     logs.configure("info", "auto", stream=coloured, environ={})
@@ -57,7 +57,7 @@ def test_a_terminal_gets_text_in_colour_unless_no_color_is_set() -> None:
     assert "key=a/b" in plain.getvalue()
 
 
-def test_only_the_level_asked_for_and_above_is_shown() -> None:
+def test_level_below_the_configured_is_not_shown() -> None:
     stream = io.StringIO()
     log = logs.get_logger("syncer.x")
     logs.configure("warning", "json", stream=stream)
@@ -69,7 +69,7 @@ def test_only_the_level_asked_for_and_above_is_shown() -> None:
     assert lines(stream)[-1]["level"] == "debug"
 
 
-def test_the_content_of_an_object_is_never_shown() -> None:
+def test_content_of_an_object_is_never_shown() -> None:
     stream = io.StringIO()
     logs.configure("info", "json", stream=stream)
     secret = {"data": {"password": "aHVudGVyMg=="}}
@@ -82,7 +82,7 @@ def test_the_content_of_an_object_is_never_shown() -> None:
     assert len(str(line["error"])) < 2100
 
 
-def test_an_exception_brings_its_traceback() -> None:
+def test_exception_brings_its_traceback() -> None:
     stream = io.StringIO()
     logs.configure("info", "json", stream=stream)
     try:
@@ -94,7 +94,7 @@ def test_an_exception_brings_its_traceback() -> None:
     assert line["level"] == "error"
 
 
-def test_what_libraries_log_looks_the_same_but_never_below_info() -> None:
+def test_line_of_a_library_looks_the_same_and_is_never_below_info() -> None:
     stream = io.StringIO()
     logs.configure("debug", "json", stream=stream)
     logging.getLogger("kubernetes.client.rest").debug("response body: secret")
@@ -105,13 +105,13 @@ def test_what_libraries_log_looks_the_same_but_never_below_info() -> None:
     assert line["level"] == "warning"
 
 
-def test_lines_follow_standard_error_when_it_changes(capsys: pytest.CaptureFixture[str]) -> None:
+def test_line_follows_standard_error_when_it_changes(capsys: pytest.CaptureFixture[str]) -> None:
     logs.configure("info", "json")
     logs.get_logger("syncer.x").info("here")
     assert json.loads(capsys.readouterr().err)["message"] == "here"
 
 
-def test_logging_does_not_load_rich_which_nothing_here_needs() -> None:
+def test_rich_is_not_loaded() -> None:
     check = "import sys, syncer.observe.logs; sys.exit('rich' in sys.modules or 'rich.console' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", check], check=False).returncode == 0
 

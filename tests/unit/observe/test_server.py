@@ -30,12 +30,12 @@ def get(port: int, path: str, host: str = "127.0.0.1") -> tuple[int, str]:
         ("0", None),
     ],
 )
-def test_addresses(text: str, address: Address | None) -> None:
+def test_address_is_read(text: str, address: Address | None) -> None:
     assert parse_address(text, setting="metrics.address") == address
 
 
 @pytest.mark.parametrize("text", ["8080", "host:", ":http", ":65536", "::1:80", "http://host:80/", ":-1", ":١"])
-def test_what_is_no_address_names_the_setting_and_shows_how_to_write_one(text: str) -> None:
+def test_address_that_is_none_names_the_setting_and_the_right_form(text: str) -> None:
     with pytest.raises(ConfigError, match=r"metrics\.address: .*':8080'"):
         parse_address(text, setting="metrics.address")
 
@@ -53,7 +53,7 @@ def test_metrics_are_served_under_their_path_alone() -> None:
         server.close()
 
 
-def test_every_address_is_served_when_no_host_is_named() -> None:
+def test_address_without_host_is_every_address() -> None:
     server = serve(":0", routes({"/x": lambda _, start: reply(start, "200 OK", "x")}), setting="health.address")
     assert server
     try:
@@ -62,11 +62,11 @@ def test_every_address_is_served_when_no_host_is_named() -> None:
         server.close()
 
 
-def test_off_means_no_server() -> None:
+def test_server_that_is_off_is_none() -> None:
     assert serve("0", routes({}), setting="metrics.address") is None
 
 
-def test_a_port_in_use_is_one_clear_error_and_is_free_again_after_close() -> None:
+def test_port_in_use_is_one_clear_error_and_is_free_again_after_close() -> None:
     first = Server(Address("127.0.0.1", 0), routes({}), setting="metrics.address")
     with pytest.raises(ConfigError, match=r"health\.address: can't listen on 127\.0\.0\.1:\d+: the port is in use"):
         Server(Address("127.0.0.1", first.port), routes({}), setting="health.address")
@@ -75,6 +75,6 @@ def test_a_port_in_use_is_one_clear_error_and_is_free_again_after_close() -> Non
     Server(Address("127.0.0.1", port), routes({}), setting="health.address").close()
 
 
-def test_an_address_of_another_machine_is_one_clear_error() -> None:
+def test_address_of_another_machine_is_one_clear_error() -> None:
     with pytest.raises(ConfigError, match=r"health\.address: can't listen on 192\.0\.2\.1:0"):
         Server(Address("192.0.2.1", 0), routes({}), setting="health.address")
