@@ -2,13 +2,11 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from syncer.api import (
     Config,
-    FakeSyncUp,
-    FieldPath,
     Index,
     Indexes,
     Obj,
@@ -18,21 +16,15 @@ from syncer.api import (
     Settings,
     Side,
     Source,
-    Sync,
-    SyncDown,
     Syncer,
-    SyncUp,
     Watch,
     Watches,
-    path_steps,
 )
+from syncer.directions import by_path, direction_of
 from syncer.resources.kinds import CONFIG_MAPS, CUSTOM_RESOURCE_DEFINITIONS, EVENTS, NAMESPACES
 from syncer.translate.authority import authority_of
-from syncer.translate.host_deletion import has_policy
 
 READ = ("get", "list", "watch")
-#: Objects are made by POST, changed by PATCH and removed by DELETE; nothing is ever replaced by PUT.
-WRITE = ("create", "patch", "delete")
 LEASES = Resource("coordination.k8s.io/v1", "Lease", "leases")
 #: What the daemon itself needs whatever its syncers are: it tells tenants of refusals by events.
 EVENT_RIGHTS = (Right(Side.VIRTUAL, EVENTS, ("create", "patch")),)
@@ -70,37 +62,24 @@ def sources(
     ``enabled`` are the names of all syncers that are on; indexes and watches that need another one are left out with
     it. None stands for all. Without ``settings`` it isn't told which part of what begins on the host is watched there.
     """
-    begins_on_host = isinstance(syncer, SyncUp) and not isinstance(syncer, SyncDown | FakeSyncUp)
-    found = {Source(Side.VIRTUAL, syncer.resource, marked=begins_on_host), *syncer.reads}
-    if isinstance(syncer, SyncDown | Sync | SyncUp):
-        found.add(Source(Side.HOST, syncer.host_resource, marked=getattr(syncer, "host_marked", True)))
+    direction = direction_of(syncer)
+    found = {*direction.sources(), *syncer.reads}
     extras: list[Index | Watch] = list(syncer.indexes()) if isinstance(syncer, Indexes) else []
     extras += syncer.watches() if isinstance(syncer, Watches) else ()
     found |= {
         extra.source for extra in extras if enabled is None or not extra.optional_with or extra.optional_with in enabled
     }
     on = (source for source in found if enabled is None or not source.optional_with or source.optional_with in enabled)
-    return frozenset(_narrowed(syncer, source, settings) for source in on)
+    return frozenset(source if settings is None else direction.narrowed(source, settings) for source in on)
 
 
 def rights(syncer: Syncer, enabled: Collection[str] | None = None, settings: Settings | None = None) -> Iterator[Right]:
     """Every right that a syncer needs, by source, by role, and as it says itself."""
     for source in sources(syncer, enabled, settings):
         yield Right(source.side, source.resource, READ, namespaces=source.namespaces)
-    begins_on_host = isinstance(syncer, SyncUp) and not isinstance(syncer, SyncDown)
-    if isinstance(syncer, SyncDown | Sync):
-        if not begins_on_host:
-            yield Right(Side.HOST, syncer.host_resource, WRITE)
-        yield from _by_path(Side.HOST, syncer.host_resource, syncer.down)
-    if isinstance(syncer, Sync):
-        yield from _by_path(Side.VIRTUAL, syncer.resource, syncer.up)
-    if isinstance(syncer, FakeSyncUp) or begins_on_host:
-        yield Right(Side.VIRTUAL, syncer.resource, WRITE)
-    if isinstance(syncer, FakeSyncUp):
-        yield Right(Side.VIRTUAL, syncer.resource, ("patch",), "status")
-    yield from _by_path(Side.VIRTUAL, syncer.resource, syncer.both)
+    yield from direction_of(syncer).rights()
     if settings and syncer.name in settings.sections:
-        yield from _by_path(Side.VIRTUAL, syncer.resource, (patch.steps for patch in _upward(syncer, settings)))
+        yield from by_path(Side.VIRTUAL, syncer.resource, (patch.steps for patch in _upward(syncer, settings)))
         yield from _by_rules(syncer, settings.sections[syncer.name])
     yield from syncer.rights if settings is None else syncer.rights_with(settings)
 
@@ -113,7 +92,7 @@ def _by_rules(syncer: Syncer, config: Config) -> Iterator[Right]:
     """What other owners of fields take, and what it may mean that somebody deletes a copy on the host."""
     if authority_of(syncer, config).owners:
         yield Right(Side.VIRTUAL, syncer.resource, ("patch",))
-    if config.on_host_deletion == "recreate" or not has_policy(syncer):
+    if config.on_host_deletion == "recreate" or not direction_of(syncer).remakes:
         return
     yield Right(Side.VIRTUAL, syncer.resource, ("patch",))
     if config.on_host_deletion == "propagate":
@@ -122,25 +101,6 @@ def _by_rules(syncer: Syncer, config: Config) -> Iterator[Right]:
             yield Right(Side.HOST, NAMESPACES, ("get",))
         if syncer.host_resource.group:
             yield Right(Side.HOST, CUSTOM_RESOURCE_DEFINITIONS, ("get",))
-
-
-def _narrowed(syncer: Syncer, source: Source, settings: Settings | None) -> Source:
-    """What begins on the host is watched there as its syncer says, unless the source says more itself."""
-    if settings is None or not isinstance(syncer, SyncUp):
-        return source
-    if source != Source(Side.HOST, syncer.host_resource, optional_with=source.optional_with):
-        return source
-    namespaces = syncer.host_namespaces(settings) or ()
-    return replace(source, selector=syncer.host_selector(settings), namespaces=namespaces)
-
-
-def _by_path(side: Side, resource: Resource, paths: Iterable[FieldPath]) -> Iterator[Right]:
-    """Fields that one side takes over from the other are patched; status is a subresource with a right of its own."""
-    firsts = {path_steps(path)[0] for path in paths}
-    if "status" in firsts:
-        yield Right(side, resource, ("patch",), "status")
-    if firsts - {"status"}:
-        yield Right(side, resource, ("patch",))
 
 
 def needed(

@@ -130,7 +130,7 @@ def _attribute_faults(made: Syncer) -> Iterator[Fault]:
             yield Fault(f"its {attribute} is not a tuple of {kind.__name__}", attribute)
 
 
-def _path_faults(made: Syncer[Any], attribute: str) -> Iterator[Fault]:
+def _path_faults(made: Syncer, attribute: str) -> Iterator[Fault]:
     """Whether an attribute is a tuple of paths, each of which can be in it."""
     value = getattr(made, attribute)
     if not isinstance(value, tuple) or not all(_is_path(path) for path in value):

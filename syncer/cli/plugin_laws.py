@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from syncer.api import FieldPath, PluginError, Problem, SyncDown, Syncer, path_steps
+from syncer.api import FieldPath, PluginError, Problem, Syncer, path_steps
+from syncer.directions import way_of
 from syncer.plugins import OURS, SYNCERS, Found, raised_by
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def must_be_there() -> None:
 
 def can_be_tried(found: Found) -> bool:
     """Whether objects can be made up for a plugin: it copies what is virtual. Built-in ones have tests of their own."""
-    return found.group == SYNCERS and found.origin.package != OURS and issubclass(found.plugin, SyncDown)
+    return found.group == SYNCERS and found.origin.package != OURS and way_of(found.plugin).goes_down
 
 
 def broken_laws(found: Found) -> Iterator[Problem]:

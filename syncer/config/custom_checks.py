@@ -5,9 +5,10 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
-from syncer.api import NameTranslator, SyncDown, Syncer, SyncUp
+from syncer.api import NameTranslator, Syncer
 from syncer.config.document import Steps
 from syncer.config.problems import guess
+from syncer.directions import way_of
 from syncer.names.templated import lack
 from syncer.resources.custom import CustomConfig
 from syncer.translate.named import named
@@ -54,9 +55,9 @@ def _read(data: Any) -> CustomConfig | None:
 
 def _conflict(given: _Given, name: str, config: CustomConfig) -> Iterator[Found]:
     """A kind that another syncer syncs in the same direction."""
-    role = SyncDown if config.direction == "toHost" else SyncUp
     for syncer in given.syncers:
-        begins = issubclass(syncer, role) and (role is SyncDown or not issubclass(syncer, SyncDown))
+        way = way_of(syncer)
+        begins = way.goes_down if config.direction == "toHost" else way.comes_up
         if str(syncer.resource) == name and begins and given.is_on(syncer):
             yield (), f"is synced by {syncer.name} already; set sync.{syncer.section}.enabled to false to have it here."
 
@@ -69,7 +70,7 @@ def _kinds(given: _Given, config: CustomConfig) -> Iterator[Found]:
 
 
 def _unsynced(given: _Given, word: str) -> str:
-    there = [syncer for syncer in given.syncers if issubclass(syncer, SyncDown)]
+    there = [syncer for syncer in given.syncers if way_of(syncer).goes_down]
     on = [syncer for syncer in there if given.is_on(syncer)]
     if named(word, [syncer.resource for syncer in on]) or _is_on(given.entries.get(word)):
         return ""

@@ -9,7 +9,6 @@ from syncer.api import (
     EACH,
     Config,
     FieldPath,
-    SyncDown,
     Syncer,
     is_within,
     metadata_key,
@@ -18,6 +17,7 @@ from syncer.api import (
     path_text,
 )
 from syncer.config.document import Steps
+from syncer.directions import way_of
 from syncer.resources.custom import CustomConfig
 
 Found = tuple[Steps, str]
@@ -46,8 +46,7 @@ def owners(data: Mapping[str, Any], syncers: Sequence[type[Syncer]]) -> Iterator
 
 
 def _of_syncer(syncer: type[Syncer]) -> _Kind:
-    goes_down = issubclass(syncer, SyncDown)
-    return _Kind(goes_down, syncer.own_deletion, syncer.down, syncer.both, syncer.translates)
+    return _Kind(way_of(syncer).goes_down, syncer.own_deletion, syncer.down, syncer.both, syncer.translates)
 
 
 def _of_entry(section: Any) -> _Kind | None:

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from syncer.api import Config, Marks, NameTranslator, Networking, Patrol, PluginError, Settings, SyncDown, Syncer
+from syncer.api import Config, Marks, NameTranslator, Networking, Patrol, PluginError, Settings, Syncer
+from syncer.directions import direction_of
 from syncer.names.templated import Templated
 from syncer.resources.custom import Entry
 
@@ -60,7 +61,7 @@ class VirtualCluster:
         on = {name: config for name, config in self.sync.custom.items() if config.enabled}
         if not on:
             return ()
-        copied = tuple(each.syncer.resource for each in self.enabled() if isinstance(each.syncer, SyncDown))
+        copied = tuple(each.syncer.resource for each in self.enabled() if direction_of(each.syncer).goes_down)
         return tuple(Entry(name, config, self.translator, self.marks, copied, on) for name, config in on.items())
 
     def all_syncers(self) -> tuple[Syncer, ...]:

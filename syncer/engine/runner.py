@@ -12,11 +12,11 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, sto
 
 from syncer.api.errors import ConfigError, Problem, Unreachable
 from syncer.api.objects import Side
-from syncer.api.roles import SyncDown
 from syncer.clusters.client import Cluster
 from syncer.clusters.connection import ConnectionSettings, connect, first_contact
 from syncer.clusters.dry_run import DryRun
 from syncer.config import ConnectionSection, SyncerConfig, VirtualCluster
+from syncer.directions import direction_of
 from syncer.engine import status
 from syncer.engine.controllers.pair import ClusterPair
 from syncer.engine.endpoints import serving
@@ -140,7 +140,7 @@ async def _prepare(engine: Engine, served: Sequence[VirtualCluster]) -> None:
     await asyncio.gather(*(_reach(cluster, START_SECONDS) for cluster in clusters))
     for each in served:
         pair = engine.pairs[each.name]
-        copied = [enabled.syncer for enabled in each.enabled() if isinstance(enabled.syncer, SyncDown)]
+        copied = [enabled.syncer for enabled in each.enabled() if direction_of(enabled.syncer).goes_down]
         await claim(pair.virtual, pair.settings, translator=each.names.translator, host=pair.host, copied=copied)
     await engine.prepare()
 

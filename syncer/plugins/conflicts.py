@@ -3,7 +3,8 @@
 import re
 from collections.abc import Callable, Hashable, Iterator, Sequence
 
-from syncer.api import FakeSyncUp, Side, Sync, SyncDown, Syncer, SyncUp
+from syncer.api import Side, Syncer
+from syncer.directions import way_of
 from syncer.plugins.loading import Origin, refusal
 
 #: A syncer, or its class: names, resources and sections can be asked of both.
@@ -54,11 +55,11 @@ def refuse_shared_sections(syncers: Sequence[type[Syncer]], origin: OriginOf) ->
 def _claims(syncer: AnySyncer) -> Iterator[tuple[Hashable, str]]:
     """What only one syncer may have, each with the words for it."""
     yield syncer.name, f"is called {syncer.name}, as is"
-    kind = syncer if isinstance(syncer, type) else type(syncer)
-    if issubclass(kind, SyncDown | Sync | SyncUp | FakeSyncUp):
-        side = Side.HOST if issubclass(kind, SyncDown) else Side.VIRTUAL
-        what = f"makes the {side} copies of {syncer.resource}, as does"
-        yield (side, str(syncer.resource), str(syncer.host_resource)), what
+    way = way_of(syncer if isinstance(syncer, type) else type(syncer))
+    for side, makes in ((Side.HOST, way.goes_down), (Side.VIRTUAL, way.comes_up or way.fakes)):
+        if makes:
+            what = f"makes the {side} copies of {syncer.resource}, as does"
+            yield (side, str(syncer.resource), str(syncer.host_resource)), what
 
 
 def _folded(section: str) -> str:

@@ -18,19 +18,17 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from syncer.api import (
-    FakeSyncUp,
     Key,
     NameTranslator,
     Obj,
     Side,
     Sync,
-    SyncDown,
     Syncer,
-    SyncUp,
     key_of,
     labels_of,
     uid_of,
 )
+from syncer.directions import direction_of
 from syncer.names import SingleNamespace
 from syncer.names.forms import form_of
 from syncer.rbac import allows
@@ -101,10 +99,11 @@ def laws_for(
         dropped=st.just(tuple(dropped)),
     )
     checked = [test_what_happens, test_squatters_are_left_alone, test_owners_stay_behind]
-    if not isinstance(made, FakeSyncUp) and (made.down or not isinstance(made, SyncDown)):
+    direction = direction_of(made)
+    if direction.by_host and (made.down or not direction.goes_down):
         checked.append(test_unknown_fields_are_kept)
     tests = {law.__name__: _test(made.name, law, {"trial": trials}, examples) for law in checked}
-    if isinstance(made, SyncDown):
+    if direction.goes_down:
         law = test_no_two_keys_share_a_place
         empty = st.builds(Trial, st.just(made), st.just(Scene(Key("", ""))), st.just(world))
         tests[law.__name__] = _test(made.name, law, {"trial": empty, "keys": _PAIRS}, examples)
@@ -128,7 +127,7 @@ def it_is_at_rest(trial: Trial) -> None:
 def its_marks_lead_back(trial: Trial) -> None:
     """The marks of a copy name the key that it is the copy of."""
     copied, known = trial.copied(), trial.world.settings
-    if copied is not None and isinstance(trial.syncer, SyncDown):
+    if copied is not None and direction_of(trial.syncer).goes_down:
         told = known.marks.virtual_key(copied)
         assert told == trial.scene.key, f"the copy's marks lead back to {told}, not to {trial.scene.key}"
         ours = known.marks.is_ours(copied, cluster=known.identity, resource=trial.syncer.resource)
@@ -140,7 +139,7 @@ def nothing_is_left_behind(trial: Trial) -> None:
     syncer = trial.syncer
     trial.remove_source()
     trial.settle()
-    if isinstance(syncer, SyncUp) and not isinstance(syncer, SyncDown | Sync):
+    if direction_of(syncer).comes_up and not isinstance(syncer, Sync):
         return  # what it reports stays as long as the virtual side keeps it
     assert trial.refused == "", f"it can't be cleaned up: {trial.refused}"
     assert trial.copies() == [], "the original is gone, and the copy is not"

@@ -7,20 +7,17 @@ from typing import Any
 
 from syncer.api import (
     ClusterError,
-    FakeSyncUp,
     Key,
     Obj,
     Refused,
     Resource,
     Side,
-    Sync,
-    SyncDown,
     Syncer,
-    SyncUp,
     is_deleting,
     key_of,
     labels_of,
 )
+from syncer.directions import direction_of
 from syncer.engine.reconcile.dispatch import dispatch
 from syncer.testing.memory import Sent
 from syncer.testing.merge import merged
@@ -146,8 +143,7 @@ class Trial:
 
     def source_side(self) -> Side:
         """The side on which what is copied begins."""
-        begins_on_host = not isinstance(self.syncer, SyncDown | FakeSyncUp) and isinstance(self.syncer, SyncUp | Sync)
-        return Side.HOST if begins_on_host or isinstance(self.syncer, FakeSyncUp) else Side.VIRTUAL
+        return Side.VIRTUAL if direction_of(self.syncer).goes_down else Side.HOST
 
     def copy_side(self) -> Side:
         """The side on which copies are made."""
@@ -188,11 +184,12 @@ class Trial:
         """Ask with objects that are compared afterwards; in a World each decision gets copies of its own."""
         syncer, key = self.syncer, self.scene.key
         virtual = self.world.virtual(syncer.resource.kind, key)
-        host = self.world.copy_of(syncer, key) if isinstance(syncer, SyncDown) else next(iter(self.sources()), None)
-        host = None if isinstance(syncer, FakeSyncUp) else host
+        direction = direction_of(syncer)
+        found = self.world.copy_of(syncer, key) if direction.goes_down else next(iter(self.sources()), None)
+        host = found if direction.by_host else None
         before = copy.deepcopy((virtual, host))
         try:
-            dispatch(syncer, self.world.context(syncer), key, virtual=virtual, host=host)
+            dispatch(direction, self.world.context(syncer), key, virtual=virtual, host=host)
         finally:
             self.changed_inputs = self.changed_inputs or (virtual, host) != before
 

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, Self, cast
 
-from syncer.api import Config, Decision, Key, NameTranslator, Obj, Request, Resource, Side, Syncer, SyncUp, key_of
+from syncer.api import Config, Decision, Key, NameTranslator, Obj, Request, Resource, Side, Syncer, key_of
 from syncer.config import SyncerConfig, VirtualCluster, config_with
 from syncer.engine.cache.informers import Informers
 from syncer.engine.controllers.builder import build_pair
@@ -267,13 +267,14 @@ class World:
 
     def _origin(self, syncer: AnySyncer, key: Key) -> Key | None:
         """For what begins on the host: the place of the host object that leads to the key."""
-        if not isinstance(syncer, SyncUp) or syncer.host_marked:
+        controller = self._pair.controllers[syncer.name]
+        if not controller.direction.comes_up:
             return None
-        ctx = self.context(syncer)
         for place in self._pair.informers.keys(Side.HOST, syncer.host_resource):
             host = self._pair.informers.get(Side.HOST, syncer.host_resource, place)
-            if host is not None and syncer.virtual_key(ctx, host) == key:
-                return place
+            request = controller.request_for(Side.HOST, place, host)
+            if request is not None and request.key == key:
+                return request.host_key
         return None
 
     def _resource(self, obj: Obj) -> Resource:

@@ -15,8 +15,6 @@ from syncer.api import (
     Precondition,
     Refused,
     Side,
-    SyncDown,
-    Syncer,
     Verb,
     Write,
     annotations_of,
@@ -87,8 +85,3 @@ class Deletions:
         metadata["annotations"] = {self.marks.copied: mark}
         obj = {"apiVersion": virtual["apiVersion"], "kind": virtual["kind"], "metadata": metadata}
         return Write(Side.VIRTUAL, Verb.NOTE, obj)
-
-
-def has_policy(syncer: Syncer) -> bool:
-    """Whether it is for a policy to say what becomes of the originals of a syncer's copies."""
-    return isinstance(syncer, SyncDown) and not syncer.own_deletion

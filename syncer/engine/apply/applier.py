@@ -9,13 +9,13 @@ from syncer.api.errors import Conflict, Exists, Invalid, Missing, NotConnected
 from syncer.api.marks import Marks
 from syncer.api.objects import Key, Resource, Side, key_of, labels_of, uid_of
 from syncer.clusters.client import Cluster
+from syncer.directions import collision
 from syncer.engine.apply.field_managers import name_others
 from syncer.engine.apply.preconditions import must_be_served, must_be_unused, must_have_home
 from syncer.engine.apply.tokens import with_tokens
 from syncer.engine.cache.assumed import Writing
 from syncer.engine.cache.informers import Informers
 from syncer.engine.reconcile.calls import Call, Operation
-from syncer.engine.reconcile.dispatch import collision
 from syncer.engine.reconcile.plan import Place, Plan, PlannedWrite
 from syncer.engine.reconcile.policies.contention import Contention, HeldFields
 from syncer.engine.reconcile.policies.drift_policy import DriftPolicy

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
+from functools import partial
 
 from cachetools import LRUCache
 
@@ -9,9 +10,10 @@ from syncer.api.config import Config
 from syncer.api.context import Settings
 from syncer.api.objects import Key, Obj, Resource, Side
 from syncer.api.optional_roles import Indexes, Refers, Watches
-from syncer.api.roles import FakeSyncUp, SyncDown, Syncer, SyncUp
+from syncer.api.roles import Syncer
 from syncer.api.sources import Index, Source, Watch
 from syncer.clusters.client import Cluster
+from syncer.directions import direction_of
 from syncer.engine.apply.applier import Applier
 from syncer.engine.cache.informers import Informers, Place, Selection
 from syncer.engine.cache.references import References
@@ -102,6 +104,7 @@ def join(pair: ClusterPair, syncer: Syncer, config: Config) -> Controller:
         pair.reconciler.view,
         safely(pair.name, syncer, lambda obj: [syncer.predicate(obj)]) if _has_predicate(syncer) else None,
         ownership_of(syncer, config, pair.settings),
+        direction_of(syncer),
         stores,
         others,
     )
@@ -112,18 +115,23 @@ def join(pair: ClusterPair, syncer: Syncer, config: Config) -> Controller:
         _add_indexes(pair, syncer, [index for index in syncer.indexes() if pair.is_on(index.optional_with)])
     if isinstance(syncer, Watches):
         _add_watches(pair, controller, pair.watches_of(syncer))
-    if isinstance(syncer, SyncDown | FakeSyncUp) or (isinstance(syncer, SyncUp) and syncer.reverts_virtual_changes):
-        store = pair.informers.store(Side.VIRTUAL, syncer.resource)
-        store.add_listener(lambda key, obj: pair.virtual_changed(controller, key, obj), owner=syncer.name)
-    if isinstance(syncer, SyncDown):
-        pair.policies.pause.follow(pair.informers.store(Side.VIRTUAL, syncer.resource), syncer.name)
-    if isinstance(syncer, SyncDown | SyncUp):
-        changed = safely(pair.name, syncer, lambda key, obj: pair.host_changed(controller, key, obj))
-        pair.informers.store(Side.HOST, syncer.host_resource).add_listener(changed, owner=syncer.name)
+    _listen(pair, controller)
     if isinstance(syncer, Refers):
         pair.references.add(syncer, syncer, lambda function: safely(pair.name, syncer, function))
     pair.references.tie()
     return controller
+
+
+def _listen(pair: ClusterPair, controller: Controller) -> None:
+    """Let changes of the syncer's own objects lead to requests."""
+    direction, name = controller.direction, controller.name
+    if direction.by_virtual and controller.virtual is not None:
+        controller.virtual.add_listener(partial(pair.changed, controller, Side.VIRTUAL), owner=name)
+    if direction.goes_down and controller.virtual is not None:
+        pair.policies.pause.follow(controller.virtual, name)
+    if direction.by_host and controller.host is not None:
+        changed = safely(pair.name, controller.syncer, partial(pair.changed, controller, Side.HOST))
+        controller.host.add_listener(changed, owner=name)
 
 
 def _has_predicate(syncer: Syncer) -> bool:

@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 
 from syncer.api.context import Settings
 from syncer.api.errors import Unreachable
 from syncer.api.objects import Key, Obj, Request, Resource, Side
 from syncer.api.optional_roles import Watches
-from syncer.api.roles import FakeSyncUp, SyncDown, SyncUp
 from syncer.api.sources import Watch
 from syncer.clusters.client import Cluster
 from syncer.engine.apply.applier import Applier
@@ -71,24 +71,21 @@ class ClusterPair:
 
     def ask_all(self, controller: Controller) -> None:
         """Put every key of a syncer into the queue: what is on the virtual side, what it fakes, and orphans."""
-        syncer = controller.syncer
+        syncer, direction = controller.syncer, controller.direction
         expected: set[Key] = set()
-        if isinstance(syncer, SyncDown | FakeSyncUp):
+        if direction.by_virtual:
             for key in list(self.informers.keys(Side.VIRTUAL, syncer.resource)):
                 self.queue.add(controller.request(key))
-                if isinstance(syncer, SyncDown):
+                if direction.by_host:
                     expected.add(controller.place(key))
-        if isinstance(syncer, SyncDown | SyncUp):
+        if direction.by_host:
             store = self.informers.store(Side.HOST, syncer.host_resource)
-            changed = safely(self.name, syncer, lambda key, obj: self.host_changed(controller, key, obj))
+            changed = safely(self.name, syncer, partial(self.changed, controller, Side.HOST))
             for key in set(store.keys()) - expected:
                 obj = store.get(key)
                 if obj is not None:
                     changed(key, obj)
-        if isinstance(syncer, SyncUp) and syncer.reverts_virtual_changes:
-            for key in list(self.informers.keys(Side.VIRTUAL, syncer.resource)):
-                self.virtual_changed(controller, key, self.informers.get(Side.VIRTUAL, syncer.resource, key))
-        if isinstance(syncer, FakeSyncUp) and isinstance(syncer, Watches):
+        if direction.fakes and isinstance(syncer, Watches):
             self._ask_watched(controller, self.watches_of(syncer))
 
     def _ask_watched(self, controller: Controller, watches: Iterable[Watch]) -> None:
@@ -125,34 +122,9 @@ class ClusterPair:
         controller.missed = {extra for extra in self.extras(controller) if not extra.synced}
         self.ask_all(controller)
 
-    def virtual_changed(self, controller: Controller, key: Key, obj: Obj | None) -> None:
-        """A virtual object of the syncer has changed."""
-        if not controller.ready:
-            return  # all are asked when it is
-        if isinstance(controller.syncer, SyncDown):
-            concerned = self._may_have_copy(controller, key, obj)
-        elif isinstance(controller.syncer, FakeSyncUp):
-            concerned = True
-        else:
-            concerned = self._is_from_here(obj) or self._is_gone_from_virtual(controller, key)
-        if concerned:
-            self.queue.add(controller.request(key))
-
-    def _may_have_copy(self, controller: Controller, key: Key, obj: Obj | None) -> bool:
-        if obj is None or controller.predicate is None or controller.predicate(obj) != [False]:
-            return True
-        return controller.place(key) in self.informers.store(Side.HOST, controller.syncer.host_resource)
-
-    def _is_from_here(self, obj: Obj | None) -> bool:
-        return obj is not None and self.settings.marks.is_from_here(obj, cluster=self.settings.identity)
-
-    def _is_gone_from_virtual(self, controller: Controller, key: Key) -> bool:
-        """What is gone may have been a tenant's own that stood in the way."""
-        return key not in self.informers.store(Side.VIRTUAL, controller.syncer.resource)
-
-    def host_changed(self, controller: Controller, key: Key, obj: Obj) -> None:
-        """A host object of the syncer's host resource has changed."""
-        request = controller.request_of_host(key, obj) if controller.ready else None
+    def changed(self, controller: Controller, side: Side, key: Key, obj: Obj) -> None:
+        """Put into the queue what a changed object is a matter of; before the controller is ready, nothing is."""
+        request = controller.request_for(side, key, obj) if controller.ready else None
         if request is not None:
             self.queue.add(request)
 
@@ -176,7 +148,7 @@ class ClusterPair:
         for controller in self.controllers.values():
             if controller.ready and namespace is None:
                 self.ask_all(controller)
-            elif controller.ready and isinstance(controller.syncer, SyncDown | FakeSyncUp):
+            elif controller.ready and controller.direction.by_virtual:
                 for key in list(self.informers.keys(Side.VIRTUAL, controller.syncer.resource)):
                     if key.namespace == namespace:
                         self.queue.add(controller.request(key))

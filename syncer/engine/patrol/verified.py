@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from syncer.api.objects import Key, Obj, Request, Side
-from syncer.api.roles import FakeSyncUp, SyncDown, SyncUp
 from syncer.engine.cache.store import Store
 from syncer.engine.controllers.pair import ClusterPair
 from syncer.engine.reconcile.controller import Controller, safely
@@ -23,13 +22,7 @@ class VerifiedPairs:
 
     def __init__(self, pair: ClusterPair, controller: Controller) -> None:
         self._pair, self.controller = pair, controller
-        syncer = controller.syncer
-        goes_down = isinstance(syncer, SyncDown)
-        begins_on_host = isinstance(syncer, SyncUp) and not goes_down
-        reverts_virtual_changes = isinstance(syncer, SyncUp) and syncer.reverts_virtual_changes
-        self._fakes = isinstance(syncer, FakeSyncUp)
-        self._by_virtual = goes_down or reverts_virtual_changes or self._fakes
-        self._by_host = goes_down or begins_on_host
+        self._direction = controller.direction
         #: What was found right, by virtual key, and by host key where a virtual key doesn't lead there.
         self._virtual: dict[Key, tuple[str, str]] = {}
         self._host: dict[Key, _Known] = {}
@@ -39,11 +32,11 @@ class VerifiedPairs:
         if everything:
             self._forget()
         reached: set[Key] = set()
-        if self._by_virtual:
+        if self._direction.by_virtual:
             yield from self._from_virtual(reached)
-        if self._fakes:
+        if self._direction.fakes:
             yield from self._faked()
-        if self._by_host:
+        if self._direction.by_host:
             yield from self._from_host(reached)
         self._prune()
 
@@ -51,7 +44,7 @@ class VerifiedPairs:
         """Take it that both objects of a request, as they are now, are as they should be."""
         place = self._place(request)
         virtual, host = self._version(Side.VIRTUAL, request.key), self._version(Side.HOST, place)
-        if request.host_key is None and (self._fakes or (self._by_virtual and virtual)):
+        if request.host_key is None and (self._direction.fakes or (self._direction.by_virtual and virtual)):
             self._virtual[request.key] = (virtual, host)
         else:
             self._host[place] = _Known(virtual, host, request)
@@ -102,7 +95,7 @@ class VerifiedPairs:
             yield from found
 
     def _requests_of(self, key: Key, obj: Obj | None) -> list[Request]:
-        request = self.controller.request_of_host(key, obj) if obj is not None else None
+        request = self.controller.request_for(Side.HOST, key, obj)
         return [] if request is None else [request]
 
     def _is_as_it_was(self, known: _Known) -> bool:
@@ -122,12 +115,12 @@ class VerifiedPairs:
 
     def _host_store(self) -> Store | None:
         """The store of the host objects; None for a syncer that has none."""
-        return None if self._fakes else self._store(Side.HOST)
+        return self._store(Side.HOST) if self._direction.by_host else None
 
     def _prune(self) -> None:
         """Forget what has gone."""
         virtual, host = self._store(Side.VIRTUAL), self._host_store()
-        if len(self._virtual) > len(virtual) and not self._fakes:
+        if len(self._virtual) > len(virtual) and not self._direction.fakes:
             self._virtual = {key: versions for key, versions in self._virtual.items() if key in virtual}
         if host is not None and len(self._host) > len(host):
             self._host = {key: known for key, known in self._host.items() if key in host}

@@ -9,7 +9,8 @@ from syncer.api.config import Config
 from syncer.api.context import Context, Settings
 from syncer.api.objects import Key, Obj, Request, Resource, Side
 from syncer.api.paths import FieldPath
-from syncer.api.roles import SyncDown, Syncer, SyncUp
+from syncer.api.roles import Syncer
+from syncer.directions import Direction
 from syncer.engine.cache.entry import Entry
 from syncer.engine.cache.informers import Informers
 from syncer.engine.cache.references import References
@@ -90,6 +91,8 @@ class Controller:
     predicate: Callable[[Obj], Sequence[bool]] | None
     #: Who owns which fields, and what a deleted copy means; None where all is as usual.
     ownership: "Ownership | None"
+    #: The way that its objects go.
+    direction: Direction
     stores: tuple[Store, ...]
     #: Stores of other syncers' objects that it only reads; it begins without those that can't be had.
     extras: tuple[Store, ...] = ()
@@ -124,6 +127,20 @@ class Controller:
         """Return the store of the syncer's objects on a side; None where it has none there."""
         return self.virtual if side is Side.VIRTUAL else self.host
 
+    @property
+    def settings(self) -> Settings:
+        """The settings of the virtual cluster."""
+        return self.view.settings
+
+    def has(self, side: Side, key: Key) -> bool:
+        """Return True if an object of the syncer's resource is on a side."""
+        store = self.store(side)
+        return store is not None and key in store
+
+    def may_have_copy(self, virtual: Obj) -> bool:
+        """Return what the predicate says of a virtual object; True where it raises, or there is none."""
+        return self.predicate is None or self.predicate(virtual) != [False]
+
     def own_stores(self) -> list[Store]:
         """Return the stores of the syncer's objects on both sides."""
         return [store for store in (self.virtual, self.host) if store is not None]
@@ -155,21 +172,9 @@ class Controller:
         except Exception:  # noqa: BLE001 — a bug of the syncer, too
             return key
 
-    def request_of_host(self, key: Key, obj: Obj) -> Request | None:
-        """Return the request that an object of the syncer's host resource concerns, if any."""
-        syncer, settings = self.syncer, self.view.settings
-        if isinstance(syncer, SyncDown):
-            if not settings.marks.is_ours(obj, cluster=settings.identity, resource=syncer.resource):
-                return None
-            virtual, usually = settings.marks.virtual_key(obj), True
-        elif isinstance(syncer, SyncUp):
-            virtual, usually = syncer.virtual_key(self.context(), obj), syncer.reverts_virtual_changes
-        else:
-            return None
-        if virtual is None:
-            return None
-        is_usual = usually and syncer.host_key(settings, virtual) == key
-        return self.request(virtual, None if is_usual else key)
+    def request_for(self, side: Side, key: Key, obj: Obj | None) -> Request | None:
+        """Return the request that an object of the syncer's resource on a side concerns, if any."""
+        return self.direction.request_for(self, side, key, obj)
 
 
 def safely(cluster: str, syncer: Syncer, function: Callable[..., Any]) -> Callable[..., Any]:

@@ -11,12 +11,12 @@ from syncer.api.decision import Decision, Verb, Write, delete, skip
 from syncer.api.errors import Refused
 from syncer.api.names import NameTranslator
 from syncer.api.objects import Key, Obj, Request, Resource, Side, is_deleting, key_of, labels_of, uid_of
-from syncer.api.roles import FakeSyncUp, SyncDown, SyncUp
 from syncer.clusters import codec
+from syncer.directions import collision
 from syncer.engine.cache.store import Store
 from syncer.engine.reconcile.calls import needed
 from syncer.engine.reconcile.controller import Controller, Reads, View
-from syncer.engine.reconcile.dispatch import collision, dispatch
+from syncer.engine.reconcile.dispatch import dispatch
 from syncer.engine.reconcile.pipeline import Pipeline
 from syncer.engine.reconcile.plan import Observed, Place, Plan, PlannedWrite
 
@@ -79,7 +79,7 @@ class Reconciler:
         """Return a request with private copies of its two objects. Raises Refused where one can't be read."""
         syncer = controller.syncer
         virtual = _last_seen(controller.virtual, request.key)
-        if isinstance(syncer, FakeSyncUp):
+        if not controller.direction.by_host:
             return Observed(controller, request, controller.context(reads), virtual, None, request.key)
         translated = None if request.host_key else syncer.host_key(self.view.settings, request.key)
 
@@ -89,14 +89,15 @@ class Reconciler:
         ctx = controller.context(reads, place)
         host_key = request.host_key or place(self.view.settings, request.key)
         host = _last_seen(controller.host, host_key)
-        if host is not None and isinstance(syncer, SyncUp) and not isinstance(syncer, SyncDown):
-            host = host if syncer.virtual_key(ctx, host) == request.key else None
+        if host is not None and not controller.direction.is_about(ctx, request.key, host):
+            host = None
         return Observed(controller, request, ctx, virtual, host, host_key)
 
     def is_gone(self, controller: Controller, request: Request) -> bool:
         """Return True if nothing is left of what a request is about."""
-        from_virtual = isinstance(controller.syncer, SyncDown | FakeSyncUp) and request.host_key is None
-        if from_virtual and controller.virtual is not None and request.key in controller.virtual:
+        direction = controller.direction
+        from_virtual = (direction.goes_down or direction.fakes) and request.host_key is None
+        if from_virtual and controller.has(Side.VIRTUAL, request.key):
             return False
         return self.observe(controller, request, self.view.reads()).host is None
 
@@ -148,12 +149,12 @@ class Reconciler:
 
     def _asked(self, seen: Observed) -> Decision:
         """Return the syncer's decision, or that of the host where it makes the copy by itself."""
-        syncer = seen.controller.syncer
-        if isinstance(syncer, SyncDown):
-            maker = self.view.references.maker(syncer.resource, seen.request.key)
+        direction = seen.controller.direction
+        if direction.goes_down:
+            maker = self.view.references.maker(direction.syncer.resource, seen.request.key)
             if maker:
                 return _left_to_the_host(seen, f"the host makes it, for {maker}")
-        return dispatch(syncer, seen.ctx, seen.request.key, virtual=seen.virtual, host=seen.host)
+        return dispatch(direction, seen.ctx, seen.request.key, virtual=seen.virtual, host=seen.host)
 
     def _store(self, controller: Controller, write: Write) -> Store:
         syncer = controller.syncer

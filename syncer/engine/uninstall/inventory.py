@@ -10,11 +10,11 @@ from syncer.api.context import Settings
 from syncer.api.errors import ClusterError, Expired, Forbidden, Missing
 from syncer.api.marks import Marks
 from syncer.api.objects import Key, Obj, Resource, Side, annotations_of, key_of, labels_of, uid_of
-from syncer.api.roles import FakeSyncUp, SyncDown, SyncUp
 from syncer.clusters import codec
 from syncer.clusters.client import Cluster
 from syncer.clusters.discovery import Discovery
 from syncer.config import VirtualCluster
+from syncer.directions import direction_of
 from syncer.resources.custom.related import MADE_FOR
 
 #: Lists under way at the same time.
@@ -77,15 +77,16 @@ class Recognition:
         settings, copies = cluster.settings(), defaultdict(list)
         shown = {name for name, entry in cluster.sync.custom.items() if entry.direction == "fromHost"}
         copied = set(cluster.sync.custom) - shown
-        for syncer in (each() for each in cluster.syncers):
-            if isinstance(syncer, SyncDown):
+        for direction in (direction_of(each()) for each in cluster.syncers):
+            syncer = direction.syncer
+            if direction.goes_down:
                 copies[str(syncer.host_resource)].append(syncer.resource)
                 copied.add(str(syncer.resource))
-            elif isinstance(syncer, FakeSyncUp | SyncUp):
+            if direction.comes_up or direction.fakes:
                 shown.add(str(syncer.resource))
         made = cluster.all_syncers()
         wanted = {(Side.VIRTUAL, str(syncer.resource)) for syncer in made}
-        wanted |= {(Side.HOST, str(syncer.host_resource)) for syncer in made if isinstance(syncer, SyncDown)}
+        wanted |= {(Side.HOST, str(syncer.host_resource)) for syncer in made if direction_of(syncer).goes_down}
         return cls(settings, dict(copies), frozenset(shown), frozenset(copied), frozenset(wanted))
 
     @property

@@ -23,6 +23,7 @@ from syncer.api import (
     delete,
     skip,
 )
+from syncer.directions import direction_of
 from syncer.engine.cache.informers import Informers
 from syncer.engine.cache.references import References
 from syncer.engine.reconcile.controller import Controller, View
@@ -123,13 +124,13 @@ def context(syncer: Syncer) -> Context:
 
 
 def observed(
-    request: Request, *, virtual: Obj | None = None, host: Obj | None = None, syncer: Syncer[Any] | None = None
+    request: Request, *, virtual: Obj | None = None, host: Obj | None = None, syncer: Syncer | None = None
 ) -> Observed:
     """A request with its two objects, in a pair whose stores are empty."""
     made = syncer or Widgets()
     informers = Informers(clock=lambda: 0.0)
     view = View(SETTINGS, informers, References(informers), lambda: datetime(2026, 1, 1, tzinfo=UTC))
-    controller = Controller(made, Config(), view, None, None, ())
+    controller = Controller(made, Config(), view, None, None, direction_of(made), ())
     host_key = request.host_key or made.host_key(SETTINGS, request.key)
     return Observed(controller, request, context(made), virtual, host, host_key)
 

@@ -13,7 +13,6 @@ from syncer.api.context import Settings
 from syncer.api.decision import Decision, Outcome, Verb, Write, wait
 from syncer.api.errors import Refused
 from syncer.api.objects import Key, Request, Side, key_of, uid_of
-from syncer.api.roles import SyncDown, SyncUp
 from syncer.engine.cache.store import Store
 from syncer.engine.reconcile.controller import Controller, safely
 from syncer.engine.reconcile.drift import other_owner
@@ -188,7 +187,7 @@ class CircuitBreaker:
         store, virtual = controller.store(side), controller.virtual
         if store is None:
             return 0
-        if side is Side.VIRTUAL or virtual is None or not isinstance(controller.syncer, SyncDown):
+        if side is Side.VIRTUAL or virtual is None or not controller.direction.goes_down:
             return len(store)
         expected = {controller.place(key) for key in virtual.keys()}  # noqa: SIM118 — a store
         return len(expected & set(store.keys())) + sum(1 for _ in self._orphans(controller, store, expected))
@@ -211,8 +210,8 @@ class CircuitBreaker:
 
     def _suspects(self, controller: Controller, side: Side) -> Iterator[Request]:
         """The requests about objects of a side that have no counterpart, or that of another, and nobody saw that go."""
-        syncer, virtual, host = controller.syncer, controller.virtual, controller.host
-        if not isinstance(syncer, SyncDown) and not (isinstance(syncer, SyncUp) and syncer.reverts_virtual_changes):
+        direction, virtual, host = controller.direction, controller.virtual, controller.host
+        if not (direction.by_virtual and direction.by_host):
             return
         assert virtual is not None
         assert host is not None
@@ -220,7 +219,7 @@ class CircuitBreaker:
         for place, key in expected.items():
             if (self._is_alone if side is Side.VIRTUAL else self._is_of_another)(virtual, key, host, place):
                 yield controller.request(key)
-        if side is Side.HOST and isinstance(syncer, SyncDown):
+        if side is Side.HOST and direction.goes_down:
             yield from (one for one in self._orphans(controller, host, expected) if not virtual.saw_go(one.key))
 
     @staticmethod
@@ -237,7 +236,7 @@ class CircuitBreaker:
 
     def _orphans(self, controller: Controller, host: Store, expected: Collection[Key]) -> Iterator[Request]:
         request_of = safely(
-            self._settings.cluster, controller.syncer, lambda key, obj: [controller.request_of_host(key, obj)]
+            self._settings.cluster, controller.syncer, lambda key, obj: [controller.request_for(Side.HOST, key, obj)]
         )
         for key in set(host.keys()) - set(expected):
             for request in request_of(key, host.get(key)):

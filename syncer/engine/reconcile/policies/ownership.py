@@ -11,11 +11,12 @@ from syncer.api.marks import Marks
 from syncer.api.objects import Obj, ObjectRef, Side
 from syncer.api.paths import FieldPath
 from syncer.api.roles import Syncer
+from syncer.directions import direction_of
 from syncer.engine.reconcile.calls import exact_paths
 from syncer.engine.reconcile.merge_base import Base, read, want_of, written
 from syncer.engine.reconcile.plan import Observed
 from syncer.translate.authority import Authority, authority_of
-from syncer.translate.host_deletion import Deletions, has_policy
+from syncer.translate.host_deletion import Deletions
 from syncer.translate.three_way import Tree, overlaid
 
 #: The most bytes that a base may take; an API server takes 256 KiB of annotations, the tenant's included.
@@ -91,7 +92,7 @@ def ownership_of(syncer: Syncer, config: Config, settings: Settings) -> Ownershi
     authority = authority_of(syncer, config)
     drift = config.drift if settings.patrol is None else config.drift.over(settings.patrol.drift)
     keeps_base = bool(authority.shared) or not {"field", "metadata"}.isdisjoint(drift.lenient())
-    policy = config.on_host_deletion if has_policy(syncer) else "recreate"
+    policy = config.on_host_deletion if direction_of(syncer).remakes else "recreate"
     deletions = Deletions(policy, syncer.section, settings.marks) if policy != "recreate" else None
     if not (authority.owners or keeps_base or deletions):
         return None

@@ -12,7 +12,7 @@ from cachetools import LRUCache
 from syncer.api.context import Settings
 from syncer.api.decision import Decision, Outcome, Verb, Write, wait
 from syncer.api.objects import Key, Obj, ObjectRef, Request, Side, annotations_of, is_deleting, key_of, uid_of
-from syncer.api.roles import FakeSyncUp, SyncDown, Syncer
+from syncer.api.roles import Syncer
 from syncer.api.sources import Source
 from syncer.engine.cache.informers import Informers, Selection
 from syncer.engine.cache.store import Store
@@ -90,7 +90,7 @@ class Pause:
     def answer(self, seen: Observed) -> Decision | None:
         """Return what a pause makes of a request; None where nothing is paused."""
         syncer, request, virtual, host = seen.controller.syncer, seen.request, seen.virtual, seen.host
-        if virtual is None and host is None and not isinstance(syncer, FakeSyncUp):
+        if virtual is None and host is None and not seen.controller.direction.fakes:
             return None
         if self.is_on:
             return self._wait(ObjectRef(Side.VIRTUAL, CONFIG_MAPS, PLACE))
@@ -100,7 +100,7 @@ class Pause:
         by_namespace = namespace in self._paused_namespaces
         if not (by_object or by_namespace or mark or self._went):
             return None
-        copy = host if self._is_copy(syncer, request, host) else None
+        copy = host if self._is_copy(seen) else None
         if by_object:
             return self._paused(syncer, copy, BY_OBJECT, ObjectRef(Side.VIRTUAL, syncer.resource, request.key))
         if by_namespace:
@@ -152,11 +152,12 @@ class Pause:
     def _place(self, syncer: Syncer, copy: Obj) -> ObjectRef:
         return ObjectRef(Side.HOST, syncer.host_resource, key_of(copy))
 
-    def _is_copy(self, syncer: Syncer, request: Request, host: Obj | None) -> bool:
-        """Whether the host object is the copy of the request's virtual object, at its place."""
-        if host is None or request.host_key is not None or not isinstance(syncer, SyncDown):
+    def _is_copy(self, seen: Observed) -> bool:
+        """Return True if the host object is the copy of the request's virtual object, at its place."""
+        if seen.host is None or seen.request.host_key is not None or not seen.controller.direction.goes_down:
             return False
-        return self._marks.is_ours(host, cluster=self._identity, resource=syncer.resource)
+        resource = seen.controller.syncer.resource
+        return self._marks.is_ours(seen.host, cluster=self._identity, resource=resource)
 
     def _is_paused(self, obj: Obj) -> bool:
         annotations = obj["metadata"].get("annotations")

@@ -2,14 +2,13 @@
 
 from syncer.api.decision import Decision, skip
 from syncer.api.errors import Refused
-from syncer.api.roles import SyncDown
 from syncer.engine.reconcile.plan import Observed
 
 
 def refuse_other_place(seen: Observed) -> Decision | None:
     """Refuse a request about a copy at another place than its key translates to. Raises Refused."""
     request, syncer = seen.request, seen.controller.syncer
-    if not request.host_key or not isinstance(syncer, SyncDown):
+    if not request.host_key or not seen.controller.direction.goes_down:
         return None
     if seen.host is None:
         return skip("the copy at another place is gone")

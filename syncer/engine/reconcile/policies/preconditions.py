@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from syncer.api.decision import Decision, Precondition, Verb, Write
 from syncer.api.objects import ObjectRef, Side, annotations_of, is_deleting, uid_of
-from syncer.api.roles import SyncDown, SyncUp
 from syncer.engine.cache.store import Store
 from syncer.engine.reconcile.plan import Observed
 from syncer.engine.reconcile.policies.staleness import is_fresh
@@ -21,7 +20,7 @@ def with_preconditions(seen: Observed, decision: Decision) -> Decision:
 def _with_precondition(seen: Observed, write: Write) -> Write:
     if write.verb is not Verb.DELETE or write.precondition is not None:
         return write
-    if not isinstance(seen.controller.syncer, SyncDown):
+    if not seen.controller.direction.goes_down:
         return _with_origin(seen, write)
     other = write.side.other
     cause, copied_from = seen.on(other), annotations_of(write.obj).get(seen.ctx.marks.uid)
@@ -38,9 +37,9 @@ def _with_origin(seen: Observed, write: Write) -> Write:
     Where it is only no longer among the watched objects, it is taken into the store, and decided about as it is.
     """
     host = seen.controller.host
-    if not isinstance(seen.controller.syncer, SyncUp) or write.side is Side.HOST or seen.host is not None:
+    if not seen.controller.direction.comes_up or write.side is Side.HOST or seen.host is not None:
         return write
-    assert host is not None, "whoever has the role SyncUp watches the host"
+    assert host is not None, "what comes up is watched on the host"
     is_known = seen.host_key in host or (host.saw_go(seen.host_key) and not is_fresh(host))
     return write if is_known else replace(write, precondition=Precondition(_ref(seen, Side.HOST)))
 

@@ -6,7 +6,6 @@ from math import inf
 
 from syncer.api.decision import Decision, Precondition, Verb, Write, wait
 from syncer.api.objects import ObjectRef, Side, is_deleting, key_of, uid_of
-from syncer.api.roles import FakeSyncUp
 from syncer.engine.cache.store import Store
 from syncer.engine.reconcile.plan import Observed
 
@@ -56,7 +55,7 @@ def _is_unconfirmed(seen: Observed, write: Write) -> bool:
     """Return True if a deletion follows neither from the other object's end nor from a precondition."""
     if write.verb is not Verb.DELETE or write.precondition is not None or is_deleting(write.obj):
         return False
-    if isinstance(seen.controller.syncer, FakeSyncUp):
+    if seen.controller.direction.fakes:
         return True
     other = seen.on(write.side.other)
     return other is not None and not is_deleting(other)

@@ -34,12 +34,13 @@ from syncer.api import (
     Verb,
     apply,
 )
-from syncer.engine.reconcile.dispatch import decide, dispatch
+from syncer.directions import direction_of
+from syncer.engine.reconcile.dispatch import dispatch
 from syncer.testing.merge import merged
 
 
 def ask(syncer: Syncer, *, v: Obj | None = None, h: Obj | None = None) -> Decision:
-    return decide(syncer, context(syncer), KEY, virtual=v, host=h)
+    return dispatch(direction_of(syncer), context(syncer), KEY, virtual=v, host=h)
 
 
 def deleted(decision: Decision) -> tuple[Side, str]:
@@ -235,7 +236,7 @@ class Around(Widgets, AroundReconcile):
 
 
 def around(syncer: Around) -> Decision:
-    return dispatch(syncer, context(syncer), KEY, virtual=ORIGINAL, host=None)
+    return ask(syncer, v=ORIGINAL)
 
 
 def test_a_request_is_surrounded() -> None:
@@ -260,5 +261,5 @@ def test_the_end_is_told_also_of_an_error() -> None:
 
 def test_a_syncer_that_says_nothing_of_requests_is_just_asked() -> None:
     syncer = DownOnly()
-    assert dispatch(syncer, context(syncer), KEY, virtual=ORIGINAL, host=None).reason == "sync_down"
+    assert ask(syncer, v=ORIGINAL).reason == "sync_down"
     assert syncer.resource == Resource("example.org/v1", "Widget", "widgets") == WIDGETS

@@ -22,7 +22,7 @@ class Maps(Mirror):
     down = ("data",)
     reads = (Source(Side.VIRTUAL, SECRETS),)
 
-    def translate(self, ctx: Context[Any], virtual: Obj) -> Obj:
+    def translate(self, ctx: Context, virtual: Obj) -> Obj:
         name = virtual["metadata"]["name"]
         for number in range(int(virtual["data"].get("reads", "1"))):
             ctx.virtual(SECRETS, Key("shop", name if number == 0 else f"{name}-{number}"))
@@ -112,7 +112,7 @@ class Twice(Mirror):
     resource = Resource("v1", "Pod", "pods")
     down = ("spec",)
 
-    def sync(self, ctx: Context[Any], pair: Pair) -> Decision:
+    def sync(self, ctx: Context, pair: Pair) -> Decision:
         own = {key: pair.virtual[key] for key in ("apiVersion", "kind")}
         name = {key: pair.virtual["metadata"][key] for key in ("name", "namespace", "uid")}
         labelled = {**own, "metadata": {**name, "labels": {"a": "1"}}}

@@ -1,0 +1,190 @@
+"""Directions: which one a syncer's roles stand for, and which request a change is a matter of."""
+
+import ast
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import syncer
+from syncer.api import (
+    Context,
+    Decision,
+    FakeSyncUp,
+    Initialize,
+    Key,
+    Mirror,
+    Obj,
+    Request,
+    Resource,
+    Settings,
+    Side,
+    Syncer,
+    SyncUp,
+    apply,
+    skip,
+)
+from syncer.directions import Fake, FromHost, Nowhere, ToHost, direction_of, way_of
+from syncer.names import SingleNamespace
+from syncer.testing.merge import merged
+from syncer.testing.world import World
+
+MAPS = Resource("v1", "ConfigMap", "configmaps")
+SETTINGS = Settings("vc", "vc-ns", SingleNamespace(cluster="vc", namespace="vc-ns"))
+KEY = Key("shop", "web")
+PLACE = SETTINGS.names.to_host(MAPS, KEY)
+
+
+class Down(Mirror):
+    """Goes down, where it may."""
+
+    name = "down"
+    resource = MAPS
+    down = ("data",)
+
+    def predicate(self, virtual: Obj) -> bool:
+        return "data" in virtual
+
+
+class Up(Syncer, SyncUp):
+    """Comes up under its own name."""
+
+    name = "up"
+    resource = MAPS
+    host_marked = False
+
+    def virtual_key(self, ctx: Context, host: Obj) -> Key | None:
+        return Key("shop", host["metadata"]["name"])
+
+    def sync_up(self, ctx: Context, host: Obj) -> Decision:
+        return apply(virtual=ctx.virtual_copy(host, KEY))
+
+
+class Reverting(Up):
+    """Puts back what a tenant changes."""
+
+    name = "reverting"
+    reverts_virtual_changes = True
+
+    def host_key(self, settings: Settings, key: Key) -> Key:
+        return Key("vc-ns", key.name)
+
+
+class Stand(Syncer, FakeSyncUp):
+    """Is nowhere else."""
+
+    name = "stand"
+    resource = MAPS
+
+    def fake_sync_up(self, ctx: Context, key: Key) -> Decision:
+        return skip("")
+
+    def fake_sync(self, ctx: Context, virtual: Obj) -> Decision:
+        return skip("")
+
+
+class Prepares(Syncer, Initialize):
+    """Syncs nothing."""
+
+    name = "prepares"
+    resource = MAPS
+
+    async def init(self, live: Any) -> None:
+        """Nothing."""
+
+
+@pytest.mark.parametrize(
+    ("kind", "way"), [(Down, ToHost), (Up, FromHost), (Reverting, FromHost), (Stand, Fake), (Prepares, Nowhere)]
+)
+def test_direction_follows_from_the_roles(kind: type[Syncer], way: type) -> None:
+    assert way_of(kind) is way
+    assert type(direction_of(kind())) is way
+
+
+class Sight:
+    """What a direction sees, of a syncer and the keys that are there."""
+
+    settings = SETTINGS
+
+    def __init__(self, kind: type[Syncer], **there: tuple[Key, ...]) -> None:
+        self.syncer, self.there = kind(), there
+
+    def context(self) -> Context:
+        made: Context = World([type(self.syncer)]).context(self.syncer)
+        return made
+
+    def request(self, key: Key, host_key: Key | None = None) -> Request:
+        return Request("vc", self.syncer.name, key, host_key)
+
+    def place(self, key: Key) -> Key:
+        return self.syncer.host_key(SETTINGS, key)
+
+    def has(self, side: Side, key: Key) -> bool:
+        return key in self.there.get(side.value, ())
+
+    def may_have_copy(self, virtual: Obj) -> bool:
+        return self.syncer.predicate(virtual)
+
+
+def obj(namespace: str = "shop", name: str = "web", **parts: Any) -> Obj:
+    metadata = {"namespace": namespace, "name": name, "uid": "u"}
+    return merged({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}, parts)
+
+
+COPY = World([Down]).context(Down).host_copy(obj())
+FROM_HERE = obj(metadata={"labels": {SETTINGS.marks.cluster: SETTINGS.identity}})
+STRAY = merged(COPY, {"metadata": {"name": "other", "annotations": {SETTINGS.marks.host_name: "other"}}})
+ORIGIN = Key("vc-ns", "web")
+
+
+@pytest.mark.parametrize(
+    ("kind", "side", "key", "changed", "there", "asked"),
+    [
+        (Down, Side.VIRTUAL, KEY, obj(data={}), {}, (KEY, None)),
+        (Down, Side.VIRTUAL, KEY, obj(), {}, None),
+        (Down, Side.VIRTUAL, KEY, obj(), {"host": (PLACE,)}, (KEY, None)),
+        (Down, Side.VIRTUAL, KEY, None, {}, (KEY, None)),
+        (Down, Side.HOST, PLACE, COPY, {}, (KEY, None)),
+        (Down, Side.HOST, Key("vc-ns", "other"), STRAY, {}, (KEY, Key("vc-ns", "other"))),
+        (Down, Side.HOST, PLACE, obj("vc-ns", PLACE.name), {}, None),
+        (Up, Side.HOST, ORIGIN, obj("vc-ns"), {}, (KEY, ORIGIN)),
+        (Reverting, Side.HOST, ORIGIN, obj("vc-ns"), {}, (KEY, None)),
+        (Reverting, Side.VIRTUAL, KEY, FROM_HERE, {"virtual": (KEY,)}, (KEY, None)),
+        (Reverting, Side.VIRTUAL, KEY, obj(), {"virtual": (KEY,)}, None),
+        (Reverting, Side.VIRTUAL, KEY, obj(), {}, (KEY, None)),
+        (Stand, Side.VIRTUAL, KEY, obj(), {}, (KEY, None)),
+        (Stand, Side.HOST, PLACE, COPY, {}, None),
+        (Prepares, Side.VIRTUAL, KEY, obj(), {}, None),
+    ],
+)
+def test_request_for_a_changed_object(
+    kind: type[Syncer], side: Side, key: Key, changed: Obj | None, there: Any, asked: tuple[Key, Key | None] | None
+) -> None:
+    found = direction_of(kind()).request_for(Sight(kind, **there), side, key, changed)
+    assert found == (Request("vc", kind.name, *asked) if asked else None)
+
+
+@pytest.mark.parametrize(
+    ("kind", "by_virtual", "by_host"),
+    [(Down, True, True), (Up, False, True), (Reverting, True, True), (Stand, True, False), (Prepares, False, False)],
+)
+def test_keys_that_are_all_asked_about(kind: type[Syncer], by_virtual: bool, by_host: bool) -> None:
+    direction = direction_of(kind())
+    assert (direction.by_virtual, direction.by_host) == (by_virtual, by_host)
+
+
+ROLES = {"SyncDown", "SyncUp", "FakeSyncUp"}
+
+
+def test_roles_are_looked_at_in_one_place() -> None:
+    root = Path(syncer.__file__).parent
+    known = {root / "directions.py", *(root / "api").glob("*.py")}
+    found = [
+        f"{path.relative_to(root)}:{node.lineno}"
+        for path in root.rglob("*.py")
+        if path not in known
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("isinstance", "issubclass")
+        if ROLES & {getattr(each, "id", "") for each in ast.walk(node.args[1])}
+    ]
+    assert found == [], "ask the syncer's direction"
