@@ -82,7 +82,7 @@ class Engine:
         self.host_connection = Connection(host, lost=self._host_lost, back=self._host_back)
         self._count = workers
         self.workers = Workers(self.queue, self.pairs, self.statuses, self, metrics, clock=self.clock)
-        self.lookout = DiscoveryLoop(self._discoveries, waiting=self._is_awaited, looked=self._looked)
+        self.discovery_loop = DiscoveryLoop(self._discoveries, waiting=self._is_awaited, looked=self._looked)
         #: Why a syncer's own controller doesn't run at the moment, by cluster and syncer.
         self.broken: dict[tuple[str, str], str] = {}
         self._own_controllers: dict[tuple[str, str], asyncio.Task[None]] = {}
@@ -123,7 +123,7 @@ class Engine:
             may_write=lambda: self.may_write(),
             rules=contention,
         )
-        pair.definitions_changed = self.lookout.soon
+        pair.definitions_changed = self.discovery_loop.soon
         pair.paused_or_not = lambda: self._paused_or_not(pair)
         self.pairs[name] = pair
         activation = Lifecycle(
@@ -163,7 +163,7 @@ class Engine:
                     served.activation.stop()
 
     def _background(self) -> Iterator[Coroutine[Any, Any, None]]:
-        yield self.lookout.run()
+        yield self.discovery_loop.run()
         yield self.host_connection.run()
         for served in self.served.values():
             yield served.connection.run()
@@ -235,7 +235,7 @@ class Engine:
         return [served.patroller for served in self.served.values() if served.patroller is not None]
 
     def silent(self, pair: ClusterPair) -> str | None:
-        """Which cluster of a link doesn't answer at the moment, or None."""
+        """Return which cluster of a pair doesn't answer at the moment; None if both do."""
         connections = (self.host_connection, self.served[pair.name].connection)
         return next((f"the {one.cluster.side} cluster does not answer" for one in connections if not one.up), None)
 
@@ -321,7 +321,7 @@ class Engine:
 
 
 class _Listener:
-    """Hears the informers of one link."""
+    """Hears the reflectors of one pair."""
 
     def __init__(self, engine: Engine, pair: ClusterPair) -> None:
         self._engine, self._pair = engine, pair
@@ -343,10 +343,10 @@ class _Listener:
             log.warning("can't list or watch", cluster=self._pair.name, what=reflector, error=str(error))
             if isinstance(error, Missing) and reflector not in self._missing:
                 self._missing.add(reflector)
-                self._engine.lookout.soon()
+                self._engine.discovery_loop.soon()
             self._engine.filled(self._pair)
 
     def working(self, reflector: Reflector) -> None:
         log.info("watching again", cluster=self._pair.name, what=reflector)
         self._missing.discard(reflector)
-        self._engine.lookout.soon()
+        self._engine.discovery_loop.soon()

@@ -1,4 +1,4 @@
-"""How a syncer joins and leaves a link: the stores that it needs, and what of them wakes it."""
+"""How a syncer joins and leaves a pair: the stores that it needs, and which of their changes concern it."""
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime

@@ -124,7 +124,7 @@ DOUBT_SECONDS = 60.0
 
 
 class Lifecycle:
-    """Lets syncers join a link and leave it, and runs the reflectors that those which are there need."""
+    """Lets syncers join a pair and leave it, and runs the reflectors that those which are there need."""
 
     def __init__(
         self,

@@ -58,7 +58,7 @@ class Ways:
 
 
 class Patroller:
-    """Patrols one link."""
+    """Patrols one pair."""
 
     def __init__(
         self,

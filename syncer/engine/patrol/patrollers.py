@@ -35,7 +35,7 @@ class Flow(Protocol):
     pairs: dict[str, ClusterPair]
 
     def silent(self, pair: ClusterPair) -> str | None:
-        """Which cluster of a link doesn't answer at the moment, or None."""
+        """Return which cluster of a pair doesn't answer at the moment; None if both do."""
         ...
 
 

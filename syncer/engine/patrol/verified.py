@@ -18,7 +18,7 @@ class _Known(NamedTuple):
 
 
 class VerifiedPairs:
-    """The pairs of one syncer in one link. Versions are the stores' own strings, so one costs some 200 bytes."""
+    """The objects of one syncer in one pair that were found right. Versions are the stores' own strings, so one costs some 200 bytes."""
 
     def __init__(self, pair: ClusterPair, controller: Controller) -> None:
         self._pair, self.controller = pair, controller

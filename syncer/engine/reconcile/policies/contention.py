@@ -65,7 +65,7 @@ class HeldFields:
 
 
 class Contention:
-    """What one link has written lately, and which fields of its objects are frozen."""
+    """What one pair has written lately, and which fields of its objects are frozen."""
 
     def __init__(
         self, rules: ContentionRules, marks: Marks, *, clock: Callable[[], float], utcnow: Callable[[], datetime]
