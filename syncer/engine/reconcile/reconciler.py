@@ -127,9 +127,9 @@ class Reconciler:
         live = own if own is not None and is_latest and key == own_key else store.get(key)
         if side is Side.HOST:
             self._check(write, live, resource)
-        planned = PlannedWrite(write, Place(side, resource, key), live)
+        place = Place(side, resource, key)
         if write.verb is Verb.BIND and uid_of(write.obj) in self.bound:
-            return planned
+            return PlannedWrite(write, place, live)
         calls = needed(
             write,
             live,
@@ -138,11 +138,10 @@ class Reconciler:
             marks=self.view.settings.marks,
             has_status=live is not None and self.has_status(side, resource),
         )
-        if not calls:
-            return planned
-        planned = planned._replace(calls=calls)
-        for policy in policies.calls:
-            planned = policy(planned, seen.request)
+        planned = PlannedWrite(write, place, live, calls)
+        if calls:
+            for policy in policies.calls:
+                planned = policy(planned, seen.request)
         return planned
 
     # -- inside ----------------------------------------------------------------------------------------------------

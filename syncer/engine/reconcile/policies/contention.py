@@ -94,7 +94,7 @@ class Contention:
         The latter are frozen when the write is made (:meth:`freeze`).
         """
         place = planned.place
-        if place not in self._past and place not in self._frozen:
+        if place not in self._past and (not self._frozen or place not in self._frozen):
             return planned
         due = {one.path: one for one in self._due(planned, request)}
         frozen = [one for one in self._frozen_now(place) if one.path not in due]
