@@ -10,7 +10,8 @@ class ApiServer(Section):
     """Where pods find the API server of their virtual cluster."""
 
     host: str = ""
-    """Address or DNS name as a pod on the host reaches it. Empty: pods are told nothing of it."""
+    """Address or DNS name as a pod on the host reaches it. Empty: pods are pointed at the host's API server instead, as
+    the kubelet sets `KUBERNETES_SERVICE_HOST` in every container."""
 
     port: int = Field(default=443, ge=1, le=65535)
     """Port of that address."""

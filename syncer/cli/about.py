@@ -30,7 +30,9 @@ def show_version(output: str) -> None:
 def completion(ctx: click.Context, shell: str) -> None:
     """Print the completion script of a shell.
 
-    For bash: `source <(syncer completion bash)`, in ~/.bashrc to keep it.
+    \b
+    Example, for ~/.bashrc:
+      source <(syncer completion bash)
     """
     found = get_completion_class(shell)
     assert found is not None

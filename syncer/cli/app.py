@@ -7,7 +7,6 @@ import click
 from syncer.cli import show
 from syncer.cli.about import completion, show_version
 from syncer.cli.config import config
-from syncer.cli.drain import drain
 from syncer.cli.names import names
 from syncer.cli.options import Given, modes, pass_given, settings
 from syncer.cli.parked import parked
@@ -16,11 +15,27 @@ from syncer.cli.plugins import plugins
 from syncer.cli.rbac import rbac
 from syncer.cli.run import run, start
 from syncer.cli.thaw import thaw
+from syncer.cli.uninstall import uninstall
 from syncer.version import VERSION
+
+#: Old words of commands, which are accepted for one version: each with the new word.
+RENAMED = {"drain": "uninstall"}
 
 
 class App(click.Group):
-    """A group that tells errors of ours in one message, with their exit code."""
+    """The command ``syncer``. An error of ours ends it with a message and an exit status, without a traceback."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the name and the subcommand that is meant, also by its old word, and the rest of the arguments."""
+        old, *rest = args
+        if old not in RENAMED:
+            return super().resolve_command(ctx, args)
+        if not ctx.resilient_parsing:  # a shell completes
+            notice = f"`syncer {old}` is now `syncer {RENAMED[old]}`; the next version no longer knows the old word."
+            click.echo(notice, err=True)
+        return super().resolve_command(ctx, [RENAMED[old], *rest])
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""
@@ -29,7 +44,7 @@ class App(click.Group):
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
         except Exception as error:
-            show.told(error)
+            show.end_with(error)
             raise
 
 
@@ -62,5 +77,5 @@ def app(ctx: click.Context, given: Given) -> None:
     ctx.exit(start(given))
 
 
-for command in (run, parked, drain, patrol, thaw, config, names, plugins, rbac, show_version, completion):
+for command in (run, parked, patrol, thaw, uninstall, config, names, plugins, rbac, show_version, completion):
     app.add_command(command)

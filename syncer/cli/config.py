@@ -25,6 +25,10 @@ def config() -> None:
 def validate(given: Given, file: str | None) -> None:
     """Check a configuration FILE, and report every problem with its line.
 
+    \b
+    Example:
+      syncer config validate syncer.yaml
+
     Exit status: 0 fine, 2 a problem in the file, 3 a plugin that it names can't be used.
     """
     from syncer.cli.loading import loaded
@@ -53,7 +57,12 @@ def schema(given: Given) -> None:
 @settings()
 @pass_given
 def defaults(given: Given) -> None:
-    """Print every option with its default and its help: a file to begin with."""
+    """Print every option with its default and its help: a file to begin with.
+
+    \b
+    Example:
+      syncer config defaults > syncer.yaml
+    """
     from syncer.cli.loading import model
     from syncer.config.render import defaults as made
 
@@ -65,9 +74,14 @@ def defaults(given: Given) -> None:
 @click.argument("path", default="")
 @pass_given
 def explain(given: Given, path: str) -> None:
-    """Explain the option at a dotted PATH, such as sync.toHost.pods; without PATH, those at the top.
+    """Explain the option at a dotted PATH; without PATH, the options at the top.
 
     The options of a plugin are known where --config gives a file that names its section.
+
+    \b
+    Examples:
+      syncer config explain virtualClusters
+      syncer config explain sync.toHost.pods
     """
     from syncer.cli.loading import model
     from syncer.config import nearest, option_at, options
@@ -85,7 +99,7 @@ def explain(given: Given, path: str) -> None:
 
 
 def _unnamed(path: str) -> str:
-    """What to do where a section is that of a plugin which isn't loaded, as no file names it."""
+    """Return the way to a plugin's section: the plugin is loaded only if a file names it."""
     from syncer.plugins import installed
 
     steps = path.split(".")
@@ -109,7 +123,12 @@ def _indented(text: str, indent: str) -> str:
 @output("table", "yaml", "json", "name")
 @pass_given
 def view(given: Given, output: str, no_headers: bool) -> None:
-    """Show the configuration in force, and where each value comes from."""
+    """Show the configuration in force, and where each value comes from.
+
+    \b
+    Example:
+      syncer config view --config syncer.yaml --log-level debug
+    """
     from syncer.cli.loading import loaded
     from syncer.config.render import rows
 

@@ -1,4 +1,4 @@
-"""Asks a running daemon over its control socket."""
+"""Ask a running daemon over its control socket."""
 
 import http.client
 import json
@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 from syncer.api import SyncerError
 from syncer.config import Loaded, VirtualCluster
 
-#: Seconds that an answer is waited for; a little more than the daemon gives itself.
+#: Seconds to wait for an answer; a little more than the daemon gives itself.
 PATIENCE = 630.0
 
 

@@ -1,4 +1,4 @@
-"""From what the command line says to the loaded configuration."""
+"""From the flags of a command to the configuration in force."""
 
 from syncer.cli.options import Given
 from syncer.config import Loaded, Override, SyncerConfig, load, model_for
@@ -6,18 +6,23 @@ from syncer.plugins import Installed, installed
 
 
 def loaded(given: Given) -> tuple[Loaded, Installed]:
-    """The configuration in force, and the plugins. Raises ConfigError and PluginError."""
+    """Return the configuration in force, and the plugins.
+
+    Raises:
+        ConfigError: The configuration is wrong.
+        PluginError: A plugin that the configuration names can't be used.
+    """
     plugins = installed()
     return load(given.file, plugins, overrides(given)), plugins
 
 
 def model(given: Given) -> type[SyncerConfig]:
-    """All options that there are, with those of the plugins that the file names."""
+    """Return the model of all options, with those of the plugins that the file names."""
     return model_for(given.file, installed())
 
 
 def overrides(given: Given) -> list[Override]:
-    """What flags and variables set."""
+    """Return the options that flags and variables set."""
     return [
         Override(path, setting.value, setting.origin)
         for path, setting in given.settings.items()

@@ -1,4 +1,4 @@
-"""``syncer names …``: which object on one side belongs to which on the other."""
+"""``syncer names …``: the name of an object on the other side."""
 
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
@@ -24,7 +24,12 @@ def names() -> None:
 @click.argument("key")
 @pass_given
 def to_host(given: Given, kind: str, key: str, output: str, no_headers: bool) -> None:
-    """Where the host copy of the virtual KIND KEY is, as in `to-host secret shop/db`."""
+    """Print the namespace and name of the host copy of a virtual object.
+
+    \b
+    Example:
+      syncer names to-host secret shop/db
+    """
     syncer, configured = _syncer(given, kind)
     virtual = _key(key, namespaced=syncer.resource.namespaced)
     _print(virtual, syncer.host_key(configured, virtual), syncer, output, headers=not no_headers, side="host")
@@ -37,7 +42,14 @@ def to_host(given: Given, kind: str, key: str, output: str, no_headers: bool) ->
 @click.argument("key")
 @pass_given
 def to_virtual(given: Given, kind: str, key: str, output: str, no_headers: bool) -> None:
-    """Which virtual object the host's KIND KEY is a copy of, where the name alone tells it."""
+    """Print the namespace and name of the virtual object that a host object is a copy of.
+
+    It is known where the host name alone tells it; a hashed name does not.
+
+    \b
+    Example:
+      syncer names to-virtual secret vc-shop/db-x-shop-x-shop
+    """
     syncer, configured = _syncer(given, kind)
     host = _key(key, namespaced=syncer.host_resource.namespaced)
     virtual = configured.names.to_virtual(syncer.host_resource, host)
@@ -51,7 +63,7 @@ def to_virtual(given: Given, kind: str, key: str, output: str, no_headers: bool)
 
 
 def _syncer(given: Given, kind: str) -> "tuple[Syncer, Settings]":
-    """The syncer of a kind, and what it is told about the virtual cluster."""
+    """Return the syncer of a kind, and the settings of the virtual cluster."""
     from syncer.cli.loading import loaded
 
     cluster = loaded(given)[0].cluster
@@ -65,7 +77,7 @@ def _syncer(given: Given, kind: str) -> "tuple[Syncer, Settings]":
 
 
 def _called(syncer: "Syncer") -> set[str]:
-    """What a person may call a resource: ``secret``, ``secrets``, ``ingresses.networking.k8s.io``."""
+    """Return the words for a resource: ``secret``, ``secrets``, ``ingresses.networking.k8s.io``."""
     resource = syncer.resource
     return {resource.kind.lower(), resource.plural.lower(), str(resource).lower()}
 

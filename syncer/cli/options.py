@@ -1,4 +1,4 @@
-"""The flags that commands share. Each has its ``SYNCER_…`` variable, and each setting remembers which one gave it."""
+"""The flags that commands share. Each has its ``SYNCER_…`` variable, and each setting remembers its origin."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -22,13 +22,13 @@ class Flag(NamedTuple):
 #: Flags over variables over the file. A Service called ``syncer`` makes Kubernetes set SYNCER_PORT and
 #: SYNCER_SERVICE_HOST in every pod near it: no flag may be called so.
 FLAGS = (
-    Flag("--cluster", "cluster", "NAME", "The virtual cluster's name."),
-    Flag("--virtual-kubeconfig", "virtual.kubeconfig", "FILE", "How to reach the virtual cluster; else in-cluster."),
-    Flag("--virtual-context", "virtual.context", "NAME", "Context in that file."),
-    Flag("--host-kubeconfig", "host.kubeconfig", "FILE", "How to reach the host cluster; else in-cluster."),
+    Flag("--cluster", "cluster", "NAME", "The virtual cluster: its name, or which of those in the configuration."),
+    Flag("--virtual-kubeconfig", "virtual.kubeconfig", "FILE", "How to reach the virtual cluster."),
+    Flag("--virtual-context", "virtual.context", "NAME", "Context in that file, or in the file that kubectl uses."),
+    Flag("--host-kubeconfig", "host.kubeconfig", "FILE", "How to reach the host; else as kubectl does, or in-cluster."),
     Flag("--host-context", "host.context", "NAME", "Context in that file."),
-    Flag("--host-namespace", "host.namespace", "NAME", "The namespace on the host that copies are put in."),
-    Flag("--name-translator", "names.translator", "NAME", "How names become names of the other side."),
+    Flag("--host-namespace", "host.namespace", "NAME", "The namespace on the host for the copies."),
+    Flag("--name-translator", "names.translator", "NAME", "How names become names on the other side."),
     Flag("--log-level", "log.level", "LEVEL", "debug, info, warning or error."),
     Flag("--log-format", "log.format", "FORMAT", "auto, json or console."),
     Flag("--metrics-address", "metrics.address", "ADDRESS", "Where to serve metrics; 0 is off."),
@@ -40,7 +40,7 @@ FLAGS = (
 
 
 class Setting(NamedTuple):
-    """A value from a flag or a variable; the flag is worth more wherever it stands."""
+    """A value from a flag or a variable; the flag wins wherever it stands."""
 
     value: Any
     origin: str
@@ -49,7 +49,7 @@ class Setting(NamedTuple):
 
 @dataclass(slots=True)
 class Given:
-    """What the command line and the environment say about the configuration."""
+    """Options of the configuration that the command line and the environment give."""
 
     file: str | None = None
     settings: dict[str, Setting] = field(default_factory=dict)
@@ -65,17 +65,17 @@ class Given:
 
 
 def variable(name: str) -> str:
-    """The variable of a flag: ``--log-level`` → ``SYNCER_LOG_LEVEL``."""
+    """Return the variable of a flag: ``--log-level`` → ``SYNCER_LOG_LEVEL``."""
     return "SYNCER_" + name.partition("/")[0].lstrip("-").replace("-", "_").upper()
 
 
 def option(*names: str, **attributes: Any) -> Callable[[F], F]:
-    """A flag with its variable, which is shown in its help; the last name is the long one."""
+    """Return the decorator for a flag with its variable. The last of the names is the long one."""
     return click.option(*names, envvar=variable(names[-1]), show_envvar=True, **attributes)
 
 
 def _setting(name: str, path: str) -> Callable[[click.Context, click.Parameter, Any], None]:
-    """Keeps the value of a flag, if it was given at all."""
+    """Return the callback that keeps the value of a flag, if it was given."""
 
     def keep(ctx: click.Context, parameter: click.Parameter, value: Any) -> None:
         source = ctx.get_parameter_source(parameter.name or "")
@@ -88,7 +88,10 @@ def _setting(name: str, path: str) -> Callable[[click.Context, click.Parameter, 
 
 
 def settings(*, hidden: bool = False) -> Callable[[F], F]:
-    """The flags that set options of the configuration; ``hidden`` leaves all but ``--config`` out of the help."""
+    """Return the decorator for the flags that set options of the configuration.
+
+    ``hidden`` leaves all of them but ``--config`` out of the help.
+    """
 
     def decorate(command: F) -> F:
         for flag in reversed(FLAGS):
@@ -114,7 +117,7 @@ def _mode(ctx: click.Context, parameter: click.Parameter, value: bool) -> None:
 
 
 def modes(command: F) -> F:
-    """``--once`` and ``--dry-run``."""
+    """Add the flags ``--once`` and ``--dry-run``."""
     dry = "Decide, show what would be written, and write nothing."
     command = option("--dry-run", is_flag=True, help=dry, expose_value=False, callback=_mode)(command)
     once = "End when both sides are in step, and say what was done."
@@ -122,7 +125,7 @@ def modes(command: F) -> F:
 
 
 def output(*formats: str) -> Callable[[F], F]:
-    """``-o``, of which the first format is the default, and ``--no-headers`` where there is a table."""
+    """Return the decorator for ``-o``, whose default is the first format, and ``--no-headers`` for a table."""
 
     def decorate(command: F) -> F:
         if "table" in formats:

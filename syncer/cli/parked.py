@@ -1,4 +1,4 @@
-"""``syncer parked``: what can't be synced as things are, why, since when, and what the daemon waits for."""
+"""``syncer parked``: the objects that can't be synced as things are, with the reason."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,16 +12,21 @@ from syncer.cli.options import Given, option, output, pass_given, settings
 @click.command()
 @click.argument("kind", default="")
 @click.argument("key", default="")
-@option("--retry", is_flag=True, help="Have it tried again now.")
+@option("--retry", is_flag=True, help="Try all of it again now.")
 @settings()
 @output("table", "wide", "json", "yaml")
 @pass_given
 def parked(given: Given, kind: str, key: str, retry: bool, output: str, no_headers: bool) -> None:
-    """List what the daemon has parked: everything, a KIND, or one object.
+    """List parked objects, with the reason of each.
 
-    What is parked failed in a way that does not pass by itself. It is tried again when something changes that it
-    depends on, when the quota has room or the right is there, and every few minutes in any case. KEY is the virtual
-    object's name, with its namespace: `syncer parked pods shop/web`.
+    Without KIND all of them, else those of a kind, or the object with a KEY, its namespace and name. A parked
+    object failed in a way that does not pass by itself. It is tried again when something that it depends on
+    changes, when the quota has room or the right is there, and every few minutes in any case.
+
+    \b
+    Examples:
+      syncer parked -o wide                  # with what wakes each
+      syncer parked --retry pods shop/web    # try this pod again now
     """
     from syncer.cli.daemon import ask
     from syncer.cli.loading import loaded
@@ -53,7 +58,7 @@ def _row(each: Mapping[str, Any], *, wide: bool) -> dict[str, Any]:
 
 
 def _age(seconds: float) -> str:
-    """So many seconds as kubectl shows an age: ``45s``, ``12m``, ``3h``, ``2d``."""
+    """Return seconds as kubectl shows an age: ``45s``, ``12m``, ``3h``, ``2d``."""
     for unit, size, most in (("s", 1, 120), ("m", 60, 7200), ("h", 3600, 172_800)):
         if seconds < most:
             return f"{round(seconds) // size}{unit}"

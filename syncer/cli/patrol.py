@@ -1,4 +1,4 @@
-"""``syncer patrol``: what has drifted, who changed it, and what was done about it."""
+"""``syncer patrol``: the drift that was found, who caused it, and what became of it."""
 
 import json
 from collections import Counter
@@ -23,22 +23,28 @@ Report = Mapping[str, Any]
 @click.command()
 @click.argument("kinds", metavar="[KIND]...", nargs=-1)
 @option("--once", is_flag=True, help="Scan now, from fresh lists of both sides, instead of asking the daemon.")
-@option("--diff", is_flag=True, help="Show each field: what it should be, what it was, who changed it and when.")
-@option("--report", type=click.Path(dir_okay=False, writable=True), metavar="FILE", help="Write all of it as JSON.")
-@option("--confirm", is_flag=True, help="Let the deletions be made that were held because they are so many.")
+@option("--diff", is_flag=True, help="Show each field: wanted and found value, who changed it and when.")
+@option("--report", type=click.Path(dir_okay=False, writable=True), metavar="FILE", help="Write the reports as JSON.")
+@option("--confirm", is_flag=True, help="Make the deletions that were held because they are so many.")
 @settings()
 @pass_given
 @click.pass_context
 def patrol(
     ctx: click.Context, given: Given, kinds: Sequence[str], once: bool, diff: bool, report: str | None, confirm: bool
 ) -> None:
-    """Find what has drifted, and put it right as patrol.drift says.
+    """Report drift, and repair it.
 
-    Without --once: what the latest scans of the running daemon have found. With --once the command scans by itself and
-    repairs; where a daemon holds the Lease it only reports. --confirm asks the daemon; where none runs, it scans
-    without holding anything (without leader election: only with --once).
+    Without KIND drift of all kinds. It is repaired as patrol.drift says. Without --once the running daemon reports
+    its latest scans. With --once the command itself scans and repairs; where a daemon holds the Lease it only
+    reports. --confirm asks the daemon; where none runs, the command scans and holds no deletions (without leader
+    election: only with --once).
 
-    Exit status: 0 nothing has drifted or all is repaired, 1 something is left, or nothing was scanned yet.
+    \b
+    Examples:
+      syncer patrol --once --diff services   # scan now; who changed which field
+      syncer patrol --confirm configmaps     # make the deletions that are held
+
+    Exit status: 0 no drift, or all of it repaired; 1 some is left, or nothing was scanned yet.
     """
     from syncer.cli.loading import loaded
 
@@ -58,9 +64,9 @@ def patrol(
 
 
 def _confirmed(configured: "Loaded", kinds: Sequence[str], *, here: bool) -> bool:
-    """Tell the daemon to make the deletions that it holds; False where none answers.
+    """Let the daemon make the deletions that it holds; return False if no daemon answers.
 
-    Without a Lease nobody knows whether one runs elsewhere: then only ``here``, if that was asked for, are they made.
+    Without a Lease a daemon may run elsewhere unnoticed: then the command only goes on if it was told to scan ``here``.
     """
     from syncer.cli.daemon import NoDaemon, ask
 
@@ -102,7 +108,7 @@ def _asked(configured: "Loaded", kinds: Sequence[str]) -> list[Report]:
 
 
 def is_left(report: Report) -> bool:
-    """Whether anything is not in step, or could not be looked at."""
+    """Return True if anything is not in step, or could not be looked at."""
     return bool(report["held"]) or any(
         kind["problem"] or kind["troubles"] or any(outcome not in _DONE for outcome in _outcomes(kind))
         for kind in report["kinds"]
@@ -110,12 +116,12 @@ def is_left(report: Report) -> bool:
 
 
 def _outcomes(kind: Report) -> Counter[str]:
-    """What became of all that was found of a kind, by how many."""
+    """Return how many findings of a kind had each outcome."""
     return Counter(one["outcome"] for one in kind["found"]) + Counter(kind.get("omitted", {}))
 
 
 def lines(report: Report, *, diff: bool) -> Iterator[str]:
-    """A line for each thing that has drifted, with ``diff`` also for each of its fields, and a last one of all."""
+    """Yield a line for each finding, with ``diff`` also for each of its fields, and a summary."""
     outcomes: Counter[str] = Counter()
     for kind in report["kinds"]:
         outcomes.update(_outcomes(kind))

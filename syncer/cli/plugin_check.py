@@ -1,4 +1,4 @@
-"""What can be known of plugins without a cluster: that each keeps the contract, and what its code gives when asked."""
+"""Check plugins without a cluster: each keeps the contract, and its code answers what it is asked."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
@@ -19,13 +19,13 @@ _SAMPLES = (
 
 
 def checked(plugins: Installed, names: Sequence[str], more: Callable[[Found], Iterable[Problem]]) -> list[Found]:
-    """The plugins of these names, with everything that is wrong with them; ``more`` looks at sound syncers."""
+    """Return the plugins of these names with all their problems; ``more`` looks further at sound syncers."""
     found = list(plugins.found(names))
     return [each if each.problems else each._replace(problems=tuple(_problems(each, more))) for each in found]
 
 
 def note(found: Found, plugins: Installed) -> str:
-    """What has to be configured before a sound plugin can be used beside the built-in ones, or ``""``."""
+    """Return what to configure before a sound plugin can be used beside the built-in syncers, or ``""``."""
     if found.group != SYNCERS or found.problems or found.origin.package == OURS:
         return ""
     on = [syncer for syncer in plugins.built_in if syncer.config().enabled]
@@ -63,7 +63,7 @@ def _rights(plugin: type[Syncer]) -> object:
 
 
 def _translate(plugin: type[NameTranslator]) -> None:
-    """Raises TypeError where a name translator gives what it must not."""
+    """Ask a name translator for some names. Raises TypeError for an answer of a wrong type."""
     made: Any = plugin(cluster="vc", namespace="vc-ns")  # type: ignore[call-arg]
     for resource, key in _SAMPLES:
         place = made.to_host(resource, key)
@@ -78,7 +78,7 @@ def _translate(plugin: type[NameTranslator]) -> None:
 
 
 def _asked(plugin: Any, questions: dict[str, Callable[[], object]]) -> Iterator[Problem]:
-    """The first question that a plugin's code can't answer, as a problem; the others need that answer, too."""
+    """Yield a problem for the first question that a plugin's code can't answer; the others need that answer, too."""
     for what, ask in questions.items():
         try:
             ask()

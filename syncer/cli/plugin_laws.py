@@ -1,4 +1,4 @@
-"""Runs the laws of :mod:`syncer.testing.laws` over an installed syncer, with objects that are made up for it."""
+"""Run the laws of :mod:`syncer.testing.laws` over an installed syncer, with objects that are made up for it."""
 
 import re
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ _SHOWN = 400
 
 
 def must_be_there() -> None:
-    """Raises PluginError where what the laws need is not installed."""
+    """Raise PluginError if the packages that the laws need are not installed."""
     try:
         import hypothesis
     except ImportError:
@@ -28,12 +28,12 @@ def must_be_there() -> None:
 
 
 def can_be_tried(found: Found) -> bool:
-    """Whether objects can be made up for a plugin: it copies what is virtual. Built-in ones have tests of their own."""
+    """Return True for a syncer that copies virtual objects and isn't built in: objects can be made up for it."""
     return found.group == SYNCERS and found.origin.package != OURS and way_of(found.plugin).goes_down
 
 
 def broken_laws(found: Found) -> Iterator[Problem]:
-    """The first law that a plugin's syncer breaks; where one is broken, others mostly are, too."""
+    """Yield the first law that a plugin's syncer breaks: mostly it breaks others for the same reason."""
     if not can_be_tried(found):
         return
     from hypothesis.errors import Unsatisfiable
@@ -56,7 +56,7 @@ def broken_laws(found: Found) -> Iterator[Problem]:
 
 @contextmanager
 def _repeatable() -> Iterator[None]:
-    """The same trials each time, and no folder for those that failed."""
+    """Let hypothesis make the same trials each time, and no folder for those that failed."""
     from hypothesis import Phase, settings
 
     settings.register_profile("before", settings.default)
@@ -70,7 +70,7 @@ def _repeatable() -> Iterator[None]:
 
 
 def _objects(plugin: type[Syncer]) -> Any:
-    """Objects of the syncer's resource, with anything at the paths that it says the virtual side owns."""
+    """Return a strategy for objects of the syncer's resource, with any values at its ``down`` paths."""
     from hypothesis import strategies as st
 
     from syncer.testing.strategies import LABEL_MAPS, TEXT, objects
@@ -95,7 +95,7 @@ def _tree(paths: tuple[FieldPath, ...]) -> "Obj":
 
 
 def _trial(error: Exception) -> str:
-    """The trial that broke the law, as hypothesis notes it on the error."""
+    """Return the trial that broke the law, as hypothesis notes it on the error."""
     notes = (re.search(r"trial=Trial\((.*)\)", note, re.DOTALL) for note in getattr(error, "__notes__", ()))
     said = next((" ".join(note[1].split()).rstrip(",") for note in notes if note), "")
     return f"; tried with {said if len(said) <= _SHOWN else said[:_SHOWN] + '…'}" if said else ""

@@ -1,4 +1,4 @@
-"""``syncer plugins …``: which syncers and name translators are there, what each does, and what is wrong with them."""
+"""``syncer plugins …``: the syncers and name translators that are there, their roles, and their problems."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -26,7 +26,7 @@ def plugins() -> None:
 def list_(given: Given, output: str, no_headers: bool) -> None:
     """List syncers and name translators.
 
-    Built-in ones are always loaded. A plugin that is installed is imported only where the configuration names it.
+    Built-in plugins are always loaded. An installed plugin is imported only if the configuration names it.
     """
     show.records(list(_records(given)), output, headers=not no_headers)
 
@@ -70,12 +70,16 @@ def _record(name: str, section: str, enabled: str, origin: str) -> dict[str, Any
 @output("table", "json", "yaml", "name")
 @option("--laws", is_flag=True, help="Run the laws that hold for every syncer, too. Needs `vsyncer[testing]`.")
 def check(names: tuple[str, ...], output: str, no_headers: bool, laws: bool) -> None:
-    """Import all plugins, or those of these names, and say what is wrong with each.
+    """Import all plugins, or those of these NAMEs, and report the problems of each.
 
-    No cluster and no configuration is needed. The laws are tried with objects that are made up; where those can't be
-    like any that are meant, use syncer.testing.laws in tests of the plugin instead.
+    No cluster and no configuration is needed. The laws are tried with objects that are made up; where these can't
+    resemble real objects, use syncer.testing.laws in the plugin's own tests.
 
-    Exit status: 0 if all are sound, 3 if one is not.
+    \b
+    Example:
+      syncer plugins check --laws widgets
+
+    Exit status: 0 all are sound, 3 a plugin is not.
     """
     from syncer.cli import plugin_check, plugin_laws
     from syncer.plugins import installed
@@ -94,7 +98,7 @@ def _no_more(found: "Found") -> "Sequence[Problem]":
 
 
 def _known(names: Sequence[str], known: Sequence[str]) -> Sequence[str]:
-    """The names, or all where none is given; one that no plugin has is a usage error."""
+    """Return the names, or all if none is given. Raises UsageError for a name that no plugin has."""
     from syncer.config.problems import guess
 
     for name in names:
@@ -104,7 +108,7 @@ def _known(names: Sequence[str], known: Sequence[str]) -> Sequence[str]:
 
 
 def _results(found: "Sequence[Found]", there: "Installed", *, laws: bool) -> Iterator[dict[str, Any]]:
-    """A line for each thing that is wrong with a plugin, and one for each that is fine."""
+    """Yield a record for each problem of a plugin, and for each sound plugin."""
     from syncer.cli.plugin_check import note
     from syncer.cli.plugin_laws import can_be_tried
 

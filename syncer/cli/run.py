@@ -22,15 +22,20 @@ GC_THRESHOLD = (20_000, 20, 20)
 @pass_given
 @click.pass_context
 def run(ctx: click.Context, given: Given) -> None:
-    """Keep the virtual and the host cluster in step.
+    """Keep virtual clusters in step with the host cluster.
 
-    Ends on SIGTERM or Ctrl-C, or with --once when both sides are in step.
+    The daemon ends on SIGTERM or Ctrl-C, or with --once when both sides are in step.
+
+    \b
+    Examples:
+      syncer run --config syncer.yaml
+      syncer run --config syncer.yaml --once --dry-run    # show what would be written
     """
     ctx.exit(start(given))
 
 
 def start(given: Given) -> int:
-    """Load the configuration and run the daemon; gives the exit code."""
+    """Load the configuration, run the daemon, and return the exit status."""
     import asyncio
     import gc
 
@@ -48,12 +53,12 @@ def start(given: Given) -> int:
         summary = runner.run(daemon(config, once=given.once, dry_run=given.dry_run))
     for line in summary.lines():
         click.echo(line)
-    # A daemon ends only because it was told to, and the next one goes on with what was not in step.
+    # A daemon ends only when it is stopped, and the next goes on with what was not in step.
     return summary.exit_code if given.once or given.dry_run else 0
 
 
 def _loop_factory() -> "Callable[[], asyncio.AbstractEventLoop] | None":
-    """uvloop's, which cost less CPU; where it isn't to be had, None for asyncio's own."""
+    """Return uvloop's loop factory, which costs less CPU; None, for asyncio's own, where uvloop isn't installed."""
     try:
         import uvloop
     except ImportError:

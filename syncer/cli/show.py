@@ -1,4 +1,4 @@
-"""Prints results: tables for people, JSON, YAML and names for programs; errors as one message without a traceback."""
+"""Print results: tables for people, JSON, YAML and names for programs; errors as a message without a traceback."""
 
 import json
 import os
@@ -17,8 +17,11 @@ def fail(message: str, exit_code: int = 1) -> NoReturn:
     raise click.exceptions.Exit(exit_code)
 
 
-def told(error: Exception) -> None:
-    """End the command with the message of an error of ours; any other is a fault in the program: nothing is done."""
+def end_with(error: Exception) -> None:
+    """End the command with the message and the exit status of an error of ours.
+
+    Any other error is a fault in the program: the function returns, and the caller raises it.
+    """
     from syncer.api import ConfigError, SyncerError
 
     if isinstance(error, ConfigError):
@@ -29,12 +32,12 @@ def told(error: Exception) -> None:
 
 
 def red(text: str) -> str:
-    """The text in red, on a terminal and where NO_COLOR (https://no-color.org) isn't set."""
+    """Return the text in red, on a terminal where NO_COLOR (https://no-color.org) isn't set; else as it is."""
     return text if os.environ.get("NO_COLOR") else click.style(text, fg="red")
 
 
 def records(found: Records, form: str, *, headers: bool = True) -> None:
-    """Print records in a format; the first value of each is its name."""
+    """Print records in a format; the first value of a record is its name."""
     match form:
         case "name":
             for record in found:

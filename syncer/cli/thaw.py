@@ -1,4 +1,4 @@
-"""``syncer thaw``: fields that are left alone because somebody else sets them back are written again."""
+"""``syncer thaw``: write again the fields that are left alone because another manager sets them back."""
 
 import click
 
@@ -13,10 +13,14 @@ from syncer.cli.options import Given, output, pass_given, settings
 @output("table", "json", "yaml")
 @pass_given
 def thaw(given: Given, kind: str, key: str, output: str, no_headers: bool) -> None:
-    """Let the daemon write frozen fields again: of all objects, of a KIND, or of one object.
+    """Let the daemon write frozen fields again.
 
-    KEY is the virtual object's name, with its namespace: `syncer thaw services shop/web`. What somebody else still
-    sets back is frozen again.
+    Without KIND those of all objects, else of a kind, or of the object with a KEY, its namespace and name. A field is
+    frozen when another manager sets it back again and again, and is frozen again if that goes on.
+
+    \b
+    Example:
+      syncer thaw services shop/web
     """
     from syncer.cli.daemon import ask
     from syncer.cli.loading import loaded

@@ -22,8 +22,9 @@ def test_the_first_syncer_of_the_readme_passes_its_own_test() -> None:
 
 @pytest.mark.parametrize("block", re.findall(r"```yaml\n(.*?)```", README.read_text(), re.DOTALL))
 def test_the_configurations_of_the_readme_are_valid(block: str, tmp_path: Path) -> None:
-    needed = {"apiVersion": "vsyncer.dev/v1alpha1", "kind": "SyncerConfig", "cluster": "shop"}
-    config = {**needed, "host": {"namespace": "vc-shop"}, **yaml.safe_load(block)}
+    given = yaml.safe_load(block)
+    named = {} if "virtualClusters" in given else {"cluster": "shop", "host": {"namespace": "vc-shop"}}
+    config = {"apiVersion": "vsyncer.dev/v1alpha1", "kind": "SyncerConfig", **named, **given}
     file = tmp_path / "syncer.yaml"
     file.write_text(yaml.safe_dump(config))
     result = CliRunner().invoke(app, ["config", "validate", str(file)], env={"SYNCER_CONFIG": str(file)})

@@ -100,8 +100,8 @@ def _survivor(copy: str, wanted: Obj) -> Problem:
     )
     note = " ".join(f"--from-literal={name}={value}" for name, value in wanted.items())
     hint = (
-        "See that it is the right virtual cluster. To begin anew, remove the copies: syncer drain --yes. To go on with "
-        f"what it has: kubectl -n {PLACE.namespace} create configmap {PLACE.name} {note}, in the virtual cluster."
+        "See that it is the right virtual cluster. To begin anew, remove the copies: syncer uninstall --yes. To go on "
+        f"with what it has: kubectl -n {PLACE.namespace} create configmap {PLACE.name} {note}, in the virtual cluster."
     )
     return Problem(why, hint=hint)
 

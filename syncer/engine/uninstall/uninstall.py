@@ -1,6 +1,6 @@
-"""Drain: take away all that is ours on both sides, or only our marks on it, so that nothing is left to be synced.
+"""Uninstall: remove all that is ours on both sides, or only our marks on it, so that nothing is left to be synced.
 
-What is ours is told by its marks alone, so a drain that was cut short is carried on by running it again. The note in
+Marks alone say what is ours, so an uninstall that was cut short is carried on by running it again. The note in
 the virtual cluster that says whose it is goes after everything else, and then the Lease.
 """
 
@@ -24,7 +24,7 @@ from syncer.engine.uninstall.sweep import Sweep
 
 @dataclass(slots=True)
 class Report:
-    """What a drain found and did, or would do."""
+    """What an uninstall found and did, or would do."""
 
     items: Sequence[Item] = ()
     #: What is ours and stays, each with the reason.
@@ -42,12 +42,13 @@ class Report:
         return 1 if self.problems else 0
 
 
-async def drain(
+async def uninstall(
     config: SyncerConfig, cluster: VirtualCluster, clusters: Mapping[Side, Cluster], *, yes: bool, keep: bool
 ) -> Report:
-    """Plan a drain and, with ``yes``, carry it out; ``keep`` leaves the objects and takes our marks away.
+    """Plan an uninstall and, with ``yes``, carry it out; ``keep`` leaves the objects and removes our marks from them.
 
-    Raises ``SyncerError``: where a daemon leads, and where the virtual cluster was synced under another identity.
+    Raises:
+        SyncerError: A daemon leads, or the virtual cluster was synced under another identity.
     """
     settings, known = cluster.settings(), Recognition.of(cluster)
     claimed = await claim.is_claimed(clusters[Side.VIRTUAL], settings, translator=cluster.names.translator)
@@ -78,7 +79,7 @@ async def _planned(lister: Lister, *, keep: bool, claimed: bool) -> Report:
     report = Report(found.items, left, list(found.problems), _remarks(found))
     if not claimed and not found.items:
         report.remarks.append(
-            "no daemon of this configuration has synced this virtual cluster, or it is drained already"
+            "no daemon of this configuration has synced this virtual cluster, or it is uninstalled already"
         )
     return report
 

@@ -1,7 +1,8 @@
 """The environment variables by which a container finds the Services of its namespace and its API server.
 
-On the host they are switched off, as the kubelet would name the host namespace's Services. They are written out
-instead, once, when the Pod is made, as the kubelet does when it starts a container. See
+On the host service links are switched off, as the kubelet would name the host namespace's Services. The variables are
+written out instead, once, when the Pod is made, as the kubelet does when it starts a container. Those of the API server
+the kubelet always sets, to the host's: only ``networking.apiServer.host`` replaces them. See
 https://kubernetes.io/docs/concepts/services-networking/service/#environment-variables.
 """
 

@@ -23,6 +23,12 @@ kind: SyncerConfig
 cluster: shop
 host: {namespace: vc-shop}
 """
+#: The same in list form.
+LIST = """\
+apiVersion: vsyncer.dev/v1alpha1
+kind: SyncerConfig
+virtualClusters: [{name: shop, hostNamespace: vc-shop}]
+"""
 
 
 @pytest.fixture
@@ -78,9 +84,56 @@ def test_no_variable_is_one_that_kubernetes_sets_for_a_service_of_this_name() ->
     assert not {"SYNCER_PORT", "SYNCER_SERVICE_HOST", "SYNCER_SERVICE_PORT"} & names
 
 
+def test_old_word_of_a_command_still_works_with_a_notice_and_is_not_listed(file: str) -> None:
+    result = call("drain", "--help")
+    assert (result.exit_code, result.stderr) == (
+        0,
+        "`syncer drain` is now `syncer uninstall`; the next version no longer knows the old word.\n",
+    )
+    assert result.stdout.startswith("Usage: syncer uninstall [OPTIONS]\n")
+    assert "drain" not in good("--help")
+    assert "drain" not in app.list_commands(click.Context(app))
+
+
+#: Commands that are about a virtual cluster, and ask no cluster or daemon before they know which.
+OF_A_CLUSTER = [
+    ["names", "to-host", "secret", "web/db"],
+    ["names", "to-virtual", "secret", "vc-shop/db-x-web-x-shop"],
+    ["parked"],
+    ["thaw"],
+    ["patrol"],
+    ["patrol", "--once"],
+    ["patrol", "--confirm"],
+    ["uninstall"],
+    ["rbac"],
+    ["plugins", "list"],
+    ["run"],
+    ["config", "validate"],
+]
+
+
+@pytest.mark.parametrize("command", OF_A_CLUSTER, ids=" ".join)
+@pytest.mark.parametrize("config", [CONFIG, LIST])
+def test_command_with_an_unknown_cluster_lists_those_there_are(file: str, command: list[str], config: str) -> None:
+    Path(file).write_text(config)
+    assert bad(*command, "-c", file, "--cluster", "shpo", code=2) == (
+        "--cluster: no virtual cluster is called 'shpo'; there is shop. Did you mean shop?\n"
+        "1 problem. Nothing was started.\n"
+    )
+
+
+@pytest.mark.parametrize("config", [CONFIG, LIST])
+def test_command_with_a_known_cluster_is_about_it(file: str, config: str) -> None:
+    Path(file).write_text(config)
+    arguments = ["names", "to-host", "secret", "web/db", "-c", file]
+    assert good(*arguments, "--cluster", "shop") == good(*arguments) == "vc-shop/db-x-web-x-shop\n"
+    assert good(*arguments, env={"SYNCER_CLUSTER": "shop"}) == good(*arguments)
+
+
 def test_every_command_has_help() -> None:
     for path, command in commands(app):
         assert command.help, path
+        assert command.get_short_help_str(60).endswith("."), f"{path}: the list of commands cuts it off"
         assert good(*path.split()[1:], "--help").startswith("Usage: syncer")
 
 

@@ -358,7 +358,7 @@ def test_missing_daemon_is_an_error_that_says_the_way_to_it(path: Path) -> None:
 
 
 def test_silent_daemon_is_not_taken_for_a_missing_daemon(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Commands go on by themselves where there is none: without the deletion breaker, or to drain."""
+    """Commands go on by themselves where there is none: without the deletion breaker, or to uninstall."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening:
         listening.bind(str(path))
         listening.listen()

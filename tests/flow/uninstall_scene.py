@@ -40,7 +40,7 @@ from syncer.clusters.transport import HttpRequest, HttpResponse, Stream, Transpo
 from syncer.config import SyncerConfig
 from syncer.engine.leaderelection.identity import claim
 from syncer.engine.leaderelection.leadership import leading
-from syncer.engine.uninstall.uninstall import Report, drain
+from syncer.engine.uninstall.uninstall import Report, uninstall
 from syncer.testing import ApiServer
 from syncer.testing.merge import merged
 from syncer.testing.objects import configmap, crd, event, pod_mounting, secret, service
@@ -202,8 +202,8 @@ def clusters(two: Two, user: str = "admin") -> Mapping[Side, Cluster]:
 
 
 async def planned(two: Two, given: SyncerConfig, *, keep: bool = False, user: str = "admin") -> Report:
-    """What a drain would do."""
-    return await drain(given, given.cluster(), clusters(two, user), yes=False, keep=keep)
+    """What an uninstall would do."""
+    return await uninstall(given, given.cluster(), clusters(two, user), yes=False, keep=keep)
 
 
 async def kubelet(two: Two) -> None:
@@ -215,13 +215,13 @@ async def kubelet(two: Two) -> None:
                 two.host.delete("pods", f"{pod['metadata']['namespace']}/{pod['metadata']['name']}")
 
 
-async def drained(
+async def uninstalled(
     two: Two, given: SyncerConfig, *, keep: bool = False, using: Mapping[Side, Cluster] | None = None
 ) -> Report:
-    """Drain, with a kubelet on the host."""
+    """Uninstall, with a kubelet on the host."""
     running = asyncio.create_task(kubelet(two))
     try:
-        return await drain(given, given.cluster(), using or clusters(two), yes=True, keep=keep)
+        return await uninstall(given, given.cluster(), using or clusters(two), yes=True, keep=keep)
     finally:
         running.cancel()
 
@@ -290,11 +290,11 @@ class Mortal:
 async def killed(two: Two, given: SyncerConfig, death: Death, *, keep: bool) -> bool:
     """Drain until it is killed; whether it was, and didn't end before."""
     using = {side: cluster.over(Mortal(cluster.transport, death)) for side, cluster in clusters(two).items()}
-    drain = asyncio.create_task(drained(two, given, keep=keep, using=using))
+    removing = asyncio.create_task(uninstalled(two, given, keep=keep, using=using))
     dying = asyncio.create_task(death.came.wait())
-    await asyncio.wait({drain, dying}, return_when=asyncio.FIRST_COMPLETED)
-    was = not drain.done()
-    for task in (drain, dying):
+    await asyncio.wait({removing, dying}, return_when=asyncio.FIRST_COMPLETED)
+    was = not removing.done()
+    for task in (removing, dying):
         task.cancel()
-    await asyncio.wait({drain, dying})
+    await asyncio.wait({removing, dying})
     return was

@@ -1,11 +1,14 @@
-"""A drain takes all that is ours, and nothing else, from both sides."""
+"""An uninstall removes all that is ours, and nothing else, from both sides."""
 
 import asyncio
 
 import pytest
 from crd_scene import CRDS
 from custom_scene import CLUSTER_ISSUERS, define, definition, running, there
-from drain_scene import (
+from harness import ALL, CLUSTER, HOME, NAMESPACE, Two, admin, built_in, namespace, place, play, writes
+from rules_scene import edit
+from shop_scene import settled, the_copy, the_original
+from uninstall_scene import (
     ELECTING,
     GADGETS,
     IDENTITY,
@@ -17,19 +20,16 @@ from drain_scene import (
     claimed,
     config,
     contents,
-    drained,
     marked,
     now,
     only,
     planned,
     sent,
     synced,
+    uninstalled,
     worked,
     working,
 )
-from harness import ALL, CLUSTER, HOME, NAMESPACE, Two, admin, built_in, namespace, place, play, writes
-from rules_scene import edit
-from shop_scene import settled, the_copy, the_original
 
 from kube_envtest import Rule
 from syncer.api import ConfigError, Key, Obj, Side, annotations_of, labels_of
@@ -51,10 +51,10 @@ def test_all_that_is_ours_goes_and_nothing_else_is_touched(two: Two, elects: boo
         given = config(**(ELECTING if elects else {}))
         others = await synced(two, given)
         assert two.virtual.get("configmaps", NOTE)
-        report = await drained(two, given)
+        report = await uninstalled(two, given)
         assert (report.problems, report.left, report.done, report.exit_code) == ([], {}, True, 0)
         assert both(two) == others
-        again = await drained(two, given)
+        again = await uninstalled(two, given)
         assert (again.items, again.problems) == ([], [])
         assert both(two) == others
 
@@ -84,7 +84,7 @@ def test_kept_objects_stay_as_they_are_without_our_marks(two: Two) -> None:
         given = config(**ELECTING)
         virtual, host = await synced(two, given)
         before, data = both(two), the_copy(two, "configmaps", "color")["data"]
-        report = await drained(two, given, keep=True)
+        report = await uninstalled(two, given, keep=True)
         assert (report.problems, report.done) == ([], True)
         kept = both(two)
         assert set(kept[0]) == set(before[0]) - {("configmaps", NOTE)}
@@ -115,7 +115,7 @@ def test_what_was_made_by_syncers_that_are_off_by_now_goes_too(two: Two) -> None
         less = config(**off)
         custom = {name: entry for name, entry in less.sync.custom.items() if name == CLUSTER_ISSUERS}
         less = less.model_copy(update={"sync": less.sync.model_copy(update={"custom": custom})})
-        report = await drained(two, less)
+        report = await uninstalled(two, less)
         assert report.problems == []
         assert both(two) == others
 
@@ -129,7 +129,7 @@ def test_what_is_paused_goes_as_well(two: Two) -> None:
         async with working(two, given, lambda: two.copy("configmaps", "x")) as daemon:
             edit(two, "virtual", "configmaps", {"metadata": {"annotations": {"vsyncer.dev/paused": "true"}}})
             await daemon.settled()
-        assert (await drained(two, given)).done
+        assert (await uninstalled(two, given)).done
         assert two.copy("configmaps", "x") is None
         assert two.original("configmaps", "x")
 
@@ -146,11 +146,11 @@ def test_a_crd_that_the_tenant_has_objects_of_stays_until_they_are_gone(two: Two
         two.virtual.put(GADGET)
         [(item, why)] = (await planned(two, given)).left.items()
         assert (str(item.key), why) == (GADGETS, f"there is the Gadget {NAMESPACE}/mine, which is not ours")
-        report = await drained(two, given)
+        report = await uninstalled(two, given)
         assert (report.done, [str(item.key) for item in report.left]) == (True, [GADGETS])
         assert set(contents(two.virtual)) == {*virtual, (CRDS, GADGETS), (GADGETS, f"{NAMESPACE}/mine")}
         two.virtual.delete(GADGETS, f"{NAMESPACE}/mine")
-        assert (await drained(two, given)).left == {}
+        assert (await uninstalled(two, given)).left == {}
         assert contents(two.virtual) == virtual
 
     play(scenario)
@@ -162,7 +162,7 @@ def test_a_crd_whose_objects_cant_be_seen_stays(two: Two, status: int) -> None:
         given = config()
         await synced(two, given)
         two.virtual.faults.add(Rule(verb="list", path="/apis/example.com/v1/gadgets", status=status))
-        report = await drained(two, given)
+        report = await uninstalled(two, given)
         assert report.exit_code == (1 if status == 503 else 0)
         assert [str(item.key) for item in report.left] == ([] if status == 503 else [GADGETS])
         assert two.virtual.get(CRDS, GADGETS)
@@ -178,11 +178,11 @@ def test_a_tenants_crd_stays_on_the_host_while_others_have_objects_of_it(two: Tw
         given = per(section=section)
         await worked(two, given, lambda: two.host.get(CRDS, GADGETS))
         two.host.put(GADGET)
-        report = await drained(two, given)
+        report = await uninstalled(two, given)
         assert [str(item) for item in report.left] == [f"host CustomResourceDefinition {GADGETS}"]
         assert two.host.get(GADGETS, f"{NAMESPACE}/mine")
         two.host.delete(GADGETS, f"{NAMESPACE}/mine")
-        assert (await drained(two, given)).left == {}
+        assert (await uninstalled(two, given)).left == {}
         assert two.host.get(CRDS, GADGETS) is None
         assert two.virtual.get(CRDS, GADGETS), "it is the tenant's"
 
@@ -206,7 +206,7 @@ def test_a_host_namespace_goes_last_and_only_if_nothing_of_others_is_in_it(two: 
         if foreign:
             two.host.put(configmap("operators", namespace=home))
         since = len(two.host.requests)
-        report = await drained(two, given)
+        report = await uninstalled(two, given)
         assert report.problems == []
         deletes = [line for line in writes(two.host, since) if line.startswith("delete ")]
         assert "/pods/" in deletes[0]
@@ -241,7 +241,7 @@ def test_pods_are_gone_before_what_they_mount(two: Two) -> None:
             pods_at.append(max(one.at for one in two.host.requests))
 
         watching = asyncio.create_task(watch())
-        await drained(two, given)
+        await uninstalled(two, given)
         await watching
         others = [one for one in list(two.host.requests)[since:] if one.verb == "delete" and one.resource != "pods"]
         assert pods_at[0] <= min(one.at for one in others)
@@ -260,10 +260,10 @@ def test_our_notes_are_taken_off_a_tenants_objects_before_any_copy_goes(two: Two
         edit(two, "virtual", "configmaps", {"metadata": {"annotations": {"vsyncer.dev/copied": "some-uid"}}}, "color")
         two.virtual.faults.add(Rule(verb="patch", resource="configmaps", status=500))
         since = now(two)
-        assert (await drained(two, given)).exit_code == 1
+        assert (await uninstalled(two, given)).exit_code == 1
         assert [line for line in sent(two, since)[1] if line.startswith("delete")] == []
         two.virtual.faults.clear()
-        assert (await drained(two, given)).done
+        assert (await uninstalled(two, given)).done
         assert annotations_of(the_original(two, "configmaps", "color")) == {}
 
     play(scenario)
@@ -280,7 +280,7 @@ def test_afterwards_the_virtual_cluster_can_be_synced_under_another_name(two: Tw
             await is_claimed(
                 admin(two.virtual, Side.VIRTUAL), other.cluster().settings(), translator="single-namespace"
             )
-        await drained(two, config())
+        await uninstalled(two, config())
         await claimed(two, other)
         async with working(two, other, lambda: two.host.get("services", place("web", "other"))) as daemon:
             assert list(daemon.engine.statuses.troubles()) == []
@@ -294,7 +294,7 @@ def test_kept_copies_are_left_alone_by_the_next_daemon(two: Two) -> None:
         two.virtual.put(configmap("x"))
         two.virtual.put(service("x"))
         await worked(two, given, lambda: two.copy("configmaps", "x") and two.copy("services", "x"))
-        await drained(two, given, keep=True)
+        await uninstalled(two, given, keep=True)
         before = contents(two.host)
         async with settled(running(two, given)) as daemon:
             two.virtual.delete("configmaps", f"{NAMESPACE}/x")

@@ -1,4 +1,4 @@
-"""``syncer drain``: take away all that is ours, on both sides."""
+"""``syncer uninstall``: remove all that is ours, on both sides."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -15,22 +15,28 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@option("--yes", is_flag=True, help="Carry it out; without it the plan is printed.")
-@option("--keep", is_flag=True, help="Leave the objects, and only take our marks off them.")
+@option("--yes", is_flag=True, help="Carry it out. Without it the plan is printed.")
+@option("--keep", is_flag=True, help="Keep the objects, and only remove our marks from them.")
 @settings()
 @output("table", "wide", "json", "yaml")
 @pass_given
 @click.pass_context
-def drain(ctx: click.Context, given: Given, yes: bool, keep: bool, output: str, no_headers: bool) -> None:
-    """Remove all that was synced: the copies on the host, and what the daemon put into the virtual cluster.
+def uninstall(ctx: click.Context, given: Given, yes: bool, keep: bool, output: str, no_headers: bool) -> None:
+    """Remove all that was synced, on both sides.
 
-    Stop the daemons first. The tenant's own objects stay as they are, and so does what others have put into a namespace
-    or made of a CRD of ours, with that namespace or CRD. Pauses do not count here. Cut short, it is carried on by
-    running it again. It needs more rights than the daemon has: to delete the note in kube-system and the Lease.
+    These are the copies on the host, and the daemon's objects in the virtual cluster. Stop the daemons first. The
+    tenant's own objects stay as they are. A namespace or CRD of ours stays if it holds objects of others, and so do
+    these. Pauses do not count. An uninstall that was cut short is carried on by running it again. It needs more
+    rights than the daemon has: to delete the note in kube-system and the Lease.
 
     With --keep the copies go on running unmanaged; Pods and Services keep two labels, as others select them by these.
 
-    Exit status: 0 all is done or the plan is complete, 1 something could not be looked at or be done.
+    \b
+    Examples:
+      syncer uninstall --config syncer.yaml          # print the plan
+      syncer uninstall --config syncer.yaml --yes    # carry it out
+
+    Exit status: 0 all is done, or the plan is complete; 1 something could not be looked at or done.
     """
     import asyncio
 
@@ -42,7 +48,7 @@ def drain(ctx: click.Context, given: Given, yes: bool, keep: bool, output: str, 
     configure("error" if log.level == "info" else log.level, log.format)
     if yes:
         _refuse_beside_a_daemon(configured)
-    report = asyncio.run(_drained(configured, yes=yes, keep=keep))
+    report = asyncio.run(_report(configured, yes=yes, keep=keep))
     show.records(list(_records(report, keep=keep, each=output != "table")), _form(output), headers=not no_headers)
     for line in (*report.remarks, *_end(report, yes=yes)):
         click.echo(line, err=output in ("json", "yaml"))
@@ -51,17 +57,17 @@ def drain(ctx: click.Context, given: Given, yes: bool, keep: bool, output: str, 
     ctx.exit(report.exit_code)
 
 
-async def _drained(configured: "Loaded", *, yes: bool, keep: bool) -> "Report":
+async def _report(configured: "Loaded", *, yes: bool, keep: bool) -> "Report":
     from syncer.engine.runner import connected
-    from syncer.engine.uninstall.uninstall import drain as drained
+    from syncer.engine.uninstall import uninstall as engine
 
     config, cluster = configured.config, configured.cluster
     async with connected(config, cluster) as clusters:
-        return await drained(config, cluster, clusters, yes=yes, keep=keep)
+        return await engine.uninstall(config, cluster, clusters, yes=yes, keep=keep)
 
 
 def _refuse_beside_a_daemon(configured: "Loaded") -> None:
-    """Without a Lease, the socket is all that tells of a daemon, and only on this machine."""
+    """End the command if a daemon runs. Without a Lease only its socket shows it, and only on this machine."""
     from syncer.cli.daemon import NoDaemon, Unanswered, ask
 
     if configured.config.leader_election.enabled:
@@ -80,7 +86,7 @@ def _form(output: str) -> str:
 
 
 def _records(report: "Report", *, keep: bool, each: bool) -> Iterator[dict[str, Any]]:
-    """What is ours: by kind how many objects, or ``each`` object."""
+    """Yield a record of each object of ours, or, without ``each``, of how many there are by kind."""
     verb = "strip the marks" if keep else "delete"
     does = {item: f"leave: {report.left[item]}" if item in report.left else verb for item in report.items}
     if each:
@@ -96,7 +102,7 @@ def _end(report: "Report", *, yes: bool) -> Iterator[str]:
     if report.done:
         yield "done"
     elif yes:
-        yield "not finished: run it again when what is said below is mended"
+        yield "not finished: mend what is said below, then run it again"
     elif report.items:
         yield "nothing was written; --yes carries it out"
     else:

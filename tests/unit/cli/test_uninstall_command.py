@@ -1,4 +1,4 @@
-"""``syncer drain`` prints a plan, and does nothing more unless it is told to."""
+"""``syncer uninstall`` prints a plan, and does nothing more unless it is told to."""
 
 import json
 from collections.abc import AsyncIterator, Mapping
@@ -59,7 +59,7 @@ def world(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> World:
 
 
 def call(*arguments: str) -> Result:
-    return cli_scene.call("drain", *arguments)
+    return cli_scene.call("uninstall", *arguments)
 
 
 def test_the_plan_tells_by_kind_and_writes_nothing(world: World) -> None:

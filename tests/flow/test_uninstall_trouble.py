@@ -1,4 +1,4 @@
-"""Wherever a drain is cut short, refused or in trouble, it says so, and the next one ends it."""
+"""Wherever an uninstall is cut short, refused or in trouble, it says so, and the next one ends it."""
 
 import asyncio
 from collections.abc import Callable
@@ -6,7 +6,10 @@ from typing import Any
 
 import pytest
 from custom_scene import CERTIFICATES, there
-from drain_scene import (
+from harness import HOME, Tenant, Two, admin, built_in, configured, place, play
+from rules_scene import edit, rights
+from shop_scene import the_copy
+from uninstall_scene import (
     ELECTING,
     LABEL,
     LEASES,
@@ -17,7 +20,6 @@ from drain_scene import (
     clusters,
     config,
     contents,
-    drained,
     killed,
     marked,
     now,
@@ -25,12 +27,10 @@ from drain_scene import (
     planned,
     sent,
     synced,
+    uninstalled,
     worked,
     working,
 )
-from harness import HOME, Tenant, Two, admin, built_in, configured, place, play
-from rules_scene import edit, rights
-from shop_scene import the_copy
 
 from kube_envtest import Rule
 from syncer.api import ConfigError, Key, Obj, Resource, Side
@@ -52,7 +52,7 @@ def test_killed_at_any_write_the_next_one_ends_it(keep: bool, after: bool) -> No
         was = await killed(two, given, Death(number, after=after), keep=keep)
         if two.virtual.get("configmaps", NOTE) is None:
             assert marked(two.virtual) <= set(others[0]), "the note goes after everything else"
-        report = await drained(two, given, keep=keep)
+        report = await uninstalled(two, given, keep=keep)
         assert (report.problems, report.done) == ([], True)
         left = both(two)
         for known, found in zip(others, left, strict=True):
@@ -83,7 +83,7 @@ def test_it_refuses_beside_a_daemon_that_leads_and_says_who(two: Two) -> None:
                 since = now(two)
                 holder = there(two.host, LEASES, f"{HOME}/vsyncer-vc")["spec"]["holderIdentity"]
                 with pytest.raises(AnotherLeads, match=holder):
-                    await drained(two, given)
+                    await uninstalled(two, given)
                 virtual, host = sent(two, since)
                 assert [line for line in (*virtual, *host) if "/leases" not in line] == [], "but for the Lease, held"
 
@@ -95,7 +95,7 @@ def test_another_identity_is_refused(two: Two) -> None:
         await synced(two, config())
         since = now(two)
         with pytest.raises(ConfigError, match="was synced as"):
-            await drained(two, config(cluster="other"))
+            await uninstalled(two, config(cluster="other"))
         assert sent(two, since) == ([], [])
 
     play(scenario)
@@ -108,7 +108,7 @@ def test_where_a_list_fails_nothing_is_written(two: Two) -> None:
         two.host.faults.add(Rule(verb="list", resource="pods", status=503))
         since = now(two)
         assert (await planned(two, given)).exit_code == 1
-        report = await drained(two, given)
+        report = await uninstalled(two, given)
         assert (report.exit_code, report.done) == (1, False)
         assert any("list pods" in line for line in report.problems)
         assert sent(two, since) == ([], [])
@@ -171,7 +171,7 @@ def test_passing_trouble_is_overcome(two: Two, trouble: int) -> None:
         others = await synced(two, given)
         for server in (two.virtual, two.host):
             server.faults.add(TROUBLES[trouble]())
-        while not (report := await drained(two, given)).done:
+        while not (report := await uninstalled(two, given)).done:
             assert report.exit_code == 1
         assert both(two) == others
 
@@ -215,7 +215,7 @@ def test_what_ceases_to_be_ours_meanwhile_is_left_alone(two: Two, mark: tuple[st
 
         real = clusters(two)
         using = {**real, Side.HOST: Meddler(real[Side.HOST], meddle)}
-        assert (await drained(two, given, using=using)).done
+        assert (await uninstalled(two, given, using=using)).done
         assert mark[1] not in the_copy(two, "configmaps", "x")["metadata"][mark[0]]
         assert two.copy("configmaps", "y") is None
 
@@ -227,7 +227,7 @@ def test_what_a_finalizer_holds_is_said_and_nothing_after_it_is_begun(two: Two) 
         given = config()
         _, host = await synced(two, given)
         edit(two, "host", CERTIFICATES, {"metadata": {"finalizers": ["a/b"]}}, "db")
-        report = await drained(two, given)
+        report = await uninstalled(two, given)
         assert report.exit_code == 1
         assert f"host Certificate {place('db')} is being deleted and waits for the finalizers a/b" in report.problems[0]
         assert two.copy("secrets", "db"), "its operator may need it to end"
@@ -235,7 +235,7 @@ def test_what_a_finalizer_holds_is_said_and_nothing_after_it_is_begun(two: Two) 
         certificates = Resource("cert-manager.io/v1", "Certificate", "certificates")
         ended: Obj = {"metadata": {"finalizers": None}}
         await admin(two.host, Side.HOST).patch(certificates, Key.parse(place("db")), ended)
-        assert (await drained(two, given)).done
+        assert (await uninstalled(two, given)).done
         assert contents(two.host) == host
 
     play(scenario)
@@ -247,7 +247,7 @@ def test_a_daemon_that_makes_it_all_again_is_noticed(two: Two) -> None:
         two.virtual.put(configmap("x"))
         await claimed(two, given)
         async with working(two, given, lambda: two.copy("configmaps", "x")):
-            report = await drained(two, given)
+            report = await uninstalled(two, given)
         assert not report.done
         assert report.problems
         assert two.virtual.get("configmaps", NOTE)

@@ -1,4 +1,4 @@
-"""On real API servers: what kubectl annotates is left alone, and `syncer drain` leaves nothing of ours, or no marks."""
+"""On real API servers: paused objects are left alone, and `syncer uninstall` leaves nothing of ours, or no marks."""
 
 import pytest
 from api import eventually
@@ -49,19 +49,19 @@ def test_what_kubectl_annotates_is_left_alone_until_it_no_longer_is(scene: Scene
 
 
 @pytest.mark.parametrize("keep", [False, True])
-def test_a_drain_leaves_nothing_of_ours_or_no_marks(scene: Scene, keep: bool) -> None:
+def test_uninstall_leaves_nothing_of_ours_or_no_marks(scene: Scene, keep: bool) -> None:
     daemon = scene.start(scene.config(leaderElection={"enabled": True}))
     namespace = shop(scene)
     web = Key(namespace, "web")
-    refused = daemon.run("drain", "--yes", seconds=120)
+    refused = daemon.run("uninstall", "--yes", seconds=120)
     assert refused.returncode == 1
     assert "leads" in refused.stderr
     daemon.stop()
     flags = ["--keep"] if keep else []
-    plan = daemon.run("drain", *flags, seconds=120)
+    plan = daemon.run("uninstall", *flags, seconds=120)
     assert plan.returncode == 0, plan
     assert "nothing was written" in plan.stdout
-    done = daemon.run("drain", "--yes", *flags, seconds=120)
+    done = daemon.run("uninstall", "--yes", *flags, seconds=120)
     assert done.returncode == 0, done
     assert done.stdout.splitlines()[-1] == "done"
     for kind in KINDS:
