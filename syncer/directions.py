@@ -6,12 +6,14 @@ which rights that takes, which request a change is a matter of, which host objec
 about, and which role is asked. Marks and uids are looked at here, so that no syncer has to.
 """
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import ClassVar, Protocol
 
 from syncer.api.context import Context, Settings
+from syncer.api.contract import deprecations
 from syncer.api.decision import Decision, delete, skip, wait
 from syncer.api.errors import Refused
 from syncer.api.objects import (
@@ -27,7 +29,7 @@ from syncer.api.objects import (
     uid_of,
 )
 from syncer.api.paths import FieldPath, path_steps
-from syncer.api.roles import FakeSyncUp, Sync, SyncDown, Syncer, SyncUp
+from syncer.api.roles import FakeSyncUp, Sync, SyncDown, Syncer, SyncFromHost, SyncUp
 from syncer.api.sources import Right, Source
 
 #: Objects are made by POST, changed by PATCH and removed by DELETE; nothing is ever replaced by PUT.
@@ -212,26 +214,27 @@ class FromHost(Direction):
 
     def __init__(self, syncer: Syncer) -> None:
         super().__init__(syncer)
-        assert isinstance(syncer, SyncUp)
-        self._up: SyncUp = syncer
+        assert isinstance(syncer, SyncFromHost | SyncUp)
+        self._role: SyncFromHost | SyncUp = syncer
+        self._show = syncer.sync_from_host if isinstance(syncer, SyncFromHost) else syncer.sync_up
         self._sync = syncer if isinstance(syncer, Sync) else None
 
     @property
     def by_virtual(self) -> bool:
         """Return True if a virtual key leads to the host object, so that changes can be reverted."""
-        return self._up.reverts_virtual_changes
+        return self._role.reverts_virtual_changes
 
     def sources(self) -> Iterable[Source]:
         """Yield what we made on the virtual side, and what it is made from."""
         yield Source(Side.VIRTUAL, self.syncer.resource, marked=True)
-        yield Source(Side.HOST, self.syncer.host_resource, marked=self._up.host_marked)
+        yield Source(Side.HOST, self.syncer.host_resource, marked=self._role.host_marked)
 
     def narrowed(self, source: Source, settings: Settings) -> Source:
         """Return the source of host objects as the syncer narrows it, unless it says more itself."""
         if source != Source(Side.HOST, self.syncer.host_resource, optional_with=source.optional_with):
             return source
-        namespaces = self._up.host_namespaces(settings) or ()
-        return replace(source, selector=self._up.host_selector(settings), namespaces=namespaces)
+        namespaces = self._role.host_namespaces(settings) or ()
+        return replace(source, selector=self._role.host_selector(settings), namespaces=namespaces)
 
     def rights(self) -> Iterable[Right]:
         """Yield the rights to write virtual objects, and what goes down from them."""
@@ -249,7 +252,7 @@ class FromHost(Direction):
             marks, identity = sight.settings.marks, sight.settings.identity
             is_ours = obj is not None and marks.is_from_here(obj, cluster=identity)
             return sight.request(key) if is_ours or not sight.has(side, key) else None
-        virtual = self._up.virtual_key(sight.context(), obj) if obj is not None else None
+        virtual = self._role.virtual_key(sight.context(), obj) if obj is not None else None
         if virtual is None:
             return None
         usual = self.by_virtual and self.syncer.host_key(sight.settings, virtual) == key
@@ -257,26 +260,26 @@ class FromHost(Direction):
 
     def is_about(self, ctx: Context, key: Key, host: Obj) -> bool:
         """Return True if the host object appears under the key."""
-        return self._up.virtual_key(ctx, host) == key
+        return self._role.virtual_key(ctx, host) == key
 
     def decide(self, ctx: Context, key: Key, *, virtual: Obj | None, host: Obj | None) -> Decision:
         """Ask the role for what there is: the host object, what we made of it, or both."""
         if host is None:
             return self._gone(ctx, virtual)
         if virtual is None:
-            return self._up.sync_up(ctx, host)
+            return self._show(ctx, host)
         if not came_up(ctx, virtual):
             raise collision(virtual, Side.VIRTUAL)
         if self._sync is not None:
             return self._sync.sync(ctx, Pair(virtual, host))
-        return self._up.sync_up(ctx, host)
+        return self._show(ctx, host)
 
     def _gone(self, ctx: Context, virtual: Obj | None) -> Decision:
         if virtual is None or self._sync is None or not came_up(ctx, virtual):
             return skip("the host object is gone")
         if is_deleting(virtual) and not self.syncer.own_deletion:
             return skip("the host object is gone, and the virtual object is being deleted")
-        return self._up.host_gone(ctx, virtual)
+        return self._role.host_gone(ctx, virtual)
 
 
 class Fake(Direction):
@@ -334,14 +337,14 @@ class Nowhere(Direction):
 
 def way_of(syncer: type[Syncer]) -> type[Direction]:
     """Return the direction that the roles of a class stand for."""
-    for role, direction in ((FakeSyncUp, Fake), (SyncDown, ToHost), (SyncUp, FromHost)):
-        if issubclass(syncer, role):
-            return direction
-    return Nowhere
+    ways = ((FakeSyncUp, Fake), (SyncDown, ToHost), (SyncFromHost, FromHost), (SyncUp, FromHost))
+    return next((way for role, way in ways if issubclass(syncer, role)), Nowhere)
 
 
 def direction_of(syncer: Syncer) -> Direction:
-    """Return the direction of a syncer."""
+    """Return the direction of a syncer. Warns of what its class has that will not be there much longer."""
+    for message in deprecations(type(syncer)):
+        warnings.warn(message, DeprecationWarning, stacklevel=2)
     return way_of(type(syncer))(syncer)
 
 

@@ -93,7 +93,7 @@ from syncer.api.paths import (
 )
 from syncer.api.patrol import Patrol
 from syncer.api.registration import register_fake_syncer, register_syncer, registrations
-from syncer.api.roles import API_VERSION, FakeSyncUp, Mirror, Sync, SyncDown, Syncer, SyncUp
+from syncer.api.roles import API_VERSION, FakeSyncUp, Mirror, Sync, SyncDown, Syncer, SyncFromHost, SyncUp
 from syncer.api.section import Section
 from syncer.api.sources import Index, Right, Source, Watch
 
@@ -156,6 +156,7 @@ __all__ = [
     "Steps",
     "Sync",
     "SyncDown",
+    "SyncFromHost",
     "SyncUp",
     "Syncer",
     "SyncerError",

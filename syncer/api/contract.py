@@ -11,11 +11,11 @@ from syncer.api.config import Config
 from syncer.api.objects import Resource
 from syncer.api.optional_roles import Indexes, Initialize, OwnController, Watches
 from syncer.api.paths import is_within, metadata_key, path_steps
-from syncer.api.roles import API_VERSION, FakeSyncUp, Sync, SyncDown, Syncer, SyncUp
+from syncer.api.roles import API_VERSION, FakeSyncUp, Sync, SyncDown, Syncer, SyncFromHost, SyncUp
 from syncer.api.sources import Index, Right, Source, Watch
 
 #: A syncer must have at least one of these, or it could never be asked anything.
-ROLES = (SyncDown, Sync, SyncUp, FakeSyncUp, OwnController)
+ROLES = (SyncDown, Sync, SyncUp, SyncFromHost, FakeSyncUp, OwnController)
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 _SECTION = re.compile(r"(toHost|fromHost|fake)\.[A-Za-z][A-Za-z0-9-]*")
@@ -46,6 +46,14 @@ def syncer_faults(plugin: Any) -> list[Fault]:
         if faults := list(look(plugin)):
             return faults
     return []
+
+
+def deprecations(plugin: type[Syncer]) -> list[str]:
+    """Return what works for one more version only, each with what to do."""
+    if not issubclass(plugin, SyncUp) or issubclass(plugin, SyncDown | SyncFromHost | FakeSyncUp):
+        return []
+    way_out = "derive it from SyncFromHost, and call its sync_up sync_from_host"
+    return [f"{plugin.__name__} has SyncUp without SyncDown, which ends with the next version: {way_out}"]
 
 
 def translator_faults(plugin: Any) -> list[Fault]:
@@ -83,9 +91,11 @@ def _class_faults(plugin: type[Syncer]) -> Iterator[Fault]:
     if not issubclass(plugin, ROLES):
         roles = ", ".join(role.__name__ for role in ROLES)
         yield Fault(f"{name} has no role; derive it from {roles} or Mirror")
-    never = [role.__name__ for role in (SyncDown, Sync, SyncUp) if issubclass(plugin, role)]
+    never = [role.__name__ for role in (SyncDown, Sync, SyncUp, SyncFromHost) if issubclass(plugin, role)]
     if issubclass(plugin, FakeSyncUp) and never:
         yield Fault(f"{name} has FakeSyncUp, so that {', '.join(never)} would never be asked; make two syncers of it")
+    if issubclass(plugin, SyncFromHost) and issubclass(plugin, SyncDown | SyncUp):
+        yield Fault(f"{name} has SyncFromHost beside SyncDown or SyncUp; make two syncers of it")
     if not lacking:
         yield from _section_faults(plugin)
     if not (inspect.isclass(plugin.config) and issubclass(plugin.config, Config)):

@@ -7,7 +7,7 @@ from typing import TypeVar
 from syncer.api.contract import Fault, syncer_faults
 from syncer.api.errors import PluginError
 from syncer.api.optional_roles import OwnController
-from syncer.api.roles import FakeSyncUp, Sync, SyncDown, Syncer, SyncUp
+from syncer.api.roles import FakeSyncUp, Sync, SyncDown, Syncer, SyncFromHost, SyncUp
 
 _Class = TypeVar("_Class", bound=type[Syncer])
 
@@ -21,7 +21,7 @@ def register_syncer(cls: _Class) -> _Class:
     Its section of the configuration is there from then on, and it is on unless the section says otherwise. Raises
     PluginError where the class can't be used. Conflicts with other syncers are refused when the configuration is read.
     """
-    return _register(cls, (SyncDown, Sync, SyncUp, OwnController), "register_fake_syncer")
+    return _register(cls, (SyncDown, Sync, SyncUp, SyncFromHost, OwnController), "register_fake_syncer")
 
 
 def register_fake_syncer(cls: _Class) -> _Class:

@@ -108,35 +108,69 @@ class Sync(Role, Generic[C]):
 
 
 class SyncUp(Role, Generic[C]):
-    """Role: the host object exists and no virtual one does. Without it, a host copy of ours is deleted."""
+    """Role: the host copy exists and its virtual object doesn't. Without this role, the copy is deleted.
+
+    Without ``SyncDown`` it stands for ``SyncFromHost``, which is deprecated; all but ``sync_up`` is for that use alone.
+    """
+
+    reverts_virtual_changes: ClassVar[bool] = False
+    host_marked: ClassVar[bool] = True
 
     @abstractmethod
     def sync_up(self, ctx: Context[C], host: Obj) -> Decision:
-        """``delete(host=…)``, or ``apply(virtual=…)`` for what begins on the host."""
+        """Return ``delete(host=…)``, or whatever else is to become of the orphan."""
 
     def virtual_key(self, ctx: Context[C], host: Obj) -> Key | None:
-        """The virtual key of a host object, by its marks; None where it doesn't concern this virtual cluster."""
+        """Deprecated: see ``SyncFromHost``."""
         if ctx.marks.is_ours(host, cluster=ctx.identity, resource=ctx.resource):
             return ctx.marks.virtual_key(host)
         return None
 
     def host_gone(self, ctx: Context[C], virtual: Obj) -> Decision:
-        """For what begins on the host: the host object is gone, and the virtual one that we made is still there."""
+        """Deprecated: see ``SyncFromHost``."""
         return delete(virtual=virtual, reason="the host object is gone")
 
     def host_selector(self, settings: Settings) -> str:
-        """For what begins on the host: the label selector of the objects to be watched there; ``""`` for all."""
+        """Deprecated: see ``SyncFromHost``."""
         return ""
 
     def host_namespaces(self, settings: Settings) -> tuple[str, ...] | None:
-        """For what begins on the host: the namespaces there, where those aren't the ones that copies are put in."""
+        """Deprecated: see ``SyncFromHost``."""
         return None
 
-    #: For what begins on the host: whether what is changed or deleted on the virtual side is put back. It takes a
-    #: ``host_key`` that gives the place of the host object of each virtual key.
+
+class SyncFromHost(Role, Generic[C]):
+    """Role: the object begins on the host and is shown on the virtual side, where what we make bears our mark.
+
+    Where both are there, ``Sync`` is asked. A syncer without ``Sync`` is asked by ``sync_from_host`` then, too, and
+    leaves what it has shown when the host object is gone.
+    """
+
+    #: Whether a virtual object that is changed or deleted is put back. True needs a ``host_key`` that gives the place
+    #: of the host object of each virtual key.
     reverts_virtual_changes: ClassVar[bool] = False
-    #: Whether the host objects bear our mark. False for those that begin on the host, which are watched unmarked.
-    host_marked: ClassVar[bool] = True
+    #: Whether the host objects bear our mark, so that no others are watched.
+    host_marked: ClassVar[bool] = False
+
+    @abstractmethod
+    def sync_from_host(self, ctx: Context[C], host: Obj) -> Decision:
+        """Return ``apply(virtual=…)``, or ``skip(reason)`` where the object is not to be shown."""
+
+    @abstractmethod
+    def virtual_key(self, ctx: Context[C], host: Obj) -> Key | None:
+        """Return the virtual key of a host object; None where it doesn't concern this virtual cluster."""
+
+    def host_gone(self, ctx: Context[C], virtual: Obj) -> Decision:
+        """Return what becomes of a virtual object that we made, whose host object is gone: it is deleted."""
+        return delete(virtual=virtual, reason="the host object is gone")
+
+    def host_selector(self, settings: Settings) -> str:
+        """Return the label selector of the host objects that are watched; ``""`` for all."""
+        return ""
+
+    def host_namespaces(self, settings: Settings) -> tuple[str, ...] | None:
+        """Return the host namespaces that are watched; None for those that copies are put in."""
+        return None
 
 
 class FakeSyncUp(Role, Generic[C]):

@@ -1,9 +1,11 @@
 """Check plugins without a cluster: each keeps the contract, and its code answers what it is asked."""
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from syncer.api import Key, NameTranslator, PluginError, Problem, Resource, Syncer
+from syncer.api.contract import deprecations
 from syncer.config import SyncerConfig, VirtualCluster, config_with
 from syncer.config.render import schema
 from syncer.names import SingleNamespace
@@ -21,13 +23,16 @@ _SAMPLES = (
 def checked(plugins: Installed, names: Sequence[str], more: Callable[[Found], Iterable[Problem]]) -> list[Found]:
     """Return the plugins of these names with all their problems; ``more`` looks further at sound syncers."""
     found = list(plugins.found(names))
-    return [each if each.problems else each._replace(problems=tuple(_problems(each, more))) for each in found]
+    with warnings.catch_warnings(category=DeprecationWarning, action="ignore"):  # :func:`note` has them
+        return [each if each.problems else each._replace(problems=tuple(_problems(each, more))) for each in found]
 
 
 def note(found: Found, plugins: Installed) -> str:
-    """Return what to configure before a sound plugin can be used beside the built-in syncers, or ``""``."""
+    """Return what to do before a sound plugin can be used beside the built-in syncers, or for long; or ``""``."""
     if found.group != SYNCERS or found.problems or found.origin.package == OURS:
         return ""
+    if deprecated := deprecations(found.plugin):
+        return deprecated[0]
     on = [syncer for syncer in plugins.built_in if syncer.config().enabled]
     others = [(what, other) for syncer, other, what in clashes([*on, found.plugin]) if syncer is found.plugin]
     return next((f"{what} {other.name}: set sync.{other.section}.enabled to false" for what, other in others), "")

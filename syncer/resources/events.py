@@ -12,7 +12,7 @@ from syncer.api import (
     Side,
     Source,
     Syncer,
-    SyncUp,
+    SyncFromHost,
     apply,
     skip,
     uid_of,
@@ -44,13 +44,12 @@ class Subject(NamedTuple):
     uid: str
 
 
-class EventSyncer(Syncer, SyncUp):
+class EventSyncer(Syncer, SyncFromHost):
     """Writes Events only, never deletes one: they expire by themselves, on each side for itself."""
 
     name = "events"
     section = "fromHost.events"
     resource = EVENTS
-    host_marked = False
     reads = tuple(
         Source(side, resource, marked=side is Side.HOST, optional_with=syncer)
         for syncer, resource in KINDS.values()
@@ -62,7 +61,7 @@ class EventSyncer(Syncer, SyncUp):
         subject = _subject(ctx, host)
         return subject and Key(subject.key.namespace, _name(host, subject))
 
-    def sync_up(self, ctx: Context, host: Obj) -> Decision:
+    def sync_from_host(self, ctx: Context, host: Obj) -> Decision:
         """Write the Event as the host has it now: repeats change its count and time."""
         subject = _subject(ctx, host)
         if subject is None:

@@ -13,7 +13,7 @@ from syncer.api import (
     Resource,
     Sync,
     Syncer,
-    SyncUp,
+    SyncFromHost,
     apply,
     labels_of,
 )
@@ -39,25 +39,24 @@ class Maps(Mirror[Config]):
     down = ("data",)
 
 
-class Imports(Syncer[Config], SyncUp, Sync):
+class Imports(Syncer[Config], SyncFromHost, Sync):
     """Shows the host's ConfigMaps that are labelled so in the virtual cluster."""
 
     name = "imports"
     section = "fromHost.imports"
     resource = CONFIG_MAPS
-    host_marked = False
     up = ("data",)
 
     def virtual_key(self, ctx: Context, host: Obj) -> Key | None:
         return Key(NAMESPACE, host["metadata"]["name"]) if "show" in labels_of(host) else None
 
-    def sync_up(self, ctx: Context, host: Obj) -> Decision:
+    def sync_from_host(self, ctx: Context, host: Obj) -> Decision:
         key = self.virtual_key(ctx, host)
         assert key
         return apply(virtual={**ctx.virtual_copy(host, key), "data": host["data"]})
 
     def sync(self, ctx: Context, pair: Pair) -> Decision:
-        return self.sync_up(ctx, pair.host)
+        return self.sync_from_host(ctx, pair.host)
 
 
 def copies(two: Two, plural: str = "configmaps") -> set[str]:

@@ -15,11 +15,15 @@ from syncer.api import (
     Key,
     Mirror,
     Obj,
+    Pair,
     Request,
     Resource,
     Settings,
     Side,
+    Source,
+    Sync,
     Syncer,
+    SyncFromHost,
     SyncUp,
     apply,
     skip,
@@ -46,17 +50,16 @@ class Down(Mirror):
         return "data" in virtual
 
 
-class Up(Syncer, SyncUp):
+class Up(Syncer, SyncFromHost):
     """Comes up under its own name."""
 
     name = "up"
     resource = MAPS
-    host_marked = False
 
     def virtual_key(self, ctx: Context, host: Obj) -> Key | None:
         return Key("shop", host["metadata"]["name"])
 
-    def sync_up(self, ctx: Context, host: Obj) -> Decision:
+    def sync_from_host(self, ctx: Context, host: Obj) -> Decision:
         return apply(virtual=ctx.virtual_copy(host, KEY))
 
 
@@ -99,6 +102,46 @@ class Prepares(Syncer, Initialize):
 def test_direction_follows_from_the_roles(kind: type[Syncer], way: type) -> None:
     assert way_of(kind) is way
     assert type(direction_of(kind())) is way
+
+
+class Former(Syncer, SyncUp, Sync):
+    """Begins on the host, as it was written before there was a role for that."""
+
+    name = "former"
+    resource = MAPS
+    host_marked = False
+
+    def virtual_key(self, ctx: Context, host: Obj) -> Key | None:
+        return Key("shop", host["metadata"]["name"])
+
+    def sync_up(self, ctx: Context, host: Obj) -> Decision:
+        return apply(virtual=ctx.virtual_copy(host, KEY), reason="it comes up")
+
+    def sync(self, ctx: Context, pair: Pair) -> Decision:
+        return skip("both are there")
+
+
+def test_sync_up_without_sync_down_still_begins_on_the_host() -> None:
+    with pytest.warns(DeprecationWarning, match=r"Former has SyncUp without SyncDown.* derive it from SyncFromHost"):
+        former = direction_of(Former())
+    assert type(former) is FromHost
+    assert list(former.sources()) == [Source(Side.VIRTUAL, MAPS, marked=True), Source(Side.HOST, MAPS)]
+    ctx = World([Up]).context(Up)
+    assert former.decide(ctx, KEY, virtual=None, host=obj("vc-ns")).reason == "it comes up"
+    assert former.decide(ctx, KEY, virtual=FROM_HERE, host=obj("vc-ns")).reason == "both are there"
+    assert former.decide(ctx, KEY, virtual=FROM_HERE, host=None).deletes
+
+
+def test_sync_up_beside_sync_down_is_asked_about_orphans_alone() -> None:
+    class Keeps(Down, SyncUp):
+        name = "keeps"
+
+        def sync_up(self, ctx: Context, host: Obj) -> Decision:
+            return skip("it stays")
+
+    keeps = direction_of(Keeps())
+    assert type(keeps) is ToHost
+    assert keeps.decide(World([Down]).context(Down), KEY, virtual=None, host=COPY).reason == "it stays"
 
 
 class Sight:
@@ -173,7 +216,7 @@ def test_keys_that_are_all_asked_about(kind: type[Syncer], by_virtual: bool, by_
     assert (direction.by_virtual, direction.by_host) == (by_virtual, by_host)
 
 
-ROLES = {"SyncDown", "SyncUp", "FakeSyncUp"}
+ROLES = {"SyncDown", "SyncUp", "SyncFromHost", "FakeSyncUp"}
 
 
 def test_roles_are_looked_at_in_one_place() -> None:

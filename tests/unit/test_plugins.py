@@ -174,12 +174,15 @@ def test_two_syncers_that_make_the_same_copies_are_refused_and_both_named(instal
 UP = """
 from syncer.api import *
 
-class Up(Syncer, SyncUp):
+class Up(Syncer, SyncFromHost):
     name = "up"
     section = "fromHost.up"
     resource = Resource("example.org/v1", "Widget", "widgets")
 
-    def sync_up(self, ctx, host):
+    def virtual_key(self, ctx, host):
+        return None
+
+    def sync_from_host(self, ctx, host):
         return skip("never")
 """
 
@@ -195,8 +198,8 @@ def test_one_resource_in_two_directions_is_no_conflict(install: Install) -> None
 
 def test_two_syncers_that_make_the_same_virtual_objects_are_refused(install: Install) -> None:
     install("own-plugins", UP, up="Up")
-    fake = UP.replace("SyncUp)", "FakeSyncUp)").replace('"up"', '"fakes"').replace("fromHost.up", "fake.fakes")
-    fake = fake.replace("sync_up(self, ctx, host)", "fake_sync_up(self, ctx, key)")
+    fake = UP.replace("SyncFromHost)", "FakeSyncUp)").replace('"up"', '"fakes"').replace("fromHost.up", "fake.fakes")
+    fake = fake.replace("sync_from_host(self, ctx, host)", "fake_sync_up(self, ctx, key)")
     install("acme-fakes", fake + "\n    def fake_sync(self, ctx, virtual):\n        return skip('never')\n", fakes="Up")
     message = refused(plugins("own-plugins"), "fake.fakes")
     assert "makes the virtual copies of widgets.example.org, as does up (from own-plugins 1.2)" in message

@@ -57,6 +57,12 @@ def test_a_good_one_is_taken(install: Install) -> None:
         (with_("api_version = 0"), "version 0 of the plugin API; this is version 1: upgrade the plugin", 7),
         ("from syncer.api import *\n\nclass Widgets(Mirror):\n    pass\n", "doesn't set name, resource", 3),
         (derived("Syncer", "SyncDown", "SyncUp"), "Widgets lacks the method sync_down, sync_up", 3),
+        (derived("Mirror", "SyncFromHost"), "Widgets lacks the method sync_from_host, virtual_key", 3),
+        (
+            derived("Mirror", "SyncFromHost") + "    sync_from_host = virtual_key = lambda self, ctx, host: None\n",
+            "Widgets has SyncFromHost beside SyncDown or SyncUp; make two syncers of it",
+            3,
+        ),
         (derived("Syncer"), "Widgets has no role; derive it from SyncDown, Sync", 3),
         (with_("section = 'widgets'"), "its section 'widgets' is not of the form toHost.name", 7),
         (with_("section = 5"), "its section 5 is not of the form toHost.name", 7),

@@ -1,7 +1,7 @@
 """The rights follow from roles, sources and what a syncer says itself."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 from syncer.api import (
     Config,
@@ -23,7 +23,7 @@ from syncer.api import (
     Source,
     Sync,
     Syncer,
-    SyncUp,
+    SyncFromHost,
     Watch,
     Watches,
     skip,
@@ -76,14 +76,16 @@ class Nodes(Syncer, FakeSyncUp):
         return skip("")
 
 
-class Events(Syncer, SyncUp, Sync):
+class Events(Syncer, SyncFromHost, Sync):
     """Begins on the host."""
 
     name = "events"
     resource = EVENTS
-    host_marked: ClassVar[bool] = False
 
-    def sync_up(self, ctx: Context, host: Obj) -> Decision:
+    def virtual_key(self, ctx: Context, host: Obj) -> Key | None:
+        return None
+
+    def sync_from_host(self, ctx: Context, host: Obj) -> Decision:
         return skip("")
 
     def sync(self, ctx: Context, pair: Pair) -> Decision:

@@ -16,7 +16,7 @@ from syncer.api import (
     Source,
     Sync,
     Syncer,
-    SyncUp,
+    SyncFromHost,
     Watch,
     Watches,
     apply,
@@ -30,7 +30,7 @@ from vsyncer_cert_manager.kinds import CERTIFICATES, SECRETS
 _CERTIFICATES = Source(Side.VIRTUAL, CERTIFICATES)
 
 
-class CertificateSecretSyncer(Syncer, SyncUp, Sync, Indexes, Watches):
+class CertificateSecretSyncer(Syncer, SyncFromHost, Sync, Indexes, Watches):
     """The host side owns all of the Secret; it bears our mark because the Certificate's copy asks cert-manager for it.
 
     As with cert-manager itself, the Secret outlives its Certificate; here until the tenant deletes it.
@@ -40,6 +40,7 @@ class CertificateSecretSyncer(Syncer, SyncUp, Sync, Indexes, Watches):
     section = "fromHost.certificateSecrets"
     resource = SECRETS
     up = ("data", "type")
+    host_marked = True
     reverts_virtual_changes = True
     rights = (Right(Side.HOST, SECRETS, ("delete",)),)
 
@@ -56,7 +57,7 @@ class CertificateSecretSyncer(Syncer, SyncUp, Sync, Indexes, Watches):
         ours = ctx.marks.is_ours(host, cluster=ctx.identity, resource=CERTIFICATES)
         return ctx.marks.virtual_key(host) if ours else None
 
-    def sync_up(self, ctx: Context, host: Obj) -> Decision:
+    def sync_from_host(self, ctx: Context, host: Obj) -> Decision:
         """Make the virtual Secret; where nobody wants it any more, remove the one on the host."""
         key = self.virtual_key(ctx, host)
         if key is None:

@@ -10,7 +10,7 @@ from syncer.api import (
     Settings,
     Sync,
     Syncer,
-    SyncUp,
+    SyncFromHost,
     apply,
     delete,
     key_of,
@@ -26,7 +26,7 @@ class ClusterIssuerConfig(Config):
     """Their names. None unless said so: whoever may use one gets certificates from it."""
 
 
-class ClusterIssuerSyncer(Syncer[ClusterIssuerConfig], SyncUp[ClusterIssuerConfig], Sync[ClusterIssuerConfig]):
+class ClusterIssuerSyncer(Syncer[ClusterIssuerConfig], SyncFromHost[ClusterIssuerConfig], Sync[ClusterIssuerConfig]):
     """The host side owns them. Their spec stays there: it names accounts and Secrets of the host."""
 
     name = "clusterissuers"
@@ -34,7 +34,6 @@ class ClusterIssuerSyncer(Syncer[ClusterIssuerConfig], SyncUp[ClusterIssuerConfi
     resource = CLUSTER_ISSUERS
     up = ("spec", "status")
     exact = ("spec", "status")
-    host_marked = False
     reverts_virtual_changes = True
 
     def virtual_key(self, ctx: Context[ClusterIssuerConfig], host: Obj) -> Key | None:
@@ -45,7 +44,7 @@ class ClusterIssuerSyncer(Syncer[ClusterIssuerConfig], SyncUp[ClusterIssuerConfi
         """The same name."""
         return key
 
-    def sync_up(self, ctx: Context[ClusterIssuerConfig], host: Obj) -> Decision:
+    def sync_from_host(self, ctx: Context[ClusterIssuerConfig], host: Obj) -> Decision:
         """Show it to the tenant."""
         if self.virtual_key(ctx, host) is None:
             return skip(f"sync.{self.section}.names doesn't name it")
@@ -56,7 +55,7 @@ class ClusterIssuerSyncer(Syncer[ClusterIssuerConfig], SyncUp[ClusterIssuerConfi
         """Keep it as the host has it, for as long as it is published."""
         if self.virtual_key(ctx, pair.host) is None:
             return delete(virtual=pair.virtual, reason=f"sync.{self.section}.names doesn't name it any more")
-        return self.sync_up(ctx, pair.host)
+        return self.sync_from_host(ctx, pair.host)
 
 
 def published(settings: Settings) -> tuple[str, ...]:

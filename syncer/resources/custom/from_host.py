@@ -12,7 +12,7 @@ from syncer.api import (
     Source,
     Sync,
     Syncer,
-    SyncUp,
+    SyncFromHost,
     apply,
     key_of,
     labels_of,
@@ -28,10 +28,9 @@ from syncer.translate import selectors
 _NAMESPACES = Source(Side.VIRTUAL, NAMESPACES)
 
 
-class FromHost(Syncer[CustomConfig], SyncUp[CustomConfig], Sync[CustomConfig]):
+class FromHost(Syncer[CustomConfig], SyncFromHost[CustomConfig], Sync[CustomConfig]):
     """The host side owns the ``up`` paths; what a tenant changes there is put back."""
 
-    host_marked = False
     reverts_virtual_changes = True
 
     def __init__(self, kind: Kind, options: CustomConfig) -> None:
@@ -89,7 +88,7 @@ class FromHost(Syncer[CustomConfig], SyncUp[CustomConfig], Sync[CustomConfig]):
         host = ctx.host(self.host_resource, self.host_key(ctx.settings, key))
         return host is not None and self.virtual_key(ctx, host) == key
 
-    def sync_up(self, ctx: Context[CustomConfig], host: Obj) -> Decision:
+    def sync_from_host(self, ctx: Context[CustomConfig], host: Obj) -> Decision:
         """Let the object appear."""
         key = self.virtual_key(ctx, host)
         if key is None:

@@ -27,7 +27,7 @@ from syncer.api import (
     Source,
     Sync,
     Syncer,
-    SyncUp,
+    SyncFromHost,
     Watch,
     Watches,
     annotations_of,
@@ -59,10 +59,9 @@ class Belonging(NamedTuple):
     on: tuple[ObjectRef, ...]
 
 
-class Belongs(Syncer[Related], SyncUp[Related], Sync[Related], Indexes):
+class Belongs(Syncer[Related], SyncFromHost[Related], Sync[Related], Indexes):
     """The host owns what these objects are. They go when their host object goes, or when the custom object does."""
 
-    host_marked = False
     reverts_virtual_changes = True
 
     def __init__(self, name: str, kind: Kind, resource: Resource, by: By, *, marks: Marks) -> None:
@@ -102,7 +101,7 @@ class Belongs(Syncer[Related], SyncUp[Related], Sync[Related], Indexes):
         expressions += self._by.selector.plain().get("matchExpressions", [])
         return selectors.written({"matchLabels": plain, "matchExpressions": expressions})
 
-    def sync_up(self, ctx: Context[Related], host: Obj) -> Decision:
+    def sync_from_host(self, ctx: Context[Related], host: Obj) -> Decision:
         """Let it appear."""
         found = self._belonging(ctx, host)
         if found is None:

@@ -17,7 +17,7 @@ from syncer.api import (
     Side,
     Sync,
     Syncer,
-    SyncUp,
+    SyncFromHost,
     annotations_of,
     apply,
     is_deleting,
@@ -38,7 +38,7 @@ PUBLIC = "true"
 
 class PublicDefinitionSyncer(
     Syncer[PublicDefinitionConfig],
-    SyncUp[PublicDefinitionConfig],
+    SyncFromHost[PublicDefinitionConfig],
     Sync[PublicDefinitionConfig],
     Excludes[PublicDefinitionConfig],
 ):
@@ -47,7 +47,6 @@ class PublicDefinitionSyncer(
     name = "public-crds"
     section = "fromHost.customResourceDefinitions"
     resource = CUSTOM_RESOURCE_DEFINITIONS
-    host_marked = False
     reverts_virtual_changes = True
     up = ("spec",)
     exact = ("spec",)
@@ -80,7 +79,7 @@ class PublicDefinitionSyncer(
             return "it is the copy of a tenant's CRD"
         return None
 
-    def sync_up(self, ctx: Context[PublicDefinitionConfig], host: Obj) -> Decision:
+    def sync_from_host(self, ctx: Context[PublicDefinitionConfig], host: Obj) -> Decision:
         """Make it in the virtual cluster."""
         if reason := _unwanted(ctx, host):
             return skip(reason)

@@ -7,8 +7,6 @@ from pydantic import ValidationError
 
 from syncer.api import (
     Config,
-    Context,
-    Decision,
     FakeSyncUp,
     Key,
     Mirror,
@@ -21,8 +19,8 @@ from syncer.api import (
     Sync,
     SyncDown,
     Syncer,
+    SyncFromHost,
     SyncUp,
-    skip,
 )
 from syncer.config.types import options
 from syncer.testing.objects import build, configmap, host_copy, service
@@ -72,7 +70,7 @@ def context(syncer: type[Syncer], **objects: list[Obj]) -> Any:
     return World([syncer]).given(**objects).context(syncer)
 
 
-@pytest.mark.parametrize("role", [SyncDown, Sync, SyncUp, FakeSyncUp])
+@pytest.mark.parametrize("role", [SyncDown, Sync, SyncUp, SyncFromHost, FakeSyncUp])
 def test_a_misspelt_role_fails_when_the_syncer_is_made(role: type) -> None:
     misspelt = type("Misspelt", (Syncer, role), {"name": "x", "resource": CONFIGMAPS, "snyc": lambda self: None})
     with pytest.raises(TypeError, match="abstract method"):
@@ -174,21 +172,6 @@ def test_a_syncer_may_have_places_of_its_own() -> None:
     ctx = context(Suffixed)
     assert ctx.host_key(Key("shop", "db")) == Key("vc-ns", "db.mine")
     assert ctx.host_copy(configmap("db"))["metadata"]["name"] == "db.mine"
-
-
-def test_a_host_object_that_is_not_ours_leads_nowhere() -> None:
-    class Upward(Syncer, SyncUp):
-        """Reports."""
-
-        name = "upward"
-        resource = CONFIGMAPS
-
-        def sync_up(self, ctx: Context, host: Obj) -> Decision:
-            return skip("no")
-
-    ctx = context(Upward)
-    assert Upward().virtual_key(ctx, host_copy(configmap("db"))) == Key("shop", "db")
-    assert Upward().virtual_key(ctx, configmap("db", namespace="vc-ns")) is None
 
 
 def test_options_are_frozen_camel_case_and_strict() -> None:

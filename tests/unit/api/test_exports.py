@@ -17,7 +17,7 @@ INTERNAL |= {"Role", "ByPath", "Walker", "compiled", "pointer_steps"}
 INTERNAL |= {"Kind", "duration_text", "seconds"}
 INTERNAL |= {"DNS_LABEL", "DNS_SUBDOMAIN", "PLURAL_GROUP"}
 INTERNAL |= {"ApiServer", "Dns", "Breaker", "Where"}
-INTERNAL |= {"Fault", "ROLES", "registered", "syncer_faults", "translator_faults"}
+INTERNAL |= {"Fault", "ROLES", "registered", "deprecations", "syncer_faults", "translator_faults"}
 #: Names of types, of which the interpreter does not know where they are defined.
 ALIASES = ("FieldPath", "Json", "Obj", "Steps")
 #: What syncers and translators may import of the package.

@@ -18,7 +18,7 @@ from typing import assert_type
 
 from syncer.api import (
     AroundReconcile, Config, Context, Decision, Excludes, FakeSyncUp, Key, Mirror, Networking, Obj, Pair, Resource,
-    Settings, Side, Sync, SyncDown, SyncUp, Syncer, apply, skip,
+    Settings, Side, Sync, SyncDown, SyncFromHost, SyncUp, Syncer, apply, skip,
 )
 
 
@@ -66,6 +66,17 @@ class Written(Syncer[Options], SyncDown[Options], Sync[Options], SyncUp[Options]
 
     def fake_sync(self, ctx: Context, virtual: Obj) -> Decision:
         return skip(str(ctx.config.size))  # wrong
+
+
+class Shown(Syncer[Options], SyncFromHost[Options]):
+    name = "shown"
+    resource = Resource("v1", "ConfigMap", "configmaps")
+
+    def virtual_key(self, ctx: Context[Options], host: Obj) -> Key | None:
+        return Key("", str(ctx.config.size))
+
+    def sync_from_host(self, ctx: Context[Options], host: Obj) -> Decision:
+        return skip(str(ctx.config.sized))  # wrong
 
 
 class Plain(Syncer, SyncDown):

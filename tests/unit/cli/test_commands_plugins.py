@@ -137,6 +137,24 @@ def test_a_plugin_for_what_a_built_in_syncer_does_is_refused_until_one_of_both_i
     assert call("config", "validate", file).exit_code == 0
 
 
+def test_plugins_check_warns_of_what_ends_with_the_next_version(install: Install) -> None:
+    code = """\
+from syncer.api import *
+
+class Reports(Syncer, SyncUp):
+    name = "reports"
+    section = "fromHost.reports"
+    resource = Resource("example.org/v1", "Report", "reports")
+
+    def sync_up(self, ctx, host):
+        return skip("never")
+"""
+    install("acme-reports", code, reports="Reports")
+    told = records("plugins", "check", "reports")["reports"]
+    assert told["ok"] == "yes"
+    assert told["what"].startswith("Reports has SyncUp without SyncDown, which ends with the next version: derive it")
+
+
 # -- list and check ----------------------------------------------------------------------------------------------------
 
 

@@ -18,6 +18,7 @@ from syncer.api import (
     Sync,
     SyncDown,
     Syncer,
+    SyncFromHost,
     SyncUp,
     apply,
     delete,
@@ -66,18 +67,17 @@ class UpToo(Widgets, SyncUp):
         return delete(host=host, reason="sync_up")
 
 
-class Reports(Syncer[Config], SyncUp):
+class Reports(Syncer[Config], SyncFromHost):
     """Begins on the host."""
 
     name = "reports"
     resource = WIDGETS
-    host_marked = False
 
     def virtual_key(self, ctx: Context, host: Obj) -> Key | None:
         return Key("shop", host["metadata"]["name"])
 
-    def sync_up(self, ctx: Context, host: Obj) -> Decision:
-        return apply(virtual=ctx.virtual_copy(host, Key("shop", host["metadata"]["name"])), reason="sync_up")
+    def sync_from_host(self, ctx: Context, host: Obj) -> Decision:
+        return apply(virtual=ctx.virtual_copy(host, Key("shop", host["metadata"]["name"])), reason="sync_from_host")
 
 
 class KeptReports(Reports, Sync):

@@ -162,8 +162,8 @@ FROM_HERE = virtual(metadata={"labels": {MARKS.cluster: context(Reports()).ident
 
 
 def test_a_host_object_is_told_upwards_whether_or_not_the_virtual_one_is_there() -> None:
-    assert ask(Reports(), h=REPORT).reason == "sync_up"
-    assert ask(Reports(), h=REPORT, v=FROM_HERE).reason == "sync_up"
+    assert ask(Reports(), h=REPORT).reason == "sync_from_host"
+    assert ask(Reports(), h=REPORT, v=FROM_HERE).reason == "sync_from_host"
     assert ask(KeptReports(), h=REPORT, v=FROM_HERE).reason == "sync"
 
 
