@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from syncer.api import (
@@ -106,12 +106,20 @@ def _by_rules(syncer: Syncer, config: Config) -> Iterator[Right]:
 def needed(
     syncers: Iterable[Syncer], *, settings: Settings | None = None, leader_election: bool = False
 ) -> tuple[Right, ...]:
-    """Every right that a daemon with these syncers needs; each resource and subresource once, the verbs in order."""
+    """Return every right that these syncers need; each resource and subresource once, the verbs in order.
+
+    With ``leader_election`` also the rights of the daemon on its Lease.
+    """
     own = (*EVENT_RIGHTS, *CLAIM_RIGHTS, *PAUSE_RIGHTS, *QUOTA_RIGHTS, *(LEASE_RIGHTS if leader_election else ()))
     made = tuple(syncers)
     enabled = {syncer.name for syncer in made} if settings is None else settings.sections
+    return _joined((*own, *(right for syncer in made for right in rights(syncer, enabled, settings))))
+
+
+def _joined(granted: Iterable[Right]) -> tuple[Right, ...]:
+    """Return the rights with each resource and subresource once, the verbs in order."""
     verbs: dict[tuple[Side, Resource, str, tuple[str, ...]], set[str]] = defaultdict(set)
-    for right in (*own, *(right for syncer in made for right in rights(syncer, enabled, settings))):
+    for right in granted:
         verbs[right.side, right.resource, right.subresource, right.namespaces].update(right.verbs)
     order = sorted(verbs, key=lambda place: (place[0], place[1].group, place[1].plural, *place[2:]))
     return tuple(
@@ -126,6 +134,58 @@ def allows(granted: Iterable[Right], side: Side, resource: Resource, verb: str, 
     return any((right.side, right.resource, right.subresource) == place and verb in right.verbs for right in granted)
 
 
+@dataclass(frozen=True, slots=True)
+class Share:
+    """The rights that a daemon needs for one virtual cluster."""
+
+    #: The name of the virtual cluster.
+    cluster: str
+    #: As :func:`needed` returns them.
+    granted: Sequence[Right]
+    #: The namespaces on the host that its copies can be in; None where they are not known beforehand.
+    host_namespaces: Sequence[str] | None
+
+    def places(self) -> Mapping[str, Sequence[Right]]:
+        """Return the rights on the host, but for the Lease, by namespace; ``""`` is the whole cluster."""
+        found: dict[str, list[Right]] = defaultdict(list)
+        for right in self.granted:
+            if right.side is Side.HOST and right.resource != LEASES:
+                for namespace in _places(right, self.granted, self.host_namespaces):
+                    found[namespace].append(right)
+        return found
+
+    def manifests(self, subjects: Mapping[Side, Subject] | None = None) -> dict[Side, list[Obj]]:
+        """Return the roles of this virtual cluster by side, and bindings where a subject is known.
+
+        On the host a Role in each namespace holds what is namespaced. A tenant may use any namespace, so the virtual
+        side is a ClusterRole.
+        """
+        given, name = subjects or {}, f"vsyncer-{self.cluster}"
+        virtual = [right for right in self.granted if right.side is Side.VIRTUAL]
+        host = [
+            each
+            for namespace, granted in sorted(self.places().items())
+            if namespace
+            for each in _role(namespace, name, granted, given.get(Side.HOST))
+        ]
+        return {Side.VIRTUAL: _role("", name, virtual, given.get(Side.VIRTUAL)), Side.HOST: host}
+
+
+def daemon_manifests(shares: Sequence[Share], *, name: str, home: str, subject: Subject | None = None) -> list[Obj]:
+    """Return the roles on the host that a daemon needs once, and bindings where a subject is known.
+
+    A ClusterRole holds what the virtual clusters need in the whole host, together; a Role in ``home`` holds the Lease.
+    ``name`` is the name of the Lease: no other daemon on the host has it in that namespace.
+    """
+    wide = _joined(replace(right, namespaces=()) for share in shares for right in share.places().get("", ()))
+    lease = _joined(right for share in shares for right in share.granted if right.resource == LEASES)
+    wide_name = f"{name}.{home}" if home else name
+    return [
+        *(_role("", wide_name, wide, subject) if wide else ()),
+        *(_role(home, f"{name}.lease", lease, subject) if lease else ()),
+    ]
+
+
 def manifests(
     granted: Sequence[Right],
     *,
@@ -134,28 +194,14 @@ def manifests(
     host_namespaces: Sequence[str] | None,
     subjects: Mapping[Side, Subject] | None = None,
 ) -> dict[Side, list[Obj]]:
-    """The roles to be made on each side, and the bindings where a subject is known.
+    """Return all roles of a daemon of one virtual cluster, by side, and bindings where a subject is known.
 
-    ``cluster`` is the virtual cluster and ``home`` its configured namespace on the host, where the Lease is.
-
-    On the host a Role in each of ``host_namespaces`` holds what is namespaced; where that is None, they are not known
-    beforehand and a ClusterRole has to hold all. A tenant may use any namespace, so the virtual side is a ClusterRole.
+    ``home`` is the namespace of its Lease.
     """
-    given = subjects or {}
-    by_place: dict[str, list[Right]] = defaultdict(list)
-    for right in granted:
-        if right.side is Side.HOST:
-            places = (home,) if right.resource == LEASES else _places(right, granted, host_namespaces)
-            for namespace in places:
-                by_place[namespace].append(right)
-    virtual = [right for right in granted if right.side is Side.VIRTUAL]
-    name = f"vsyncer-{cluster}"
-    host = [
-        each
-        for namespace, rights in sorted(by_place.items())
-        for each in _role(namespace, name if namespace else f"{name}.{home}", rights, given.get(Side.HOST))
-    ]
-    return {Side.VIRTUAL: _role("", name, virtual, given.get(Side.VIRTUAL)), Side.HOST: host}
+    share, subject = Share(cluster, granted, host_namespaces), (subjects or {}).get(Side.HOST)
+    own = share.manifests(subjects)
+    daemon = daemon_manifests([share], name=f"vsyncer-{cluster}", home=home, subject=subject)
+    return own | {Side.HOST: [*daemon, *own[Side.HOST]]}
 
 
 def _places(right: Right, granted: Sequence[Right], host_namespaces: Sequence[str] | None) -> Sequence[str]:

@@ -8,6 +8,7 @@ from syncer.cli import show
 from syncer.cli.options import Given, option, output, pass_given, settings
 
 if TYPE_CHECKING:
+    from syncer.api import Obj
     from syncer.rbac import Subject
 
 
@@ -15,30 +16,53 @@ if TYPE_CHECKING:
 @settings()
 @output("yaml", "json")
 @option("--side", type=click.Choice(["virtual", "host"]), help="Only the roles of one side.")
+@option(
+    "--only",
+    type=click.Choice(["daemon", "cluster"]),
+    help="Only the roles that the daemon needs once on the host, or only those of virtual clusters.",
+)
 @option("--service-account", metavar="NAMESPACE/NAME", help="Bind the roles to this ServiceAccount.")
 @option("--user", metavar="NAME", help="Bind the roles to this user.")
 @pass_given
-def rbac(given: Given, output: str, side: str | None, service_account: str | None, user: str | None) -> None:
+def rbac(
+    given: Given, output: str, side: str | None, only: str | None, service_account: str | None, user: str | None
+) -> None:
     """Print exactly the rights that the enabled syncers need.
 
-    `syncer rbac --side host --service-account vc-shop/syncer | kubectl apply -f -`
+    The daemon's own are its Lease, and what is read or written in the whole host. Those of a virtual cluster are a
+    ClusterRole in it, and a Role in each of its host namespaces.
+
+    \b
+    Examples:
+      syncer rbac --side host --service-account vc-shop/syncer | kubectl apply -f -
+      syncer rbac --only cluster --cluster shop    # when the daemon is there already
     """
     from syncer.api import Side
     from syncer.cli.loading import loaded
-    from syncer.rbac import manifests, needed
+    from syncer.rbac import Share, daemon_manifests, needed
 
     found = loaded(given)[0]
-    config, cluster = found.config, found.cluster
-    subject = _subject(service_account, user)
-    roles = manifests(
-        needed(cluster.all_syncers(), settings=cluster.settings(), leader_election=config.leader_election.enabled),
-        cluster=cluster.name,
-        home=cluster.host_namespace,
-        host_namespaces=cluster.translator.host_namespaces(),
-        subjects=dict.fromkeys(Side, subject) if subject else {},
-    )
-    wanted = [Side(side)] if side else list(Side)
-    show.documents([each for one in wanted for each in roles[one]], output)
+    config, subject = found.config, _subject(service_account, user)
+    subjects = dict.fromkeys(Side, subject) if subject else {}
+    election = config.leader_election.enabled
+    shares = [
+        Share(
+            each.name,
+            needed(each.all_syncers(), settings=each.settings(), leader_election=election),
+            each.translator.host_namespaces(),
+        )
+        for each in config.clusters()
+    ]
+    roles: dict[Side, list[Obj]] = {each: [] for each in Side}
+    if only != "cluster":
+        roles[Side.HOST] += daemon_manifests(
+            shares, name=config.lease_name, home=config.lease_namespace, subject=subject
+        )
+    for share in shares:
+        if only != "daemon" and found.chosen in ("", share.cluster):
+            for place, made in share.manifests(subjects).items():
+                roles[place] += made
+    show.documents([each for one in ([Side(side)] if side else Side) for each in roles[one]], output)
 
 
 def _subject(service_account: str | None, user: str | None) -> "Subject | None":

@@ -29,7 +29,7 @@ from syncer.api import (
     skip,
 )
 from syncer.names import SingleNamespace
-from syncer.rbac import LEASES, Subject, allows, manifests, needed, rights, sources
+from syncer.rbac import LEASES, Share, Subject, allows, daemon_manifests, manifests, needed, rights, sources
 
 MAPS = Resource("v1", "ConfigMap", "configmaps")
 PODS = Resource("v1", "Pod", "pods")
@@ -189,7 +189,9 @@ def made(*syncers: Any, namespaces: Sequence[str] | None = ("vc",), **kwargs: An
 
 
 def test_a_role_in_the_host_namespace_is_enough_where_nothing_is_cluster_wide() -> None:
-    [role] = made(Maps())[Side.HOST]
+    [lease, role] = made(Maps())[Side.HOST]
+    assert (lease["kind"], lease["metadata"]) == ("Role", {"name": "vsyncer-shop.lease", "namespace": "vc"})
+    assert [rule["resources"] for rule in lease["rules"]] == [["leases"]]
     assert (role["kind"], role["metadata"]) == ("Role", {"name": "vsyncer-shop", "namespace": "vc"})
     all_verbs = ["get", "list", "watch", "create", "patch", "delete"]
     assert {"apiGroups": [""], "resources": ["configmaps"], "verbs": all_verbs} in role["rules"]
@@ -201,7 +203,7 @@ def test_a_cluster_scoped_resource_of_the_host_needs_a_cluster_role_named_for_it
         resource = NODES
 
     kinds = [(each["kind"], each["metadata"]["name"]) for each in made(HostNodes(), Maps())[Side.HOST]]
-    assert kinds == [("ClusterRole", "vsyncer-shop.vc"), ("Role", "vsyncer-shop")]
+    assert kinds == [("ClusterRole", "vsyncer-shop.vc"), ("Role", "vsyncer-shop.lease"), ("Role", "vsyncer-shop")]
 
 
 def test_unknown_host_namespaces_need_a_cluster_role_and_the_lease_still_a_role() -> None:
@@ -214,9 +216,9 @@ def test_unknown_host_namespaces_need_a_cluster_role_and_the_lease_still_a_role(
 
 def test_each_of_several_host_namespaces_gets_a_role() -> None:
     assert [each["metadata"]["namespace"] for each in made(Maps(), namespaces=("a", "b"))[Side.HOST]] == [
+        "vc",
         "a",
         "b",
-        "vc",
     ]
 
 
@@ -301,9 +303,49 @@ def test_the_virtual_side_is_a_cluster_role() -> None:
 def test_a_subject_gets_bindings() -> None:
     subjects = {Side.HOST: Subject("syncer", "vc"), Side.VIRTUAL: Subject("syncer")}
     roles = made(Maps(), subjects=subjects)
-    assert [each["kind"] for each in roles[Side.HOST]] == ["Role", "RoleBinding"]
-    binding = roles[Side.HOST][1]
+    assert [each["kind"] for each in roles[Side.HOST]] == ["Role", "RoleBinding"] * 2
+    binding = roles[Side.HOST][3]
     assert binding["roleRef"] == {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "vsyncer-shop"}
     assert binding["subjects"] == [{"kind": "ServiceAccount", "name": "syncer", "namespace": "vc"}]
     assert roles[Side.VIRTUAL][1]["kind"] == "ClusterRoleBinding"
     assert roles[Side.VIRTUAL][1]["subjects"][0]["kind"] == "User"
+
+
+# -- several virtual clusters --------------------------------------------------------------------------------------
+
+
+class HostNodes(Mirror):
+    """Copies what has no namespace."""
+
+    name = "hostnodes"
+    resource = NODES
+
+
+def test_daemon_has_its_lease_and_what_is_in_the_whole_host_once_and_virtual_clusters_the_rest() -> None:
+    shares = [
+        Share("a", needed([Maps(), HostNodes()], leader_election=True), ("vc-a",)),
+        Share("b", needed([Pods(), HostNodes()], leader_election=True), ("vc-b",)),
+    ]
+    daemon = daemon_manifests(shares, name="fleet", home="syncers")
+    assert [(each["kind"], each["metadata"]) for each in daemon] == [
+        ("ClusterRole", {"name": "fleet.syncers"}),
+        ("Role", {"name": "fleet.lease", "namespace": "syncers"}),
+    ]
+    assert [rule["resources"] for each in daemon for rule in each["rules"]] == [["nodes"], ["leases"]]
+    for share, plural, other in ((shares[0], "configmaps", "pods"), (shares[1], "pods", "configmaps")):
+        [role] = share.manifests()[Side.HOST]
+        assert role["metadata"] == {"name": f"vsyncer-{share.cluster}", "namespace": f"vc-{share.cluster}"}
+        resources = {resource for rule in role["rules"] for resource in rule["resources"]}
+        assert plural in resources
+        assert not {other, "nodes", "leases"} & resources
+
+
+def test_daemon_without_anything_of_its_own_needs_no_role() -> None:
+    assert daemon_manifests([Share("a", needed([Maps()]), ("vc-a",))], name="fleet", home="syncers") == []
+
+
+def test_daemon_role_for_the_whole_host_joins_what_virtual_clusters_need() -> None:
+    reads, writes = (Right(Side.HOST, NODES, verbs) for verbs in (("list", "get"), ("patch", "get")))
+    [role] = daemon_manifests([Share("a", [reads], ()), Share("b", [writes], ())], name="fleet", home="")
+    assert role["metadata"] == {"name": "fleet"}
+    assert role["rules"] == [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list", "patch"]}]

@@ -341,6 +341,23 @@ def test_rbac_is_what_kubectl_takes(file: str) -> None:
     ]
 
 
+def test_rbac_of_the_daemon_alone_and_of_virtual_clusters_alone(file: str) -> None:
+    Path(file).write_text(LIST + "leaderElection: {enabled: true, namespace: syncers, name: fleet}\n")
+
+    def roles(*arguments: str) -> list[tuple[str, str, str]]:
+        documents = yaml.safe_load_all(good("rbac", "-c", file, *arguments))
+        found = [(each["kind"], each["metadata"]) for each in documents]
+        return [(kind, metadata.get("namespace", ""), metadata["name"]) for kind, metadata in found]
+
+    daemon = [("Role", "syncers", "fleet.lease")]
+    cluster = [("Role", "vc-shop", "vsyncer-shop")]
+    virtual = [("ClusterRole", "", "vsyncer-shop")]
+    assert roles() == roles("--cluster", "shop") == virtual + daemon + cluster
+    assert roles("--only", "daemon") == daemon
+    assert roles("--only", "cluster", "--cluster", "shop") == virtual + cluster
+    assert roles("--only", "cluster", "--side", "host") == cluster
+
+
 def test_rbac_of_one_side_with_bindings(file: str) -> None:
     text = good("rbac", "-c", file, "--side", "virtual", "--service-account", "vc/syncer", "-o", "json")
     items = json.loads(text)["items"]
