@@ -5,8 +5,9 @@ import inspect
 import textwrap
 import traceback
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from importlib import import_module
-from importlib.metadata import EntryPoint
+from importlib.metadata import Distribution, EntryPoint
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -58,9 +59,15 @@ def refusal(name: str, origin: Origin, why: str) -> PluginError:
 
 
 def origin_of(point: EntryPoint) -> Origin:
-    """The package that an entry point belongs to."""
-    dist = point.dist
-    return Origin(dist.name, dist.version) if dist else Origin("an unknown package", "")
+    """Return the package that an entry point belongs to."""
+    return _origin(point.dist) if point.dist else Origin("an unknown package", "")
+
+
+@lru_cache(64)
+def _origin(dist: Distribution) -> Origin:
+    """Return a package's name and version; reading them parses all its metadata, the whole README among it."""
+    metadata = dist.metadata
+    return Origin(metadata["Name"], metadata["Version"])
 
 
 def look_at(point: EntryPoint, faults: Callable[[Any], Sequence[Fault]]) -> Found:

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable
-from importlib.metadata import distribution, entry_points
+from importlib.metadata import PathDistribution, distribution, entry_points
 from pathlib import Path
 
 import pytest
@@ -52,6 +52,24 @@ def test_built_in_syncers_are_there_without_being_named(install: Install) -> Non
     install("own-plugins", GOOD, widgets="Widgets")
     [widgets] = plugins("own-plugins").syncers()
     assert widgets.name == "widgets"
+
+
+def test_metadata_of_a_package_is_read_once_for_all_its_plugins(
+    install: Install, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install("own-plugins", GOOD, widgets="Widgets", gadgets="Widgets", gizmos="Widgets")
+    read: list[str] = []
+    whole = PathDistribution.metadata.fget  # type: ignore[attr-defined]
+
+    def counted(self: PathDistribution) -> object:
+        metadata = whole(self)
+        read.append(metadata["Name"])
+        return metadata
+
+    found = plugins("own-plugins")
+    monkeypatch.setattr(PathDistribution, "metadata", property(counted))
+    assert found.built_in
+    assert read.count("own-plugins") == 1
 
 
 def test_a_plugin_is_imported_only_when_its_section_is_named(install: Install) -> None:
