@@ -40,7 +40,7 @@ def ask(found: Loaded, method: str, path: str, given: Mapping[str, Any] | None =
     except (PermissionError, TimeoutError, ConnectionResetError, BrokenPipeError, http.client.HTTPException) as error:
         raise Unanswered(_silent(place, error)) from error
     except OSError as error:
-        raise NoDaemon(_nobody(place, cluster, error)) from error
+        raise NoDaemon(_unreachable(place, cluster, error)) from error
     answer = json.loads(body)
     if status != http.HTTPStatus.OK:
         raise Unanswered(answer["error"])
@@ -68,7 +68,7 @@ def _silent(place: str, error: Exception) -> str:
     )
 
 
-def _nobody(place: str, cluster: VirtualCluster, error: Exception) -> str:
+def _unreachable(place: str, cluster: VirtualCluster, error: Exception) -> str:
     there = f"kubectl -n {cluster.host_namespace or 'NAMESPACE'} exec deploy/NAME -- syncer …"
     why = getattr(error, "strerror", None) or str(error) or type(error).__name__
     return (

@@ -35,7 +35,7 @@ FLAGS = (
     Flag("--health-address", "health.address", "ADDRESS", "Where to serve health; 0 is off."),
     Flag("--leader-elect/--no-leader-elect", "leaderElection.enabled", None, "Work only while holding the Lease."),
     Flag("--workers", "workers", "NUMBER", "How many objects are worked on at once."),
-    Flag("--grace-period", "gracePeriod", "DURATION", "Time to finish what has begun when told to stop."),
+    Flag("--grace-period", "gracePeriod", "DURATION", "How long to go on with begun requests at the end."),
 )
 
 
@@ -57,7 +57,7 @@ class Given:
     dry_run: bool = False
 
     def put(self, path: str, setting: Setting) -> None:
-        """Take a value, unless a flag gave one and this is from the environment."""
+        """Take a value. One from the environment does not replace a flag's."""
         before = self.settings.get(path)
         if setting.flag or before is None or not before.flag:
             self.settings[path] = setting

@@ -66,7 +66,7 @@ def patrol(
 def _confirmed(configured: "Loaded", kinds: Sequence[str], *, here: bool) -> bool:
     """Let the daemon make the deletions that it holds; return False if no daemon answers.
 
-    Without a Lease a daemon may run elsewhere unnoticed: then the command only goes on if it was told to scan ``here``.
+    Without a Lease a daemon may run elsewhere unnoticed: then the command only goes on if it may scan ``here``.
     """
     from syncer.cli.daemon import NoDaemon, ask
 

@@ -1,4 +1,4 @@
-"""Reads, checks and explains the configuration. What shows it is in :mod:`syncer.config.render`, loaded when asked."""
+"""Read, check and explain the configuration. :mod:`syncer.config.render` shows it, and is loaded on demand."""
 
 from syncer.api.durations import duration_text
 from syncer.config.document import Document, dotted, parse, read

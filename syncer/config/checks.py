@@ -1,4 +1,4 @@
-"""What no section can check alone. Works on what was given, so that it speaks even where something else is wrong."""
+"""Check what no section can check alone. Checks read the given values, so they run beside other problems."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -23,16 +23,14 @@ def across(data: Mapping[str, Any], model: type[SyncerConfig]) -> Iterator[Found
         if isinstance(entry, Mapping):
             yield from _of_cluster(data, entry, number, model)
     if isinstance(entries, list) and len(entries) > 1:
-        why = (
-            "is one too many: this version serves one virtual cluster. Run a daemon for each of the others, with a file"
-        )
-        yield (LIST, 1), f"{why} of its own."
+        why = "is one too many: this version serves one virtual cluster."
+        yield (LIST, 1), f"{why} Run a daemon for each of the others, with a file of its own."
 
 
 def _of_cluster(
     data: Mapping[str, Any], entry: Mapping[str, Any], number: int, model: type[SyncerConfig]
 ) -> Iterator[Found]:
-    """Look at one virtual cluster, its own sections in the place of those at the top."""
+    """Yield the problems of one virtual cluster, its own sections in the place of those at the top."""
     own = {name: entry[name] for name in COMMON if entry.get(name) is not None}
     whole = {**data, **own}
     yield from _namespace(whole, entry, number, model)
@@ -46,7 +44,7 @@ def _of_cluster(
 
 
 def _option(data: Mapping[str, Any], model: type[SyncerConfig], section: str, option: str) -> Any:
-    """The value given for an option, else its default."""
+    """Return the value given for an option, else its default."""
     part = data.get(section)
     if isinstance(part, Mapping) and option in part:
         return part[option]
@@ -91,7 +89,7 @@ def _translator_class(data: Mapping[str, Any], model: type[SyncerConfig]) -> typ
 
 
 def _translator(data: Mapping[str, Any], entry: Mapping[str, Any], model: type[SyncerConfig]) -> NameTranslator | None:
-    """Return the name translator of a virtual cluster; None where what it is made of is wrong itself."""
+    """Return the name translator of a virtual cluster; None if its class, name or namespace is wrong."""
     cluster, namespace = entry.get("name"), entry.get("hostNamespace", "")
     make: Any = _translator_class(data, model)
     if make is None or not (isinstance(cluster, str) and isinstance(namespace, str)):

@@ -1,4 +1,4 @@
-"""What can be wrong with an entry of ``sync.custom`` and it can't see alone: other kinds, other syncers, names."""
+"""Check entries of ``sync.custom`` against other kinds, other syncers, and the name translator."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -25,7 +25,7 @@ class _Given(NamedTuple):
     sync: Mapping[str, Any]
 
     def is_on(self, syncer: type[Syncer]) -> bool:
-        """Whether a syncer is switched on, by the file or by default."""
+        """Return True if a syncer is switched on, by the file or by default."""
         direction, _, name = syncer.section.partition(".")
         enabled = _mapping(_mapping(self.sync.get(direction)).get(name)).get("enabled")
         return enabled if isinstance(enabled, bool) else syncer.config().enabled
@@ -34,7 +34,7 @@ class _Given(NamedTuple):
 def custom(
     data: Mapping[str, Any], syncers: Sequence[type[Syncer]], translator: NameTranslator | None
 ) -> Iterator[Found]:
-    """Every entry that was given, with what is wrong with it. ``translator`` is None where none can be made."""
+    """Yield the problems of every given entry. ``translator`` is None where none can be made."""
     sync = _mapping(data.get("sync"))
     entries = {name: config for name, each in _mapping(sync.get("custom")).items() if (config := _read(each))}
     given = _Given(entries, syncers, sync)
@@ -46,7 +46,7 @@ def custom(
 
 
 def _read(data: Any) -> CustomConfig | None:
-    """The entry; None where something is wrong with it that is told elsewhere."""
+    """Return the entry; None if its own section reports a problem."""
     try:
         return CustomConfig.model_validate({} if data is None else data)
     except ValidationError:
@@ -54,7 +54,7 @@ def _read(data: Any) -> CustomConfig | None:
 
 
 def _conflict(given: _Given, name: str, config: CustomConfig) -> Iterator[Found]:
-    """A kind that another syncer syncs in the same direction."""
+    """Yield the kind of an entry that another syncer syncs in the same direction."""
     for syncer in given.syncers:
         way = way_of(syncer)
         begins = way.goes_down if config.direction == "toHost" else way.comes_up
@@ -63,7 +63,7 @@ def _conflict(given: _Given, name: str, config: CustomConfig) -> Iterator[Found]
 
 
 def _kinds(given: _Given, config: CustomConfig) -> Iterator[Found]:
-    """Kinds that are to be renamed, or synced with the objects, and that nothing syncs."""
+    """Yield the kinds that an entry refers to and no syncer syncs."""
     for steps, word in config.kinds():
         if problem := _unsynced(given, word):
             yield steps, problem

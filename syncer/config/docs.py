@@ -1,4 +1,4 @@
-"""The help of options: the docstring under each field, read from the source only when somebody asks for it.
+"""The help of options: the docstring under each field, read from the source on demand.
 
 Pydantic can do so itself, but does it for every model whenever the module is imported: 50 ms of CPU at every start of a
 daemon that shows no help.
@@ -29,12 +29,12 @@ def document(model: type[BaseModel]) -> None:
 
 
 def alternatives(annotation: Any) -> tuple[Any, ...]:
-    """The members of a union; of anything else, itself."""
+    """Return the members of a union; of any other type, the type itself."""
     return get_args(annotation) if get_origin(annotation) in (Union, types.UnionType) else (annotation,)
 
 
 def section_in(annotation: Any) -> type[BaseModel] | None:
-    """The section that a field of this type holds, or None."""
+    """Return the section that a field of this type holds, or None."""
     for each in alternatives(annotation):
         if isinstance(each, type) and issubclass(each, BaseModel):
             return each
@@ -42,7 +42,7 @@ def section_in(annotation: Any) -> type[BaseModel] | None:
 
 
 def item_in(annotation: Any) -> type[BaseModel] | None:
-    """The section that each item of a mapping or a list of this type is, or None."""
+    """Return the section that each item of a mapping or list of this type is, or None."""
     for each in alternatives(annotation):
         origin, arguments = get_origin(each), get_args(each)
         if isinstance(origin, type) and issubclass(origin, Mapping | Sequence):
@@ -52,7 +52,7 @@ def item_in(annotation: Any) -> type[BaseModel] | None:
 
 @cache
 def _docs(cls: type) -> Mapping[str, str]:
-    """The docstring under each field of a class, by field; empty where the source isn't there."""
+    """Return the docstring under each field of a class, by field; nothing where the source isn't there."""
     if cls is BaseModel or not issubclass(cls, BaseModel):
         return {}
     try:

@@ -1,4 +1,4 @@
-"""Reads YAML so that every value can be traced to its line, and finds what YAML itself would silently accept."""
+"""Read YAML so that every value can be traced to its line, and find mistakes that YAML itself accepts silently."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,7 +22,7 @@ _COLLECTIONS = ("tag:yaml.org,2002:map", "tag:yaml.org,2002:seq")
 
 
 def dotted(steps: Steps) -> str:
-    """``sync.toHost.pods.rules[0].name``, as errors and ``config explain`` write it."""
+    """Write a place as errors and ``config explain`` do: ``sync.toHost.pods.rules[0].name``."""
     path = ""
     for step in steps:
         path += f"[{step}]" if isinstance(step, int) else f".{step}" if path else str(step)
@@ -39,18 +39,22 @@ class Document:
     problems: list[Problem] = field(default_factory=list)
 
     def line(self, steps: Steps) -> int | None:
-        """The line of a value, or of the nearest thing around it; None where there is no file."""
+        """Return the line of a value, or of the nearest value around it; None where there is no file."""
         while steps not in self.lines and steps:
             steps = steps[:-1]
         return self.lines.get(steps)
 
     def problem(self, steps: Steps, message: str, hint: str = "") -> Problem:
-        """Something wrong with the value at a place."""
+        """Return a problem with the value at a place."""
         return Problem(message, path=dotted(steps), line=self.line(steps), file=self.file, hint=hint)
 
 
 def read(path: str) -> Document:
-    """The document in a file. Raises ConfigError where it can't be read or is no YAML mapping."""
+    """Return the document in a file.
+
+    Raises:
+        ConfigError: The file can't be read, or is no YAML mapping.
+    """
     try:
         text = Path(path).read_text(encoding="utf-8")
     except OSError as error:
@@ -61,7 +65,11 @@ def read(path: str) -> Document:
 
 
 def parse(text: str, file: str = "") -> Document:
-    """The document in a text. Raises ConfigError where it is no YAML mapping."""
+    """Return the document in a text; ``file`` is the name that its problems get.
+
+    Raises:
+        ConfigError: The text is no YAML mapping.
+    """
     loader = Loader(text)
     try:
         return _Reader(loader, Document(file)).document()
@@ -76,7 +84,7 @@ def parse(text: str, file: str = "") -> Document:
 
 
 class _Reader:
-    """Walks the nodes that the YAML library composed."""
+    """Builds a document from the nodes that the YAML library composed."""
 
     def __init__(self, loader: Any, document: Document) -> None:
         self._loader, self._document = loader, document

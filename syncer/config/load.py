@@ -1,5 +1,6 @@
-"""From a file, the environment and flags to a configuration, or to all that is wrong with them at once."""
+"""From a file, the environment and flags to a configuration, or to all problems with them at once."""
 
+import copy
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,35 +22,38 @@ DEFAULT = "default"
 
 
 class Plugins(Protocol):
-    """What can be configured: the built-in syncers, and the plugins that are installed."""
+    """The plugins that can be configured: those that are built in, and those that are installed."""
 
     def syncers(self, named: Iterable[str] = ()) -> Sequence[type[Syncer]]:
-        """The classes of the built-in syncers and of the plugins with these sections (``toHost.widgets``).
+        """Return the built-in syncers, and those of plugins with these sections (``toHost.widgets``).
 
-        Raises PluginError where one that is named can't be used; ignores names that nobody offers.
+        A section that no plugin has is ignored.
+
+        Raises:
+            PluginError: A plugin with one of these sections can't be used.
         """
         ...
 
     def known_syncers(self) -> Sequence[str]:
-        """The last parts of the sections of all plugins that are installed, loaded or not."""
+        """Return the last parts of the sections of all installed plugins, loaded or not."""
         ...
 
     def translator(self, name: str) -> type[NameTranslator] | None:
-        """The class of a name translator, or None where nobody offers one of this name."""
+        """Return the name translator of this name, or None if no plugin has one."""
         ...
 
     def known_translators(self) -> Sequence[str]:
-        """The names of all name translators that are installed."""
+        """Return the names of all installed name translators."""
         ...
 
     def refuse_conflicts(self, syncers: Sequence[Syncer | type[Syncer]]) -> None:
-        """Raises PluginError where two of the syncers that are on would write the same objects."""
+        """Raise PluginError if two of the syncers that are on would write the same objects."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Override:
-    """A value that a flag or a variable of the environment gives for an option; ``origin`` names it."""
+    """A value that a flag or a variable of the environment gives for an option; ``origin`` is its name."""
 
     path: str
     value: Any
@@ -78,15 +82,17 @@ class Loaded:
 
 
 def load(path: str | None, plugins: Plugins, overrides: Sequence[Override] = ()) -> Loaded:
-    """The configuration in a file, or of the overrides alone. Later overrides win.
+    """Return the configuration in a file (None: of the overrides alone). Later overrides win.
 
-    Raises ConfigError with every problem found, PluginError where a plugin that the file names can't be used.
+    Raises:
+        ConfigError: The configuration is wrong; it has every problem found.
+        PluginError: A plugin that the file names can't be used.
     """
     return build(read(path) if path else Document(), plugins, overrides)
 
 
 def build(document: Document, plugins: Plugins, overrides: Sequence[Override] = ()) -> Loaded:
-    """Return the configuration in a document that was read already; otherwise as ``load``."""
+    """Return the configuration in a document that was read already; otherwise like :func:`load`."""
     model = config_with(plugins.syncers(_sections(document.data)), translators=plugins.translator)
     given = _Given(document, model, overrides)
     config, problems = _validated(given, model, plugins)
@@ -102,7 +108,7 @@ def build(document: Document, plugins: Plugins, overrides: Sequence[Override] = 
 
 
 def model_for(path: str | None, plugins: Plugins) -> type[SyncerConfig]:
-    """The model of a configuration with the built-in syncers and the plugins that a file names, if there is one."""
+    """Return the model of a configuration with the built-in syncers and the plugins that a file names."""
     document = read(path) if path else Document()
     return config_with(plugins.syncers(_sections(document.data)), translators=plugins.translator)
 
@@ -117,7 +123,7 @@ class _Given:
         self.origins = {
             dotted(listed_place(steps)): f"{document.file}:{line}" for steps, line in document.lines.items() if steps
         }
-        self.data: dict[str, Any] = listed(_filled(document.data, model), model)
+        self.data: dict[str, Any] = listed(_filled(copy.deepcopy(document.data), model), model)
         by_name = {override.path: override for override in overrides}
         self.chosen, number = self._choose(by_name.pop("cluster", None))
         for override in by_name.values():
@@ -130,7 +136,8 @@ class _Given:
     def _choose(self, wanted: Override | None) -> tuple[str, int]:
         """Return the virtual cluster that is meant: its name, ``""`` where none is named, and its place in the list."""
         entries = self.data[LIST]
-        names = [each.get("name") for each in entries if isinstance(each, dict)] if isinstance(entries, list) else []
+        known = entries if isinstance(entries, list) else []
+        names = [each.get("name") if isinstance(each, dict) else None for each in known]
         if wanted is None:
             return "", 0
         if names == [None]:
@@ -162,7 +169,7 @@ class _Given:
 
 
 def _filled(data: Mapping[str, Any], model: type[BaseModel]) -> dict[str, Any]:
-    """A copy that overrides may change. A section with nothing in it (``metrics:``) is one with all its defaults."""
+    """Return the data with ``{}`` for each section with nothing in it (``metrics:``), which has all its defaults."""
     return {key: _filled_value(value, model_in(model, (key,))) for key, value in data.items()}
 
 
@@ -187,7 +194,7 @@ def _sections(data: Mapping[str, Any]) -> list[str]:
 
 
 def _format(document: Document) -> list[Problem]:
-    """A file must say what it is, so that a later version can still be told from this one."""
+    """Return the problems of a file that doesn't say its format: a later version could not be told from this one."""
     if not document.file:
         return []
     expected = {"apiVersion": "vsyncer.dev/v1alpha1", "kind": "SyncerConfig"}
@@ -199,7 +206,7 @@ def _format(document: Document) -> list[Problem]:
 
 
 def _translators(given: _Given, plugins: Plugins) -> Iterator[tuple[Steps, str]]:
-    """Yield the name translators that don't exist, at the top and of the entries."""
+    """Yield the name translators that don't exist, at the top and in entries."""
     known = plugins.known_translators()
     entries = given.data[LIST] if isinstance(given.data[LIST], list) else []
     places: list[tuple[Steps, Any]] = [
@@ -223,7 +230,7 @@ def _validated(given: _Given, model: type[SyncerConfig], plugins: Plugins) -> tu
 
 
 def _no_syncer(problem: Problem, plugins: Plugins) -> Problem:
-    """An unknown section of a syncer may be a plugin's that isn't installed, or one that is and has another name."""
+    """Return the problem, with a better hint if it is a section that no syncer has."""
     section = re.fullmatch(rf"(?:{LIST}\[\d+\]\.)?sync\.({'|'.join(DIRECTIONS)})\.([^.]+)", problem.path)
     if section is None or problem.message != "no such option.":
         return problem

@@ -1,4 +1,4 @@
-"""The configuration as frozen values: what can be set, its default, and what it is for."""
+"""The configuration as frozen values: each option with its default and its help."""
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
@@ -39,7 +39,7 @@ class ConnectionSection(Section):
 
 
 def _beside(place: str) -> BeforeValidator:
-    """Refuse a value of the short form that was not brought into list form: it stands beside a list."""
+    """Return a validator that refuses any value: one that was not brought into list form stands beside a list."""
 
     def refuse(value: Any) -> Any:
         raise ValueError(_BESIDE.format(place))
@@ -77,14 +77,15 @@ class MarksSection(Section):
     """The labels and annotations that say whose copy an object is."""
 
     prefix: Subdomain = Field(default=Marks().prefix, min_length=1)
-    """What they begin with. It can't be changed once objects were synced: they would be taken for somebody else's."""
+    """The beginning of their names. It can't be changed once objects were synced: these would no longer be known as
+    copies."""
 
 
 class LeaderElection(Section):
     """One of several daemons works and the others stand by."""
 
     enabled: bool = False
-    """Whether to elect. Needed as soon as a second daemon may run for the same virtual cluster."""
+    """Elect a leader. Needed as soon as a second daemon may run for the same virtual cluster."""
 
     namespace: Label = ""
     """Namespace of the Lease on the host. Empty: the host namespace of the virtual cluster."""
@@ -93,10 +94,10 @@ class LeaderElection(Section):
     """Name of the Lease. Empty: `vsyncer-<cluster>`."""
 
     lease_duration: Duration = 15.0
-    """How long a leader that has fallen silent is waited for before another takes over."""
+    """How long a leader may be silent before another daemon takes over."""
 
     renew_deadline: Duration = 10.0
-    """How long a leader tries to renew before it stops working. Less than `leaseDuration`."""
+    """How long a leader tries to renew its Lease before it stops working. Less than `leaseDuration`."""
 
     retry_period: Duration = 2.0
     """Time between two tries. Less than `renewDeadline`."""
@@ -138,20 +139,22 @@ class Control(Section):
 
 
 class Fights(Section):
-    """Somebody else sets a field back each time that the daemon writes it: it is left alone then, for some time."""
+    """Another manager sets a field back each time that the daemon writes it: the field is then left alone for some
+    time.
+    """
 
     times: int = Field(default=5, ge=0, le=20)
-    """How often the same change is made before the field is left alone. 0: a field never is."""
+    """How often the same change is made before the field is left alone. 0: no field ever is."""
 
     window: Duration = Field(default=600.0, gt=0)
-    """The time within which that counts."""
+    """The time within which these changes count."""
 
     thaw: Duration = Field(default=600.0, gt=0)
     """How long the field is left alone. `syncer thaw` ends it before."""
 
 
 class Log(Section):
-    """What the daemon writes to standard error."""
+    """Log lines on standard error."""
 
     level: Literal["debug", "info", "warning", "error"] = "info"
     """The least important lines that are still written."""
@@ -161,24 +164,24 @@ class Log(Section):
 
 
 def _without_nulls(value: Any) -> Any:
-    """An entry with nothing in it is one with all its defaults."""
+    """Return the entries with ``{}`` for those with nothing in them, which have all their defaults."""
     return {key: {} if each is None else each for key, each in value.items()} if isinstance(value, dict) else value
 
 
 class Sync(Section):
-    """What is synced. Each section belongs to a syncer; that of an installed plugin is known by its name."""
+    """The kinds that are synced. Each section belongs to a syncer; a plugin's has the plugin's name."""
 
     to_host: Section = Section()
-    """Syncers of what begins on the virtual side."""
+    """Syncers of objects that begin on the virtual side."""
     from_host: Section = Section()
-    """Syncers of what begins on the host."""
+    """Syncers of objects that begin on the host."""
     fake: Section = Section()
-    """Syncers of what the virtual side needs and neither side has."""
+    """Syncers of objects that the virtual side needs and neither side has."""
     custom: Annotated[dict[CustomName, CustomConfig], BeforeValidator(_without_nulls)] = Field(
         default={}, json_schema_extra={"propertyNames": {"pattern": PLURAL_GROUP}}
     )
     """Custom resources, by plural and group as their CustomResourceDefinitions are named:
-    `certificates.cert-manager.io`. Nothing has to be programmed for them."""
+    `certificates.cert-manager.io`. They need no code."""
 
 
 class _Named(Section):
@@ -225,7 +228,7 @@ class SyncerConfig(Section, defer_build=True):
     the short form: `cluster`, `virtual` and `host.namespace`.
     """
 
-    #: The classes behind the sections of ``sync``, and what finds a name translator; set by ``config_with``.
+    #: The classes behind the sections of ``sync``, and the function that finds a name translator; see ``config_with``.
     syncers: ClassVar[Sequence[type[Syncer]]] = ()
     translators: ClassVar[Callable[[str], type[NameTranslator] | None]] = lambda name: None
 
@@ -259,10 +262,11 @@ class SyncerConfig(Section, defer_build=True):
     log: Log = Log()
 
     workers: int = Field(default=32, ge=1, le=1024)
-    """How many objects are worked on at the same time."""
+    """The most objects that are worked on at the same time."""
 
     grace_period: Duration = 20.0
-    """How long the daemon finishes what it has begun when it is told to stop. Less than the pod's own grace period."""
+    """How long a daemon that is stopped goes on with the requests it has begun. Less than the pod's own grace
+    period."""
 
     @model_validator(mode="before")
     @classmethod

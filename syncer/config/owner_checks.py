@@ -1,4 +1,4 @@
-"""What can be wrong with owners of fields and with what deleted copies mean, and only a syncer's own data tells."""
+"""Check owners of fields and host deletion policies against the data of their syncers."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -24,7 +24,7 @@ Found = tuple[Steps, str]
 
 
 class _Kind(NamedTuple):
-    """What a kind says of its fields."""
+    """The data of a kind about its fields."""
 
     goes_down: bool
     own_deletion: bool
@@ -34,7 +34,7 @@ class _Kind(NamedTuple):
 
 
 def owners(data: Mapping[str, Any], syncers: Sequence[type[Syncer]]) -> Iterator[Found]:
-    """Every ``authority`` and ``onHostDeletion`` in what was given, with what is wrong with it."""
+    """Yield the problems of every given ``authority`` and ``onHostDeletion``."""
     sync = _mapping(data.get("sync"))
     for syncer in syncers:
         direction, _, name = syncer.section.partition(".")
@@ -50,7 +50,7 @@ def _of_syncer(syncer: type[Syncer]) -> _Kind:
 
 
 def _of_entry(section: Any) -> _Kind | None:
-    """What an entry of ``sync.custom`` says; None where something is wrong with it that is told elsewhere."""
+    """Return the data of an entry of ``sync.custom``; None if its own section reports a problem."""
     try:
         config = CustomConfig.model_validate({} if section is None else section)
     except ValidationError:
@@ -71,7 +71,7 @@ def _section(place: Steps, section: Mapping[str, Any], kind: _Kind) -> Iterator[
 
 
 def _read(section: Mapping[str, Any]) -> Mapping[str, str]:
-    """The owners; none where something is wrong with them that is told elsewhere."""
+    """Return the owners of fields; none if their own section reports a problem."""
     try:
         return Config.model_validate({"authority": section.get("authority", {})}).authority
     except ValidationError:
@@ -79,7 +79,7 @@ def _read(section: Mapping[str, Any]) -> Mapping[str, str]:
 
 
 def _wrong(path: str, kind: _Kind, section: Mapping[str, Any]) -> str:
-    """Why a field can't have another owner; ``""`` where it can."""
+    """Return why a field can't have another owner; ``""`` where it can."""
     going = [*kind.down, *kind.both] if kind.goes_down else []
     if not (kind.goes_down and metadata_key(path)) and not any(is_within(path, own) for own in going):
         named = f"what goes is {', '.join(map(path_text, going))}." if going else "nothing of this kind does."

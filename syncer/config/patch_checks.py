@@ -1,4 +1,4 @@
-"""What can be wrong with patches and no section can see alone: expressions, kinds, and the marks' prefix."""
+"""Check patches beyond their own section: expressions, kinds, and the marks' prefix."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -17,7 +17,7 @@ _MAPS = (("metadata", "labels"), ("metadata", "annotations"))
 
 
 def patches(data: Mapping[str, Any], synced: Iterable[Resource], prefix: str) -> Iterator[Found]:
-    """Every patch in what was given, with what is wrong with it; ``synced`` are the resources that syncers are for."""
+    """Yield the problems of every given patch; ``synced`` are the resources of syncers."""
     known = [*synced, *_KINDS]
     marks = Marks(prefix)
     for steps, patch in _given(data):

@@ -1,4 +1,4 @@
-"""Turns what pydantic found wrong into problems with a place, what was expected, what was found, and a guess."""
+"""Turn errors of pydantic into problems: the place, the expected and the found value, and a guess."""
 
 import difflib
 import re
@@ -36,14 +36,14 @@ _EXPECTED = {
 
 
 def guess(word: str, known: Iterable[str]) -> str:
-    """``Did you mean …?``, or nothing where no known word is near."""
+    """Return ``Did you mean …?``, or ``""`` where no known word is near."""
     by_lower = {name.lower(): name for name in known}
     near = difflib.get_close_matches(word.lower(), by_lower, n=1, cutoff=0.6)
     return f"Did you mean {by_lower[near[0]]}?" if near else ""
 
 
 def found(value: Any, steps: Steps = ()) -> str:
-    """A value as a message may show it: never long, never of several lines, never a secret."""
+    """Return a value as a message may show it: never long, never of several lines, never a secret."""
     if isinstance(value, SecretStr) or (steps and _SECRET.search(str(steps[-1]))):
         return "a value that is not shown"
     if isinstance(value, Mapping):
@@ -59,7 +59,7 @@ def found(value: Any, steps: Steps = ()) -> str:
 
 
 def explained(error: ValidationError, model: type[BaseModel], data: Mapping[str, Any], report: Report) -> list[Problem]:
-    """All that pydantic found wrong with the data, in the order of the model."""
+    """Return all problems that pydantic found with the data, in the order of the model."""
     return [_problem(details, model, data, report) for details in error.errors(include_url=False)]
 
 
@@ -97,7 +97,7 @@ def _said(details: ErrorDetails, model: type[BaseModel], steps: Steps) -> tuple[
 
 
 def _sentence(message: str, value: Any, steps: Steps) -> str:
-    """What a check of ours said; with the value where it says what it expected and not yet what it found."""
+    """Return the message of a check of ours, with the found value if it only has the expected."""
     if message.startswith("expected ") and ", found " not in message:
         message = f"{message}, found {found(value, steps)}"
     return message if message.endswith((".", "?")) else f"{message}."
@@ -110,12 +110,12 @@ def _bound(kind: str, context: Mapping[str, Any]) -> str:
 
 
 def _quote(kind: str, value: Any) -> str:
-    """YAML makes numbers and booleans of some words; quotes keep them text."""
+    """Return the hint for a word of which YAML made a number or a boolean."""
     return "Put it in quotes." if kind == "string_type" and isinstance(value, bool | int | float) else ""
 
 
 def nearest(model: type[BaseModel], path: str) -> str:
-    """A guess at what was meant by a dotted path that leads nowhere."""
+    """Return a guess at the option that was meant by a dotted path that leads nowhere."""
     steps = tuple(path.split("."))
     for depth, step in enumerate(steps):
         known = option_names(model, steps[:depth])
@@ -125,7 +125,7 @@ def nearest(model: type[BaseModel], path: str) -> str:
 
 
 def _place(loc: Sequence[str | int], data: Any) -> Steps:
-    """Where it is in the data. Pydantic puts names of its own between the steps (members of unions, ``[key]``)."""
+    """Return the place in the data. Pydantic has names of its own between the steps (members of unions, ``[key]``)."""
     steps: list[str | int] = []
     for number, step in enumerate(loc):
         inside = isinstance(data, Mapping) and step in data

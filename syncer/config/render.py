@@ -1,4 +1,4 @@
-"""Shows the configuration to people and to editors: all options as YAML, as a table, and as a JSON schema."""
+"""Show the configuration to people and to editors: all options as YAML, as a table, and as a JSON schema."""
 
 import json
 import textwrap
@@ -52,7 +52,7 @@ class Row(NamedTuple):
 
 
 def schema(model: type[SyncerConfig]) -> dict[str, Any]:
-    """The JSON schema of a configuration file (draft 2020-12)."""
+    """Return the JSON schema of a configuration file (draft 2020-12)."""
     document(model)
     # the mode in which defaults are shown as they are written, "15s" and not 15.0
     made = model.model_json_schema(by_alias=True, mode="serialization", schema_generator=_OfFile)
@@ -113,7 +113,7 @@ def _about(option: Option) -> str:
 
 
 def _shown(option: Option) -> Any:
-    """The default as it is written in a file."""
+    """Return the default as it is written in a file."""
     return "" if option.required else option.default
 
 
@@ -124,7 +124,7 @@ def _scalar(value: Any) -> str:
 
 
 def markdown(model: type[SyncerConfig]) -> str:
-    """A table of all options, for the documentation."""
+    """Return a table of all options, for the documentation."""
     lines = ["| option | takes | default | |", "|---|---|---|---|"]
     lines += [_table_line(option) for option in _all(model, "", set())]
     return "\n".join(lines) + "\n"

@@ -1,4 +1,4 @@
-"""Makes the model of ``sync`` from the syncers that are there: each owns its section."""
+"""Build the model of ``sync`` from the syncers that are there: each owns its section."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -58,6 +58,6 @@ def _part(direction: str, syncers: Sequence[type[Syncer]]) -> type[Section]:
 
 
 def _help(owner: type[Syncer]) -> str:
-    """What the section is for: its own docstring, else the first sentence of its syncer's."""
+    """Return the help of a section: its own docstring, else the first sentence of its syncer's."""
     own = owner.config.__doc__ if owner.config is not Config else None
     return (own or (owner.__doc__ or "").partition("\n\n")[0]).strip()

@@ -1,4 +1,4 @@
-"""Looks into the models: which options there are below a path, and how to name their types to a reader."""
+"""Look into the models: the options below a path, and the names of their types for a reader."""
 
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,7 +18,7 @@ _SIMPLE = {str: "text", int: "whole number", float: "number", bool: "true or fal
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One option: its path, what it takes, its default as a file has it, and its help.
+    """An option: its path, the type of its value, its default as a file has it, and its help.
 
     ``model`` is set where options are below it, ``item`` where they are below each item of a mapping or a list.
     """
@@ -33,12 +33,12 @@ class Option:
 
     @property
     def items(self) -> str:
-        """The path of any item."""
+        """The path of any item below this option."""
         return f"{self.path}.*" if self.takes.startswith("mapping") else f"{self.path}[]"
 
 
 def model_in(model: type[BaseModel], steps: Steps) -> type[BaseModel] | None:
-    """The model of the value at a place, or None where that isn't a section."""
+    """Return the model of the value at a place, or None where that isn't a section."""
     annotation: Any = model
     for step in steps:
         annotation = inside(annotation, step)
@@ -52,14 +52,14 @@ def option_names(model: type[BaseModel], steps: Steps = ()) -> list[str]:
 
 
 def options(model: type[BaseModel], path: str = "") -> Iterator[Option]:
-    """The options of a model, one level deep, in the order of the model."""
+    """Yield the options of a model, one level deep, in the order of the model."""
     document(model)
     for name, field in model.model_fields.items():
         yield _option(field, f"{path}.{field.alias or name}" if path else field.alias or name)
 
 
 def option_at(model: type[BaseModel], path: str) -> Option | None:
-    """The option at a dotted path, or None; ``""`` is the whole configuration."""
+    """Return the option at a dotted path, or None; ``""`` is the whole configuration."""
     whole = Option("", "section", None, required=False, help=_doc(model), model=model)
     return _below(whole, tuple(path.split(".")) if path else ())
 
@@ -78,9 +78,9 @@ def _below(option: Option, steps: tuple[str, ...]) -> Option | None:
 
 
 def _in_mapping(option: Option, item: type[BaseModel], steps: tuple[str, ...]) -> Option | None:
-    """An item, or what is below it; its key may have dots, so it ends where an option begins.
+    """Return an item of a mapping, or an option below it. A key may have dots, so it ends where an option begins.
 
-    The key may be ``*``, as :attr:`Option.items` has it, or be left out where one option of the items is meant.
+    The key may be ``*``, as :attr:`Option.items` has it, or be left out where an option of the items is meant.
     """
 
     def inside(key: str, rest: tuple[str, ...]) -> Option | None:
@@ -98,7 +98,7 @@ def _in_mapping(option: Option, item: type[BaseModel], steps: tuple[str, ...]) -
 
 
 def _plain(step: str) -> str:
-    """A step without the place in a list: ``related[0]``."""
+    """Return a step without the place in a list: ``related[0]`` → ``related``."""
     return step.partition("[")[0]
 
 
@@ -111,7 +111,7 @@ def _option(field: FieldInfo, path: str) -> Option:
 
 
 def _written(field: FieldInfo) -> Any:
-    """The default as it is written in a file."""
+    """Return the default as it is written in a file."""
     default = field.get_default(call_default_factory=True)
     for mark in field.metadata:
         if isinstance(mark, PlainSerializer):

@@ -1,4 +1,4 @@
-"""The kinds of value that options have: addresses and paths. Each checks itself and says what it expected."""
+"""The types of option values: addresses and paths. Each checks its value and names the expected form."""
 
 import re
 from typing import Annotated, Any
@@ -11,7 +11,7 @@ _ADDRESS = re.compile(r"^(?P<host>\[[0-9A-Fa-f:.%\w]+\]|[^:\[\]\s]*):(?P<port>[0
 
 
 def address(value: Any) -> str:
-    """Check an address to listen on; both ways to say "off" become ``""``. Raises ValueError."""
+    """Return an address to listen on; ``""``, ``"0"`` and ``0`` are ``""``, off. Raises ValueError."""
     if value in ("", "0", 0) and not isinstance(value, bool):
         return ""
     found = _ADDRESS.fullmatch(value) if isinstance(value, str) else None
@@ -21,7 +21,7 @@ def address(value: Any) -> str:
 
 
 def listen_on(value: str) -> tuple[str, int] | None:
-    """Host (``""`` for all interfaces) and port of a checked address; None where it is off."""
+    """Return host (``""`` for all interfaces) and port of a checked address; None where it is off."""
     if not value:
         return None
     host, _, port = value.rpartition(":")

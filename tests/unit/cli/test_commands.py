@@ -67,7 +67,7 @@ def commands(command: click.Command, path: str = "syncer") -> Iterator[tuple[str
         yield from commands(inner, f"{path} {name}")
 
 
-def test_every_flag_has_its_variable() -> None:
+def test_flag_has_its_variable() -> None:
     flags = [
         (path, parameter)
         for path, command in commands(app)
@@ -79,7 +79,7 @@ def test_every_flag_has_its_variable() -> None:
         assert flag.envvar == variable(flag.opts[-1]), path
 
 
-def test_no_variable_is_one_that_kubernetes_sets_for_a_service_of_this_name() -> None:
+def test_variable_is_never_one_that_kubernetes_sets_for_a_service_of_this_name() -> None:
     names = {p.envvar for _, command in commands(app) for p in command.params if isinstance(p, click.Option)}
     assert not {"SYNCER_PORT", "SYNCER_SERVICE_HOST", "SYNCER_SERVICE_PORT"} & names
 
@@ -130,18 +130,18 @@ def test_command_with_a_known_cluster_is_about_it(file: str, config: str) -> Non
     assert good(*arguments, env={"SYNCER_CLUSTER": "shop"}) == good(*arguments)
 
 
-def test_every_command_has_help() -> None:
+def test_command_has_help() -> None:
     for path, command in commands(app):
         assert command.help, path
         assert command.get_short_help_str(60).endswith("."), f"{path}: the list of commands cuts it off"
         assert good(*path.split()[1:], "--help").startswith("Usage: syncer")
 
 
-def test_alone_it_shows_its_help() -> None:
+def test_command_alone_shows_its_help() -> None:
     assert "Usage: syncer" in good()
 
 
-def test_an_unknown_command_is_a_usage_error() -> None:
+def test_unknown_command_is_a_usage_error() -> None:
     assert "No such command 'bogus'" in bad("bogus", code=2)
 
 
@@ -191,7 +191,7 @@ def test_validate_names_the_syncers_that_are_on(file: str) -> None:
     assert good("config", "validate", "--config", file) == good("--config", file, "config", "validate")
 
 
-def test_validate_tells_all_problems_and_that_nothing_was_started(file: str) -> None:
+def test_validate_reports_all_problems_and_that_nothing_was_started(file: str) -> None:
     Path(file).write_text(CONFIG + "workrs: 3\nlog: {level: inof}\n")
     assert bad("config", "validate", file, code=2) == (
         "syncer.yaml:5: workrs: no such option. Did you mean workers?\n"
@@ -200,19 +200,19 @@ def test_validate_tells_all_problems_and_that_nothing_was_started(file: str) -> 
     )
 
 
-def test_a_file_that_is_not_there_is_named() -> None:
+def test_missing_file_is_named() -> None:
     assert bad("run", "--config", "nowhere.yaml", code=2) == (
         "nowhere.yaml: cannot be read: No such file or directory\n1 problem. Nothing was started.\n"
     )
 
 
-def test_the_schema_accepts_the_configuration(file: str) -> None:
+def test_schema_accepts_the_configuration(file: str) -> None:
     import jsonschema
 
     jsonschema.validate(yaml.safe_load(CONFIG), json.loads(good("config", "schema")))
 
 
-def test_the_defaults_validate_once_the_names_are_filled_in(file: str) -> None:
+def test_defaults_validate_once_the_names_are_filled_in(file: str) -> None:
     text = (
         good("config", "defaults")
         .replace('    name: ""', "    name: shop")
@@ -251,22 +251,22 @@ def test_view_as_yaml_is_a_file_with_the_same_meaning(file: str) -> None:
     assert yaml.safe_load(text)["workers"] == 3
 
 
-def test_a_table_without_headers(file: str) -> None:
+def test_table_without_headers(file: str) -> None:
     assert good("config", "view", "-c", file, "--no-headers").startswith("apiVersion ")
 
 
 @pytest.mark.parametrize("arguments", [["--workers", "3", "config", "view"], ["config", "view", "--workers", "3"]])
-def test_a_flag_may_stand_before_or_after_the_command_and_beats_the_variable(file: str, arguments: list[str]) -> None:
+def test_flag_may_stand_before_or_after_the_command_and_beats_the_variable(file: str, arguments: list[str]) -> None:
     env = {"SYNCER_WORKERS": "7", "SYNCER_CONFIG": file}
     assert json.loads(good(*arguments, "-o", "json", env=env))["workers"] == 3
 
 
-def test_the_nearer_of_two_flags_wins(file: str) -> None:
+def test_flag_nearer_to_the_command_wins(file: str) -> None:
     arguments = ["-c", file, "--workers", "3", "config", "view", "--workers", "4", "-o", "json"]
     assert json.loads(good(*arguments))["workers"] == 4
 
 
-def test_a_switch_can_be_set_both_ways(file: str) -> None:
+def test_switch_can_be_set_both_ways(file: str) -> None:
     Path(file).write_text(CONFIG + "leaderElection: {enabled: true}\n")
 
     def elects(*arguments: str) -> Any:
@@ -306,7 +306,7 @@ def test_names_as_a_record(file: str) -> None:
     assert json.loads(good("names", "to-host", "secret", "web/db", "-c", file, "-o", "json")) == [record]
 
 
-def test_a_name_that_tells_nothing_points_to_the_marks(file: str) -> None:
+def test_name_that_shows_nothing_points_to_the_marks(file: str) -> None:
     assert "vsyncer.dev/virtual-name" in bad("names", "to-virtual", "secret", "vc-shop/db", "-c", file, code=1)
 
 
@@ -407,30 +407,30 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("arguments", [[], ["run"]])
-def test_the_daemon_runs_with_and_without_the_word_run(
-    file: str, runs: list[dict[str, Any]], arguments: list[str]
-) -> None:
+def test_daemon_runs_with_and_without_the_word_run(file: str, runs: list[dict[str, Any]], arguments: list[str]) -> None:
     assert good(*arguments, "--config", file, "--log-level", "debug") == "configmaps: 2 created\n"
     assert runs == [{"cluster": "shop", "once": False, "dry_run": False, "level": "debug"}]
 
 
-def test_the_daemon_runs_by_variables_alone(file: str, runs: list[dict[str, Any]]) -> None:
+def test_daemon_runs_by_variables_alone(file: str, runs: list[dict[str, Any]]) -> None:
     good(env={"SYNCER_CONFIG": file, "SYNCER_ONCE": "1"})
     assert runs[0]["once"] is True
 
 
 @pytest.mark.parametrize("arguments", [["--once", "--dry-run", "run"], ["run", "--once", "--dry-run"]])
-def test_once_and_dry_run_may_stand_on_either_side(file: str, runs: list[dict[str, Any]], arguments: list[str]) -> None:
+def test_modes_may_stand_before_or_after_the_command(
+    file: str, runs: list[dict[str, Any]], arguments: list[str]
+) -> None:
     good("--config", file, *arguments)
     assert (runs[0]["once"], runs[0]["dry_run"]) == (True, True)
 
 
 @pytest.mark.parametrize("mode", ["--once", "--dry-run"])
-def test_a_run_that_left_something_undone_exits_1(file: str, runs: list[dict[str, Any]], mode: str) -> None:
+def test_run_that_left_something_undone_exits_1(file: str, runs: list[dict[str, Any]], mode: str) -> None:
     assert call("run", "-c", file, "--workers", "1", mode).exit_code == 1
 
 
-def test_a_daemon_that_was_told_to_end_exits_0_whatever_was_not_in_step(file: str, runs: list[dict[str, Any]]) -> None:
+def test_daemon_that_was_stopped_exits_0_whatever_was_not_in_step(file: str, runs: list[dict[str, Any]]) -> None:
     assert "configmaps: 2 created" in good("run", "-c", file, "--workers", "1")
 
 
@@ -442,7 +442,7 @@ def test_a_daemon_that_was_told_to_end_exits_0_whatever_was_not_in_step(file: st
         (ConfigError(Problem("port in use", path="metrics.address")), 2, "metrics.address: port in use\n1 problem."),
     ],
 )
-def test_an_error_of_ours_is_one_message_and_no_traceback(
+def test_error_of_ours_is_a_message_without_a_traceback(
     file: str, monkeypatch: pytest.MonkeyPatch, error: Exception, code: int, said: str
 ) -> None:
     import syncer.engine.runner
@@ -457,7 +457,7 @@ def test_an_error_of_ours_is_one_message_and_no_traceback(
     assert "Traceback" not in message
 
 
-def test_a_fault_in_the_program_keeps_its_traceback(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fault_in_the_program_keeps_its_traceback(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
     import syncer.engine.runner
 
     async def run(config: Any, **kwargs: Any) -> None:
@@ -469,7 +469,7 @@ def test_a_fault_in_the_program_keeps_its_traceback(file: str, monkeypatch: pyte
         call("run", "-c", file)
 
 
-def test_a_broken_plugin_stops_the_start_with_3(file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_broken_plugin_stops_the_start_with_3(file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(tmp_path))
     (tmp_path / "acme_widgets.py").write_text("import no_such_thing\n")
     info = tmp_path / "acme_widgets-1.0.dist-info"

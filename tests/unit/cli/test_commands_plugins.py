@@ -68,7 +68,7 @@ def records(*arguments: str, code: int = 0) -> dict[str, Any]:
 # -- its section of the configuration ----------------------------------------------------------------------------------
 
 
-def test_its_section_is_validated_like_ours(install: Install, file: str) -> None:
+def test_plugin_section_is_validated_like_ours(install: Install, file: str) -> None:
     install("acme-widgets", WIDGETS, widgets="Widgets")
     Path(file).write_text(CONFIG + "      color: bleu\n      colour: red\n      enabled: 5\n")
     result = call("config", "validate", file)
@@ -81,7 +81,7 @@ def test_its_section_is_validated_like_ours(install: Install, file: str) -> None
     )
 
 
-def test_its_section_is_on_by_being_named_and_explained_and_in_the_schema(install: Install, file: str) -> None:
+def test_plugin_section_is_on_when_named_and_explained_and_in_the_schema(install: Install, file: str) -> None:
     install("acme-widgets", WIDGETS, widgets="Widgets")
     assert "widgets" in call("config", "validate", file).stdout
     assert "What they are painted with." in call("config", "explain", "sync.toHost.widgets.color", "-c", file).stdout
@@ -92,7 +92,7 @@ def test_its_section_is_on_by_being_named_and_explained_and_in_the_schema(instal
     assert "toHost.widgets" in call("config", "view", "-c", file).stdout
 
 
-def test_a_section_that_is_not_named_is_not_there(install: Install, file: str) -> None:
+def test_plugin_section_that_is_not_named_is_not_there(install: Install, file: str) -> None:
     install("acme-widgets", WIDGETS, widgets="Widgets")
     Path(file).write_text(CONFIG.partition("sync:")[0])
     assert "widgets" not in call("config", "validate", file).stdout
@@ -106,7 +106,7 @@ def test_a_section_that_is_not_named_is_not_there(install: Install, file: str) -
     "arguments",
     [["--config"], ["run", "--config"], ["config", "validate"], ["plugins", "list", "-c"], ["rbac", "-c"]],
 )
-def test_a_named_plugin_that_is_broken_stops_the_start_before_anything_is_touched(
+def test_broken_plugin_that_is_named_stops_the_start_before_anything_is_touched(
     install: Install, file: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, arguments: list[str]
 ) -> None:
     def connect(*arguments: Any, **options: Any) -> None:
@@ -123,9 +123,7 @@ def test_a_named_plugin_that_is_broken_stops_the_start_before_anything_is_touche
     )
 
 
-def test_a_plugin_for_what_a_built_in_syncer_does_is_refused_until_one_of_both_is_off(
-    install: Install, file: str
-) -> None:
+def test_plugin_for_the_kind_of_a_built_in_syncer_is_refused_until_either_is_off(install: Install, file: str) -> None:
     code = WIDGETS.replace('"example.org/v1", "Widget", "widgets"', '"v1", "ConfigMap", "configmaps"')
     install("acme-widgets", code, widgets="Widgets")
     result = call("config", "validate", file)
@@ -137,7 +135,7 @@ def test_a_plugin_for_what_a_built_in_syncer_does_is_refused_until_one_of_both_i
     assert call("config", "validate", file).exit_code == 0
 
 
-def test_plugins_check_warns_of_what_ends_with_the_next_version(install: Install) -> None:
+def test_check_warns_of_uses_that_end_with_the_next_version(install: Install) -> None:
     code = """\
 from syncer.api import *
 
@@ -158,7 +156,7 @@ class Reports(Syncer, SyncUp):
 # -- list and check ----------------------------------------------------------------------------------------------------
 
 
-def test_list_shows_what_is_installed_named_or_not_and_what_is_registered(install: Install, file: str) -> None:
+def test_list_shows_installed_plugins_named_or_not_and_registered_syncers(install: Install, file: str) -> None:
     install("acme-widgets", WIDGETS, widgets="Widgets")
     install("acme-gadgets", "1/0", gadgets="Gadgets")
     with registrations():
@@ -174,7 +172,7 @@ def test_list_shows_what_is_installed_named_or_not_and_what_is_registered(instal
     assert found["things"]["from"].startswith("registered by ")
 
 
-def test_check_says_of_each_plugin_whether_it_is_sound(install: Install, tmp_path: Path) -> None:
+def test_check_says_for_each_plugin_if_it_is_sound(install: Install, tmp_path: Path) -> None:
     install("acme-widgets", WIDGETS, widgets="Widgets")
     install("acme-gadgets", "x = 1\n1/0\n", gadgets="Gadgets")
     result = call("plugins", "check", "-o", "json")
@@ -192,7 +190,7 @@ def test_check_says_of_each_plugin_whether_it_is_sound(install: Install, tmp_pat
     assert {"widgets", "configmaps", "pods", "single-namespace"} <= sound
 
 
-def test_check_of_some_imports_no_others(install: Install) -> None:
+def test_check_of_some_plugins_imports_no_others(install: Install) -> None:
     install("acme-widgets", WIDGETS, widgets="Widgets")
     install("acme-gadgets", "1/0\n", gadgets="Gadgets")
     assert list(records("plugins", "check", "widgets")) == ["widgets"]
@@ -206,7 +204,7 @@ def test_check_as_a_table(install: Install) -> None:
     assert [line.split()[3] for line in lines[1:]] == ["no", "no"]
 
 
-def test_check_of_what_is_not_there_is_a_usage_error(install: Install) -> None:
+def test_check_of_an_unknown_plugin_is_a_usage_error(install: Install) -> None:
     install("acme-widgets", WIDGETS, widgets="Widgets")
     result = call("plugins", "check", "wigdets")
     assert result.exit_code == 2
@@ -225,7 +223,7 @@ def test_check_of_what_is_not_there_is_a_usage_error(install: Install) -> None:
         ("class config(Config): odd: Callable[[], int] = int", "there is no schema of its section: Pydantic", 10),
     ],
 )
-def test_check_asks_what_can_be_asked_without_a_cluster(install: Install, more: str, said: str, line: int) -> None:
+def test_check_asks_all_that_needs_no_cluster(install: Install, more: str, said: str, line: int) -> None:
     install("acme-widgets", f"{WIDGETS}    {more}\n", widgets="Widgets")
     told = records("plugins", "check", "widgets", code=3)["widgets"]
     assert said in told["what"]
@@ -270,7 +268,7 @@ def test_check_runs_the_laws(install: Install, monkeypatch: pytest.MonkeyPatch) 
     assert records("plugins", "check", "events", "--laws")["events"]["what"] == "fine; not tried under the laws"
 
 
-def test_check_tells_a_broken_law_with_the_object(
+def test_check_shows_a_broken_law_with_the_object(
     install: Install, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -282,7 +280,7 @@ def test_check_tells_a_broken_law_with_the_object(
     assert not Path(".hypothesis").exists()
 
 
-def test_check_says_what_the_laws_need(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_check_names_the_extra_that_the_laws_need(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "hypothesis", None)
     result = call("plugins", "check", "--laws")
     assert (result.exit_code, result.stdout) == (3, "")

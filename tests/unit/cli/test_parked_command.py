@@ -34,14 +34,14 @@ def call(*arguments: str) -> Result:
     return result
 
 
-def test_a_line_says_what_since_when_how_often_and_why(there: Daemon) -> None:
+def test_line_has_object_age_tries_and_reason(there: Daemon) -> None:
     assert call().stdout == (
         "CLUSTER   SYNCER   KEY        SINCE   TRIED   CLASS           NEXT   REASON\n"
         "shop      pods     shop/web   2h      3       QuotaExceeded   90s    exceeded quota: small\n"
     )
 
 
-def test_wide_says_what_wakes_it_and_json_says_all(there: Daemon) -> None:
+def test_wide_output_has_the_wakeups_and_json_has_all(there: Daemon) -> None:
     assert call("-o", "wide").stdout.splitlines()[1].endswith("; ".join(ONE["wakes"]))  # type: ignore[arg-type]
     assert json.loads(call("-o", "json").stdout) == [ONE]
 
@@ -55,13 +55,13 @@ def test_wide_says_what_wakes_it_and_json_says_all(there: Daemon) -> None:
         (("--retry", "pods"), ("POST", "/retry", {"kind": "pods", "key": ""})),
     ],
 )
-def test_what_is_meant_goes_to_the_daemon(there: Daemon, arguments: tuple[str, ...], asked: Any) -> None:
+def test_selection_goes_to_the_daemon(there: Daemon, arguments: tuple[str, ...], asked: Any) -> None:
     out = call(*arguments).stdout
     assert there.asked == [asked]
     assert out.endswith("All of it is tried again now.\n") == ("--retry" in arguments)
 
 
-def test_nothing_is_no_failure(there: Daemon) -> None:
+def test_empty_answer_is_no_failure(there: Daemon) -> None:
     there.answer = []
     assert call().stdout == "nothing is parked\n"
     assert call("pods", "--retry").stdout == "nothing of that is parked\n"
@@ -71,6 +71,6 @@ def test_nothing_is_no_failure(there: Daemon) -> None:
 @pytest.mark.parametrize(
     ("seconds", "shown"), [(0, "0s"), (119, "119s"), (120, "2m"), (7199, "119m"), (7200, "2h"), (172_800, "2d")]
 )
-def test_an_age_is_as_kubectl_shows_it(there: Daemon, seconds: int, shown: str) -> None:
+def test_age_is_as_kubectl_shows_it(there: Daemon, seconds: int, shown: str) -> None:
     there.answer = [{**ONE, "seconds": seconds}]
     assert call("--no-headers").stdout.split()[3] == shown

@@ -74,7 +74,7 @@ def call(*arguments: str) -> Result:
     return cli_scene.call("patrol", *arguments)
 
 
-def test_once_scans_and_tells_each_field_and_who_it_was(world: World) -> None:
+def test_once_scans_and_shows_each_field_and_who_changed_it(world: World) -> None:
     world.scan = report(kind(FOUND))
     result = call("--once", "--diff", "services", "pods")
     assert world.scanned == [(("services", "pods"), False)]
@@ -87,7 +87,7 @@ def test_once_scans_and_tells_each_field_and_who_it_was(world: World) -> None:
     assert result.exit_code == 0
 
 
-def test_without_diff_a_line_for_each_is_enough(world: World) -> None:
+def test_finding_without_diff_is_a_line(world: World) -> None:
     world.scan = report(kind(FOUND))
     assert len(call("--once").stdout.splitlines()) == 2
 
@@ -103,33 +103,33 @@ def test_without_diff_a_line_for_each_is_enough(world: World) -> None:
         (report(kind(troubles={"pods shop/web": "no image"})), "pods shop/web: not in step: no image"),
     ],
 )
-def test_what_is_left_is_told_and_ends_with_1(world: World, scan: dict[str, Any], text: str) -> None:
+def test_drift_that_is_left_is_shown_and_ends_with_1(world: World, scan: dict[str, Any], text: str) -> None:
     world.scan = scan
     result = call("--once")
     assert result.exit_code == 1
     assert text in result.stdout
 
 
-def test_nothing_drifted_and_what_is_ignored_end_with_0(world: World) -> None:
+def test_no_drift_and_ignored_drift_end_with_0(world: World) -> None:
     result = call("--once")
     assert (result.exit_code, result.stdout) == (0, "nothing has drifted of 4 looked at\n")
     world.scan = report(kind(FOUND | {"outcome": "ignored"}))
     assert call("--once").exit_code == 0
 
 
-def test_the_report_is_all_of_it_as_json(world: World) -> None:
+def test_report_is_all_of_it_as_json(world: World) -> None:
     world.scan = report(kind(FOUND))
     assert call("--once", "--report", "found.json").exit_code == 0
     assert json.loads(Path("found.json").read_text()) == [world.scan]
 
 
-def test_a_report_that_cant_be_written_is_refused_before_anything_is_done(world: World) -> None:
+def test_report_that_cant_be_written_is_refused_before_anything_is_done(world: World) -> None:
     result = call("--once", "--report", "nowhere/found.json")
     assert (result.exit_code, world.scanned) == (2, [])
     assert "nowhere" in result.stderr
 
 
-def test_what_was_not_looked_at_as_it_fails_already_is_said(world: World) -> None:
+def test_objects_that_fail_already_are_counted_apart(world: World) -> None:
     world.scan = report(kind(busy=3))
     assert call("--once").stdout.splitlines() == [
         "nothing has drifted of 4 looked at",
@@ -137,7 +137,7 @@ def test_what_was_not_looked_at_as_it_fails_already_is_said(world: World) -> Non
     ]
 
 
-def test_without_once_the_daemon_tells_of_its_latest_scans(world: World) -> None:
+def test_daemon_reports_its_latest_scans(world: World) -> None:
     world.answers["/patrol"] = [report(kind(FOUND), kind(name="pods"))]
     assert "repaired: host services" in call().stdout
     call("pods", "Secret")
@@ -148,13 +148,13 @@ def test_without_once_the_daemon_tells_of_its_latest_scans(world: World) -> None
     assert world.scanned == []
 
 
-def test_without_a_daemon_there_is_nothing_to_tell(world: World) -> None:
+def test_missing_daemon_is_an_error(world: World) -> None:
     result = call()
     assert result.exit_code == 1
     assert "no daemon answers" in result.stderr
 
 
-def test_deletions_are_confirmed_by_the_daemon(world: World) -> None:
+def test_confirm_goes_to_the_daemon(world: World) -> None:
     world.answers["/confirm"] = [{"cluster": "shop", "syncer": "configmaps", "side": "host", "deletions": 150}]
     result = call("--confirm", "configmaps")
     assert world.asked == [("POST", "/confirm", {"kinds": ["configmaps"]})]
@@ -164,7 +164,7 @@ def test_deletions_are_confirmed_by_the_daemon(world: World) -> None:
     assert world.scanned == []
 
 
-def test_or_by_a_scan_that_holds_nothing_where_none_runs(world: World) -> None:
+def test_confirm_without_a_daemon_scans_and_holds_nothing(world: World) -> None:
     result = call("--confirm")
     assert (result.exit_code, world.scanned) == (1, [])
     assert "add --once" in result.stderr, "without a Lease one may run elsewhere"

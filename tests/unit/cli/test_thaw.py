@@ -20,28 +20,28 @@ def call(*arguments: str) -> Result:
     return cli_scene.call("thaw", *arguments)
 
 
-def test_what_is_meant_goes_to_the_daemon(there: Daemon) -> None:
+def test_selection_goes_to_the_daemon(there: Daemon) -> None:
     for arguments in ((), ("services",), ("services", "shop/web")):
         assert call(*arguments).exit_code == 0
     meant = [("", ""), ("services", ""), ("services", "shop/web")]
     assert there.asked == [("POST", "/thaw", {"kind": kind, "key": key}) for kind, key in meant]
 
 
-def test_what_was_thawed_is_shown(there: Daemon) -> None:
+def test_thawed_fields_are_shown(there: Daemon) -> None:
     assert call().stdout == (
         "CLUSTER   SYNCER     KEY        SIDE   FIELD\nshop      services   shop/web   host   spec.type\n"
     )
     assert json.loads(call("-o", "json").stdout) == THAWED
 
 
-def test_nothing_is_said_to_be_nothing(there: Daemon) -> None:
+def test_empty_answer_is_no_failure(there: Daemon) -> None:
     there.answer = []
     assert call().stdout == "nothing is frozen\n"
     assert call("services").stdout == "nothing of that is frozen\n"
     assert json.loads(call("-o", "json").stdout) == []
 
 
-def test_without_a_daemon_it_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_missing_daemon_is_an_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     written(monkeypatch, tmp_path, more=f"control: {{socket: {tmp_path}/s}}\n")
     result = call()
     assert result.exit_code == 1

@@ -62,7 +62,7 @@ def call(*arguments: str) -> Result:
     return cli_scene.call("uninstall", *arguments)
 
 
-def test_the_plan_tells_by_kind_and_writes_nothing(world: World) -> None:
+def test_plan_counts_by_kind_and_writes_nothing(world: World) -> None:
     result = call()
     assert result.exit_code == 0
     assert [line.split() for line in result.stdout.splitlines()] == [
@@ -74,7 +74,7 @@ def test_the_plan_tells_by_kind_and_writes_nothing(world: World) -> None:
     assert world.copy()
 
 
-def test_it_tells_of_each_object_where_asked_to(world: World) -> None:
+def test_plan_lists_each_object_on_demand(world: World) -> None:
     lines = [line.split() for line in call("-o", "wide", "--keep").stdout.splitlines()]
     assert ["host", "configmaps", f"vc-ns/{NAME}", "strip", "the", "marks"] in lines
     found = json.loads(call("-o", "json").stdout)
@@ -82,14 +82,14 @@ def test_it_tells_of_each_object_where_asked_to(world: World) -> None:
     assert len(found) == 3
 
 
-def test_with_yes_it_is_carried_out(world: World) -> None:
+def test_uninstall_with_yes_is_carried_out(world: World) -> None:
     result = call("--yes")
     assert (result.exit_code, result.stdout.splitlines()[-1]) == (0, "done")
     assert world.copy() is None
     assert "there is nothing to remove" in call().stdout
 
 
-def test_with_keep_the_objects_stay(world: World) -> None:
+def test_uninstall_with_keep_leaves_the_objects(world: World) -> None:
     assert call("--yes", "--keep").exit_code == 0
     for plural in ("configmaps", "secrets"):
         copy = world.copy(plural)
@@ -97,7 +97,7 @@ def test_with_keep_the_objects_stay(world: World) -> None:
         assert "vsyncer.dev" not in json.dumps({**copy["metadata"], "managedFields": None})
 
 
-def test_it_refuses_beside_a_daemon_on_this_machine(world: World) -> None:
+def test_uninstall_refuses_beside_a_daemon_on_this_machine(world: World) -> None:
     world.daemon = True
     result = call("--yes")
     assert (result.exit_code, result.stdout) == (1, "")
@@ -106,7 +106,7 @@ def test_it_refuses_beside_a_daemon_on_this_machine(world: World) -> None:
     assert call().exit_code == 0, "a plan harms nobody"
 
 
-def test_what_could_not_be_done_is_told_and_ends_with_1(world: World) -> None:
+def test_uninstall_that_is_not_finished_says_so_and_ends_with_1(world: World) -> None:
     world.host.faults.add(Rule(verb="list", resource="secrets", status=500))
     result = call("--yes")
     assert result.exit_code == 1
@@ -115,7 +115,7 @@ def test_what_could_not_be_done_is_told_and_ends_with_1(world: World) -> None:
     assert world.copy()
 
 
-def test_no_content_of_an_object_is_ever_shown(world: World) -> None:
+def test_content_of_an_object_is_never_shown(world: World) -> None:
     world.host.put(merged(world.copy("secrets") or {}, {"data": {"password": "c3dvcmRmaXNo"}}))
     for arguments in ((), ("-o", "wide"), ("-o", "json"), ("--yes",)):
         assert "c3dvcmRmaXNo" not in call(*arguments).output

@@ -28,17 +28,17 @@ def problems(entry: str, *, head: str = HEAD) -> list[str]:
     return [str(problem).removeprefix("f.yaml:7: sync.custom.") for problem in caught.value.problems]
 
 
-def test_an_entry_with_nothing_in_it_has_all_the_defaults() -> None:
+def test_entry_with_nothing_in_it_has_all_the_defaults() -> None:
     config = loaded(f"{CERTIFICATE}:").config.sync.custom[CERTIFICATE]
     assert (config.direction, config.down, config.up, config.exact) == ("toHost", ("spec",), ("status",), ("status",))
 
 
-def test_what_begins_on_the_host_has_other_paths() -> None:
+def test_entry_from_the_host_has_other_paths() -> None:
     config = loaded(f"{CERTIFICATE}: {{direction: fromHost}}").config.sync.custom[CERTIFICATE]
     assert (config.down, config.up, config.exact) == ((), ("spec", "status"), ("spec", "status"))
 
 
-def test_one_kind_may_stand_without_a_list() -> None:
+def test_kinds_list_of_one_may_stand_without_a_list() -> None:
     entry = f"{CERTIFICATE}: {{references: {{spec.a: Secret, spec.b: [Secret, ConfigMap]}}}}"
     config = loaded(entry).config.sync.custom[CERTIFICATE]
     assert config.references == {"spec.a": ("Secret",), "spec.b": ("Secret", "ConfigMap")}
@@ -137,18 +137,18 @@ WIDGET = "widgets.example.org"
         ),
     ],
 )
-def test_each_mistake_is_told_with_its_place(options: str, said: str) -> None:
+def test_entry_mistake_is_reported_with_its_place(options: str, said: str) -> None:
     [problem] = problems(f"{WIDGET}: {options}")
     assert problem.startswith(WIDGET + said)
 
 
 @pytest.mark.parametrize("name", ["Widgets.example.org", "widgets", "widgets.", ".example.org", "widgets_x.org"])
-def test_an_entry_is_named_by_plural_and_group(name: str) -> None:
+def test_entry_is_named_by_plural_and_group(name: str) -> None:
     [problem] = problems(f"{name}: {{}}")
     assert "expected a plural and its group, such as certificates.cert-manager.io" in problem
 
 
-def test_a_kind_that_is_synced_already_is_not_taken_twice() -> None:
+def test_entry_of_a_kind_that_is_synced_already_is_refused() -> None:
     [problem] = problems("ingresses.networking.k8s.io: {}\n  toHost: {ingresses: {enabled: true}}")
     assert problem == (
         "ingresses.networking.k8s.io: is synced by ingresses already; "
@@ -157,24 +157,24 @@ def test_a_kind_that_is_synced_already_is_not_taken_twice() -> None:
     assert loaded("ingresses.networking.k8s.io: {}")
 
 
-def test_another_entry_can_be_referred_to_if_it_is_on() -> None:
+def test_reference_to_another_entry_needs_it_to_be_on() -> None:
     entry = f"{CERTIFICATE}: {{references: {{spec.x: issuers.cert-manager.io}}}}\n    issuers.cert-manager.io: "
     assert loaded(entry + "{}")
     [problem] = problems(entry + "{enabled: false}")
     assert problem.endswith("is not synced; set sync.custom.issuers.cert-manager.io.enabled to true.")
 
 
-def test_an_entry_that_is_off_may_refer_to_anything() -> None:
+def test_entry_that_is_off_may_refer_to_anything() -> None:
     assert loaded(f"{WIDGET}: {{enabled: false, references: {{spec.x: Nothing}}}}").cluster.custom_entries() == ()
 
 
-def test_where_namespaces_are_kept_apart_a_template_needs_none() -> None:
+def test_template_needs_no_namespace_where_namespaces_are_kept_apart() -> None:
     head = HEAD + "names: {translator: per-namespace}\n"
     cluster = loaded(f"{WIDGET}: {{name: 'c-{{name}}'}}", head=head).cluster
     assert isinstance(getattr(cluster.translator, "inner", None), PerNamespace)
 
 
-def test_the_translator_is_wrapped_only_where_there_is_a_template() -> None:
+def test_translator_is_wrapped_only_for_a_template() -> None:
     assert isinstance(loaded(f"{WIDGET}: {{}}").cluster.translator, SingleNamespace)
     off = loaded(f"{WIDGET}: {{enabled: false, name: '{{name}}.{{namespace}}'}}").cluster
     assert isinstance(off.translator, SingleNamespace)
@@ -192,31 +192,31 @@ def test_the_translator_is_wrapped_only_where_there_is_a_template() -> None:
         (f"sync.custom.{CERTIFICATE}.scope", '"" | Namespaced | Cluster'),
     ],
 )
-def test_an_option_of_an_entry_is_explained(path: str, takes: str) -> None:
+def test_entry_option_is_explained(path: str, takes: str) -> None:
     option = option_at(MODEL, path)
     assert option is not None
     assert (option.path.replace("[]", ""), option.takes) == (path.replace("[0]", ""), takes)
 
 
 @pytest.mark.parametrize("path", ["related.by", "*.related.by", "*.related[].by", "related"])
-def test_an_option_of_any_entry_is_explained_without_the_name_of_one(path: str) -> None:
+def test_entry_option_is_explained_without_the_name_of_an_entry(path: str) -> None:
     option = option_at(MODEL, f"sync.custom.{path}")
     assert option is not None
     assert option.path.replace("[]", "") == f"sync.custom.*.{path.removeprefix('*.').replace('[]', '')}"
 
 
-def test_an_entry_may_be_called_like_an_option() -> None:
+def test_entry_may_be_called_like_an_option() -> None:
     option = option_at(MODEL, "sync.custom.related.example.com.by.example.com")
     assert option is not None
     assert option.path == "sync.custom.related.example.com.by.example.com"
 
 
-def test_a_wrong_path_into_an_entry_is_no_option() -> None:
+def test_wrong_path_into_an_entry_is_no_option() -> None:
     assert option_at(MODEL, f"sync.custom.{CERTIFICATE}.related.nothing") is None
     assert nearest(MODEL, "sync.custm") == "Did you mean custom?"
 
 
-def test_every_option_has_its_help_and_stands_in_the_table() -> None:
+def test_entry_options_all_have_help_and_stand_in_the_table() -> None:
     table = markdown(MODEL)
     for option in options(CustomConfig):
         assert option.help, option.path
@@ -224,7 +224,7 @@ def test_every_option_has_its_help_and_stands_in_the_table() -> None:
     assert "| `sync.custom.*.related[].by.owner` | true or false | `false` |" in table
 
 
-def test_editors_accept_what_loads_and_refuse_what_does_not() -> None:
+def test_schema_accepts_entries_that_load_and_refuses_others() -> None:
     made = schema(MODEL)
     validator = jsonschema.Draft202012Validator(made)
     head: dict[str, Any] = yaml.safe_load(HEAD)

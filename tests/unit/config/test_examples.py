@@ -14,13 +14,13 @@ EXAMPLES = Path(__file__).parents[3] / "examples"
 
 
 @pytest.mark.parametrize("name", ["minimal.yaml", "full.yaml"])
-def test_an_example_loads(name: str) -> None:
+def test_example_loads(name: str) -> None:
     cluster = load(str(EXAMPLES / name), installed()).cluster
     assert "configmaps" in {enabled.syncer.name for enabled in cluster.enabled()}
 
 
 @pytest.mark.parametrize("name", ["minimal.yaml", "full.yaml"])
-def test_an_example_is_valid_by_the_schema_that_it_names(name: str) -> None:
+def test_example_is_valid_by_the_schema_that_it_names(name: str) -> None:
     text = (EXAMPLES / name).read_text()
     assert "$schema=syncer.schema.json" in text
     jsonschema.validate(yaml.safe_load(text), json.loads((EXAMPLES / "syncer.schema.json").read_text()))

@@ -15,7 +15,7 @@ CUSTOM = sorted((EXAMPLES / "custom").glob("*.yaml"))
 
 
 @pytest.mark.parametrize("path", CUSTOM, ids=lambda path: path.stem)
-def test_an_example_loads_and_makes_syncers(path: Path) -> None:
+def test_example_loads_and_makes_syncers(path: Path) -> None:
     entries = load(str(path), installed()).cluster.custom_entries()
     assert entries
     for entry in entries:
@@ -23,7 +23,7 @@ def test_an_example_loads_and_makes_syncers(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", CUSTOM, ids=lambda path: path.stem)
-def test_an_example_is_valid_by_the_schema_that_it_names(path: Path) -> None:
+def test_example_is_valid_by_the_schema_that_it_names(path: Path) -> None:
     text = path.read_text()
     assert "$schema=../syncer.schema.json" in text
     jsonschema.validate(yaml.safe_load(text), json.loads((EXAMPLES / "syncer.schema.json").read_text()))

@@ -37,25 +37,25 @@ def test_defaults_are_those_of_the_design(plugins: Any) -> None:
     assert (config.workers, config.grace_period, config.log.format) == (32, 20, "auto")
 
 
-def test_values_of_the_file_are_taken(plugins: Any) -> None:
+def test_file_values_are_taken(plugins: Any) -> None:
     config = loaded(plugins, "leaderElection: {leaseDuration: 1m30s}\nmetrics: {address: '0'}\nworkers: 4\n").config
     assert config.leader_election.lease_duration == 90
     assert config.metrics.address == ""
     assert config.workers == 4
 
 
-def test_an_empty_section_is_one_with_all_its_defaults(plugins: Any) -> None:
+def test_empty_section_has_all_its_defaults(plugins: Any) -> None:
     found = loaded(plugins, "metrics:\nsync:\n  toHost:\n    widgets:\n")
     assert found.config.metrics.address == ":8080"
     assert [enabled.syncer.name for enabled in found.cluster.enabled()] == ["widgets", "gadgets"]
 
 
-def test_the_sections_that_the_file_names_are_asked_of_the_plugins(plugins: Any) -> None:
+def test_sections_that_the_file_names_are_asked_of_the_plugins(plugins: Any) -> None:
     loaded(plugins, "sync: {toHost: {widgets: {}}, fromHost: {gadgetParts: {}}}\n")
     assert plugins.named == ["toHost.widgets", "fromHost.gadgetParts"]
 
 
-def test_a_syncer_gets_its_own_section_and_can_be_switched_off(plugins: Any) -> None:
+def test_syncer_gets_its_own_section_and_can_be_switched_off(plugins: Any) -> None:
     cluster = loaded(
         plugins, "sync: {toHost: {widgets: {size: 9}}, fromHost: {gadgetParts: {enabled: false}}}\n"
     ).cluster
@@ -65,7 +65,7 @@ def test_a_syncer_gets_its_own_section_and_can_be_switched_off(plugins: Any) -> 
     assert [syncer.name for syncer in plugins.checked] == ["widgets"]
 
 
-def test_a_syncer_that_has_nothing_to_do_with_the_settings_is_not_enabled(
+def test_syncer_that_does_not_apply_to_the_settings_is_not_enabled(
     plugins: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     unknown = lambda self, settings: settings.names.host_namespaces() is None  # noqa: E731
@@ -73,9 +73,7 @@ def test_a_syncer_that_has_nothing_to_do_with_the_settings_is_not_enabled(
     assert [enabled.syncer.name for enabled in loaded(plugins, "").cluster.enabled()] == ["gadgets"]
 
 
-def test_a_syncer_that_cannot_say_whether_it_is_concerned_is_a_faulty_plugin(
-    plugins: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_syncer_whose_applies_to_raises_is_a_faulty_plugin(plugins: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Widgets, "applies_to", lambda self, settings: settings.nothing, raising=False)
     with pytest.raises(PluginError, match=r"widgets.*`applies_to` raised AttributeError"):
         loaded(plugins, "")
@@ -88,7 +86,7 @@ def test_settings_carry_cluster_namespace_marks_and_translator(plugins: Any) -> 
     assert settings.names.host_namespaces() == ("vc-shop",)
 
 
-def test_the_two_problems_of_the_design_are_told_with_line_and_guess(plugins: Any) -> None:
+def test_problem_has_line_path_and_guess(plugins: Any) -> None:
     text = HEAD + "sync:\n  toHost:\n    widgets:\n      sizee: 3\nlog: {level: inof}\n"
     assert problems(plugins, text) == [
         "f.yaml:8: sync.toHost.widgets.sizee: no such option. Did you mean size?",
@@ -185,7 +183,7 @@ def test_the_two_problems_of_the_design_are_told_with_line_and_guess(plugins: An
         ),
     ],
 )
-def test_each_problem_says_what_was_expected_and_what_was_found(plugins: Any, text: str, said: str) -> None:
+def test_problem_says_the_expected_and_the_found_value(plugins: Any, text: str, said: str) -> None:
     assert below(plugins, text) == said
 
 
@@ -199,12 +197,12 @@ def test_each_problem_says_what_was_expected_and_what_was_found(plugins: Any, te
         ("no", "expected text, found false. Put it in quotes."),
     ],
 )
-def test_a_cluster_name_is_a_dns_label_of_40_characters(plugins: Any, cluster: str, said: str) -> None:
+def test_cluster_name_is_a_dns_label_of_40_characters(plugins: Any, cluster: str, said: str) -> None:
     [problem] = problems(plugins, HEAD.replace("cluster: shop", f"cluster: {cluster}"))
     assert problem.startswith(f"f.yaml:3: cluster: {said}")
 
 
-def test_all_problems_come_at_once_in_the_order_of_the_file(plugins: Any) -> None:
+def test_problems_come_all_at_once_in_the_order_of_the_file(plugins: Any) -> None:
     text = "kind: Pod\ncluster: X\nlog: {level: a}\nlog: {level: b}\nhost: {}\nworkers: no\n"
     assert [problem.split(": ")[:2] for problem in problems(plugins, text)] == [
         ["f.yaml:1", "kind"],
@@ -217,14 +215,14 @@ def test_all_problems_come_at_once_in_the_order_of_the_file(plugins: Any) -> Non
     ]
 
 
-def test_a_file_must_say_what_it_is(plugins: Any) -> None:
+def test_file_must_say_its_format(plugins: Any) -> None:
     assert problems(plugins, "cluster: shop\nhost: {namespace: x}\n") == [
         "f.yaml:1: apiVersion: is required and not given. Write `apiVersion: vsyncer.dev/v1alpha1`.",
         "f.yaml:1: kind: is required and not given. Write `kind: SyncerConfig`.",
     ]
 
 
-def test_the_host_namespace_is_required_unless_the_translator_needs_none(plugins: Any) -> None:
+def test_host_namespace_is_required_unless_the_translator_needs_none(plugins: Any) -> None:
     text = HEAD.replace("vc-shop", "''")
     [problem] = problems(plugins, text)
     assert problem.startswith("f.yaml:4: host.namespace: is required")
@@ -243,13 +241,13 @@ def test_the_host_namespace_is_required_unless_the_translator_needs_none(plugins
         "log: {level: 'hunter2hunter2hunter2hunter2hunter2hunter2hunter2hunter2hunter2hunter2'}\n",
     ],
 )
-def test_what_may_be_a_secret_is_never_shown(plugins: Any, text: str) -> None:
+def test_value_that_may_be_a_secret_is_never_shown(plugins: Any, text: str) -> None:
     found = problems(plugins, HEAD + text)
     assert found
     assert not any("hunter2" in problem or "2654435769" in problem for problem in found)
 
 
-def test_a_flag_beats_a_variable_beats_the_file_beats_the_default(plugins: Any) -> None:
+def test_flag_beats_variable_beats_file_beats_default(plugins: Any) -> None:
     variable = Override("workers", "5", "SYNCER_WORKERS")
     flag = Override("workers", "6", "--workers")
     assert loaded(plugins, "workers: 4\n").config.workers == 4
@@ -258,25 +256,25 @@ def test_a_flag_beats_a_variable_beats_the_file_beats_the_default(plugins: Any) 
     assert (both.config.workers, both.origin("workers")) == (6, "--workers")
 
 
-def test_each_value_remembers_where_it_comes_from(plugins: Any) -> None:
+def test_value_remembers_its_origin(plugins: Any) -> None:
     found = loaded(plugins, "log:\n  level: debug\n", Override("log.format", "json", "SYNCER_LOG_FORMAT"))
     assert found.origin("log.level") == "f.yaml:6"
     assert found.origin("log.format") == "SYNCER_LOG_FORMAT"
     assert found.origin("workers") == "default"
 
 
-def test_a_wrong_flag_is_named_in_place_of_a_line(plugins: Any) -> None:
+def test_wrong_flag_is_named_in_place_of_a_line(plugins: Any) -> None:
     assert problems(plugins, HEAD, Override("workers", "x", "--workers")) == [
         "--workers: workers: expected a whole number, found 'x'."
     ]
 
 
-def test_an_override_does_not_hide_that_the_file_has_no_section_there(plugins: Any) -> None:
+def test_override_does_not_hide_that_the_file_has_no_section_there(plugins: Any) -> None:
     [problem] = problems(plugins, HEAD + "log: debug\n", Override("log.level", "info", "--log-level"))
     assert problem == "f.yaml:5: log: expected a mapping, found 'debug'."
 
 
-def test_a_translator_can_be_chosen_by_a_flag(plugins: Any) -> None:
+def test_translator_can_be_chosen_by_a_flag(plugins: Any) -> None:
     flag = Override("names.translator", "anywhere", "--name-translator")
     assert type(loaded(plugins, "", flag).cluster.translator).__name__ == "Anywhere"
 
@@ -288,9 +286,7 @@ def test_overrides_alone_are_enough(plugins: Any) -> None:
         load(None, plugins)
 
 
-def test_a_file_is_read_and_named_as_it_was_given(
-    plugins: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_file_is_named_as_it_was_given(plugins: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("my.yaml").write_text(HEAD)
     assert load("my.yaml", plugins).origin("virtualClusters[0].name") == "my.yaml:3"

@@ -34,7 +34,7 @@ ODD = [(whole, place) for whole in WHOLE for place in places(whole)]
 @example(({"sync": {"custom": {"widgets.example.org": {}}}}, ("sync", "custom", "widgets.example.org")), "null")
 @given(st.sampled_from(ODD), st.sampled_from(sorted(JUNK)))
 @settings(max_examples=40, deadline=None)
-def test_whatever_stands_in_a_configuration_every_problem_is_named(
+def test_configuration_with_any_contents_loads_or_has_all_problems_named(
     odd: tuple[Any, tuple[str | int, ...]], junk: str
 ) -> None:
     whole, place = odd
@@ -63,12 +63,12 @@ def test_whatever_stands_in_a_configuration_every_problem_is_named(
     ],
     ids=str,
 )
-def test_whatever_text_is_given_it_is_read_or_refused(text: str) -> None:
+def test_text_of_any_characters_is_read_or_refused(text: str) -> None:
     with contextlib.suppress(ConfigError):
         build(parse(text, "odd.yaml"), installed())
 
 
-def test_a_file_of_any_bytes_is_refused_with_a_sentence(tmp_path: Path) -> None:
+def test_file_of_any_bytes_is_refused_with_a_sentence(tmp_path: Path) -> None:
     file = tmp_path / "odd.yaml"
     for contents in (b"\xff\xfe\x00", b"\x80" * 9, b"cluster: x\n" * 3, yaml.dump({"sync": nested(300)}).encode()):
         file.write_bytes(contents)

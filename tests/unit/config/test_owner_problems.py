@@ -27,7 +27,7 @@ def loaded(sync: str) -> Loaded:
         "custom: {widgets.example.org: {references: {'spec.refs[].name': Secret}, authority: {spec.size: both}}}",
     ],
 )
-def test_what_is_right_loads(sync: str) -> None:
+def test_right_owners_load(sync: str) -> None:
     assert loaded(sync).config
 
 
@@ -70,7 +70,7 @@ def test_what_is_right_loads(sync: str) -> None:
         ("toHost: {configMaps: {onHostDeletion: delete}}", "'delete' is not one of recreate, propagate, report"),
     ],
 )
-def test_what_is_wrong_is_said(sync: str, said: str) -> None:
+def test_wrong_owner_is_a_problem(sync: str, said: str) -> None:
     with pytest.raises(ConfigError) as caught:
         loaded(sync)
     [problem] = caught.value.problems

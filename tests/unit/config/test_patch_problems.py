@@ -42,7 +42,7 @@ def problems(plugins: Any, patch: str, more: str = "") -> list[str]:
         "{path: /metadata/annotations/example.org~1a, cel: self.kind}",
     ],
 )
-def test_what_is_right_loads(plugins: Any, patch: str) -> None:
+def test_right_patches_load(plugins: Any, patch: str) -> None:
     [widgets, _] = loaded(plugins, patch).cluster.enabled()
     assert len(widgets.section.patches.down) == 2
     assert widgets.section.patches.up == ()
@@ -115,18 +115,18 @@ def test_what_is_right_loads(plugins: Any, patch: str) -> None:
         ),
     ],
 )
-def test_what_is_wrong_is_said_with_its_place(plugins: Any, patch: str, said: str) -> None:
+def test_wrong_patch_is_a_problem_with_its_place(plugins: Any, patch: str, said: str) -> None:
     [problem] = problems(plugins, patch)
     assert problem.startswith(f"f.yaml:{LINE}: {WHERE}{said}")
 
 
-def test_the_marks_are_those_of_the_prefix_that_is_configured(plugins: Any) -> None:
+def test_marks_are_those_of_the_configured_prefix(plugins: Any) -> None:
     ours = "{path: /metadata/labels/acme.example~1cluster, cel: value}"
     assert loaded(plugins, ours)
     assert "by which our copies are known" in problems(plugins, ours, "marks: {prefix: acme.example}\n")[0]
 
 
-def test_all_problems_come_at_once_also_in_other_sections(plugins: Any) -> None:
+def test_problems_come_all_at_once_also_in_other_sections(plugins: Any) -> None:
     more = "  fromHost:\n    gadgetParts:\n      patches:\n        up:\n        - path: spec.b\n"
     more += "          cel: |\n            1 +\n            * 2\n"
     more += "  custom:\n    things.example.org:\n      patches: {up: [{path: spec.c, cel: 'valeu'}]}\n"
@@ -141,7 +141,7 @@ def test_all_problems_come_at_once_also_in_other_sections(plugins: Any) -> None:
     assert "line 2, column 1" in "".join(found)
 
 
-def test_without_the_extra_an_expression_is_refused_with_the_way_out(
+def test_expression_without_the_extra_is_refused_with_the_way_out(
     plugins: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = builtins.__import__

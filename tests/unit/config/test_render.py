@@ -14,21 +14,21 @@ MODEL: type[SyncerConfig] = config_with([Widgets, Gadgets], translator=Straight)
 GIVEN = {"virtualClusters[].name": "shop", "virtualClusters[].hostNamespace": "vc-shop"}
 
 
-def test_the_defaults_are_a_file_that_loads_to_the_defaults(plugins: Any) -> None:
+def test_defaults_are_a_file_that_loads_to_the_defaults(plugins: Any) -> None:
     config = build(parse(defaults(MODEL, GIVEN), "f.yaml"), plugins).config
     plain = MODEL.model_validate({"cluster": "shop", "host": {"namespace": "vc-shop"}})
     assert config.model_dump() == plain.model_dump()
 
 
-def test_the_defaults_explain_each_option() -> None:
+def test_defaults_explain_each_option() -> None:
     text = defaults(MODEL)
     assert "      # How large.\n      size: 3\n" in text
-    assert "  # How long a leader that has fallen silent is waited for before another takes over. (duration)\n" in text
+    assert "  # How long a leader may be silent before another daemon takes over. (duration)\n" in text
     assert '    name: ""\n' in text
     assert max(map(len, text.splitlines())) <= 120
 
 
-def test_the_schema_accepts_what_loads_and_refuses_what_does_not() -> None:
+def test_schema_accepts_files_that_load_and_refuses_others() -> None:
     validator = jsonschema.Draft202012Validator(schema(MODEL))
     jsonschema.Draft202012Validator.check_schema(schema(MODEL))
     good = yaml.safe_load(defaults(MODEL, GIVEN))
@@ -42,7 +42,7 @@ def test_the_schema_accepts_what_loads_and_refuses_what_does_not() -> None:
         assert list(validator.iter_errors(good | wrong)), wrong
 
 
-def test_the_schema_shows_help_and_defaults_as_they_are_written() -> None:
+def test_schema_shows_help_and_defaults_as_they_are_written() -> None:
     made = schema(MODEL)
     assert made["required"] == ["apiVersion", "kind"]
     assert made["properties"]["gracePeriod"]["default"] == "20s"
@@ -50,7 +50,7 @@ def test_the_schema_shows_help_and_defaults_as_they_are_written() -> None:
     assert made["$defs"]["WidgetConfig"]["properties"]["size"]["description"] == "How large."
 
 
-def test_every_value_in_force_is_shown_with_its_origin(plugins: Any) -> None:
+def test_rows_show_every_value_in_force_with_its_origin(plugins: Any) -> None:
     text = "apiVersion: vsyncer.dev/v1alpha1\nkind: SyncerConfig\ncluster: shop\nhost: {namespace: x}\n"
     text += "sync: {toHost: {widgets: {password: hunter2}}}\n"
     found = rows(build(parse(text, "f.yaml"), plugins, [Override("gracePeriod", "1m", "--grace-period")]))
@@ -62,7 +62,7 @@ def test_every_value_in_force_is_shown_with_its_origin(plugins: Any) -> None:
     assert "hunter2" not in str(found)
 
 
-def test_an_option_tells_what_it_takes_and_its_default() -> None:
+def test_option_has_the_type_of_its_value_and_its_default() -> None:
     lease = option_at(MODEL, "leaderElection.leaseDuration")
     assert lease is not None
     assert (lease.takes, lease.default, lease.required) == ("duration", "15s", False)
@@ -83,7 +83,7 @@ def test_an_option_tells_what_it_takes_and_its_default() -> None:
     }
 
 
-def test_the_help_of_a_section_is_its_own_or_its_syncers_first_sentence() -> None:
+def test_section_help_is_its_own_or_its_syncers_first_sentence() -> None:
     widgets, gadgets = option_at(MODEL, "sync.toHost.widgets"), option_at(MODEL, "sync.fromHost.gadgetParts")
     assert widgets is not None
     assert gadgets is not None
@@ -99,12 +99,12 @@ def test_the_help_of_a_section_is_its_own_or_its_syncers_first_sentence() -> Non
         ("workers.x", ""),
     ],
 )
-def test_a_path_that_leads_nowhere_gets_a_guess(path: str, said: str) -> None:
+def test_path_that_leads_nowhere_gets_a_guess(path: str, said: str) -> None:
     assert option_at(MODEL, path) is None
     assert nearest(MODEL, path) == said
 
 
-def test_the_table_has_a_line_for_each_option() -> None:
+def test_table_has_a_line_for_each_option() -> None:
     table = markdown(MODEL)
     assert "| `leaderElection.leaseDuration` | duration | `15s` |" in table
     assert "| `virtualClusters[].name` | DNS label | required |" in table

@@ -18,13 +18,13 @@ def test_durations_are_read(text: object, expected: float) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "15", "s", "-1s", "1d", "1s ", "1h 5m", "1:30", 15, 1.5, True, None, [], "1s\n"])
-def test_what_is_no_duration_is_refused(text: object) -> None:
+def test_wrong_duration_is_refused(text: object) -> None:
     with pytest.raises(ValueError, match="expected a duration such as 15s"):
         seconds(text)
 
 
 @given(st.integers(0, 10**9))
-def test_a_duration_is_read_as_it_was_written(milliseconds: int) -> None:
+def test_duration_is_read_as_it_was_written(milliseconds: int) -> None:
     assert seconds(duration_text(milliseconds / 1000)) == pytest.approx(milliseconds / 1000)
 
 
@@ -51,6 +51,6 @@ def test_addresses_are_read(text: object, expected: object) -> None:
 @pytest.mark.parametrize(
     "text", ["8080", ":", ":x", ":70000", "::1:80", "a b:80", "http://x:80", 8080, False, None, ":80\n"]
 )
-def test_what_is_no_address_is_refused(text: object) -> None:
+def test_wrong_address_is_refused(text: object) -> None:
     with pytest.raises(ValueError, match="expected an address"):
         address(text)
