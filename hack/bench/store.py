@@ -8,7 +8,7 @@ from pathlib import Path
 
 from syncer.api import Obj, Resource, Side
 from syncer.clusters import codec
-from syncer.engine.cache.store import Store
+from syncer.engine.cache.informer import Informer
 
 RESOURCE = Resource("v1", "ConfigMap", "configmaps")
 COUNT = 20_000
@@ -56,7 +56,7 @@ def show(what: str, **figures: float) -> None:
 def main() -> None:
     """Measure."""
     lines = [json.dumps(configmap(number)).encode() for number in range(COUNT)]
-    store = Store(Side.VIRTUAL, RESOURCE, clock=time.monotonic)
+    store = Informer(Side.VIRTUAL, RESOURCE, clock=time.monotonic)
     raws = [codec.Raw(line) for line in lines]
     gc.collect()
     before = rss()

@@ -6,11 +6,12 @@ document a group and version (https://kubernetes.io/docs/concepts/overview/kuber
 
 import asyncio
 import difflib
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from syncer.api.errors import ClusterError, Missing
+from syncer.api.errors import ClusterError, Forbidden, Missing
 from syncer.api.objects import Obj, Resource
 from syncer.clusters.client import Cluster
 
@@ -49,6 +50,9 @@ class Changes(NamedTuple):
         return bool(self.added or self.removed)
 
 
+#: The first minor version of Kubernetes 1 that promises that resourceVersions of one resource are in order (KEP-5504).
+ORDERED_SINCE = 35
+
 #: ``apiVersion`` → what it serves; ``None`` where the server can't say at the moment (an aggregated API that is down).
 _Found = dict[str, list[Served] | None]
 
@@ -66,6 +70,8 @@ class Discovery:
         self._looks = self._last_good = 0
         #: Group versions of which the server could not say at the last look what they serve: what serves them is down.
         self.silent: tuple[str, ...] = ()
+        #: Whether the server promises, as of the first look, that resourceVersions of one resource are in order.
+        self.orders_versions = False
 
     async def refresh(self) -> Changes:
         """Look again: at the start, when a CustomResourceDefinition or APIService changed, and at intervals.
@@ -79,6 +85,8 @@ class Discovery:
                 return Changes()
             self._looks = this_look = self._looks + 1
             found = await _look(self.cluster)
+            if not self._last_good:  # an upgrade is not worth a request each time
+                self.orders_versions = await _orders_versions(self.cluster)
             self._last_good = this_look
             return self._take_over(found)
 
@@ -158,6 +166,16 @@ async def _look(cluster: Cluster) -> _Found:
     found = _aggregated(core) if core.get("kind") == "APIGroupDiscoveryList" else await _one_by_one(cluster, core)
     rest = _aggregated(groups) if groups.get("kind") == "APIGroupDiscoveryList" else await _one_by_one(cluster, groups)
     return found | rest
+
+
+async def _orders_versions(cluster: Cluster) -> bool:
+    """Return True if a server is of Kubernetes 1.35 or later; providers write its minor version as ``35+``."""
+    try:
+        version = await cluster.fetch("/version")
+    except (Forbidden, Missing):
+        return False
+    major, minor = (re.findall(r"^[0-9]{1,4}", str(version.get(part))) for part in ("major", "minor"))
+    return major == ["1"] and bool(minor) and int(minor[0]) >= ORDERED_SINCE
 
 
 def _aggregated(document: Obj) -> _Found:

@@ -17,8 +17,8 @@ from syncer.api.optional_roles import Live, OwnController
 from syncer.api.roles import Syncer
 from syncer.clusters.client import Cluster
 from syncer.clusters.discovery import Discovery
+from syncer.engine.cache.informer import Informer
 from syncer.engine.cache.reflector import Reflector
-from syncer.engine.cache.store import Store
 from syncer.engine.controllers.builder import build_pair
 from syncer.engine.controllers.connection import Connection
 from syncer.engine.controllers.lifecycle import DiscoveryLoop, Entry, Lifecycle, Roster
@@ -120,6 +120,7 @@ class Engine:
             clock=self.clock,
             utcnow=self.utcnow,
             has_status=has_status,
+            ordered=lambda side: (self.host_discovery if side is Side.HOST else discovery).orders_versions,
             may_write=lambda: self.may_write(),
             rules=contention,
         )
@@ -249,7 +250,7 @@ class Engine:
 
     # -- told by informers and workers -----------------------------------------------------------------------------
 
-    def filled(self, pair: ClusterPair, store: Store | None = None) -> None:
+    def filled(self, pair: ClusterPair, store: Informer | None = None) -> None:
         """A store has been filled, for the first time or anew, or given up: syncers that have all they need begin."""
         self._run_controllers()
         if store is not None and store.synced:
@@ -345,6 +346,10 @@ class _Listener:
                 self._missing.add(reflector)
                 self._engine.discovery_loop.soon()
             self._engine.filled(self._pair)
+
+    def went_back(self, reflector: Reflector) -> None:
+        said = "the API server shows an older state than before, and all is decided anew from it"
+        log.warning(said, cluster=self._pair.name, what=reflector)
 
     def working(self, reflector: Reflector) -> None:
         log.info("watching again", cluster=self._pair.name, what=reflector)

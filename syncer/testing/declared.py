@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 
 from syncer.api import Resource, Side, Source, Syncer
+from syncer.engine.cache.informer import Informer
 from syncer.engine.cache.informers import Informers
-from syncer.engine.cache.store import Store
 
 
 class Declared:
@@ -14,7 +14,7 @@ class Declared:
         self._informers, self._syncer = informers, syncer
         self._allowed = {(source.side, source.resource) for source in sources}
 
-    def store(self, side: Side, resource: Resource) -> Store:
+    def store(self, side: Side, resource: Resource) -> Informer:
         """The store of a resource on one side. Raises KeyError where the syncer has not declared it."""
         if (side, resource) not in self._allowed:
             raise KeyError(

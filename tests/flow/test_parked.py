@@ -178,7 +178,7 @@ def test_what_no_longer_waits_leaves_nothing_behind(two: Gated) -> None:
             forget(two, 10)
             await daemon.settled()
             store = daemon.engine.pairs["vc"].informers.store(Side.VIRTUAL, SECRETS)
-            assert store._waiting == {}
+            assert store.waiters._waiting == {}
             assert daemon.engine.workers.wakeups._waiting == {}
             assert list(daemon.engine.statuses.troubles()) == []
 

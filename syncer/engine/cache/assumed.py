@@ -1,36 +1,59 @@
-"""A write of ours under way, and what the watch shows of its object before the reply comes."""
+"""Our own writes, from the request until the watch shows them.
 
-from collections.abc import Callable
-from typing import Self
+The reply to a write is newer than what the watch has shown. It is assumed, as the kube-scheduler assumes the Pods that
+it has bound: put at once, so that the next decision is made from it, and its version is noted until the watch has
+caught up. Against these versions an event is *old*, *ours*
+or *new*. While a write is under way nobody can say yet which states are our own doing, so these are held back.
+"""
+
+from collections.abc import Callable, Iterator
+from enum import StrEnum
+from typing import NamedTuple, Self
 
 from syncer.api.objects import Key, Obj
+from syncer.clusters import codec
+from syncer.engine.cache.handlers import Handler
+from syncer.engine.cache.versions import is_later
 
-#: Takes an object that somebody else has changed.
-Tell = Callable[[Key, Obj], None]
+#: Seconds for which, where versions have no order, whatever differs from our own write is taken to be older.
+ECHO_SECONDS = 10.0
+#: Own writes of one object that are told from the writes of others while the watch shows none of them.
+MOST_VERSIONS = 16
+
+
+class Verdict(StrEnum):
+    """What an event brings for an object that we have written."""
+
+    OLD = "old"  # somebody else's change from before our write
+    OURS = "ours"  # a write of our own
+    NEW = "new"  # a later state; the watch has caught up
+
+
+class Assumed(NamedTuple):
+    """What is known of one object beyond the watch: the versions that we made, or the uid of what we deleted."""
+
+    versions: tuple[str, ...]
+    gone: str
+    since: float
 
 
 class Writing:
-    """A write of ours under way, as a ``with`` block: remembers which states the watch has shown meanwhile.
+    """A write of ours under way, as a ``with`` block.
 
-    Whether such a state is our own doing, the reply says. So who listens is told when the block ends, and of the
-    states that we made not at all; that something is gone is told whoever did it.
+    Which of the states that the watch shows meanwhile is our own doing, the reply says. So handlers are notified when
+    the block ends, and of the state that we made not at all; that something has gone they hear whoever did it.
     """
 
-    __slots__ = ("_key", "_tell", "_under_way", "_untold", "seen")
+    __slots__ = ("_key", "_notify", "_under_way", "before", "held", "void")
 
-    def __init__(self, under_way: "dict[Key, list[Writing]]", key: Key, tell: Tell) -> None:
-        #: The versions that were shown, and the uid where it was shown to be gone.
-        self.seen: set[str] = set()
-        self._untold: dict[str, Obj] = {}
-        self._under_way, self._key, self._tell = under_way, key, tell
-
-    def hold(self, state: str, last: Obj) -> None:
-        """Tell of a state when the write has ended, unless it was ours."""
-        self._untold[state] = last
-
-    def own(self, state: str) -> None:
-        """Take it that a state was our own doing."""
-        self._untold.pop(state, None)
+    def __init__(self, under_way: "dict[Key, list[Writing]]", key: Key, before: str, notify: Handler) -> None:
+        #: The version of the object when the write began; ``""`` for none.
+        self.before = before
+        #: The states shown meanwhile: the object by its version, or by its uid where it has gone.
+        self.held: dict[str, Obj] = {}
+        #: Whether a list has begun meanwhile whose place in time isn't known, so that the reply may be older or newer.
+        self.void = False
+        self._under_way, self._key, self._notify = under_way, key, notify
 
     def __enter__(self) -> Self:
         self._under_way.setdefault(self._key, []).append(self)
@@ -41,5 +64,86 @@ class Writing:
         others.remove(self)
         if not others:
             del self._under_way[self._key]
-        for last in self._untold.values():
-            self._tell(self._key, last)
+        for last in self.held.values():
+            self._notify(self._key, last)
+
+
+class AssumedObjects:
+    """The table of our own writes to one resource; ``clock`` gives seconds."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self.table: dict[Key, Assumed] = {}
+        #: The writes that have no reply yet.
+        self.under_way: dict[Key, list[Writing]] = {}
+        self._clock = clock
+
+    def wrote(self, key: Key, version: str) -> None:
+        """Assume the state of a reply, or of a GET, until the watch shows it."""
+        known = self.table.get(key)
+        before = known.versions[1 - MOST_VERSIONS :] if known else ()
+        self.table[key] = Assumed((*before, version), "", self._clock())
+
+    def wrote_before(self, key: Key, version: str) -> None:
+        """Note a write of ours whose reply came after that of a later one."""
+        known = self.table[key]
+        self.table[key] = known._replace(versions=(version, *known.versions[1 - MOST_VERSIONS :]))
+
+    def deleted(self, key: Key, uid: str) -> None:
+        """Assume that the object of this uid is gone, until the watch shows its end."""
+        self.table[key] = Assumed((), uid, self._clock())
+
+    def is_gone(self, key: Key, uid: str) -> bool:
+        """Return True if we have deleted the object of this uid, and the watch hasn't shown its end."""
+        known = self.table.get(key)
+        return known is not None and not known.versions and known.gone == uid
+
+    def judge(self, head: codec.Head, *, deleted: bool, uid: str, ordered: bool) -> Verdict:
+        """Return what an event brings for an object of the table; ``uid`` is that of the object as it is kept."""
+        key, version = head.key, head.resource_version
+        known = self.table[key]
+        if not known.versions:
+            if deleted or head.uid != known.gone:
+                del self.table[key]
+            return Verdict.OURS if head.uid == known.gone else Verdict.NEW
+        if version in known.versions and not deleted:
+            if version == known.versions[-1]:
+                del self.table[key]
+            return Verdict.OURS
+        if ordered:
+            is_old = is_later(known.versions[-1], version)
+        elif deleted:
+            is_old = head.uid != uid
+        else:
+            is_old = self._clock() - known.since <= ECHO_SECONDS
+        if is_old:
+            return Verdict.OLD
+        del self.table[key]
+        return Verdict.NEW
+
+    # -- lists -----------------------------------------------------------------------------------------------------
+
+    def latest(self) -> Iterator[str]:
+        """Yield the latest version of each object that we have written."""
+        return (known.versions[-1] for known in self.table.values() if known.versions)
+
+    def forget_deletions(self) -> None:
+        """Forget what we have deleted: a list that is asked for from now on lacks it."""
+        self.table = {key: known for key, known in self.table.items() if known.versions}
+
+    def catch_up(self, version: str) -> list[Key]:
+        """Forget the writes that a list of this version includes; gives their keys."""
+        included = [
+            key for key, known in self.table.items() if known.versions and not is_later(known.versions[-1], version)
+        ]
+        for key in included:
+            del self.table[key]
+        return included
+
+    def clear(self) -> list[Key]:
+        """Forget all, and let the writes under way teach nothing when their replies come; gives the keys written."""
+        written = [key for key, known in self.table.items() if known.versions]
+        self.table.clear()
+        for writings in self.under_way.values():
+            for writing in writings:
+                writing.void = True
+        return written

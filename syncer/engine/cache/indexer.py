@@ -1,8 +1,8 @@
-"""What a store keeps beside its objects: who wants to know which keys they name, and by which values they are found."""
+"""The values by which objects of one resource are found."""
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Collection, Hashable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from syncer.api.objects import Key, Obj
 
@@ -10,31 +10,8 @@ _NO_VALUES: frozenset[Hashable] = frozenset()
 
 
 @dataclass(slots=True)
-class Watcher:
-    """Somebody who wants the keys that an object names, and those that it ceases to name."""
-
-    owner: str
-    keys: Callable[[Obj], Iterable[Key]]
-    when: Literal["keys", "change"]
-    notify: Callable[[Iterable[Key]], None]
-    named: dict[Key, frozenset[Key]] = field(default_factory=dict)
-
-    def see(self, key: Key, obj: Obj | None) -> None:
-        """Take the object's new state (None: it is gone) and tell the keys that are concerned."""
-        before = self.named.get(key, frozenset())
-        now = frozenset(self.keys(obj)) if obj is not None else frozenset()
-        if now:
-            self.named[key] = now
-        elif before:
-            del self.named[key]
-        concerned = before ^ now if self.when == "keys" else before | now
-        if concerned:
-            self.notify(concerned)
-
-
-@dataclass(slots=True)
 class Index:
-    """Keys by value, and values by key so that they can be taken back; ``notify`` hears of values gained and lost."""
+    """Keys by value, and values by key so that they can be taken back; ``notify`` gets the values gained and lost."""
 
     owner: str
     values: Callable[[Obj], Iterable[Hashable]]
@@ -42,8 +19,8 @@ class Index:
     by_value: dict[Hashable, set[Key]] = field(default_factory=dict)
     by_key: dict[Key, frozenset[Hashable]] = field(default_factory=dict)
 
-    def see(self, key: Key, obj: Obj | None) -> None:
-        """Replace what is known of a key."""
+    def update(self, key: Key, obj: Obj | None) -> None:
+        """Replace the values of a key by those of an object; None: the object is gone."""
         before = self.by_key.get(key, _NO_VALUES)
         now = frozenset(self.values(obj)) if obj is not None else _NO_VALUES
         if now == before:
@@ -61,3 +38,31 @@ class Index:
             self.by_value.setdefault(value, set()).add(key)
         if self.notify:
             self.notify(before ^ now)
+
+
+class Indexer:
+    """The indexes of one resource, by name."""
+
+    def __init__(self) -> None:
+        #: For whoever changes objects: each one is to be updated.
+        self.indexes: list[Index] = []
+        self._by_name: dict[str, Index] = {}
+
+    def add(self, name: str, index: Index) -> None:
+        """Keep an index under a name, in place of the one that had it."""
+        self._set({**self._by_name, name: index})
+
+    def forget(self, owner: str) -> None:
+        """Remove the indexes of an owner."""
+        self._set({name: index for name, index in self._by_name.items() if index.owner != owner})
+
+    def keys(self, index: str, value: Hashable) -> Collection[Key]:
+        """Return the keys of the objects that have a value. Raises KeyError where there is no such index."""
+        return self._by_name[index].by_value.get(value, ())
+
+    def values(self, index: str) -> Collection[Any]:
+        """Return all values of an index. Raises KeyError where there is no such index."""
+        return self._by_name[index].by_value.keys()
+
+    def _set(self, by_name: dict[str, Index]) -> None:
+        self._by_name, self.indexes = by_name, list(by_name.values())

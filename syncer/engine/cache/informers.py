@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from syncer.api.objects import Key, Obj, Resource, Side
 from syncer.api.sources import Source
-from syncer.engine.cache.store import Store
+from syncer.engine.cache.informer import Informer
 
 #: Where a store belongs.
 Place = tuple[Side, Resource]
@@ -39,16 +39,18 @@ EVERYTHING = Selection()
 class Informers:
     """A store a side and resource."""
 
-    def __init__(self, *, clock: Callable[[], float]) -> None:
-        self._clock = clock
-        self._stores: dict[Place, Store] = {}
+    def __init__(self, *, clock: Callable[[], float], ordered: Callable[[Side], bool] = lambda side: False) -> None:
+        self._clock, self._ordered = clock, ordered
+        self._stores: dict[Place, Informer] = {}
         self._wanted: dict[Place, dict[str, tuple[Selection, bool]]] = {}
 
-    def want(self, source: Source, selection: Selection = EVERYTHING, *, owner: str = "") -> Store:
+    def want(self, source: Source, selection: Selection = EVERYTHING, *, owner: str = "") -> Informer:
         """The store of a source, made if need be; it holds all that any of those who want it wants."""
         place = (source.side, source.resource)
         if place not in self._stores:
-            self._stores[place] = Store(source.side, source.resource, clock=self._clock)
+            self._stores[place] = Informer(
+                source.side, source.resource, clock=self._clock, ordered=lambda: self._ordered(source.side)
+            )
         wants = self._wanted.setdefault(place, {})
         before, marked = wants.get(owner, (selection, source.marked))
         wants[owner] = (before.with_(selection), marked and source.marked)
@@ -65,7 +67,7 @@ class Informers:
             del self._stores[place], self._wanted[place]
         return unwanted
 
-    def selection(self, store: Store) -> Selection:
+    def selection(self, store: Informer) -> Selection:
         """The part of its collection that a store has to hold."""
         first, *others = (selection for selection, _ in self._wanted[store.side, store.resource].values())
         for other in others:
@@ -76,7 +78,7 @@ class Informers:
         """Whether a store holds only what bears our mark."""
         return all(marked for _, marked in self._wanted[side, resource].values())
 
-    def store(self, side: Side, resource: Resource) -> Store:
+    def store(self, side: Side, resource: Resource) -> Informer:
         """The store of a resource on one side. Raises KeyError where it isn't watched."""
         try:
             return self._stores[side, resource]
@@ -90,7 +92,7 @@ class Informers:
         """Whether a resource is watched on a side."""
         return (side, resource) in self._stores
 
-    def __iter__(self) -> Iterator[Store]:
+    def __iter__(self) -> Iterator[Informer]:
         return iter(list(self._stores.values()))
 
     def sizes(self) -> Mapping[tuple[str, ...], int]:

@@ -9,8 +9,8 @@ from syncer.api.objects import Key, Obj, Resource, Side, key_of, labels_of
 from syncer.api.optional_roles import Refers
 from syncer.api.roles import Syncer
 from syncer.clusters import codec
+from syncer.engine.cache.informer import Informer
 from syncer.engine.cache.informers import Informers
-from syncer.engine.cache.store import Store
 from syncer.translate import selectors
 
 #: The index of objects by the uids of their owners.
@@ -27,7 +27,7 @@ class _Referrer:
     name: str
     resource: Resource
     role: Refers
-    store: Store
+    store: Informer
 
     def names(self, resource: Resource) -> bool:
         """Whether its objects may refer to objects of a resource."""
@@ -46,7 +46,7 @@ class References:
         #: What may be referred to by objects of a kind that isn't there, and perhaps only for a moment.
         self.doubted: frozenset[Resource] = frozenset()
         self._referrers: dict[str, _Referrer] = {}
-        self._tied: set[tuple[str, Store]] = set()
+        self._tied: set[tuple[str, Informer]] = set()
 
     def add(self, syncer: Syncer, role: Refers, safely: Safely) -> None:
         """Know the references of a syncer's virtual objects, whose store must be there. Call :meth:`tie` next."""
@@ -79,7 +79,7 @@ class References:
                     self._tied.add((referrer.name, store))
                     self._listen(referrer, resource, store)
 
-    def stores(self, resource: Resource) -> Iterator[Store]:
+    def stores(self, resource: Resource) -> Iterator[Informer]:
         """The stores whose objects may refer to objects of a resource."""
         return (referrer.store for referrer in self._referrers.values() if referrer.names(resource))
 
@@ -89,7 +89,7 @@ class References:
         for referrer in self._referrers.values():
             if not referrer.names(resource):
                 continue
-            if referrer.store.indexed(f"refers/{referrer.name}", place) or self._has(referrer, resource, virtual):
+            if referrer.store.indexer.keys(f"refers/{referrer.name}", place) or self._has(referrer, resource, virtual):
                 return True
             known = known and referrer.store.synced
         return False if known else None
@@ -98,7 +98,7 @@ class References:
         """The object for whose copy the host makes what has this key, in words; None where there is none."""
         for referrer in self._referrers.values():
             if type(referrer.role).made_on_host is not Refers.made_on_host:
-                for maker in referrer.store.indexed(f"makes/{referrer.name}", (resource, key)):
+                for maker in referrer.store.indexer.keys(f"makes/{referrer.name}", (resource, key)):
                     return f"{referrer.resource.kind} {maker}"
         return None
 
@@ -107,7 +107,7 @@ class References:
     def _has(self, referrer: _Referrer, resource: Resource, virtual: Obj) -> bool:
         """Whether an object of the referrer selects or owns the virtual object."""
         if resource in referrer.role.owns and any(
-            referrer.store.indexed(f"owns/{referrer.name}", uid) for uid in _owners(virtual)
+            referrer.store.indexer.keys(f"owns/{referrer.name}", uid) for uid in _owners(virtual)
         ):
             return True
         if type(referrer.role).selects is Refers.selects:
@@ -115,20 +115,20 @@ class References:
         namespace, labels = key_of(virtual).namespace, labels_of(virtual)
         return any(
             (kind, place) == (resource, namespace) and selectors.matches(_selector(text), labels)
-            for kind, place, text in referrer.store.values(f"selects/{referrer.name}")
+            for kind, place, text in referrer.store.indexer.values(f"selects/{referrer.name}")
         )
 
-    def _listen(self, referrer: _Referrer, resource: Resource, store: Store) -> None:
+    def _listen(self, referrer: _Referrer, resource: Resource, store: Informer) -> None:
         if resource in referrer.role.owns:
             store.add_index(OWNERS, _owners)
         if not referrer.role.follows:
             return
 
         def changed(key: Key, obj: Obj) -> None:
-            for owner in referrer.store.indexed(f"refers/{referrer.name}", (resource, key)):
+            for owner in referrer.store.indexer.keys(f"refers/{referrer.name}", (resource, key)):
                 self.ask(referrer.name, owner)
 
-        store.add_listener(changed, owner=referrer.name)
+        store.add_handler(changed, owner=referrer.name)
 
     def _named(self, places: Iterable[tuple[Resource, Key]]) -> None:
         for resource, key in places:
@@ -138,7 +138,7 @@ class References:
         owned = [resource for resource in role.owns if self._informers.has(Side.VIRTUAL, resource)]
         for resource in owned:
             for uid in uids:
-                for key in list(self._informers.store(Side.VIRTUAL, resource).indexed(OWNERS, uid)):
+                for key in list(self._informers.store(Side.VIRTUAL, resource).indexer.keys(OWNERS, uid)):
                     self.wake(resource, key)
 
     def _selected(self, selections: Iterable[tuple[Resource, str, str]]) -> None:

@@ -1,19 +1,21 @@
-"""Step 1: list, then watch, into a store. A state machine that always comes back.
+"""List, then watch, into an informer. A state machine that always comes back.
 
 ::
 
     Empty ──> Listing ──> Listed ──> Watching ──┐
                 ^           ^           │       │ the watch ended: from the last resourceVersion
                 │           └───────────┼───────┘
-                └───────────────────────┘  410, as a status or in the stream: list anew
+                └───────────────────────┘  410, as a status or in the stream; versions went back: list anew
 
 Every way back waits: a little after a watch that lived, exponentially longer after failures, always with jitter.
-The rules are those of client-go's Reflector (bookmarks, ``timeoutSeconds`` at random, relist on 410 only).
+The rules are those of client-go's Reflector (bookmarks, ``timeoutSeconds`` at random, relist on 410), and one more. An
+API server whose etcd was restored from a snapshot shows nothing to a watch from a version that it has yet to reach,
+and says nothing of it. So before a watch that was cut short is opened again, the version is compared.
 """
 
 import asyncio
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from typing import Protocol
 
@@ -22,7 +24,8 @@ from syncer.api.objects import Key
 from syncer.clusters import codec
 from syncer.clusters.client import Cluster
 from syncer.clusters.errors import Where, from_status
-from syncer.engine.cache.store import Store
+from syncer.engine.cache.informer import Informer, Page
+from syncer.engine.cache.versions import WentBack, is_later
 
 #: Objects a page of a LIST.
 PAGE = 500
@@ -36,6 +39,8 @@ SILENCE_SECONDS = 150.0
 FIRST_WAIT, LAST_WAIT = 0.05, 30.0
 #: Seconds within which a watch that ends without having brought anything counts as a failure.
 SHORT_SECONDS = 1.0
+#: Seconds by which a watch may end before its time without having been cut short.
+EARLY_SECONDS = 5.0
 #: Seconds between attempts where a right or the resource is missing.
 SLOW_WAIT = 20.0
 
@@ -64,6 +69,10 @@ class Listener(Protocol):
         """The list or the watch did not work; it will be tried again."""
         ...
 
+    def went_back(self, reflector: "Reflector") -> None:
+        """A list was taken that is older than what was seen before: etcd was restored, or a cache is behind."""
+        ...
+
     def working(self, reflector: "Reflector") -> None:
         """The watch stands after a failure."""
         ...
@@ -75,7 +84,7 @@ class Reflector:
     def __init__(
         self,
         cluster: Cluster,
-        store: Store,
+        store: Informer,
         listener: Listener,
         *,
         namespace: str = "",
@@ -90,17 +99,22 @@ class Reflector:
         #: How often a watch was opened.
         self.restarts = 0
         self._rng = rng or random.Random()  # noqa: S311 — jitter, not a secret
-        self._version = ""
         self._failures = 0
         self._hurry = asyncio.Event()
         self._listing = asyncio.Lock()
+        #: Whether the latest watch ended before its time, so that the API server may be another one by now.
+        self._cut_short = False
+        #: Ends the watch that is open when it is rescheduled.
+        self._watching = asyncio.timeout(None)
+        self._unwatched = asyncio.Event()
+        self._unwatched.set()
 
     async def run(self) -> None:
         """Run until cancelled."""
         while True:
             try:
                 await self._step()
-            except Expired:
+            except (Expired, WentBack):
                 self.store.left_behind()
                 self.state = State.EMPTY
                 self._failures += 1
@@ -114,16 +128,18 @@ class Reflector:
             await self._pause()
 
     async def relist(self, wrong: Callable[[Key], None]) -> bool:
-        """List anew beside the running watch; False where the first list isn't complete.
+        """List anew, beside the running watch where versions are ordered; False where the first list isn't complete.
 
-        ``wrong`` hears of what the store had otherwise than the API server, though the watch had come past it. Raises
-        what a list raises; nothing is taken for gone then.
+        ``wrong`` gets the keys of what the store had otherwise than the API server, though the watch had come past it.
+        Where versions can't be compared, or the list is older than what the watch has shown, the watch is ended and
+        all is listed from the beginning. Raises what a list raises; nothing is taken for gone then.
         """
         async with self._listing:
             if self.state in (State.EMPTY, State.LISTING):
                 return False
-            with self.store.replacing(watched=lambda: self._version, wrong=wrong) as page:
-                await self._pages(page)
+            if not await self._compare(wrong):
+                await self._end_watch()
+                await self._replace()
         self.listener.synced(self)
         return True
 
@@ -144,63 +160,108 @@ class Reflector:
         """List where that is needed, then watch until the watch ends."""
         if self.state in (State.EMPTY, State.LISTING):
             await self._list()
+        elif self._cut_short and self.store.is_ordered:
+            await self._check_version()
         await self._watch()
 
     async def _list(self) -> None:
-        self.state = State.LISTING
         async with self._listing:
-            with self.store.replacing() as page:
-                self._version = await self._pages(page)
-        self.state = State.LISTED
-        self._works()
+            if self.state is State.LISTED:
+                return  # somebody has had all listed anew meanwhile
+            await self._replace()
         self.listener.synced(self)
 
-    async def _pages(self, page: Callable[[Iterable[codec.Raw], str], None]) -> str:
-        """Read a whole list; gives its version."""
-        version = ""
+    async def _replace(self) -> None:
+        """Read a whole list in place of all that is kept."""
+        self.state, epoch = State.LISTING, self.store.epoch
+        with self.store.replacing() as page:
+            await self._pages(page)
+        self.state, self._cut_short = State.LISTED, False
+        if self.store.is_ordered and self.store.epoch != epoch:
+            self.listener.went_back(self)
+        self._works()
+
+    async def _compare(self, wrong: Callable[[Key], None]) -> bool:
+        """Read a whole list beside the watch; return False if it says nothing about what the watch has shown."""
+        if not self.store.is_ordered:
+            return False
+        try:
+            with self.store.comparing(wrong) as page:
+                await self._pages(page)
+        except WentBack:
+            return False
+        return True
+
+    async def _check_version(self) -> None:
+        """Raise :class:`WentBack` where the API server is at an older version than the watch has shown."""
+        async for page in self.cluster.list_pages(self.store.resource, namespace=self.namespace, limit=1):
+            if is_later(self.store.version, page.resource_version):
+                raise WentBack
+            break
+
+    async def _pages(self, page: Page) -> None:
         async for part in self.cluster.list_pages(
             self.store.resource, namespace=self.namespace, selector=self.selector, limit=PAGE
         ):
             for start in range(0, len(part.items) or 1, BREATH):
                 page(part.items[start : start + BREATH], part.resource_version)
                 await asyncio.sleep(0)
-            version = part.resource_version
-        return version
 
     async def _watch(self) -> None:
-        seconds = self._rng.uniform(*WATCH_SECONDS)
-        async with self.cluster.watch(
-            self.store.resource,
-            namespace=self.namespace,
-            selector=self.selector,
-            resource_version=self._version,
-            timeout_seconds=int(seconds),
-            idle_timeout=SILENCE_SECONDS,
-        ) as events:
-            self.state = State.WATCHING
-            self.restarts += 1
-            self.listener.watching(self)
-            self._works()
-            self._failures += 1  # unless it brings something, or lives
-            begun = asyncio.get_running_loop().time()
-            try:
-                async for batch in events:
-                    self._take(batch)
-                    self._failures = 0
-            finally:
-                if asyncio.get_running_loop().time() - begun > SHORT_SECONDS:
-                    self._failures = 0
-        self.state = State.LISTED
+        """Watch until the watch ends, unless all is to be listed anew."""
+        if self.state is not State.LISTED:
+            return
+        seconds, loop = int(self._rng.uniform(*WATCH_SECONDS)), asyncio.get_running_loop()
+        self._watching, self._cut_short = asyncio.timeout(None), True
+        self._unwatched.clear()
+        try:
+            async with (
+                self._watching,
+                self.cluster.watch(
+                    self.store.resource,
+                    namespace=self.namespace,
+                    selector=self.selector,
+                    resource_version=self.store.version,
+                    timeout_seconds=seconds,
+                    idle_timeout=SILENCE_SECONDS,
+                ) as events,
+            ):
+                self.state = State.WATCHING
+                self.restarts += 1
+                self.listener.watching(self)
+                self._works()
+                self._failures += 1  # unless it brings something, or lives
+                begun = loop.time()
+                try:
+                    async for batch in events:
+                        self._take(batch)
+                        self._failures = 0
+                finally:
+                    if loop.time() - begun > SHORT_SECONDS:
+                        self._failures = 0
+                self._cut_short = loop.time() - begun < seconds - EARLY_SECONDS
+            self.state = State.LISTED
+        except TimeoutError:
+            if not self._watching.expired():
+                raise
+        finally:
+            self._unwatched.set()
+
+    async def _end_watch(self) -> None:
+        """End the watch, so that all can be listed anew."""
+        self.state = State.EMPTY
+        if not self._unwatched.is_set():
+            self._watching.reschedule(asyncio.get_running_loop().time())
+            await self._unwatched.wait()
 
     def _take(self, batch: Sequence[codec.WatchEvent]) -> None:
         for event in batch:
             if event.type == "ERROR":
                 raise self._error(event)
             if event.type == "BOOKMARK":
-                version = codec.head(event.object).resource_version
+                self.store.bookmark(codec.head(event.object).resource_version)
             else:
-                version = self.store.event(event.type, event.object)
-            self._version = version or self._version
+                self.store.event(event.type, event.object)
 
     def _error(self, event: codec.WatchEvent) -> ClusterError:
         where = Where(self.cluster.name, self.cluster.side, "watch", self.store.resource)

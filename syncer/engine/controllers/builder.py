@@ -15,9 +15,9 @@ from syncer.api.sources import Index, Source, Watch
 from syncer.clusters.client import Cluster
 from syncer.directions import direction_of
 from syncer.engine.apply.applier import Applier
+from syncer.engine.cache.informer import Informer
 from syncer.engine.cache.informers import Informers, Place, Selection
 from syncer.engine.cache.references import References
-from syncer.engine.cache.store import Store
 from syncer.engine.controllers.pair import ClusterPair
 from syncer.engine.reconcile.controller import Controller, View, safely
 from syncer.engine.reconcile.pipeline import Policies, pipeline
@@ -50,10 +50,11 @@ def build_pair(
     utcnow: Callable[[], datetime],
     has_status: Callable[[Side, Resource], bool],
     may_write: Callable[[], bool],
+    ordered: Callable[[Side], bool] = lambda side: False,
     rules: ContentionRules = OFF,
 ) -> ClusterPair:
     """Wire the syncers of one virtual cluster to the stores that they read and the queue that they are asked from."""
-    informers = Informers(clock=clock)
+    informers = Informers(clock=clock, ordered=ordered)
     references = References(informers)
     view = View(settings, informers, references, utcnow)
     bound: LRUCache[str, None] = LRUCache(BOUND)
@@ -126,12 +127,12 @@ def _listen(pair: ClusterPair, controller: Controller) -> None:
     """Let changes of the syncer's own objects lead to requests."""
     direction, name = controller.direction, controller.name
     if direction.by_virtual and controller.virtual is not None:
-        controller.virtual.add_listener(partial(pair.changed, controller, Side.VIRTUAL), owner=name)
+        controller.virtual.add_handler(partial(pair.changed, controller, Side.VIRTUAL), owner=name)
     if direction.goes_down and controller.virtual is not None:
         pair.policies.pause.follow(controller.virtual, name)
     if direction.by_host and controller.host is not None:
         changed = safely(pair.name, controller.syncer, partial(pair.changed, controller, Side.HOST))
-        controller.host.add_listener(changed, owner=name)
+        controller.host.add_handler(changed, owner=name)
 
 
 def _has_predicate(syncer: Syncer) -> bool:
@@ -155,11 +156,11 @@ def _find(pair: ClusterPair) -> Callable[[str], Resource | None]:
     return find
 
 
-def _want(pair: ClusterPair, syncer: Syncer, source: Source) -> Store:
+def _want(pair: ClusterPair, syncer: Syncer, source: Source) -> Informer:
     fresh = not pair.informers.has(source.side, source.resource)
     store = pair.informers.want(source, _selection(pair.settings, source), owner=syncer.name)
     if fresh and source.resource == CUSTOM_RESOURCE_DEFINITIONS:
-        store.add_listener(lambda key, obj: pair.definitions_changed())
+        store.add_handler(lambda key, obj: pair.definitions_changed())
     return store
 
 
@@ -191,7 +192,7 @@ def _add_watches(pair: ClusterPair, controller: Controller, watches: Sequence[Wa
             return watch.keys(obj, pair.settings)
 
         store = pair.informers.store(watch.source.side, watch.source.resource)
-        store.add_watcher(
+        store.add_map_function(
             safely(pair.name, controller.syncer, keys),
             watch.when,
             lambda found: pair.watched(controller, found),

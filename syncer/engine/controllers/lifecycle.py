@@ -13,9 +13,9 @@ from syncer.api.objects import Resource, Side
 from syncer.api.optional_roles import Initialize, Live, Refers
 from syncer.api.roles import Syncer
 from syncer.clusters.discovery import Discovery
+from syncer.engine.cache.informer import Informer
 from syncer.engine.cache.informers import Place, Selection
 from syncer.engine.cache.reflector import Listener, Reflector
-from syncer.engine.cache.store import Store
 from syncer.engine.controllers.builder import join, leave
 from syncer.engine.controllers.pair import ClusterPair
 from syncer.engine.reconcile.controller import Controller
@@ -244,7 +244,7 @@ class Lifecycle:
             if self._tasks and place not in self._running:
                 self._running[place] = self._tasks.create_task(_run(self.pair.reflectors[place], before))
 
-    def _made(self, store: Store, selection: Selection) -> Reflector:
+    def _made(self, store: Informer, selection: Selection) -> Reflector:
         return Reflector(
             self.pair.virtual if store.side is Side.VIRTUAL else self.pair.host,
             store,

@@ -11,10 +11,10 @@ from syncer.api.optional_roles import Watches
 from syncer.api.sources import Watch
 from syncer.clusters.client import Cluster
 from syncer.engine.apply.applier import Applier
+from syncer.engine.cache.informer import Informer
 from syncer.engine.cache.informers import Informers, Place
 from syncer.engine.cache.references import References
 from syncer.engine.cache.reflector import Reflector
-from syncer.engine.cache.store import Store
 from syncer.engine.reconcile.controller import Controller, safely
 from syncer.engine.reconcile.pipeline import Policies
 from syncer.engine.reconcile.plan import Plan
@@ -55,7 +55,7 @@ class ClusterPair:
         """Return True if nothing is left of what a request is about."""
         return self.reconciler.is_gone(self.controllers[request.syncer], request)
 
-    def given_up(self, store: Store) -> bool:
+    def given_up(self, store: Informer) -> bool:
         """Whether a store isn't filled, and won't be before somebody changes something."""
         reflector = self.reflectors.get((store.side, store.resource))
         error = reflector.error if reflector else None
@@ -104,14 +104,14 @@ class ClusterPair:
         """Whether the syncer of this name is on; ``""`` stands for none."""
         return not needs or needs in self.settings.sections
 
-    def extras(self, controller: Controller) -> list[Store]:
+    def extras(self, controller: Controller) -> list[Informer]:
         """The stores of other syncers' objects that a syncer only looks at; it begins without those it can't have."""
         syncer = controller.syncer
         users = self.references.stores(syncer.resource) if syncer.when_used else ()
         others = (*controller.extras, *users, self.policies.pause.namespaces, self.policies.pause.notes)
         return [store for store in dict.fromkeys(others) if store not in controller.stores]
 
-    def lacks(self, controller: Controller) -> list[Store]:
+    def lacks(self, controller: Controller) -> list[Informer]:
         """The stores that are not filled yet, and for which a syncer has to wait."""
         extras = [store for store in self.extras(controller) if not self.given_up(store)]
         return [store for store in (*controller.stores, *extras) if not store.synced]

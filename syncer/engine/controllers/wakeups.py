@@ -97,7 +97,7 @@ class Wakeups:
         if known is None:
             return
         for store, key, _ in known.reads:
-            store.unwake(key, request)
+            store.waiters.remove(key, request)
         if known.want is not None:
             self._no_longer_wanted(known.want, request)
 
@@ -185,7 +185,7 @@ class Wakeups:
         self._waiting[request] = waiting
         who: Hashable = request
         for store, key, _ in waiting.reads:
-            store.wake(key, who, lambda: self._queue.add(request))
+            store.waiters.add(key, who, lambda: self._queue.add(request))
         if any(store.entry(key) is not entry for store, key, entry in waiting.reads):
             changed()
 

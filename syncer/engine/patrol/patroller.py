@@ -15,7 +15,7 @@ from syncer.api.errors import SyncerError
 from syncer.api.objects import Key, Obj, Request, Resource, Side
 from syncer.api.patrol import Patrol
 from syncer.clusters import codec
-from syncer.engine.cache.store import Store
+from syncer.engine.cache.informer import Informer
 from syncer.engine.controllers.pair import ClusterPair
 from syncer.engine.patrol.findings import Finding, Outcome, Scan
 from syncer.engine.patrol.report import Tally, tell
@@ -76,7 +76,7 @@ class Patroller:
         self._pair, self._ways = pair, ways
         self._clock, self._utcnow, self._rng = clock, utcnow, rng
         self._verified: dict[str, VerifiedPairs] = {}
-        self._listed: dict[Store, float] = {}
+        self._listed: dict[Informer, float] = {}
         self._begun = clock()
 
     @property
@@ -161,7 +161,7 @@ class Patroller:
             self._listed[store] = self._clock()
         return self._why_not(controller)
 
-    def _correct(self, store: Store, wrong: Sequence[Key], scan: Scan) -> None:
+    def _correct(self, store: Informer, wrong: Sequence[Key], scan: Scan) -> None:
         if wrong:
             what = f"{store.side} {store.resource}"
             said = "a store had gone wrong; it is mended from a list"

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from syncer.api.objects import Key, Obj, Request, Side
-from syncer.engine.cache.store import Store
+from syncer.engine.cache.informer import Informer
 from syncer.engine.controllers.pair import ClusterPair
 from syncer.engine.reconcile.controller import Controller, safely
 
@@ -72,7 +72,7 @@ class VerifiedPairs:
     def _faked(self) -> Iterator[Request | None]:
         """What watched objects name, and is not there."""
         store, name = self._store(Side.VIRTUAL), self.controller.syncer.name
-        named = {key for each in self._pair.informers for key in each.named(name)}
+        named = {key for each in self._pair.informers for key in each.handlers.mapped_keys(name)}
         for key in named - set(store.keys()):
             yield None if self._virtual.get(key) == ("", "") else self.controller.request(key)
         if len(self._virtual) > len(store) + len(named):
@@ -109,11 +109,11 @@ class VerifiedPairs:
         entry = store.entry(key) if store is not None else None
         return entry.version if entry else ""
 
-    def _store(self, side: Side) -> Store:
+    def _store(self, side: Side) -> Informer:
         syncer = self.controller.syncer
         return self._pair.informers.store(side, syncer.resource if side is Side.VIRTUAL else syncer.host_resource)
 
-    def _host_store(self) -> Store | None:
+    def _host_store(self) -> Informer | None:
         """The store of the host objects; None for a syncer that has none."""
         return self._store(Side.HOST) if self._direction.by_host else None
 

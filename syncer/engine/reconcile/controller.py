@@ -11,10 +11,10 @@ from syncer.api.objects import Key, Obj, Request, Resource, Side
 from syncer.api.paths import FieldPath
 from syncer.api.roles import Syncer
 from syncer.directions import Direction
-from syncer.engine.cache.entry import Entry
+from syncer.engine.cache.informer import Informer
 from syncer.engine.cache.informers import Informers
 from syncer.engine.cache.references import References
-from syncer.engine.cache.store import Store
+from syncer.engine.cache.store import Entry
 from syncer.engine.reconcile.calls import exact_paths
 from syncer.observe.logs import get_logger
 
@@ -31,7 +31,7 @@ MOST_READS = 256
 class Read(NamedTuple):
     """A read of an object by a decision, with its entry at that time; None: it was not there."""
 
-    store: Store
+    store: Informer
     key: Key
     entry: Entry | None
 
@@ -59,7 +59,7 @@ class Reads:
 
     def indexed(self, side: Side, resource: Resource, index: str, value: str) -> Collection[Key]:
         """Return the keys of the objects for which an index function gave this value."""
-        return self._informers.store(side, resource).indexed(index, value)
+        return self._informers.store(side, resource).indexer.keys(index, value)
 
     def used(self, resource: Resource, virtual: Obj) -> bool | None:
         """Return True if a synced object refers to a virtual object; None if that can't be known now."""
@@ -93,28 +93,28 @@ class Controller:
     ownership: "Ownership | None"
     #: The way that its objects go.
     direction: Direction
-    stores: tuple[Store, ...]
+    stores: tuple[Informer, ...]
     #: Stores of other syncers' objects that it only reads; it begins without those that can't be had.
-    extras: tuple[Store, ...] = ()
+    extras: tuple[Informer, ...] = ()
     #: Set once all its stores are filled; before that nothing is decided.
     ready: bool = False
     #: The extras that it has begun without.
-    missed: set[Store] = field(default_factory=set)
+    missed: set[Informer] = field(default_factory=set)
     #: The policies that hold for its requests, and those of them that hold for a scan of the patroller.
     pipeline: "Pipeline" = field(init=False)
     scan_pipeline: "Pipeline" = field(init=False)
     #: By side: the paths of a write below which the other side may have nothing of its own.
     exact: Mapping[Side, tuple[FieldPath, ...]] = field(init=False)
     #: The stores of its own objects; None on a side where it has none.
-    virtual: Store | None = field(init=False)
-    host: Store | None = field(init=False)
+    virtual: Informer | None = field(init=False)
+    host: Informer | None = field(init=False)
 
     def __post_init__(self) -> None:
         self.exact = {side: exact_paths(self.syncer, side) for side in Side}
         self.virtual = self._own(Side.VIRTUAL, self.syncer.resource)
         self.host = self._own(Side.HOST, self.syncer.host_resource)
 
-    def _own(self, side: Side, resource: Resource) -> Store | None:
+    def _own(self, side: Side, resource: Resource) -> Informer | None:
         informers = self.view.informers
         return informers.store(side, resource) if informers.has(side, resource) else None
 
@@ -123,7 +123,7 @@ class Controller:
         """The syncer's name."""
         return self.syncer.name
 
-    def store(self, side: Side) -> Store | None:
+    def store(self, side: Side) -> Informer | None:
         """Return the store of the syncer's objects on a side; None where it has none there."""
         return self.virtual if side is Side.VIRTUAL else self.host
 
@@ -141,7 +141,7 @@ class Controller:
         """Return what the predicate says of a virtual object; True where it raises, or there is none."""
         return self.predicate is None or self.predicate(virtual) != [False]
 
-    def own_stores(self) -> list[Store]:
+    def own_stores(self) -> list[Informer]:
         """Return the stores of the syncer's objects on both sides."""
         return [store for store in (self.virtual, self.host) if store is not None]
 

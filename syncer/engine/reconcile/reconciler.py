@@ -13,7 +13,7 @@ from syncer.api.names import NameTranslator
 from syncer.api.objects import Key, Obj, Request, Resource, Side, is_deleting, key_of, labels_of, uid_of
 from syncer.clusters import codec
 from syncer.directions import collision
-from syncer.engine.cache.store import Store
+from syncer.engine.cache.informer import Informer
 from syncer.engine.reconcile.calls import needed
 from syncer.engine.reconcile.controller import Controller, Reads, View
 from syncer.engine.reconcile.dispatch import dispatch
@@ -155,7 +155,7 @@ class Reconciler:
                 return _left_to_the_host(seen, f"the host makes it, for {maker}")
         return dispatch(direction, seen.ctx, seen.request.key, virtual=seen.virtual, host=seen.host)
 
-    def _store(self, controller: Controller, write: Write) -> Store:
+    def _store(self, controller: Controller, write: Write) -> Informer:
         syncer = controller.syncer
         default = syncer.resource if write.side is Side.VIRTUAL else syncer.host_resource
         return self.view.informers.store(write.side, write.resource or default)
@@ -173,7 +173,7 @@ class Reconciler:
             raise Refused(f"the host namespace {namespace} is not one that this virtual cluster may write to")
 
 
-def _last_seen(store: Store | None, key: Key) -> Obj | None:
+def _last_seen(store: Informer | None, key: Key) -> Obj | None:
     """Return a private copy of an object. Raises Refused where it can't be read."""
     obj = store.get(key) if store is not None else None
     if obj is not None and store is not None and codec.UNREADABLE in obj:

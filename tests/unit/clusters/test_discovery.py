@@ -35,8 +35,12 @@ class Server:
         self.table: Table = {group: dict(versions) for group, versions in TABLE.items()}
         self.down: set[str] = set()
         self.status = 200
+        self.version: dict[str, str] | None = {"major": "1", "minor": "36"}
 
     async def answer(self, call: Call) -> None:
+        if call.path == "/version" and self.version is None:
+            await call.reply(403, b"{}")
+            return
         aggregated = self.aggregated and "as=APIGroupDiscoveryList" in (call.header("Accept") or "")
         document = self.groups(core=call.path == "/api") if aggregated else self.document(call.path)
         if document is None:
@@ -71,6 +75,8 @@ class Server:
 
     def document(self, path: str) -> dict[str, Any] | None:
         match path.strip("/").split("/"):
+            case ["version"]:
+                return dict(self.version or {})
             case ["api"]:
                 return {"kind": "APIVersions", "versions": ["v1"]}
             case ["apis"]:
@@ -125,7 +131,7 @@ def test_resources_are_found_by_all_their_names(server: Server) -> None:
         assert discovery.find("events.events.k8s.io").group == "events.k8s.io"
         assert not discovery.find("issuers").namespaced
 
-    assert run(server, test) == (2 if server.aggregated else 6)
+    assert run(server, test) == (3 if server.aggregated else 7)
 
 
 def test_verbs_and_subresources(server: Server) -> None:
@@ -221,4 +227,32 @@ def test_calls_that_wait_share_one_look() -> None:
         changes = await asyncio.gather(*(discovery.refresh() for _ in range(10)))
         assert [len(change.added) for change in changes] == [6] + [0] * 9
 
-    assert run(Server(aggregated=True), test) == 4
+    assert run(Server(aggregated=True), test) == 5
+
+
+@pytest.mark.parametrize(
+    ("version", "ordered"),
+    [
+        ({"major": "1", "minor": "35"}, True),
+        ({"major": "1", "minor": "36+"}, True),
+        ({"major": "1", "minor": "34"}, False),
+        ({"major": "1", "minor": "9"}, False),
+        ({"major": "2", "minor": "0"}, False),
+        ({"major": "1", "minor": ""}, False),
+        ({"major": "1", "minor": "v36"}, False),
+        ({"major": "1", "minor": "\N{ARABIC-INDIC DIGIT FOUR}0"}, False),
+        ({}, False),
+        (None, False),
+    ],
+)
+def test_version_of_the_server_says_whether_resource_versions_are_in_order(
+    version: dict[str, str] | None, ordered: bool
+) -> None:
+    async def test(discovery: Discovery) -> None:
+        assert not discovery.orders_versions
+        await discovery.refresh()
+        assert discovery.orders_versions is ordered
+
+    server = Server(aggregated=True)
+    server.version = version
+    run(server, test)

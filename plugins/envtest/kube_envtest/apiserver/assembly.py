@@ -10,7 +10,7 @@ from kube_envtest.apiserver.authority import Rbac, denial
 from kube_envtest.apiserver.bootstrap import furnish
 from kube_envtest.apiserver.clock import Clock
 from kube_envtest.apiserver.controllers import Controllers
-from kube_envtest.apiserver.crds import Definitions
+from kube_envtest.apiserver.crds import CRDS, Definitions
 from kube_envtest.apiserver.deletion import DeleteOptions, Deleter
 from kube_envtest.apiserver.discovery import Discovery
 from kube_envtest.apiserver.errors import ApiError
@@ -26,8 +26,8 @@ from kube_envtest.apiserver.resources import Registry, ResourceType
 from kube_envtest.apiserver.rest import Handler, Rest
 from kube_envtest.apiserver.reviews import Reviews
 from kube_envtest.apiserver.scale import Scaler
-from kube_envtest.apiserver.services import Allocator
-from kube_envtest.apiserver.storage import Storage
+from kube_envtest.apiserver.services import SERVICES, Allocator
+from kube_envtest.apiserver.storage import Snapshot, Storage
 from kube_envtest.apiserver.strategies import Strategies
 from kube_envtest.apiserver.tokens import Tokens
 from kube_envtest.apiserver.writes import Writer
@@ -47,6 +47,18 @@ class Parts:
     internal: Internal
     deleter: Deleter
     authority: Rbac
+    allocator: Allocator
+
+    def check_definitions(self, snapshot: Snapshot) -> None:
+        """Raise ``ValueError`` where a snapshot has other CustomResourceDefinitions than are served."""
+        now, then = (tables.get(CRDS.table_name, {}) for tables in (self.storage.snapshot().tables, snapshot.tables))
+        if {key: entry.revision for key, entry in now.items()} != {key: entry.revision for key, entry in then.items()}:
+            raise ValueError("CustomResourceDefinitions have changed since the snapshot: take it after the last change")
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Put back what is stored."""
+        self.storage.restore(snapshot)
+        self.allocator.restore(entry.obj for entry in self.storage.scan(SERVICES.table_name))
 
     def impersonate(self, user: User, wanted: User) -> User:
         """The user that ``user`` may act as; raises ``Forbidden``."""
@@ -72,7 +84,8 @@ def assemble(
     storage, registry = Storage(history=history), Registry()
     authority, tokens = Rbac(storage, enabled=rbac), Tokens(storage, users, chance)
     plugins = Plugins(storage, chance, service_accounts=controllers)
-    objects = Objects(storage, Strategies(Allocator()), plugins, chance)
+    allocator = Allocator()
+    objects = Objects(storage, Strategies(allocator), plugins, chance)
     deleter, reader = Deleter(storage, objects), Reader(storage, chance)
     writer = Writer(storage, objects, deleter, reader, authority.permit)
     internal = Internal(storage, registry, objects, clock)
@@ -85,7 +98,7 @@ def assemble(
     handlers = _handlers(Pods(storage, objects, deleter, reader), Scaler(objects), tokens, Reviews(authority, tokens))
     handlers["finalize:update"] = writer.update
     rest = Rest(registry, reader, writer, handlers, authority, Discovery(registry).answer)
-    parts = Parts(storage, registry, rest, reactions, tokens, internal, deleter, authority)
+    parts = Parts(storage, registry, rest, reactions, tokens, internal, deleter, authority, allocator)
     furnish(registry, internal, rbac=rbac)
     reactions.run()
     return parts

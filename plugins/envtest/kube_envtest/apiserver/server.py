@@ -19,7 +19,7 @@ from kube_envtest.apiserver.memory import ConnectionLost, MemoryClient
 from kube_envtest.apiserver.rbac import User
 from kube_envtest.apiserver.request import Call, Request, Response
 from kube_envtest.apiserver.rest import refusal
-from kube_envtest.apiserver.storage import HISTORY
+from kube_envtest.apiserver.storage import HISTORY, Snapshot
 from kube_envtest.apiserver.watch import Watch
 
 Obj = dict[str, Any]
@@ -207,6 +207,24 @@ class ApiServer(Contents):
         self.cut_watches()
         if self._site is not None:
             self._site.reset()
+
+    def snapshot(self) -> Snapshot:
+        """Return what is stored now, for :meth:`restore`."""
+        return self._parts.storage.snapshot()
+
+    def restore(self, snapshot: Snapshot, *, down: float = 0.0) -> None:
+        """Put back a snapshot and restart, as after etcd is restored: resourceVersions go back, and are given anew.
+
+        A watch from a version of the lost history shows nothing, not even bookmarks, until that version is reached
+        again. Followers (:meth:`follow`) are not told.
+
+        Raises:
+            ValueError: CustomResourceDefinitions have changed since the snapshot; these can't be put back.
+        """
+        self._parts.check_definitions(snapshot)
+        self._lags.clear()
+        self.restart(down=down)
+        self._parts.restore(snapshot)
 
     def cut_watches(self) -> int:
         """Tear every open watch; returns how many."""

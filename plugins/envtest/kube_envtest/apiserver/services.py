@@ -1,7 +1,7 @@
 """Addresses and node ports of Services."""
 
 import ipaddress
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from kube_envtest.apiserver.errors import ApiError, cause, invalid
@@ -44,6 +44,12 @@ class Allocator:
             mine = set(_ports(before))
             spec["ports"] = [self._node_port(service, port, mine) for port in _list(spec)]
         return {**service, "spec": spec}
+
+    def restore(self, services: Iterable[Obj]) -> None:
+        """Take it that these Services have their addresses and ports, and no others."""
+        specs = [service.get("spec") or {} for service in services]
+        self._addresses = {spec["clusterIP"] for spec in specs if spec.get("clusterIP")}
+        self._ports = {port for spec in specs for port in _ports(spec)}
 
     def release(self, service: Obj) -> None:
         """A Service is gone."""

@@ -2,8 +2,8 @@
 
 from bisect import bisect_left, insort
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
@@ -52,6 +52,13 @@ class Event:
         self.revision = entry.revision
 
 
+class Snapshot(NamedTuple):
+    """What was stored at one revision, by table and key."""
+
+    revision: int
+    tables: Mapping[str, Mapping[str, Entry]]
+
+
 class Watcher(Protocol):
     """Somebody who follows a table."""
 
@@ -91,6 +98,12 @@ class Table:
             self.forgotten = self.history.popleft().revision
         for watcher in list(self.watchers.values()):
             watcher.offer(event)
+
+    def restore(self, entries: Mapping[str, Entry], revision: int) -> None:
+        """Put back entries as of a revision, without the history that led to them."""
+        self.entries, self.keys = dict(entries), sorted(entries)
+        self.history.clear()
+        self.forgotten = revision
 
     def end_watches(self) -> None:
         """End every watch in good order, as happens when the resource is served anew or no more."""
@@ -169,6 +182,16 @@ class Storage:
         for listener in self.listeners:
             listener(table, event)
         return entry
+
+    def snapshot(self) -> Snapshot:
+        """Return what is stored now."""
+        return Snapshot(self.revision, {name: dict(table.entries) for name, table in self.tables.items()})
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Go back to a snapshot: the revisions after it are given anew. Tell nobody."""
+        self.revision = self.compacted = snapshot.revision
+        for name, table in self.tables.items():
+            table.restore(snapshot.tables.get(name, {}), snapshot.revision)
 
     def oldest(self, table: str) -> int:
         """The oldest revision from which a watch can still start, and at which a list can still be read."""

@@ -153,15 +153,20 @@ class Watch:
                 return
             elif (now := loop.time()) >= end:
                 self.close()
-                if self._options.bookmarks:
+                if self._options.bookmarks and self._has_come():
                     yield [self._bookmark()]
                 return
             elif now >= bookmark and self._options.bookmarks:
                 bookmark = now + BOOKMARK_SECONDS
-                yield [self._bookmark()]
+                if self._has_come():
+                    yield [self._bookmark()]
             else:
                 await self._wait(min(end, bookmark) - now if self._options.bookmarks else end - now)
         raise WatchCut
+
+    def _has_come(self) -> bool:
+        """Return True if the version exists from which the watch begins; until then it shows nothing at all."""
+        return self._storage.revision >= self._options.revision
 
     def _bookmark(self) -> bytes:
         return self._view.bookmark(self._storage.revision if self._until is None else self.seen)

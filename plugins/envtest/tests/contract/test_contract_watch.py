@@ -40,6 +40,14 @@ def test_from_a_version_on(api: Api, ns: str) -> None:
     assert {**meta, "resourceVersion": ""} == {**changed["metadata"], "resourceVersion": ""}
 
 
+def test_version_that_is_yet_to_come_shows_nothing_before_it_comes(api: Api, ns: str) -> None:
+    """As after etcd was restored from a snapshot: neither a change nor a bookmark nor an error."""
+    future = int(make(api, ns, "a")["metadata"]["resourceVersion"]) + 100_000
+    watch = api.watch(f"{maps(ns)}?resourceVersion={future}&allowWatchBookmarks=true&timeoutSeconds=3")
+    make(api, ns, "b")
+    assert watch.next() is None
+
+
 def test_without_a_version_it_begins_with_what_is_there(api: Api, ns: str) -> None:
     make(api, ns, "a")
     make(api, ns, "b")

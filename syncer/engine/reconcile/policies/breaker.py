@@ -13,7 +13,7 @@ from syncer.api.context import Settings
 from syncer.api.decision import Decision, Outcome, Verb, Write, wait
 from syncer.api.errors import Refused
 from syncer.api.objects import Key, Request, Side, key_of, uid_of
-from syncer.engine.cache.store import Store
+from syncer.engine.cache.informer import Informer
 from syncer.engine.reconcile.controller import Controller, safely
 from syncer.engine.reconcile.drift import other_owner
 from syncer.engine.reconcile.plan import Observed
@@ -85,7 +85,7 @@ class CircuitBreaker:
         #: The syncers of which something has been listed since deletions were last counted.
         self._listed: set[str] = set()
 
-    def listed(self, store: Store) -> None:
+    def listed(self, store: Informer) -> None:
         """A store has been filled by a list: what it shows to be missing is counted before any of it is deleted."""
         self._listed |= {name for name, one in self._controllers.items() if store in one.own_stores()}
 
@@ -223,18 +223,18 @@ class CircuitBreaker:
             yield from (one for one in self._orphans(controller, host, expected) if not virtual.saw_go(one.key))
 
     @staticmethod
-    def _is_alone(_virtual: Store, _key: Key, host: Store, place: Key) -> bool:
+    def _is_alone(_virtual: Informer, _key: Key, host: Informer, place: Key) -> bool:
         return host.entry(place) is None and not host.saw_go(place)
 
     @staticmethod
-    def _is_of_another(virtual: Store, key: Key, host: Store, place: Key) -> bool:
+    def _is_of_another(virtual: Informer, key: Key, host: Informer, place: Key) -> bool:
         """To look for the uid anywhere in the copy takes a tenth of the time that it takes to read its mark."""
         copy, original = host.entry(place), virtual.entry(key)
         if copy is None or original is None or virtual.saw_replaced(key):
             return False
         return original.uid.encode() not in copy.raw
 
-    def _orphans(self, controller: Controller, host: Store, expected: Collection[Key]) -> Iterator[Request]:
+    def _orphans(self, controller: Controller, host: Informer, expected: Collection[Key]) -> Iterator[Request]:
         request_of = safely(
             self._settings.cluster, controller.syncer, lambda key, obj: [controller.request_for(Side.HOST, key, obj)]
         )

@@ -14,8 +14,8 @@ from syncer.api.decision import Decision, Outcome, Verb, Write, wait
 from syncer.api.objects import Key, Obj, ObjectRef, Request, Side, annotations_of, is_deleting, key_of, uid_of
 from syncer.api.roles import Syncer
 from syncer.api.sources import Source
+from syncer.engine.cache.informer import Informer
 from syncer.engine.cache.informers import Informers, Selection
-from syncer.engine.cache.store import Store
 from syncer.engine.leaderelection.identity import PLACE
 from syncer.engine.reconcile.plan import Observed
 from syncer.resources.kinds import CONFIG_MAPS, NAMESPACES
@@ -54,14 +54,14 @@ class Pause:
 
         def notify(namespaces: Iterable[str]) -> None:
             for namespace in namespaces:
-                if self.namespaces.indexed(_INDEX, namespace):
+                if self.namespaces.indexer.keys(_INDEX, namespace):
                     self._paused_namespaces.add(namespace)
                 else:
                     self._paused_namespaces.discard(namespace)
                 changed(namespace)
 
         def notify_all(_: Iterable[str]) -> None:
-            self.is_on = bool(self.notes.indexed(_INDEX, YES))
+            self.is_on = bool(self.notes.indexer.keys(_INDEX, YES))
             changed(None)
 
         def named(namespace: Obj) -> Iterable[str]:
@@ -73,7 +73,7 @@ class Pause:
         self.namespaces.add_index(_INDEX, named, owner=OWNER, notify=notify)
         self.notes.add_index(_INDEX, noted, owner=OWNER, notify=notify_all)
 
-    def follow(self, store: Store, syncer: str) -> None:
+    def follow(self, store: Informer, syncer: str) -> None:
         """Remember which virtual objects of a syncer go while they are paused: it may not have looked at them since."""
 
         def paused(virtual: Obj) -> Iterable[tuple[Key, str]]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from syncer.api.decision import Decision, Precondition, Verb, Write
 from syncer.api.objects import ObjectRef, Side, annotations_of, is_deleting, uid_of
-from syncer.engine.cache.store import Store
+from syncer.engine.cache.informer import Informer
 from syncer.engine.reconcile.plan import Observed
 from syncer.engine.reconcile.policies.staleness import is_fresh
 
@@ -53,7 +53,7 @@ def _ref(seen: Observed, side: Side) -> ObjectRef:
 
 def _saw_go(seen: Observed, side: Side, write: Write, copied_from: str | None) -> bool:
     """Return True if just that object was seen to go which the deletion follows from."""
-    store: Store | None = seen.controller.store(side)
+    store: Informer | None = seen.controller.store(side)
     if store is None:
         return True
     if side is Side.VIRTUAL:

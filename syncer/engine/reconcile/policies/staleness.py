@@ -6,7 +6,7 @@ from math import inf
 
 from syncer.api.decision import Decision, Precondition, Verb, Write, wait
 from syncer.api.objects import ObjectRef, Side, is_deleting, key_of, uid_of
-from syncer.engine.cache.store import Store
+from syncer.engine.cache.informer import Informer
 from syncer.engine.reconcile.plan import Observed
 
 #: Seconds after a list in which it may still turn out to be old. Lists ask for the latest state, and an API server
@@ -16,7 +16,7 @@ DOUBT_SECONDS = 4.0
 LEAST_WAIT = 0.05
 
 
-def is_fresh(store: Store) -> bool:
+def is_fresh(store: Informer) -> bool:
     """Return True if a store was listed, or lost its watch, so short a time ago that it may be old."""
     return store.age < DOUBT_SECONDS
 
@@ -61,7 +61,7 @@ def _is_unconfirmed(seen: Observed, write: Write) -> bool:
     return other is not None and not is_deleting(other)
 
 
-def _read(seen: Observed) -> Iterable[Store]:
+def _read(seen: Observed) -> Iterable[Informer]:
     """Return the stores that a decision may be made from."""
     controller = seen.controller
     users = controller.view.references.stores(controller.syncer.resource) if controller.syncer.when_used else ()

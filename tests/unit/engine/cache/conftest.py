@@ -1,16 +1,23 @@
-"""The store that most tests here look at."""
+"""The informer that most tests here look at."""
 
 import pytest
-from store_scene import Watched
+from informer_scene import Watched
 
-from syncer.engine.cache.store import Store
+from syncer.engine.cache.informer import Informer
 
 
 @pytest.fixture
 def watched() -> Watched:
+    """An informer beside an API server that promises the order of versions."""
     return Watched()
 
 
 @pytest.fixture
-def store(watched: Watched) -> Store:
-    return watched.store
+def informer(watched: Watched) -> Informer:
+    return watched.informer
+
+
+@pytest.fixture(params=[True, False], ids=["ordered", "unordered"])
+def either(request: pytest.FixtureRequest) -> Watched:
+    """An informer whose versions can be compared, and one whose can't."""
+    return Watched(ordered=request.param)

@@ -168,7 +168,7 @@ def test_a_watched_object_wakes_the_keys_that_it_names() -> None:
     made, queue = wired(ByPod())
     show(made, Side.VIRTUAL, virtual("p", uses=["a", "b"]), resource=PODS)
     assert {each.key.name for each in queue.taken()} == {"a", "b"}
-    assert set(made.informers.store(Side.VIRTUAL, PODS).indexed("uses", "a")) == {Key("shop", "p")}
+    assert set(made.informers.store(Side.VIRTUAL, PODS).indexer.keys("uses", "a")) == {Key("shop", "p")}
 
 
 class Broken(ByPod):

@@ -1,0 +1,390 @@
+"""One resource of one cluster as it was last seen: fed by a reflector, and by the replies to our own writes.
+
+A reply is the newest state there is, so it is put at once and a decision that follows is made from it. What the watch
+shows then is compared with it by resourceVersion (:mod:`syncer.engine.cache.assumed`): our own state brings nothing
+new. An older one isn't put, but somebody else's is notified all the same: our reply already includes that change, but
+our decision was made without it. A state that is shown before the reply is put, and notified when the reply says that
+it isn't ours.
+
+A list is the truth, whatever is known from before, but for the writes that are surely later than it. Where it may be
+from an older state, or versions have no order, the table of our own writes is cleared, and the replies that come still
+teach nothing; the watch that follows shows everything again.
+"""
+
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from contextlib import contextmanager
+from math import inf
+from typing import Any, Literal
+
+from syncer.api.objects import Key, Obj, Resource, Side, key_of
+from syncer.clusters import codec
+from syncer.engine.cache.assumed import AssumedObjects, Verdict, Writing
+from syncer.engine.cache.handlers import Handler, Handlers, MapFunction, Waiters
+from syncer.engine.cache.indexer import Index, Indexer
+from syncer.engine.cache.store import Store
+from syncer.engine.cache.versions import WentBack, is_decimal, is_later
+
+#: Deletions that are remembered to have been seen.
+WITNESSED = 10_000
+
+#: Takes the items of a page, and the version of the list that it is of.
+Page = Callable[[Iterable[codec.Raw], str], None]
+
+
+class Informer(Store):
+    """The store of one resource, its indexes, and who is notified of changes.
+
+    ``clock`` gives seconds. ``ordered`` says whether the API server promises that versions can be compared.
+    """
+
+    def __init__(
+        self,
+        side: Side,
+        resource: Resource,
+        *,
+        clock: Callable[[], float],
+        ordered: Callable[[], bool] = lambda: False,
+    ) -> None:
+        super().__init__(resource)
+        self.side = side
+        #: Whether a list has been read to its end.
+        self.synced = False
+        #: The version of the latest list, event or bookmark: what the watch goes on from.
+        self.version = ""
+        #: Whether versions can be compared, as of the latest list.
+        self.is_ordered = False
+        #: How often a list has made doubtful what we knew of our own writes.
+        self.epoch = 0
+        self.indexer, self.handlers, self.waiters = Indexer(), Handlers(), Waiters()
+        self._clock, self._ordered = clock, ordered
+        self._assumed = AssumedObjects(clock)
+        #: The uids of what was seen to go, by a watch or by our own doing; if it is there again, that was seen, too.
+        self._witnessed: dict[Key, str] = {}
+        #: The version of the latest list, complete or not: what it lacks was gone then.
+        self._listed = ""
+        self._listed_at = -inf
+        #: Whether a list is being read in place of all that is kept, and whether the latest one broke off.
+        self._replacing = self._in_part = False
+        #: What has gone while a list is read beside the watch; None: no such list is being read.
+        self._gone: set[Key] | None = None
+        #: Whether the watch is behind a list that was read beside it.
+        self._overtaken = False
+
+    # -- who is notified -------------------------------------------------------------------------------------------
+
+    def add_index(
+        self,
+        name: str,
+        values: Callable[[Obj], Iterable[Hashable]],
+        *,
+        owner: str = "",
+        notify: Callable[[Iterable[Any]], None] | None = None,
+    ) -> None:
+        """Keep objects findable by the values of a function; ``notify`` gets the values gained and lost."""
+        index = Index(owner, values, notify)
+        self._catch_up(index)
+        self.indexer.add(name, index)
+
+    def add_map_function(
+        self,
+        keys: Callable[[Obj], Iterable[Key]],
+        when: Literal["keys", "change"],
+        notify: Callable[[Iterable[Key]], None],
+        *,
+        owner: str = "",
+    ) -> None:
+        """Map each object to keys, and notify ``notify`` of those that a change concerns; see :class:`MapFunction`."""
+        function = MapFunction(owner, keys, when, notify)
+        self._catch_up(function)
+        self.handlers.map_functions.append(function)
+
+    def add_handler(self, handler: Handler, *, owner: str = "") -> None:
+        """Notify a handler of every change that isn't our own."""
+        self.handlers.add(handler, owner=owner)
+
+    def forget(self, owner: str) -> None:
+        """Remove all that was added in the name of an owner."""
+        self.indexer.forget(owner)
+        self.handlers.forget(owner)
+
+    def _catch_up(self, newcomer: Index | MapFunction) -> None:
+        for key, entry in self._entries.items():
+            newcomer.update(key, codec.seen(entry.raw))
+
+    # -- what is known ---------------------------------------------------------------------------------------------
+
+    @property
+    def age(self) -> float:
+        """Seconds for which the store has been kept by a watch, since the list that the watch began with."""
+        return 0.0 if self._replacing else self._clock() - self._listed_at
+
+    @property
+    def is_in_part(self) -> bool:
+        """Whether some of the objects are of a list that is not complete, so that the others may have changed since."""
+        return self._in_part or self._gone is not None
+
+    def saw_go(self, key: Key, uid: str | None = None) -> bool:
+        """Return True if the latest object of a key was seen to go; what is only missing may never have been listed.
+
+        With a ``uid``: if that object is the one that went. A watch that is behind may show the end of an earlier one.
+        """
+        return key not in self._entries and key in self._witnessed and uid in (None, self._witnessed[key])
+
+    def saw_replaced(self, key: Key) -> bool:
+        """Return True if a watch has shown that an earlier object of a key went and another one came."""
+        return key in self._witnessed and key in self._entries
+
+    # -- fed by the watch ------------------------------------------------------------------------------------------
+
+    def event(self, kind: str, raw: codec.Raw) -> None:
+        """Take an ADDED, MODIFIED or DELETED event."""
+        head = codec.head(raw)
+        key, uid, version = head
+        if self._overtaken and self._is_overtaken(version):
+            return
+        self.version = version or self.version
+        entry, deleted = self._entries.get(key), kind == "DELETED"
+        if entry is not None and entry.version == version and not deleted:
+            self._assumed.table.pop(key, None)
+            return
+        if key in self._assumed.table:
+            kept = entry.uid if entry else ""
+            verdict = self._assumed.judge(head, deleted=deleted, uid=kept, ordered=self.is_ordered)
+            if verdict is not Verdict.NEW:
+                if verdict is Verdict.OLD and not deleted:
+                    self._notify_anew(key)
+                return
+        if deleted:
+            self._witness(key, uid)
+            self._remove(key, by_watch=True)
+        else:
+            self._put(key, codec.seen(raw), by_watch=True)
+
+    def bookmark(self, version: str) -> None:
+        """Take it that the watch has shown everything up to a version."""
+        if version and not (self._overtaken and self._is_overtaken(version)):
+            self.version = version
+
+    def left_behind(self) -> None:
+        """Take it that the watch can't go on: what is kept may be old, as may what is listed next."""
+        self._listed_at = self._clock()
+
+    def _is_overtaken(self, version: str) -> bool:
+        """Return True if the watch has yet to show what a list beside it has shown already."""
+        self._overtaken = not is_later(version, self.version)
+        return self._overtaken
+
+    # -- fed by lists ----------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def replacing(self) -> Iterator[Page]:
+        """Replace all by a list, with no watch beside it: feed its pages; what was in none of them is gone after.
+
+        Where the block ends by an error, what the pages brought stays and nothing is taken away.
+        """
+        listed: set[Key] = set()
+        known = [self.version, *self._assumed.latest()]
+        self._assumed.forget_deletions()
+        self._replacing = self._in_part = True
+        begun = went_back = False
+
+        def page(items: Iterable[codec.Raw], of_list: str) -> None:
+            nonlocal begun, went_back
+            if not begun:
+                begun, went_back = True, self._take_up(of_list, known)
+            for raw in items:
+                key, uid, version = codec.head(raw)
+                listed.add(key)
+                entry = self._entries.get(key)
+                if key in self._assumed.table:
+                    if self._assumed.is_gone(key, uid):
+                        self._remove(key)  # what is still kept is an earlier object of this name
+                        continue
+                    if entry is not None and entry.version == version:
+                        del self._assumed.table[key]  # no watch will show it
+                    self._notify_anew(key)  # the list may have somebody else's change that we decided without
+                elif went_back or entry is None or entry.version != version:
+                    self._put(key, codec.seen(raw))
+
+        try:
+            yield page
+        finally:
+            self._replacing = False
+        for key in self._entries.keys() - listed - self._assumed.table.keys():
+            self._remove(key, missed=True)
+        self._listed_at, self._in_part, self._overtaken = self._clock(), False, False
+        self.synced = True
+
+    def _take_up(self, version: str, known: Iterable[str]) -> bool:
+        """Begin with the first page of a list; return True if it is older than the versions that were known."""
+        self.is_ordered = self._ordered() and is_decimal(version) is not None
+        went_back = self.is_ordered and any(is_later(each, version) for each in known)
+        if self.is_ordered and not went_back:
+            included = self._assumed.catch_up(version)
+        else:
+            included = self._assumed.clear()
+            self.epoch += 1
+        self.version = self._listed = version
+        for key in included:  # nobody will say any more what others have changed before us
+            self._notify_anew(key)
+        return went_back
+
+    @contextmanager
+    def comparing(self, wrong: Callable[[Key], None]) -> Iterator[Page]:
+        """Compare with a list that is read beside the watch, which goes on; only where versions are ordered.
+
+        What the watch has passed and the store had otherwise, the store had wrong: ``wrong`` gets the key, and no
+        handler of a syncer does. Where the block ends by an error nothing is taken away. Raises :class:`WentBack` from
+        the first page where the list is older than what the watch has shown.
+        """
+        listed: set[Key] = set()
+        passed, of_list = self.version, ""
+        gone = self._gone = set()
+
+        def page(items: Iterable[codec.Raw], version_of_list: str) -> None:
+            nonlocal of_list
+            of_list = version_of_list
+            if is_later(passed, of_list):
+                raise WentBack
+            for raw in items:
+                key, uid, version = codec.head(raw)
+                listed.add(key)
+                entry = self._entries.get(key)
+                if entry is None:
+                    is_known = key in gone or self._assumed.is_gone(key, uid)
+                else:
+                    is_known = entry.version == version or is_later(entry.version, of_list)
+                if not is_known:
+                    is_wrong = not is_later(version, passed)
+                    if is_wrong:
+                        wrong(key)
+                    self._put(key, codec.seen(raw), quiet=is_wrong)
+
+        try:
+            yield page
+        finally:
+            self._gone = None
+        is_wrong = not is_later(of_list, self.version)
+        for key in self._entries.keys() - listed:
+            if not is_later(self._entries[key].version, of_list):
+                if is_wrong:
+                    wrong(key)
+                self._remove(key, missed=True, quiet=is_wrong)
+        for key in self._assumed.catch_up(of_list):  # the events that say what lay before are dropped
+            self._notify_anew(key)
+        if is_later(of_list, self.version):
+            self.version, self._overtaken = of_list, True
+
+    # -- fed by our own writes -------------------------------------------------------------------------------------
+
+    def writing(self, key: Key) -> Writing:
+        """Surround a write of ours, and call :meth:`wrote` or :meth:`deleted` within."""
+        entry = self._entries.get(key)
+        return Writing(self._assumed.under_way, key, entry.version if entry else "", self.handlers.notify)
+
+    def wrote(self, key: Key, writing: Writing, reply: Obj) -> bool:
+        """Take the reply to a create or a change; return False if it changed nothing: the version is the old one."""
+        version = reply["metadata"]["resourceVersion"]
+        was_shown = writing.held.pop(version, None) is not None
+        if version == writing.before:
+            return False
+        if not was_shown and self._is_news(key, reply, writing):
+            self._assume(key, version)
+            self._put(key, reply, own=True)
+        elif key in self._assumed.table and is_later(version, self.version):
+            self._assumed.wrote_before(key, version)
+        return True
+
+    def deleted(self, key: Key, writing: Writing, uid: str) -> None:
+        """Take it that the object with this uid is gone at once."""
+        if writing.void or uid in writing.held or self.saw_go(key, uid):
+            return
+        self._assumed.deleted(key, uid)
+        self._witness(key, uid)
+        entry = self._entries.get(key)
+        if entry and entry.uid == uid:
+            self._remove(key)
+
+    def seen_live(self, obj: Obj, writing: Writing | None = None) -> None:
+        """Take an object that was read from the API server, because the store turned out to be behind.
+
+        ``writing`` is the write that showed it. Where the watch has shown the object meanwhile, it is no longer behind,
+        and what was read may be older.
+        """
+        key = key_of(obj)
+        if (writing is None or not writing.held) and self._is_news(key, obj, writing):
+            self._assume(key, obj["metadata"]["resourceVersion"])
+            self._put(key, obj)
+
+    def gone_live(self, key: Key, writing: Writing | None = None) -> None:
+        """Take it that the API server says there is no such object; ``writing`` as in :meth:`seen_live`."""
+        if key in self._entries and (writing is None or not (writing.held or writing.void)):
+            self._remove(key, missed=True)
+
+    def _is_news(self, key: Key, obj: Obj, writing: Writing | None) -> bool:
+        """Return True if a reply is newer than what is kept, or than that nothing is."""
+        version, uid = obj["metadata"]["resourceVersion"], obj["metadata"].get("uid", "")
+        entry = self._entries.get(key)
+        if (writing is not None and writing.void) or self._assumed.is_gone(key, uid):
+            return False
+        if not self.is_ordered:
+            return entry is None or entry.version != version
+        if entry is not None:
+            return is_later(version, entry.version)
+        return self._witnessed.get(key) != uid and is_later(version, self._listed)
+
+    def _assume(self, key: Key, version: str) -> None:
+        """Expect the watch to show a version that it has not come to yet."""
+        if not self.is_ordered or is_later(version, self.version):
+            self._assumed.wrote(key, version)
+
+    # -- changes ---------------------------------------------------------------------------------------------------
+
+    def _witness(self, key: Key, uid: str) -> None:
+        self._witnessed[key] = uid
+        if len(self._witnessed) > WITNESSED:
+            del self._witnessed[next(iter(self._witnessed))]
+
+    def _put(self, key: Key, obj: Obj, *, by_watch: bool = False, own: bool = False, quiet: bool = False) -> None:
+        """Keep an object. Only a watch shows whether another one of this name went before."""
+        if not by_watch:
+            self._witnessed.pop(key, None)
+        obj = self.keep(key, obj)
+        self._changed(key, obj, obj, state=obj["metadata"]["resourceVersion"] if by_watch else "", own=own, quiet=quiet)
+
+    def _remove(self, key: Key, *, by_watch: bool = False, missed: bool = False, quiet: bool = False) -> None:
+        """Remove an object; ``missed``: nobody has seen it go."""
+        if missed:
+            self._witnessed.pop(key, None)
+        if self._gone is not None:
+            self._gone.add(key)
+        last = self.drop(key)
+        if last is not None:
+            self._changed(key, None, last, state=last["metadata"].get("uid", "") if by_watch else "", quiet=quiet)
+
+    def _changed(
+        self, key: Key, now: Obj | None, last: Obj, *, state: str, own: bool = False, quiet: bool = False
+    ) -> None:
+        """Notify of a change.
+
+        A ``state`` that a watch shows is held back while a write is under way that may have made it.
+        """
+        for index in self.indexer.indexes:
+            index.update(key, now)
+        for function in self.handlers.map_functions:
+            function.update(key, now)
+        if key in self.waiters:
+            self.waiters.notify(key)
+        if own:
+            return
+        if state and key in self._assumed.under_way:
+            for writing in self._assumed.under_way[key]:
+                writing.held[state] = last
+        else:
+            self.handlers.notify(key, last, quiet=quiet)
+
+    def _notify_anew(self, key: Key) -> None:
+        """Notify of an object whose state is known already, since others may have made it what it is."""
+        obj = self.get(key)
+        if obj is not None:
+            self.handlers.notify(key, obj)
