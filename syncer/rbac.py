@@ -11,6 +11,7 @@ from syncer.api import (
     Indexes,
     Obj,
     Patch,
+    Refers,
     Resource,
     Right,
     Settings,
@@ -64,6 +65,8 @@ def sources(
     """
     direction = direction_of(syncer)
     found = {*direction.sources(), *syncer.reads}
+    if isinstance(syncer, Refers):
+        found |= {*syncer.references_down.sources, *_told_by_marks(syncer, settings)}
     extras: list[Index | Watch] = list(syncer.indexes()) if isinstance(syncer, Indexes) else []
     extras += syncer.watches() if isinstance(syncer, Watches) else ()
     found |= {
@@ -71,6 +74,12 @@ def sources(
     }
     on = (source for source in found if enabled is None or not source.optional_with or source.optional_with in enabled)
     return frozenset(source if settings is None else direction.narrowed(source, settings) for source in on)
+
+
+def _told_by_marks(syncer: Syncer, settings: Settings | None) -> Iterable[Source]:
+    """Return the copies by whose marks a name that comes up is told, where fields with names in them are shared."""
+    config = settings.sections.get(syncer.name) if settings else None
+    return authority_of(syncer, config or Config()).references.host_copies
 
 
 def rights(syncer: Syncer, enabled: Collection[str] | None = None, settings: Settings | None = None) -> Iterator[Right]:

@@ -26,7 +26,7 @@ from syncer.resources.kinds import (
     SERVICE_ACCOUNTS,
     SERVICES,
 )
-from syncer.resources.pods.references import references
+from syncer.resources.pods.references import PATHS
 from syncer.resources.services import KUBERNETES
 
 MARKS = Marks()
@@ -118,7 +118,7 @@ def _used(state: State, resource: Resource) -> set[Key] | None:
     """The keys that virtual Pods refer to, for those kinds that are synced only then, else None."""
     if resource not in (CONFIG_MAPS, SECRETS):
         return None
-    return {key for pod in state.virtual[PODS] for kind, key in references(pod) if kind == resource}
+    return {key for pod in state.virtual[PODS] for kind, key in PATHS.keys(pod) if kind == resource}
 
 
 def _by_virtual(copies: list[Obj], kind: str) -> dict[Key, Obj]:

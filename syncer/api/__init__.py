@@ -9,6 +9,7 @@ A syncer is a plain class that decides and never acts::
         up = ("status",)
 """
 
+from syncer.api import selectors
 from syncer.api.config import Config
 from syncer.api.context import Context, Reader, Settings
 from syncer.api.decision import (
@@ -92,6 +93,8 @@ from syncer.api.paths import (
     path_text,
 )
 from syncer.api.patrol import Patrol
+from syncer.api.reference_paths import Named, ReferencePaths, Untranslated
+from syncer.api.references import Reference, References, Referred, Rewritten, Selects, Shown, Shows, resources_of
 from syncer.api.registration import register_fake_syncer, register_syncer, registrations
 from syncer.api.roles import API_VERSION, FakeSyncUp, Mirror, Sync, SyncDown, Syncer, SyncFromHost, SyncUp
 from syncer.api.section import Section
@@ -128,6 +131,7 @@ __all__ = [
     "Missing",
     "MissingRight",
     "NameTranslator",
+    "Named",
     "Networking",
     "NotConnected",
     "Obj",
@@ -144,13 +148,21 @@ __all__ = [
     "Problem",
     "QuotaExceeded",
     "Reader",
+    "Reference",
+    "ReferencePaths",
+    "References",
+    "Referred",
     "Refers",
     "Refused",
     "Request",
     "Resource",
+    "Rewritten",
     "Right",
     "Section",
+    "Selects",
     "Settings",
+    "Shown",
+    "Shows",
     "Side",
     "Source",
     "Steps",
@@ -164,6 +176,7 @@ __all__ = [
     "TooMany",
     "Unauthorized",
     "Unreachable",
+    "Untranslated",
     "Verb",
     "Watch",
     "Watches",
@@ -185,7 +198,9 @@ __all__ = [
     "register_fake_syncer",
     "register_syncer",
     "registrations",
+    "resources_of",
     "retry",
+    "selectors",
     "set_conditions",
     "skip",
     "uid_of",

@@ -50,7 +50,7 @@ class Config(Section):
     (`/metadata/annotations/example.org~1team`). `virtual`: the virtual side, as is usual. `host`: the host;
     the virtual value is used when the copy is made, after that the host's comes up. `both`: either may change them, and
     the other follows; each entry of a mapping is merged for itself, a list as a whole, and where both have changed, the
-    virtual side wins. Not for values that are others on the host, such as translated names."""
+    virtual side wins. Names of other objects are translated; not for fields whose values differ otherwise."""
 
     on_host_deletion: HostDeletion = "recreate"
     """What happens when somebody deletes a copy on the host. `recreate`: it is made again. `propagate`: the virtual

@@ -2,15 +2,17 @@
 
 import inspect
 import re
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, get_args
 
 from pydantic import ValidationError
 
 from syncer.api.config import Config
 from syncer.api.objects import Resource
-from syncer.api.optional_roles import Indexes, Initialize, OwnController, Watches
-from syncer.api.paths import is_within, metadata_key, path_steps
+from syncer.api.optional_roles import Indexes, Initialize, OwnController, Refers, Watches
+from syncer.api.paths import is_within, metadata_key, path_steps, path_text
+from syncer.api.reference_paths import ReferencePaths
+from syncer.api.references import Reference, Referred
 from syncer.api.roles import API_VERSION, FakeSyncUp, Sync, SyncDown, Syncer, SyncFromHost, SyncUp
 from syncer.api.sources import Index, Right, Source, Watch
 
@@ -134,6 +136,8 @@ def _attribute_faults(made: Syncer) -> Iterator[Fault]:
         yield from _resource_faults("host_resource", made.host_resource)
     for attribute in _PATHS:
         yield from _path_faults(made, attribute)
+    if isinstance(made, Refers):
+        yield from _reference_faults(made)
     for attribute, kind in (("reads", Source), ("rights", Right), ("refers_to", Resource), ("owns", Resource)):
         value = getattr(made, attribute, ())
         if not isinstance(value, tuple) or not all(isinstance(each, kind) for each in value):
@@ -152,6 +156,30 @@ def _path_faults(made: Syncer, attribute: str) -> Iterator[Fault]:
     lost = [path for path in made.create_only if not any(is_within(path, own) for own in (*made.down, *made.both))]
     if attribute == "create_only" and lost:
         yield Fault(f"its create_only has {lost[0]!r}, which is neither in down nor in both", attribute)
+
+
+def _reference_faults(made: Refers) -> Iterator[Fault]:
+    """Whether ``references`` says of paths that cross what they refer to."""
+    said = made.references
+    if not isinstance(said, Mapping) or not all(isinstance(each, get_args(Referred)) for each in said.values()):
+        kinds = "a mapping of paths to Resource, Reference, Selects or Rewritten"
+        yield Fault(f"its references is not {kinds}", "references")
+        return
+    try:
+        ReferencePaths(said)
+    except (TypeError, ValueError) as error:
+        yield Fault(f"its references can't be: {error}", "references")
+        return
+    owners = (*made.down, *made.both, *made.up) if isinstance(made, Syncer) else ()
+    shared = made.both if isinstance(made, Syncer) else ()
+    for path, each in said.items():
+        holder = path_steps(path)[:-1]
+        parted = [one for one in shared if is_within(path, one) and not is_within(holder, one)]
+        if isinstance(each, Reference) and each.beside and parted:
+            why = f"both has {parted[0]!r}, but what stands beside it says what it is the name of"
+            yield Fault(f"its {why}; put {path_text(holder)} there", "both")
+        if not metadata_key(path) and not any(is_within(path, owner) for owner in owners):
+            yield Fault(f"its references has {path!r}, which is in none of down, both and up", "references")
 
 
 def _is_path(path: Any) -> bool:

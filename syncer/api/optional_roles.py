@@ -1,12 +1,17 @@
 """Roles that a syncer may have besides those that decide: what it needs, refers to, leaves alone, or does by itself."""
 
+import warnings
 from abc import abstractmethod
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from types import FunctionType, MappingProxyType
 from typing import ClassVar, Generic, Protocol
 
 from syncer.api.context import C, Context
 from syncer.api.objects import Key, Obj, Resource, Side
+from syncer.api.reference_paths import ReferencePaths
+from syncer.api.references import References, resources_of
 from syncer.api.role import Role
 from syncer.api.sources import Index, Watch
 
@@ -103,24 +108,44 @@ class Refers(Role):
     """Optional role: names other virtual objects, which have to be on the host for as long as its own are synced.
 
     Syncers with ``when_used``, such as that of Secrets, copy what is named, and remove the copy when nothing names it
-    any more. Not asked about objects on the host.
+    any more. A :class:`~syncer.api.Mirror` has this role. The methods are asked about virtual objects only, and only
+    about those that the ``selector`` of the syncer's section selects.
     """
 
-    #: The resources that may be named.
+    #: What the objects say of others, by path: ``{"spec.tls[].secretName": SECRETS}``. In a Mirror's copy, names
+    #: below ``down`` and ``both`` are those of the copies, and below ``up`` they become virtual ones.
+    references: ClassVar[References] = MappingProxyType({})
+    #: The resources that may be named; follows from ``references``.
     refers_to: ClassVar[tuple[Resource, ...]] = ()
     #: Resources whose objects belong to an object of this syncer that is among their owners (``ownerReferences``).
     owns: ClassVar[tuple[Resource, ...]] = ()
     #: Whether an object is looked at again when something that it names appears, changes or goes.
     follows: ClassVar[bool] = False
 
-    @abstractmethod
-    def references(self, virtual: Obj) -> Iterable[tuple[Resource, Key]]:
-        """What the object names, by resource and virtual key."""
+    def __init_subclass__(cls, **kwargs: object) -> None:
+        super().__init_subclass__(**kwargs)
+        own = vars(cls).get("references")
+        if isinstance(own, FunctionType):
+            why = "Refers.references is data now; a method that gives what an object names is called `refers`"
+            warnings.warn(f"{cls.__qualname__}: {why}", DeprecationWarning, stacklevel=2)
+            setattr(cls, "refers", own)  # noqa: B010 - to a type checker it would be another method
+            cls.references = MappingProxyType({})
+        elif isinstance(own, Mapping) and "refers_to" not in vars(cls):
+            cls.refers_to = resources_of(own)
+
+    @cached_property
+    def references_down(self) -> ReferencePaths:
+        """The ``references``, ready to be found in objects and put into the words of the other side."""
+        return ReferencePaths(self.references)
+
+    def refers(self, virtual: Obj) -> Iterable[tuple[Resource, Key]]:
+        """Return what the object names, by resource and virtual key; override it for what ``references`` can't say."""
+        return self.references_down.keys(virtual)
 
     def selects(self, virtual: Obj) -> Iterable[tuple[Resource, Obj]]:
-        """Label selectors (``matchLabels``, ``matchExpressions``) for further objects in the object's namespace."""
+        """Return label selectors (``matchLabels``, ``matchExpressions``) of further objects in the same namespace."""
         return ()
 
     def made_on_host(self, virtual: Obj) -> Iterable[tuple[Resource, Key]]:
-        """Objects that the host makes for the object's copy, and which are not copied there, therefore."""
-        return ()
+        """Return objects that the host makes for the object's copy, and which are not copied there, therefore."""
+        return self.references_down.made(virtual)

@@ -18,8 +18,6 @@ Steps: TypeAlias = tuple[str, ...]
 FieldPath: TypeAlias = str | Steps
 
 _L = TypeVar("_L")
-#: What is said of paths, by path.
-ByPath: TypeAlias = Mapping[str, _L] | Mapping[FieldPath, _L]
 
 _STEP = re.compile(r"(?P<name>[^.\[\]]+)(?P<items>(?:\[\d*\])*)")
 _PLAIN = re.compile(r"[^.\[\]/~]+")
@@ -210,7 +208,7 @@ def _in_mapping(below: Mapping[str, Walker]) -> Walker:
 class Paths(Generic[_L]):
     """A table of paths, each with a label that says what the string there is."""
 
-    def __init__(self, table: ByPath[_L]) -> None:
+    def __init__(self, table: Mapping[str, _L]) -> None:
         self._walk = compiled((path_steps(path), _string(label)) for path, label in table.items())
 
     def found(self, obj: Mapping[str, Json]) -> list[tuple[_L, str]]:

@@ -7,18 +7,25 @@ look at a clock, or keep state between calls: it may be asked at any time, any n
 import inspect
 from abc import abstractmethod
 from collections.abc import Iterable
+from functools import cached_property
 from typing import ClassVar, Generic, get_args
 
 from syncer.api.config import Config
 from syncer.api.context import C, Context, Settings
 from syncer.api.decision import Decision, apply, delete
 from syncer.api.objects import Key, Obj, Pair, Resource
+from syncer.api.optional_roles import Refers
 from syncer.api.paths import FieldPath, copy_fields
+from syncer.api.reference_paths import ReferencePaths
 from syncer.api.role import Role
 from syncer.api.sources import Right, Source
 
 #: The version of this contract. A syncer written for another major version is refused at start.
 API_VERSION = 1
+
+
+#: What of the metadata goes to the copy.
+_CROSSING = ("metadata.labels", "metadata.annotations")
 
 
 class Syncer(Role, Generic[C]):
@@ -185,28 +192,46 @@ class FakeSyncUp(Role, Generic[C]):
         """The virtual object is there: keep it fresh, or delete it when nothing needs it."""
 
 
-class Mirror(Syncer[C], SyncDown[C], Sync[C]):
+class Mirror(Syncer[C], SyncDown[C], Sync[C], Refers):
     """Copies the ``down`` and ``both`` paths to the host, the ``up`` paths back. Override ``translate`` for a twist."""
 
+    @cached_property
+    def references_down(self) -> ReferencePaths:
+        """The ``references`` in what goes down."""
+        return ReferencePaths(self.references).below((*self.down, *self.both, *_CROSSING))
+
+    @cached_property
+    def references_up(self) -> ReferencePaths:
+        """The ``references`` in what comes up."""
+        return ReferencePaths(self.references).below(self.up)
+
     def translate(self, ctx: Context[C], virtual: Obj) -> Obj:
-        """The host copy of a virtual object; only paths that are set here are ever written."""
+        """Return the host copy of a virtual object; only paths that are set here are ever written."""
         host = ctx.host_copy(virtual)
         copy_fields(virtual, host, (*self.down, *self.both))
-        return host
+        names = self.references_down
+        return host if names.is_empty else names.to_host(ctx, virtual, host)
 
     def reflect(self, ctx: Context[C], pair: Pair) -> Obj | None:
-        """What the virtual object takes over from the host: the ``up`` paths. None for nothing."""
+        """Return what the virtual object takes over from the host: the ``up`` paths. None for nothing."""
         if not self.up:
             return None
         virtual: Obj = {key: pair.virtual[key] for key in ("apiVersion", "kind")}
         virtual["metadata"] = {key: pair.virtual["metadata"].get(key, "") for key in ("name", "namespace", "uid")}
         copy_fields(pair.host, virtual, self.up)
-        return virtual
+        if self.references_up.is_empty:
+            return virtual
+        return self.references_up.to_virtual(ctx, pair.host, virtual, known=self.references_down.named(pair.virtual))
 
     def sync_down(self, ctx: Context[C], virtual: Obj) -> Decision:
         """Create the host copy."""
+        if self.references_down.holds_new and (obstacle := self.references_down.obstacle(ctx, virtual)):
+            return obstacle
         return apply(host=self.translate(ctx, virtual), reason="the virtual object has no copy on the host yet")
 
     def sync(self, ctx: Context[C], pair: Pair) -> Decision:
         """Keep the copy as the virtual object says, and the virtual object as the host reports."""
+        names = self.references_down
+        if names.holds_made and (obstacle := names.obstacle(ctx, pair.virtual, made=True)):
+            return obstacle
         return apply(host=self.translate(ctx, pair.virtual), virtual=self.reflect(ctx, pair))

@@ -9,6 +9,8 @@ from syncer.api import (
     EACH,
     Config,
     FieldPath,
+    Reference,
+    Refers,
     Syncer,
     is_within,
     metadata_key,
@@ -31,6 +33,8 @@ class _Kind(NamedTuple):
     down: Sequence[FieldPath]
     both: Sequence[FieldPath]
     translates: Sequence[FieldPath]
+    #: The paths of names beside which other fields say more of what is named.
+    qualified: Sequence[FieldPath]
 
 
 def owners(data: Mapping[str, Any], syncers: Sequence[type[Syncer]]) -> Iterator[Found]:
@@ -46,7 +50,10 @@ def owners(data: Mapping[str, Any], syncers: Sequence[type[Syncer]]) -> Iterator
 
 
 def _of_syncer(syncer: type[Syncer]) -> _Kind:
-    return _Kind(way_of(syncer).goes_down, syncer.own_deletion, syncer.down, syncer.both, syncer.translates)
+    goes_down = way_of(syncer).goes_down
+    references = syncer.references if issubclass(syncer, Refers) else {}
+    qualified = [path for path, said in references.items() if isinstance(said, Reference) and said.beside]
+    return _Kind(goes_down, syncer.own_deletion, syncer.down, syncer.both, syncer.translates, qualified)
 
 
 def _of_entry(section: Any) -> _Kind | None:
@@ -56,7 +63,8 @@ def _of_entry(section: Any) -> _Kind | None:
     except ValidationError:
         return None
     goes_down = config.direction == "toHost"
-    return _Kind(goes_down, config.on_delete == "retain", config.down, (), tuple(config.references))
+    qualified = [path for path in config.references if path_steps(path)[-1] == "name"]
+    return _Kind(goes_down, config.on_delete == "retain", config.down, (), (), qualified)
 
 
 def _section(place: Steps, section: Mapping[str, Any], kind: _Kind) -> Iterator[Found]:
@@ -89,6 +97,8 @@ def _wrong(path: str, kind: _Kind, section: Mapping[str, Any]) -> str:
         return f"can't have another owner: {why}"
     if taken := [own for own in kind.both if overlaps(path, own) and path_steps(own) != path_steps(path)]:
         return f"can't have another owner than {path_text(taken[0])}, which both sides own."
+    if parted := [own for own in kind.qualified if is_within(own, path) and not is_within(path_steps(own)[:-1], path)]:
+        return f"can't have another owner alone: what stands beside {path_text(parted[0])} says what it is the name of."
     if patched := [own for own in _patched(section) if _is_patched(path, own)]:
         return f"can't have another owner: a patch changes {patched[0]}."
     return ""

@@ -18,7 +18,7 @@ from syncer.api import (
     uid_of,
 )
 from syncer.resources.kinds import CONFIG_MAPS, EVENTS, INGRESSES, PODS, SECRETS, SERVICE_ACCOUNTS, SERVICES
-from syncer.resources.pods.references import references
+from syncer.resources.pods.references import PATHS
 
 #: The kinds that an Event may be about: by kind, the syncer that makes such copies, and what they are copies of.
 KINDS: Mapping[str, tuple[str, Resource]] = {
@@ -138,5 +138,5 @@ def _words(ctx: Context, event: Obj, subject: Subject) -> set[tuple[str, str]]:
     # Only complaints name other objects: what is missing or can't be mounted.
     pod = ctx.virtual(PODS, subject.key) if subject.resource is PODS and event.get("type") == "Warning" else None
     if pod is not None:
-        words |= {(ctx.host_name(kind, virtual, other.name), other.name) for kind, other in references(pod)}
+        words |= {(ctx.host_name(kind, virtual, other.name), other.name) for kind, other in PATHS.keys(pod)}
     return words

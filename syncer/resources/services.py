@@ -1,12 +1,28 @@
 """Copies of virtual Services on the host; where the host publishes them flows back."""
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from syncer.api import Config, Context, Decision, Excludes, Key, Mirror, Obj, Pair, Right, Side, apply, delete, key_of
-from syncer.resources.kinds import SERVICES
+from syncer.api import (
+    Config,
+    Context,
+    Decision,
+    Excludes,
+    Key,
+    Mirror,
+    Obj,
+    Pair,
+    References,
+    Right,
+    Selects,
+    Side,
+    apply,
+    delete,
+    key_of,
+)
+from syncer.resources.kinds import PODS, SERVICES
 
 #: The Service of the virtual API server itself. Each API server keeps its own.
 KUBERNETES = Key("default", "kubernetes")
@@ -55,7 +71,7 @@ class ServiceSyncer(Mirror[ServiceConfig], Excludes[ServiceConfig]):
         "spec.selector",
     )
     up = ("status",)
-    translates = ("spec.selector",)
+    references: ClassVar[References] = {"spec.selector": Selects(PODS, "map")}
     rights = (Right(Side.VIRTUAL, SERVICES, ("patch",)),)
 
     def excluded(self, ctx: Context[ServiceConfig], side: Side, obj: Obj) -> str | None:
@@ -69,8 +85,6 @@ class ServiceSyncer(Mirror[ServiceConfig], Excludes[ServiceConfig]):
         host = super().translate(ctx, virtual)
         given = virtual.get("spec") or {}
         spec = host.setdefault("spec", {})
-        if given.get("selector"):
-            spec["selector"] = given["selector"] | ctx.marks.labels(ctx.identity, key_of(virtual))
         if given.get("ports"):
             spec["ports"] = _with_node_ports(given["ports"], {})
         address = given.get("clusterIP")

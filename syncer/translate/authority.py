@@ -12,13 +12,17 @@ from typing import Any
 
 from syncer.api import (
     Config,
+    Context,
     Decision,
     FieldPath,
     Obj,
+    ReferencePaths,
+    Refers,
     Refused,
     Side,
     Steps,
     Syncer,
+    Untranslated,
     Verb,
     Write,
     dig,
@@ -53,6 +57,8 @@ class Authority:
     owners: Mapping[str, str]
     #: Paths under which values are compared to the letter.
     exact: tuple[FieldPath, ...] = ()
+    #: What is named at or below these paths. Values are compared, merged and remembered in virtual words.
+    references: ReferencePaths = field(default_factory=lambda: ReferencePaths({}))
 
     @property
     def shared(self) -> tuple[str, ...]:
@@ -61,6 +67,7 @@ class Authority:
 
     def ruled(
         self,
+        ctx: Context,
         decision: Decision,
         *,
         virtual: Obj,
@@ -68,20 +75,26 @@ class Authority:
         base: Mapping[str, Tree] | None,
         exact: Exact,
     ) -> Ruling:
-        """The decision as it is where these owners hold; ``base`` None: nothing is known of an older copy.
+        """Return the decision as it is where these owners hold; ``base`` None: nothing is known of an older copy.
 
-        Raises Refused where a value of such a path is another one on the host.
+        Raises:
+            Refused: A value of such a path is another one on the host, or names there what the tenant doesn't have.
         """
         down = next((write for write in decision.writes if _is_whole(write)), None)
         if down is None:
             return Ruling(decision)
-        self._check(down, virtual)
+        self._check(ctx, down, virtual)
         if host is None or not self.owners:
             return Ruling(decision, {path: agreed_on(_at(virtual, path)) for path in self.shared})
-        merged = {path: self._merged(path, virtual, host, base) for path in self.owners}
-        changed = _going_down(down, merged, host, (*exact(down), *self.owners))
-        writes = tuple(changed if write is down else write for write in decision.writes)
+        theirs = self._in_virtual_words(ctx, virtual, host)
+        merged = {path: self._merged(path, virtual, theirs, base) for path in self.owners}
         rising = [path for path, found in merged.items() if found.virtual != _at(virtual, path)]
+        for path in rising:
+            _refuse_untranslated(merged[path].virtual, path)
+        changed = _going_down(down, merged, host, (*exact(down), *self.owners))
+        if not self.references.is_empty:
+            changed = replace(changed, obj=self.references.to_host(ctx, virtual, changed.obj))
+        writes = tuple(changed if write is down else write for write in decision.writes)
         why = f"{', '.join(rising)} has changed on the host and comes up" if rising else ""
         return Ruling(
             replace(decision, writes=writes, reason="; ".join(filter(None, (decision.reason, why)))),
@@ -98,18 +111,26 @@ class Authority:
         same = _never if literally else _may_be_made_of
         return merge(ours, theirs, None if base is None else base.get(path), same=same)
 
-    def _check(self, down: Write, virtual: Obj) -> None:
+    def _check(self, ctx: Context, down: Write, virtual: Obj) -> None:
+        expected = self.references.to_host(ctx, virtual, virtual) if not self.references.is_empty else virtual
         for path, owner in self.owners.items():
-            if down.partial or _at(down.obj, path) != _at(virtual, path):
+            if down.partial or _at(down.obj, path) != _at(expected, path):
                 why = "it is another one on the host, and nothing that is translated can go up"
                 raise Refused(f"its owner can't be {owner}: {why}; see the authority of this kind", path=path)
+
+    def _in_virtual_words(self, ctx: Context, virtual: Obj, host: Obj) -> Obj:
+        if self.references.is_empty:
+            return host
+        return self.references.to_virtual(ctx, host, host, known=self.references.named(virtual), strict=True)
 
 
 def authority_of(syncer: Syncer, config: Config) -> Authority:
     """The authority that a syncer's class and its section give; the section has the last word."""
     named: dict[str, str] = {path_text(path): "both" for path in syncer.both}
     named |= {path_text(path): owner for path, owner in config.authority.items()}
-    return Authority({path: owner for path, owner in named.items() if owner != "virtual"}, syncer.exact)
+    owners = {path: owner for path, owner in named.items() if owner != "virtual"}
+    references = ReferencePaths(syncer.references if isinstance(syncer, Refers) else {})
+    return Authority(owners, syncer.exact, references.below(owners))
 
 
 def _is_whole(write: Write) -> bool:
@@ -149,6 +170,15 @@ def _with(obj: Obj, steps: Steps, value: Any) -> Obj:
     if value is ABSENT:
         return {name: other for name, other in obj.items() if name != first}
     return {**obj, first: value}
+
+
+def _refuse_untranslated(value: Any, path: str) -> None:
+    """Raise Refused where a value has something in it that can't be said in virtual words."""
+    if isinstance(value, Untranslated):
+        why = "the host names something there for which no virtual object of this namespace stands"
+        raise Refused(f"{why}; set it back there, or to the name of a copy", path=path)
+    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        _refuse_untranslated(inner, path)
 
 
 def _may_be_made_of(sent: Any, found: Any) -> bool:

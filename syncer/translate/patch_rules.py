@@ -1,19 +1,16 @@
 """What the patches ``rename`` and ``labels`` make of a value, down and up."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
-from syncer.api import Key, Marks, Obj, Resource, Side
+from syncer.api import Key, Obj, Resource, Side, selectors
 from syncer.translate.pointers import MISSING, Place, Unfit, at
-from syncer.translate.selectors import narrowed
 from syncer.translate.writing import Writing
 
 #: The resource that a name in the configuration means, or None where there is none such (now).
 Find = Callable[[str], Resource | None]
 #: What the value at a place becomes; ``MISSING`` for nothing.
 Rule = Callable[[Any, Obj, Place, Writing], Any]
-
-_SELECTOR = {"matchLabels", "matchExpressions"}
 
 
 def renaming(kind: str, find: Find) -> Rule:
@@ -76,7 +73,7 @@ def _key(resource: Resource, namespace: str, name: str) -> Key:
     return Key(namespace if resource.namespaced else "", name)
 
 
-def narrowing(form: str) -> Rule:
+def narrowing(form: selectors.Form) -> Rule:
     """The rule for what selects by labels, in the form that the host's kind takes: another would select too much.
 
     A host drops the fields that its kind doesn't have, and what is left of a mapping in the wrong form selects all.
@@ -86,54 +83,11 @@ def narrowing(form: str) -> Rule:
     def rule(value: Any, obj: Obj, place: Place, write: Writing) -> Any:
         if value is MISSING or value is None:
             return value
-        if not _FITS[form](value):
+        if not selectors.fits(form, value):
             raise Unfit(f"what stands there is not {expected}")
+        marks = write.ctx.marks
         if write.side is Side.HOST:
-            return _narrowed(form, value, write.ctx.marks.labels(write.ctx.identity, write.key))
-        return _widened(form, value, write.ctx.marks)
+            return selectors.narrowed_in(form, value, marks.labels(write.ctx.identity, write.key))
+        return selectors.widened_in(form, value, marks.is_mark)
 
     return rule
-
-
-def _narrowed(form: str, value: Any, labels: dict[str, str]) -> Any:
-    match form:
-        case "text":
-            return ",".join([*filter(None, [value]), *(f"{key}={text}" for key, text in labels.items())])
-        case "map":
-            return {**value, **labels}
-        case _:
-            return narrowed(value, labels)
-
-
-def _is_selector(value: Any) -> bool:
-    """Whether it is a LabelSelector and has nothing else in it: a host would drop that, and our labels with it."""
-    if not isinstance(value, dict) or not value.keys() <= _SELECTOR:
-        return False
-    return _are_labels(value.get("matchLabels") or {}) and isinstance(value.get("matchExpressions") or [], list)
-
-
-def _are_labels(value: Any) -> bool:
-    return isinstance(value, dict) and all(isinstance(text, str) for text in value.values())
-
-
-_FITS: Mapping[str, Callable[[Any], bool]] = {
-    "selector": _is_selector,
-    "map": _are_labels,
-    "text": lambda value: isinstance(value, str),
-}
-
-
-def _widened(form: str, value: Any, marks: Marks) -> Any:
-    match form:
-        case "text":
-            return ",".join(term for term in value.split(",") if not marks.is_mark(term.strip()))
-        case "map":
-            return _without_marks(value, marks)
-        case _:
-            left = _without_marks(value.get("matchLabels") or {}, marks)
-            rest = {name: part for name, part in value.items() if name != "matchLabels"}
-            return {"matchLabels": left, **rest} if left else rest
-
-
-def _without_marks(labels: Obj, marks: Marks) -> Obj:
-    return {key: value for key, value in labels.items() if not marks.is_mark(key)}

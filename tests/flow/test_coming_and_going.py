@@ -147,7 +147,7 @@ class Claims(Widgets, Refers):
     refers_to = (SECRETS,)
     follows = True
 
-    def references(self, virtual: Obj) -> Any:
+    def refers(self, virtual: Obj) -> Any:
         namespace, name = virtual["metadata"]["namespace"], virtual["spec"].get("secret")
         return [(SECRETS, Key(namespace, name))] if name else []
 

@@ -9,7 +9,7 @@ from syncer.names import PerNamespace, SingleNamespace
 from syncer.resources.custom.config import By, CustomConfig
 from syncer.resources.custom.from_host import FromHost
 from syncer.resources.custom.mirror import Kind, Ties, ToHost
-from syncer.resources.custom.references import References, Target
+from syncer.resources.custom.references import referred
 from syncer.resources.custom.related import Named
 from syncer.resources.kinds import SECRETS
 from syncer.testing import strategies
@@ -25,7 +25,7 @@ _WORDS = st.sampled_from(["db", "a-x-b", "long" * 20])
 _REFERENCE = st.fixed_dictionaries({"name": _WORDS}, optional={"namespace": st.just("shop"), "kind": st.just("Secret")})
 SPECS = strategies.some({"to": _REFERENCE, "many": st.lists(_REFERENCE, max_size=2), "text": strategies.TEXT})
 WIDGET_CONTENTS = strategies.some({"spec": SPECS, "status": strategies.some({"phase": strategies.TEXT})})
-REFERENCES = References({path: [Target(SECRETS)] for path in ("spec.to.name", "spec.many[].name")})
+REFERENCES = {path: referred(path, [SECRETS]) for path in ("spec.to.name", "spec.many[].name")}
 
 
 class Widgets(ToHost):

@@ -1,21 +1,14 @@
 """Certificates are issued on the host, each into a Secret that bears our mark, so that it can be brought back."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from typing import ClassVar
 
-from syncer.api import Context, Key, Mirror, Obj, Paths, Refers, Refused, Resource, Side, Source, dig, key_of
+from syncer.api import Context, Key, Mirror, Obj, Reference, References, Refused, Side, Source, dig, key_of
 from vsyncer_cert_manager.cluster_issuers import published
 from vsyncer_cert_manager.kinds import CERTIFICATES, CLUSTER_ISSUERS, GROUP, ISSUERS, SECRETS
 
-#: What a Certificate needs to be there, below its ``spec``.
-NEEDED = Paths(
-    {
-        "keystores.jks.passwordSecretRef.name": SECRETS,
-        "keystores.pkcs12.passwordSecretRef.name": SECRETS,
-    }
-)
 
-
-class CertificateSyncer(Mirror, Refers):
+class CertificateSyncer(Mirror):
     """The virtual side owns what is wanted, the host side what has been issued."""
 
     name = "certificates"
@@ -23,24 +16,21 @@ class CertificateSyncer(Mirror, Refers):
     down = ("spec",)
     up = ("status",)
     reads = (Source(Side.VIRTUAL, SECRETS),)
-    refers_to = (SECRETS,)
-
-    def references(self, virtual: Obj) -> Iterable[tuple[Resource, Key]]:
-        """The passwords of keystores. Not ``secretName``: that Secret begins on the host."""
-        namespace = key_of(virtual).namespace
-        return [(kind, Key(namespace, name)) for kind, name in NEEDED.found(virtual.get("spec") or {})]
+    #: The passwords of keystores must be there. The Secret of ``secretName`` begins on the host.
+    references: ClassVar[References] = {
+        "spec.keystores.jks.passwordSecretRef.name": SECRETS,
+        "spec.keystores.pkcs12.passwordSecretRef.name": SECRETS,
+        "spec.secretName": Reference(SECRETS, use="named"),
+    }
 
     def translate(self, ctx: Context, virtual: Obj) -> Obj:
-        """The copy: Secrets and issuer under their host names, and our marks on the Secret that will be made."""
+        """Return the copy, with our marks on the Secret that will be made, and the issuer's name on the host."""
         host, namespace = super().translate(ctx, virtual), key_of(virtual).namespace
-        spec = NEEDED.rewritten(host.get("spec") or {}, lambda kind, name: ctx.host_name(kind, namespace, name))
-        if name := spec.get("secretName"):
+        spec: Obj = host.get("spec") or {}
+        if name := dig(virtual, "spec.secretName"):
             key = Key(namespace, name)
             _refuse_taken(ctx, key)
-            spec = spec | {
-                "secretName": ctx.host_name(SECRETS, namespace, name),
-                "secretTemplate": _marked(ctx, key, spec.get("secretTemplate") or {}),
-            }
+            spec = spec | {"secretTemplate": _marked(ctx, key, spec.get("secretTemplate") or {})}
         return host | {"spec": spec | {"issuerRef": _issuer(ctx, namespace, spec.get("issuerRef") or {})}}
 
 

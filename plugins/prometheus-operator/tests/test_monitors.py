@@ -11,12 +11,12 @@ from vsyncer_prometheus_operator.kinds import POD_MONITORS, SERVICE_MONITORS
 from vsyncer_prometheus_operator.monitors import PodMonitorSyncer, ServiceMonitorSyncer
 
 from syncer.api import Obj
+from syncer.api.selectors import matches
 from syncer.names import PerNamespace
 from syncer.testing import World, strategies
 from syncer.testing.cases import Case, load
 from syncer.testing.laws import laws_for
 from syncer.testing.objects import build, secret, service
-from syncer.translate.selectors import matches
 
 
 def monitor(**spec: Any) -> Obj:

@@ -1,9 +1,9 @@
 """An endpoint of a monitor: whom it names, and what a tenant may not say in it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from syncer.api import Paths, Resource
+from syncer.api import References, Resource
 from vsyncer_prometheus_operator.kinds import CONFIG_MAPS, SECRETS
 
 _TLS = {
@@ -15,18 +15,22 @@ _TLS = {
 }
 
 #: What an endpoint names in its monitor's namespace. (The API reference of prometheus-operator, v1.)
-NAMES: Paths[Resource] = Paths(
-    {
-        "authorization.credentials.name": SECRETS,
-        "basicAuth.username.name": SECRETS,
-        "basicAuth.password.name": SECRETS,
-        "bearerTokenSecret.name": SECRETS,
-        "oauth2.clientId.secret.name": SECRETS,
-        "oauth2.clientId.configMap.name": CONFIG_MAPS,
-        "oauth2.clientSecret.name": SECRETS,
-        **{f"{part}.{path}": kind for part in ("tlsConfig", "oauth2.tlsConfig") for path, kind in _TLS.items()},
-    }
-)
+NAMES: Mapping[str, Resource] = {
+    "authorization.credentials.name": SECRETS,
+    "basicAuth.username.name": SECRETS,
+    "basicAuth.password.name": SECRETS,
+    "bearerTokenSecret.name": SECRETS,
+    "oauth2.clientId.secret.name": SECRETS,
+    "oauth2.clientId.configMap.name": CONFIG_MAPS,
+    "oauth2.clientSecret.name": SECRETS,
+    **{f"{part}.{path}": kind for part in ("tlsConfig", "oauth2.tlsConfig") for path, kind in _TLS.items()},
+}
+
+
+def named_in(endpoints: str) -> References:
+    """Return what all endpoints of a monitor name; ``endpoints`` is the field of the spec that has them."""
+    return {f"spec.{endpoints}[].{path}": kind for path, kind in NAMES.items()}
+
 
 #: Files that Prometheus would read for the tenant, its own token among them; and headers whose values come from Secrets
 #: that would be the host's.

@@ -1,7 +1,6 @@
 """What a monitor selects: copies on the host bear their virtual namespace as a label, so that one can select by it."""
 
-from syncer.api import Context, Key, Obj, Resource
-from syncer.translate import selectors
+from syncer.api import Context, Key, Obj, Resource, selectors
 
 
 def narrowed(ctx: Context, spec: Obj, namespace: str) -> Obj:

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from syncer.api import selectors
 from syncer.api.objects import Key, Obj, Resource, Side, key_of, labels_of
 from syncer.api.optional_roles import Refers
 from syncer.api.roles import Syncer
 from syncer.clusters import codec
 from syncer.engine.cache.informer import Informer
 from syncer.engine.cache.informers import Informers
-from syncer.translate import selectors
 
 #: The index of objects by the uids of their owners.
 OWNERS = "owners"
@@ -28,6 +28,8 @@ class _Referrer:
     resource: Resource
     role: Refers
     store: Informer
+    #: Whether the host may make something for the copies of the syncer.
+    makes: bool
 
     def names(self, resource: Resource) -> bool:
         """Whether its objects may refer to objects of a resource."""
@@ -51,11 +53,11 @@ class References:
     def add(self, syncer: Syncer, role: Refers, safely: Safely) -> None:
         """Know the references of a syncer's virtual objects, whose store must be there. Call :meth:`tie` next."""
         name, store = syncer.name, self._informers.store(Side.VIRTUAL, syncer.resource)
-        self._referrers[name] = _Referrer(name, syncer.resource, role, store)
-        store.add_index(f"refers/{name}", safely(role.references), owner=name, notify=self._named)
+        referrer = self._referrers[name] = _Referrer(name, syncer.resource, role, store, _makes(role))
+        store.add_index(f"refers/{name}", safely(role.refers), owner=name, notify=self._named)
         if role.owns:
             store.add_index(f"owns/{name}", _uid, owner=name, notify=lambda uids: self._owned(role, uids))
-        if type(role).made_on_host is not Refers.made_on_host:
+        if referrer.makes:
             store.add_index(f"makes/{name}", safely(role.made_on_host), owner=name, notify=self._named)
         if type(role).selects is not Refers.selects:
             selected = safely(lambda obj: _selections(role, obj))
@@ -97,7 +99,7 @@ class References:
     def maker(self, resource: Resource, key: Key) -> str | None:
         """The object for whose copy the host makes what has this key, in words; None where there is none."""
         for referrer in self._referrers.values():
-            if type(referrer.role).made_on_host is not Refers.made_on_host:
+            if referrer.makes:
                 for maker in referrer.store.indexer.keys(f"makes/{referrer.name}", (resource, key)):
                     return f"{referrer.resource.kind} {maker}"
         return None
@@ -147,6 +149,10 @@ class References:
                 for key in list(self._informers.keys(Side.VIRTUAL, resource)):
                     if key.namespace == namespace:
                         self.wake(resource, key)
+
+
+def _makes(role: Refers) -> bool:
+    return role.references_down.makes or type(role).made_on_host is not Refers.made_on_host
 
 
 def _uid(obj: Obj) -> Iterable[str]:

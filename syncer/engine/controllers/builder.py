@@ -117,7 +117,7 @@ def join(pair: ClusterPair, syncer: Syncer, config: Config) -> Controller:
     if isinstance(syncer, Watches):
         _add_watches(pair, controller, pair.watches_of(syncer))
     _listen(pair, controller)
-    if isinstance(syncer, Refers):
+    if isinstance(syncer, Refers) and (syncer.refers_to or syncer.owns):
         pair.references.add(syncer, syncer, lambda function: safely(pair.name, syncer, function))
     pair.references.tie()
     return controller

@@ -6,10 +6,9 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from syncer.api import Config, Obj, Section, is_within, labels_of
+from syncer.api import Config, Obj, Section, is_within, labels_of, selectors
 from syncer.names.template import Template
 from syncer.resources.custom.values import Kinds, MaybePath, NameTemplate, OwnedPath, ReferencePath, Version
-from syncer.translate import selectors
 
 #: What stands for the name of the owner in the labels of what belongs to it.
 NAME = "{name}"

@@ -4,12 +4,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from syncer.api import Config, Marks, NameTranslator, Resource, Side, Syncer
+from syncer.api import Config, Marks, NameTranslator, Reference, Resource, Shown, Side, Syncer
 from syncer.names.templated import lack
 from syncer.resources.custom.config import CustomConfig, Related
 from syncer.resources.custom.from_host import FromHost
 from syncer.resources.custom.mirror import Kind, Retained, Ties, ToHost
-from syncer.resources.custom.references import References, Target
+from syncer.resources.custom.references import referred
 from syncer.resources.custom.related import Belongs, Found, Named
 from syncer.translate.named import named
 
@@ -107,30 +107,29 @@ class Entry:
         return f"the {side} cluster does not serve {name} yet; its CRD is missing there"
 
     def _ties(self, find: Find) -> Ties:
-        targets: dict[str, list[Target]] = {
-            path: [self._target(find, kind) for kind in kinds] for path, kinds in self.config.references.items()
-        }
-        made: dict[str, list[Target]] = {}
+        targets = {path: [self._target(find, kind) for kind in kinds] for path, kinds in self.config.references.items()}
+        made: dict[str, Reference] = {}
         selected, owned = [], []
         for related in self.config.related:
-            path = related.by.reference
+            path, target = related.by.reference, self._target(find, related.resource)
+            resource = target.resource if isinstance(target, Shown) else target
             if related.origin == "host":
-                made |= {path: [self._target(find, related.resource)]} if path in self.config.references else {}
+                made |= {path: referred(path, [resource], use="made")} if path in self.config.references else {}
                 continue
-            target = self._target(find, related.resource)
-            if path and target.resource not in {each.resource for each in targets.setdefault(path, [])}:
+            if path and target not in targets.setdefault(path, []):
                 targets[path].append(target)
-            selected += [(target.resource, related.by.selector)] if related.by.selector else []
-            owned += [target.resource] if related.by.owner else []
-        return Ties(References(targets), selected, owned, References(made))
+            selected += [(resource, related.by.selector)] if related.by.selector else []
+            owned += [resource] if related.by.owner else []
+        named = {path: referred(path, kinds) for path, kinds in targets.items()}
+        return Ties(named, selected, owned, made)
 
-    def _target(self, find: Find, word: str) -> Target:
+    def _target(self, find: Find, word: str) -> Resource | Shown:
         """What a kind or plural.group means. Raises _Waits where it isn't served."""
         if known := named(word, self.synced):
-            return Target(known)
+            return known
         config = self.entries.get(word, CustomConfig())
         kind = self._kind(find, word, config)
-        return Target(kind.virtual, FromHost(kind, config) if config.direction == "fromHost" else None)
+        return Shown(kind.virtual, FromHost(kind, config)) if config.direction == "fromHost" else kind.virtual
 
     def _from_host(self) -> Iterator[tuple[str, Related]]:
         """The rules for what operators make on the host, each with the name of its syncer."""
@@ -142,7 +141,8 @@ class Entry:
                 yield f"{self.name}:{related.resource}" + (f":{number}" if number > 1 else ""), related
 
     def _belongs(self, name: str, kind: Kind, related: Related, find: Find) -> Belongs:
-        resource, by = self._target(find, related.resource).resource, related.by
+        target, by = self._target(find, related.resource), related.by
+        resource = target.resource if isinstance(target, Shown) else target
         if resource.namespaced and not kind.virtual.namespaced and by.reference not in self.config.references:
             what = f"{kind.virtual.kind} has no namespace, so it isn't known where its {resource.plural} belong"
             raise _Waits(f"{self._where}.related: {what}; find them by.reference, with a path of references")

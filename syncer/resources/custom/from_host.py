@@ -16,6 +16,7 @@ from syncer.api import (
     apply,
     key_of,
     labels_of,
+    selectors,
     skip,
     wait,
 )
@@ -23,7 +24,6 @@ from syncer.resources.custom.config import CustomConfig
 from syncer.resources.custom.contents import copied
 from syncer.resources.custom.mirror import Kind
 from syncer.resources.kinds import NAMESPACES
-from syncer.translate import selectors
 
 _NAMESPACES = Source(Side.VIRTUAL, NAMESPACES)
 

@@ -9,19 +9,20 @@ from syncer.api import (
     Key,
     Mirror,
     Obj,
-    ObjectRef,
     Pair,
-    Refers,
+    Reference,
+    ReferencePaths,
     Resource,
     Side,
     SyncUp,
     delete,
     is_deleting,
+    is_within,
+    resources_of,
     skip,
     wait,
 )
 from syncer.resources.custom.config import CustomConfig, Selector
-from syncer.resources.custom.references import References, to_host, to_virtual
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,25 +48,25 @@ class Kind:
 class Ties:
     """What the objects of an entry have to do with other objects."""
 
-    #: What they name, and what of that is renamed in the copy.
-    references: References = field(default_factory=lambda: References({}))
+    #: What they name, by path, and what of that is renamed in the copy.
+    references: Mapping[str, Reference] = field(default_factory=dict)
     #: What belongs to them on the virtual side: by labels, and by being owned.
     selected: Sequence[tuple[Resource, Selector]] = ()
     owned: Sequence[Resource] = ()
-    #: What they name that the host makes for their copies.
-    made: References = field(default_factory=lambda: References({}))
+    #: What they name that the host makes for their copies, by path.
+    made: Mapping[str, Reference] = field(default_factory=dict)
 
 
-class ToHost(Mirror[CustomConfig], Refers):
+class ToHost(Mirror[CustomConfig]):
     """The virtual side owns the ``down`` paths, the host side the ``up`` paths; names in both are translated."""
 
     follows = True
 
     def __init__(self, kind: Kind, options: CustomConfig, ties: Ties) -> None:
         self._options, self._ties = options, ties
-        self._going_down, self._coming_up = (ties.references.below(paths) for paths in (options.down, options.up))
-        self._made = ties.made.below(options.down)
         selected = (resource for resource, _ in ties.selected)
+        going_down = {path: said for path, said in ties.references.items() if _is_below(path, options.down)}
+        self._made = ReferencePaths({path: said for path, said in ties.made.items() if _is_below(path, options.down)})
         # What other syncers say in their class, one that is made from configuration says itself.
         vars(self).update(
             name=kind.name,
@@ -74,39 +75,27 @@ class ToHost(Mirror[CustomConfig], Refers):
             section=kind.section,
             down=options.down,
             up=options.up,
-            translates=tuple(options.references),
             exact=options.exact,
-            refers_to=tuple(dict.fromkeys((*self._going_down.resources(), *selected))),
+            references=ties.references,
+            refers_to=tuple(dict.fromkeys((*resources_of(going_down), *selected))),
             owns=tuple(dict.fromkeys(ties.owned)),
-            reads=self._going_down.shown(),
         )
 
     def sync_down(self, ctx: Context[CustomConfig], virtual: Obj) -> Decision:
         """Create the host copy of what the selector selects."""
         if not self._options.selects(virtual):
             return skip(self._unselected())
-        return self._unshown(ctx, virtual) or super().sync_down(ctx, virtual)
+        return super().sync_down(ctx, virtual)
 
     def sync(self, ctx: Context[CustomConfig], pair: Pair) -> Decision:
         """Keep both in step; what the selector no longer selects leaves the host."""
         if not self._options.selects(pair.virtual):
             return delete(host=pair.host, reason=self._unselected())
-        return self._unshown(ctx, pair.virtual) or super().sync(ctx, pair)
+        return super().sync(ctx, pair)
 
-    def translate(self, ctx: Context[CustomConfig], virtual: Obj) -> Obj:
-        """The copy, with the names that its references have on the host."""
-        return self._going_down.changed(super().translate(ctx, virtual), to_host(ctx, virtual))
-
-    def reflect(self, ctx: Context[CustomConfig], pair: Pair) -> Obj | None:
-        """What comes up, with virtual names."""
-        virtual = super().reflect(ctx, pair)
-        if virtual is None or not self._coming_up.targets:
-            return virtual
-        return self._coming_up.changed(virtual, to_virtual(ctx, pair.host, self._going_down.keys(pair.virtual)))
-
-    def references(self, virtual: Obj) -> Iterable[tuple[Resource, Key]]:
-        """What the object names; nothing where it isn't synced."""
-        return list(self._going_down.keys(virtual)) if self._options.selects(virtual) else ()
+    def refers(self, virtual: Obj) -> Iterable[tuple[Resource, Key]]:
+        """Return what the object names; nothing where it isn't synced."""
+        return super().refers(virtual) if self._options.selects(virtual) else ()
 
     def selects(self, virtual: Obj) -> Iterable[tuple[Resource, Obj]]:
         """The label selectors of what belongs to the object."""
@@ -117,19 +106,7 @@ class ToHost(Mirror[CustomConfig], Refers):
 
     def made_on_host(self, virtual: Obj) -> Iterable[tuple[Resource, Key]]:
         """What an operator makes on the host because the object names it: nothing of that name may go down."""
-        return list(self._made.keys(virtual)) if self._options.selects(virtual) else ()
-
-    def _unshown(self, ctx: Context[CustomConfig], virtual: Obj) -> Decision | None:
-        """A wait while the object names what the host does not show: a tenant may use what they see, and no more.
-
-        It is the host's own object that says so: on a virtual one a tenant can put any mark.
-        """
-        for shows, key in self._going_down.named(virtual):
-            if not shows.does_show(ctx, key):
-                resource, place = shows.source.resource, shows.host_key(ctx.settings, key)
-                why = f"it names the {resource.kind} {key}, which is none of those that the host shows"
-                return wait(why, on=(ObjectRef(Side.HOST, resource, place),))
-        return None
+        return self._made.made(virtual) if self._options.selects(virtual) else ()
 
     def _unselected(self) -> str:
         return f"its labels are not those of sync.{self.section}.selector"
@@ -159,3 +136,7 @@ class Retained(ToHost, SyncUp):
 
     def _retained(self, why: str) -> str:
         return f"the virtual object {why}, and sync.{self.section}.onDelete is retain"
+
+
+def _is_below(path: str, owners: Iterable[str]) -> bool:
+    return any(is_within(path, owner) for owner in owners)

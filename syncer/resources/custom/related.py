@@ -21,6 +21,7 @@ from syncer.api import (
     Obj,
     ObjectRef,
     Pair,
+    ReferencePaths,
     Resource,
     Settings,
     Side,
@@ -36,6 +37,7 @@ from syncer.api import (
     is_deleting,
     key_of,
     labels_of,
+    selectors,
     skip,
     uid_of,
     wait,
@@ -43,8 +45,7 @@ from syncer.api import (
 from syncer.resources.custom.config import NAME, By, Related
 from syncer.resources.custom.contents import copied, harmless, must_be_made_anew, owned
 from syncer.resources.custom.mirror import Kind
-from syncer.resources.custom.references import References, Target
-from syncer.translate import selectors
+from syncer.resources.custom.references import referred
 
 #: Below the marks' prefix: on a virtual object, the syncer that made it, and the place on the host of its original.
 MADE_FOR, MADE_FROM = "made-for", "made-from"
@@ -206,7 +207,7 @@ class Named(Belongs, Watches):
         """``is_synced`` says of a virtual custom object whether it has a copy."""
         super().__init__(name, kind, resource, by, marks=marks)
         self._names, self._is_synced = names, is_synced
-        self._references = References({by.reference: [Target(resource)]})
+        self._references = ReferencePaths({by.reference: referred(by.reference, [resource])})
 
     def indexes(self) -> Sequence[Index]:
         """Custom objects by the places on the host of what they name."""
@@ -240,7 +241,8 @@ class Found(Belongs, Watches):
 
     def __init__(self, name: str, kind: Kind, resource: Resource, by: By, *, marks: Marks) -> None:
         super().__init__(name, kind, resource, by, marks=marks)
-        self._references = References({by.reference: [Target(resource)]} if by.reference else {})
+        named = {by.reference: referred(by.reference, [resource])} if by.reference else {}
+        self._references = ReferencePaths(named)
         self._labels = {key: _pattern(value) for key, value in by.selector.named.items()}
 
     def host_key(self, settings: Settings, key: Key) -> Key:
@@ -252,12 +254,12 @@ class Found(Belongs, Watches):
     def indexes(self) -> Sequence[Index]:
         """Custom objects on the host by what they name."""
         named = Index(Source(Side.HOST, self._kind.host, marked=True), self.name, self._named)
-        return [*super().indexes(), *([named] if self._references.targets else ())]
+        return [*super().indexes(), *(() if self._references.is_empty else [named])]
 
     def watches(self) -> Sequence[Watch]:
         """Look again at what a custom object on the host begins or ceases to name, in its status, say."""
         named = Watch(Source(Side.HOST, self._kind.host, marked=True), self._beside)
-        return [named] if self._references.targets else []
+        return [] if self._references.is_empty else [named]
 
     def owners(self, ctx: Context[Related], host: Obj) -> Iterator[tuple[Key, Obj]]:
         """Each custom object that it may belong to, and the key beside that."""

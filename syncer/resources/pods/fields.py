@@ -8,12 +8,12 @@ from collections.abc import Mapping
 
 from syncer.api import Context, Marks, Obj, Paths, annotations_of, labels_of
 
-#: Paths below a Pod's ``spec`` of the names of fields.
+#: Paths of the names of fields.
 PLACES = (
-    "containers[].env[].valueFrom.fieldRef.fieldPath",
-    "initContainers[].env[].valueFrom.fieldRef.fieldPath",
-    "volumes[].downwardAPI.items[].fieldRef.fieldPath",
-    "volumes[].projected.sources[].downwardAPI.items[].fieldRef.fieldPath",
+    "spec.containers[].env[].valueFrom.fieldRef.fieldPath",
+    "spec.initContainers[].env[].valueFrom.fieldRef.fieldPath",
+    "spec.volumes[].downwardAPI.items[].fieldRef.fieldPath",
+    "spec.volumes[].projected.sources[].downwardAPI.items[].fieldRef.fieldPath",
 )
 
 _USED = Paths(dict.fromkeys(PLACES, None))
@@ -36,7 +36,7 @@ _ESCAPES = {
 
 
 def host_field(field: str, marks: Marks) -> str:
-    """The field of the host pod that holds the value of a field of the virtual one."""
+    """Return the field of the host pod that holds the value of a field of the virtual one."""
     annotation = {
         "metadata.name": marks.name,
         "metadata.namespace": marks.namespace,
@@ -50,7 +50,7 @@ def host_field(field: str, marks: Marks) -> str:
 
 def annotations(ctx: Context, virtual: Obj) -> dict[str, str]:
     """The annotations that hold what the Pod's containers read of it, beside the marks; none that nobody reads."""
-    used = {field for _, field in _USED.found(virtual.get("spec") or {})}
+    used = {field for _, field in _USED.found(virtual)}
     prefix, result = ctx.marks.prefix, {}
     if "metadata.labels" in used:
         result[f"{prefix}/{LABELS}"] = lines(labels_of(virtual))

@@ -2,7 +2,9 @@
 
 from syncer.api import Context, Decision, Key, Obj, annotations_of, delete, is_deleting, skip
 from syncer.resources.kinds import NODES
-from syncer.resources.pods.references import MIRROR
+
+#: The annotation of the kubelet on a Pod that only mirrors a manifest on a node's disk.
+MIRROR = "kubernetes.io/config.mirror"
 
 _FINISHED = ("Succeeded", "Failed")
 

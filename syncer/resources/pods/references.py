@@ -1,8 +1,6 @@
-"""What a Pod refers to by name, as one table: it serves the indexes, the watches and the translation alike."""
+"""What a Pod says of other objects and of itself, as one table: it serves the index and the translation alike."""
 
-from collections.abc import Iterable
-
-from syncer.api import Key, Obj, Paths, Resource, annotations_of
+from syncer.api import ReferencePaths, References, Resource, Rewritten
 from syncer.resources.kinds import (
     CONFIG_MAPS,
     PERSISTENT_VOLUME_CLAIMS,
@@ -10,9 +8,7 @@ from syncer.resources.kinds import (
     RESOURCE_CLAIMS,
     SECRETS,
 )
-
-#: The annotation of the kubelet on a Pod that only mirrors a manifest on a node's disk.
-MIRROR = "kubernetes.io/config.mirror"
+from syncer.resources.pods.fields import PLACES, host_field
 
 _CONTAINER: dict[str, Resource] = {
     "env[].valueFrom.configMapKeyRef.name": CONFIG_MAPS,
@@ -38,21 +34,14 @@ _VOLUME: dict[str, Resource] = {
     "storageos.secretRef.name": SECRETS,
 }
 
-#: Paths below a Pod's ``spec`` whose strings are names in the Pod's namespace, with what they name.
-NAMES: dict[str, Resource] = {
-    **{f"{part}[].{path}": kind for part in ("containers", "initContainers") for path, kind in _CONTAINER.items()},
-    **{f"volumes[].{path}": kind for path, kind in _VOLUME.items()},
-    "imagePullSecrets[].name": SECRETS,
-    "resourceClaims[].resourceClaimName": RESOURCE_CLAIMS,
-    "resourceClaims[].resourceClaimTemplateName": RESOURCE_CLAIM_TEMPLATES,
+#: What stands at paths of a Pod: names in its own namespace, and the names of its own fields.
+REFERENCES: References = {
+    **{f"spec.{part}[].{path}": kind for part in ("containers", "initContainers") for path, kind in _CONTAINER.items()},
+    **{f"spec.volumes[].{path}": kind for path, kind in _VOLUME.items()},
+    "spec.imagePullSecrets[].name": SECRETS,
+    "spec.resourceClaims[].resourceClaimName": RESOURCE_CLAIMS,
+    "spec.resourceClaims[].resourceClaimTemplateName": RESOURCE_CLAIM_TEMPLATES,
+    **dict.fromkeys(PLACES, Rewritten(lambda ctx, field: host_field(field, ctx.marks))),
 }
 
-_REFERENCES = Paths(NAMES)
-
-
-def references(pod: Obj) -> Iterable[tuple[Resource, Key]]:
-    """Everything that a Pod's spec names, in its own namespace; nothing where it is never synced."""
-    if MIRROR in annotations_of(pod):
-        return ()
-    namespace = pod["metadata"].get("namespace", "")
-    return {(kind, Key(namespace, name)) for kind, name in _REFERENCES.found(pod.get("spec") or {})}
+PATHS = ReferencePaths(REFERENCES)

@@ -6,9 +6,8 @@ which virtual namespace it comes from.
 
 from collections.abc import Iterable
 
-from syncer.api import Context, Key, Obj, Side, labels_of
+from syncer.api import Context, Key, Obj, Side, labels_of, selectors
 from syncer.resources.kinds import NAMESPACES, PODS
-from syncer.translate import selectors
 
 #: Fields of an affinity term that end up in its selector.
 _FOLDED = frozenset({"namespaces", "namespaceSelector", "matchLabelKeys", "mismatchLabelKeys"})

@@ -2,11 +2,11 @@
 
 import hashlib
 
-from syncer.api import Context, Obj, Paths, Resource
+from syncer.api import Context, Obj
 from syncer.resources.kinds import SERVICE_ACCOUNTS
 from syncer.resources.pods import dns, fields, scheduling, volumes
 from syncer.resources.pods.env import service_env, with_env
-from syncer.resources.pods.references import NAMES
+from syncer.resources.pods.references import PATHS
 
 #: Fields that stay behind. The host's admission computes priority and overhead from its own classes and refuses others;
 #: debug containers can't be there from the start; a Pod that is held by gates isn't sent before they are gone.
@@ -25,9 +25,6 @@ DROPPED = frozenset(
 #: Below the marks' prefix: a digest of the images that were last sent. The host may have others in their place (a
 #: registry mirror, say), so only this tells when the tenant has changed one.
 IMAGES = "pod-images"
-
-#: Everything that is rewritten in place: names of other objects (with what they name), and fields of the Pod itself.
-_REWRITES: Paths[Resource | None] = Paths({**NAMES, **dict.fromkeys(fields.PLACES, None)})
 
 
 def host_pod(ctx: Context, virtual: Obj) -> Obj:
@@ -54,12 +51,7 @@ def images_digest(spec: Obj) -> str:
 
 
 def _spec(ctx: Context, virtual: Obj) -> Obj:
-    namespace = virtual["metadata"].get("namespace", "")
-
-    def renamed(kind: Resource | None, text: str) -> str:
-        return fields.host_field(text, ctx.marks) if kind is None else ctx.host_name(kind, namespace, text)
-
-    given = _REWRITES.rewritten(virtual["spec"], renamed)
+    given = PATHS.to_host(ctx, virtual, {"spec": virtual["spec"]})["spec"]
     spec = {name: value for name, value in given.items() if name not in DROPPED}
     spec["enableServiceLinks"] = False
     spec |= dns.fields(ctx, virtual)

@@ -30,11 +30,11 @@ from syncer.api import (
     uid_of,
     wait,
 )
-from syncer.resources.kinds import CONFIG_MAPS, NAMESPACES, NODES, PODS, SECRETS, SERVICE_ACCOUNTS, SERVICES
+from syncer.resources.kinds import NAMESPACES, NODES, PODS, SECRETS, SERVICE_ACCOUNTS, SERVICES
 from syncer.resources.pods import dns, fields, lifecycle, status
 from syncer.resources.pods.changes import spec_changes
 from syncer.resources.pods.env import BY_NAMESPACE
-from syncer.resources.pods.references import references
+from syncer.resources.pods.references import REFERENCES
 from syncer.resources.pods.spec import host_pod, metadata
 from syncer.resources.pods.volumes import token_files, tokens_key
 
@@ -54,7 +54,7 @@ class PodSyncer(Syncer, SyncDown, Sync, Excludes, Indexes, Refers):
     up = ("status",)
     translates = ("spec",)
     own_deletion = True
-    refers_to = (CONFIG_MAPS, SECRETS)
+    references = REFERENCES
     reads = (
         _VIRTUAL_SERVICES,
         Source(Side.VIRTUAL, NODES),
@@ -73,9 +73,9 @@ class PodSyncer(Syncer, SyncDown, Sync, Excludes, Indexes, Refers):
         """Services by namespace: a container gets the addresses of those beside it."""
         return [Index(_VIRTUAL_SERVICES, BY_NAMESPACE, lambda service: (service["metadata"].get("namespace", ""),))]
 
-    def references(self, virtual: Obj) -> Iterable[tuple[Resource, Key]]:
-        """What it names; ConfigMaps and Secrets are synced with it."""
-        return references(virtual)
+    def refers(self, virtual: Obj) -> Iterable[tuple[Resource, Key]]:
+        """Return what it names; ConfigMaps and Secrets are synced with it. Nothing where it is never synced."""
+        return () if lifecycle.is_mirror(virtual) else super().refers(virtual)
 
     def excluded(self, ctx: Context, side: Side, obj: Obj) -> str | None:
         """Leave alone what only mirrors a kubelet's own manifest."""

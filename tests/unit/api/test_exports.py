@@ -13,13 +13,15 @@ import syncer.api
 
 #: Defined in the API's modules for the rest of the daemon; no syncer needs them.
 INTERNAL = {"C", "LAST_APPLIED", "LABEL_LIMIT", "PREFIX", "kind_mark", "label_value"}
-INTERNAL |= {"Role", "ByPath", "Walker", "compiled", "pointer_steps"}
+INTERNAL |= {"Role", "Walker", "compiled", "pointer_steps", "reference_of"}
 INTERNAL |= {"Kind", "duration_text", "seconds"}
 INTERNAL |= {"DNS_LABEL", "DNS_SUBDOMAIN", "PLURAL_GROUP"}
 INTERNAL |= {"ApiServer", "Dns", "Breaker", "Where"}
+#: Reached through the module, which is exported.
+INTERNAL |= set(vars(syncer.api.selectors)) - set(syncer.api.__all__)
 INTERNAL |= {"Fault", "ROLES", "registered", "deprecations", "syncer_faults", "translator_faults"}
 #: Names of types, of which the interpreter does not know where they are defined.
-ALIASES = ("FieldPath", "Json", "Obj", "Steps")
+ALIASES = ("FieldPath", "Json", "Obj", "References", "Referred", "Steps")
 #: What syncers and translators may import of the package.
 ALLOWED = ("syncer.api", "syncer.translate", "syncer.names", "syncer.resources")
 
@@ -35,7 +37,7 @@ def defined() -> Iterator[str]:
 
 def test_everything_public_is_exported_and_nothing_else() -> None:
     exported = set(syncer.api.__all__)
-    assert exported - {"API_VERSION", *ALIASES} <= set(defined()) | {"IndexFunction"}
+    assert exported - {"API_VERSION", "selectors", *ALIASES} <= set(defined()) | {"IndexFunction"}
     assert set(defined()) - exported - INTERNAL == set()
     assert not exported & INTERNAL
 

@@ -5,13 +5,12 @@ from typing import Any
 import pytest
 from custom_kinds import CLASS, CLASSES, MONITOR, MONITORS, world_of
 
-from syncer.api import Key, Obj, Outcome, Refused, Side
+from syncer.api import Key, Obj, Outcome, Refused, Side, selectors
 from syncer.rbac import needed
 from syncer.resources.kinds import NAMESPACES
 from syncer.testing import World
 from syncer.testing.merge import merged
 from syncer.testing.objects import build, namespace
-from syncer.translate import selectors
 
 CLUSTER_WIDE = {CLASS: {"direction": "fromHost"}}
 MAPPED = {MONITOR: {"direction": "fromHost", "namespaces": {"monitoring": "platform", "vc-ns": "mine"}}}

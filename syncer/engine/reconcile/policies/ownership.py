@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from syncer.api.config import Config
-from syncer.api.context import Settings
+from syncer.api.context import Context, Settings
 from syncer.api.decision import Decision, Verb, Write
 from syncer.api.errors import Refused
 from syncer.api.marks import Marks
@@ -41,16 +41,17 @@ class Ownership:
         if virtual is None or self.marks.is_from_here(virtual, cluster=settings.identity):
             return decision  # it came from the host
         if self.authority.owners or self.keeps_base:
-            decision = self._owned(decision, virtual, host)
+            decision = self._owned(seen.ctx, decision, virtual, host)
         if self.deletions is not None:
             place = ObjectRef(Side.HOST, self.syncer.host_resource, seen.host_key)
             decision = self.deletions.ruled(decision, virtual=virtual, host=host, place=place)
         return decision
 
-    def _owned(self, decision: Decision, virtual: Obj, host: Obj | None) -> Decision:
+    def _owned(self, ctx: Context, decision: Decision, virtual: Obj, host: Obj | None) -> Decision:
         on_host, risen = read(host, self.marks), read(virtual, self.marks) or Base()
         ups = max(on_host.ups if on_host else 0, risen.ups)
         ruling = self.authority.ruled(
+            ctx,
             decision,
             virtual=virtual,
             host=host,

@@ -25,7 +25,7 @@ class Claims(Mirror[Config], Refers):
     owns = (SECRETS,)
     follows = True
 
-    def references(self, virtual: Obj) -> Iterable[tuple[Resource, Key]]:
+    def refers(self, virtual: Obj) -> Iterable[tuple[Resource, Key]]:
         return [(SECRETS, Key("shop", name)) for name in virtual.get("names", ())]
 
     def selects(self, virtual: Obj) -> Iterable[tuple[Resource, Obj]]:

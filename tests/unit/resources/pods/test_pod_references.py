@@ -4,10 +4,14 @@ from typing import Any
 
 import pytest
 
-from syncer.api import Key, Resource
+from syncer.api import Key, Obj, Resource
 from syncer.resources.kinds import CONFIG_MAPS, PERSISTENT_VOLUME_CLAIMS, RESOURCE_CLAIMS, SECRETS
-from syncer.resources.pods.references import references
+from syncer.resources.pods.syncer import PodSyncer
 from syncer.testing.objects import pod
+
+
+def references(pod: Obj) -> set[tuple[Resource, Key]]:
+    return set(PodSyncer().refers(pod))
 
 
 def in_volume(source: dict[str, Any]) -> dict[str, Any]:

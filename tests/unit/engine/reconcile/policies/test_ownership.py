@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from syncer.api import Decision, Obj, Outcome, Refused, Side, Verb, Write, annotations_of, uid_of
 from syncer.engine.reconcile.merge_base import Base, read, written
 from syncer.resources.configmaps import ConfigMapSyncer
-from syncer.resources.services import ServiceSyncer
+from syncer.resources.secrets import SecretSyncer
 from syncer.testing import World
 from syncer.testing.merge import merged
-from syncer.testing.objects import configmap, namespace, service
+from syncer.testing.objects import configmap, namespace, secret
 
 KEY, PLACE = "shop/web", "vc-ns/web-x-shop-x-vc"
 NAMES = st.sampled_from(["a", "b.c"])
@@ -256,10 +256,13 @@ def test_the_host_owns_a_field_after_the_copy_is_made() -> None:
 
 @pytest.mark.parametrize("owner", ["host", "both"])
 def test_what_is_translated_cannot_go_up(owner: str) -> None:
-    options = {"sync": {"toHost": {"services": {"authority": {"spec.selector": owner}}}}}
-    world = World([ServiceSyncer], config=options).given(virtual=[service("web", spec={"selector": {"app": "web"}})])
-    with pytest.raises(Refused, match=r"spec\.selector: its owner can't be"):
-        world.decide(ServiceSyncer, KEY)
+    options = {"sync": {"toHost": {"secrets": {"all": True, "authority": {"type": owner}}}}}
+    token = secret(
+        "web", type="bootstrap.kubernetes.io/token", metadata={"annotations": {"vsyncer.dev/force-sync": "true"}}
+    )
+    world = World([SecretSyncer], config=options).given(virtual=[token])
+    with pytest.raises(Refused, match=r"type: its owner can't be"):
+        world.decide(SecretSyncer, KEY)
 
 
 # -- what a deleted copy means -----------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from syncer.translate import selectors
+from syncer.api import selectors
 
 OURS = {"vsyncer.dev/cluster": "vc.vc-ns"}
 

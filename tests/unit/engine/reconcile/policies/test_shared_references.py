@@ -1,0 +1,134 @@
+"""Fields that either side may change, and that are others on the host: names of other objects, and selectors."""
+
+from typing import Any, ClassVar
+
+import pytest
+
+from syncer.api import Mirror, Obj, Reference, References, Refused, Resource, Selects, Side, Source
+from syncer.rbac import sources
+from syncer.resources.kinds import PODS, SECRETS
+from syncer.testing import World
+from syncer.testing.merge import merged
+from syncer.testing.objects import build, host_copy, secret
+
+WIDGETS = Resource("example.org/v1", "Widget", "widgets")
+KEY, PLACE = "shop/w", "vc-ns/w-x-shop-x-vc"
+LONG = "long" * 60
+
+
+class Widgets(Mirror):
+    """Which Secret a widget names, and which Pods it selects, either side may say."""
+
+    name = "widgets"
+    resource = WIDGETS
+    down = ("spec",)
+    both = ("spec.to", "spec.list", "spec.selector")
+    references: ClassVar[References] = {
+        "spec.to.name": Reference(SECRETS, namespace="namespace"),
+        "spec.list[]": SECRETS,
+        "spec.selector": Selects(PODS),
+        "spec.own": SECRETS,
+    }
+
+
+def on_host(name: str, namespace: str = "shop") -> str:
+    made: str = host_copy(secret(name, namespace=namespace))["metadata"]["name"]
+    return made
+
+
+def started(**spec: Any) -> World:
+    """A widget and its copy in step, and the copies of some Secrets."""
+    copies = [host_copy(secret(name)) for name in ("a", "b", LONG)] + [host_copy(secret("far", namespace="blog"))]
+    world = World([Widgets]).given(virtual=[build(WIDGETS, "w", spec={"own": "a", **spec})], host=copies)
+    world.settle(Widgets, KEY)
+    return world
+
+
+def restarted(world: World) -> World:
+    return World([Widgets]).given(**{side.value: [obj for _, obj in world.objects(side)] for side in Side})
+
+
+def specs(world: World) -> tuple[Obj, Obj]:
+    virtual, host = world.virtual("Widget", KEY), world.host("Widget", PLACE)
+    assert virtual
+    assert host
+    return virtual["spec"], host["spec"]
+
+
+def edit(world: World, side: Side, spec: Obj) -> World:
+    obj = world.virtual("Widget", KEY) if side is Side.VIRTUAL else world.host("Widget", PLACE)
+    assert obj
+    return world.given(**{side.value: [merged(obj, {"spec": spec})]})
+
+
+@pytest.mark.parametrize("again", [lambda world: world, restarted], ids=["running", "restarted"])
+@pytest.mark.parametrize(
+    ("there", "here"),
+    [
+        ({"to": {"name": on_host("b")}}, {"to": {"name": "b"}}),
+        ({"to": {"name": on_host(LONG)}}, {"to": {"name": LONG}}),
+        ({"to": {"name": on_host("far", "blog"), "namespace": "vc-ns"}}, {"to": {"name": "far", "namespace": "blog"}}),
+        ({"to": None}, {"to": None}),
+        ({"list": [on_host("b"), on_host(LONG)]}, {"list": ["b", LONG]}),
+        ({"selector": {"matchLabels": {"app": "db"}}}, {"selector": {"matchLabels": {"app": "db"}}}),
+    ],
+)
+def test_what_the_host_names_comes_up_in_virtual_words(there: Obj, here: Obj, again: Any) -> None:
+    world = started(to={"name": "a"}, list=["a"], selector={"matchLabels": {"app": "web"}})
+    before = specs(world)
+    world = again(edit(world, Side.HOST, there))
+    world.settle(Widgets, KEY)
+    virtual, host = specs(world)
+    assert virtual == merged(before[0], here)
+    selector = {"vsyncer.dev/cluster": "vc.vc-ns", "vsyncer.dev/namespace": "shop"}
+    assert host == merged(merged(before[1], there), {"selector": {"matchLabels": selector}})
+
+
+@pytest.mark.parametrize(
+    ("here", "there"),
+    [
+        ({"to": {"name": "b"}}, {"to": {"name": on_host("b")}}),
+        ({"to": {"name": LONG}}, {"to": {"name": on_host(LONG)}}),
+        ({"list": ["b", "a"]}, {"list": [on_host("b"), on_host("a")]}),
+        ({"list": None}, {"list": None}),
+    ],
+)
+def test_what_the_tenant_names_goes_down(here: Obj, there: Obj) -> None:
+    world = started(to={"name": LONG}, list=[LONG])
+    before = specs(world)[1]
+    edit(world, Side.VIRTUAL, here).settle(Widgets, KEY)
+    assert specs(world)[1] == merged(before, there)
+
+
+def test_where_both_change_a_name_the_virtual_side_wins_whatever_the_host_says() -> None:
+    world = started(to={"name": "a"})
+    edit(world, Side.HOST, {"to": {"name": "the-hosts-own"}})
+    edit(world, Side.VIRTUAL, {"to": {"name": "b"}}).settle(Widgets, KEY)
+    assert [spec["to"]["name"] for spec in specs(world)] == ["b", on_host("b")]
+
+
+@pytest.mark.parametrize(
+    "there",
+    [
+        {"to": {"name": "the-hosts-own"}},
+        {"to": {"name": on_host("far", "blog")}},
+        {"list": [on_host("a"), "the-hosts-own"]},
+    ],
+)
+def test_what_no_virtual_object_stands_for_never_comes_up(there: Obj) -> None:
+    world = started(to={"name": "a"}, list=["a"])
+    edit(world, Side.HOST, there)
+    with pytest.raises(Refused, match="the host names something there for which no virtual object") as caught:
+        world.decide(Widgets, KEY)
+    assert "the-hosts-own" not in str(caught.value), "the tenant reads it"
+
+
+def test_what_only_one_side_may_change_is_put_back() -> None:
+    world = started()
+    edit(world, Side.HOST, {"own": on_host("b")}).settle(Widgets, KEY)
+    assert [spec["own"] for spec in specs(world)] == ["a", on_host("a")]
+
+
+def test_copies_are_read_by_whose_marks_names_are_told() -> None:
+    assert Source(Side.HOST, SECRETS, marked=True) in sources(Widgets())
+    assert all(source.resource != SECRETS for source in sources(type("Own", (Widgets,), {"both": ()})()))
