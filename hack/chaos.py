@@ -34,7 +34,7 @@ def attempt(seed: int, plays: int, length: int) -> Report:
 
 
 def reports(options: argparse.Namespace) -> Iterator[Report]:
-    """The reports of one seed after the other, until the time is over."""
+    """Yield the reports of one seed after the other, until the time is over."""
     seeds = iter(range(options.seed, sys.maxsize))
     end = time.monotonic() + options.minutes * 60
     context = get_context("spawn")
@@ -53,7 +53,7 @@ def reports(options: argparse.Namespace) -> Iterator[Report]:
 
 
 def told(report: Report) -> dict[str, Any]:
-    """What a report says of one seed."""
+    """Return what a report says of one seed."""
     tried = {"seed": report.seed, "plays": report.plays, "steps": report.steps, "restarts": report.restarts}
     return tried | ({"wrong": report.wrong, "script": written(report.script)} if report.wrong else {})
 
@@ -89,7 +89,7 @@ def in_process(options: argparse.Namespace) -> list[Report]:
 
 
 def parse() -> argparse.Namespace:
-    """The command line."""
+    """Return the command line."""
     parser = argparse.ArgumentParser(prog="hack/chaos", description=__doc__)
     parser.add_argument("--minutes", type=float, default=1.0, help="how long to begin with new seeds (default: 1)")
     parser.add_argument("--seed", type=int, help="the first seed; the others count up from it (default: random)")

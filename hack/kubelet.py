@@ -20,13 +20,13 @@ RETRY_SECONDS = 0.2
 
 
 def is_ready(pod: Obj) -> bool:
-    """Whether a Pod reports that it is Ready."""
+    """Return True if a Pod reports that it is Ready."""
     conditions = dig(pod, "status.conditions") or ()
     return any(one.get("type") == "Ready" and one.get("status") == "True" for one in conditions)
 
 
 def now() -> str:
-    """The time as Kubernetes writes it."""
+    """Return the time as Kubernetes writes it."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 

@@ -49,7 +49,7 @@ class Subject:
     namespace: str = ""
 
     def manifest(self) -> Obj:
-        """The entry under ``subjects``."""
+        """Return the entry under ``subjects``."""
         if self.namespace:
             return {"kind": "ServiceAccount", "name": self.name, "namespace": self.namespace}
         return {"kind": "User", "name": self.name, "apiGroup": _API}
@@ -98,7 +98,7 @@ def _upward(syncer: Syncer, settings: Settings) -> tuple[Patch, ...]:
 
 
 def _by_rules(syncer: Syncer, config: Config) -> Iterator[Right]:
-    """What other owners of fields take, and what it may mean that somebody deletes a copy on the host."""
+    """Yield what other owners of fields take, and what it may mean that somebody deletes a copy on the host."""
     if authority_of(syncer, config).owners:
         yield Right(Side.VIRTUAL, syncer.resource, ("patch",))
     if config.on_host_deletion == "recreate" or not direction_of(syncer).remakes:
@@ -138,7 +138,7 @@ def _joined(granted: Iterable[Right]) -> tuple[Right, ...]:
 
 
 def allows(granted: Iterable[Right], side: Side, resource: Resource, verb: str, subresource: str = "") -> bool:
-    """Whether a request is within the rights."""
+    """Return True if a request is within the rights."""
     place = (side, resource, subresource)
     return any((right.side, right.resource, right.subresource) == place and verb in right.verbs for right in granted)
 
@@ -214,7 +214,7 @@ def manifests(
 
 
 def _places(right: Right, granted: Sequence[Right], host_namespaces: Sequence[str] | None) -> Sequence[str]:
-    """The namespaces that a right on the host is needed in; ``""`` for the whole cluster.
+    """Return the namespaces that a right on the host is needed in; ``""`` for the whole cluster.
 
     What is watched in several namespaces is watched by one request, which names none of them.
     """
@@ -248,7 +248,7 @@ def _role(namespace: str, name: str, granted: Sequence[Right], subject: Subject 
 
 
 def _rules(granted: Sequence[Right]) -> list[Obj]:
-    """The rules; resources of one group that need the same verbs share one."""
+    """Return the rules; resources of one group that need the same verbs share one."""
     together: dict[tuple[str, tuple[str, ...]], list[str]] = defaultdict(list)
     for right in granted:
         resource = f"{right.resource.plural}/{right.subresource}" if right.subresource else right.resource.plural

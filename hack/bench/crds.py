@@ -41,7 +41,7 @@ WORDS = ("volume", "replica", "backend", "policy", "window", "schedule", "endpoi
 
 
 def make(number: int, *, public: bool) -> Obj:
-    """A CRD with a schema of some size, the same for the same number."""
+    """Return a CRD with a schema of some size, the same for the same number."""
     rng = random.Random(number)
     size, properties = rng.randint(SMALLEST, LARGEST), dict[str, Any]()
     while len(json.dumps(properties)) < size:
@@ -59,7 +59,7 @@ def _plural(number: int) -> str:
 
 
 def _part(rng: random.Random) -> Obj:
-    """An object with some fields, as generated schemas have them: more description than structure."""
+    """Return an object with some fields, as generated schemas have them: more description than structure."""
     fields: dict[str, Any] = {
         f"{rng.choice(WORDS)}{field}": {
             "type": rng.choice(["string", "integer", "boolean"]),
@@ -238,7 +238,7 @@ def _print(phase: str, figures: dict[str, Any]) -> None:
 
 
 def parse() -> argparse.Namespace:
-    """The command line."""
+    """Return the command line."""
     parser = argparse.ArgumentParser(prog="hack/bench/crds", description=__doc__)
     parser.add_argument("-n", type=int, default=300, help="CRDs on the host")
     parser.add_argument("--public", type=int, default=50, help="how many of them are public")

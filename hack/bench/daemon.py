@@ -136,7 +136,7 @@ class Daemon:
         return {(match[1], match[2] or ""): float(match[3]) for match in found if match}
 
     def calls(self) -> dict[str, float]:
-        """Requests sent so far by method."""
+        """Return requests sent so far by method."""
         calls: dict[str, float] = {}
         for (name, labels), value in self.samples().items():
             if name == "rest_client_requests_total":
@@ -146,14 +146,14 @@ class Daemon:
         return calls
 
     def depth(self) -> float:
-        """Requests that wait or are worked on."""
+        """Return requests that wait or are worked on."""
         samples = self.samples()
         waiting = sum(value for (name, _), value in samples.items() if name == "workqueue_depth")
         active = sum(value for (name, _), value in samples.items() if name == "controller_runtime_active_workers")
         return waiting + active
 
     def total(self, name: str) -> float:
-        """The sum of one metric over all labels."""
+        """Return the sum of one metric over all labels."""
         return sum(value for (found, _), value in self.samples().items() if found == name)
 
 

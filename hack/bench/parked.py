@@ -43,7 +43,7 @@ POLL = 0.2
 
 
 def config_map(name: str, color: str) -> Obj:
-    """A ConfigMap of some size."""
+    """Return a ConfigMap of some size."""
     metadata = {"name": name, "namespace": NAMESPACE}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"color": color, "text": "x" * 1000}}
 
@@ -207,7 +207,7 @@ def planes() -> Iterator[tuple[list[ControlPlane], Path]]:
 
 
 def daemon_of(name: str, plane: ControlPlane, host: ControlPlane, folder: Path) -> Daemon:
-    """The daemon of a virtual cluster."""
+    """Return the daemon of a virtual cluster."""
     config = {
         "apiVersion": "vsyncer.dev/v1alpha1",
         "kind": "SyncerConfig",

@@ -70,7 +70,7 @@ def served(count: int) -> Iterator[Path]:
 
 
 def configured(folder: Path) -> SyncerConfig:
-    """A configuration that copies all ConfigMaps."""
+    """Return a configuration that copies all ConfigMaps."""
     syncers = [syncer for syncer in installed().syncers() if syncer.name == KIND]
     given = {
         "cluster": CLUSTER,
@@ -84,7 +84,7 @@ def configured(folder: Path) -> SyncerConfig:
 
 @contextlib.asynccontextmanager
 async def in_step(folder: Path) -> AsyncIterator[tuple[Engine, ClusterPair]]:
-    """A daemon that has made all copies, and works."""
+    """Note that a request ended with both sides as they should be."""
     config = configured(folder)
     async with prepared(config, config.cluster()) as (engine, pair), engine.running():
         working = asyncio.create_task(engine.work())

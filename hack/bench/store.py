@@ -15,7 +15,7 @@ COUNT = 20_000
 
 
 def configmap(number: int) -> Obj:
-    """A ConfigMap of 1 KB as an API server sends it."""
+    """Return a ConfigMap of 1 KB as an API server sends it."""
     fields = {"f:data": {".": {}, "f:text": {}, "f:revision": {}}, "f:metadata": {"f:labels": {"f:app": {}}}}
     manager = {"manager": "kubectl", "operation": "Update", "apiVersion": "v1", "fieldsV1": fields}
     metadata = {

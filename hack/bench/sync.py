@@ -71,7 +71,7 @@ def at_least(least: int) -> Callable[[str], int]:
 
 
 def parse() -> argparse.Namespace:
-    """The command line."""
+    """Return the command line."""
     parser = argparse.ArgumentParser(prog="hack/bench/sync", description=__doc__)
     add = parser.add_argument
     add("--kind", choices=sorted(RESOURCES), help="what is written (configmaps)")

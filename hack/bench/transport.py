@@ -54,7 +54,7 @@ class Server(asyncio.Protocol):
 
 
 def config_map(size: int) -> Obj:
-    """A ConfigMap of about so many bytes, in values of 100."""
+    """Return a ConfigMap of about so many bytes, in values of 100."""
     data = {f"key-{index}": "x" * 100 for index in range((size - 200) // 112)}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "shop"}, "data": data}
 

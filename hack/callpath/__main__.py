@@ -19,7 +19,7 @@ from hack.checkout import THIS, Checkout, checkout
 
 
 def parse() -> argparse.Namespace:
-    """The command line."""
+    """Return the command line."""
     parser = argparse.ArgumentParser(prog="hack/measure", description=__doc__)
     parser.add_argument("-n", type=int, default=10, help="ConfigMaps that are counted (10)")
     parser.add_argument("--calls", action="store_true", help="print the calls, each below its caller")

@@ -64,7 +64,7 @@ async def started(folder: Path, *, embedded: bool) -> AsyncIterator[Clusters]:
 
 
 async def _programs() -> Programs | str:
-    """What real clusters are made of, or why there are none."""
+    """Return what real clusters are made of, or why there are none."""
     try:
         return find_programs()
     except NotAvailable as missing:

@@ -30,7 +30,7 @@ class Daemon(daemon.Daemon):
         self.process = spawn([*self.command, "--config", str(self.file)], self.log, self.folder)
 
     def rights(self) -> Mapping[Side, list[Obj]]:
-        """The roles that it needs on each side, bound to its user, as `syncer rbac` prints them."""
+        """Return the roles that it needs on each side, bound to its user, as `syncer rbac` prints them."""
         cluster = load(str(self.file), installed()).cluster
         return manifests(
             needed(cluster.all_syncers(), settings=cluster.settings()),
@@ -64,7 +64,7 @@ class Daemon(daemon.Daemon):
 
 
 def make(clusters: Clusters, folder: Path) -> Daemon:
-    """The daemon between the two clusters; not yet started."""
+    """Return the daemon between the two clusters; not yet started."""
     config = {
         "apiVersion": "vsyncer.dev/v1alpha1",
         "kind": "SyncerConfig",

@@ -171,7 +171,7 @@ def _blank_sheet(clusters: Clusters) -> Sequence[str]:
 
 
 def _hints(clusters: Clusters) -> Sequence[str]:
-    """What to do with two running clusters."""
+    """Return what to do with two running clusters."""
     kubectl = "kubectl" if shutil.which("kubectl") else " ".join(map(_short, clusters.kubectl)) or "kubectl"
     virtual, host = (f"{kubectl} --kubeconfig {clusters.kubeconfigs[side]}" for side in (Side.VIRTUAL, Side.HOST))
     return (
@@ -186,7 +186,7 @@ def _hints(clusters: Clusters) -> Sequence[str]:
 
 
 def _short(path: str | Path) -> str:
-    """A path as it is seen from the top of the repository."""
+    """Return a path as it is seen from the top of the repository."""
     path = Path(path)
     return str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else str(path)
 

@@ -110,12 +110,12 @@ def _copies(state: State, resource: Resource, samples: Samples | None) -> Iterat
 
 
 def _is_system(resource: Resource, key: Key) -> bool:
-    """Whether it is what each cluster has of its own."""
+    """Return True if it is what each cluster has of its own."""
     return key.namespace.startswith("kube-") or (resource is SERVICES and key == KUBERNETES)
 
 
 def _used(state: State, resource: Resource) -> set[Key] | None:
-    """The keys that virtual Pods refer to, for those kinds that are synced only then, else None."""
+    """Return the keys that virtual Pods refer to, for those kinds that are synced only then, else None."""
     if resource not in (CONFIG_MAPS, SECRETS):
         return None
     return {key for pod in state.virtual[PODS] for kind, key in PATHS.keys(pod) if kind == resource}
@@ -192,7 +192,7 @@ _STATUS: Mapping[Resource, Callable[[Obj, Obj], tuple[str, bool]]] = {
 
 
 def _tokens(state: State) -> Iterator[Row]:
-    """The Secrets with the tokens of virtual Pods: copies of nothing."""
+    """Yield the Secrets with the tokens of virtual Pods: copies of nothing."""
     for key, secret in sorted(_by_virtual(state.host[SECRETS], kind_mark(PODS)).items()):
         status = f"the Pod's token, until {annotations_of(secret).get(MARKS.token_expires, '?')}"
         yield Row("Secret", f"(Pod {key})", TO_HOST, str(key_of(secret)), _written(secret), status, good=True)
@@ -202,7 +202,7 @@ def _tokens(state: State) -> Iterator[Row]:
 
 
 def _logins(state: State) -> Iterator[Row]:
-    """The Secrets that the host's operator makes, where Databases ask for them."""
+    """Yield the Secrets that the host's operator makes, where Databases ask for them."""
     secrets = {key_of(secret): secret for secret in state.virtual[SECRETS]}
     made = {key_of(secret): secret for secret in state.host[SECRETS]}
     copies = _by_virtual(state.host[DATABASES], kind_mark(DATABASES))
@@ -217,7 +217,7 @@ def _logins(state: State) -> Iterator[Row]:
 
 
 def _definitions(state: State) -> Iterator[Row]:
-    """The kinds of the host that tenants get too."""
+    """Yield the kinds of the host that tenants get too."""
     there = {key_of(crd): crd for crd in state.virtual[CUSTOM_RESOURCE_DEFINITIONS]}
     for key in sorted(key_of(crd) for crd in state.host[CUSTOM_RESOURCE_DEFINITIONS] if PUBLIC_LABEL in labels_of(crd)):
         crd = there.get(key)
@@ -237,7 +237,7 @@ def _nodes(state: State, samples: Samples | None) -> Iterator[Row]:
 
 
 def _events(state: State) -> Iterator[Row]:
-    """What was told about each Pod that has a copy, one row a Pod."""
+    """Yield what was told about each Pod that has a copy, one row a Pod."""
     told, retold = _by_pod(state.host[EVENTS]), _by_pod(state.virtual[EVENTS])
     for key, copy in sorted(_by_virtual(state.host[PODS], kind_mark(PODS)).items()):
         there, own = (_reasons(events) for events in (told[key_of(copy)], retold[key]))

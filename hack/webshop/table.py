@@ -52,7 +52,7 @@ class Plain:
 
 
 def lines(rows: Sequence[Row], *, head: bool = True) -> list[str]:
-    """The table as text."""
+    """Return the table as text."""
     cells = [row[:-1] for row in ([HEAD, *rows] if head else rows)]
     widths = [max(map(len, column), default=0) for column in zip(*cells, strict=True)]
     signs = ["  "] * head + ["  " if row.good else "! " for row in rows]
@@ -94,5 +94,5 @@ def _drawn(rows: Sequence[Row]) -> "Table":
 
 
 def screen() -> Screen:
-    """The best that this terminal, or file, can show."""
+    """Return the best that this terminal, or file, can show."""
     return Live() if sys.stdout.isatty() and importlib.util.find_spec("rich") else Plain()

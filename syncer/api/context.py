@@ -25,19 +25,19 @@ class Reader(Protocol):
     """Cached reads. What is returned is a private copy; an object that isn't watched can't be read (KeyError)."""
 
     def get(self, side: Side, resource: Resource, key: Key) -> Obj | None:
-        """The object as it was last seen, or None."""
+        """Return the object as it was last seen, or None."""
         ...
 
     def keys(self, side: Side, resource: Resource) -> Collection[Key]:
-        """The keys of all objects last seen."""
+        """Return the keys of all objects last seen."""
         ...
 
     def indexed(self, side: Side, resource: Resource, index: str, value: str) -> Collection[Key]:
-        """The keys of the objects for which the named index function gave this value."""
+        """Return the keys of the objects for which the named index function gave this value."""
         ...
 
     def used(self, resource: Resource, virtual: Obj) -> bool | None:
-        """Whether anything synced refers to a virtual object; None where that can't be known now."""
+        """Return True if anything synced refers to a virtual object; None where that can't be known now."""
         ...
 
 
@@ -102,45 +102,47 @@ class Context(Generic[C]):
         return self.settings.marks
 
     def enabled(self, syncer: str) -> bool:
-        """Whether another syncer is on: a reference is renamed only where its target is synced."""
+        """Return True if another syncer is on: a reference is renamed only where its target is synced."""
         return syncer in self.settings.sections
 
     def used(self, virtual: Obj) -> bool | None:
-        """Whether anything synced refers to this virtual object of the syncer's resource (see ``Refers``).
+        """Return True if anything synced refers to this virtual object of the syncer's resource (see ``Refers``).
 
         None where some of what might refer to it isn't known at the moment: then a copy is neither made nor removed.
         """
         return self.reader.used(self.resource, virtual)
 
     def virtual(self, resource: Resource, key: Key) -> Obj | None:
-        """A virtual object as it was last seen."""
+        """Return a virtual object as it was last seen."""
         return self.reader.get(Side.VIRTUAL, resource, key)
 
     def host(self, resource: Resource, key: Key) -> Obj | None:
-        """A host object as it was last seen, by its host key."""
+        """Return a host object as it was last seen, by its host key."""
         return self.reader.get(Side.HOST, resource, key)
 
     def host_key(self, key: Key) -> Key:
-        """The place on the host of one of this syncer's virtual keys."""
+        """Return the place on the host of one of this syncer's virtual keys."""
         return self.place(self.settings, key) if self.place else self.names.to_host(self.host_resource, key)
 
     def host_of(self, resource: Resource, key: Key) -> Obj | None:
-        """The host copy of a virtual object, by the virtual key."""
+        """Return the host copy of a virtual object, by the virtual key."""
         return self.reader.get(Side.HOST, resource, self.names.to_host(resource, key))
 
     def virtual_of(self, resource: Resource, host: Obj) -> Obj | None:
-        """The virtual object whose copy a host object is; None where it isn't ours or the original is gone."""
+        """Return the virtual object whose copy a host object is; None where it isn't ours or the original is gone."""
         if not self.marks.is_ours(host, cluster=self.identity, resource=resource):
             return None
         key = self.marks.virtual_key(host)
         return self.virtual(resource, key) if key else None
 
     def host_name(self, resource: Resource, namespace: str, name: str) -> str:
-        """The name on the host of what a virtual object in ``namespace`` refers to by name."""
+        """Return the name on the host of what a virtual object in ``namespace`` refers to by name."""
         return self.names.to_host(resource, Key(namespace if resource.namespaced else "", name)).name
 
     def host_copy(self, virtual: Obj) -> Obj:
-        """A host object without contents: translated name, the tenant's labels and annotations, and our marks."""
+        """Return a host object without contents: translated name, the tenant's labels and
+        annotations, and our marks.
+        """
         key, settings = key_of(virtual), self.settings
         place, marks = self.host_key(key), settings.marks
         metadata: Obj = {"name": place.name}
@@ -153,7 +155,9 @@ class Context(Generic[C]):
         return {"apiVersion": self.host_resource.api_version, "kind": self.host_resource.kind, "metadata": metadata}
 
     def virtual_copy(self, host: Obj, key: Key) -> Obj:
-        """A virtual object without contents at the given key: the host's labels and annotations, and our mark."""
+        """Return a virtual object without contents at the given key: the host's labels and
+        annotations, and our mark.
+        """
         metadata: Obj = {"name": key.name}
         if key.namespace:
             metadata["namespace"] = key.namespace

@@ -70,7 +70,7 @@ def translator_faults(plugin: Any) -> list[Fault]:
 
 
 def _identity_faults(plugin: Any) -> Iterator[Fault]:
-    """Whether it is a syncer of our API at all."""
+    """Return True if it is a syncer of our API at all."""
     if isinstance(plugin, Syncer):
         yield Fault(f"an object of {type(plugin).__name__}, not a class; name the class itself")
     elif not (inspect.isclass(plugin) and issubclass(plugin, Syncer)):
@@ -84,7 +84,7 @@ def _identity_faults(plugin: Any) -> Iterator[Fault]:
 
 
 def _class_faults(plugin: type[Syncer]) -> Iterator[Fault]:
-    """What the class says before there is an object of it."""
+    """Yield what the class says before there is an object of it."""
     name = plugin.__name__
     if lacking := [each for each in ("name", "resource") if not hasattr(plugin, each)]:
         yield Fault(f"{name} doesn't set {', '.join(lacking)}")
@@ -115,7 +115,7 @@ def _section_faults(plugin: type[Syncer]) -> Iterator[Fault]:
 
 
 def _made_faults(plugin: type[Syncer]) -> Iterator[Fault]:
-    """What can be seen of an object of the class."""
+    """Yield what can be seen of an object of the class."""
     made, raised = _attempt(plugin)
     if raised:
         yield Fault(f"{plugin.__name__}() raises {raised}; it is made without arguments", "__init__")
@@ -145,7 +145,7 @@ def _attribute_faults(made: Syncer) -> Iterator[Fault]:
 
 
 def _path_faults(made: Syncer, attribute: str) -> Iterator[Fault]:
-    """Whether an attribute is a tuple of paths, each of which can be in it."""
+    """Return True if an attribute is a tuple of paths, each of which can be in it."""
     value = getattr(made, attribute)
     if not isinstance(value, tuple) or not all(_is_path(path) for path in value):
         yield Fault(f'its {attribute} {value!r} is not a tuple of dotted paths, such as ("spec",)', attribute)
@@ -159,7 +159,7 @@ def _path_faults(made: Syncer, attribute: str) -> Iterator[Fault]:
 
 
 def _reference_faults(made: Refers) -> Iterator[Fault]:
-    """Whether ``references`` says of paths that cross what they refer to."""
+    """Return True if ``references`` says of paths that cross what they refer to."""
     said = made.references
     if not isinstance(said, Mapping) or not all(isinstance(each, get_args(Referred)) for each in said.values()):
         kinds = "a mapping of paths to Resource, Reference, Selects or Rewritten"
@@ -214,7 +214,7 @@ def _method_faults(made: Syncer) -> Iterator[Fault]:
 
 
 def _methods_of_api(made: Syncer) -> Iterator[tuple[str, str, Callable[..., Any]]]:
-    """What the class overrides of the roles: the role, the method's name and the role's own function."""
+    """Yield what the class overrides of the roles: the role, the method's name and the role's own function."""
     for base in type(made).__mro__:
         if base.__module__.startswith("syncer.api."):
             for name, function in vars(base).items():
@@ -224,7 +224,7 @@ def _methods_of_api(made: Syncer) -> Iterator[tuple[str, str, Callable[..., Any]
 
 
 def _extra_faults(made: Syncer) -> Iterator[Fault]:
-    """Whether indexes and watches are what they should be; both are wanted before anything is connected."""
+    """Return True if indexes and watches are what they should be; both are wanted before anything is connected."""
     if isinstance(made, Indexes):
         yield from _list_faults("indexes", made.indexes, Index)
     if isinstance(made, Watches):
@@ -257,7 +257,7 @@ def _takes(function: Callable[..., Any], positional: Sequence[Any], by_name: dic
 
 
 def _attempt(call: Callable[[], Any]) -> tuple[Any, str]:
-    """What a call into a plugin gives, or what it raises, in one line."""
+    """Return what a call into a plugin gives, or what it raises, in one line."""
     try:
         return call(), ""
     except ValidationError as error:

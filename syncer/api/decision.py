@@ -95,7 +95,7 @@ class Decision:
 
     @property
     def deletes(self) -> bool:
-        """Whether anything is to be deleted."""
+        """True if anything is to be deleted."""
         for write in self.writes:  # noqa: SIM110 - asked several times a look, and a generator costs twice as much
             if write.verb is Verb.DELETE:
                 return True
@@ -114,7 +114,7 @@ class Decision:
         )
 
     def look_again(self, after: float) -> "Decision":
-        """The same decision, to be asked again after so many seconds."""
+        """Return the same decision, to be asked again after so many seconds."""
         return replace(self, after=after)
 
 

@@ -37,7 +37,7 @@ class DriftPolicies(Section):
     """What the other side reports has not arrived, or was changed where it arrived."""
 
     def of(self, found: DriftClass) -> Policy | None:
-        """What is done about one class."""
+        """Return what is done about one class."""
         policy: Policy | None = getattr(self, "wrong_owner" if found == "wrongOwner" else found)
         return policy
 
@@ -46,5 +46,5 @@ class DriftPolicies(Section):
         return defaults.model_copy(update=self.model_dump(exclude_none=True))
 
     def lenient(self) -> Iterator[DriftClass]:
-        """The classes that aren't repaired."""
+        """Return the classes that aren't repaired."""
         return (each for each in _CLASSES if self.of(each) not in (None, "repair"))

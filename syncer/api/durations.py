@@ -30,7 +30,7 @@ def seconds(value: Any) -> float:
 
 
 def duration_text(value: float) -> str:
-    """The shortest way to write so many seconds: ``1h30m``, ``15s``, ``250ms``."""
+    """Return the shortest way to write so many seconds: ``1h30m``, ``15s``, ``250ms``."""
     left, parts = round(value * 1000), []
     for unit, size in (("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1)):
         count, left = divmod(left, size)

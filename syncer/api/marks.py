@@ -62,22 +62,22 @@ class Marks:
             object.__setattr__(self, name, f"{self.prefix}/{key}")
 
     def is_mark(self, key: str) -> bool:
-        """Whether a label or annotation is one of ours, and so none that a tenant may set."""
+        """Return True if a label or annotation is one of ours, and so none that a tenant may set."""
         return key.startswith(self.prefix + "/")
 
     def selector(self, cluster: str) -> str:
-        """The label selector of everything that belongs to one virtual cluster."""
+        """Return the label selector of everything that belongs to one virtual cluster."""
         return f"{self.cluster}={cluster}"
 
     def labels(self, cluster: str, virtual: Key) -> dict[str, str]:
-        """The labels of the host copy of a virtual object."""
+        """Return the labels of the host copy of a virtual object."""
         marks = {self.cluster: cluster}
         if virtual.namespace:
             marks[self.namespace_label] = virtual.namespace
         return marks
 
     def annotations(self, resource: Resource, virtual: Obj, host: Key) -> dict[str, str]:
-        """The annotations of the host copy of a virtual object."""
+        """Return the annotations of the host copy of a virtual object."""
         metadata = virtual["metadata"]
         marks = {
             self.name: metadata["name"],
@@ -92,13 +92,15 @@ class Marks:
         return marks
 
     def virtual_key(self, host: Obj) -> Key | None:
-        """The virtual key that a host object's marks name, or None where they name none."""
+        """Return the virtual key that a host object's marks name, or None where they name none."""
         annotations = annotations_of(host)
         name = annotations.get(self.name)
         return Key(annotations.get(self.namespace, ""), name) if name else None
 
     def is_ours(self, host: Obj, *, cluster: str, resource: Resource) -> bool:
-        """Whether a host object is a copy that we made of an object of this resource, and not a copy of a copy."""
+        """Return True if a host object is a copy that we made of an object of this
+        resource, and not a copy of a copy.
+        """
         annotations, metadata = annotations_of(host), host["metadata"]
         return (
             labels_of(host).get(self.cluster) == cluster
@@ -109,7 +111,7 @@ class Marks:
         )
 
     def is_from_here(self, obj: Obj, *, cluster: str) -> bool:
-        """Whether an object on the virtual side is one that we put there."""
+        """Return True if an object on the virtual side is one that we put there."""
         return labels_of(obj).get(self.cluster) == cluster
 
 
@@ -119,7 +121,7 @@ def kind_mark(resource: Resource) -> str:
 
 
 def label_value(text: str) -> str:
-    """The text as a label value, shortened by a hash where it is too long."""
+    """Return the text as a label value, shortened by a hash where it is too long."""
     if len(text) <= LABEL_LIMIT:
         return text
     digest = hashlib.sha256(text.encode()).hexdigest()[:16]

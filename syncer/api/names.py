@@ -14,16 +14,18 @@ class NameTranslator(Protocol):
     """
 
     def to_host(self, resource: Resource, key: Key) -> Key:
-        """The place of a virtual object on the host. Injective: no two keys of a resource share a place.
+        """Return the place of a virtual object on the host. Injective: no two keys of a resource share a place.
 
         Raises :class:`syncer.api.Refused` where the key has no valid translation.
         """
         ...
 
     def to_virtual(self, resource: Resource, key: Key) -> Key | None:
-        """The virtual key of a host key where the name alone tells it, else None (the marks on the object tell)."""
+        """Return the virtual key of a host key where the name alone tells it, else None
+        (the marks on the object tell).
+        """
         ...
 
     def host_namespaces(self) -> tuple[str, ...] | None:
-        """The host namespaces that copies can be in, or None where that is not known beforehand."""
+        """Return the host namespaces that copies can be in, or None where that is not known beforehand."""
         ...

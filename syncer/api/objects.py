@@ -69,13 +69,13 @@ class Resource:
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
     def collection(self, namespace: str = "") -> str:
-        """The URL path of the collection, of all namespaces where none is named."""
+        """Return the URL path of the collection, of all namespaces where none is named."""
         if namespace and self.namespaced:
             return f"{self._prefix}/namespaces/{namespace}/{self.plural}"
         return f"{self._prefix}/{self.plural}"
 
     def path(self, key: Key, subresource: str = "") -> str:
-        """The URL path of one object or of one of its subresources."""
+        """Return the URL path of one object or of one of its subresources."""
         path = f"{self.collection(key.namespace)}/{key.name}"
         return f"{path}/{subresource}" if subresource else path
 
@@ -122,21 +122,21 @@ def key_of(obj: Obj) -> Key:
 
 
 def labels_of(obj: Obj) -> Mapping[str, str]:
-    """The object's labels, empty where it has none."""
+    """Return the object's labels, empty where it has none."""
     return obj["metadata"].get("labels") or {}
 
 
 def annotations_of(obj: Obj) -> Mapping[str, str]:
-    """The object's annotations, empty where it has none."""
+    """Return the object's annotations, empty where it has none."""
     return obj["metadata"].get("annotations") or {}
 
 
 def uid_of(obj: Obj) -> str:
-    """The object's uid, ``""`` where it has none yet."""
+    """Return the object's uid, ``""`` where it has none yet."""
     uid: str = obj["metadata"].get("uid", "")
     return uid
 
 
 def is_deleting(obj: Obj) -> bool:
-    """Whether the object is marked for deletion and waits for finalizers or its grace period."""
+    """Return True if the object is marked for deletion and waits for finalizers or its grace period."""
     return "deletionTimestamp" in obj["metadata"]

@@ -81,7 +81,7 @@ class AroundReconcile(Role, Generic[C]):
 
     @abstractmethod
     def reconcile_start(self, ctx: Context[C], key: Key) -> str | None:
-        """A reason to skip this request, or None to go on."""
+        """Return a reason to skip this request, or None to go on."""
 
     @abstractmethod
     def reconcile_end(self, ctx: Context[C], key: Key, error: Exception | None) -> None:
@@ -93,7 +93,7 @@ class OwnController(Role):
 
     @abstractmethod
     def register(self, live: Live) -> Awaitable[None]:
-        """The controller's life as a coroutine; cancelled when leadership or the process ends."""
+        """Return the controller's life as a coroutine; cancelled when leadership or the process ends."""
 
 
 class Excludes(Role, Generic[C]):
@@ -101,7 +101,7 @@ class Excludes(Role, Generic[C]):
 
     @abstractmethod
     def excluded(self, ctx: Context[C], side: Side, obj: Obj) -> str | None:
-        """A reason to leave the object alone, or None."""
+        """Return a reason to leave the object alone, or None."""
 
 
 class Refers(Role):

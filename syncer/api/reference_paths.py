@@ -255,7 +255,7 @@ class _Words:
     __slots__ = ()
 
     def name(self, place: _Place, text: str) -> str:
-        """A name of which nothing else is said: the usual case, and so apart from :meth:`said`."""
+        """Return a name of which nothing else is said: the usual case, and so apart from :meth:`said`."""
         return self.said(_Said(place, text, "", place.resource, None))[0]
 
     def said(self, said: _Said) -> tuple[str, str]:
@@ -263,7 +263,7 @@ class _Words:
         return said.name, said.namespace
 
     def selection(self, said: Selects, path: str, value: Json) -> Json:
-        """A selector."""
+        """Return a selector."""
         return value
 
     def text(self, said: Rewritten, path: str, value: str) -> str:

@@ -60,7 +60,7 @@ class Reference:
 
     @property
     def beside(self) -> bool:
-        """Whether fields beside the name say more about what is named."""
+        """True if fields beside the name say more about what is named."""
         return bool(self.namespace or self.kind or self.group)
 
     @property

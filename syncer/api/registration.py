@@ -41,7 +41,7 @@ def registrations() -> Iterator[None]:
 
 
 def registered() -> Mapping[type[Syncer], str]:
-    """The registered classes in the order of their registration, each with the module that it is from."""
+    """Return the registered classes in the order of their registration, each with the module that it is from."""
     return dict(_registered)
 
 

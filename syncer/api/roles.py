@@ -79,11 +79,11 @@ class Syncer(Role, Generic[C]):
             cls.config = next(options, cls.config)
 
     def applies_to(self, settings: Settings) -> bool:
-        """Whether the syncer has anything to do with these settings; where not, it is as if it were off."""
+        """Return True if the syncer has anything to do with these settings; where not, it is as if it were off."""
         return True
 
     def predicate(self, virtual: Obj) -> bool:
-        """Whether a virtual object can have a copy at all, told cheaply from what never changes in it.
+        """Return True if a virtual object can have a copy at all, told cheaply from what never changes in it.
 
         One that can't, and has none, is never asked about (controller-runtime's predicates do the same).
         """
@@ -94,7 +94,10 @@ class Syncer(Role, Generic[C]):
         return self.rights
 
     def host_key(self, settings: Settings, key: Key) -> Key:
-        """The place on the host of a virtual key; override it only for what must not share a name with another copy."""
+        """Return the place on the host of a virtual key.
+
+        Override it only for what must not share a name with another copy.
+        """
         return settings.names.to_host(self.host_resource, key)
 
 
@@ -111,7 +114,7 @@ class Sync(Role, Generic[C]):
 
     @abstractmethod
     def sync(self, ctx: Context[C], pair: Pair) -> Decision:
-        """What both objects should be now."""
+        """Return what both objects should be now."""
 
 
 class SyncUp(Role, Generic[C]):
@@ -185,11 +188,11 @@ class FakeSyncUp(Role, Generic[C]):
 
     @abstractmethod
     def fake_sync_up(self, ctx: Context[C], key: Key) -> Decision:
-        """The key was named by a watch and no virtual object is there."""
+        """Decide about a key that a watch names, where no virtual object is there."""
 
     @abstractmethod
     def fake_sync(self, ctx: Context[C], virtual: Obj) -> Decision:
-        """The virtual object is there: keep it fresh, or delete it when nothing needs it."""
+        """Keep the virtual object fresh, or delete it when nothing needs it."""
 
 
 class Mirror(Syncer[C], SyncDown[C], Sync[C], Refers):

@@ -24,26 +24,30 @@ _OPERATORS: Mapping[str, Callable[[Labels, str, list[str]], bool]] = {
 
 
 def narrowed(selector: Obj, labels: Labels) -> Obj:
-    """A label selector that selects, of what it selected before, only objects with these labels too."""
+    """Return a label selector that selects, of what it selected before, only objects with these labels too."""
     return {**selector, "matchLabels": {**(selector.get("matchLabels") or {}), **labels}}
 
 
 def required(selector: Obj, *expressions: Obj) -> Obj:
-    """A label selector with more expressions that must hold; those that it has already are not repeated."""
+    """Return a label selector with more expressions that must hold; those that it has already are not repeated."""
     present = selector.get("matchExpressions") or []
     added = [expression for expression in expressions if expression not in present]
     return {**selector, "matchExpressions": [*present, *added]} if added else selector
 
 
 def one_of(key: str, values: Iterable[str]) -> Obj:
-    """The expression for a label that has one of the values; without any value, it holds for no object of ours."""
+    """Return the expression for a label that has one of the values.
+
+    Without any value, it holds for no object of ours.
+    """
     if wanted := sorted(set(values)):
         return {"key": key, "operator": "In", "values": wanted}
     return {"key": key, "operator": "DoesNotExist"}
 
 
 def folded(selector: Obj, labels: Labels, *, match: Iterable[str] = (), mismatch: Iterable[str] = ()) -> Obj:
-    """A label selector with ``matchLabelKeys`` and ``mismatchLabelKeys`` written out for a pod with these labels.
+    """Return a label selector with ``matchLabelKeys`` and ``mismatchLabelKeys`` written out for
+    a pod with these labels.
 
     An API server does the same when a Pod is created (1.31 for affinity, 1.34 for topology spread) and then refuses
     a Pod that arrives with both. A key that the pod doesn't have is ignored, as there.
@@ -54,7 +58,9 @@ def folded(selector: Obj, labels: Labels, *, match: Iterable[str] = (), mismatch
 
 
 def matches(selector: Mapping[str, Json] | None, labels: Labels) -> bool:
-    """Whether a label selector selects an object with these labels: none selects nothing, an empty one everything."""
+    """Return True if a label selector selects an object with these labels: none selects
+    nothing, an empty one everything.
+    """
     if selector is None:
         return False
     if any(labels.get(key) != value for key, value in (selector.get("matchLabels") or {}).items()):
@@ -68,7 +74,7 @@ def _holds(expression: Mapping[str, Json], labels: Labels) -> bool:
 
 
 def written(selector: Mapping[str, Json]) -> str:
-    """A label selector as the ``labelSelector`` of a list request; an empty one is ``""``."""
+    """Return a label selector as the ``labelSelector`` of a list request; an empty one is ``""``."""
     labels = [f"{key}={value}" for key, value in sorted((selector.get("matchLabels") or {}).items())]
     return ",".join([*labels, *map(_written, selector.get("matchExpressions") or ())])
 

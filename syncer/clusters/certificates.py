@@ -29,7 +29,7 @@ class Validity(NamedTuple):
 
 
 def first_certificate(pem: bytes) -> bytes:
-    """The DER form of the first certificate in PEM text; raises ``ValueError`` where there is none."""
+    """Return the DER form of the first certificate in PEM text; raises ``ValueError`` where there is none."""
     found = _PEM.search(pem)
     if found is None:
         raise ValueError("no certificate in PEM form")
@@ -59,7 +59,7 @@ class _Element(NamedTuple):
 
 
 def _elements(data: bytes) -> list[_Element]:
-    """The ASN.1 elements of which some bytes consist."""
+    """Yield the changed fields of a list's elements: a list is written whole, but seldom differs as a whole."""
     found, at = [], 0
     while at < len(data):
         tag, length, start = data[at], data[at + 1], at + 2
@@ -81,7 +81,9 @@ def _time(element: _Element) -> datetime:
 
 
 def client_context(*, ca: bytes | None, insecure: bool) -> ssl.SSLContext:
-    """A context that trusts this CA bundle (PEM), or the system's where there is none; raises ``ssl.SSLError``.
+    """Return a context that trusts this CA bundle (PEM), or the system's where there is none.
+
+    Raises ``ssl.SSLError``.
 
     Like Go's client, and unlike Python 3.13's default, it accepts an intermediate CA as the root of trust and
     certificates without key identifiers: kubeadm and many others make such.

@@ -231,7 +231,7 @@ def target_of(obj: Obj) -> Key:
 
 
 def _only_marked(answer: Obj) -> bool:
-    """Whether the reply to a DELETE shows an object that still exists.
+    """Return True if the reply to a DELETE shows an object that still exists.
 
     Most kinds answer with a ``Status`` when the object is gone; Pods, ServiceAccounts, PersistentVolumeClaims and
     some more answer with the object even then.

@@ -55,7 +55,7 @@ def seen(data: bytes | msgspec.Raw) -> Obj:
 
 
 def _without_contents(text: bytes, error: Exception) -> bytes:
-    """The identity of an object that can't be read, and its labels and annotations where these can be."""
+    """Return the identity of an object that can't be read, and its labels and annotations where these can be."""
     whole = pieces.members(text)
     metadata = _readable(pieces.members(whole.get(b'"metadata"', b"{}")))
     if not isinstance(metadata.get("name"), str):
@@ -90,7 +90,7 @@ def encode_sorted(value: Any) -> str:
 
 
 def exact(raw: bytes | msgspec.Raw) -> bytes:
-    """The bytes of a view alone, so that what it was cut from can go."""
+    """Return the bytes of a view alone, so that what it was cut from can go."""
     return bytes(raw)
 
 
@@ -198,7 +198,7 @@ def split_list(data: bytes) -> Page:
 
 
 def _cut_up(data: bytes, error: Exception) -> _List:
-    """A list of which some item can't be read."""
+    """Return a list of which some item can't be read."""
     parts = pieces.members(data)
     if not parts.keys() >= {b'"metadata"', b'"items"'}:
         raise error

@@ -57,10 +57,10 @@ class Credentials(Protocol):
     """Gives an access for each request and hears when one was not accepted."""
 
     async def access(self) -> Access:
-        """What to send now. Raises :class:`CredentialsFailed` where there is nothing to send."""
+        """Return what to send now. Raises :class:`CredentialsFailed` where there is nothing to send."""
 
     async def refused(self, access: Access) -> bool:
-        """A request with this access was answered 401; whether a second try with a new access makes sense."""
+        """Return a request with this access was answered 401; whether a second try with a new access makes sense."""
 
     async def explain(self, error: ssl.SSLError) -> str:
         """Why a TLS connection failed, in words for people."""
@@ -80,7 +80,10 @@ class LoginCredentials:
         self._asked_at = self._checked_at = float("-inf")
 
     async def access(self) -> Access:
-        """The access of the moment; looks at the files every ten seconds and runs a plugin when its answer ends."""
+        """Return the access of the moment.
+
+        Looks at the files every ten seconds and runs a plugin when its answer ends.
+        """
         now = self._clock()
         if self._access is not None and now < self._checked_at + CHECK_SECONDS and not self._ended(now):
             return self._access
@@ -102,7 +105,7 @@ class LoginCredentials:
         return await why_not_trusted(self.login, error)
 
     def complaint(self) -> str:
-        """What is wrong with the client certificate, ``""`` where nothing is."""
+        """Return what is wrong with the client certificate, ``""`` where nothing is."""
         certificate = self._issued.certificate if self._issued else b""
         try:
             pem = certificate or self.login.certificate.read()
@@ -177,14 +180,14 @@ class LoginCredentials:
 
 
 def _token(login: Login) -> str:
-    """The token; what stands in the file goes before what stands in the kubeconfig, as in Go's client."""
+    """Return the token; what stands in the file goes before what stands in the kubeconfig, as in Go's client."""
     if login.token_file is not None:
         return login.token_file.read_text(encoding="ascii").strip()
     return login.token
 
 
 def _signatures(login: Login) -> tuple[tuple[int, int, int], ...]:
-    """What changes when one of the certificate files does; a mounted Secret is swapped by a symbolic link."""
+    """Return what changes when one of the certificate files does; a mounted Secret is swapped by a symbolic link."""
     paths = (login.ca.path, login.certificate.path, login.key.path)
     return tuple(_signature(path) for path in paths if path is not None)
 
@@ -195,7 +198,9 @@ def _signature(path: Path) -> tuple[int, int, int]:
 
 
 def _impersonation(who: Impersonation) -> list[Header]:
-    """The headers of https://kubernetes.io/docs/reference/access-authn-authz/authentication/#user-impersonation."""
+    """Return the headers of https://kubernetes.io/docs/reference/access-authn-
+    authz/authentication/#user-impersonation.
+    """
     found = [("Impersonate-User", who.user)]
     if who.uid:
         found.append(("Impersonate-Uid", who.uid))

@@ -18,7 +18,7 @@ _UNKNOWN_ISSUER = frozenset({2, 18, 19, 20, 21})
 
 
 async def why_not_trusted(login: Login, error: ssl.SSLError) -> str:
-    """A sentence for a failed TLS handshake."""
+    """Return a sentence for a failed TLS handshake."""
     address = login.endpoint.authority
     if not isinstance(error, ssl.SSLCertVerificationError):
         return f"no TLS connection to {address}: {(error.reason or str(error)).lower().replace('_', ' ')}"
@@ -36,7 +36,7 @@ async def why_not_trusted(login: Login, error: ssl.SSLError) -> str:
 
 
 async def _which_is_out_of_date(login: Login) -> str:
-    """The server's certificate or the authority's, with the date."""
+    """Return the server's certificate or the authority's, with the date."""
     address, now = login.endpoint.authority, datetime.now(UTC)
     found = []
     if login.ca:
@@ -51,7 +51,7 @@ async def _which_is_out_of_date(login: Login) -> str:
 
 
 async def _peer_certificate(login: Login) -> bytes:
-    """What the server shows, in DER form, without trusting it: nothing is sent over this connection."""
+    """Return what the server shows, in DER form, without trusting it: nothing is sent over this connection."""
     endpoint = login.endpoint
     context, look = client_context(ca=None, insecure=True), _Look()
     async with asyncio.timeout(LOOK_SECONDS):

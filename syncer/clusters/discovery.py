@@ -35,7 +35,7 @@ class Served:
     short_names: tuple[str, ...] = ()
 
     def is_called(self, name: str) -> bool:
-        """Whether people may mean this one by a plural, singular, short name or kind."""
+        """Return True if people may mean this one by a plural, singular, short name or kind."""
         resource = self.resource
         return name in (resource.plural, resource.kind, self.singular, *self.short_names)
 
@@ -91,7 +91,7 @@ class Discovery:
             return self._take_over(found)
 
     def find(self, name: str) -> Resource:
-        """The resource that people mean, in the version that the server prefers unless one is named.
+        """Return the resource that people mean, in the version that the server prefers unless one is named.
 
         ``configmaps``, ``ConfigMap``, ``certificates.cert-manager.io``, ``certificates.cert-manager.io/v1``; without a
         group the core group goes first. Raises :class:`~syncer.api.errors.Missing` with the nearest names.
@@ -109,16 +109,16 @@ class Discovery:
         return self._by_resource.get((resource.api_version, resource.plural))
 
     def verbs(self, resource: Resource) -> frozenset[str]:
-        """What the server can do with a resource; empty where it does not serve it."""
+        """Return what the server can do with a resource; empty where it does not serve it."""
         served = self.served(resource)
         return served.verbs if served else frozenset()
 
     def has_status(self, resource: Resource) -> bool:
-        """Whether the status is a subresource, which is written by requests of its own."""
+        """Return True if the status is a subresource, which is written by requests of its own."""
         return self.has_subresource(resource, "status")
 
     def has_subresource(self, resource: Resource, name: str) -> bool:
-        """Whether a resource has a subresource: ``status``, ``scale``, ``binding``, ``eviction``.
+        """Return True if a resource has a subresource: ``status``, ``scale``, ``binding``, ``eviction``.
 
         Of what isn't served now, whether it had: an API server that starts serves custom resources last.
         """

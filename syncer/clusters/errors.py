@@ -93,7 +93,7 @@ class Where:
         return f"{self.side} cluster" + (f" {self.cluster}" if self.cluster not in ("", self.side.value) else "")
 
     def fields(self) -> dict[str, Any]:
-        """The keyword arguments that every :class:`ClusterError` takes."""
+        """Return the keyword arguments that every :class:`ClusterError` takes."""
         return {
             "cluster": self.cluster,
             "side": self.side,
@@ -104,14 +104,16 @@ class Where:
 
 
 def from_response(reply: HttpResponse, where: Where, origin: Origin = UNKNOWN_ORIGIN) -> ClusterError:
-    """The error for a reply whose status is not 2xx."""
+    """Return the error for a reply whose status is not 2xx."""
     return from_status(_status_of(reply), where, origin, retry_after=_retry_after(reply))
 
 
 def from_status(
     status: Obj, where: Where, origin: Origin = UNKNOWN_ORIGIN, *, retry_after: float | None = None
 ) -> ClusterError:
-    """The error for a ``Status`` object: the body of a refused request, or the object of a watch's ERROR event."""
+    """Return the error for a ``Status`` object: the body of a refused request, or the object of
+    a watch's ERROR event.
+    """
     code = int(status.get("code") or 500)
     details = status.get("details") or {}
     if retry_after is None and details.get("retryAfterSeconds"):
@@ -125,7 +127,7 @@ def from_status(
 
 
 def from_failure(failure: ConnectionFailed, where: Where, origin: Origin = UNKNOWN_ORIGIN) -> ClusterError:
-    """The error for a request that got no reply."""
+    """Return the error for a request that got no reply."""
     if isinstance(failure, CredentialsFailed):
         source = f" in {origin.source}" if origin.source else ""
         message = f"{where.place}: there are no usable credentials{source}: {failure}{_complaint(origin)}"
@@ -220,12 +222,12 @@ def _cause_text(cause: Obj) -> str:
 
 
 def _harmless(details: Obj) -> Obj:
-    """What the flow may need of a Status' details, without the causes, which may quote values."""
+    """Return what the flow may need of a Status' details, without the causes, which may quote values."""
     return {name: value for name, value in details.items() if name != "causes"}
 
 
 def _status_of(reply: HttpResponse) -> Obj:
-    """The Status in a reply; a proxy's error page becomes one that says only the code."""
+    """Return the Status in a reply; a proxy's error page becomes one that says only the code."""
     try:
         status = codec.decode(reply.body)
     except codec.DecodeError:

@@ -145,7 +145,10 @@ def _legacy_token(provider: LegacyProvider) -> str:
 
 
 def _kubeconfig(provider: LegacyProvider) -> dict[str, Any]:
-    """A kubeconfig of nothing but this provider; a fresh copy, because the loader writes renewed tokens into it."""
+    """Return a kubeconfig of nothing but this provider.
+
+    A fresh copy, because the loader writes renewed tokens into it.
+    """
     user = {"auth-provider": {"name": provider.name, "config": dict(provider.config)}}
     return {
         "current-context": "only",

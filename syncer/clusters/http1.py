@@ -148,7 +148,7 @@ class Connection(asyncio.Protocol):
         self._transport.abort()
 
     def _until_closed(self) -> bool:
-        """Whether the body of this reply ends where the connection ends."""
+        """Return True if the body of this reply ends where the connection ends."""
         headers = Headers(self._lines)
         return "content-length" not in headers and headers.get("transfer-encoding", "").lower() != "chunked"
 

@@ -42,32 +42,32 @@ class Section:
         raise ConfigError(Problem(_sentence(message, hint), path=path, file=str(self.file), hint=hint))
 
     def text(self, name: str) -> str:
-        """A string, ``""`` where it is not set."""
+        """Return a string, ``""`` where it is not set."""
         value = self.values.get(name)
         if value is not None and not isinstance(value, str):
             self.refuse(name, f"expected a string, found {type(value).__name__}")
         return value or ""
 
     def section(self, name: str) -> "Section":
-        """A mapping within, empty where it is not set."""
+        """Return a mapping within, empty where it is not set."""
         value = self.values.get(name) or {}
         if not isinstance(value, Mapping):
             self.refuse(name, f"expected a mapping, found {type(value).__name__}")
         return Section(value, file=self.file, path=f"{self.path}.{name}")
 
     def entries(self, name: str) -> list[Any]:
-        """A list, empty where it is not set."""
+        """Return a list, empty where it is not set."""
         value = self.values.get(name) or []
         if not isinstance(value, list):
             self.refuse(name, f"expected a list, found {type(value).__name__}")
         return value
 
     def strings(self, name: str) -> tuple[str, ...]:
-        """A list whose entries are taken as strings."""
+        """Return a list whose entries are taken as strings."""
         return tuple(map(str, self.entries(name)))
 
     def named(self, name: str, value: str) -> dict[str, Any]:
-        """A list of mappings with a ``name`` and a value, as a mapping of the one to the other."""
+        """Return a list of mappings with a ``name`` and a value, as a mapping of the one to the other."""
         found: dict[str, Any] = {}
         for index, entry in enumerate(self.entries(name)):
             if not isinstance(entry, Mapping) or not isinstance(entry.get("name"), str):
@@ -76,12 +76,12 @@ class Section:
         return found
 
     def local_path(self, name: str) -> Path | None:
-        """A file name, seen from the directory of the kubeconfig."""
+        """Return a file name, seen from the directory of the kubeconfig."""
         text = self.text(name)
         return self.file.parent / text if text else None
 
     def material(self, name: str) -> Material:
-        """What ``NAME-data`` holds inline or the file ``NAME`` holds; the data goes first."""
+        """Return what ``NAME-data`` holds inline or the file ``NAME`` holds; the data goes first."""
         data = self.text(f"{name}-data")
         if not data:
             return Material(path=self.local_path(name))
@@ -102,7 +102,7 @@ class Kubeconfig:
             self._add(Section(_load(file), file=file, path=""))
 
     def login(self, context: str = "") -> Login:
-        """The login of a context, of the current one where none is named; raises :class:`ConfigError`."""
+        """Return the login of a context, of the current one where none is named; raises :class:`ConfigError`."""
         name = context or self.current_context
         if not name:
             self._refuse("no context is named and there is no current-context", self._choices("contexts"))
@@ -153,7 +153,7 @@ def find_files(path: str, environ: Mapping[str, str]) -> list[Path]:
 
 
 def read(path: str = "", *, context: str = "", environ: Mapping[str, str]) -> Login:
-    """The login of a kubeconfig, or of the Pod that this runs in where there is no kubeconfig.
+    """Return the login of a kubeconfig, or of the Pod that this runs in where there is no kubeconfig.
 
     Raises :class:`ConfigError`, which names the file and the entry at fault.
     """
@@ -168,7 +168,10 @@ def read(path: str = "", *, context: str = "", environ: Mapping[str, str]) -> Lo
 
 
 def in_cluster(environ: Mapping[str, str], *, directory: Path = _SERVICE_ACCOUNT) -> Login:
-    """The login of the Pod's service account; raises :class:`ConfigError` where this is not a Pod or has none."""
+    """Return the login of the Pod's service account.
+
+    Raises :class:`ConfigError` where this is not a Pod or has none.
+    """
     host = environ.get("KUBERNETES_SERVICE_HOST", "")
     token, ca = directory / "token", directory / "ca.crt"
     if not host:

@@ -19,7 +19,7 @@ class Material:
         return bool(self.data or self.path)
 
     def read(self) -> bytes:
-        """The content; raises ``OSError``."""
+        """Return the content; raises ``OSError``."""
         return self.data or (self.path.read_bytes() if self.path else b"")
 
     def __str__(self) -> str:

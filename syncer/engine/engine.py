@@ -232,7 +232,7 @@ class Engine:
             own.cancel()
 
     def patrollers(self) -> list[Patroller]:
-        """The patrollers of all virtual clusters."""
+        """Return the patrollers of all virtual clusters."""
         return [served.patroller for served in self.served.values() if served.patroller is not None]
 
     def silent(self, pair: ClusterPair) -> str | None:

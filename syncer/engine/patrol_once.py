@@ -43,7 +43,7 @@ async def patrol_once(
 async def scan_once(
     engine: Engine, pair: ClusterPair, *, kinds: Sequence[str], confirm: bool, hands_off: Callable[[], str | None]
 ) -> dict[str, Any]:
-    """The scan, with an engine that nothing else works with."""
+    """Return the scan, with an engine that nothing else works with."""
     async with engine.running():
         await _filled(engine)
         if confirm:

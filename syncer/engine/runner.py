@@ -54,7 +54,7 @@ class Summary:
         return 1 if self.troubles else 0
 
     def lines(self) -> list[str]:
-        """The summary for people."""
+        """Return the summary for people."""
         lines = [f"would {line}" for line in self.planned]
         if not self.planned:
             for (cluster, syncer, side, verb), number in sorted(self.done.items()):

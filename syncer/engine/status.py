@@ -84,6 +84,6 @@ async def settle(engine: Engine, *, quiet: float = 0.5, patience: float = 5.0) -
 
 
 def _undecided(engine: Engine) -> bool:
-    """Whether something failed or waits that may still come right by itself."""
+    """Return True if something failed or waits that may still come right by itself."""
     failing = any(status.state is State.FAILING for _, status in engine.statuses.troubles())
     return failing or bool(waiting(engine)) or any(True for _ in engine.statuses.pending())

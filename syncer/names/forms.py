@@ -16,7 +16,7 @@ class Form:
     pattern: re.Pattern[str]
 
     def fits(self, name: str) -> bool:
-        """Whether an API server takes the name for an object of this kind."""
+        """Return True if an API server takes the name for an object of this kind."""
         return len(name) <= self.limit and self.pattern.fullmatch(name) is not None
 
 
@@ -49,7 +49,7 @@ _BY_KIND = {
 
 
 def form_of(resource: Resource) -> Form:
-    """The form of a kind's names.
+    """Return the form of a kind's names.
 
     Kinds of others (a group with a dot, outside ``k8s.io``) are kept within 63 characters, although the API server
     accepts more: their controllers habitually put the name into a label of what they create.

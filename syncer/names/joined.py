@@ -28,7 +28,7 @@ _JOINTS = re.compile(r"(?:-x)+(?=-)")
 
 
 def join(parts: tuple[str, ...], form: Form) -> str:
-    """The name for these parts: readable where that is unambiguous and fits the form, else hashed."""
+    """Return the name for these parts: readable where that is unambiguous and fits the form, else hashed."""
     text = SEPARATOR.join(parts)
     if text.count(SEPARATOR) == len(parts) - 1 and _OVERLAP not in text and form.fits(text):
         return text
@@ -36,7 +36,7 @@ def join(parts: tuple[str, ...], form: Form) -> str:
 
 
 def split(name: str) -> tuple[str, ...]:
-    """The parts of a readable name; a single one where the name is not of that kind."""
+    """Return the parts of a readable name; a single one where the name is not of that kind."""
     return (name,) if _OVERLAP in name else tuple(name.split(SEPARATOR))
 
 

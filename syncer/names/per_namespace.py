@@ -24,11 +24,11 @@ class PerNamespace:
         self._remembered = lru_cache(REMEMBERED)(self._translate)
 
     def to_host(self, resource: Resource, key: Key) -> Key:
-        """The place on the host. Raises Refused for a reserved name with no room for the suffix."""
+        """Return the place on the host. Raises Refused for a reserved name with no room for the suffix."""
         return self._remembered(resource, key)
 
     def to_virtual(self, resource: Resource, key: Key) -> Key | None:
-        """The virtual key, where the host namespace has a readable name of this virtual cluster."""
+        """Return the virtual key, where the host namespace has a readable name of this virtual cluster."""
         if key.namespace not in ("", self.namespace):
             return self._moved_back(resource, key)
         found = self._without_namespace.to_virtual(resource, key)

@@ -25,7 +25,7 @@ OF_THE_CLUSTER: Mapping[str, frozenset[Key]] = {
 
 
 def move_away(resource: Resource, key: Key, suffix: str) -> str:
-    """The name of a virtual object in a namespace that has the reserved names.
+    """Return the name of a virtual object in a namespace that has the reserved names.
 
     Raises Refused where a reserved name has no room for one suffix more.
     """
@@ -38,7 +38,7 @@ def move_away(resource: Resource, key: Key, suffix: str) -> str:
 
 
 def move_back(resource: Resource, key: Key, suffix: str) -> str | None:
-    """The virtual name for a name on the host; None for the host's own reserved one."""
+    """Return the virtual name for a name on the host; None for the host's own reserved one."""
     if not _concerned(resource, key, suffix):
         return key.name
     return key.name.removesuffix(suffix) if key.name.endswith(suffix) else None

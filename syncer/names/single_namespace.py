@@ -25,11 +25,11 @@ class SingleNamespace:
         self._remembered = lru_cache(REMEMBERED)(self._translate)
 
     def to_host(self, resource: Resource, key: Key) -> Key:
-        """The place on the host; never refuses."""
+        """Return the place on the host; never refuses."""
         return self._remembered(resource, key)
 
     def to_virtual(self, resource: Resource, key: Key) -> Key | None:
-        """The virtual key, where the name is a readable one of this virtual cluster."""
+        """Return the virtual key, where the name is a readable one of this virtual cluster."""
         tail = (self.cluster,) if resource.namespaced else (self.cluster, self.namespace)
         parts = split(key.name)
         head = parts[: -len(tail)]
@@ -39,7 +39,7 @@ class SingleNamespace:
         return found if self.to_host(resource, found) == key else None
 
     def host_namespaces(self) -> tuple[str, ...] | None:
-        """The one host namespace."""
+        """Return the one host namespace."""
         return (self.namespace,)
 
     def _translate(self, resource: Resource, key: Key) -> Key:

@@ -32,16 +32,16 @@ class Template:
     """
 
     def __init__(self, text: str) -> None:
-        """Raises ValueError where the text is no template, or leaves the name out."""
+        """Raise ValueError where the text is no template, or leaves the name out."""
         self.text = text
         self._parts = list(_parts(text))
 
     def has(self, field: str) -> bool:
-        """Whether a field occurs."""
+        """Return True if a field occurs."""
         return ("field", field) in self._parts
 
     def render(self, cluster: str, key: Key, form: Form) -> str:
-        """The name for a key, readable or hashed."""
+        """Return the name for a key, readable or hashed."""
         text = self._filled(cluster, key)
         known = key if self.has("namespace") else Key("", key.name)
         if form.fits(text) and not _LOOKS_HASHED.search(text) and self.keys(cluster, text, most=2) == [known]:
@@ -67,7 +67,7 @@ class Template:
 
 
 def _parts(text: str) -> Iterator[_Part]:
-    """The parts of a template, checked."""
+    """Yield the parts of a template, checked."""
     position, named = 0, False
     for found in _FIELD.finditer(text):
         yield from _literal(text[position : found.start()])

@@ -24,11 +24,11 @@ class Templated:
         self._remembered = lru_cache(REMEMBERED)(self._translate)
 
     def to_host(self, resource: Resource, key: Key) -> Key:
-        """The place on the host. Raises what the wrapped translator raises."""
+        """Return the place on the host. Raises what the wrapped translator raises."""
         return self._remembered(resource, key) if str(resource) in self.templates else self.inner.to_host(resource, key)
 
     def to_virtual(self, resource: Resource, key: Key) -> Key | None:
-        """The virtual key, where the name is a readable one."""
+        """Return the virtual key, where the name is a readable one."""
         template = self.templates.get(str(resource))
         if template is None:
             return self.inner.to_virtual(resource, key)
@@ -47,13 +47,13 @@ class Templated:
         return Key(self.inner.to_host(resource, key).namespace, name)
 
     def _placed(self, resource: Resource, key: Key, found: Key) -> Key | None:
-        """The key with the virtual namespace that the host namespace stands for."""
+        """Return the key with the virtual namespace that the host namespace stands for."""
         there = self.inner.to_virtual(resource, Key(key.namespace, found.name))
         return Key(there.namespace, found.name) if there else None
 
 
 def lack(template: Template, inner: NameTranslator, *, namespaced: bool) -> str:
-    """What a template lacks to give no two objects one place on the host; ``""`` for nothing."""
+    """Return what a template lacks to give no two objects one place on the host; ``""`` for nothing."""
     if not namespaced:
         return "has {namespace} in it, but objects of this kind have none" if template.has("namespace") else ""
     if template.has("namespace") or _keeps_apart(inner):
@@ -62,6 +62,6 @@ def lack(template: Template, inner: NameTranslator, *, namespaced: bool) -> str:
 
 
 def _keeps_apart(translator: NameTranslator) -> bool:
-    """Whether what is in two virtual namespaces is in two on the host."""
+    """Return True if what is in two virtual namespaces is in two on the host."""
     one, other = (translator.to_host(_PROBE, Key(namespace, "probe")).namespace for namespace in ("one", "two"))
     return one != other

@@ -25,11 +25,11 @@ class Unchanged:
         self._remembered = lru_cache(REMEMBERED)(self._translate)
 
     def to_host(self, resource: Resource, key: Key) -> Key:
-        """The same key. Raises Refused for a reserved name with no room for the suffix."""
+        """Return the same key. Raises Refused for a reserved name with no room for the suffix."""
         return self._remembered(resource, key)
 
     def to_virtual(self, resource: Resource, key: Key) -> Key | None:
-        """The same key; None for the host's own reserved objects."""
+        """Return the same key; None for the host's own reserved objects."""
         name = move_back(resource, key, self._suffix)
         return Key(key.namespace, name) if name else None
 

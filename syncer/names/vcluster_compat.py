@@ -28,11 +28,11 @@ class VclusterCompat:
         self._remembered = lru_cache(REMEMBERED)(self._translate)
 
     def to_host(self, resource: Resource, key: Key) -> Key:
-        """The place where vcluster puts the object; never refuses."""
+        """Return the place where vcluster puts the object; never refuses."""
         return self._remembered(resource, key)
 
     def to_virtual(self, resource: Resource, key: Key) -> Key | None:
-        """The virtual key, where the name can be read in one way only."""
+        """Return the virtual key, where the name can be read in one way only."""
         if not resource.namespaced or key.namespace != self.namespace:
             return None
         # The end is cut off only when the whole was split: it may overlap with what stands before it.
@@ -42,7 +42,7 @@ class VclusterCompat:
         return found if found and self.to_host(resource, found) == key else None
 
     def host_namespaces(self) -> tuple[str, ...] | None:
-        """The one host namespace."""
+        """Return the one host namespace."""
         return (self.namespace,)
 
     def _translate(self, resource: Resource, key: Key) -> Key:

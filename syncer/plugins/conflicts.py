@@ -13,7 +13,7 @@ OriginOf = Callable[[AnySyncer], Origin]
 
 
 def refuse_conflicts(syncers: Sequence[AnySyncer], origin: OriginOf) -> None:
-    """Raises PluginError where two syncers have one name, or would write the same objects."""
+    """Raise PluginError where two syncers have one name, or would write the same objects."""
     for syncer, other, what in clashes(syncers):
         way_out = f"Set sync.{syncer.section}.enabled or sync.{other.section}.enabled to false"
         raise refusal(syncer.name, origin(syncer), f"{what} {other.name} ({origin(other).phrase}). {way_out}")
@@ -47,13 +47,13 @@ def shared_sections(syncers: Sequence[type[Syncer]], origin: OriginOf) -> Iterat
 
 
 def refuse_shared_sections(syncers: Sequence[type[Syncer]], origin: OriginOf) -> None:
-    """Raises PluginError where a section belongs to several syncers that can't share it."""
+    """Raise PluginError where a section belongs to several syncers that can't share it."""
     for syncer, why in shared_sections(syncers, origin):
         raise refusal(syncer.name, origin(syncer), why)
 
 
 def _claims(syncer: AnySyncer) -> Iterator[tuple[Hashable, str]]:
-    """What only one syncer may have, each with the words for it."""
+    """Yield what only one syncer may have, each with the words for it."""
     yield syncer.name, f"is called {syncer.name}, as is"
     way = way_of(syncer if isinstance(syncer, type) else type(syncer))
     for side, makes in ((Side.HOST, way.goes_down), (Side.VIRTUAL, way.comes_up or way.fakes)):

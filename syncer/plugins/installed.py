@@ -34,7 +34,10 @@ class Installed:
         self._origins = {syncer: Origin("", "", module) for syncer, module in self._registered.items()}
 
     def syncers(self, named: Iterable[str] = ()) -> Sequence[type[Syncer]]:
-        """The built-in and registered syncers, and those of plugins with one of these sections. Raises PluginError."""
+        """Return the built-in and registered syncers, and those of plugins with one of these sections.
+
+        Raises PluginError.
+        """
         found, own = self._always(), {syncer.section for syncer in self.built_in}
         for section in dict.fromkeys(named):
             if section not in own:
@@ -43,12 +46,12 @@ class Installed:
         return found
 
     def known_syncers(self) -> Sequence[str]:
-        """The last parts of the sections of all syncers that there are, loaded or not."""
+        """Return the last parts of the sections of all syncers that there are, loaded or not."""
         known = {_last(syncer) for syncer in self._always()}
         return sorted(known | {point.name for point in self.others})
 
     def translator(self, name: str) -> type[NameTranslator] | None:
-        """The class of a name translator, or None where nobody offers one of this name. Raises PluginError."""
+        """Return the class of a name translator, or None where nobody offers one of this name. Raises PluginError."""
         points = [point for point in self._own if (point.group, point.name) == (TRANSLATORS, name)]
         points = points or [point for point in self._other_translators if point.name == name]
         if not points:
@@ -60,7 +63,7 @@ class Installed:
         return made
 
     def known_translators(self) -> Sequence[str]:
-        """The names of all name translators that are installed."""
+        """Return the names of all name translators that are installed."""
         return sorted({name for name, _ in self.translators()})
 
     def translators(self) -> Sequence[tuple[str, Origin]]:
@@ -78,15 +81,16 @@ class Installed:
         return self._origins.get(plugin if isinstance(plugin, type) else type(plugin), Origin(OURS, ""))
 
     def refuse_conflicts(self, syncers: Sequence[AnySyncer]) -> None:
-        """Raises PluginError where two syncers have one name, or would write the same objects."""
+        """Raise PluginError where two syncers have one name, or would write the same objects."""
         refuse_conflicts(syncers, self.origin)
 
     def names(self) -> Sequence[str]:
-        """The names of all plugins that there are; nothing is imported."""
+        """Return the names of all plugins that there are; nothing is imported."""
         return [*(point.name for point in self._points()), *(syncer.name for syncer in self._registered)]
 
     def found(self, names: Collection[str]) -> Iterator[Found]:
-        """The plugins of these names, imported and looked at: the built-in ones, those installed and those registered.
+        """Yield the plugins of these names, imported and looked at: the built-in ones,
+        those installed and those registered.
 
         Plugins of other names are not imported.
         """
@@ -155,7 +159,7 @@ class Installed:
         return faults
 
     def _fitting(self, found: Found) -> Found:
-        """The same, with what else keeps it from being used: another has its place already."""
+        """Return the same, with what else keeps it from being used: another has its place already."""
         if found.problems or found.plugin in self._own_plugins:
             return found
         faults = [Fault(f"is offered by {both}. Uninstall all but one") for both in self._offers(found)]
@@ -174,7 +178,10 @@ class Installed:
 
 
 def installed() -> Installed:
-    """The plugins of this Python environment. Raises PluginError where not even the built-in ones are registered."""
+    """Return the plugins of this Python environment.
+
+    Raises PluginError where not even the built-in ones are registered.
+    """
     try:
         own = distribution(OURS).entry_points
     except PackageNotFoundError:
@@ -184,12 +191,12 @@ def installed() -> Installed:
 
 
 def roles_of(syncer: type[Syncer]) -> list[str]:
-    """The names of the roles that a syncer has, such as ``SyncDown``."""
+    """Return the names of the roles that a syncer has, such as ``SyncDown``."""
     return [role.__name__ for role in ROLES if issubclass(syncer, role)]
 
 
 def _last(syncer: type[Syncer]) -> str:
-    """The last part of a syncer's section."""
+    """Do what comes after everything else; where it fails, that is all there is to do by hand."""
     return syncer.section.partition(".")[2]
 
 

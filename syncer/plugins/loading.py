@@ -45,14 +45,14 @@ class Found(NamedTuple):
     problems: tuple[Problem, ...] = ()
 
     def error(self, way_out: str = "") -> PluginError:
-        """The error that says all problems of it, and what can be done without mending it."""
+        """Return the error that says all problems of it, and what can be done without mending it."""
         said = [_said(problem) for problem in self.problems]
         why = said[0] if len(said) == 1 else "".join(f"\n  {each}" for each in said)
         return refusal(self.name, self.origin, f"{why}{way_out}")
 
 
 def refusal(name: str, origin: Origin, why: str) -> PluginError:
-    """The error about a plugin that can't be used."""
+    """Return the error about a plugin that can't be used."""
     if origin.module:
         return PluginError(name, f"{origin}: {why}")
     return PluginError(name, why, package=origin.package, version=origin.version)
@@ -81,13 +81,13 @@ def look_at(point: EntryPoint, faults: Callable[[Any], Sequence[Fault]]) -> Foun
 
 
 def problem_of(plugin: Any, fault: Fault) -> Problem:
-    """A fault with the file and the line that it is about."""
+    """Return a fault with the file and the line that it is about."""
     file, line = _place(plugin, fault.attribute)
     return Problem(fault.message, file=file, line=line)
 
 
 def raised_by(plugin: Any, error: Exception, message: str) -> Problem:
-    """A problem that showed by an error, with the line of the plugin's own code that raised it."""
+    """Return a problem that showed by an error, with the line of the plugin's own code that raised it."""
     file, line = _place(plugin, "")
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
     return Problem(message, file=file, line=lines[-1] if lines else line)
@@ -127,7 +127,7 @@ def _is_defined_in(value: Any, module: ModuleType) -> bool:
 
 
 def _raised_at(error: BaseException) -> tuple[str, int | None]:
-    """The line of the plugin that raised, without the import machinery around and below it."""
+    """Return the line of the plugin that raised, without the import machinery around and below it."""
     if isinstance(error, SyntaxError) and error.filename:
         return error.filename, error.lineno
     frames = traceback.extract_tb(error.__traceback__)

@@ -18,5 +18,5 @@ class ConfigMapSyncer(UsedSyncer):
     down = ("data", "binaryData", "immutable")
 
     def only_when_used(self, virtual: Obj) -> bool:
-        """The CA that is in every namespace is noise where no Pod runs."""
+        """Return the CA that is in every namespace is noise where no Pod runs."""
         return bool(virtual["metadata"]["name"] == ROOT_CA)

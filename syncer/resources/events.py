@@ -96,7 +96,7 @@ def _by_name(ctx: Context, resource: Resource, key: Key) -> Subject | None:
 
 
 def _name(event: Obj, subject: Subject) -> str:
-    """The Event's name with the host's name of the object at its beginning replaced by the virtual one."""
+    """Return the Event's name with the host's name of the object at its beginning replaced by the virtual one."""
     host, name = event["involvedObject"]["name"], str(event["metadata"]["name"])
     if not name.startswith(host + "."):
         return name
@@ -120,7 +120,7 @@ def _translated(ctx: Context, host: Obj, subject: Subject) -> Obj:
 
 
 def _told(message: str, words: Iterable[tuple[str, str]]) -> str:
-    """The message with each host word replaced; the longest first, as one may be part of another."""
+    """Return the message with each host word replaced; the longest first, as one may be part of another."""
     for word, virtual in sorted(words, key=lambda pair: len(pair[0]), reverse=True):
         message = message.replace(word, virtual)
     return message

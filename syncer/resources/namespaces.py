@@ -26,7 +26,7 @@ class NamespaceSyncer(Mirror):
         return settings.names.host_namespaces() is None
 
     def translate(self, ctx: Context, virtual: Obj) -> Obj:
-        """The copy, with those of the tenant's labels that mean nothing to the host."""
+        """Return the copy, with those of the tenant's labels that mean nothing to the host."""
         host = ctx.host_copy(virtual)
         metadata = host["metadata"]
         metadata["labels"] = {key: value for key, value in metadata["labels"].items() if not _is_setting(key)}

@@ -24,7 +24,7 @@ class SecretSyncer(UsedSyncer):
         return virtual.get("type") in CONTROL_PLANE_TYPES
 
     def translate(self, ctx: Context[UsedConfig], virtual: Obj) -> Obj:
-        """The copy, Opaque where the host's controllers would act on its type."""
+        """Return the copy, Opaque where the host's controllers would act on its type."""
         if virtual["metadata"]["name"].endswith(TOKENS_ENDING):
             raise Refused(f"names that end in {TOKENS_ENDING} are kept for the tokens of Pods", path="metadata.name")
         host = super().translate(ctx, virtual)

@@ -16,7 +16,7 @@ class ServiceAccountSyncer(Mirror):
     section = "toHost.serviceAccounts"
 
     def translate(self, ctx: Context, virtual: Obj) -> Obj:
-        """The copy; nothing that runs under it gets a token of the host by itself."""
+        """Return the copy; nothing that runs under it gets a token of the host by itself."""
         host = ctx.host_copy(virtual)
         host["automountServiceAccountToken"] = False
         return host

@@ -81,7 +81,7 @@ class ServiceSyncer(Mirror[ServiceConfig], Excludes[ServiceConfig]):
         return None
 
     def translate(self, ctx: Context[ServiceConfig], virtual: Obj) -> Obj:
-        """The copy: it selects this tenant's pods of this namespace only."""
+        """Return the copy: it selects this tenant's pods of this namespace only."""
         host = super().translate(ctx, virtual)
         given = virtual.get("spec") or {}
         spec = host.setdefault("spec", {})
@@ -93,7 +93,9 @@ class ServiceSyncer(Mirror[ServiceConfig], Excludes[ServiceConfig]):
         return host
 
     def reflect(self, ctx: Context[ServiceConfig], pair: Pair) -> Obj | None:
-        """The host's status, and its node ports in place of those that the virtual API server has allocated."""
+        """Return the host's status, and its node ports in place of those that the virtual
+        API server has allocated.
+        """
         virtual = super().reflect(ctx, pair)
         given, allocated = pair.virtual.get("spec") or {}, _node_ports(pair.host)
         if virtual is not None and allocated and given.get("type") in _PUBLISHED:
@@ -125,13 +127,13 @@ def _unchangeable(wanted: Obj, actual: Obj) -> str | None:
 
 
 def _node_ports(service: Obj) -> dict[tuple[str, int], int]:
-    """The allocated node ports by protocol and port."""
+    """Return the allocated node ports by protocol and port."""
     ports = (service.get("spec") or {}).get("ports") or ()
     return {_port(port): port["nodePort"] for port in ports if port.get("nodePort")}
 
 
 def _with_node_ports(ports: list[Obj], allocated: Mapping[tuple[str, int], int], *, keep: bool = False) -> list[Obj]:
-    """The ports with the given node ports; others have none, or what they had with ``keep``."""
+    """Return the ports with the given node ports; others have none, or what they had with ``keep``."""
     result = []
     for port in ports:
         bare = port if keep else {name: value for name, value in port.items() if name != "nodePort"}

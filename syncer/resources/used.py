@@ -33,11 +33,11 @@ class UsedSyncer(Mirror[UsedConfig]):
     when_used = True
 
     def only_when_used(self, virtual: Obj) -> bool:
-        """Whether ``all`` passes over the object."""
+        """Return True if ``all`` passes over the object."""
         return False
 
     def wanted(self, ctx: Context[UsedConfig], virtual: Obj) -> bool | None:
-        """Whether the object belongs on the host; None where that can't be known now."""
+        """Return True if the object belongs on the host; None where that can't be known now."""
         if annotations_of(virtual).get(f"{ctx.marks.prefix}/{FORCE}") == "true":
             return True
         if ctx.config.all and not self.only_when_used(virtual):

@@ -137,7 +137,7 @@ class Case:
         return f"{Path(self.path).stem}: {self.model.name}"
 
     def world(self, syncers: Iterable[type[Syncer]] | None = None) -> World:
-        """The world of the case, before the key is asked about. ``syncers`` None takes all built-in ones."""
+        """Return the world of the case, before the key is asked about. ``syncers`` None takes all built-in ones."""
         now: datetime = self.model.now or self.file.now
         world = World(syncers, config=merged(self.file.config, self.model.config), now=now)
         controllers = (self.file.given, self.model.given)
@@ -174,7 +174,7 @@ class Case:
 
 
 def load(path: str | Path) -> list[Case]:
-    """The cases in a file, or in all ``*.yaml`` files below a folder.
+    """Return the cases in a file, or in all ``*.yaml`` files below a folder.
 
     Raises ConfigError with every problem, each with its line: unknown keys are problems, and so is a folder of none.
     """

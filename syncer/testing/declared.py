@@ -15,7 +15,7 @@ class Declared:
         self._allowed = {(source.side, source.resource) for source in sources}
 
     def store(self, side: Side, resource: Resource) -> Informer:
-        """The store of a resource on one side. Raises KeyError where the syncer has not declared it."""
+        """Return the store of a resource on one side. Raises KeyError where the syncer has not declared it."""
         if (side, resource) not in self._allowed:
             raise KeyError(
                 f"{type(self._syncer).__name__} reads {resource} of the {side.value} side, which it does not declare: "
@@ -24,5 +24,5 @@ class Declared:
         return self._informers.store(side, resource)
 
     def has(self, side: Side, resource: Resource) -> bool:
-        """Whether the syncer has declared a resource on a side."""
+        """Return True if the syncer has declared a resource on a side."""
         return (side, resource) in self._allowed

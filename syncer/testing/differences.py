@@ -5,7 +5,7 @@ from typing import Any
 
 
 def differences(expected: Any, found: Any, path: str, *, whole: bool) -> Iterator[str]:
-    """A line for each place that differs. With ``whole`` False, mappings may have keys that aren't expected."""
+    """Yield a line for each place that differs. With ``whole`` False, mappings may have keys that aren't expected."""
     if isinstance(expected, dict) and isinstance(found, dict):
         for key in sorted(expected.keys() | (found.keys() if whole else set())):
             yield from _at(expected, found, key, f"{path}.{key}", whole=whole)

@@ -7,7 +7,8 @@ import syncer.testing
 
 @pytest.fixture
 def world() -> "syncer.testing.World":
-    """A virtual cluster ``vc`` and its host namespace ``vc-ns``, empty, with all built-in syncers as configured by
+    """Return a virtual cluster ``vc`` and its host namespace ``vc-ns``, empty, with all built-
+    in syncers as configured by
     default. A syncer of a plugin joins when it is first asked: ``world.decide(MySyncer, "shop/db")``.
     """
     return syncer.testing.World()

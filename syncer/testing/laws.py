@@ -78,7 +78,7 @@ def laws_for(
     events: Mapping[str, Event] | None = None,
     examples: int = 50,
 ) -> type:
-    """A class of tests for pytest.
+    """Return a class of tests for pytest.
 
     ``objects`` gives virtual objects of the syncer, or :class:`Scene` where others must be there too (a Secret needs
     a Pod that uses it) or where it begins on the host. ``together`` are syncers that must be on as well, ``config``
@@ -271,7 +271,9 @@ def _scene(found: Any) -> Scene:
 
 
 def _may(trial: Trial, sent: Sent, before: Obj | None) -> bool:
-    """Whether a request is about something of ours: it bears the mark, or it is the tenant's own object of the key."""
+    """Return True if a request is about something of ours: it bears the mark, or it is the
+    tenant's own object of the key.
+    """
     if sent.subresource == "token":
         return sent.side is Side.VIRTUAL
     if sent.verb == "create" and not sent.subresource:

@@ -55,7 +55,7 @@ class MemoryCluster(Cluster):
         self._keep(resource, obj)
 
     def find(self, resource: Resource, key: Key) -> Obj | None:
-        """The object itself, or None."""
+        """Return the object itself, or None."""
         return self.objects.get(resource, {}).get(key)
 
     def drop(self, resource: Resource, key: Key) -> None:
@@ -65,7 +65,7 @@ class MemoryCluster(Cluster):
     # -- what the flow does ----------------------------------------------------------------------------------------
 
     async def get(self, resource: Resource, key: Key, *, subresource: str = "") -> Obj:
-        """The object. Raises Missing."""
+        """Return the object. Raises Missing."""
         return copy.deepcopy(self._there(resource, key))
 
     async def create(self, resource: Resource, obj: Obj, *, subresource: str = "", key: Key | None = None) -> Obj:
@@ -178,14 +178,16 @@ class _Unreachable(Transport):
 
 
 def _parts(patch: Obj, resource: Resource, subresource: str) -> Obj:
-    """What of a patch takes effect: a status is changed through its own path only, and nothing else through it."""
+    """Return what of a patch takes effect: a status is changed through its own path only, and
+    nothing else through it.
+    """
     if resource.plural in WITHOUT_STATUS:
         return patch
     return {part: value for part, value in patch.items() if (part == "status") == (subresource == "status")}
 
 
 def _by_type(before: Obj, patch: Obj) -> list[Obj]:
-    """The conditions, merged by their type as a strategic merge patch does."""
+    """Return the conditions, merged by their type as a strategic merge patch does."""
     found = {one["type"]: one for one in (before.get("status") or {}).get("conditions") or ()}
     for one in patch["status"]["conditions"]:
         found[one["type"]] = {**found.get(one["type"], {}), **one}
@@ -207,7 +209,7 @@ def _refuse_changed_immutable(before: Obj, after: Obj) -> None:
 
 
 def _allocated(obj: Obj, number: int) -> Obj:
-    """The object with what an API server allocates: the addresses and node ports of a Service."""
+    """Return the object with what an API server allocates: the addresses and node ports of a Service."""
     spec = obj.get("spec") or {}
     if obj.get("kind") != "Service" or spec.get("type") == "ExternalName":
         return obj

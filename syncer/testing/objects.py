@@ -24,18 +24,18 @@ _KINDS = {(one.api_version, one.kind): one for one in vars(kinds).values() if is
 
 
 def resource_of(obj: Obj) -> Resource:
-    """The resource of an object: a well-known one, or the obvious plural."""
+    """Return the resource of an object: a well-known one, or the obvious plural."""
     kind = (obj["apiVersion"], obj["kind"])
     return _KINDS.get(kind) or Resource(*kind, kind[1].lower() + "s", namespaced="namespace" in obj["metadata"])
 
 
 def uid_for(side: str, obj: Obj) -> str:
-    """The uid that a World makes up for an object that has none."""
+    """Return the uid that a World makes up for an object that has none."""
     return f"{side}-{obj['kind']}-{key_of(obj)}".lower().replace("/", "-")
 
 
 def host_copy(virtual: Obj, **parts: Any) -> Obj:
-    """A host object that is marked as our copy of a virtual one, without contents but the ``parts``."""
+    """Return a host object that is marked as our copy of a virtual one, without contents but the ``parts``."""
     resource, key, marks = resource_of(virtual), key_of(virtual), _SETTINGS.marks
     place = _SETTINGS.names.to_host(resource, key)
     known = merged({"metadata": {"uid": uid_for("virtual", virtual)}}, virtual)
@@ -47,20 +47,20 @@ def host_copy(virtual: Obj, **parts: Any) -> Obj:
 
 
 def build(resource: Resource, name: str, *, namespace: str = NAMESPACE, **parts: Any) -> Obj:
-    """An object of any resource; each keyword is a top-level part, merged over what is there."""
+    """Return an object of any resource; each keyword is a top-level part, merged over what is there."""
     metadata = {"name": name, "namespace": namespace} if resource.namespaced else {"name": name}
     obj = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata}
     return merged(obj, parts)
 
 
 def configmap(name: str, data: Mapping[str, str] | None = None, *, namespace: str = NAMESPACE, **parts: Any) -> Obj:
-    """A ConfigMap."""
+    """Return a ConfigMap."""
     base = {"data": dict(data if data is not None else {"color": "blue"})}
     return build(Resource("v1", "ConfigMap", "configmaps"), name, namespace=namespace, **merged(base, parts))
 
 
 def secret(name: str, data: Mapping[str, str] | None = None, *, namespace: str = NAMESPACE, **parts: Any) -> Obj:
-    """An opaque Secret; ``data`` is plain text."""
+    """Return an opaque Secret; ``data`` is plain text."""
     plain = data if data is not None else {"password": "swordfish"}
     encoded = {key: base64.b64encode(value.encode()).decode() for key, value in plain.items()}
     base = {"type": "Opaque", "data": encoded}
@@ -75,7 +75,7 @@ def service(
     namespace: str = NAMESPACE,
     **parts: Any,
 ) -> Obj:
-    """A Service that selects ``app: <name>`` unless told otherwise."""
+    """Return a Service that selects ``app: <name>`` unless told otherwise."""
     spec = {
         "ports": [{"name": f"p{port}", "port": port, "protocol": "TCP", "targetPort": port} for port in ports],
         "selector": dict(selector if selector is not None else {"app": name}),
@@ -86,18 +86,18 @@ def service(
 
 
 def serviceaccount(name: str, *, namespace: str = NAMESPACE, **parts: Any) -> Obj:
-    """A ServiceAccount."""
+    """Return a ServiceAccount."""
     return build(Resource("v1", "ServiceAccount", "serviceaccounts"), name, namespace=namespace, **parts)
 
 
 def namespace(name: str, **parts: Any) -> Obj:
-    """A Namespace."""
+    """Return a Namespace."""
     resource = Resource("v1", "Namespace", "namespaces", namespaced=False)
     return build(resource, name, **merged({"status": {"phase": "Active"}}, parts))
 
 
 def node(name: str, **parts: Any) -> Obj:
-    """A ready Node."""
+    """Return a ready Node."""
     capacity = {"cpu": "4", "memory": "8Gi", "pods": "110"}
     status = {
         "capacity": capacity,
@@ -111,7 +111,7 @@ def node(name: str, **parts: Any) -> Obj:
 
 
 def pod(name: str, *, namespace: str = NAMESPACE, **parts: Any) -> Obj:
-    """A Pod of one container, not scheduled yet, as an API server has it after its defaults."""
+    """Return a Pod of one container, not scheduled yet, as an API server has it after its defaults."""
     base = {
         "spec": {
             "containers": [{"name": "app", "image": IMAGE}],
@@ -124,7 +124,7 @@ def pod(name: str, *, namespace: str = NAMESPACE, **parts: Any) -> Obj:
 
 
 def pod_mounting(name: str, *, secret: str = "", configmap: str = "", namespace: str = NAMESPACE, **parts: Any) -> Obj:
-    """A Pod that mounts a Secret, a ConfigMap, or both."""
+    """Return a Pod that mounts a Secret, a ConfigMap, or both."""
     volumes: list[Obj] = []
     if secret:
         volumes.append({"name": "secret", "secret": {"secretName": secret}})
@@ -137,7 +137,7 @@ def pod_mounting(name: str, *, secret: str = "", configmap: str = "", namespace:
 
 
 def ingress(name: str, *, service: str = "web", tls_secret: str = "", namespace: str = NAMESPACE, **parts: Any) -> Obj:
-    """An Ingress for one host name that leads to port 80 of a Service."""
+    """Return an Ingress for one host name that leads to port 80 of a Service."""
     backend = {"service": {"name": service, "port": {"number": 80}}}
     host = f"{name}.example.org"
     spec: Obj = {
@@ -150,7 +150,7 @@ def ingress(name: str, *, service: str = "web", tls_secret: str = "", namespace:
 
 
 def event(name: str, *, about: Obj, namespace: str = "", **parts: Any) -> Obj:
-    """A warning Event about an object, in the object's namespace."""
+    """Return a warning Event about an object, in the object's namespace."""
     metadata = about["metadata"]
     place = namespace or metadata.get("namespace") or "default"
     regarding = {
@@ -172,7 +172,7 @@ def event(name: str, *, about: Obj, namespace: str = "", **parts: Any) -> Obj:
 
 
 def crd(name: str, versions: Sequence[Obj] | None = None, *, scope: str = "Namespaced", **parts: Any) -> Obj:
-    """A CustomResourceDefinition ``<plural>.<group>``, as an API server has it after its defaults."""
+    """Return a CustomResourceDefinition ``<plural>.<group>``, as an API server has it after its defaults."""
     plural, _, group = name.partition(".")
     kind = plural.removesuffix("s").capitalize()
     names = {"plural": plural, "singular": kind.lower(), "kind": kind, "listKind": f"{kind}List"}
@@ -183,7 +183,7 @@ def crd(name: str, versions: Sequence[Obj] | None = None, *, scope: str = "Names
 
 
 def crd_version(name: str, *, storage: bool = False, served: bool = True, **parts: Any) -> Obj:
-    """A version of a CustomResourceDefinition; ``spec`` and ``status`` of its objects take anything."""
+    """Return a version of a CustomResourceDefinition; ``spec`` and ``status`` of its objects take anything."""
     anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     schema = {"type": "object", "properties": {"spec": anything, "status": anything}}
     base = {"name": name, "served": served, "storage": storage, "schema": {"openAPIV3Schema": schema}}

@@ -114,7 +114,7 @@ class Trial:
         return bool(ending)
 
     def restart(self) -> "Trial":
-        """The same objects in a new world: all that a process that has just started knows."""
+        """Return the same objects in a new world: all that a process that has just started knows."""
         scene = Scene(self.scene.key, tuple(self.objects(Side.VIRTUAL)), tuple(self.objects(Side.HOST)))
         return Trial(self.syncer, scene, self.make)
 
@@ -142,15 +142,15 @@ class Trial:
     # -- what there is -----------------------------------------------------------------------------------------------
 
     def source_side(self) -> Side:
-        """The side on which what is copied begins."""
+        """Return the side on which what is copied begins."""
         return Side.VIRTUAL if direction_of(self.syncer).goes_down else Side.HOST
 
     def copy_side(self) -> Side:
-        """The side on which copies are made."""
+        """Return the side on which copies are made."""
         return self.source_side().other
 
     def sources(self) -> list[Obj]:
-        """What the copy is made of: the object of the key, or all that was given on that side."""
+        """Return what the copy is made of: the object of the key, or all that was given on that side."""
         if self.source_side() is Side.VIRTUAL:
             found = [self.world.virtual(self.syncer.resource.kind, self.scene.key)]
         else:
@@ -158,7 +158,7 @@ class Trial:
         return [obj for obj in found if obj is not None]
 
     def copied(self) -> Obj | None:
-        """The copy, if there is one that bears our mark."""
+        """Return the copy, if there is one that bears our mark."""
         if self.copy_side() is Side.VIRTUAL:
             found = self.world.virtual(self.syncer.resource.kind, self.scene.key)
         else:
@@ -172,7 +172,7 @@ class Trial:
         return [obj for obj in found if self.marked(obj) and (obj["kind"], key_of(obj)) not in given]
 
     def marked(self, obj: Obj) -> bool:
-        """Whether an object bears our mark."""
+        """Return True if an object bears our mark."""
         settings = self.world.settings
         return bool(labels_of(obj).get(settings.marks.cluster) == settings.identity)
 

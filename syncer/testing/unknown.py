@@ -17,7 +17,8 @@ _MAPS = frozenset(
 
 
 def planted(obj: Obj, *, paths: Sequence[FieldPath] | None, dropped: Iterable[str] = ()) -> Obj:
-    """The object with a new field in every mapping below the paths (None: below all parts but the metadata and the
+    """Return the object with a new field in every mapping below the paths (None: below all
+    parts but the metadata and the
     status). Paths that are listed as dropped are left as they are; ``[]`` in them stands for any element of a list.
     """
     left_out = frozenset(dropped)

@@ -97,11 +97,11 @@ class World:
         return self
 
     def virtual(self, kind: str, key: str | Key) -> Obj | None:
-        """A private copy of a virtual object: ``world.virtual("Secret", "shop/db")``."""
+        """Return a private copy of a virtual object: ``world.virtual("Secret", "shop/db")``."""
         return self._copy(Side.VIRTUAL, kind, key)
 
     def host(self, kind: str, key: str | Key) -> Obj | None:
-        """A private copy of a host object: ``world.host("Secret", "vc-ns/db-x-shop-x-vc")``."""
+        """Return a private copy of a host object: ``world.host("Secret", "vc-ns/db-x-shop-x-vc")``."""
         return self._copy(Side.HOST, kind, key)
 
     def objects(self, side: Side) -> list[tuple[Resource, Obj]]:
@@ -113,7 +113,7 @@ class World:
         ]
 
     def copy_of(self, syncer: Named, key: str | Key) -> Obj | None:
-        """The object on the host at the place that a virtual key translates to, whoever put it there."""
+        """Return the object on the host at the place that a virtual key translates to, whoever put it there."""
         made, key = self.syncer(syncer), _key(key)
         place = made.host_key(self.settings, key)
         return self._copy(Side.HOST, made.host_resource.kind, place)
@@ -121,7 +121,7 @@ class World:
     # -- asking ----------------------------------------------------------------------------------------------------
 
     def decide(self, syncer: Named, key: str | Key, *, host_key: str | Key | None = None) -> Decision:
-        """What the syncer decides about a virtual key. Raises Refused, and whatever the syncer raises.
+        """Return what the syncer decides about a virtual key. Raises Refused, and whatever the syncer raises.
 
         A syncer for what begins on the host is asked about the host object that leads to this key. ``host_key`` names
         another place on the host than the translated one.
@@ -161,7 +161,7 @@ class World:
         raise AssertionError(f"{key} still needs writes after {ROUNDS} rounds: {'; '.join(map(str, calls))}")
 
     def woken(self) -> list[Request]:
-        """The requests that changes have put into the queue since this was asked last, each once."""
+        """Return the requests that changes have put into the queue since this was asked last, each once."""
         requests = list(dict.fromkeys(self._woken))
         self._woken.clear()
         return requests
@@ -179,7 +179,7 @@ class World:
         return self._pair.settings
 
     def syncer(self, named: Named) -> AnySyncer:
-        """The syncer that is meant; one that the world doesn't know yet joins it."""
+        """Return the syncer that is meant; one that the world doesn't know yet joins it."""
         # A syncer that the configuration made is known by itself, not by its class.
         is_known = any(controller.syncer is named for controller in self._pair.controllers.values())
         if not isinstance(named, str) and not is_known and self._class(named) not in self._syncers:
@@ -192,7 +192,7 @@ class World:
         return self._pair.controllers[name].syncer
 
     def context(self, syncer: Named) -> Any:
-        """The context that a syncer is asked with."""
+        """Return the context that a syncer is asked with."""
         made = self.syncer(syncer)
         return self._pair.controllers[made.name].context(self._reads(made))
 
@@ -228,7 +228,7 @@ class World:
         return pair
 
     def _custom(self, cluster: VirtualCluster) -> Iterator[tuple[AnySyncer, Config]]:
-        """The syncers of the ``custom`` part of the configuration."""
+        """Yield the syncers of the ``custom`` part of the configuration."""
         for entry in cluster.custom_entries():
             found = entry.syncers(self._find)
             if isinstance(found, str):
@@ -243,7 +243,9 @@ class World:
         return None
 
     def _reads(self, syncer: AnySyncer) -> Reads:
-        """The reader of only those stores that the syncer has asked for: in a daemon no other syncer may be on."""
+        """Return the reader of only those stores that the syncer has asked for: in a daemon
+        no other syncer may be on.
+        """
         declared = Declared(self._pair.informers, syncer, sources(syncer))
         return Reads(cast("Informers", declared), self._pair.references)
 
@@ -278,7 +280,7 @@ class World:
         return None
 
     def _resource(self, obj: Obj) -> Resource:
-        """The resource of an object: one that a syncer names, or what its kind suggests."""
+        """Return the resource of an object: one that a syncer names, or what its kind suggests."""
         named = {(store.resource.api_version, store.resource.kind): store.resource for store in self._pair.informers}
         return named.get((obj["apiVersion"], obj["kind"])) or resource_of(obj)
 
@@ -291,7 +293,7 @@ class World:
 
 @lru_cache(maxsize=64)
 def _model(syncers: tuple[type[AnySyncer], ...], translator: type[NameTranslator]) -> type[SyncerConfig]:
-    """The model of the configuration; it takes 20 ms to make, and a property test makes hundreds of worlds."""
+    """Return the model of the configuration; it takes 20 ms to make, and a property test makes hundreds of worlds."""
     return config_with(syncers, translator=translator)
 
 

@@ -13,7 +13,9 @@ _SUFFIXES = {
 
 
 def covers(want: Any, live: Any) -> bool:
-    """Whether live says all that want says: it may have more fields, and numbers may be written differently."""
+    """Return True if live says all that want says: it may have more fields, and numbers may be
+    written differently.
+    """
     if want == live:
         return True
     if isinstance(want, dict):
@@ -30,7 +32,7 @@ def covers(want: Any, live: Any) -> bool:
 
 
 def _same_quantity(want: Any, live: Any) -> bool:
-    """Whether both are the same resource quantity: ``"1000m"`` and ``"1"``, ``"1Gi"`` and ``"1024Mi"``.
+    """Return True if both are the same resource quantity: ``"1000m"`` and ``"1"``, ``"1Gi"`` and ``"1024Mi"``.
 
     An API server never writes one with a decimal point, so what has one is something else: the version ``1.1``, say,
     which is not ``1.10`` (``k8s.io/apimachinery/pkg/api/resource``).
@@ -42,7 +44,7 @@ def _same_quantity(want: Any, live: Any) -> bool:
 
 
 def quantity(value: Any) -> Decimal | None:
-    """A resource quantity as a number; None where it is none."""
+    """Return a resource quantity as a number; None where it is none."""
     text = str(value)
     number = text.rstrip("numkKMGTPEi")
     scale = _SUFFIXES.get(text[len(number) :])

@@ -125,7 +125,7 @@ class Authority:
 
 
 def authority_of(syncer: Syncer, config: Config) -> Authority:
-    """The authority that a syncer's class and its section give; the section has the last word."""
+    """Return the authority that a syncer's class and its section give; the section has the last word."""
     named: dict[str, str] = {path_text(path): "both" for path in syncer.both}
     named |= {path_text(path): owner for path, owner in config.authority.items()}
     owners = {path: owner for path, owner in named.items() if owner != "virtual"}
@@ -138,7 +138,7 @@ def _is_whole(write: Write) -> bool:
 
 
 def _going_up(paths: list[str], merged: Mapping[str, Merged], virtual: Obj) -> Write:
-    """What the host has changed, over no later version of the virtual object than was seen."""
+    """Return what the host has changed, over no later version of the virtual object than was seen."""
     own = virtual["metadata"]
     identity = {name: own[name] for name in ("name", "namespace", "uid", "resourceVersion") if name in own}
     obj: Obj = {"apiVersion": virtual["apiVersion"], "kind": virtual["kind"], "metadata": identity}
@@ -148,7 +148,7 @@ def _going_up(paths: list[str], merged: Mapping[str, Merged], virtual: Obj) -> W
 
 
 def _going_down(down: Write, merged: Mapping[str, Merged], host: Obj, exact: tuple[FieldPath, ...]) -> Write:
-    """The write with the values that the host should have, over no later version of the copy than was seen."""
+    """Return the write with the values that the host should have, over no later version of the copy than was seen."""
     obj = down.obj
     for path, found in merged.items():
         obj = _with(obj, path_steps(path), found.host)
@@ -182,7 +182,7 @@ def _refuse_untranslated(value: Any, path: str) -> None:
 
 
 def _may_be_made_of(sent: Any, found: Any) -> bool:
-    """Whether an API server may have made the second of the first."""
+    """Return True if an API server may have made the second of the first."""
     if found is ABSENT:
         return sent is ABSENT or sent in ({}, [])
     return sent is not ABSENT and covers(sent, found)

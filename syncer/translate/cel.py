@@ -56,7 +56,7 @@ class Expression:
         return self._used.keys()
 
     def result(self, variables: Mapping[str, Any]) -> Any:
-        """The result as plain JSON. Raises Unfit where there is none."""
+        """Return the result as plain JSON. Raises Unfit where there is none."""
         given = {name: _pruned(variables[name], chains) for name, chains in self._used.items()}
         try:
             result = self._program.execute(self._make_context(given, self._functions))
@@ -88,7 +88,7 @@ class Expression:
 
 @cache
 def _library() -> Any:
-    """The library, imported when the first expression is met. Raises ConfigError where it isn't installed."""
+    """Return the library, imported when the first expression is met. Raises ConfigError where it isn't installed."""
     # The package imports its command line, and with that 30 MB that a daemon has no use for.
     sys.modules.setdefault("cel.cli", types.ModuleType("cel.cli"))
     try:
@@ -158,7 +158,10 @@ def _unknown(what: str, name: str, code: str, known: Iterable[str]) -> str:
 
 
 def _chains(code: str, name: str) -> tuple[tuple[str, ...], ...] | None:
-    """The fields that are read of a variable, ``self.spec.x`` as (spec, x); None where it is used as a whole."""
+    """Return the fields that are read of a variable, ``self.spec.x`` as (spec, x).
+
+    None where it is used as a whole.
+    """
     chains = []
     for found in re.finditer(rf"(?<![\w.]){name}\b((?:\s*\.\s*[A-Za-z_]\w*)*)(\s*\()?", code):
         steps = tuple(re.findall(r"\w+", found[1]))

@@ -36,7 +36,9 @@ class Deletions:
     marks: Marks
 
     def ruled(self, decision: Decision, *, virtual: Obj, host: Obj | None, place: ObjectRef) -> Decision:
-        """The decision as it is under the policy; ``host`` is the copy of this object or of an earlier one, if any.
+        """Return the decision as it is under the policy.
+
+        ``host`` is the copy of this object or of an earlier one, if any.
 
         Raises Refused where the copy is gone and that is only to be told.
         """
@@ -74,7 +76,7 @@ class Deletions:
         return said[-1] if len(said) == len(_FORM.split(" ")) and said[2] == uid_of(virtual) else None
 
     def _unmarked(self, decision: Decision, virtual: Obj) -> Decision:
-        """The decision after the mark is gone."""
+        """Return the decision after the mark is gone."""
         if self.marks.copied not in annotations_of(virtual):
             return decision
         return replace(decision, writes=(self._marking(virtual, None), *decision.writes))

@@ -6,7 +6,7 @@ from syncer.api import Resource
 
 
 def named(name: str, among: Iterable[Resource]) -> Resource | None:
-    """The resource of this kind, or of this plural and group; None where it isn't among them.
+    """Return the resource of this kind, or of this plural and group; None where it isn't among them.
 
     A kind that two groups have is the core group's, else the first one's; a plural with a group is never ambiguous.
     """

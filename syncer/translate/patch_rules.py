@@ -14,7 +14,9 @@ Rule = Callable[[Any, Obj, Place, Writing], Any]
 
 
 def renaming(kind: str, find: Find) -> Rule:
-    """The rule for the name of an object of this kind, or for a mapping with its ``name`` and ``namespace``."""
+    """Return the rule for the name of an object of this kind, or for a mapping with its
+    ``name`` and ``namespace``.
+    """
 
     def rule(value: Any, obj: Obj, place: Place, write: Writing) -> Any:
         resource = find(kind)
@@ -40,7 +42,10 @@ def _renamed_pair(resource: Resource, pair: Obj, place: Place, write: Writing) -
 
 
 def _renamed(resource: Resource, namespace: str, name: str, place: Place, write: Writing) -> Key:
-    """The key on the side that is written to. A name without a namespace is in the object's own and must stay there."""
+    """Return the key on the side that is written to.
+
+    A name without a namespace is in the object's own and must stay there.
+    """
     if resource.namespaced and not (namespace or write.key.namespace):
         raise Unfit(f"the {resource.kind} is named without a namespace by an object that has none")
     if write.side is Side.HOST:
@@ -52,7 +57,9 @@ def _renamed(resource: Resource, namespace: str, name: str, place: Place, write:
 
 
 def _virtual(resource: Resource, host: Key, place: Place, write: Writing) -> Key | None:
-    """The virtual key of a host key: by the name alone, by what the virtual object says there, by the copy's marks."""
+    """Return the virtual key of a host key: by the name alone, by what the virtual object says
+    there, by the copy's marks.
+    """
     ctx = write.ctx
     if found := ctx.names.to_virtual(resource, host):
         return found
@@ -74,7 +81,8 @@ def _key(resource: Resource, namespace: str, name: str) -> Key:
 
 
 def narrowing(form: selectors.Form) -> Rule:
-    """The rule for what selects by labels, in the form that the host's kind takes: another would select too much.
+    """Return the rule for what selects by labels, in the form that the host's kind takes:
+    another would select too much.
 
     A host drops the fields that its kind doesn't have, and what is left of a mapping in the wrong form selects all.
     """

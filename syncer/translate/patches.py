@@ -74,7 +74,7 @@ class Patcher:
         return bool(self._down or self._up)
 
     def apply(self, decision: Decision, *, ctx: Context, virtual: Obj | None, host: Obj | None) -> Decision:
-        """The decision with its writes patched; the very same where there is nothing to patch.
+        """Return the decision with its writes patched; the very same where there is nothing to patch.
 
         ``virtual`` and ``host`` are what the syncer has seen. Raises Refused where a patch can't be made.
         """
@@ -129,7 +129,7 @@ def _operation(patch: Patch) -> Change:
 
 
 def operation(patch: Patch, obj: Obj, place: Place, source: Place) -> Obj:
-    """The object with an operation of RFC 6902 made. Raises Unfit where it can't be."""
+    """Return the object with an operation of RFC 6902 made. Raises Unfit where it can't be."""
     match patch.op:
         case "test":
             if not pointers.same(pointers.found(obj, place), patch.value):
@@ -158,7 +158,7 @@ def _added(obj: Obj, place: Place, value: Any) -> Obj:
 
 
 def _everywhere(steps: Place, rule: Rule) -> Change:
-    """The change that follows a rule at each place that a path leads to, all from the object as it was."""
+    """Return the change that follows a rule at each place that a path leads to, all from the object as it was."""
 
     def change(obj: Obj, write: Writing) -> Obj:
         result = obj
@@ -205,7 +205,7 @@ def _evaluating(text: str, where: str) -> Rule:
 
 
 def _refuse_other_marks(before: Obj, after: Obj, marks: Marks) -> None:
-    """Raises Unfit where labels or annotations are no more what they must be, or a mark has changed."""
+    """Raise Unfit where labels or annotations are no more what they must be, or a mark has changed."""
     for place in _MAPS:
         found = at(after, place)
         texts = isinstance(found, dict) and all(isinstance(text, str) for text in found.values())

@@ -27,12 +27,12 @@ MISSING: Final = _Missing.MISSING
 
 
 def written(place: Place) -> str:
-    """The place as a JSON pointer."""
+    """Return the place as a JSON pointer."""
     return "".join("/" + step.replace("~", "~0").replace("/", "~1") for step in place)
 
 
 def at(value: Any, place: Place) -> Any:
-    """What stands at a place, or ``MISSING``."""
+    """Return what stands at a place, or ``MISSING``."""
     for step in place:
         if isinstance(value, dict):
             value = value.get(step, MISSING)
@@ -44,7 +44,10 @@ def at(value: Any, place: Place) -> Any:
 
 
 def places(value: Any, steps: Place, so_far: Place = ()) -> Iterator[Place]:
-    """The places that a path with ``EACH`` in it leads to; without it the one place, be anything there or not."""
+    """Yield the places that a path with ``EACH`` in it leads to.
+
+    Without it the one place, be anything there or not.
+    """
     if EACH not in steps:
         yield (*so_far, *steps)
         return
@@ -105,7 +108,7 @@ def _put(obj: Obj, place: Place, value: Any) -> Obj:
 
 
 def found(obj: Any, place: Place) -> Any:
-    """What stands at a place. Raises Unfit where nothing does."""
+    """Return what stands at a place. Raises Unfit where nothing does."""
     value = at(obj, place)
     if value is MISSING:
         raise _nothing_at(place)
@@ -113,7 +116,7 @@ def found(obj: Any, place: Place) -> Any:
 
 
 def same(one: Any, other: Any) -> bool:
-    """Whether two JSON values are equal as RFC 6902 says: 1 is 1.0, and neither is true."""
+    """Return True if two JSON values are equal as RFC 6902 says: 1 is 1.0, and neither is true."""
     if isinstance(one, dict) and isinstance(other, dict):
         return one.keys() == other.keys() and all(same(one[name], other[name]) for name in one)
     if isinstance(one, list) and isinstance(other, list):
@@ -122,7 +125,7 @@ def same(one: Any, other: Any) -> bool:
 
 
 def _changed(obj: Obj, place: Place, change: Callable[[Any, str], None]) -> Obj:
-    """The object with ``change(copy of the container, last step)`` made where the place is."""
+    """Return the object with ``change(copy of the container, last step)`` made where the place is."""
     changed: Obj = _rebuilt(obj, place, 0, change)
     return changed
 
@@ -146,7 +149,7 @@ def _rebuilt(value: Any, place: Place, depth: int, change: Callable[[Any, str], 
 
 
 def _number(step: str) -> int | None:
-    """The number of an item: decimal, without leading zeros (RFC 6901 §4)."""
+    """Return the number of an item: decimal, without leading zeros (RFC 6901 §4)."""
     plain = step.isascii() and step.isdigit() and (step == "0" or step[0] != "0")
     return int(step) if plain else None
 

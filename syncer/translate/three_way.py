@@ -38,7 +38,7 @@ class Merged:
 
 
 def digest(value: Any) -> str:
-    """A short hash of a JSON value, equal for equal values; ``""`` for none."""
+    """Return a short hash of a JSON value, equal for equal values; ``""`` for none."""
     if value is ABSENT or value is None:
         return ""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"))
@@ -49,14 +49,14 @@ EMPTY: Final = digest({})
 
 
 def agreed_on(value: Any) -> Tree:
-    """The hashes of a value that both sides have."""
+    """Return the hashes of a value that both sides have."""
     if _is_deep(value):
         return {name: agreed_on(below) for name, below in value.items() if below is not None}
     return digest(value)
 
 
 def overlaid(base: Tree, risen: Tree) -> Tree:
-    """What is remembered, with what has gone up since."""
+    """Return what is remembered, with what has gone up since."""
     if isinstance(risen, str):
         return risen
     below = {} if isinstance(base, str) else base
@@ -136,7 +136,7 @@ def _is_deep(value: Any) -> bool:
 
 
 def _names(value: Any) -> dict[str, Any] | None:
-    """The value as a mapping, where it is one or is not there; None where it is something else."""
+    """Return the value as a mapping, where it is one or is not there; None where it is something else."""
     if value is ABSENT or value is None:
         return {}
     return value if isinstance(value, dict) else None

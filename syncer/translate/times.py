@@ -4,11 +4,11 @@ from datetime import UTC, datetime
 
 
 def written(time: datetime) -> str:
-    """A time in whole seconds, as ``metav1.Time`` is written."""
+    """Return a time in whole seconds, as ``metav1.Time`` is written."""
     return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def read(text: str) -> datetime:
-    """The time that is written there. Raises ValueError where it is none."""
+    """Return the time that is written there. Raises ValueError where it is none."""
     time = datetime.fromisoformat(text)
     return time if time.tzinfo else time.replace(tzinfo=UTC)

@@ -24,7 +24,7 @@ class Writing:
     live: Obj | None
 
     def concerns(self, obj: Obj, place: Place) -> bool:
-        """Whether what stands at the place is for this write to say. Labels and annotations always are.
+        """Return True if what stands at the place is for this write to say. Labels and annotations always are.
 
         A report of ``status`` alone is not the place to add a ``spec``. And a change of one field of a running Pod
         repeats lists as they are on the host: what was patched when the Pod was made must not be patched again.
@@ -38,7 +38,7 @@ class Writing:
 
 
 def writing(write: Write, *, ctx: Context, virtual: Obj | None, host: Obj | None) -> Writing:
-    """What a write of the syncer's own resource is about."""
+    """Return what a write of the syncer's own resource is about."""
     down = write.side is Side.HOST
     other, there = (virtual, host) if down else (host, virtual)
     on_host = write.obj if down else host

@@ -53,7 +53,10 @@ class CertificateSecretSyncer(Syncer, SyncFromHost, Sync, Indexes, Watches):
         return [Watch(_CERTIFICATES, _named_by)]
 
     def virtual_key(self, ctx: Context, host: Obj) -> Key | None:
-        """The Secret that its marks name; None where it was not issued for a Certificate of this virtual cluster."""
+        """Return the Secret that its marks name.
+
+        None where it was not issued for a Certificate of this virtual cluster.
+        """
         ours = ctx.marks.is_ours(host, cluster=ctx.identity, resource=CERTIFICATES)
         return ctx.marks.virtual_key(host) if ours else None
 
@@ -76,7 +79,7 @@ class CertificateSecretSyncer(Syncer, SyncFromHost, Sync, Indexes, Watches):
         return apply(virtual=_copy(ctx, pair.host, key, certificate))
 
     def _certificate(self, ctx: Context, secret: Key) -> Obj | None:
-        """The virtual Certificate that names a Secret."""
+        """Return the virtual Certificate that names a Secret."""
         keys = ctx.reader.indexed(Side.VIRTUAL, CERTIFICATES, self.name, str(secret))
         return next((ctx.virtual(CERTIFICATES, key) for key in sorted(keys)), None)
 
@@ -91,7 +94,7 @@ def _named_by(certificate: Obj, settings: Settings) -> Iterable[Key]:
 
 
 def _copy(ctx: Context, host: Obj, key: Key, certificate: Obj) -> Obj:
-    """The virtual Secret, with the virtual names in cert-manager's notes."""
+    """Return the virtual Secret, with the virtual names in cert-manager's notes."""
     virtual = ctx.virtual_copy(host, key)
     virtual |= {part: value for part, value in host.items() if part not in ("apiVersion", "kind", "metadata")}
     noted = virtual["metadata"].get("annotations") or {}

@@ -43,7 +43,9 @@ def _refuse_taken(ctx: Context, key: Key) -> None:
 
 
 def _marked(ctx: Context, key: Key, template: Obj) -> Obj:
-    """The ``secretTemplate`` with the marks that lead the Secret back. Their kind is that of a Certificate, and so
+    """Return the ``secretTemplate`` with the marks that lead the Secret back.
+
+    Their kind is that of a Certificate, and so
     nobody takes the Secret for the copy of a virtual one.
     """
     place = ctx.names.to_host(SECRETS, key)
@@ -62,7 +64,9 @@ def _without_marks(ctx: Context, template: Obj, part: str) -> dict[str, str]:
 
 
 def _issuer(ctx: Context, namespace: str, reference: Obj) -> Obj:
-    """The reference to the issuer on the host: the copy of a tenant's own, or one that the host has published."""
+    """Return the reference to the issuer on the host: the copy of a tenant's own, or one that
+    the host has published.
+    """
     name, kind = dig(reference, "name", ""), reference.get("kind") or ISSUERS.kind
     if (reference.get("group") or GROUP) != GROUP:
         raise Refused(f"only issuers of {GROUP} are synced", path="spec.issuerRef.group")

@@ -37,11 +37,11 @@ class ClusterIssuerSyncer(Syncer[ClusterIssuerConfig], SyncFromHost[ClusterIssue
     reverts_virtual_changes = True
 
     def virtual_key(self, ctx: Context[ClusterIssuerConfig], host: Obj) -> Key | None:
-        """The same name, for those that are published."""
+        """Return the same name, for those that are published."""
         return key_of(host) if key_of(host).name in ctx.config.names else None
 
     def host_key(self, settings: Settings, key: Key) -> Key:
-        """The same name."""
+        """Return the same name."""
         return key
 
     def sync_from_host(self, ctx: Context[ClusterIssuerConfig], host: Obj) -> Decision:
@@ -59,6 +59,6 @@ class ClusterIssuerSyncer(Syncer[ClusterIssuerConfig], SyncFromHost[ClusterIssue
 
 
 def published(settings: Settings) -> tuple[str, ...]:
-    """The names of the ClusterIssuers that the tenant may use."""
+    """Return the names of the ClusterIssuers that the tenant may use."""
     section = settings.section(ClusterIssuerSyncer.name, ClusterIssuerConfig)
     return section.names if section else ()

@@ -38,7 +38,7 @@ _FORBIDDEN = ("bearerTokenFile", "caFile", "certFile", "keyFile", "proxyConnectH
 
 
 def forbidden(endpoint: Any, path: str = "") -> Iterator[str]:
-    """The paths in an endpoint of what a tenant may not say."""
+    """Yield the paths in an endpoint of what a tenant may not say."""
     for name, value in endpoint.items() if isinstance(endpoint, dict) else ():
         if name in _FORBIDDEN and value:
             yield path + name

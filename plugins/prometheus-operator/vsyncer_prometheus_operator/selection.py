@@ -4,7 +4,9 @@ from syncer.api import Context, Key, Obj, Resource, selectors
 
 
 def narrowed(ctx: Context, spec: Obj, namespace: str) -> Obj:
-    """The monitor's label selector, narrowed to this virtual cluster and the namespaces that the monitor names."""
+    """Return the monitor's label selector, narrowed to this virtual cluster and the namespaces
+    that the monitor names.
+    """
     selector = selectors.narrowed(spec.get("selector") or {}, {ctx.marks.cluster: ctx.identity})
     wanted = _namespaces(spec, namespace)
     if wanted is None:
@@ -13,7 +15,7 @@ def narrowed(ctx: Context, spec: Obj, namespace: str) -> Obj:
 
 
 def places(ctx: Context, spec: Obj, namespace: str, selected: Resource) -> Obj:
-    """The ``namespaceSelector`` on the host: where the name translator puts objects of these namespaces."""
+    """Return the ``namespaceSelector`` on the host: where the name translator puts objects of these namespaces."""
     wanted = _namespaces(spec, namespace)
     if wanted is not None:
         found = {ctx.names.to_host(selected, Key(each, "any")).namespace for each in wanted}
@@ -23,7 +25,7 @@ def places(ctx: Context, spec: Obj, namespace: str, selected: Resource) -> Obj:
 
 
 def _namespaces(spec: Obj, namespace: str) -> list[str] | None:
-    """The virtual namespaces that a monitor looks into: its own where it names none; None for all."""
+    """Return the virtual namespaces that a monitor looks into: its own where it names none; None for all."""
     selector = spec.get("namespaceSelector") or {}
     if selector.get("any"):
         return None

@@ -23,7 +23,7 @@ class WidgetSyncer(Mirror[WidgetConfig]):
     up = ("status",)
 
     def translate(self, ctx: Context[WidgetConfig], virtual: Obj) -> Obj:
-        """The host copy: name, labels, marks and the spec are there already; the owner is our twist."""
+        """Return the host copy: name, labels, marks and the spec are there already; the owner is our twist."""
         size = dig(virtual, "spec.size", 0)
         if not isinstance(size, int):
             raise Refused("it is not a whole number", path="spec.size")

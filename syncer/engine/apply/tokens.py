@@ -10,7 +10,7 @@ from syncer.resources.kinds import SERVICE_ACCOUNTS
 
 
 async def with_tokens(write: Write, body: Obj, *, virtual: Cluster, marks: Marks) -> Obj:
-    """The object with the tokens that it asks for, and the time when the first of them ends."""
+    """Return the object with the tokens that it asks for, and the time when the first of them ends."""
     data, ends = dict(body.get("data") or {}), []
     for token in write.tokens:
         request: Obj = {"audiences": list(token.audiences), "expirationSeconds": token.seconds}

@@ -120,7 +120,9 @@ class Informer(Store):
 
     @property
     def is_in_part(self) -> bool:
-        """Whether some of the objects are of a list that is not complete, so that the others may have changed since."""
+        """True if some of the objects are of a list that is not complete, so that the
+        others may have changed since.
+        """
         return self._in_part or self._gone is not None
 
     def saw_go(self, key: Key, uid: str | None = None) -> bool:

@@ -18,13 +18,13 @@ class Selection(NamedTuple):
     selector: str = ""
 
     def with_(self, other: "Selection") -> "Selection":
-        """What holds both parts."""
+        """Return what holds both parts."""
         both = None if self.namespaces is None or other.namespaces is None else (*self.namespaces, *other.namespaces)
         namespaces = None if both is None else tuple(dict.fromkeys(both))
         return Selection(namespaces, self.selector if self.selector == other.selector else "")
 
     def is_within(self, namespace: str, selector: str) -> bool:
-        """Whether a watch of this namespace (``""``: all) and label selector brings all of it."""
+        """Return True if a watch of this namespace (``""``: all) and label selector brings all of it."""
         return namespace in ("", self.namespace) and selector in ("", self.selector)
 
     @property
@@ -45,7 +45,7 @@ class Informers:
         self._wanted: dict[Place, dict[str, tuple[Selection, bool]]] = {}
 
     def want(self, source: Source, selection: Selection = EVERYTHING, *, owner: str = "") -> Informer:
-        """The store of a source, made if need be; it holds all that any of those who want it wants."""
+        """Return the store of a source, made if need be; it holds all that any of those who want it wants."""
         place = (source.side, source.resource)
         if place not in self._stores:
             self._stores[place] = Informer(
@@ -68,18 +68,18 @@ class Informers:
         return unwanted
 
     def selection(self, store: Informer) -> Selection:
-        """The part of its collection that a store has to hold."""
+        """Return the part of its collection that a store has to hold."""
         first, *others = (selection for selection, _ in self._wanted[store.side, store.resource].values())
         for other in others:
             first = first.with_(other)
         return first
 
     def is_marked(self, side: Side, resource: Resource) -> bool:
-        """Whether a store holds only what bears our mark."""
+        """Return True if a store holds only what bears our mark."""
         return all(marked for _, marked in self._wanted[side, resource].values())
 
     def store(self, side: Side, resource: Resource) -> Informer:
-        """The store of a resource on one side. Raises KeyError where it isn't watched."""
+        """Return the store of a resource on one side. Raises KeyError where it isn't watched."""
         try:
             return self._stores[side, resource]
         except KeyError:
@@ -89,7 +89,7 @@ class Informers:
             ) from None
 
     def has(self, side: Side, resource: Resource) -> bool:
-        """Whether a resource is watched on a side."""
+        """Return True if a resource is watched on a side."""
         return (side, resource) in self._stores
 
     def __iter__(self) -> Iterator[Informer]:
@@ -100,9 +100,9 @@ class Informers:
         return {(side.value, str(resource)): len(store) for (side, resource), store in list(self._stores.items())}
 
     def get(self, side: Side, resource: Resource, key: Key) -> Obj | None:
-        """The object as a private copy."""
+        """Return the object as a private copy."""
         return self.store(side, resource).get(key)
 
     def keys(self, side: Side, resource: Resource) -> Collection[Key]:
-        """The keys of all objects."""
+        """Return the keys of all objects."""
         return self.store(side, resource).keys()

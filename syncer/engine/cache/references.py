@@ -32,7 +32,7 @@ class _Referrer:
     makes: bool
 
     def names(self, resource: Resource) -> bool:
-        """Whether its objects may refer to objects of a resource."""
+        """Return True if its objects may refer to objects of a resource."""
         return resource in self.role.refers_to or resource in self.role.owns
 
 
@@ -82,11 +82,14 @@ class References:
                     self._listen(referrer, resource, store)
 
     def stores(self, resource: Resource) -> Iterator[Informer]:
-        """The stores whose objects may refer to objects of a resource."""
+        """Return the stores whose objects may refer to objects of a resource."""
         return (referrer.store for referrer in self._referrers.values() if referrer.names(resource))
 
     def of(self, resource: Resource, virtual: Obj) -> bool | None:
-        """Whether anything synced refers to a virtual object; None where something that might isn't known yet."""
+        """Return True if anything synced refers to a virtual object.
+
+        None where something that might isn't known yet.
+        """
         place, known = (resource, key_of(virtual)), resource not in self.doubted
         for referrer in self._referrers.values():
             if not referrer.names(resource):
@@ -97,7 +100,7 @@ class References:
         return False if known else None
 
     def maker(self, resource: Resource, key: Key) -> str | None:
-        """The object for whose copy the host makes what has this key, in words; None where there is none."""
+        """Return the object for whose copy the host makes what has this key, in words; None where there is none."""
         for referrer in self._referrers.values():
             if referrer.makes:
                 for maker in referrer.store.indexer.keys(f"makes/{referrer.name}", (resource, key)):
@@ -107,7 +110,7 @@ class References:
     # -- inside ----------------------------------------------------------------------------------------------------
 
     def _has(self, referrer: _Referrer, resource: Resource, virtual: Obj) -> bool:
-        """Whether an object of the referrer selects or owns the virtual object."""
+        """Return True if an object of the referrer selects or owns the virtual object."""
         if resource in referrer.role.owns and any(
             referrer.store.indexer.keys(f"owns/{referrer.name}", uid) for uid in _owners(virtual)
         ):
@@ -170,6 +173,6 @@ def _selections(role: Refers, obj: Obj) -> Iterable[tuple[Resource, str, str]]:
 
 @lru_cache(maxsize=1024)
 def _selector(text: str) -> Obj:
-    """The selector of this text; it is used many times, and must not be changed."""
+    """Return the selector of this text; it is used many times, and must not be changed."""
     found: Obj = codec.decode(text.encode())
     return found

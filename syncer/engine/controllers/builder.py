@@ -147,7 +147,7 @@ def leave(pair: ClusterPair, name: str) -> list[Place]:
 
 
 def _find(pair: ClusterPair) -> Callable[[str], Resource | None]:
-    """Finds what a patch means by a kind: what is synced, else what is known to every cluster."""
+    """Find what a patch means by a kind: what is synced, else what is known to every cluster."""
 
     def find(name: str) -> Resource | None:
         synced = [controller.syncer.resource for controller in pair.controllers.values()]
@@ -165,7 +165,7 @@ def _want(pair: ClusterPair, syncer: Syncer, source: Source) -> Informer:
 
 
 def _selection(settings: Settings, source: Source) -> Selection:
-    """The namespaces and the label selector with which a source is to be watched."""
+    """Return the namespaces and the label selector with which a source is to be watched."""
     marked = settings.marks.selector(settings.identity) if source.marked else ""
     selector = ",".join(filter(None, (marked, source.selector)))
     if source.side is Side.VIRTUAL or not source.resource.namespaced:
@@ -174,7 +174,7 @@ def _selection(settings: Settings, source: Source) -> Selection:
 
 
 def _extras(wanted: Iterable[Source]) -> frozenset[Source]:
-    """What a syncer reads of another one's objects, and can do the rest of its work without."""
+    """Return what a syncer reads of another one's objects, and can do the rest of its work without."""
     firm = {(source.side, source.resource) for source in wanted if not source.optional_with}
     return frozenset(source for source in wanted if source.optional_with and (source.side, source.resource) not in firm)
 

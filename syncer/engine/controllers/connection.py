@@ -31,7 +31,7 @@ class Connection:
 
     @property
     def up(self) -> bool:
-        """Whether the cluster answered when it was last asked."""
+        """True if the cluster answered when it was last asked."""
         return self.error is None
 
     def lost(self, error: SyncerError) -> None:

@@ -38,15 +38,15 @@ class Entry(Protocol):
         ...
 
     def sections(self) -> Mapping[str, Config]:
-        """The options of its syncers, by their names."""
+        """Return the options of its syncers, by their names."""
         ...
 
     def syncers(self, find: Find) -> Sequence[Syncer] | str:
-        """The syncers, or the reason why they have to wait."""
+        """Return the syncers, or the reason why they have to wait."""
         ...
 
     def assumed(self) -> Sequence[Syncer]:
-        """The syncers as if all was served."""
+        """Return the syncers as if all was served."""
         ...
 
 
@@ -64,12 +64,14 @@ class Roster:
     waiting: dict[str, str] = field(default_factory=dict)
 
     def able(self) -> Mapping[str, tuple[Syncer, Config]]:
-        """The syncers that can work, by name; afterwards ``waiting`` has the others."""
+        """Return the syncers that can work, by name; afterwards ``waiting`` has the others."""
         self.waiting.clear()
         return {syncer.name: (syncer, config) for syncer, config in self._served()}
 
     def referred_to(self, names: Collection[str]) -> frozenset[Resource]:
-        """What those of these names that have to wait may refer to, as far as can be told before they can work."""
+        """Return what those of these names that have to wait may refer to, as far as can be
+        told before they can work.
+        """
         fixed = (syncer for syncer, _ in self.fixed if syncer.name in names)
         made = (syncer for entry in self.entries if entry.name in names for syncer in entry.assumed())
         refers = [syncer for syncer in (*fixed, *made) if isinstance(syncer, Refers)]
@@ -93,7 +95,7 @@ class Roster:
                 yield from ((syncer, sections[syncer.name]) for syncer in found)
 
     def _missing(self, syncer: Syncer) -> str:
-        """What a syncer lacks, in words; what it can do without doesn't count."""
+        """Return what a syncer lacks, in words; what it can do without doesn't count."""
         firm = [source for source in sources(syncer, self.settings.sections) if not source.optional_with]
         lacking = sorted(
             f"the {source.side} cluster does not serve {source.resource}"
@@ -103,7 +105,9 @@ class Roster:
         return f"waits: {'; '.join(lacking)}" if lacking else ""
 
     def _find(self, side: Side, name: str) -> Resource | None:
-        """What a name means there. With a group it is the plural: any other kind may have that for a short name."""
+        """Return what a name means there. With a group it is the plural: any other kind may
+        have that for a short name.
+        """
         plain, _, version = name.partition("/")
         discovery = self._discovery(side)
         if "." in plain:
@@ -193,14 +197,16 @@ class Lifecycle:
                 self.pair.ask_all(controller)
 
     def _must_leave(self, controller: Controller, now: tuple[Syncer, Config] | None) -> bool:
-        """Whether its resource is another one now, or gone: one look may be wrong, a watch that says so too isn't."""
+        """Return True if its resource is another one now, or gone: one look may be wrong, a
+        watch that says so too isn't.
+        """
         if now is not None:
             return self._looks_at(controller.syncer) != self._looks_at(now[0])
         reflectors = [self.pair.reflectors[store.side, store.resource] for store in controller.stores]
         return any(isinstance(reflector.error, Missing) for reflector in reflectors)
 
     def _looks_at(self, syncer: Syncer) -> object:
-        """The resources that a syncer has to do with, versions and all."""
+        """Return the resources that a syncer has to do with, versions and all."""
         refers = (syncer.refers_to, syncer.owns) if isinstance(syncer, Refers) else ()
         return syncer.resource, syncer.host_resource, sources(syncer, self.pair.settings.sections), refers
 
@@ -229,7 +235,7 @@ class Lifecycle:
         self._left(name)
 
     def _inform(self) -> None:
-        """A reflector for each store, with what it is to hold now."""
+        """Run a reflector for each store, over the selection that it has to hold now."""
         for store in self.pair.informers:
             place, selection = (store.side, store.resource), self.pair.informers.selection(store)
             known, before = self.pair.reflectors.get(place), None

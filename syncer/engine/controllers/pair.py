@@ -56,14 +56,14 @@ class ClusterPair:
         return self.reconciler.is_gone(self.controllers[request.syncer], request)
 
     def given_up(self, store: Informer) -> bool:
-        """Whether a store isn't filled, and won't be before somebody changes something."""
+        """Return True if a store isn't filled, and won't be before somebody changes something."""
         reflector = self.reflectors.get((store.side, store.resource))
         error = reflector.error if reflector else None
         return not store.synced and error is not None and not isinstance(error, Unreachable)
 
     @property
     def may_run(self) -> bool:
-        """Whether what runs by itself may: it is known that the virtual cluster isn't paused, or can't be known."""
+        """True if what runs by itself may: it is known that the virtual cluster isn't paused, or can't be known."""
         pause = self.policies.pause
         return (pause.notes.synced or self.given_up(pause.notes)) and not pause.is_on
 
@@ -97,22 +97,25 @@ class ClusterPair:
                 self.watched(controller, keys(store.get(key)))
 
     def watches_of(self, syncer: Watches) -> list[Watch]:
-        """The watches of a syncer, without those that need another one that is off."""
+        """Return the watches of a syncer, without those that need another one that is off."""
         return [watch for watch in syncer.watches() if self.is_on(watch.optional_with)]
 
     def is_on(self, needs: str) -> bool:
-        """Whether the syncer of this name is on; ``""`` stands for none."""
+        """Return True if the syncer of this name is on; ``""`` stands for none."""
         return not needs or needs in self.settings.sections
 
     def extras(self, controller: Controller) -> list[Informer]:
-        """The stores of other syncers' objects that a syncer only looks at; it begins without those it can't have."""
+        """Return the stores of other syncers' objects that a syncer only looks at.
+
+        It begins without those it can't have.
+        """
         syncer = controller.syncer
         users = self.references.stores(syncer.resource) if syncer.when_used else ()
         others = (*controller.extras, *users, self.policies.pause.namespaces, self.policies.pause.notes)
         return [store for store in dict.fromkeys(others) if store not in controller.stores]
 
     def lacks(self, controller: Controller) -> list[Informer]:
-        """The stores that are not filled yet, and for which a syncer has to wait."""
+        """Return the stores that are not filled yet, and for which a syncer has to wait."""
         extras = [store for store in self.extras(controller) if not self.given_up(store)]
         return [store for store in (*controller.stores, *extras) if not store.synced]
 

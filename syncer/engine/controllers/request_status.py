@@ -40,7 +40,7 @@ class RequestStatuses:
         self.done: Counter[tuple[str, str, str, str]] = Counter()
 
     def in_step(self, request: Request) -> None:
-        """The request ended with both sides as they should be."""
+        """Note that a request ended with both sides as they should be."""
         self._statuses.pop(request, None)
 
     def note(self, request: Request, state: State, reason: str, *, error: str = "", now: float = 0.0) -> bool:
@@ -60,19 +60,19 @@ class RequestStatuses:
         return self._statuses.get(request)
 
     def troubles(self) -> Iterator[tuple[Request, RequestStatus]]:
-        """The requests that fail or are parked."""
+        """Yield the requests that fail or are parked."""
         for request, status in list(self._statuses.items()):
             if status.state in (State.FAILING, State.PARKED):
                 yield request, status
 
     def pending(self) -> Iterator[tuple[Request, RequestStatus]]:
-        """The requests that wait for something."""
+        """Yield the requests that wait for something."""
         for request, status in list(self._statuses.items()):
             if status.state is State.PENDING:
                 yield request, status
 
     def count(self) -> Mapping[tuple[str, ...], int]:
-        """Requests by virtual cluster, syncer and state, those in step left out."""
+        """Return requests by virtual cluster, syncer and state, those in step left out."""
         return Counter(
             (request.cluster, request.syncer, status.state.value) for request, status in list(self._statuses.items())
         )

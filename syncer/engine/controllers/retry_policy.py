@@ -51,7 +51,7 @@ class Retry:
 
 
 def after(error: Exception, failures: int) -> Retry:
-    """What to do after an error that is the request's ``failures``-th in a row (0 for the first)."""
+    """Return what to do after an error that is the request's ``failures``-th in a row (0 for the first)."""
     match error:
         case Refused():
             return Retry(RetryAction.PARK, PARKED_SECONDS, error.reason)

@@ -17,7 +17,10 @@ _NAMES = re.compile(r"(?<![\w./-])[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?(?:/[a-z0-9](?
 
 
 def for_tenant(error: Exception, message: str) -> str:
-    """What to tell of an error. Of what only the operator can mend, neither the rights nor the address is told."""
+    """Return what to tell of an error.
+
+    Of what only the operator can mend, neither the rights nor the address is told.
+    """
     match error:
         case Forbidden():
             what = f"{error.verb} {error.resource}" if error.resource else "do this"
@@ -31,7 +34,7 @@ def for_tenant(error: Exception, message: str) -> str:
 
 
 def translated(settings: Settings, message: str, *, resources: Iterable[Resource], known: Mapping[str, str]) -> str:
-    """The message with the names of host objects as the tenant knows them.
+    """Return the message with the names of host objects as the tenant knows them.
 
     ``known`` says it of some; of others the name translator may be able to. ``resources`` are kinds of which the
     message may speak.
@@ -45,7 +48,7 @@ def translated(settings: Settings, message: str, *, resources: Iterable[Resource
 
 
 def _virtual(settings: Settings, text: str, kinds: Iterable[Resource]) -> str | None:
-    """What a name on the host is in the virtual cluster; None where that can't be told."""
+    """Return what a name on the host is in the virtual cluster; None where that can't be told."""
     names = settings.names
     namespace, slash, name = text.rpartition("/")
     if text == settings.host_namespace:

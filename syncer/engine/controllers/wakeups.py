@@ -112,7 +112,7 @@ class Wakeups:
             self.forget(request)
 
     def reasons(self, request: Request) -> list[str]:
-        """What wakes a request, in words."""
+        """Return what wakes a request, in words."""
         known = self._waiting.get(request)
         if known is None:
             return []

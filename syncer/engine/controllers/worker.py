@@ -283,17 +283,19 @@ def _about(request: Request) -> dict[str, Any]:
 
 
 def _way_of(error: Exception) -> int:
-    """The lines that led to an error, as a number that is the same for the same lines."""
+    """Return the lines that led to an error, as a number that is the same for the same lines."""
     return hash(tuple((frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)))
 
 
 def _waited_for(pair: ClusterPair, decision: Decision) -> tuple[Read, ...]:
-    """The objects that a decision says it waits for, as they are now."""
+    """Return the objects that a decision says it waits for, as they are now."""
     stores = [(pair.informers.store(seen.side, seen.resource), seen.key) for seen in decision.on]
     return tuple(Read(store, key, store.entry(key)) for store, key in stores)
 
 
 def _may_follow(controller: Controller, decision: Decision, sides: set[Side]) -> bool:
-    """Whether what was written may call for more: the host's answer may flow back, what was deleted is made anew."""
+    """Return True if what was written may call for more: the host's answer may flow back, what
+    was deleted is made anew.
+    """
     flows_back = controller.ownership is not None or (bool(controller.syncer.up) and Side.HOST in sides)
     return flows_back or decision.deletes

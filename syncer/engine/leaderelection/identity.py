@@ -38,7 +38,10 @@ async def claim(
 
 
 async def is_claimed(virtual: Cluster, settings: Settings, *, translator: str) -> bool:
-    """Whether the note is there. Raises :class:`ConfigError` where it is of another identity, and ``ClusterError``."""
+    """Return True if the note is there.
+
+    Raises :class:`ConfigError` where it is of another identity, and ``ClusterError``.
+    """
     noted = await _noted(virtual)
     if noted is not None:
         _compare(noted, _wanted(settings, translator))

@@ -13,7 +13,7 @@ from syncer.engine.leaderelection.lease import Lease
 
 
 def lease_of(host: Cluster, config: SyncerConfig) -> Lease | None:
-    """The Lease by which the daemons of this configuration elect one of them; None where they don't."""
+    """Return the Lease by which the daemons of this configuration elect one of them; None where they don't."""
     election = config.leader_election
     if not election.enabled:
         return None

@@ -74,7 +74,9 @@ class LeaseRecord:
         return cls(version, holder, float(duration), spec.get("leaseTransitions") or 0, at)
 
     def is_free(self, identity: str, *, now: float) -> bool:
-        """Whether ``identity`` may take it: it is its own already, nobody's, or has run out before our eyes."""
+        """Return True if ``identity`` may take it: it is its own already, nobody's, or has
+        run out before our eyes.
+        """
         return self.holder in ("", identity) or now >= self.at + self.duration
 
 
@@ -110,7 +112,9 @@ class Lease:
 
     @property
     def is_leader(self) -> bool:
-        """Whether this process leads now; false by itself when the last renewal is too old, however stuck the loop."""
+        """True if this process leads now; false by itself when the last renewal is too old,
+        however stuck the loop.
+        """
         return self._clock() < self._held_until
 
     @property
@@ -266,7 +270,7 @@ class Lease:
             self._seen = LeaseRecord.of(lease, at=self._clock())
 
     def _won(self, lease: Obj, start: float) -> None:
-        """The Lease is ours, counted from before we asked: others can't have seen it earlier."""
+        """Take the Lease for ours, counted from before we asked: others can't have seen it earlier."""
         self._seen, self._sure = LeaseRecord.of(lease, at=self._clock()), True
         self._held_until = start + self._renew_deadline
         self._complaint = ""
@@ -277,7 +281,10 @@ class Lease:
         return {"apiVersion": LEASES.api_version, "kind": LEASES.kind, "metadata": metadata, "spec": spec}
 
     def _claim(self, seen: LeaseRecord) -> Obj:
-        """The patch that renews what is ours, or takes what is free; refused if the Lease changes before it arrives."""
+        """Return the patch that renews what is ours, or takes what is free.
+
+        Refused if the Lease changes before it arrives.
+        """
         begins = {} if seen.holder == self._identity else self._term_spec(seen.transitions + 1)
         return {"metadata": {"resourceVersion": seen.version}, "spec": begins | self._renewal()}
 
@@ -316,7 +323,7 @@ class Lease:
 
 
 def micro_time(time: datetime) -> str:
-    """A time as a Lease has it: ``2026-01-31T12:00:00.000000Z``."""
+    """Return a time as a Lease has it: ``2026-01-31T12:00:00.000000Z``."""
     return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 

@@ -100,7 +100,7 @@ class Scan:
             del self.findings[most:]
 
     def counts(self) -> Mapping[tuple[str, str], int]:
-        """Findings by class and outcome."""
+        """Return findings by class and outcome."""
         return Counter((finding.drift.kind, finding.outcome.value) for finding in self.findings)
 
     def json(self, prefix: str) -> dict[str, Any]:

@@ -228,7 +228,7 @@ class Patroller:
         return False
 
     def _drifts(self, controller: Controller, request: Request) -> Iterator[Drift]:
-        """What has drifted, whether or not a policy leaves it."""
+        """Yield what has drifted, whether or not a policy leaves it."""
         pair, marks = self._pair, self._pair.settings.marks
         plan = pair.reconciler.scan(controller, request)
         owner = other_owner(plan.seen.virtual, plan.seen.host, uid_mark=marks.uid)

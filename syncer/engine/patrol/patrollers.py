@@ -40,7 +40,10 @@ class Flow(Protocol):
 
 
 def beside_workers(flow: Flow, pair: ClusterPair) -> Patroller | None:
-    """A patroller whose repairs go through the queue, after all else; None where the settings say nothing of one."""
+    """Return a patroller whose repairs go through the queue, after all else.
+
+    None where the settings say nothing of one.
+    """
 
     async def repair(requests: Sequence[Request]) -> None:
         for request in requests:
@@ -64,7 +67,9 @@ def alone(
     handle: Callable[[Request, float], Awaitable[None]],
     hands_off: Callable[[], str | None],
 ) -> Patroller | None:
-    """A patroller that has its repairs made by ``handle`` at once, or makes none where ``hands_off`` says why."""
+    """Return a patroller that has its repairs made by ``handle`` at once, or makes none where
+    ``hands_off`` says why.
+    """
 
     async def look(request: Request, room: asyncio.Semaphore) -> None:
         async with room:
@@ -142,7 +147,7 @@ def held(pairs: Iterable[ClusterPair]) -> Mapping[tuple[str, ...], int]:
 def report(
     pair: ClusterPair, patroller: Patroller, chosen: Callable[[str], bool] = lambda syncer: True
 ) -> dict[str, Any]:
-    """The latest scan of each chosen kind, and what of it is held, as JSON."""
+    """Return the latest scan of each chosen kind, and what of it is held, as JSON."""
     prefix = pair.settings.marks.prefix
     return {
         "cluster": pair.name,

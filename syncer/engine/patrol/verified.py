@@ -28,7 +28,9 @@ class VerifiedPairs:
         self._host: dict[Key, _Known] = {}
 
     def look(self, *, everything: bool) -> Iterator[Request | None]:
-        """The requests that are to be looked at, and None for each that is as it was when it was found right."""
+        """Yield the requests that are to be looked at, and None for each that is as it was
+        when it was found right.
+        """
         if everything:
             self._forget()
         reached: set[Key] = set()
@@ -70,7 +72,7 @@ class VerifiedPairs:
                 yield self.controller.request(key)
 
     def _faked(self) -> Iterator[Request | None]:
-        """What watched objects name, and is not there."""
+        """Yield what watched objects name, and is not there."""
         store, name = self._store(Side.VIRTUAL), self.controller.syncer.name
         named = {key for each in self._pair.informers for key in each.handlers.mapped_keys(name)}
         for key in named - set(store.keys()):
@@ -114,7 +116,7 @@ class VerifiedPairs:
         return self._pair.informers.store(side, syncer.resource if side is Side.VIRTUAL else syncer.host_resource)
 
     def _host_store(self) -> Informer | None:
-        """The store of the host objects; None for a syncer that has none."""
+        """Return the store of the host objects; None for a syncer that has none."""
         return self._store(Side.HOST) if self._direction.by_host else None
 
     def _prune(self) -> None:

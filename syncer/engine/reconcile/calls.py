@@ -168,7 +168,7 @@ def _part(want: Obj, live: Obj, part: str, before: Tree, exact: Nested) -> Any:
 
 
 def _difference(want: Any, live: Any, before: Any, exact: Nested, *, whole: bool) -> Any:
-    """The merge patch from live to want, or ``_SAME``."""
+    """Return the merge patch from live to want, or ``_SAME``."""
     if want == live or (not want and live is None and (want is None or isinstance(want, dict | list))):
         return _SAME
     if want is None and whole:
@@ -197,7 +197,7 @@ def _fields(want: Obj, live: Obj, before: Tree, exact: Nested, *, whole: bool) -
 
 
 def _empties(patch: Any, live: Obj) -> bool:
-    """Whether a patch takes every field away; an empty mapping that is left behind may mean something."""
+    """Return True if a patch takes every field away; an empty mapping that is left behind may mean something."""
     return isinstance(patch, dict) and patch.keys() == live.keys() and all(value is None for value in patch.values())
 
 
@@ -214,13 +214,15 @@ def _metadata(want: Obj, live: Obj, before: Tree, exact: Nested) -> Obj:
 
 
 def _said_of_metadata(before: Tree, marks: Marks) -> Tree:
-    """What we said of labels and annotations; the note itself goes when there is nothing more to note."""
+    """Return what we said of labels and annotations; the note itself goes when there is nothing more to note."""
     said = before.get("metadata") or {}
     return {**said, "annotations": {**(said.get("annotations") or {}), marks.fields: 1}} if before else said
 
 
 def _guarded(patch: Obj, live: Obj, version: str | None = None) -> Obj:
-    """The patch with the uid of the object that is meant, so that it can't change another one of the same name."""
+    """Return the patch with the uid of the object that is meant, so that it can't change
+    another one of the same name.
+    """
     guard = {"uid": uid_of(live), "resourceVersion": version} if version else {"uid": uid_of(live)}
     return {**patch, "metadata": {**patch.get("metadata", {}), **guard}}
 
@@ -269,7 +271,9 @@ def _without_version(want: Obj) -> Obj:
 
 
 def _with_names(want: Obj, exact: Nested, marks: Marks, *, partial: bool, once: Nested) -> Obj:
-    """The object with the annotation of the names of the fields that it sets, where there is anything to remember."""
+    """Return the object with the annotation of the names of the fields that it sets, where
+    there is anything to remember.
+    """
     if not _is_marked(want, marks):
         return want
     tree = _names_of(want, exact, marks, partial=partial)
@@ -284,14 +288,17 @@ def _with_names(want: Obj, exact: Nested, marks: Marks, *, partial: bool, once: 
 
 
 def said_before(live: Obj, marks: Marks) -> Tree:
-    """The names of the fields that we set on a live object; empty where there is no note or it can't be read."""
+    """Return the names of the fields that we set on a live object.
+
+    Empty where there is no note or it can't be read.
+    """
     text = annotations_of(live).get(marks.fields)
     return _read(text) if text else {}
 
 
 @lru_cache(maxsize=1024)
 def _read(text: str) -> Tree:
-    """The tree of a note. Many objects have the same, so it is read once, and must not be changed."""
+    """Return the tree of a note. Many objects have the same, so it is read once, and must not be changed."""
     try:
         tree: Any = codec.decode(text.encode())
     except codec.DecodeError:
@@ -327,7 +334,10 @@ def _without(names: Tree, paths: Nested) -> Tree:
 
 @lru_cache(maxsize=1024)
 def _metadata_names(labels: tuple[str, ...], annotations: tuple[str, ...], prefix: str) -> Tree:
-    """The names that aren't marks. Many objects have the same, so the tree is made once, and must not be changed."""
+    """Return the names that aren't marks.
+
+    Many objects have the same, so the tree is made once, and must not be changed.
+    """
     found = {}
     for part, names in (("labels", labels), ("annotations", annotations)):
         if own := {name: 1 for name in names if not name.startswith(prefix + "/")}:

@@ -44,7 +44,7 @@ class Drift:
 
     @property
     def deletes(self) -> bool:
-        """Whether to repair it is to delete the object."""
+        """True if to repair it is to delete the object."""
         return self.kind in ("orphan", "wrongOwner")
 
 
@@ -57,7 +57,7 @@ def drifts(
     owner: Change | None,
     notes: Container[str] = (),
 ) -> list[Drift]:
-    """What has drifted where these calls are needed; ``owner``: the copy is that of another object.
+    """Return what has drifted where these calls are needed; ``owner``: the copy is that of another object.
 
     ``notes`` are the annotations that only say what we have set: that they change with it is nothing of its own.
     """
@@ -74,7 +74,10 @@ def drifts(
 
 
 def other_owner(virtual: Obj | None, host: Obj | None, *, uid_mark: str) -> Change | None:
-    """What says that the host object is the copy of another object than the virtual one of today; None: it isn't."""
+    """Return what says that the host object is the copy of another object than the virtual one of today.
+
+    None: it isn't.
+    """
     if virtual is None or host is None:
         return None
     found = annotations_of(host).get(uid_mark, ABSENT)
@@ -108,14 +111,14 @@ def _class_of(path: tuple[Step, ...]) -> DriftClass:
 
 
 def patch_of(body: Obj) -> Obj:
-    """What a patch changes, without the guards in its metadata."""
+    """Return what a patch changes, without the guards in its metadata."""
     metadata = {name: part for name, part in body.get("metadata", {}).items() if name in ("labels", "annotations")}
     rest = {name: part for name, part in body.items() if name != "metadata"}
     return {**rest, "metadata": metadata} if metadata else rest
 
 
 def changes(body: Obj, live: Obj) -> Iterator[Change]:
-    """The paths that a merge patch changes; in lists of the same length those of the elements."""
+    """Yield the paths that a merge patch changes; in lists of the same length those of the elements."""
     for name, value in patch_of(body).items():
         yield from _patched(value, live.get(name, ABSENT), (name,))
 
@@ -135,7 +138,7 @@ def _patched(wanted: Any, found: Any, path: tuple[Step, ...]) -> Iterator[Change
 
 
 def _elements(wanted: list[Any], found: list[Any], path: tuple[Step, ...]) -> Iterator[Change]:
-    """A list is written whole; what differs are some fields of its elements, more often than not."""
+    """Yield the changed fields of a list's elements: a list is written whole, but seldom differs as a whole."""
     pairs = list(zip(wanted, found, strict=False))
     if len(wanted) != len(found) or not all(isinstance(one, dict) and isinstance(two, dict) for one, two in pairs):
         yield Change(path, wanted, found)
@@ -165,7 +168,7 @@ def changed_by(live: Obj, path: tuple[Step, ...]) -> Manager | None:
 
 
 def path_text(path: tuple[Step, ...]) -> str:
-    """The path as kubectl's JSONPath has it: ``spec.ports[0].port``, ``metadata.labels["a.b/c"]``."""
+    """Return the path as kubectl's JSONPath has it: ``spec.ports[0].port``, ``metadata.labels["a.b/c"]``."""
     text = ""
     for step in path:
         if isinstance(step, int):
@@ -178,7 +181,7 @@ def path_text(path: tuple[Step, ...]) -> str:
 
 
 def value_text(value: Any, *, hidden: bool = False) -> str:
-    """A value in few characters; of one that must not be shown the size."""
+    """Return a value in few characters; of one that must not be shown the size."""
     if value is ABSENT:
         return "(absent)"
     if hidden:
@@ -188,7 +191,7 @@ def value_text(value: Any, *, hidden: bool = False) -> str:
 
 
 def is_hidden(resource: Resource, path: tuple[Step, ...], prefix: str) -> bool:
-    """Whether the values of a path must not be shown: of Secrets all but the type, the labels, and marks."""
+    """Return True if the values of a path must not be shown: of Secrets all but the type, the labels, and marks."""
     if (resource.kind, resource.group) != ("Secret", "") or path[0] in _OPEN:
         return False
     if path[0] != "metadata" or path[1:2] != ("annotations",):

@@ -31,7 +31,7 @@ class Base:
 
 
 def read(obj: Obj | None, marks: Marks) -> Base | None:
-    """The base on an object; None where there is none, or it can't be read."""
+    """Return the base on an object; None where there is none, or it can't be read."""
     return _parsed(annotations_of(obj).get(marks.base) if obj is not None else None)
 
 
@@ -51,12 +51,12 @@ def _parsed(text: str | None) -> Base | None:
 
 
 def _is_deep(value: Any) -> bool:
-    """Whether it is a mapping to texts, and to mappings of that kind; a tenant may have written it."""
+    """Return True if it is a mapping to texts, and to mappings of that kind; a tenant may have written it."""
     return isinstance(value, dict) and all(isinstance(below, str) or _is_deep(below) for below in value.values())
 
 
 def written(obj: Obj, base: Base, marks: Marks) -> Obj:
-    """The object with a base on it; what was given is not changed."""
+    """Return the object with a base on it; what was given is not changed."""
     metadata = obj["metadata"]
     annotations = {**(metadata.get("annotations") or {}), marks.base: _text(base)}
     return {**obj, "metadata": {**metadata, "annotations": annotations}}
@@ -68,7 +68,7 @@ def _text(base: Base) -> str:
 
 
 def without(text: str | None, before: str | None, fields: Iterable[Sequence[str]]) -> str | None:
-    """A base as it is to be noted where some fields are not written: of them it says what it said before.
+    """Return a base as it is to be noted where some fields are not written: of them it says what it said before.
 
     None where that can't be said, and nothing is to be noted.
     """
@@ -95,7 +95,7 @@ def _steps(path: str) -> list[str]:
 
 
 def _put_back(tree: Any, old: Any, steps: Sequence[str]) -> Any:
-    """The tree with what the old one has at these steps; None where the two are not of one form."""
+    """Return the tree with what the old one has at these steps; None where the two are not of one form."""
     if not steps:
         return old
     if not isinstance(tree, Mapping) or not isinstance(old, Mapping):
@@ -107,7 +107,10 @@ def _put_back(tree: Any, old: Any, steps: Sequence[str]) -> Any:
 
 
 def want_of(write: Write, virtual: Obj | None, marks: Marks) -> str:
-    """The hash of what a write to the host wants; where that is a part only, what it is made of stands for the rest."""
+    """Return the hash of what a write to the host wants.
+
+    Where that is a part only, what it is made of stands for the rest.
+    """
     metadata = dict(write.obj["metadata"])
     metadata.pop("resourceVersion", None)
     if annotations := metadata.get("annotations"):

@@ -31,7 +31,7 @@ class Change(NamedTuple):
 
 
 def changes(call: Call, live: Obj | None, marks: Marks) -> list[Change]:
-    """The fields that a call changes in a live object. Lists are one value; so is an object that is made."""
+    """Return the fields that a call changes in a live object. Lists are one value; so is an object that is made."""
     if call.kind is Operation.CREATE:
         return [Change((), wanted(call, (), marks), ABSENT)]
     if call.kind not in _PATCHES:
@@ -45,7 +45,7 @@ def changes(call: Call, live: Obj | None, marks: Marks) -> list[Change]:
 
 
 def wanted(call: Call, path: Path, marks: Marks) -> int:
-    """The hash of what a call sets a field to; UNKNOWN where it doesn't. An object is what it is a copy of."""
+    """Return the hash of what a call sets a field to; UNKNOWN where it doesn't. An object is what it is a copy of."""
     if call.kind is Operation.CREATE and not path:
         return hash(annotations_of(call.body).get(marks.uid, ""))
     value = _at(call.body, path) if path and call.kind in _PATCHES else _NOTHING
@@ -53,7 +53,7 @@ def wanted(call: Call, path: Path, marks: Marks) -> int:
 
 
 def without(call: Call, paths: Iterable[Path]) -> Call | None:
-    """The call without some fields that it sets; None where nothing is left of it."""
+    """Return the call without some fields that it sets; None where nothing is left of it."""
     body = call.body
     for path in paths:
         if not path:
@@ -70,7 +70,7 @@ _NOTHING = _Nothing()
 
 
 def _unguarded(body: Obj) -> Obj:
-    """The patch without what only says which object is meant."""
+    """Return the patch without what only says which object is meant."""
     metadata = {name: value for name, value in (body.get("metadata") or {}).items() if name not in _GUARD}
     rest = {name: value for name, value in body.items() if name != "metadata"}
     return {**rest, "metadata": metadata} if metadata else rest
@@ -103,7 +103,7 @@ def _at(value: Any, path: Path) -> Any:
 
 
 def _alike(theirs: Any, ours: Any) -> Any:
-    """What is there, of fields that are taken together only those that a patch is about."""
+    """Return what is there, of fields that are taken together only those that a patch is about."""
     if isinstance(theirs, dict) and isinstance(ours, dict) and ours:
         return {name: theirs[name] for name in ours if name in theirs}
     return theirs

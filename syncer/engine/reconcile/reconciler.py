@@ -183,7 +183,7 @@ def _last_seen(store: Informer | None, key: Key) -> Obj | None:
 
 
 def _left_to_the_host(seen: Observed, reason: str) -> Decision:
-    """What the host makes itself has no copy of ours, which would be overwritten and written again for ever."""
+    """Leave to the host what it makes itself: a copy of ours would be overwritten and written again for ever."""
     host, ctx = seen.host, seen.ctx
     if host is None or is_deleting(host):
         return skip(reason)

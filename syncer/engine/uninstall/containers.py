@@ -30,7 +30,7 @@ _REPORTS = frozenset({str(EVENTS), "events.events.k8s.io", "endpoints"})
 
 
 async def others_in(lister: Lister, item: Item, ours: Collection[str]) -> str:
-    """What isn't ours and would be deleted with an object, in words; ``""`` where there is nothing.
+    """Return what isn't ours and would be deleted with an object, in words; ``""`` where there is nothing.
 
     ``ours`` are the uids of what is deleted before it. What can't be looked at counts as somebody's.
     """
@@ -67,7 +67,7 @@ async def _in_namespace(lister: Lister, item: Item, ours: Collection[str]) -> st
 
 
 def _goes_by_itself(resource: Resource, obj: Obj) -> bool:
-    """Whether an object belongs to another one, or to the namespace as such."""
+    """Return True if an object belongs to another one, or to the namespace as such."""
     if obj["metadata"].get("ownerReferences") or (str(resource), obj["metadata"]["name"]) in _ALWAYS:
         return True
     if str(resource) == str(SECRETS):

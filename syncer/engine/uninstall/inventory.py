@@ -95,7 +95,10 @@ class Recognition:
         return self.settings.marks
 
     def is_ours(self, side: Side, resource: Resource, obj: Obj) -> bool:
-        """Whether we made an object. On the host a copy of our copy, which a controller there made, isn't ours."""
+        """Return True if we made an object.
+
+        On the host a copy of our copy, which a controller there made, isn't ours.
+        """
         if labels_of(obj).get(self.marks.cluster) != self.settings.identity:
             return False
         if side is Side.HOST:
@@ -104,7 +107,7 @@ class Recognition:
         return str(resource) in self.shown or f"{self.marks.prefix}/{MADE_FOR}" in annotations_of(obj)
 
     def item(self, side: Side, resource: Resource, obj: Obj) -> Item:
-        """What has to be known of an object."""
+        """Return what has to be known of an object."""
         metadata, is_mark = obj["metadata"], self.marks.is_mark
         return Item(
             side,
@@ -143,7 +146,7 @@ class Lister:
         return inventory
 
     def kinds(self, side: Side) -> Iterator[Resource]:
-        """The kinds that can be listed and deleted, each in the version that the server prefers."""
+        """Yield the kinds that can be listed and deleted, each in the version that the server prefers."""
         named = set()
         for resource in self.discoveries[side].resources():
             if self.discoveries[side].verbs(resource) >= _VERBS and str(resource) not in named:
@@ -208,7 +211,7 @@ class Lister:
                 found.doubtful.append(item)
 
     async def _bearing(self, side: Side, resource: Resource, namespace: str) -> AsyncIterator[Obj]:
-        """The objects that bear our mark."""
+        """Yield the objects that bear our mark."""
         selector = self.known.marks.selector(self.known.settings.identity)
         async for page in self.clusters[side].list_pages(resource, namespace=namespace, selector=selector):
             for raw in page.items:

@@ -78,7 +78,7 @@ class Sweep:
         return True
 
     async def _still_there(self, items: Sequence[Item]) -> Mapping[Item, Obj]:
-        """What is still there of the items; where that can't be seen just now, ask again."""
+        """Return what is still there of the items; where that can't be seen just now, ask again."""
         for attempt in range(TRIES):
             try:
                 return await self._lister.still_there(items)
@@ -152,7 +152,7 @@ def _step(item: Item) -> int:
 
 
 def _unselected(item: Item) -> tuple[str, ...]:
-    """The labels that can be taken away without anything on the host losing what it selects."""
+    """Return the labels that can be taken away without anything on the host losing what it selects."""
     return () if item.side is Side.HOST and str(item.resource) in _SELECTED else item.labels
 
 

@@ -64,7 +64,7 @@ async def uninstall(
 
 
 async def _last(report: Report, work: Coroutine[Any, Any, None]) -> None:
-    """What comes after everything else; where it fails, that is all there is to do by hand."""
+    """Do what comes after everything else; where it fails, that is all there is to do by hand."""
     try:
         await work
     except ClusterError as error:
@@ -115,7 +115,7 @@ async def _carried_out(lister: Lister, may_write: Callable[[], bool], *, keep: b
 
 
 def _compare(report: Report, after: Inventory) -> None:
-    """Whether nothing is left that should not be."""
+    """Return True if nothing is left that should not be."""
     report.problems += after.problems
     stays = {item.uid for item in report.left}
     again = [item for item in after.items if item.uid not in stays]

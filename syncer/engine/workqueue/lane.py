@@ -22,7 +22,7 @@ class Lane:
     listed: bool = False
 
     def has_any(self) -> bool:
-        """Whether a request is ready."""
+        """Return True if a request is ready."""
         return bool(self.ready or self.low)
 
     def put(self, request: Request, *, low: bool) -> None:
@@ -39,7 +39,7 @@ class Lane:
             self.ready.append(request)
 
     def next(self) -> Request:
-        """The request whose turn it is."""
+        """Return the request whose turn it is."""
         if self.low and (not self.ready or self.passed_over >= LOW_SHARE - 1):
             self.passed_over = 0
             return self.low.popitem(last=False)[0]

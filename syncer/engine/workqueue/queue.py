@@ -85,7 +85,10 @@ class Queue:
             lane.move_up(request)
 
     async def get(self) -> tuple[Request, float]:
-        """The next request and the time of the first change behind it; :class:`QueueClosed` after :meth:`close`."""
+        """Return the next request and the time of the first change behind it.
+
+        :class:`QueueClosed` after :meth:`close`.
+        """
         while True:
             if self.closed:
                 raise QueueClosed
@@ -179,19 +182,19 @@ class Queue:
         return {cluster: len(lane.ready) + len(lane.low) for cluster, lane in list(self._lanes.items())}
 
     def running(self) -> Mapping[Request, float]:
-        """The requests being worked on, each with the time when that began."""
+        """Return the requests being worked on, each with the time when that began."""
         return self._running
 
     def delayed(self) -> Mapping[Request, float]:
-        """The requests that wait for a time, each with that time."""
+        """Return the requests that wait for a time, each with that time."""
         return self._due
 
     def holds(self, request: Request) -> bool:
-        """Whether a request is ready or being worked on; not one that waits for its time."""
+        """Return True if a request is ready or being worked on; not one that waits for its time."""
         return request in self._waiting or request in self._running
 
     def is_idle(self) -> bool:
-        """Whether nothing is ready and nothing is worked on."""
+        """Return True if nothing is ready and nothing is worked on."""
         return not self._waiting and not self._running
 
     # -- inside ----------------------------------------------------------------------------------------------------

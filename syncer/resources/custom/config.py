@@ -46,7 +46,7 @@ class Selector(Section):
         return bool(self.match_labels or self.match_expressions)
 
     def plain(self, name: str = "") -> Obj:
-        """The selector as Kubernetes writes it, with this name for `{name}`."""
+        """Return the selector as Kubernetes writes it, with this name for `{name}`."""
         labels = {key: value.replace(NAME, name) for key, value in self.match_labels.items()}
         return {
             **({"matchLabels": labels} if labels else {}),
@@ -159,7 +159,7 @@ class CustomConfig(Config):
     @model_validator(mode="before")
     @classmethod
     def _of_the_host(cls, data: Any) -> Any:
-        """What begins on the host has other paths by default."""
+        """Return what begins on the host has other paths by default."""
         if not (isinstance(data, Mapping) and data.get("direction") == "fromHost"):
             return data
         up = data.get("up", ["spec", "status"])
@@ -224,7 +224,7 @@ class CustomConfig(Config):
         return self
 
     def selects(self, obj: Obj) -> bool:
-        """Whether an object on the side where it begins is one to be synced."""
+        """Return True if an object on the side where it begins is one to be synced."""
         return selectors.matches(self.selector.plain(), labels_of(obj))
 
     @property

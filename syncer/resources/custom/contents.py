@@ -14,7 +14,7 @@ _OWNED: Mapping[Resource, tuple[str, ...]] = {
 
 
 def owned(resource: Resource) -> tuple[str, ...]:
-    """The paths of an object of this kind that say what it is."""
+    """Return the paths of an object of this kind that say what it is."""
     return _OWNED.get(resource, ("spec", "status"))
 
 
@@ -25,12 +25,16 @@ def copied(source: Obj, target: Obj, paths: Iterable[FieldPath]) -> Obj:
 
 
 def harmless(obj: Obj) -> Obj:
-    """The object, as no control plane acts on it: a Secret of a type that means something to one becomes Opaque."""
+    """Return the object, as no control plane acts on it: a Secret of a type that means
+    something to one becomes Opaque.
+    """
     return {**obj, "type": "Opaque"} if obj.get("type") in CONTROL_PLANE_TYPES else obj
 
 
 def must_be_made_anew(old: Obj, new: Obj) -> bool:
-    """Whether an API server refuses to change one into the other: the type differs, or it is immutable and differs."""
+    """Return True if an API server refuses to change one into the other: the type differs, or
+    it is immutable and differs.
+    """
     if "type" in new and old.get("type") != new["type"]:
         return True
     parts = ("data", "binaryData")

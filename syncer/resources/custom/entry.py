@@ -41,19 +41,21 @@ class Entry:
         return f"custom.{self.name}"
 
     def syncers(self, find: Find) -> Sequence[Syncer] | str:
-        """The syncers of the entry, the custom resource's own first; or the reason why it has to wait."""
+        """Return the syncers of the entry, the custom resource's own first; or the reason why it has to wait."""
         try:
             return list(self._made(find))
         except _Waits as reason:
             return str(reason)
 
     def assumed(self) -> Sequence[Syncer]:
-        """The syncers as if all was served, for what is said without a connection, such as what rights are needed."""
+        """Return the syncers as if all was served, for what is said without a connection,
+        such as what rights are needed.
+        """
         made = self.syncers(self._assumed)
         return () if isinstance(made, str) else made
 
     def sections(self) -> Mapping[str, Config]:
-        """The options of its syncers by name: the entry's, and those of the objects that belong to it."""
+        """Return the options of its syncers by name: the entry's, and those of the objects that belong to it."""
         return {self.name: self.config, **dict(self._from_host())}
 
     # -- inside ----------------------------------------------------------------------------------------------------
@@ -70,7 +72,7 @@ class Entry:
             yield self._belongs(name, kind, related, find)
 
     def _check(self, kind: Kind) -> None:
-        """Raises _Waits where the options don't suit the kind as it is served."""
+        """Raise _Waits where the options don't suit the kind as it is served."""
         scopes = {side: "Namespaced" if one.namespaced else "Cluster" for side, one in kind.sides.items()}
         wanted = self.config.scope or scopes[Side.HOST]
         said = f"{self._where}.scope is {wanted}" if self.config.scope else f"the host cluster serves it as {wanted}"
@@ -85,7 +87,7 @@ class Entry:
             raise _Waits(f"{self._where}.namespaces {why}")
 
     def _kind(self, find: Find, name: str, config: CustomConfig) -> Kind:
-        """A custom resource in a version that both sides serve. Raises _Waits where there is none."""
+        """Return a custom resource in a version that both sides serve. Raises _Waits where there is none."""
         wanted = f"{name}/{config.version}" if config.version else name
         found = {side: find(side, wanted) for side in (Side.HOST, Side.VIRTUAL)}
         for side, resource in found.items():
@@ -124,7 +126,7 @@ class Entry:
         return Ties(named, selected, owned, made)
 
     def _target(self, find: Find, word: str) -> Resource | Shown:
-        """What a kind or plural.group means. Raises _Waits where it isn't served."""
+        """Return what a kind or plural.group means. Raises _Waits where it isn't served."""
         if known := named(word, self.synced):
             return known
         config = self.entries.get(word, CustomConfig())
@@ -132,7 +134,7 @@ class Entry:
         return Shown(kind.virtual, FromHost(kind, config)) if config.direction == "fromHost" else kind.virtual
 
     def _from_host(self) -> Iterator[tuple[str, Related]]:
-        """The rules for what operators make on the host, each with the name of its syncer."""
+        """Yield the rules for what operators make on the host, each with the name of its syncer."""
         seen: Counter[str] = Counter()
         for related in self.config.related:
             if related.origin == "host" and related.enabled:

@@ -55,7 +55,9 @@ class FromHost(Syncer[CustomConfig], SyncFromHost[CustomConfig], Sync[CustomConf
         )
 
     def virtual_key(self, ctx: Context, host: Obj) -> Key | None:
-        """The same name, in the namespace that the host namespace is mapped to; None for what is not to appear.
+        """Return the same name, in the namespace that the host namespace is mapped to.
+
+        None for what is not to appear.
 
         No copy of any virtual cluster's object appears: it would show one tenant what another has.
         """
@@ -68,23 +70,25 @@ class FromHost(Syncer[CustomConfig], SyncFromHost[CustomConfig], Sync[CustomConf
         return Key(namespace, key.name) if namespace else None
 
     def host_key(self, settings: Settings, key: Key) -> Key:
-        """The place on the host that a virtual key stands for."""
+        """Return the place on the host that a virtual key stands for."""
         return Key(self._to_host.get(key.namespace, ""), key.name) if key.namespace else key
 
     def virtual_namespace(self, host: str) -> str:
-        """The virtual namespace in which objects of a host namespace appear; as it is where they don't."""
+        """Return the virtual namespace in which objects of a host namespace appear; as it is where they don't."""
         return self._options.namespaces.get(host, host)
 
     def host_selector(self, settings: Settings) -> str:
-        """The labels of what may appear."""
+        """Return the labels of what may appear."""
         return self.source.selector
 
     def host_namespaces(self, settings: Settings) -> tuple[str, ...] | None:
-        """The host namespaces that are mapped."""
+        """Return the host namespaces that are mapped."""
         return self.source.namespaces or None
 
     def does_show(self, ctx: Context, key: Key) -> bool:
-        """Whether the host has an object that appears under a virtual key, whatever is there on the virtual side."""
+        """Return True if the host has an object that appears under a virtual key, whatever
+        is there on the virtual side.
+        """
         host = ctx.host(self.host_resource, self.host_key(ctx.settings, key))
         return host is not None and self.virtual_key(ctx, host) == key
 

@@ -98,14 +98,14 @@ class ToHost(Mirror[CustomConfig]):
         return super().refers(virtual) if self._options.selects(virtual) else ()
 
     def selects(self, virtual: Obj) -> Iterable[tuple[Resource, Obj]]:
-        """The label selectors of what belongs to the object."""
+        """Return the label selectors of what belongs to the object."""
         if not self._options.selects(virtual):
             return ()
         name = virtual["metadata"]["name"]
         return [(resource, selector.plain(name)) for resource, selector in self._ties.selected]
 
     def made_on_host(self, virtual: Obj) -> Iterable[tuple[Resource, Key]]:
-        """What an operator makes on the host because the object names it: nothing of that name may go down."""
+        """Return what an operator makes on the host because the object names it: nothing of that name may go down."""
         return self._made.made(virtual) if self._options.selects(virtual) else ()
 
     def _unselected(self) -> str:

@@ -80,14 +80,16 @@ class Belongs(Syncer[Related], SyncFromHost[Related], Sync[Related], Indexes):
 
     @abstractmethod
     def owners(self, ctx: Context[Related], host: Obj) -> Iterator[tuple[Key, Obj]]:
-        """The virtual keys that the object may have, each with the virtual custom object that it belongs to."""
+        """Return the virtual keys that the object may have, each with the virtual custom
+        object that it belongs to.
+        """
 
     def indexes(self) -> Sequence[Index]:
-        """What this syncer has made, by the place of what it was made from."""
+        """Return what this syncer has made, by the place of what it was made from."""
         return [Index(Source(Side.VIRTUAL, self.resource, marked=True), f"{self.name}/from", self._made_from)]
 
     def virtual_key(self, ctx: Context[Related], host: Obj) -> Key | None:
-        """The key by what the object belongs to; once that is gone, the key under which it was shown."""
+        """Return the key by what the object belongs to; once that is gone, the key under which it was shown."""
         found = self._belonging(ctx, host)
         if found is not None:
             return found.key
@@ -95,7 +97,7 @@ class Belongs(Syncer[Related], SyncFromHost[Related], Sync[Related], Indexes):
         return min(shown, default=None)
 
     def host_selector(self, settings: Settings) -> str:
-        """The labels that the objects must have, so that nothing else is watched."""
+        """Return the labels that the objects must have, so that nothing else is watched."""
         named = self._by.selector.named
         plain = {key: value for key, value in self._by.selector.match_labels.items() if key not in named}
         expressions = [{"key": key, "operator": "Exists"} for key in named]
@@ -159,13 +161,16 @@ class Belongs(Syncer[Related], SyncFromHost[Related], Sync[Related], Indexes):
         return None
 
     def _is_copy(self, ctx: Context, host: Obj) -> bool:
-        """Whether it is a copy of a virtual object; an operator may have copied our labels, but not our name on it."""
+        """Return True if it is a copy of a virtual object.
+
+        An operator may have copied our labels, but not our name on it.
+        """
         if labels_of(host).get(ctx.marks.cluster, ctx.identity) != ctx.identity:
             return True
         return ctx.marks.is_ours(host, cluster=ctx.identity, resource=self.resource)
 
     def _holds(self, owner: Obj, host: Obj) -> bool:
-        """Whether owner and labels are as configured; ``owner`` is the custom object on the host."""
+        """Return True if owner and labels are as configured; ``owner`` is the custom object on the host."""
         owners = {each.get("uid") for each in host["metadata"].get("ownerReferences") or ()}
         if self._by.owner and uid_of(owner) not in owners:
             return False
@@ -246,7 +251,7 @@ class Found(Belongs, Watches):
         self._labels = {key: _pattern(value) for key, value in by.selector.named.items()}
 
     def host_key(self, settings: Settings, key: Key) -> Key:
-        """The same name, in the host namespace of the virtual one."""
+        """Return the same name, in the host namespace of the virtual one."""
         if not self.host_resource.namespaced:
             return key
         return Key(settings.names.to_host(self.host_resource, key).namespace, key.name)
@@ -270,7 +275,7 @@ class Found(Belongs, Watches):
                 yield self._place(key_of(virtual), key_of(host).name), virtual
 
     def _candidates(self, ctx: Context[Related], host: Obj) -> Iterable[Key]:
-        """The places of custom objects on the host that may have to do with the object."""
+        """Return the places of custom objects on the host that may have to do with the object."""
         namespace = key_of(host).namespace if self._kind.host.namespaced else ""
         if self._by.reference:
             return sorted(ctx.reader.indexed(Side.HOST, self._kind.host, self.name, str(key_of(host))))
@@ -282,7 +287,7 @@ class Found(Belongs, Watches):
         return [Key(namespace, match["name"]) for match in found if match]
 
     def _place(self, owner: Key, name: str) -> Key:
-        """The key of what is beside a virtual custom object."""
+        """Return the key of what is beside a virtual custom object."""
         return Key(owner.namespace if self.resource.namespaced else "", name)
 
     def _named(self, owner: Obj) -> Iterable[str]:
@@ -294,6 +299,6 @@ class Found(Belongs, Watches):
 
 
 def _pattern(value: str) -> re.Pattern[str]:
-    """Finds the owner's name in the value of a label."""
+    """Find the owner's name in the value of a label."""
     first, *others = map(re.escape, value.split(NAME))
     return re.compile(first + "(?P<name>.+)" + "(?P=name)".join(others))

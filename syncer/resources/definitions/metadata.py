@@ -23,7 +23,7 @@ _TOOLS = (
 
 
 def leave_out(copy: Obj, *, also: Iterable[str] = ()) -> Obj:
-    """A new copy (as ``Context`` makes it) without what only means something where the original is."""
+    """Return a new copy (as ``Context`` makes it) without what only means something where the original is."""
     patterns = (*_TOOLS, *also)
     metadata = dict(copy["metadata"])
     for part in ("labels", "annotations"):

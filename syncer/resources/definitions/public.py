@@ -62,7 +62,7 @@ class PublicDefinitionSyncer(
         return key
 
     def virtual_key(self, ctx: Context, host: Obj) -> Key | None:
-        """The same; also of one that is no longer public, so that its copy is looked at."""
+        """Return the same; also of one that is no longer public, so that its copy is looked at."""
         return key_of(host)
 
     def rights_with(self, settings: Settings) -> Iterable[Right]:
@@ -74,7 +74,7 @@ class PublicDefinitionSyncer(
         return [Right(Side.VIRTUAL, resource, ("list",)) for resource in _resources(config.allow)]
 
     def excluded(self, ctx: Context[PublicDefinitionConfig], side: Side, obj: Obj) -> str | None:
-        """What a tenant has put on the host doesn't come back, nor to other tenants."""
+        """Return the reason to leave an object alone: a tenant's own on the host doesn't come back, nor to others."""
         if side is Side.HOST and ctx.marks.name in annotations_of(obj):
             return "it is the copy of a tenant's CRD"
         return None
@@ -100,7 +100,7 @@ class PublicDefinitionSyncer(
         return _apply(ctx, pair.host, wanted)
 
     def host_gone(self, ctx: Context[PublicDefinitionConfig], virtual: Obj) -> Decision:
-        """What the configuration says; the copy keeps its mark, so that it is taken up again."""
+        """Return what the configuration says; the copy keeps its mark, so that it is taken up again."""
         return self._removed(ctx, virtual, "the host CRD is gone or no longer public")
 
     def _removed(self, ctx: Context[PublicDefinitionConfig], virtual: Obj, why: str) -> Decision:
@@ -126,7 +126,10 @@ def _apply(ctx: Context, host: Obj, wanted: Crossing, reason: str = "") -> Decis
 
 
 def _resources(allowed: Sequence[str]) -> Iterable[Resource]:
-    """The custom resources of the CRDs that are allowed, for a right; all where a pattern doesn't tell which."""
+    """Return the custom resources of the CRDs that are allowed, for a right.
+
+    All where a pattern doesn't tell which.
+    """
     if any(set(name) & set("*?[") for name in allowed):
         return [Resource("*/*", "*", "*", namespaced=False)]
     return [defined(name) for name in allowed]

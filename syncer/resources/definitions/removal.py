@@ -6,7 +6,7 @@ from syncer.resources.definitions.versions import custom_resource
 
 
 def removed(copy: Obj, side: Side, policy: OnRemoval, *, why: str, section: str) -> Decision:
-    """The decision about a copy of ours; ``section`` is where the policy stands in the configuration."""
+    """Return the decision about a copy of ours; ``section`` is where the policy stands in the configuration."""
     name, option = copy["metadata"]["name"], f"sync.{section}.onRemoval"
     if is_deleting(copy):
         return skip(f"{why}; {name} is being deleted")

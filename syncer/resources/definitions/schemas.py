@@ -19,24 +19,24 @@ _DOCUMENTATION = frozenset({"description", "title", "example", "externalDocs"})
 
 
 def alike(one: Obj | None, other: Obj | None) -> bool:
-    """Whether two schemas say the same, but for what is written for people to read."""
+    """Return True if two schemas say the same, but for what is written for people to read."""
     if one == other:
         return True
     return bool(_rewritten(one, _bare) == _rewritten(other, _bare))
 
 
 def opened(schema: Obj) -> Obj:
-    """A structural schema that still checks what it knows, and keeps what it doesn't know at every level."""
+    """Return a structural schema that still checks what it knows, and keeps what it doesn't know at every level."""
     return _with_closed_metadata(_rewritten(schema, _open))
 
 
 def anything() -> Obj:
-    """The schema that takes, and keeps, any object."""
+    """Return the schema that takes, and keeps, any object."""
     return {"type": "object", KEEPS: True}
 
 
 def _rewritten(schema: Any, change: Callable[[Obj], Obj]) -> Any:
-    """The schema with each schema in it changed, the innermost first."""
+    """Return the schema with each schema in it changed, the innermost first."""
     if not isinstance(schema, dict):
         return schema  # additionalProperties may be true or false
     made = {keyword: _rewritten(below, change) if keyword in _BELOW else below for keyword, below in schema.items()}
@@ -58,7 +58,10 @@ def _open(schema: Obj) -> Obj:
 
 
 def _with_closed_metadata(schema: Obj) -> Obj:
-    """The schema of a whole object: what it says of metadata may only be about names; all of it is kept anyway."""
+    """Return the schema of a whole object: what it says of metadata may only be about names.
+
+    All of it is kept anyway.
+    """
     properties: dict[str, Any] = schema.get("properties") or {}
     if "metadata" not in properties:
         return schema

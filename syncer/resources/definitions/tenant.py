@@ -82,7 +82,7 @@ class TenantDefinitionSyncer(
         return _apply(ctx, pair.virtual, wanted)
 
     def sync_up(self, ctx: Context[TenantDefinitionConfig], host: Obj) -> Decision:
-        """What the configuration says."""
+        """Return what the configuration says."""
         return self._removed(ctx, host, "the virtual CRD is gone")
 
     def _removed(self, ctx: Context[TenantDefinitionConfig], host: Obj, why: str) -> Decision:
@@ -95,7 +95,7 @@ def _unwanted(ctx: Context[TenantDefinitionConfig], virtual: Obj) -> str:
 
 
 def _apply(ctx: Context, virtual: Obj, wanted: Crossing, reason: str = "") -> Decision:
-    """A tenant can't make a CRD public for others: the label stays behind, the one that is configured and CAPN's."""
+    """Return the object without the labels by which a CRD is public: a tenant can't publish one for others."""
     sections = ctx.settings.sections.values()
     labels = {PUBLIC_LABEL, *(each.label for each in sections if isinstance(each, PublicDefinitionConfig))}
     host = leave_out(ctx.host_copy(virtual), also=labels)

@@ -26,7 +26,7 @@ class Crossing:
 
 
 def crossing(crd: Obj, *, conversion: Conversion) -> Crossing:
-    """The specification of a CRD for an API server that can't reach the CRD's webhook. Raises Refused."""
+    """Return the specification of a CRD for an API server that can't reach the CRD's webhook. Raises Refused."""
     spec, notes = _without_blanket_preservation(_with_defaults(crd["spec"]), crd)
     if dig(spec, "conversion.strategy") != "Webhook":
         return Crossing(spec, notes)
@@ -41,7 +41,7 @@ def crossing(crd: Obj, *, conversion: Conversion) -> Crossing:
 
 
 def custom_resource(crd: Obj) -> Resource:
-    """The resource that a CRD defines: in the version that is stored, or else in one that is served."""
+    """Return the resource that a CRD defines: in the version that is stored, or else in one that is served."""
     spec = crd["spec"]
     served = [version["name"] for version in spec["versions"] if version.get("served")]
     stored: str = storage_version(spec)["name"]
@@ -51,13 +51,13 @@ def custom_resource(crd: Obj) -> Resource:
 
 
 def defined(name: str) -> Resource:
-    """What a CRD of this name defines, in any version and wherever it is, for a right."""
+    """Return what a CRD of this name defines, in any version and wherever it is, for a right."""
     plural, _, group = name.partition(".")
     return Resource(f"{group}/*", "*", plural, namespaced=False)
 
 
 def storage_version(spec: Obj) -> Obj:
-    """The version in which objects are stored; an API server takes no CRD without exactly one."""
+    """Return the version in which objects are stored; an API server takes no CRD without exactly one."""
     return next((version for version in spec["versions"] if version.get("storage")), spec["versions"][-1])
 
 
@@ -109,7 +109,7 @@ def _refuse_unreadable(wanted: Obj, versions: Mapping[str, Obj], stored: Iterabl
 
 
 def _with_defaults(spec: Obj) -> Obj:
-    """The specification with what an API server would add to it, so that both sides can be compared."""
+    """Return the specification with what an API server would add to it, so that both sides can be compared."""
     names: Obj = spec["names"]
     kind = names["kind"]
     defaults: dict[str, Any] = {"singular": kind.lower(), "listKind": f"{kind}List"}
@@ -144,7 +144,7 @@ def _keeping_all(version: Obj, structural: bool) -> Obj:
 
 
 def _without_webhook(spec: Obj) -> tuple[Obj, tuple[str, ...]]:
-    """The specification with no conversion, and only versions served between which none is needed."""
+    """Return the specification with no conversion, and only versions served between which none is needed."""
     storage = storage_version(spec)
     unlike = [one["name"] for one in spec["versions"] if one.get("served") and not _alike(one, storage)]
     versions = [{**one, "served": False} if one["name"] in unlike else one for one in spec["versions"]]

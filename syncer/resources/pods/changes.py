@@ -10,7 +10,7 @@ from syncer.resources.pods.spec import IMAGES, images_digest
 
 
 def spec_changes(ctx: Context, pair: Pair) -> Obj:
-    """The fields of the host pod's spec to change, with their new values; often none."""
+    """Return the fields of the host pod's spec to change, with their new values; often none."""
     wanted, actual = pair.virtual["spec"], pair.host["spec"]
     changes: Obj = {}
     if images_digest(wanted) != annotations_of(pair.host).get(f"{ctx.marks.prefix}/{IMAGES}"):
@@ -25,7 +25,7 @@ def spec_changes(ctx: Context, pair: Pair) -> Obj:
 
 
 def _with_images(wanted: list[Obj], actual: list[Obj]) -> list[Obj] | None:
-    """The host's containers with the tenant's images, by name; None where they have them."""
+    """Return the host's containers with the tenant's images, by name; None where they have them."""
     images = {container["name"]: container.get("image") for container in wanted}
     result = [
         {**container, "image": image}
@@ -37,12 +37,12 @@ def _with_images(wanted: list[Obj], actual: list[Obj]) -> list[Obj] | None:
 
 
 def _lowers(wanted: int | None, actual: int | None) -> bool:
-    """A deadline can be set and lowered, never raised."""
+    """Return the deadline, which can be set and lowered, never raised."""
     return wanted is not None and (actual is None or wanted < actual)
 
 
 def _with_tolerations(wanted: list[Obj], actual: list[Obj]) -> list[Obj] | None:
-    """The host's tolerations and the tenant's; None where the host has them all. One can't be taken away."""
+    """Return the host's tolerations and the tenant's; None where the host has them all. One can't be taken away."""
     missing = [toleration for toleration in wanted if toleration not in actual]
     if not missing:
         return None
@@ -51,6 +51,6 @@ def _with_tolerations(wanted: list[Obj], actual: list[Obj]) -> list[Obj] | None:
 
 
 def _toleration(toleration: Obj) -> tuple[str, ...]:
-    """What tells tolerations apart; only their seconds can change."""
+    """Return what tells tolerations apart; only their seconds can change."""
     defaults = {"operator": "Equal"}
     return tuple(toleration.get(part) or defaults.get(part, "") for part in ("key", "operator", "value", "effect"))

@@ -15,18 +15,18 @@ _HOSTNAME = 63
 
 
 def hostname(name: str) -> str:
-    """The host name of a Pod of this name: a DNS label, as the kubelet cuts it."""
+    """Return the host name of a Pod of this name: a DNS label, as the kubelet cuts it."""
     return name[:_HOSTNAME].rstrip("-.").replace(".", "-")
 
 
 def uses_cluster_dns(spec: Obj) -> bool:
-    """Whether the Pod asks its cluster's DNS server."""
+    """Return True if the Pod asks its cluster's DNS server."""
     policy = spec.get("dnsPolicy") or "ClusterFirst"
     return policy == "ClusterFirstWithHostNet" or (policy == "ClusterFirst" and not spec.get("hostNetwork"))
 
 
 def missing_server(ctx: Context, virtual: Obj) -> Decision | None:
-    """Waits until the virtual DNS Service, if there is one, can be reached on the host."""
+    """Wait until the virtual DNS Service, if there is one, can be reached on the host."""
     key = _service(ctx)
     if key is None or not uses_cluster_dns(virtual["spec"]) or ctx.virtual(SERVICES, key) is None:
         return None
@@ -37,7 +37,7 @@ def missing_server(ctx: Context, virtual: Obj) -> Decision | None:
 
 
 def fields(ctx: Context, virtual: Obj) -> Obj:
-    """The fields of the host pod's spec about DNS; none where the host's own DNS serves the Pod."""
+    """Return the fields of the host pod's spec about DNS; none where the host's own DNS serves the Pod."""
     spec, key = virtual["spec"], _service(ctx)
     address = _address(ctx, key) if key and uses_cluster_dns(spec) else ""
     if not address or address == "None":
@@ -66,7 +66,7 @@ def _address(ctx: Context, key: Key) -> str:
 
 
 def _options(given: Iterable[Obj]) -> list[Obj]:
-    """The kubelet's options for a cluster's DNS, and the Pod's, which win."""
+    """Return the kubelet's options for a cluster's DNS, and the Pod's, which win."""
     return list({option["name"]: option for option in ({"name": "ndots", "value": "5"}, *given)}.values())
 
 

@@ -16,7 +16,9 @@ BY_NAMESPACE = "namespace"
 
 
 def service_env(ctx: Context, virtual: Obj) -> list[Obj]:
-    """The variables for a virtual Pod: of its API server, and of its namespace's Services unless it wants none."""
+    """Return the variables for a virtual Pod: of its API server, and of its namespace's
+    Services unless it wants none.
+    """
     variables = dict(_api_server(ctx))
     if (virtual.get("spec") or {}).get("enableServiceLinks", True) and ctx.enabled("services"):
         for name, copy in _services(ctx, virtual["metadata"].get("namespace", "")):
@@ -25,7 +27,9 @@ def service_env(ctx: Context, virtual: Obj) -> list[Obj]:
 
 
 def with_env(container: Obj, variables: list[Obj]) -> Obj:
-    """The container with the variables before its own, which may refer to them and win over those of the same name."""
+    """Return the container with the variables before its own, which may refer to them and win
+    over those of the same name.
+    """
     own = container.get("env") or []
     names = {variable["name"] for variable in own}
     return {**container, "env": [*(one for one in variables if one["name"] not in names), *own]}

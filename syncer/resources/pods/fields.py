@@ -49,7 +49,10 @@ def host_field(field: str, marks: Marks) -> str:
 
 
 def annotations(ctx: Context, virtual: Obj) -> dict[str, str]:
-    """The annotations that hold what the Pod's containers read of it, beside the marks; none that nobody reads."""
+    """Return the annotations that hold what the Pod's containers read of it, beside the marks.
+
+    None that nobody reads.
+    """
     used = {field for _, field in _USED.found(virtual)}
     prefix, result = ctx.marks.prefix, {}
     if "metadata.labels" in used:
@@ -62,7 +65,7 @@ def annotations(ctx: Context, virtual: Obj) -> dict[str, str]:
 
 
 def service_account(pod: Obj) -> str:
-    """The ServiceAccount that a Pod runs under."""
+    """Return the ServiceAccount that a Pod runs under."""
     return (pod.get("spec") or {}).get("serviceAccountName") or "default"
 
 

@@ -10,12 +10,12 @@ _FINISHED = ("Succeeded", "Failed")
 
 
 def is_finished(pod: Obj) -> bool:
-    """Whether all its containers have ended for good."""
+    """Return True if all its containers have ended for good."""
     return (pod.get("status") or {}).get("phase") in _FINISHED
 
 
 def has_started(pod: Obj) -> bool:
-    """Whether a kubelet may have taken it on; such a Pod is never started again elsewhere.
+    """Return True if a kubelet may have taken it on; such a Pod is never started again elsewhere.
 
     A Pod that was bound to a node may have run there without anybody having told us. One that was made with a node's
     name lacks the condition that a binding sets.
@@ -28,12 +28,12 @@ def has_started(pod: Obj) -> bool:
 
 
 def is_mirror(pod: Obj) -> bool:
-    """Whether it only shows what a kubelet runs from a manifest on its node's disk."""
+    """Return True if it only shows what a kubelet runs from a manifest on its node's disk."""
     return MIRROR in annotations_of(pod)
 
 
 def runs_elsewhere(ctx: Context, virtual: Obj) -> bool:
-    """Whether it is on a Node that the virtual cluster has for itself, with a kubelet of its own."""
+    """Return True if it is on a Node that the virtual cluster has for itself, with a kubelet of its own."""
     name = (virtual.get("spec") or {}).get("nodeName")
     node = ctx.virtual(NODES, Key("", name)) if name else None
     return node is not None and not ctx.marks.is_from_here(node, cluster=ctx.identity)

@@ -72,7 +72,7 @@ def _term(ctx: Context, virtual: Obj, term: Obj) -> Obj:
 
 
 def _namespaces(ctx: Context, virtual: Obj, term: Obj) -> list[str] | None:
-    """The virtual namespaces that a term speaks of; None for all.
+    """Return the virtual namespaces that a term speaks of; None for all.
 
     A namespace selector is answered now: the scheduler looks at a term when it places the Pod, and that is soon.
     """
@@ -97,7 +97,7 @@ def _anywhere(ctx: Context) -> Obj:
 
 
 def _places(ctx: Context, virtual: Obj, namespaces: Iterable[str]) -> Obj:
-    """The host namespaces of virtual ones, where they are not the Pod's own."""
+    """Return the host namespaces of virtual ones, where they are not the Pod's own."""
     own = _place(ctx, virtual["metadata"].get("namespace", ""))
     places = sorted({_place(ctx, namespace) for namespace in namespaces})
     return {"namespaces": places} if places and places != [own] else {}

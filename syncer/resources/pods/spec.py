@@ -28,14 +28,14 @@ IMAGES = "pod-images"
 
 
 def host_pod(ctx: Context, virtual: Obj) -> Obj:
-    """The pod to create on the host."""
+    """Return the pod to create on the host."""
     host = metadata(ctx, virtual)
     host["spec"] = _spec(ctx, virtual)
     return host
 
 
 def metadata(ctx: Context, virtual: Obj) -> Obj:
-    """The host pod without a spec: name, labels, annotations, marks, and what the downward API reads."""
+    """Return the host pod without a spec: name, labels, annotations, marks, and what the downward API reads."""
     host = ctx.host_copy(virtual)
     annotations = host["metadata"]["annotations"]
     annotations |= fields.annotations(ctx, virtual)
@@ -44,7 +44,7 @@ def metadata(ctx: Context, virtual: Obj) -> Obj:
 
 
 def images_digest(spec: Obj) -> str:
-    """A short digest of all container images, by container."""
+    """Return a short digest of all container images, by container."""
     containers = (spec.get("containers") or []) + (spec.get("initContainers") or [])
     text = "\n".join(f"{container['name']}={container.get('image', '')}" for container in containers)
     return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -30,7 +30,7 @@ _STATUSES = (
 
 
 def virtual_status(pair: Pair) -> Obj | None:
-    """The status of the virtual Pod, or None where the host hasn't reported anything yet."""
+    """Return the status of the virtual Pod, or None where the host hasn't reported anything yet."""
     reported = pair.host.get("status") or {}
     if not reported.get("phase") or _says_only_that_it_is_placed(reported):
         return None
@@ -45,14 +45,14 @@ def virtual_status(pair: Pair) -> Obj | None:
 
 
 def _says_only_that_it_is_placed(reported: Obj) -> bool:
-    """Whether no kubelet has said anything yet: the binding of the virtual Pod says as much."""
+    """Return True if no kubelet has said anything yet: the binding of the virtual Pod says as much."""
     conditions = reported.get("conditions") or ()
     placed = [one.get("type") == "PodScheduled" and one.get("status") == "True" for one in conditions]
     return reported["phase"] == "Pending" and "startTime" not in reported and bool(placed) and all(placed)
 
 
 def gate_conditions(pair: Pair) -> list[Obj]:
-    """The conditions that flow down: those of the readiness gates, as the virtual Pod has them."""
+    """Return the conditions that flow down: those of the readiness gates, as the virtual Pod has them."""
     gates = _gates(pair.virtual)
     if not gates:
         return []

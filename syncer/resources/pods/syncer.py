@@ -116,7 +116,7 @@ def _bound(ctx: Context, pair: Pair, report: Decision) -> Decision:
 
 
 def _updated(ctx: Context, pair: Pair) -> Obj:
-    """The host pod with only what may have changed."""
+    """Return the host pod with only what may have changed."""
     host = metadata(ctx, pair.virtual)
     if changes := spec_changes(ctx, pair):
         # Lists are written whole: what the host changes meanwhile must not be undone.
@@ -148,7 +148,7 @@ def _end_virtual(pair: Pair) -> Decision:
 
 
 def _missing_account(ctx: Context, virtual: Obj) -> Decision | None:
-    """The host's admission refuses a pod whose ServiceAccount isn't there."""
+    """Return the host's admission refuses a pod whose ServiceAccount isn't there."""
     if not ctx.enabled("serviceaccounts"):
         return None
     account = Key(key_of(virtual).namespace, fields.service_account(virtual))

@@ -64,11 +64,11 @@ class PodTokenSyncer(Syncer[PodTokenConfig], SyncDown[PodTokenConfig], Sync[PodT
     rights = (Right(Side.VIRTUAL, SERVICE_ACCOUNTS, ("create",), "token"),)
 
     def host_key(self, settings: Settings, key: Key) -> Key:
-        """A name that no copy of a Secret can have."""
+        """Return a name that no copy of a Secret can have."""
         return tokens_key(settings, key)
 
     def predicate(self, virtual: Obj) -> bool:
-        """A Pod's volumes never change: one without a token never gets a Secret."""
+        """Return a Pod's volumes never change: one without a token never gets a Secret."""
         return bool(token_files(virtual))
 
     def excluded(self, ctx: Context, side: Side, obj: Obj) -> str | None:
@@ -107,7 +107,7 @@ def _ends(virtual: Obj) -> bool:
 
 
 def _missing_account(ctx: Context, virtual: Obj) -> ObjectRef | None:
-    """The ServiceAccount, where it isn't there: nobody gives a token of it then."""
+    """Return the ServiceAccount, where it isn't there: nobody gives a token of it then."""
     account = Key(key_of(virtual).namespace, service_account(virtual))
     there = ctx.virtual(SERVICE_ACCOUNTS, account) is not None
     return None if there else ObjectRef(Side.VIRTUAL, SERVICE_ACCOUNTS, account)
@@ -118,7 +118,7 @@ def _renewed(ctx: Context[PodTokenConfig], virtual: Obj, *, reason: str) -> Deci
 
 
 def _secret(ctx: Context[PodTokenConfig], virtual: Obj) -> Obj:
-    """The Secret without its tokens. What the tenant has written on the Pod isn't repeated on it."""
+    """Return the Secret without its tokens. What the tenant has written on the Pod isn't repeated on it."""
     host, key = ctx.host_copy(virtual), key_of(virtual)
     host["metadata"]["labels"] = ctx.marks.labels(ctx.identity, key)
     marks = ctx.marks.annotations(ctx.resource, virtual, key_of(host))

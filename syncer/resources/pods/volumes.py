@@ -29,12 +29,12 @@ def token_files(pod: Obj) -> list[TokenFile]:
 
 
 def tokens_key(settings: Settings, pod: Key) -> Key:
-    """The place on the host of the Secret with a virtual Pod's tokens; no copy of a Secret can have it."""
+    """Return the place on the host of the Secret with a virtual Pod's tokens; no copy of a Secret can have it."""
     return settings.names.to_host(SECRETS, Key(pod.namespace, pod.name + TOKENS_ENDING))
 
 
 def translated(ctx: Context, virtual: Obj, volumes: list[Obj]) -> list[Obj]:
-    """The volumes of the host pod, once names in them are those of the host."""
+    """Return the volumes of the host pod, once names in them are those of the host."""
     return [_volume(ctx, virtual, volume) for volume in volumes]
 
 
@@ -51,7 +51,7 @@ def _volume(ctx: Context, virtual: Obj, volume: Obj) -> Obj:
 
 
 def _claim(ctx: Context, virtual: Obj, volume: str) -> str:
-    """The claim that the virtual cluster's controller makes for a generic ephemeral volume."""
+    """Return the claim that the virtual cluster's controller makes for a generic ephemeral volume."""
     metadata = virtual["metadata"]
     return ctx.host_name(PERSISTENT_VOLUME_CLAIMS, metadata.get("namespace", ""), f"{metadata['name']}-{volume}")
 

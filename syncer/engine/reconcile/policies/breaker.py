@@ -127,7 +127,7 @@ class CircuitBreaker:
         return confirmed
 
     def requests(self, syncer: str) -> Collection[Request]:
-        """The requests whose deletions are held."""
+        """Return the requests whose deletions are held."""
         return {each for (name, _), held in self.held.items() if name == syncer for each in held.objects.values()}
 
     def drop(self, syncer: str) -> None:
@@ -156,7 +156,9 @@ class CircuitBreaker:
         return True
 
     def _is_unseen(self, seen: Observed, write: Write) -> bool:
-        """Whether a deletion follows from what is not there, and no watch showed it go, or is another one by now."""
+        """Return True if a deletion follows from what is not there, and no watch showed it
+        go, or is another one by now.
+        """
         other = write.side.other
         store = seen.controller.store(other)
         if store is None:
@@ -193,7 +195,10 @@ class CircuitBreaker:
         return len(expected & set(store.keys())) + sum(1 for _ in self._orphans(controller, store, expected))
 
     def _missing(self, controller: Controller, side: Side) -> list[PlannedDeletion]:
-        """What would be deleted on a side since it has no counterpart, and nobody saw that go; none where few have."""
+        """Return what would be deleted on a side since it has no counterpart, and nobody saw that go.
+
+        None where few have.
+        """
         suspects = list(self._suspects(controller, side))
         if self.limits is None or len(suspects) <= self.limits.count:
             return []
@@ -209,7 +214,9 @@ class CircuitBreaker:
                 yield PlannedDeletion(write.side, key_of(write.obj), uid_of(write.obj), request)
 
     def _suspects(self, controller: Controller, side: Side) -> Iterator[Request]:
-        """The requests about objects of a side that have no counterpart, or that of another, and nobody saw that go."""
+        """Yield the requests about objects of a side that have no counterpart, or that of
+        another, and nobody saw that go.
+        """
         direction, virtual, host = controller.direction, controller.virtual, controller.host
         if not (direction.by_virtual and direction.by_host):
             return

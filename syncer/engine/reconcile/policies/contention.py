@@ -117,7 +117,7 @@ class Contention:
         return planned._replace(calls=left, held=held)
 
     def _without(self, call: Call, paths: Sequence[Path], live: Obj | None) -> Call | None:
-        """The call without fields; nor does it note on the object that both sides have them."""
+        """Return the call without fields; nor does it note on the object that both sides have them."""
         noted = ("metadata", "annotations", self._marks.base)
         rest = without(call, [*paths, noted])
         text = ((call.body.get("metadata") or {}).get("annotations") or {}).get(self._marks.base)
@@ -200,7 +200,7 @@ class Contention:
         return found
 
     def frozen(self) -> list[Frozen]:
-        """What is frozen at the moment; may be asked from another thread."""
+        """Return what is frozen at the moment; may be asked from another thread."""
         now = self._clock()
         return [one for fields in list(self._frozen.values()) for one in list(fields.values()) if one.until > now]
 
@@ -214,7 +214,7 @@ class Contention:
         return {(syncer,): found[syncer] for syncer in list(self.count)}
 
     def held(self, frozen: Sequence[Frozen]) -> HeldFields:
-        """What to say about fields of one object that are left out; what is new is so only once."""
+        """Return what to say about fields of one object that are left out; what is new is so only once."""
         new = [one for one in frozen if not one.announced]
         for one in new:
             one.announced = True
@@ -224,7 +224,7 @@ class Contention:
 
 
 def waiting(decision: Decision, held: Sequence[HeldFields]) -> Decision:
-    """The decision as it ends where parts of it are held back."""
+    """Return the decision as it ends where parts of it are held back."""
     if not held:
         return decision
     times = [one.after for one in held] + ([] if decision.after is None else [decision.after])
@@ -271,7 +271,7 @@ def _others(past: "array[int]", path: Path) -> "array[int]":
 
 
 def _told(one: Frozen, among: Iterable[Frozen]) -> str:
-    """The sentence about a field and those that share its fate."""
+    """Return the sentence about a field and those that share its fate."""
     side, resource, _ = one.place
     end = f"frozen until {one.ends}; to try again now: syncer thaw {one.request.syncer} {one.request.key}"
     if not one.path:

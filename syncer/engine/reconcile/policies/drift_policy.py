@@ -27,7 +27,7 @@ _PATCHES = (Operation.PATCH, Operation.PATCH_STATUS, Operation.CONDITIONS)
 
 
 def policies(settings: Settings, syncer: str) -> DriftPolicies:
-    """What is done about drift of a syncer's kind."""
+    """Return what is done about drift of a syncer's kind."""
     section = settings.sections.get(syncer)
     defaults: DriftPolicies = settings.patrol.drift if settings.patrol else DriftPolicies()
     return section.drift.over(defaults) if section else defaults
@@ -43,7 +43,7 @@ class DriftPolicy:
     _wanted: MutableMapping[Place, Any] = field(default_factory=lambda: LRUCache(REMEMBERED))
 
     def lenient(self, syncer: str) -> frozenset[DriftClass]:
-        """The classes of drift of a syncer's kind that aren't repaired."""
+        """Return the classes of drift of a syncer's kind that aren't repaired."""
         found = self._lenient.get(syncer)
         if found is None:
             found = self._lenient[syncer] = frozenset(self.policies(syncer).lenient())
@@ -82,7 +82,7 @@ def _hash(write: Write) -> str:
 
 
 def _without(call: Call, lenient: frozenset[DriftClass]) -> Obj | None:
-    """A patch without what is of these classes; None where nothing is left of it."""
+    """Return a patch without what is of these classes; None where nothing is left of it."""
     kept = {name: part for name, part in call.body.items() if name == "metadata" or _class_of(name) not in lenient}
     metadata = kept["metadata"]
     if "metadata" in lenient:

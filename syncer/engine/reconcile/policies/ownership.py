@@ -73,7 +73,7 @@ class Ownership:
         return exact_paths(self.syncer, write.side) if write.exact is None else write.exact
 
     def _up(self, write: Write, risen: Mapping[str, Tree], before: Base) -> Write:
-        """What goes up, with what is to be remembered of fields that both sides own."""
+        """Return what goes up, with what is to be remembered of fields that both sides own."""
         if not risen:
             return write
         base = Base(both=risen, ups=before.ups + 1, earlier=before.both)
@@ -89,7 +89,7 @@ class Ownership:
 
 
 def ownership_of(syncer: Syncer, config: Config, settings: Settings) -> Ownership | None:
-    """The rules for a syncer; None where all is as usual."""
+    """Return the rules for a syncer; None where all is as usual."""
     authority = authority_of(syncer, config)
     drift = config.drift if settings.patrol is None else config.drift.over(settings.patrol.drift)
     keeps_base = bool(authority.shared) or not {"field", "metadata"}.isdisjoint(drift.lenient())
@@ -101,12 +101,14 @@ def ownership_of(syncer: Syncer, config: Config, settings: Settings) -> Ownershi
 
 
 def _known(on_host: Base | None, risen: Base) -> Mapping[str, Tree] | None:
-    """What is known of an earlier agreement: what went up, and is not on the copy yet, is later than what is there."""
+    """Return what is known of an earlier agreement: what went up, and is not on the copy yet,
+    is later than what is there.
+    """
     return None if on_host is None else _laid(on_host.both, _pending(on_host, risen))
 
 
 def _pending(on_host: Base | None, risen: Base) -> Mapping[str, Tree]:
-    """What went up and is not on the copy yet."""
+    """Return what went up and is not on the copy yet."""
     if on_host is None or on_host.ups >= risen.ups:
         return {}
     return risen.both if on_host.ups == risen.ups - 1 else _laid(risen.earlier, risen.both)

@@ -164,6 +164,6 @@ class Pause:
         return bool(annotations) and self._mark_of(obj) == YES
 
     def _mark_of(self, obj: Obj | None) -> str:
-        """The mark, ``""`` for none; asked of everything that is watched, so nothing is taken for granted."""
+        """Return the mark, ``""`` for none; asked of everything that is watched, so nothing is taken for granted."""
         annotations = obj["metadata"].get("annotations") if obj is not None else None
         return str(annotations.get(self._marks.paused, "")) if isinstance(annotations, dict) else ""
