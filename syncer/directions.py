@@ -77,16 +77,13 @@ class Direction(ABC):
 
     def __init__(self, syncer: Syncer) -> None:
         self.syncer = syncer
+        #: Whether objects of the host side lead to requests.
+        self.by_host = self.goes_down or self.comes_up
 
     @property
     def by_virtual(self) -> bool:
         """Return True if every key of the virtual side is a request."""
         return self.goes_down or self.fakes
-
-    @property
-    def by_host(self) -> bool:
-        """Return True if objects of the host side lead to requests."""
-        return self.goes_down or self.comes_up
 
     @property
     def remakes(self) -> bool:
@@ -350,7 +347,8 @@ def direction_of(syncer: Syncer) -> Direction:
 
 def came_up(ctx: Context, virtual: Obj) -> bool:
     """Return True if we made a virtual object."""
-    return ctx.marks.is_from_here(virtual, cluster=ctx.identity)
+    settings = ctx.settings
+    return settings.marks.is_from_here(virtual, cluster=settings.identity)
 
 
 def collision(obj: Obj, side: Side = Side.HOST) -> Refused:

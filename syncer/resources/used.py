@@ -38,7 +38,7 @@ class UsedSyncer(Mirror[UsedConfig]):
 
     def wanted(self, ctx: Context[UsedConfig], virtual: Obj) -> bool | None:
         """Return True if the object belongs on the host; None where that can't be known now."""
-        if annotations_of(virtual).get(f"{ctx.marks.prefix}/{FORCE}") == "true":
+        if annotations_of(virtual).get(f"{ctx.settings.marks.prefix}/{FORCE}") == "true":
             return True
         if ctx.config.all and not self.only_when_used(virtual):
             return True

@@ -112,7 +112,7 @@ class Applier:
         if not self.may_write():
             raise NotConnected("another daemon may lead by now; nothing is written until this one leads again")
         write, (side, resource, key) = planned.write, planned.place
-        cluster, body = self._cluster(side), call.body
+        cluster, body = self.virtual if side is Side.VIRTUAL else self.host, call.body
         if write.tokens:
             body = await with_tokens(write, body, virtual=self.virtual, marks=self.marks)
         store = self.informers.store(side, resource)

@@ -63,7 +63,7 @@ def needed(
     """
     once = _nested(create_only)
     match write.verb:
-        case Verb.APPLY if uid_of(write.obj) and (live is None or uid_of(live) != uid_of(write.obj)):
+        case Verb.APPLY if write.obj["metadata"].get("uid") and (live is None or uid_of(live) != uid_of(write.obj)):
             return []  # it is about an object that isn't there any more
         case Verb.APPLY if live is None:
             noted = _with_names(write.obj, _nested(exact), marks, partial=write.partial, once=once)
@@ -274,7 +274,7 @@ def _with_names(want: Obj, exact: Nested, marks: Marks, *, partial: bool, once: 
     """Return the object with the annotation of the names of the fields that it sets, where
     there is anything to remember.
     """
-    if not _is_marked(want, marks):
+    if marks.cluster not in (want["metadata"].get("labels") or ()):
         return want
     tree = _names_of(want, exact, marks, partial=partial)
     if once:

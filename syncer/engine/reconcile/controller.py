@@ -105,12 +105,15 @@ class Controller:
     scan_pipeline: "Pipeline" = field(init=False)
     #: By side: the paths of a write below which the other side may have nothing of its own.
     exact: Mapping[Side, tuple[FieldPath, ...]] = field(init=False)
+    #: The settings of the virtual cluster.
+    settings: Settings = field(init=False)
     #: The stores of its own objects; None on a side where it has none.
     virtual: Informer | None = field(init=False)
     host: Informer | None = field(init=False)
 
     def __post_init__(self) -> None:
         self.exact = {side: exact_paths(self.syncer, side) for side in Side}
+        self.settings = self.view.settings
         self.virtual = self._own(Side.VIRTUAL, self.syncer.resource)
         self.host = self._own(Side.HOST, self.syncer.host_resource)
 
@@ -126,11 +129,6 @@ class Controller:
     def store(self, side: Side) -> Informer | None:
         """Return the store of the syncer's objects on a side; None where it has none there."""
         return self.virtual if side is Side.VIRTUAL else self.host
-
-    @property
-    def settings(self) -> Settings:
-        """The settings of the virtual cluster."""
-        return self.view.settings
 
     def has(self, side: Side, key: Key) -> bool:
         """Return True if an object of the syncer's resource is on a side."""

@@ -21,10 +21,6 @@ class Lane:
     paused: bool = False
     listed: bool = False
 
-    def has_any(self) -> bool:
-        """Return True if a request is ready."""
-        return bool(self.ready or self.low)
-
     def put(self, request: Request, *, low: bool) -> None:
         """Let a request wait for its turn."""
         if low:

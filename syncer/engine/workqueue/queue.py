@@ -207,7 +207,7 @@ class Queue:
 
     def _offer(self, lane: Lane) -> None:
         """Put a lane with something ready into the order, and wake somebody who waits for it."""
-        if lane.paused or not lane.has_any():
+        if lane.paused or not (lane.ready or lane.low):
             return
         if not lane.listed:
             lane.listed = True
@@ -231,7 +231,7 @@ class Queue:
         while self._order:
             used, _, lane = heapq.heappop(self._order)
             lane.listed = False
-            if lane.paused or not lane.has_any():
+            if lane.paused or not (lane.ready or lane.low):
                 continue
             if lane.used > used:
                 lane.listed = True
