@@ -82,7 +82,7 @@ def test_samples_are_those_of_the_phase() -> None:
     ("frame", "shortened"),
     [
         ("A.put (/home/me/lib/python3.11/site-packages/syncer/s.py:1)", "A.put (syncer/s.py:1)"),
-        ("put (/work/tree/syncer/cache/store.py:10)", "put (syncer/cache/store.py:10)"),
+        ("put (/src/tree/syncer/cache/store.py:10)", "put (syncer/cache/store.py:10)"),
         ("run (/usr/lib/python3.11/asyncio/runners.py:7)", "run (asyncio/runners.py:7)"),
         ("__init__ (<string>:2)", "__init__ (<string>:2)"),
     ],
