@@ -14,7 +14,9 @@ from syncer.clusters.paths import Target
 from syncer.clusters.transport import HttpRequest, HttpResponse, Stream, Transport
 from syncer.translate.times import written
 
-#: What uids, versions and tokens begin with that no API server has given.
+#: The made-up resourceVersions begin here: later than any real one, so that a reply counts as news.
+LATEST = 10**18
+#: What uids and tokens begin with that no API server has given.
 MADE_UP = "dry-run"
 #: Seconds that a token lives where a request doesn't say it.
 TOKEN_SECONDS = 3600
@@ -141,7 +143,7 @@ class DryRun:
         return _response(200, obj) if obj is not None else _status(404, "NotFound", f"{target} would be gone", target)
 
     def _keep(self, target: Target, obj: Obj, status: int = 200) -> HttpResponse:
-        kept = {**obj, "metadata": {**obj["metadata"], "resourceVersion": self._made_up()}}
+        kept = {**obj, "metadata": {**obj["metadata"], "resourceVersion": str(LATEST + next(self._numbers))}}
         self._would_be[target.path] = kept
         return _response(status, kept)
 
