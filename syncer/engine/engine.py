@@ -350,6 +350,7 @@ class _Listener:
     def went_back(self, reflector: Reflector) -> None:
         said = "the API server shows an older state than before, and all is decided anew from it"
         log.warning(said, cluster=self._pair.name, what=reflector)
+        self._pair.applier.bound.clear()  # a Pod may be unbound again
 
     def working(self, reflector: Reflector) -> None:
         log.info("watching again", cluster=self._pair.name, what=reflector)

@@ -6,7 +6,7 @@ caught up. Against these versions an event is *old*, *ours*
 or *new*. While a write is under way nobody can say yet which states are our own doing, so these are held back.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from enum import StrEnum
 from typing import NamedTuple, Self
 
@@ -49,8 +49,8 @@ class Writing:
     def __init__(self, under_way: "dict[Key, list[Writing]]", key: Key, before: str, notify: Handler) -> None:
         #: The version of the object when the write began; ``""`` for none.
         self.before = before
-        #: The states shown meanwhile: the object by its version, or by its uid where it has gone.
-        self.held: dict[str, Obj] = {}
+        #: The states shown meanwhile: by version, or by the uid of what has gone; None where there is nothing to tell.
+        self.held: dict[str, Obj | None] = {}
         #: Whether a list has begun meanwhile whose place in time isn't known, so that the reply may be older or newer.
         self.void = False
         self._under_way, self._key, self._notify = under_way, key, notify
@@ -65,7 +65,8 @@ class Writing:
         if not others:
             del self._under_way[self._key]
         for last in self.held.values():
-            self._notify(self._key, last)
+            if last is not None:
+                self._notify(self._key, last)
 
 
 class AssumedObjects:
@@ -85,8 +86,9 @@ class AssumedObjects:
 
     def wrote_before(self, key: Key, version: str) -> None:
         """Note a write of ours whose reply came after that of a later one."""
-        known = self.table[key]
-        self.table[key] = known._replace(versions=(version, *known.versions[1 - MOST_VERSIONS :]))
+        known = self.table.get(key)
+        if known is not None and known.versions:
+            self.table[key] = known._replace(versions=(version, *known.versions[1 - MOST_VERSIONS :]))
 
     def deleted(self, key: Key, uid: str) -> None:
         """Assume that the object of this uid is gone, until the watch shows its end."""
@@ -122,6 +124,10 @@ class AssumedObjects:
 
     # -- lists -----------------------------------------------------------------------------------------------------
 
+    def written(self) -> set[Key]:
+        """Return the keys of the objects that we have written, and not deleted since."""
+        return {key for key, known in self.table.items() if known.versions}
+
     def latest(self) -> Iterator[str]:
         """Yield the latest version of each object that we have written."""
         return (known.versions[-1] for known in self.table.values() if known.versions)
@@ -130,7 +136,7 @@ class AssumedObjects:
         """Forget what we have deleted: a list that is asked for from now on lacks it."""
         self.table = {key: known for key, known in self.table.items() if known.versions}
 
-    def catch_up(self, version: str) -> list[Key]:
+    def catch_up(self, version: str) -> Collection[Key]:
         """Forget the writes that a list of this version includes; gives their keys."""
         included = [
             key for key, known in self.table.items() if known.versions and not is_later(known.versions[-1], version)
@@ -139,9 +145,9 @@ class AssumedObjects:
             del self.table[key]
         return included
 
-    def clear(self) -> list[Key]:
+    def clear(self) -> Collection[Key]:
         """Forget all, and let the writes under way teach nothing when their replies come; gives the keys written."""
-        written = [key for key, known in self.table.items() if known.versions]
+        written = self.written()
         self.table.clear()
         for writings in self.under_way.values():
             for writing in writings:

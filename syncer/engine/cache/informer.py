@@ -53,8 +53,8 @@ class Informer(Store):
         self.version = ""
         #: Whether versions can be compared, as of the latest list.
         self.is_ordered = False
-        #: How often a list has made doubtful what we knew of our own writes.
-        self.epoch = 0
+        #: Whether the latest list was older than what had been seen before; never where versions have no order.
+        self.went_back = False
         self.indexer, self.handlers, self.waiters = Indexer(), Handlers(), Waiters()
         self._clock, self._ordered = clock, ordered
         self._assumed = AssumedObjects(clock)
@@ -146,6 +146,9 @@ class Informer(Store):
             return
         self.version = version or self.version
         entry, deleted = self._entries.get(key), kind == "DELETED"
+        if key in self._assumed.under_way:
+            for writing in self._assumed.under_way[key]:
+                writing.held.setdefault(version)
         if entry is not None and entry.version == version and not deleted:
             self._assumed.table.pop(key, None)
             return
@@ -188,12 +191,13 @@ class Informer(Store):
         known = [self.version, *self._assumed.latest()]
         self._assumed.forget_deletions()
         self._replacing = self._in_part = True
-        begun = went_back = False
+        begun = False
 
         def page(items: Iterable[codec.Raw], of_list: str) -> None:
-            nonlocal begun, went_back
+            nonlocal begun
             if not begun:
-                begun, went_back = True, self._take_up(of_list, known)
+                begun = True
+                self._take_up(of_list, known)
             for raw in items:
                 key, uid, version = codec.head(raw)
                 listed.add(key)
@@ -205,31 +209,27 @@ class Informer(Store):
                     if entry is not None and entry.version == version:
                         del self._assumed.table[key]  # no watch will show it
                     self._notify_anew(key)  # the list may have somebody else's change that we decided without
-                elif went_back or entry is None or entry.version != version:
+                elif self.went_back or entry is None or entry.version != version:
                     self._put(key, codec.seen(raw))
 
         try:
             yield page
         finally:
             self._replacing = False
-        for key in self._entries.keys() - listed - self._assumed.table.keys():
+        for key in self._entries.keys() - listed - self._assumed.written():
             self._remove(key, missed=True)
         self._listed_at, self._in_part, self._overtaken = self._clock(), False, False
         self.synced = True
 
-    def _take_up(self, version: str, known: Iterable[str]) -> bool:
-        """Begin with the first page of a list; return True if it is older than the versions that were known."""
-        self.is_ordered = self._ordered() and is_decimal(version) is not None
-        went_back = self.is_ordered and any(is_later(each, version) for each in known)
-        if self.is_ordered and not went_back:
-            included = self._assumed.catch_up(version)
-        else:
-            included = self._assumed.clear()
-            self.epoch += 1
+    def _take_up(self, version: str, known: Iterable[str]) -> None:
+        """Begin with the first page of a list, and the versions that were known when it was asked for."""
+        self.is_ordered = self._ordered() and is_decimal(version)
+        self.went_back = self.is_ordered and any(is_later(each, version) for each in known)
+        is_surely_later = self.is_ordered and not self.went_back
+        included = self._assumed.catch_up(version) if is_surely_later else self._assumed.clear()
         self.version = self._listed = version
         for key in included:  # nobody will say any more what others have changed before us
             self._notify_anew(key)
-        return went_back
 
     @contextmanager
     def comparing(self, wrong: Callable[[Key], None]) -> Iterator[Page]:
@@ -287,19 +287,17 @@ class Informer(Store):
     def wrote(self, key: Key, writing: Writing, reply: Obj) -> bool:
         """Take the reply to a create or a change; return False if it changed nothing: the version is the old one."""
         version = reply["metadata"]["resourceVersion"]
-        was_shown = writing.held.pop(version, None) is not None
+        was_shown = version in writing.held
+        writing.held.pop(version, None)
         if version == writing.before:
             return False
-        if not was_shown and self._is_news(key, reply, writing):
-            self._assume(key, version)
-            self._put(key, reply, own=True)
-        elif key in self._assumed.table and is_later(version, self.version):
+        if not was_shown and not self._take(key, reply, writing, own=True) and is_later(version, self.version):
             self._assumed.wrote_before(key, version)
         return True
 
     def deleted(self, key: Key, writing: Writing, uid: str) -> None:
         """Take it that the object with this uid is gone at once."""
-        if writing.void or uid in writing.held or self.saw_go(key, uid):
+        if writing.void or self.saw_go(key, uid):
             return
         self._assumed.deleted(key, uid)
         self._witness(key, uid)
@@ -313,32 +311,31 @@ class Informer(Store):
         ``writing`` is the write that showed it. Where the watch has shown the object meanwhile, it is no longer behind,
         and what was read may be older.
         """
-        key = key_of(obj)
-        if (writing is None or not writing.held) and self._is_news(key, obj, writing):
-            self._assume(key, obj["metadata"]["resourceVersion"])
-            self._put(key, obj)
+        if writing is None or not writing.held:
+            self._take(key_of(obj), obj, writing, own=False)
 
     def gone_live(self, key: Key, writing: Writing | None = None) -> None:
         """Take it that the API server says there is no such object; ``writing`` as in :meth:`seen_live`."""
         if key in self._entries and (writing is None or not (writing.held or writing.void)):
             self._remove(key, missed=True)
 
-    def _is_news(self, key: Key, obj: Obj, writing: Writing | None) -> bool:
-        """Return True if a reply is newer than what is kept, or than that nothing is."""
-        version, uid = obj["metadata"]["resourceVersion"], obj["metadata"].get("uid", "")
-        entry = self._entries.get(key)
-        if (writing is not None and writing.void) or self._assumed.is_gone(key, uid):
-            return False
-        if not self.is_ordered:
-            return entry is None or entry.version != version
-        if entry is not None:
-            return is_later(version, entry.version)
-        return self._witnessed.get(key) != uid and is_later(version, self._listed)
-
-    def _assume(self, key: Key, version: str) -> None:
-        """Expect the watch to show a version that it has not come to yet."""
-        if not self.is_ordered or is_later(version, self.version):
-            self._assumed.wrote(key, version)
+    def _take(self, key: Key, obj: Obj, writing: Writing | None, *, own: bool) -> bool:
+        """Put a reply and return True, if it is newer than what is kept, or than that nothing is."""
+        metadata = obj["metadata"]
+        version, entry = metadata["resourceVersion"], self._entries.get(key)
+        if writing is not None and writing.void:
+            is_news = False
+        elif entry is not None:
+            is_news = is_later(version, entry.version) if self.is_ordered else version != entry.version
+        else:
+            is_news = self._witnessed.get(key) != metadata.get("uid", "")
+            is_news = is_news and (not self.is_ordered or is_later(version, self._listed))
+        if is_news:
+            is_ahead = not self.is_ordered or is_later(version, self.version)
+            if is_ahead:
+                self._assumed.wrote(key, version)
+            self._put(key, obj, own=own and is_ahead)  # else no watch will say what others have changed before us
+        return is_news
 
     # -- changes ---------------------------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ and says nothing of it. So before a watch that was cut short is opened again, th
 
 import asyncio
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 from typing import Protocol
 
@@ -173,12 +173,19 @@ class Reflector:
 
     async def _replace(self) -> None:
         """Read a whole list in place of all that is kept."""
-        self.state, epoch = State.LISTING, self.store.epoch
+        self.state = State.LISTING
+        has_begun = False
         with self.store.replacing() as page:
-            await self._pages(page)
+
+            def page_or_older(items: Iterable[codec.Raw], version: str) -> None:
+                nonlocal has_begun
+                page(items, version)
+                if self.store.went_back and not has_begun:
+                    self.listener.went_back(self)  # before any decision is made from the older state
+                has_begun = True
+
+            await self._pages(page_or_older)
         self.state, self._cut_short = State.LISTED, False
-        if self.store.is_ordered and self.store.epoch != epoch:
-            self.listener.went_back(self)
         self._works()
 
     async def _compare(self, wrong: Callable[[Key], None]) -> bool:

@@ -6,13 +6,14 @@ order; their versions are equal or not, and so are versions of any other form.
 https://kubernetes.io/docs/reference/using-api/api-concepts/#resource-versions
 """
 
-import re
-
-is_decimal = re.compile(r"[1-9][0-9]*").fullmatch
-
 
 class WentBack(Exception):
     """A list shows an older state than was seen before: etcd was restored, or a server's cache is behind."""
+
+
+def is_decimal(version: str) -> bool:
+    """Return True if a version has the form of those that can be compared: digits, the first of them no zero."""
+    return version.isascii() and version.isdigit() and version[0] != "0"
 
 
 def is_later(one: str, other: str) -> bool:
@@ -20,6 +21,8 @@ def is_later(one: str, other: str) -> bool:
 
     Numbers are compared as text: the longer one is the larger one, and they may be of any size.
     """
-    if not is_decimal(one):
+    if not (one.isascii() and one.isdigit() and one[0] != "0"):
         return False
-    return not other or (is_decimal(other) is not None and (len(one), one) > (len(other), other))
+    if other and not (other.isascii() and other.isdigit() and other[0] != "0"):
+        return False
+    return one > other if len(one) == len(other) else len(one) > len(other)

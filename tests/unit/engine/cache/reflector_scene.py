@@ -6,7 +6,7 @@ import json
 import random
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
 from informer_scene import MAPS
@@ -19,12 +19,22 @@ from syncer.clusters.transport import ConnectionFailed, DeadlineExceeded, HttpRe
 from syncer.engine.cache.informer import Informer
 from syncer.engine.cache.reflector import Reflector
 
+
+class Later(NamedTuple):
+    """A reply that comes after some seconds."""
+
+    seconds: float
+    reply: HttpResponse
+
+
 #: One answer: a reply, or that none comes.
-Answer = HttpResponse | ConnectionFailed
+Answer = HttpResponse | Later | ConnectionFailed
 #: One step of a watch: events that arrive together, seconds that pass, or that the connection is cut.
 Step = list[bytes] | float | ConnectionFailed
 
 LOST = ConnectionFailed("refused")
+#: How a watch begins, and goes on.
+Opening = HttpResponse | ConnectionFailed | list[Step]
 #: As long as a watch is asked to live where chance is even.
 LIFE = 450.0
 
@@ -63,21 +73,28 @@ class Even(random.Random):
 class Scripted:
     """A transport with answers for lists and watches; a watch without steps left stays open until it is silent."""
 
-    def __init__(self, lists: Sequence[Answer], watches: Sequence[Answer | list[Step]]) -> None:
+    def __init__(self, lists: Sequence[Answer], watches: Sequence[Opening]) -> None:
         self.lists, self.watches = deque(lists), deque(watches)
         #: What was asked, and when: ``list``, ``check`` or ``watch 5``.
         self.asked: list[tuple[float, str]] = []
         self.open = 0
+        #: How many watches were open when each list was asked for.
+        self.beside: list[int] = []
         #: The seconds that the latest watch was asked to live.
         self.life = 0.0
 
     async def send(self, request: HttpRequest) -> HttpResponse:
         query = parse_qs(urlsplit(request.path).query)
         self._note("check" if query["limit"] == ["1"] else "next page" if "continue" in query else "list")
+        self.beside.append(self.open)
         if not self.lists:
             await asyncio.Event().wait()
-        await asyncio.sleep(0)
         answer = self.lists.popleft()
+        if isinstance(answer, Later):
+            await asyncio.sleep(answer.seconds)
+            answer = answer.reply
+        else:
+            await asyncio.sleep(0)
         if isinstance(answer, ConnectionFailed):
             raise answer
         return answer
@@ -159,7 +176,7 @@ class Scene:
     def __init__(
         self,
         lists: Sequence[Answer] = (),
-        watches: Sequence[Answer | list[Step]] = (),
+        watches: Sequence[Opening] = (),
         *,
         ordered: bool = True,
         rng: random.Random | None = None,

@@ -91,6 +91,16 @@ def test_reply_older_than_a_list_brings_nothing(either: Watched, during: bool) -
     assert either.version() == "2"
 
 
+def test_reply_older_than_a_list_gives_way_to_a_page_that_comes_later(watched: Watched, informer: Informer) -> None:
+    watched.listed(obj(1), obj(2, B), version=2)
+    with informer.writing(B) as writing, informer.replacing() as page:
+        page([raw(obj(1))], "8")
+        informer.wrote(B, writing, obj(5, B))
+        assert watched.version(B) == "5"
+        page([raw(obj(7, B))], "8")
+    assert watched.version(B) == "7"
+
+
 def test_reply_does_not_bring_back_what_a_list_lacks(either: Watched) -> None:
     with either.informer.writing(A) as writing:
         either.listed(version=2)
@@ -105,6 +115,25 @@ def test_list_with_what_we_deleted_takes_an_earlier_object_of_that_name_away(eit
         either.deleted("u2")
         page([raw(obj(3, uid="u2"))], "3")
     assert either.version() is None
+
+
+def test_list_that_lacks_what_we_deleted_takes_an_earlier_object_of_that_name_away(either: Watched) -> None:
+    either.listed(obj(1), version=1)
+    with either.informer.replacing() as page:
+        either.deleted("u2")
+        page([], "5")
+    assert either.version() is None
+
+
+def test_reply_that_a_list_has_passed_is_told(watched: Watched, informer: Informer) -> None:
+    """Others may have changed the object before us, and no watch will say so."""
+    watched.listed(obj(1), version=1)
+    watched.heard()
+    with informer.writing(A) as writing, pytest.raises(OSError, match="cut"), informer.replacing() as page:
+        page([], "5")
+        informer.wrote(A, writing, obj(5))
+        raise OSError("cut")
+    assert watched.heard() == [(A, "5")]
 
 
 def test_list_taken_after_our_write_has_later_changes(either: Watched) -> None:
@@ -188,11 +217,13 @@ def test_reply_from_before_versions_went_back_teaches_nothing(either: Watched) -
     with either.informer.writing(A) as writing:
         either.listed(obj(20), version=29)
         either.informer.deleted(A, writing, "u1")
+        assert either.version() == "20"
         either.informer.seen_live(obj(62), writing)
+        assert either.version() == "20"
     with either.informer.writing(A) as writing:
         either.listed(obj(20), version=28)
         either.informer.gone_live(A, writing)
-    assert either.version() == "20"
+        assert either.version() == "20"
     either.event("MODIFIED", obj(31))
     assert either.version() == "31"
 
@@ -220,6 +251,24 @@ def test_write_whose_reply_came_before_the_list_that_went_back_is_forgotten(eith
     assert either.version() == "33"
 
 
+def test_list_below_a_write_of_ours_that_no_watch_has_shown_has_gone_back(watched: Watched) -> None:
+    watched.listed(obj(50), version=60)
+    watched.wrote(obj(70))
+    watched.listed(obj(50), version=65)
+    assert watched.informer.went_back
+    assert watched.version() == "50"
+
+
+def test_object_that_we_deleted_and_a_later_list_has_is_there(either: Watched) -> None:
+    """The list was asked for after the deletion, so that is undone: versions may have come past what was seen."""
+    either.listed(obj(50), version=60)
+    either.deleted("u1")
+    either.listed(obj(50), version=61)
+    assert either.version() == "50"
+    either.event("MODIFIED", obj(62))
+    assert either.version() == "62"
+
+
 def test_deletion_that_was_lost_with_the_history_is_forgotten(either: Watched) -> None:
     either.listed(obj(50), version=60)
     either.deleted("u1")
@@ -228,13 +277,12 @@ def test_deletion_that_was_lost_with_the_history_is_forgotten(either: Watched) -
     assert not either.informer.saw_go(A)
 
 
-def test_epoch_counts_the_lists_that_make_our_own_writes_doubtful() -> None:
-    ordered, unordered = Watched(), Watched(ordered=False)
-    for watched in (ordered, unordered):
-        for version in (10, 20, 5, 6):
-            watched.listed(version=version)
-    assert ordered.informer.epoch == 1
-    assert unordered.informer.epoch == 4
+def test_going_back_is_seen_only_where_versions_are_ordered(either: Watched) -> None:
+    seen = []
+    for version in (10, 20, 5, 6):
+        either.listed(version=version)
+        seen.append(either.informer.went_back)
+    assert seen == [False, False, either.informer.is_ordered, False]
 
 
 def test_versions_of_another_form_are_not_compared_whatever_the_server_promises(watched: Watched) -> None:

@@ -155,17 +155,11 @@ class InformerBesideServer(RuleBasedStateMachine):
 
     @rule(write=consumes(writes))
     def reply_comes(self, write: Write) -> None:
-        is_of_now = write.history == self.history or self.is_detected
-        if write.reply and is_of_now:
+        if write.reply:
             self.informer.wrote(write.key, write.writing, json.loads(json.dumps(write.reply)))
-        elif write.deleted_uid and is_of_now:
+        elif write.deleted_uid:
             self.informer.deleted(write.key, write.writing, write.deleted_uid)
         self.end(write)
-
-    @property
-    def is_detected(self) -> bool:
-        """Whether nothing has been listed since etcd was restored, or that was noticed."""
-        return self.watched is None and self.listing is None
 
     @rule(write=consumes(writes))
     def reply_is_lost(self, write: Write) -> None:
@@ -212,8 +206,12 @@ class InformerBesideServer(RuleBasedStateMachine):
     def list_is_taken(self, back: int) -> None:
         """In place of the watch; with ``back`` so many changes behind."""
         context = self.informer.replacing()
+        informer = self.informer
+        known = [informer.version, *informer._assumed.latest()]
         self.listing = self.taken(context, context.__enter__(), back)
         self.watched = None
+        if all(int(version or 0) <= self.listing.version for version in known):
+            self.forget_replies_of_another_history()
 
     def taken(self, context: AbstractContextManager[Page], page: Page, back: int) -> Listing:
         version = sorted(self.states)[-1 - back :][0]
@@ -224,7 +222,6 @@ class InformerBesideServer(RuleBasedStateMachine):
     def page_comes(self) -> None:
         listing = self.listing
         assert listing
-        self.forget_replies_of_another_history(listing)
         if not self.read_page(listing):
             self.listing, self.watched = None, listing.version
 
@@ -238,14 +235,11 @@ class InformerBesideServer(RuleBasedStateMachine):
         listing.context.__exit__(None, None, None)
         return False
 
-    def forget_replies_of_another_history(self, listing: Listing) -> None:
-        """They come before the first page, or that page shows that versions went back, or their connections ended."""
-        informer = self.informer
-        known = [informer.version, *informer._assumed.latest()]
-        if not listing.begun and all(int(version or 0) <= listing.version for version in known):
-            for write in self.open:
-                if write.history != self.history:
-                    write.reply, write.deleted_uid = None, ""
+    def forget_replies_of_another_history(self) -> None:
+        """Their connections ended; they come before a list is asked for, or that list shows that versions went back."""
+        for write in self.open:
+            if write.history != self.history:
+                write.reply, write.deleted_uid = None, ""
 
     @precondition(lambda self: self.listing)
     @rule()

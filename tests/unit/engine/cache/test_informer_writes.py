@@ -103,6 +103,17 @@ def test_reply_after_a_later_live_read_brings_nothing(either: Watched) -> None:
     assert either.version() == "6"
 
 
+def test_reply_after_a_live_read_of_it_and_later_events_brings_nothing(either: Watched) -> None:
+    either.listed(version=1)
+    with either.informer.writing(A) as writing:
+        with either.informer.writing(A) as other:
+            either.informer.seen_live(obj(5), other)
+        either.event("ADDED", obj(5))
+        either.event("MODIFIED", obj(6))
+        either.informer.wrote(A, writing, obj(5))
+    assert either.version() == "6"
+
+
 # -- the event, then the reply -----------------------------------------------------------------------------------------
 
 
@@ -212,8 +223,19 @@ def test_object_that_we_deleted_is_not_brought_back_by_late_events(either: Watch
     either.event("MODIFIED", obj(2))
     assert either.version() is None
     either.event("DELETED", obj(3))
+    assert not either.informer._assumed.table
     either.event("ADDED", obj(4, uid="u2"))
     assert either.version() == "4"
+
+
+def test_reply_to_an_earlier_write_does_not_bring_back_what_we_deleted(either: Watched) -> None:
+    either.listed(obj(1), version=1)
+    with either.informer.writing(A) as first:
+        either.deleted("u1")
+        either.informer.wrote(A, first, obj(2))
+    assert either.version() is None
+    either.event("MODIFIED", obj(3))
+    assert either.version() is None
 
 
 def test_object_made_again_before_the_reply_to_our_deletion_stays_and_is_told(either: Watched) -> None:

@@ -11,6 +11,8 @@ from reflector_scene import (
     LIFE,
     LOST,
     Answer,
+    Later,
+    Opening,
     Scene,
     Step,
     bookmark,
@@ -184,7 +186,7 @@ ONE, TWO, THREE = FIRST_WAIT * 2, FIRST_WAIT * 4, FIRST_WAIT * 8
         ),
     ],
 )
-def test_reflector_asks_next(lists: Sequence[Answer], watches: Sequence[Answer | list[Step]], asked: Asked) -> None:
+def test_reflector_asks_next(lists: Sequence[Answer], watches: Sequence[Opening], asked: Asked) -> None:
     async def scenario() -> None:
         async with running(Scene(lists, watches)) as scene:
             await asyncio.sleep(asked[-1][0] + FIRST_WAIT / 2)
@@ -359,8 +361,8 @@ def test_relist_goes_beside_the_watch(wrong: list[Key]) -> None:
 @pytest.mark.parametrize(
     ("ordered", "lists"),
     [
-        pytest.param(True, [page("50", obj(40)), page("30", obj(20)), page("31", obj(31))], id="older list"),
-        pytest.param(False, [page("50", obj(40)), page("31", obj(31))], id="no order"),
+        pytest.param(True, [page("50", obj(40)), page("30", obj(20)), Later(3, page("31", obj(31)))], id="older list"),
+        pytest.param(False, [page("50", obj(40)), Later(3, page("31", obj(31)))], id="no order"),
     ],
 )
 def test_relist_that_cannot_be_compared_ends_the_watch(
@@ -372,10 +374,11 @@ def test_relist_that_cannot_be_compared_ends_the_watch(
             await asyncio.sleep(10)
             assert await scene.reflector.relist(wrong.append)
             assert scene.versions() == {"a": "31"}
-            assert scene.server.open == 0
+            assert scene.server.beside[-1] == 0, "nothing is shown beside a list that replaces all"
             assert wrong == []
             await asyncio.sleep(1)
             assert scene.asked[-1][1] == "watch 31"
+            assert scene.asked[-2][1] == "list"
             assert scene.server.open == 1
             await asyncio.sleep(2)
             assert scene.versions() == {"a": "33"}
@@ -420,6 +423,20 @@ def test_relist_while_the_watch_is_away_leaves_it_to_come_back(wrong: list[Key])
             assert scene.versions() == {"a": "7"}
             await asyncio.sleep(5)
             assert scene.asked[-1][1] == "watch 9"
+
+    play(scenario)
+
+
+def test_relist_while_the_version_is_checked_opens_no_watch_beside_it(wrong: list[Key]) -> None:
+    async def scenario() -> None:
+        lists: list[Answer] = [page("50", obj(40)), Later(2, page("50")), page("30"), Later(4, page("31", obj(31)))]
+        async with running(Scene(lists, [[3.0, CUT]])) as scene:
+            await asyncio.sleep(4)
+            assert scene.asked[-1][1] == "check"
+            assert await scene.reflector.relist(wrong.append)
+            assert scene.versions() == {"a": "31"}
+            await asyncio.sleep(5)
+            assert [what for _, what in scene.asked] == ["list", "watch 50", "check", "list", "list", "watch 31"]
 
     play(scenario)
 
