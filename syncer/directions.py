@@ -1,9 +1,10 @@
-"""The directions in which the objects of a syncer go. They are chosen once, from its roles.
+"""Directions: the way of a syncer's objects, chosen once from its roles.
 
 ``ToHost``: a virtual object gets a copy on the host. ``FromHost``: a host object appears on the
-virtual side. ``Fake``: an object is on the virtual side alone. Each says what has to be watched and
-which rights that takes, which request a change is a matter of, which host object a request is
-about, and which role is asked. Marks and uids are looked at here, so that no syncer has to.
+virtual side. ``Fake``: an object exists on the virtual side alone. A direction knows which
+resources to watch, which rights that takes, which request a changed object belongs to, which host
+object a request is about, and which role to call. It checks marks and uids, so that no syncer has
+to.
 """
 
 import warnings
@@ -32,12 +33,12 @@ from syncer.api.paths import FieldPath, path_steps
 from syncer.api.roles import FakeSyncUp, Sync, SyncDown, Syncer, SyncFromHost, SyncUp
 from syncer.api.sources import Right, Source
 
-#: Objects are made by POST, changed by PATCH and removed by DELETE; nothing is ever replaced by PUT.
+#: Objects are created by POST, changed by PATCH and removed by DELETE; never replaced by PUT.
 WRITE = ("create", "patch", "delete")
 
 
 class Sight(Protocol):
-    """What a direction sees of the controller that it belongs to."""
+    """The view that a direction has of its controller."""
 
     @property
     def settings(self) -> Settings:
@@ -45,7 +46,7 @@ class Sight(Protocol):
         ...
 
     def context(self) -> Context:
-        """Return the context of the syncer, as of now."""
+        """Return the syncer's context, as of now."""
         ...
 
     def request(self, key: Key, host_key: Key | None = None) -> Request:
@@ -53,31 +54,33 @@ class Sight(Protocol):
         ...
 
     def place(self, key: Key) -> Key:
-        """Return the place of a virtual key's copy; the key itself where the syncer can't say it."""
+        """Return the host key of a virtual key; the virtual key itself if the syncer refuses to
+        translate it.
+        """
         ...
 
     def has(self, side: Side, key: Key) -> bool:
-        """Return True if an object of the syncer's resource is on a side."""
+        """Return True if the cache has an object of the syncer's resource at this key."""
         ...
 
     def may_have_copy(self, virtual: Obj) -> bool:
-        """Return what the syncer's ``predicate`` says of a virtual object; True where it raises."""
+        """Return the result of the syncer's ``predicate``; True if it raises."""
         ...
 
 
 class Direction(ABC):
-    """A way in which the objects of a syncer go. As it is: nowhere, for a syncer that syncs nothing."""
+    """The way of a syncer's objects."""
 
-    #: Whether virtual objects have copies on the host.
+    #: True if virtual objects have copies on the host.
     goes_down: ClassVar[bool] = False
-    #: Whether host objects appear on the virtual side.
+    #: True if host objects appear on the virtual side.
     comes_up: ClassVar[bool] = False
-    #: Whether objects are made on the virtual side that are nowhere else.
+    #: True if it makes objects that exist on the virtual side alone.
     fakes: ClassVar[bool] = False
 
     def __init__(self, syncer: Syncer) -> None:
         self.syncer = syncer
-        #: Whether objects of the host side lead to requests.
+        #: True if changes of host objects lead to requests.
         self.by_host = self.goes_down or self.comes_up
 
     @property
@@ -87,44 +90,51 @@ class Direction(ABC):
 
     @property
     def remakes(self) -> bool:
-        """Return True if a copy that is deleted on the host is made again, unless a policy says otherwise."""
+        """Return True if a copy that is deleted on the host is created again, unless a policy forbids it."""
         return self.goes_down and not self.syncer.own_deletion
 
     @abstractmethod
     def sources(self) -> Iterable[Source]:
-        """Yield what has to be watched of the syncer's own resources."""
+        """Yield the sources of the syncer's own resources."""
 
     @abstractmethod
     def rights(self) -> Iterable[Right]:
-        """Yield the rights to write that follow from the roles and the paths of the syncer."""
+        """Yield the rights to write that follow from the syncer's roles and paths."""
 
     @abstractmethod
     def request_for(self, sight: Sight, side: Side, key: Key, obj: Obj | None) -> Request | None:
-        """Return the request that a changed object of the syncer's resource is a matter of.
+        """Return the request that a changed object of the syncer's resource belongs to, or None.
 
-        ``obj`` is None for a virtual object of which nothing but its key is known. Raises whatever
-        the syncer raises.
+        ``obj`` is None for a virtual object of which only the key is known. An exception of the
+        syncer is passed on.
         """
 
     @abstractmethod
     def decide(self, ctx: Context, key: Key, *, virtual: Obj | None, host: Obj | None) -> Decision:
-        """Ask the right role about a key.
+        """Call the role for the objects of a key.
 
-        ``key`` is the virtual key; ``virtual`` and ``host`` are private copies of what was last
-        seen, or None. Raises :class:`~syncer.api.Refused`, and whatever the syncer raises.
+        Args:
+            ctx: The syncer's context.
+            key: The virtual key.
+            virtual: A private copy of the cached virtual object, or None.
+            host: A private copy of the cached host object, or None.
+
+        Raises:
+            Refused: The objects can't be synced. Any other exception of the syncer is passed on,
+                too.
         """
 
     def is_about(self, ctx: Context, key: Key, host: Obj) -> bool:
-        """Return True if the host object at the place of a virtual key is the one that the key is about."""
+        """Return True if the host object at the host key of ``key`` is the one that the request is about."""
         return True
 
     def narrowed(self, source: Source, settings: Settings) -> Source:
-        """Return a source of the syncer with no more in it than can be a matter of it."""
+        """Narrow a source of the syncer to the objects that can concern it."""
         return source
 
 
 class ToHost(Direction):
-    """Virtual objects have copies on the host, which bear our marks and go with them."""
+    """Virtual objects have copies on the host, which bear our marks and are deleted with them."""
 
     goes_down = True
 
@@ -136,12 +146,12 @@ class ToHost(Direction):
         self._up = syncer if isinstance(syncer, SyncUp) else None
 
     def sources(self) -> Iterable[Source]:
-        """Yield all virtual objects, and the copies."""
+        """Yield all virtual objects, and the marked copies."""
         yield Source(Side.VIRTUAL, self.syncer.resource)
         yield Source(Side.HOST, self.syncer.host_resource, marked=True)
 
     def rights(self) -> Iterable[Right]:
-        """Yield the rights to write copies, and what comes up from them."""
+        """Yield the rights to write copies, and the fields that are copied up."""
         syncer = self.syncer
         yield Right(Side.HOST, syncer.host_resource, WRITE)
         yield from by_path(Side.HOST, syncer.host_resource, syncer.down)
@@ -162,7 +172,7 @@ class ToHost(Direction):
         return sight.request(virtual, None if usual else key)
 
     def decide(self, ctx: Context, key: Key, *, virtual: Obj | None, host: Obj | None) -> Decision:
-        """Ask the role for what there is: the original, its copy, or both."""
+        """Call the role for the objects that exist: the virtual object, its copy, or both."""
         if virtual is None:
             return skip("neither side has it") if host is None else self._orphan(ctx, host)
         if came_up(ctx, virtual) and not (host is not None and self._is_copy(ctx, host)):
@@ -205,7 +215,7 @@ class ToHost(Direction):
 
 
 class FromHost(Direction):
-    """Host objects appear on the virtual side; what is made there bears our mark."""
+    """Host objects appear on the virtual side; our objects there bear the cluster mark."""
 
     comes_up = True
 
@@ -218,32 +228,35 @@ class FromHost(Direction):
 
     @property
     def by_virtual(self) -> bool:
-        """Return True if a virtual key leads to the host object, so that changes can be reverted."""
+        """Return True if a virtual key leads to the host object, so that virtual changes can be reverted."""
         return self._role.reverts_virtual_changes
 
     def sources(self) -> Iterable[Source]:
-        """Yield what we made on the virtual side, and what it is made from."""
+        """Yield our virtual objects, and the host objects that they are made from."""
         yield Source(Side.VIRTUAL, self.syncer.resource, marked=True)
         yield Source(Side.HOST, self.syncer.host_resource, marked=self._role.host_marked)
 
     def narrowed(self, source: Source, settings: Settings) -> Source:
-        """Return the source of host objects as the syncer narrows it, unless it says more itself."""
+        """Narrow the source of host objects to the syncer's selector and namespaces, unless the
+        source sets its own.
+        """
         if source != Source(Side.HOST, self.syncer.host_resource, optional_with=source.optional_with):
             return source
         namespaces = self._role.host_namespaces(settings) or ()
         return replace(source, selector=self._role.host_selector(settings), namespaces=namespaces)
 
     def rights(self) -> Iterable[Right]:
-        """Yield the rights to write virtual objects, and what goes down from them."""
+        """Yield the rights to write virtual objects, and the fields that are copied down."""
         syncer = self.syncer
         yield Right(Side.VIRTUAL, syncer.resource, WRITE)
         yield from by_path(Side.VIRTUAL, syncer.resource, (*(syncer.up if self._sync else ()), *syncer.both))
         yield from by_path(Side.HOST, syncer.host_resource, syncer.down if self._sync else ())
 
     def request_for(self, sight: Sight, side: Side, key: Key, obj: Obj | None) -> Request | None:
-        """Return the request of a host object that appears, or of what we made of it.
+        """Return the request of a host object that appears, or of our virtual object.
 
-        A virtual object that is gone may have been a tenant's own that stood in the way.
+        A virtual object that was deleted may have been a tenant's own, in the way of ours: it is a
+        request too.
         """
         if side is Side.VIRTUAL:
             marks, identity = sight.settings.marks, sight.settings.identity
@@ -256,11 +269,11 @@ class FromHost(Direction):
         return sight.request(virtual, None if usual else key)
 
     def is_about(self, ctx: Context, key: Key, host: Obj) -> bool:
-        """Return True if the host object appears under the key."""
+        """Return True if the host object appears at this virtual key."""
         return self._role.virtual_key(ctx, host) == key
 
     def decide(self, ctx: Context, key: Key, *, virtual: Obj | None, host: Obj | None) -> Decision:
-        """Ask the role for what there is: the host object, what we made of it, or both."""
+        """Call the role for the objects that exist: the host object, our virtual object, or both."""
         if host is None:
             return self._gone(ctx, virtual)
         if virtual is None:
@@ -280,7 +293,7 @@ class FromHost(Direction):
 
 
 class Fake(Direction):
-    """Objects are made on the virtual side because something there needs them."""
+    """Objects are made on the virtual side because other objects there need them."""
 
     fakes = True
 
@@ -290,7 +303,7 @@ class Fake(Direction):
         self._fake: FakeSyncUp = syncer
 
     def sources(self) -> Iterable[Source]:
-        """Yield all virtual objects, as a tenant's own may be in the way."""
+        """Yield all virtual objects, including a tenant's own, which may be in the way."""
         yield Source(Side.VIRTUAL, self.syncer.resource)
 
     def rights(self) -> Iterable[Right]:
@@ -300,11 +313,11 @@ class Fake(Direction):
         yield from by_path(Side.VIRTUAL, self.syncer.resource, self.syncer.both)
 
     def request_for(self, sight: Sight, side: Side, key: Key, obj: Obj | None) -> Request | None:
-        """Return the request of a virtual object."""
+        """Return the request of a virtual object; host objects have none."""
         return sight.request(key) if side is Side.VIRTUAL else None
 
     def decide(self, ctx: Context, key: Key, *, virtual: Obj | None, host: Obj | None) -> Decision:
-        """Ask about what is missing, or about what we made; a tenant's own is left alone."""
+        """Call the role for a missing object or for our own; a tenant's own object is left alone."""
         if virtual is None:
             return self._fake.fake_sync_up(ctx, key)
         if not came_up(ctx, virtual):
@@ -313,33 +326,33 @@ class Fake(Direction):
 
 
 class Nowhere(Direction):
-    """Nothing is synced: the syncer does something else."""
+    """Nothing is synced; the syncer has only optional roles."""
 
     def sources(self) -> Iterable[Source]:
-        """Return nothing."""
+        """Return no sources."""
         return ()
 
     def rights(self) -> Iterable[Right]:
-        """Return nothing."""
+        """Return no rights."""
         return ()
 
     def request_for(self, sight: Sight, side: Side, key: Key, obj: Obj | None) -> Request | None:
-        """Return None."""
+        """Return None: no object leads to a request."""
         return None
 
     def decide(self, ctx: Context, key: Key, *, virtual: Obj | None, host: Obj | None) -> Decision:
-        """Skip whatever is asked."""
+        """Return a skip."""
         return skip("this syncer syncs nothing")
 
 
 def way_of(syncer: type[Syncer]) -> type[Direction]:
-    """Return the direction that the roles of a class stand for."""
+    """Return the direction that the roles of a class imply."""
     ways = ((FakeSyncUp, Fake), (SyncDown, ToHost), (SyncFromHost, FromHost), (SyncUp, FromHost))
     return next((way for role, way in ways if issubclass(syncer, role)), Nowhere)
 
 
 def direction_of(syncer: Syncer) -> Direction:
-    """Return the direction of a syncer. Warns of what its class has that will not be there much longer."""
+    """Return the direction of a syncer, and warn about deprecated features of its class."""
     for message in deprecations(type(syncer)):
         warnings.warn(message, DeprecationWarning, stacklevel=2)
     return way_of(type(syncer))(syncer)
@@ -352,14 +365,14 @@ def came_up(ctx: Context, virtual: Obj) -> bool:
 
 
 def collision(obj: Obj, side: Side = Side.HOST) -> Refused:
-    """Return the refusal where an object that isn't ours stands where ours should be."""
+    """Return the refusal for an object that is not ours at the key where ours would be."""
     what = f"{obj.get('kind', 'an object')} {key_of(obj)}"
     why = f"the {side} cluster has a {what} that is not ours; it is left alone. Rename or remove one of the two"
     return Refused(why, reason="NameCollision", about=obj if side is Side.VIRTUAL else None)
 
 
 def by_path(side: Side, resource: Resource, paths: Iterable[FieldPath]) -> Iterator[Right]:
-    """Yield the rights to patch fields; status is a subresource with a right of its own."""
+    """Yield the rights to patch the fields; ``status`` is a subresource with a right of its own."""
     firsts = {path_steps(path)[0] for path in paths}
     if "status" in firsts:
         yield Right(side, resource, ("patch",), "status")

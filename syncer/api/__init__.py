@@ -1,4 +1,5 @@
-"""All that a plugin may import, with :mod:`syncer.translate`. Anything else may change in any version.
+"""The API for plugins. A plugin may import this package and :mod:`syncer.translate`; everything
+else may change in any version.
 
 A syncer is a plain class that decides and never acts::
 

@@ -1,4 +1,4 @@
-"""The base of a syncer's own section of the configuration."""
+"""The base class of a syncer's section in the configuration."""
 
 import itertools
 from typing import Literal, Self
@@ -11,12 +11,12 @@ from syncer.api.patches import Patches
 from syncer.api.paths import Steps, is_within, metadata_key, path_steps
 from syncer.api.section import Section
 
-#: Who owns a field.
+#: The side that owns a field.
 Owner = Literal["virtual", "host", "both"]
-#: What becomes of a virtual object whose copy somebody deletes on the host.
+#: The policy for a virtual object whose host copy is deleted by someone else.
 HostDeletion = Literal["recreate", "propagate", "report"]
 
-#: What can't have another owner: it says what an object is, or one side alone can know it.
+#: Fields whose owner is fixed: they identify the object, or only one side can know them.
 _FIXED = ("apiVersion", "kind", "metadata", "status")
 
 
@@ -31,32 +31,45 @@ def _steps(path: str) -> Steps:
 
 
 class Config(Section):
-    """A syncer's own section; subclass it to add options."""
+    """The section of a syncer. Subclass it to add options; a field's docstring is its help text."""
 
     enabled: bool = True
-    """Whether the kind is synced at all."""
+    """Whether objects of this kind are synced."""
 
     patches: Patches = Patches()
-    """What is changed in objects of this kind just before they are written. A patch that fails parks that object."""
+    """Changes to objects of this kind just before they are written.
+
+    An object whose patch fails is parked.
+    """
 
     drift: DriftPolicies = DriftPolicies()
 
     max_retry_delay: Duration = Field(default=60.0, gt=0)
-    """How long an object of this kind waits at most before it is tried again after a passing failure. The first time it
-    waits 50ms, then twice as long each time."""
+    """Longest delay between two attempts to sync an object after a temporary failure.
+
+    The first delay is 50ms; each further one is twice as long.
+    """
 
     authority: dict[str, Owner] = Field(default={})
-    """Who owns fields that go to the host, by path: dotted, or as a JSON pointer where a name has dots in it
-    (`/metadata/annotations/example.org~1team`). `virtual`: the virtual side, as is usual. `host`: the host;
-    the virtual value is used when the copy is made, after that the host's comes up. `both`: either may change them, and
-    the other follows; each entry of a mapping is merged for itself, a list as a whole, and where both have changed, the
-    virtual side wins. Names of other objects are translated; not for fields whose values differ otherwise."""
+    """The owner of fields that go to the host, by path: dotted, or a JSON pointer where a name
+    contains dots (`/metadata/annotations/example.org~1team`). `virtual` (the default): the virtual
+    side owns the field. `host`: the virtual value is used to create the copy; from then on the
+    host's value is copied up. `both`: either side may change the field, and the other side follows;
+    a mapping is merged entry by entry, a list as a whole, and the virtual side wins where both
+    changed. Names of other objects are translated. Don't list fields whose values differ between
+    the sides for any other reason.
+    """
 
     on_host_deletion: HostDeletion = "recreate"
-    """What happens when somebody deletes a copy on the host. `recreate`: it is made again. `propagate`: the virtual
-    object is deleted, too. `report`: an event says so, and nothing is made until the annotation `vsyncer.dev/copied` is
-    taken off the virtual object. The last two need the right to patch (and to delete) virtual objects. Take that
-    annotation off all objects of the kind before `recreate` is replaced by one of them a second time."""
+    """What happens when someone else deletes a copy on the host.
+
+    `recreate`: the copy is created again. `propagate`: the virtual object is deleted too. `report`:
+    an event is recorded, and no copy is created until the annotation `vsyncer.dev/copied` is
+    removed from the virtual object. `propagate` and `report` need the right to patch virtual
+    objects, `propagate` also the right to delete them. When switching back from `recreate` to
+    `propagate` or `report`, first remove this annotation from all objects of the kind; a stale one
+    would be read as a deletion.
+    """
 
     @model_validator(mode="after")
     def _has_paths_that_can_have_an_owner(self) -> Self:

@@ -1,4 +1,6 @@
-"""What a syncer may see while it decides: its configuration, the names, cached reads of both sides, and the time."""
+"""The read-only view that a syncer decides with: configuration, names, cached objects of both
+sides, and the time.
+"""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
@@ -17,45 +19,55 @@ from syncer.api.patrol import Patrol
 C = TypeVar("C", bound=Config, default=Config, covariant=True)
 Section = TypeVar("Section", bound=Config)
 
-#: What ``kubectl apply`` keeps on an object; it belongs to the side where somebody ran kubectl.
+#: The annotation in which ``kubectl apply`` stores the last applied object. It belongs to the side
+#: on which kubectl ran, so it is never copied.
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 class Reader(Protocol):
-    """Cached reads. What is returned is a private copy; an object that isn't watched can't be read (KeyError)."""
+    """Reads from the cache. Returned objects are private copies.
+
+    Every method raises KeyError for a resource that is not watched.
+    """
 
     def get(self, side: Side, resource: Resource, key: Key) -> Obj | None:
-        """Return the object as it was last seen, or None."""
+        """Return the cached object, or None if there is none."""
         ...
 
     def keys(self, side: Side, resource: Resource) -> Collection[Key]:
-        """Return the keys of all objects last seen."""
+        """Return the keys of all cached objects of the resource."""
         ...
 
     def indexed(self, side: Side, resource: Resource, index: str, value: str) -> Collection[Key]:
-        """Return the keys of the objects for which the named index function gave this value."""
+        """Return the keys of the objects for which the index function ``index`` yielded ``value``."""
         ...
 
     def used(self, resource: Resource, virtual: Obj) -> bool | None:
-        """Return True if anything synced refers to a virtual object; None where that can't be known now."""
+        """Return True if a synced object refers to a virtual object, None if that is not known yet."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What holds for all syncers of one virtual cluster."""
+    """The settings that all syncers of one virtual cluster share."""
 
+    #: The name of the virtual cluster.
     cluster: str
+    #: The host namespace that copies are put in; ``""`` if the name translator uses several.
     host_namespace: str
+    #: The name translator of the virtual cluster.
     names: NameTranslator
+    #: The names of our labels and annotations.
     marks: Marks = field(default_factory=Marks)
-    #: The sections of all enabled syncers by syncer name, so that one can ask whether another is on.
+    #: The sections of all enabled syncers, by syncer name. A name that is missing here is disabled.
     sections: Mapping[str, Config] = field(default_factory=dict)
-    #: The ``networking`` part of the configuration.
+    #: The ``networking`` section: the API server's address, DNS Service and cluster domain that
+    #: pods are given.
     networking: Networking = field(default_factory=Networking)
-    #: The ``patrol`` part of the configuration; None: nothing patrols.
+    #: The ``patrol`` section; None if no patroller runs.
     patrol: Patrol | None = None
-    #: The virtual cluster as marks name it: unique on the host, since the host namespace is part of it.
+    #: The virtual cluster's name in marks. It includes the host namespace, so it is unique on the
+    #: host.
     identity: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -63,37 +75,55 @@ class Settings:
         object.__setattr__(self, "identity", label_value(name))
 
     def section(self, syncer: str, config: type[Section]) -> Section | None:
-        """Return the section of the syncer of this name; None where that is off or has another class of options."""
+        """Return the section of another syncer.
+
+        Args:
+            syncer: The name of the other syncer.
+            config: The expected class of its section.
+
+        Returns:
+            The section; None if that syncer is disabled or its section is of another class.
+        """
         found = self.sections.get(syncer)
         return found if isinstance(found, config) else None
 
 
 @dataclass(frozen=True, slots=True)
 class Context(Generic[C]):
-    """Read-only; made anew for each request, so ``now`` is one time throughout a decision."""
+    """The arguments of a decision besides the objects.
 
+    Created for each request; ``now`` does not change while it is decided.
+    """
+
+    #: The settings that all syncers of the virtual cluster share.
     settings: Settings
+    #: The syncer's own section of the configuration.
     config: C
+    #: The syncer's resource on the virtual side.
     resource: Resource
+    #: The syncer's resource on the host.
     host_resource: Resource
+    #: Cached reads of both sides.
     reader: Reader
+    #: The time at which the decision began, in UTC.
     now: datetime
-    #: The syncer's own translation of a virtual key, where it isn't the name translator's.
+    #: The syncer's own translation of a virtual key to a host key; None if the name translator's is
+    #: used.
     place: Callable[[Settings, Key], Key] | None = None
 
     @property
     def cluster(self) -> str:
-        """The virtual cluster's name."""
+        """The name of the virtual cluster."""
         return self.settings.cluster
 
     @property
     def identity(self) -> str:
-        """What marks say of the virtual cluster."""
+        """The name of the virtual cluster in marks."""
         return self.settings.identity
 
     @property
     def names(self) -> NameTranslator:
-        """The name translator of this virtual cluster."""
+        """The name translator of the virtual cluster."""
         return self.settings.names
 
     @property
@@ -102,46 +132,72 @@ class Context(Generic[C]):
         return self.settings.marks
 
     def enabled(self, syncer: str) -> bool:
-        """Return True if another syncer is on: a reference is renamed only where its target is synced."""
+        """Return True if another syncer is enabled.
+
+        Rename a reference only if the syncer of its target is.
+        """
         return syncer in self.settings.sections
 
     def used(self, virtual: Obj) -> bool | None:
-        """Return True if anything synced refers to this virtual object of the syncer's resource (see ``Refers``).
+        """Return True if a synced object refers to this virtual object of the syncer's resource
+        (see ``Refers``).
 
-        None where some of what might refer to it isn't known at the moment: then a copy is neither made nor removed.
+        None means that not all objects that might refer to it are known yet: neither create nor
+        delete a copy then.
         """
         return self.reader.used(self.resource, virtual)
 
     def virtual(self, resource: Resource, key: Key) -> Obj | None:
-        """Return a virtual object as it was last seen."""
+        """Return a virtual object from the cache by its virtual key, or None.
+
+        Raises:
+            KeyError: The resource is not watched on the virtual side (see ``Syncer.reads``).
+        """
         return self.reader.get(Side.VIRTUAL, resource, key)
 
     def host(self, resource: Resource, key: Key) -> Obj | None:
-        """Return a host object as it was last seen, by its host key."""
+        """Return a host object from the cache by its host key, or None.
+
+        Raises:
+            KeyError: The resource is not watched on the host (see ``Syncer.reads``).
+        """
         return self.reader.get(Side.HOST, resource, key)
 
     def host_key(self, key: Key) -> Key:
-        """Return the place on the host of one of this syncer's virtual keys."""
+        """Return the host key of one of this syncer's virtual keys.
+
+        Raises:
+            Refused: The key has no valid translation.
+        """
         return self.place(self.settings, key) if self.place else self.names.to_host(self.host_resource, key)
 
     def host_of(self, resource: Resource, key: Key) -> Obj | None:
-        """Return the host copy of a virtual object, by the virtual key."""
+        """Return the host copy of a virtual object from the cache, by the virtual key, or None.
+
+        Raises:
+            KeyError: The resource is not watched on the host (see ``Syncer.reads``).
+        """
         return self.reader.get(Side.HOST, resource, self.names.to_host(resource, key))
 
     def virtual_of(self, resource: Resource, host: Obj) -> Obj | None:
-        """Return the virtual object whose copy a host object is; None where it isn't ours or the original is gone."""
+        """Return the virtual object that a host object is a copy of.
+
+        None if the host object is not our copy, or if the virtual object is gone.
+        """
         if not self.marks.is_ours(host, cluster=self.identity, resource=resource):
             return None
         key = self.marks.virtual_key(host)
         return self.virtual(resource, key) if key else None
 
     def host_name(self, resource: Resource, namespace: str, name: str) -> str:
-        """Return the name on the host of what a virtual object in ``namespace`` refers to by name."""
+        """Return the host name of an object that a virtual object in ``namespace`` refers to as ``name``."""
         return self.names.to_host(resource, Key(namespace if resource.namespaced else "", name)).name
 
     def host_copy(self, virtual: Obj) -> Obj:
-        """Return a host object without contents: translated name, the tenant's labels and
-        annotations, and our marks.
+        """Return the start of a host copy, without contents such as ``spec``.
+
+        It has the translated name and namespace, the tenant's labels and annotations, and our
+        marks.
         """
         key, settings = key_of(virtual), self.settings
         place, marks = self.host_key(key), settings.marks
@@ -155,8 +211,9 @@ class Context(Generic[C]):
         return {"apiVersion": self.host_resource.api_version, "kind": self.host_resource.kind, "metadata": metadata}
 
     def virtual_copy(self, host: Obj, key: Key) -> Obj:
-        """Return a virtual object without contents at the given key: the host's labels and
-        annotations, and our mark.
+        """Return the start of a virtual object at ``key``, without contents such as ``spec``.
+
+        It has the host object's labels and annotations, and our cluster mark.
         """
         metadata: Obj = {"name": key.name}
         if key.namespace:
@@ -168,7 +225,9 @@ class Context(Generic[C]):
 
 
 def _kept(obj: Obj, part: str, marks: Marks) -> dict[str, str]:
-    """Return what crosses: all but marks of ours (a tenant must not forge them) and kubectl's note."""
+    """Return the labels or annotations that cross: all but our marks, which a tenant must not
+    forge, and kubectl's.
+    """
     found = obj["metadata"].get(part)
     if not found:
         return {}

@@ -1,4 +1,4 @@
-"""What makes a class a syncer or a name translator that can be used: the checks that every plugin has to pass."""
+"""The contract of syncers and name translators: the checks that every plugin must pass."""
 
 import inspect
 import re
@@ -16,7 +16,7 @@ from syncer.api.references import Reference, Referred
 from syncer.api.roles import API_VERSION, FakeSyncUp, Sync, SyncDown, Syncer, SyncFromHost, SyncUp
 from syncer.api.sources import Index, Right, Source, Watch
 
-#: A syncer must have at least one of these, or it could never be asked anything.
+#: A syncer needs at least one of these roles; otherwise it is never called.
 ROLES = (SyncDown, Sync, SyncUp, SyncFromHost, FakeSyncUp, OwnController)
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
@@ -24,26 +24,29 @@ _SECTION = re.compile(r"(toHost|fromHost|fake)\.[A-Za-z][A-Za-z0-9-]*")
 _VERSION = re.compile(r"([a-z0-9][-a-z0-9.]*/)?v[0-9][a-z0-9]*")
 _PLURAL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _KIND = re.compile(r"[A-Z][A-Za-z0-9]*")
-#: The attributes that are tuples of paths.
+#: The attributes of a syncer that are tuples of paths.
 _PATHS = ("down", "up", "both", "translates", "create_only", "exact")
 _OF_METADATA = (
     "labels and annotations of the tenant's go to the host by themselves, and each that either side may change or that "
     "comes up is named by its key, such as /metadata/annotations/example.org~1team"
 )
 _TRANSLATES = ("to_host", "to_virtual", "host_namespaces")
-#: Coroutines; every other method is called on the event loop and answers at once.
+#: The only methods that may be coroutines. All others are called on the event loop and must not
+#: block.
 _ASYNC = ("init", "register")
 
 
 class Fault(NamedTuple):
-    """One thing wrong with a plugin, and the attribute or method of it that the fault is about."""
+    """A fault of a plugin."""
 
+    #: A sentence that says what is wrong.
     message: str
+    #: The attribute or method at fault; ``""`` if the class as a whole is.
     attribute: str = ""
 
 
 def syncer_faults(plugin: Any) -> list[Fault]:
-    """All that is wrong with a syncer. Where something basic is wrong, the rest is not looked at."""
+    """Return the faults of a syncer. A basic fault hides those that depend on it."""
     for look in (_identity_faults, _class_faults, _made_faults):
         if faults := list(look(plugin)):
             return faults
@@ -51,7 +54,7 @@ def syncer_faults(plugin: Any) -> list[Fault]:
 
 
 def deprecations(plugin: type[Syncer]) -> list[str]:
-    """Return what works for one more version only, each with what to do."""
+    """Return a message for each deprecated feature that a syncer uses, with the replacement."""
     if not issubclass(plugin, SyncUp) or issubclass(plugin, SyncDown | SyncFromHost | FakeSyncUp):
         return []
     way_out = "derive it from SyncFromHost, and call its sync_up sync_from_host"
@@ -59,7 +62,7 @@ def deprecations(plugin: type[Syncer]) -> list[str]:
 
 
 def translator_faults(plugin: Any) -> list[Fault]:
-    """All that is wrong with a name translator."""
+    """Return the faults of a name translator."""
     if not inspect.isclass(plugin):
         return [Fault(f"{plugin!r} is not a class; the entry point has to name one")]
     if missing := [name for name in _TRANSLATES if not callable(getattr(plugin, name, None))]:
@@ -70,7 +73,7 @@ def translator_faults(plugin: Any) -> list[Fault]:
 
 
 def _identity_faults(plugin: Any) -> Iterator[Fault]:
-    """Return True if it is a syncer of our API at all."""
+    """Yield a fault if the plugin is not a syncer class of this API version."""
     if isinstance(plugin, Syncer):
         yield Fault(f"an object of {type(plugin).__name__}, not a class; name the class itself")
     elif not (inspect.isclass(plugin) and issubclass(plugin, Syncer)):
@@ -84,7 +87,7 @@ def _identity_faults(plugin: Any) -> Iterator[Fault]:
 
 
 def _class_faults(plugin: type[Syncer]) -> Iterator[Fault]:
-    """Yield what the class says before there is an object of it."""
+    """Yield the faults that show before the class is instantiated."""
     name = plugin.__name__
     if lacking := [each for each in ("name", "resource") if not hasattr(plugin, each)]:
         yield Fault(f"{name} doesn't set {', '.join(lacking)}")
@@ -115,7 +118,7 @@ def _section_faults(plugin: type[Syncer]) -> Iterator[Fault]:
 
 
 def _made_faults(plugin: type[Syncer]) -> Iterator[Fault]:
-    """Yield what can be seen of an object of the class."""
+    """Yield the faults that show once the class is instantiated."""
     made, raised = _attempt(plugin)
     if raised:
         yield Fault(f"{plugin.__name__}() raises {raised}; it is made without arguments", "__init__")
@@ -145,7 +148,7 @@ def _attribute_faults(made: Syncer) -> Iterator[Fault]:
 
 
 def _path_faults(made: Syncer, attribute: str) -> Iterator[Fault]:
-    """Return True if an attribute is a tuple of paths, each of which can be in it."""
+    """Yield the faults of an attribute that has to be a tuple of paths."""
     value = getattr(made, attribute)
     if not isinstance(value, tuple) or not all(_is_path(path) for path in value):
         yield Fault(f'its {attribute} {value!r} is not a tuple of dotted paths, such as ("spec",)', attribute)
@@ -159,7 +162,7 @@ def _path_faults(made: Syncer, attribute: str) -> Iterator[Fault]:
 
 
 def _reference_faults(made: Refers) -> Iterator[Fault]:
-    """Return True if ``references`` says of paths that cross what they refer to."""
+    """Yield the faults of ``references``: its paths must cross, and its values must be references."""
     said = made.references
     if not isinstance(said, Mapping) or not all(isinstance(each, get_args(Referred)) for each in said.values()):
         kinds = "a mapping of paths to Resource, Reference, Selects or Rewritten"
@@ -201,7 +204,7 @@ def _resource_faults(attribute: str, value: Any) -> Iterator[Fault]:
 
 
 def _method_faults(made: Syncer) -> Iterator[Fault]:
-    """Methods that can't be called as the engine calls them."""
+    """Yield a fault for each method whose signature differs from the role's."""
     for base, name, function in _methods_of_api(made):
         own = getattr(made, name)
         wanted = [each for each in inspect.signature(function).parameters if each != "self"]
@@ -214,7 +217,9 @@ def _method_faults(made: Syncer) -> Iterator[Fault]:
 
 
 def _methods_of_api(made: Syncer) -> Iterator[tuple[str, str, Callable[..., Any]]]:
-    """Yield what the class overrides of the roles: the role, the method's name and the role's own function."""
+    """Yield the methods that the class overrides: the role's name, the method's name, and the
+    role's own function.
+    """
     for base in type(made).__mro__:
         if base.__module__.startswith("syncer.api."):
             for name, function in vars(base).items():
@@ -224,7 +229,7 @@ def _methods_of_api(made: Syncer) -> Iterator[tuple[str, str, Callable[..., Any]
 
 
 def _extra_faults(made: Syncer) -> Iterator[Fault]:
-    """Return True if indexes and watches are what they should be; both are wanted before anything is connected."""
+    """Yield the faults of indexes and watches, which are needed before the daemon connects."""
     if isinstance(made, Indexes):
         yield from _list_faults("indexes", made.indexes, Index)
     if isinstance(made, Watches):
@@ -251,13 +256,16 @@ def _takes(function: Callable[..., Any], positional: Sequence[Any], by_name: dic
         inspect.signature(function).bind(*positional, **by_name)
     except TypeError:
         return False
-    except ValueError:  # written in C, and tells nothing of itself
+    except ValueError:  # implemented in C, without a signature
         return True
     return True
 
 
 def _attempt(call: Callable[[], Any]) -> tuple[Any, str]:
-    """Return what a call into a plugin gives, or what it raises, in one line."""
+    """Call into a plugin.
+
+    Return the result, and the error in a single line (``""`` if there was none).
+    """
     try:
         return call(), ""
     except ValidationError as error:

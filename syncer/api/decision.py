@@ -1,4 +1,4 @@
-"""What should happen, as a value. A syncer returns one; one place carries it out."""
+"""Decisions: the value that a syncer returns, carried out in a single place."""
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -8,101 +8,122 @@ from syncer.api.paths import FieldPath
 
 
 class Verb(StrEnum):
-    """What a write does."""
+    """The operation of a write."""
 
-    APPLY = "apply"  # make the object so: create it, or change what differs
+    APPLY = "apply"  # create the object, or patch the fields that differ
     DELETE = "delete"
-    BIND = "bind"  # a Pod to a node, through the binding subresource
-    CONDITIONS = "conditions"  # set these status conditions, by type, and leave all else
-    NOTE = "note"  # set these annotations (None takes one away) on an object that is there, and leave all else
+    BIND = "bind"  # bind a Pod to a node through the binding subresource
+    CONDITIONS = "conditions"  # set these status conditions by type; leave everything else alone
+    NOTE = "note"  # set these annotations (None removes one) on an existing object; leave everything else alone
 
 
 class Outcome(StrEnum):
-    """How the request ends once the writes are made."""
+    """The state of a request after its writes."""
 
     IN_STEP = "in_step"
-    SKIPPED = "skipped"  # it is right that there is nothing to do
-    PENDING = "pending"  # waits for something else
+    SKIPPED = "skipped"  # there is nothing to do, and that is right
+    PENDING = "pending"  # it waits for something else
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A token to be asked of the virtual API server and put into the object before it is written.
-
-    ``field`` is the key under ``data`` (base64 is applied), ``seconds`` the wanted lifetime, ``bound_to`` the Pod.
+    """A service account token to request from the virtual API server and put into the object before
+    it is written.
     """
 
+    #: The key under ``data`` that receives the token; it is base64-encoded there.
     field: str
+    #: The name of the virtual ServiceAccount.
     service_account: str
+    #: The namespace of the virtual ServiceAccount.
     namespace: str
+    #: The requested lifetime, in seconds.
     seconds: int
+    #: The requested audiences; empty for the API server's own.
     audiences: tuple[str, ...] = ()
+    #: The virtual Pod that the token is bound to; None for an unbound token.
     bound_to: Obj | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Precondition:
-    """What a write was decided from and the live API server must confirm: the object there has this uid still.
+    """A fact that a write was decided from; the live API server must confirm it before the write is made."""
 
-    With uid ``""``: there is no such object. With ``version`` it must not have changed, either. With ``since``
-    (RFC 3339) its namespace must be there, must not be on its way out, and must not have been made later, and its kind
-    must be served and stay so: what went with its namespace or its CRD was not deleted for itself.
-    """
-
+    #: The object that the decision was made from.
     seen: ObjectRef
+    #: The uid that the object must still have; ``""``: no such object must exist.
     uid: str = ""
+    #: A time (RFC 3339), or ``""`` for no check. The object's namespace must exist, must not be
+    #: terminating, and must not be newer; its kind must be served and its CRD not be terminating.
+    #: An object that went with its namespace or its CRD was not deleted for itself.
     since: str = ""
+    #: The resourceVersion that the object must still have; ``""`` for any.
     version: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """One write. ``obj`` is what the object should be (apply) or the object as it was seen (all other verbs).
+    """A write to a single object."""
 
-    ``exact`` names the paths under which what the object doesn't say must not be there. Elsewhere fields of
-    others are left alone, and only fields that we set before are removed; with ``partial`` only labels and annotations
-    that we set before. A ``metadata.resourceVersion`` in ``obj`` is a precondition: no change over a later version.
-    ``resource`` is None for the syncer's own. A delete with ``only_if_none`` is refused for as long as there is any
-    object of that resource on the same side; one with a
-    ``precondition`` is made only where that holds on the live API server, because what was last seen may be old.
-    """
-
+    #: The side that the object is on.
     side: Side
+    #: The operation.
     verb: Verb
+    #: For APPLY the wanted state, as far as the syncer sets it; otherwise the object as it was
+    #: seen, of which only the identity is used (CONDITIONS and NOTE also take its conditions or
+    #: annotations). A ``metadata.resourceVersion`` is a precondition: a later version is not
+    #: changed.
     obj: Obj
+    #: Paths below which fields that ``obj`` doesn't have are removed. Elsewhere fields of others
+    #: are left alone, and only fields that we set before are removed. None for the syncer's
+    #: ``exact``.
     exact: tuple[FieldPath, ...] | None = None
+    #: The resource of the object; None for the syncer's own on that side.
     resource: Resource | None = None
+    #: Create the object if it is missing; never change an existing one.
     create_only: bool = False
+    #: ``obj`` is only a part of what we set: of the fields that we set before, only labels and
+    #: annotations are removed.
     partial: bool = False
+    #: The grace period of a deletion, in seconds; None for the object's own.
     grace: int | None = None
+    #: The name of the node, for BIND.
     node: str = ""
+    #: Tokens to request and put into ``obj``.
     tokens: tuple[Token, ...] = ()
+    #: Refuse the deletion while any object of this resource exists on the same side.
     only_if_none: Resource | None = None
+    #: A fact to confirm on the live API server first, because the cache may be stale.
     precondition: Precondition | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The writes, in order, and the reason: a sentence for the person who asks why."""
+    """The writes, in order, and the reason for them."""
 
+    #: The writes, made in this order; a failure ends the attempt.
     writes: tuple[Write, ...] = ()
+    #: A sentence for the person who runs ``syncer explain``.
     reason: str = ""
     outcome: Outcome = Outcome.IN_STEP
-    #: Seconds after which to look again, or None.
+    #: Decide again after this many seconds; None: only when something changes.
     after: float | None = None
-    #: Objects whose appearance or change makes it worth to look again.
+    #: Objects whose appearance or change makes it worth deciding again.
     on: tuple[ObjectRef, ...] = ()
 
     @property
     def deletes(self) -> bool:
-        """True if anything is to be deleted."""
+        """True if the decision deletes an object."""
         for write in self.writes:  # noqa: SIM110 - asked several times a look, and a generator costs twice as much
             if write.verb is Verb.DELETE:
                 return True
         return False
 
     def then(self, other: "Decision") -> "Decision":
-        """This decision and then the other; the later reason, the more pending outcome, the earlier look."""
+        """Combine two decisions: writes in order, both reasons, the earlier of the two delays.
+
+        The result is pending if either decision is.
+        """
         times = [time for time in (self.after, other.after) if time is not None]
         pending = Outcome.PENDING in (self.outcome, other.outcome)
         return Decision(
@@ -114,7 +135,7 @@ class Decision:
         )
 
     def look_again(self, after: float) -> "Decision":
-        """Return the same decision, to be asked again after so many seconds."""
+        """Return the same decision, to be made again after ``after`` seconds."""
         return replace(self, after=after)
 
 
@@ -129,7 +150,21 @@ def apply(
     partial: bool = False,
     tokens: tuple[Token, ...] = (),
 ) -> Decision:
-    """Make the object on the host, on the virtual side, or both be so; ``exact`` None takes the syncer's own."""
+    """Create the object, or patch the fields that differ, on the host, on the virtual side, or on both.
+
+    Args:
+        host: The wanted state of the host object, as far as the syncer sets it; None for no write
+            there.
+        virtual: The same for the virtual object.
+        reason: A sentence for the person who runs ``syncer explain``.
+        exact: Paths below which fields that the object doesn't have are removed. None for the
+            syncer's ``exact``.
+        resource: The resource of the objects; None for the syncer's own.
+        create_only: Create a missing object, but never change an existing one.
+        partial: The object is only a part of what the syncer sets, so that of earlier fields only
+            labels and annotations are removed.
+        tokens: Service account tokens to request and put into the object.
+    """
     sides = ((Side.HOST, host), (Side.VIRTUAL, virtual))
     return Decision(
         tuple(
@@ -150,7 +185,16 @@ def delete(
     resource: Resource | None = None,
     only_if_none: Resource | None = None,
 ) -> Decision:
-    """Delete exactly this object (by uid); a reason is a must."""
+    """Delete the object with this uid; a later object of the same name is left alone.
+
+    Args:
+        host: The host object as it was seen; None for no deletion there.
+        virtual: The same for the virtual object.
+        reason: A sentence for the person who runs ``syncer explain``.
+        grace: The grace period in seconds; None for the object's own.
+        resource: The resource of the objects; None for the syncer's own.
+        only_if_none: Refuse the deletion while any object of this resource exists on the same side.
+    """
     sides = ((Side.HOST, host), (Side.VIRTUAL, virtual))
     return Decision(
         tuple(
@@ -163,25 +207,31 @@ def delete(
 
 
 def bind(*, virtual: Obj, node: str, reason: str = "") -> Decision:
-    """Bind a virtual Pod to a node, through the binding subresource."""
+    """Bind a virtual Pod to ``node`` through the binding subresource."""
     return Decision((Write(Side.VIRTUAL, Verb.BIND, virtual, node=node),), reason or f"the host runs it on {node}")
 
 
 def set_conditions(*, host: Obj, reason: str = "") -> Decision:
-    """Merge the object's ``status.conditions`` into the host object's by type; every other condition stays as it is."""
+    """Merge ``status.conditions`` of ``host`` into the host object's by type; other conditions stay
+    as they are.
+    """
     return Decision((Write(Side.HOST, Verb.CONDITIONS, host),), reason)
 
 
 def skip(reason: str) -> Decision:
-    """Nothing to do, and that is right."""
+    """Do nothing, and say why that is right."""
     return Decision(reason=reason, outcome=Outcome.SKIPPED)
 
 
 def wait(reason: str, *, after: float | None = None, on: tuple[ObjectRef, ...] = ()) -> Decision:
-    """Nothing can be done yet. Asked again when one of ``on`` appears or changes, or after so many seconds."""
+    """Do nothing yet: something that the object needs is missing.
+
+    The decision is made again when an object of ``on`` appears or changes, or after ``after``
+    seconds (None: no timer).
+    """
     return Decision(reason=reason, outcome=Outcome.PENDING, after=after, on=on)
 
 
 def retry(after: float, reason: str) -> Decision:
-    """Look again in ``after`` seconds."""
+    """Decide again in ``after`` seconds."""
     return Decision(reason=reason, outcome=Outcome.PENDING, after=after)

@@ -1,4 +1,7 @@
-"""The names that options take: DNS labels, subdomains and keys. Each checks itself and says what it expected."""
+"""Types for names in options: DNS labels, subdomains and keys.
+
+Each validates itself and names the expected form.
+"""
 
 import re
 from typing import Annotated, Any
@@ -7,7 +10,7 @@ from pydantic import BeforeValidator, WithJsonSchema
 
 from syncer.api.durations import Kind
 
-#: RFC 1123 label and subdomain, as Kubernetes checks names of namespaces and of most objects.
+#: RFC 1123 label and subdomain, as Kubernetes validates namespaces and most other names.
 DNS_LABEL = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 DNS_SUBDOMAIN = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
 
@@ -15,7 +18,7 @@ DNS_SUBDOMAIN = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?
 def _named(what: str, pattern: str, longest: int) -> Any:
     def check(value: Any) -> Any:
         if not isinstance(value, str) or value == "":
-            return value  # the type, and whether it may be empty, is checked elsewhere
+            return value  # the type, and whether it may be empty, are checked elsewhere
         if len(value) > longest:
             raise ValueError(f"expected at most {longest} characters, found {len(value)}")
         if not re.fullmatch(pattern, value):

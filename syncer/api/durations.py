@@ -1,4 +1,4 @@
-"""Durations as options have them: ``15s``, ``5m``, ``1h30m``."""
+"""Durations in options: ``15s``, ``5m``, ``1h30m``."""
 
 import re
 from typing import Annotated, Any
@@ -11,13 +11,17 @@ _PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h)")
 
 
 class Kind(str):
-    """Says to a reader what an option takes, where its Python type doesn't: ``duration``, ``address``."""
+    """The type of an option in its help, where the Python type doesn't say it: ``duration``, ``address``."""
 
     __slots__ = ()
 
 
 def seconds(value: Any) -> float:
-    """Read ``15s``, ``5m``, ``1h30m`` or ``250ms``. Raises ValueError for anything else."""
+    """Parse a duration such as ``15s``, ``5m``, ``1h30m`` or ``250ms`` into seconds.
+
+    Raises:
+        ValueError: The value is not a duration.
+    """
     if not isinstance(value, str):
         number = isinstance(value, int | float) and not isinstance(value, bool)
         if number and value == 0:
@@ -30,7 +34,7 @@ def seconds(value: Any) -> float:
 
 
 def duration_text(value: float) -> str:
-    """Return the shortest way to write so many seconds: ``1h30m``, ``15s``, ``250ms``."""
+    """Format seconds as the shortest duration: ``1h30m``, ``15s``, ``250ms``."""
     left, parts = round(value * 1000), []
     for unit, size in (("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1)):
         count, left = divmod(left, size)
@@ -39,7 +43,7 @@ def duration_text(value: float) -> str:
     return "".join(parts) or "0s"
 
 
-#: Seconds; written ``15s``, ``5m``, ``1h30m`` in the file.
+#: Seconds; written as ``15s``, ``5m`` or ``1h30m`` in the configuration.
 Duration = Annotated[
     float,
     Kind("duration"),

@@ -1,4 +1,4 @@
-"""Every error of ours; the class says what the flow does next.
+"""The error tree. The class of an error says what the engine does next.
 
 ::
 
@@ -11,7 +11,7 @@
        ├─ Invalid  Denied                                           as Refused: the other API server said no
        ├─ QuotaExceeded quota, requested                            parked until there is room in the quota
        ├─ Forbidden     right                                       parked until the RBAC rule that it names is there
-       ├─ TooMany      retry_after                                  when told to
+       ├─ TooMany      retry_after                                  after the delay that the server asks for
        ├─ NotConnected                                              waits for the reconnect event
        ├─ Unauthorized                                              slowly; the credentials are not accepted
        └─ Unreachable  Expired                                      with backoff; readiness goes false
@@ -25,20 +25,25 @@ from syncer.api.objects import Key, Obj, Resource, Side
 
 
 class SyncerError(Exception):
-    """The root of all errors of ours."""
+    """The base of all errors of this package."""
 
-    #: The exit status of a command that ends with it.
+    #: The exit status of a command that ends with this error.
     exit_code = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing wrong in a configuration: where, what, and a way out."""
+    """A mistake in the configuration: where it is, what is wrong, and how to mend it."""
 
+    #: What is wrong, in a sentence.
     message: str
+    #: The dotted path of the option; ``""`` if unknown.
     path: str = ""
+    #: The line in the file, from 1; None if unknown.
     line: int | None = None
+    #: The file; ``""`` if the value comes from elsewhere.
     file: str = ""
+    #: How to mend it; ``""`` if there is no suggestion.
     hint: str = ""
 
     def __str__(self) -> str:
@@ -49,7 +54,7 @@ class Problem:
 
 
 class ConfigError(SyncerError):
-    """The configuration is wrong; carries every problem found, not only the first."""
+    """The configuration is invalid. Carries all problems, not only the first."""
 
     exit_code = 2
 
@@ -59,7 +64,7 @@ class ConfigError(SyncerError):
 
 
 class PluginError(SyncerError):
-    """An installed plugin can't be used; says which package and version, and why."""
+    """An installed plugin can't be used. Says why, and which package and version it is from."""
 
     exit_code = 3
 
@@ -70,29 +75,44 @@ class PluginError(SyncerError):
 
 
 class Refused(SyncerError):
-    """A syncer will not sync this object as it is; parked until it changes."""
+    """The syncer refuses to sync this object as it is.
+
+    The request is parked until the object changes.
+    """
 
     def __init__(self, why: str, *, path: str = "", reason: str = "SyncRefused", about: Obj | None = None) -> None:
-        """``about`` is the virtual object whose owner should be told, where it isn't the one that is synced."""
+        """Refuse an object.
+
+        Args:
+            why: A sentence for the tenant; it becomes the message of a warning event.
+            path: The field at fault; ``""`` for the object as a whole.
+            reason: The event's reason, in CamelCase.
+            about: The virtual object that gets the event; None for the one that is synced.
+        """
         self.why, self.path, self.reason, self.about = why, path, reason, about
         super().__init__(f"{path}: {why}" if path else why)
 
 
 class Where(TypedDict, total=False):
-    """What every :class:`ClusterError` may say of the request that failed, by keyword."""
+    """The failed request, as keyword arguments of every :class:`ClusterError`."""
 
+    #: The name of the virtual cluster.
     cluster: str
     side: Side | None
+    #: The verb as RBAC spells it, such as ``get`` or ``patch``.
     verb: str
     resource: Resource | None
     key: Key | None
+    #: The HTTP status; 0 if there was no response.
     status: int
+    #: The ``reason`` of the API server's Status, such as ``AlreadyExists``.
     reason: str
+    #: The ``details`` of the API server's Status.
     details: Obj | None
 
 
 class ClusterError(SyncerError):
-    """An API server did not do what it was asked."""
+    """A request to an API server failed."""
 
     def __init__(
         self,
@@ -122,19 +142,19 @@ class Exists(ClusterError):
 
 
 class Conflict(ClusterError):
-    """409 Conflict: the object has changed meanwhile, or it is not the one that was meant."""
+    """409 Conflict: the object changed meanwhile, or has another uid than the request expected."""
 
 
 class Invalid(ClusterError):
-    """400, 413 or 422: the API server does not accept this object."""
+    """400, 413 or 422: the API server does not accept the object."""
 
 
 class Denied(ClusterError):
-    """Refused by admission: a webhook, a policy, a limit; the message is theirs."""
+    """Admission refused the request: a webhook, a policy or a limit, whose message this error carries."""
 
 
 class QuotaExceeded(ClusterError):
-    """403: there is no room in a quota, for as much as was ``requested`` of each of its resources."""
+    """403: a quota has no room for ``requested``, the amount of each resource that the request needs."""
 
     def __init__(
         self, message: str, *, quota: str = "", requested: Mapping[str, str] | None = None, **where: Unpack[Where]
@@ -144,16 +164,23 @@ class QuotaExceeded(ClusterError):
 
 
 class MissingRight(NamedTuple):
-    """A right as an API server names it when it refuses; ``resource`` may have a subresource: ``pods/status``."""
+    """A right as the API server names it in a 403."""
 
+    #: The verb, such as ``patch``.
     verb: str
+    #: The API group; ``""`` for the core group.
     group: str
+    #: The plural of the resource, with the subresource if there is one: ``pods/status``.
     resource: str
+    #: The namespace; ``""`` for all, or for a cluster-scoped resource.
     namespace: str = ""
 
 
 class Forbidden(ClusterError):
-    """403: a right is missing; the message names the RBAC rule, and ``right`` is what the API server named."""
+    """403: a right is missing.
+
+    The message names the RBAC rule; ``right`` is the right as the API server named it.
+    """
 
     def __init__(self, message: str, *, right: MissingRight | None = None, **where: Unpack[Where]) -> None:
         self.right = right
@@ -161,7 +188,7 @@ class Forbidden(ClusterError):
 
 
 class TooMany(ClusterError):
-    """429, or 503 with Retry-After: asked to come back later."""
+    """429, or 503 with Retry-After: try again in ``retry_after`` seconds."""
 
     def __init__(self, message: str, *, retry_after: float, **where: Unpack[Where]) -> None:
         self.retry_after = retry_after
@@ -169,15 +196,15 @@ class TooMany(ClusterError):
 
 
 class NotConnected(ClusterError):
-    """There is no connection to the cluster at the moment; a reconnect event follows."""
+    """The cluster is disconnected at the moment; a reconnect event follows."""
 
 
 class Unauthorized(ClusterError):
-    """401, also after the credentials were refreshed."""
+    """401, even after the credentials were refreshed."""
 
 
 class Unreachable(ClusterError):
-    """No answer, a broken connection, a deadline passed, or a 5xx."""
+    """No response, a broken connection, an expired deadline, or a 5xx."""
 
 
 class Expired(ClusterError):

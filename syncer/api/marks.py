@@ -1,46 +1,53 @@
-"""Every label and annotation of ours. They say whose copy an object is; nothing unmarked is ever written or deleted."""
+"""Marks: our labels and annotations.
+
+They say whose copy an object is; an unmarked object is never written or deleted.
+"""
 
 import hashlib
 from dataclasses import dataclass, field
 
 from syncer.api.objects import Key, Obj, Resource, annotations_of, labels_of
 
-#: The prefix of all marks unless the configuration says otherwise.
+#: The prefix of all marks unless the configuration sets another.
 PREFIX = "vsyncer.dev"
 
-#: The longest label value that Kubernetes accepts.
+#: The longest label value that Kubernetes accepts, in characters.
 LABEL_LIMIT = 63
 
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """The names of the marks under one prefix, and what they say about an object."""
+    """The names of our labels and annotations under a prefix, and questions about the marks of an object."""
 
     prefix: str = PREFIX
-    #: Label on every object that we made, on either side: the virtual cluster that it belongs to.
+    #: Label on every object that we made, on either side: the identity of the virtual cluster.
     cluster: str = field(init=False)
-    #: Label on host copies: the virtual namespace, so that selectors can be narrowed to it.
+    #: Label on host copies: the virtual namespace, so that a selector can be narrowed to it.
     namespace_label: str = field(init=False)
-    #: Annotations on host copies: identity of the virtual object.
+    #: Annotations on host copies: the identity of the virtual object.
     name: str = field(init=False)
     namespace: str = field(init=False)
     uid: str = field(init=False)
     kind: str = field(init=False)
-    #: Annotations on host copies: the copy's own place. A copy of our copy, made by a host controller, has them wrong.
+    #: Annotations on host copies: the copy's own name and namespace. If a host controller copies
+    #: our copy, they don't match, so the second copy is not taken for ours.
     host_name: str = field(init=False)
     host_namespace: str = field(init=False)
-    #: Annotation on what we made: the names of the fields that we set, so that we can take back what we no longer say.
+    #: Annotation on objects that we made: the names of the fields that we set, so that a field that
+    #: we no longer set can be removed.
     fields: str = field(init=False)
-    #: Annotation on a Secret of tokens: when the first of them ends, RFC 3339.
+    #: Annotation on a Secret with tokens: the expiry of the first of them to expire, RFC 3339.
     token_expires: str = field(init=False)
-    #: Annotation on host copies: hashes of what we last wanted, for kinds that need to know it. On virtual objects: of
-    #: what has gone up, until the copy says so, too.
+    #: Annotation on host copies: hashes of the last wanted values, for kinds with three-way merge.
+    #: On virtual objects: hashes of the values copied up, until the host copy records them too.
     base: str = field(init=False)
-    #: Annotation on virtual objects: their host copy, where its deletion on the host may mean something.
+    #: Annotation on virtual objects, where ``onHostDeletion`` is not ``recreate``: the uid of the
+    #: copy, the uid of the virtual object, and the time at which the copy was created.
     copied: str = field(init=False)
-    #: Annotation on objects of either side, on virtual Namespaces, and on the note about the virtual cluster: for these
-    #: nothing is written. ``"true"`` is a person's; on a copy ``"virtual"`` (its virtual object has a person's) and
-    #: ``"namespace"`` (the namespace of that has) are ours.
+    #: Annotation that pauses writes: on objects of either side, on virtual Namespaces, and on the
+    #: ConfigMap that represents the virtual cluster. A user sets ``"true"``; on a copy, we set
+    #: ``"virtual"`` (its virtual object is paused) or ``"namespace"`` (its virtual namespace is
+    #: paused).
     paused: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -62,22 +69,22 @@ class Marks:
             object.__setattr__(self, name, f"{self.prefix}/{key}")
 
     def is_mark(self, key: str) -> bool:
-        """Return True if a label or annotation is one of ours, and so none that a tenant may set."""
+        """Return True if a label or annotation key is a mark, which a tenant may not set."""
         return key.startswith(self.prefix + "/")
 
     def selector(self, cluster: str) -> str:
-        """Return the label selector of everything that belongs to one virtual cluster."""
+        """Return the label selector for all objects of a virtual cluster; ``cluster`` is its identity."""
         return f"{self.cluster}={cluster}"
 
     def labels(self, cluster: str, virtual: Key) -> dict[str, str]:
-        """Return the labels of the host copy of a virtual object."""
+        """Return the label marks of the host copy of a virtual object."""
         marks = {self.cluster: cluster}
         if virtual.namespace:
             marks[self.namespace_label] = virtual.namespace
         return marks
 
     def annotations(self, resource: Resource, virtual: Obj, host: Key) -> dict[str, str]:
-        """Return the annotations of the host copy of a virtual object."""
+        """Return the annotation marks of the host copy of a virtual object."""
         metadata = virtual["metadata"]
         marks = {
             self.name: metadata["name"],
@@ -92,14 +99,16 @@ class Marks:
         return marks
 
     def virtual_key(self, host: Obj) -> Key | None:
-        """Return the virtual key that a host object's marks name, or None where they name none."""
+        """Return the virtual key in a host object's marks, or None if there is none."""
         annotations = annotations_of(host)
         name = annotations.get(self.name)
         return Key(annotations.get(self.namespace, ""), name) if name else None
 
     def is_ours(self, host: Obj, *, cluster: str, resource: Resource) -> bool:
-        """Return True if a host object is a copy that we made of an object of this
-        resource, and not a copy of a copy.
+        """Return True if a host object is our copy of an object of this resource.
+
+        A copy of our copy, made by a host controller, is not: its ``host_name`` mark differs from
+        its name.
         """
         annotations, metadata = annotations_of(host), host["metadata"]
         return (
@@ -111,17 +120,20 @@ class Marks:
         )
 
     def is_from_here(self, obj: Obj, *, cluster: str) -> bool:
-        """Return True if an object on the virtual side is one that we put there."""
+        """Return True if an object on the virtual side was put there by us."""
         return labels_of(obj).get(self.cluster) == cluster
 
 
 def kind_mark(resource: Resource) -> str:
-    """How a resource is written into the kind mark: ``Pod``, ``Ingress.networking.k8s.io``."""
+    """Format a resource for the ``kind`` mark: ``Pod``, ``Ingress.networking.k8s.io``."""
     return f"{resource.kind}.{resource.group}" if resource.group else resource.kind
 
 
 def label_value(text: str) -> str:
-    """Return the text as a label value, shortened by a hash where it is too long."""
+    """Return the text as a label value.
+
+    A text over 63 characters is cut and gets a hash as its end.
+    """
     if len(text) <= LABEL_LIMIT:
         return text
     digest = hashlib.sha256(text.encode()).hexdigest()[:16]

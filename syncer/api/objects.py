@@ -1,13 +1,14 @@
-"""The values that everything else speaks of: objects, keys, resources, pairs and requests."""
+"""The basic values: objects, keys, resources, pairs and requests."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-#: A JSON value: a field of an object.
+#: A JSON value, such as a field of an object.
 Json = Any
-#: A Kubernetes object as the JSON that the API server sent. Nothing is converted, so nothing is lost.
+#: A Kubernetes object as the JSON that the API server sent. Nothing is converted, so nothing is
+#: lost.
 Obj = dict[str, Json]
 
 
@@ -24,7 +25,7 @@ class Side(StrEnum):
 
 
 class Key(NamedTuple):
-    """Namespace and name of an object; the namespace of a cluster-scoped object is ``""``."""
+    """Namespace and name of an object. The namespace of a cluster-scoped object is ``""``."""
 
     namespace: str
     name: str
@@ -34,18 +35,22 @@ class Key(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> "Key":
-        """Read ``shop/db`` or, for a cluster-scoped object, ``node-1``."""
+        """Parse ``shop/db`` or, for a cluster-scoped object, ``node-1``."""
         namespace, _, name = text.rpartition("/")
         return cls(namespace, name)
 
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """A kind of object and where the API server serves it."""
+    """A resource: a kind of object, and where the API server serves it."""
 
+    #: Group and version, such as ``apps/v1``; ``v1`` for the core group.
     api_version: str
+    #: The kind, such as ``Deployment``.
     kind: str
+    #: The plural in URLs, such as ``deployments``.
     plural: str
+    #: False if its objects are cluster-scoped.
     namespaced: bool = True
     #: The API group; ``""`` for the core group.
     group: str = field(init=False, repr=False, compare=False)
@@ -69,19 +74,19 @@ class Resource:
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
     def collection(self, namespace: str = "") -> str:
-        """Return the URL path of the collection, of all namespaces where none is named."""
+        """Return the URL path of the collection in a namespace, or of all namespaces for ``""``."""
         if namespace and self.namespaced:
             return f"{self._prefix}/namespaces/{namespace}/{self.plural}"
         return f"{self._prefix}/{self.plural}"
 
     def path(self, key: Key, subresource: str = "") -> str:
-        """Return the URL path of one object or of one of its subresources."""
+        """Return the URL path of an object or of its subresource."""
         path = f"{self.collection(key.namespace)}/{key.name}"
         return f"{path}/{subresource}" if subresource else path
 
 
 class ObjectRef(NamedTuple):
-    """An object as one waits for it: its side, resource and key."""
+    """A reference to an object: its side, resource and key."""
 
     side: Side
     resource: Resource
@@ -93,17 +98,18 @@ class ObjectRef(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """The two objects of one key where both exist."""
+    """The virtual object and the host object of a key that exists on both sides."""
 
     virtual: Obj
     host: Obj
 
 
 class Request(NamedTuple):
-    """What waits in the queue: look at this key of this syncer in this virtual cluster.
+    """A queue item: a key of a syncer in a virtual cluster, to be reconciled.
 
-    ``host_key`` is set only where the virtual key does not lead to the host object: for objects that begin on the
-    host (an Event, say) and for a marked object that stands at another place than its key translates to.
+    ``host_key`` is set only if the virtual key doesn't lead to the host object: for objects that
+    begin on the host, such as Events, and for a marked object at another key than its virtual key
+    translates to.
     """
 
     cluster: str
@@ -116,23 +122,23 @@ class Request(NamedTuple):
 
 
 def key_of(obj: Obj) -> Key:
-    """Namespace and name of an object."""
+    """Return the namespace and name of an object."""
     metadata = obj["metadata"]
     return Key(metadata.get("namespace", ""), metadata["name"])
 
 
 def labels_of(obj: Obj) -> Mapping[str, str]:
-    """Return the object's labels, empty where it has none."""
+    """Return the labels of an object; empty if it has none."""
     return obj["metadata"].get("labels") or {}
 
 
 def annotations_of(obj: Obj) -> Mapping[str, str]:
-    """Return the object's annotations, empty where it has none."""
+    """Return the annotations of an object; empty if it has none."""
     return obj["metadata"].get("annotations") or {}
 
 
 def uid_of(obj: Obj) -> str:
-    """Return the object's uid, ``""`` where it has none yet."""
+    """Return the uid of an object; ``""`` if it has none yet."""
     uid: str = obj["metadata"].get("uid", "")
     return uid
 

@@ -1,4 +1,6 @@
-"""Roles that a syncer may have besides those that decide: what it needs, refers to, leaves alone, or does by itself."""
+"""Optional roles of a syncer: setup, indexes, watches, hooks around a request, references,
+exclusions, and an own controller.
+"""
 
 import warnings
 from abc import abstractmethod
@@ -17,26 +19,44 @@ from syncer.api.sources import Index, Watch
 
 
 class LiveClient(Protocol):
-    """A client of one API server, for the two roles that do I/O. Errors are :class:`~syncer.api.ClusterError`."""
+    """A client of an API server, for the two roles that do I/O.
+
+    Its errors are :class:`~syncer.api.ClusterError`.
+    """
 
     async def get(self, resource: Resource, key: Key) -> Obj:
-        """Read one object from the API server."""
+        """Read an object from the API server.
+
+        Raises:
+            Missing: There is no such object.
+        """
         ...
 
     async def list(self, resource: Resource, *, namespace: str = "", selector: str = "") -> Sequence[Obj]:
-        """Read a collection from the API server."""
+        """List objects, in all namespaces unless ``namespace`` is given; ``selector`` is a label
+        selector as text.
+        """
         ...
 
     async def create(self, resource: Resource, obj: Obj) -> Obj:
-        """Create an object."""
+        """Create an object, and return it as the API server stored it.
+
+        Raises:
+            Exists: Another object has the name.
+        """
         ...
 
     async def patch(self, resource: Resource, key: Key, patch: Obj) -> Obj:
-        """Change an object by a merge patch (RFC 7386)."""
+        """Change an object by a merge patch (RFC 7386), and return the changed object."""
         ...
 
     async def delete(self, resource: Resource, key: Key, *, uid: str | None = None) -> Obj | None:
-        """Delete an object, with the uid as a precondition."""
+        """Delete an object; ``uid`` is a precondition, None for no precondition.
+
+        Raises:
+            Missing: There is no such object.
+            Conflict: The object has another uid.
+        """
         ...
 
 
@@ -44,7 +64,9 @@ class LiveClient(Protocol):
 class Live:
     """Live clients of both sides, for ``Initialize`` and ``OwnController``."""
 
+    #: The name of the virtual cluster.
     cluster: str
+    #: The name of the syncer.
     syncer: str
     virtual: LiveClient
     host: LiveClient
@@ -53,19 +75,26 @@ class Live:
 
 
 class Initialize(Role):
-    """Optional role: something to do once, before caches start; the one place for I/O at start (CRDs, say)."""
+    """Optional role: work to do once, before the caches start.
+
+    The only place for I/O at start, such as creating CRDs.
+    """
 
     @abstractmethod
     async def init(self, live: Live) -> None:
-        """Called first of all; where it raises, this syncer waits and is tried again, and the others go on."""
+        """Prepare the clusters; called before everything else.
+
+        If it raises, it is called again later; until it succeeds, this syncer waits and the others
+        run.
+        """
 
 
 class Indexes(Role):
-    """Optional role: ways to find objects by a value."""
+    """Optional role: indexes, to find objects by a computed value."""
 
     @abstractmethod
     def indexes(self) -> Sequence[Index]:
-        """Registered before caches start."""
+        """Return the indexes; called once, before the caches start."""
 
 
 class Watches(Role):
@@ -73,11 +102,11 @@ class Watches(Role):
 
     @abstractmethod
     def watches(self) -> Sequence[Watch]:
-        """Registered before caches start."""
+        """Return the watches; called once, before the caches start."""
 
 
 class AroundReconcile(Role, Generic[C]):
-    """Optional role: look at a request before it is decided, and know when it has ended (the seed's Starter)."""
+    """Optional role: hooks before a request is decided and after it has ended."""
 
     @abstractmethod
     def reconcile_start(self, ctx: Context[C], key: Key) -> str | None:
@@ -85,41 +114,47 @@ class AroundReconcile(Role, Generic[C]):
 
     @abstractmethod
     def reconcile_end(self, ctx: Context[C], key: Key, error: Exception | None) -> None:
-        """Always called after ``reconcile_start``, whatever happened in between."""
+        """Clean up. Always called after ``reconcile_start``.
+
+        ``error`` is the exception that ended the request, None if it succeeded.
+        """
 
 
 class OwnController(Role):
-    """Optional role: a fully custom controller, run beside the syncers while this process leads."""
+    """Optional role: a custom controller, run beside the syncers while this process is the leader."""
 
     @abstractmethod
     def register(self, live: Live) -> Awaitable[None]:
-        """Return the controller's life as a coroutine; cancelled when leadership or the process ends."""
+        """Return the controller's coroutine. It is cancelled when leadership or the process ends."""
 
 
 class Excludes(Role, Generic[C]):
-    """Optional role: objects that this syncer leaves alone altogether, on either side."""
+    """Optional role: objects that this syncer leaves alone, on either side."""
 
     @abstractmethod
     def excluded(self, ctx: Context[C], side: Side, obj: Obj) -> str | None:
-        """Return a reason to leave the object alone, or None."""
+        """Return a reason to leave the object alone, or None to sync it."""
 
 
 class Refers(Role):
-    """Optional role: names other virtual objects, which have to be on the host for as long as its own are synced.
+    """Optional role: its objects refer to other virtual objects, which must be on the host while
+    they are synced.
 
-    Syncers with ``when_used``, such as that of Secrets, copy what is named, and remove the copy when nothing names it
-    any more. A :class:`~syncer.api.Mirror` has this role. The methods are asked about virtual objects only, and only
-    about those that the ``selector`` of the syncer's section selects.
+    A syncer with ``when_used``, such as that of Secrets, copies an object while something refers to
+    it, and removes the copy when nothing does any more. A :class:`~syncer.api.Mirror` has this
+    role. The methods are only called with virtual objects that match the ``selector`` of the
+    syncer's section.
     """
 
-    #: What the objects say of others, by path: ``{"spec.tls[].secretName": SECRETS}``. In a Mirror's copy, names
-    #: below ``down`` and ``both`` are those of the copies, and below ``up`` they become virtual ones.
+    #: The references, by path: ``{"spec.tls[].secretName": SECRETS}``. A Mirror renames those below
+    #: ``down`` and ``both`` to the names of the copies, and those below ``up`` to virtual names.
     references: ClassVar[References] = MappingProxyType({})
-    #: The resources that may be named; follows from ``references``.
+    #: The resources that may be referred to; follows from ``references``.
     refers_to: ClassVar[tuple[Resource, ...]] = ()
-    #: Resources whose objects belong to an object of this syncer that is among their owners (``ownerReferences``).
+    #: Resources whose objects belong to this syncer's objects if their ``ownerReferences`` say so.
     owns: ClassVar[tuple[Resource, ...]] = ()
-    #: Whether an object is looked at again when something that it names appears, changes or goes.
+    #: Whether an object is reconciled again when an object that it refers to appears, changes or
+    #: goes.
     follows: ClassVar[bool] = False
 
     def __init_subclass__(cls, **kwargs: object) -> None:
@@ -139,13 +174,18 @@ class Refers(Role):
         return ReferencePaths(self.references)
 
     def refers(self, virtual: Obj) -> Iterable[tuple[Resource, Key]]:
-        """Return what the object names, by resource and virtual key; override it for what ``references`` can't say."""
+        """Return the objects that this object refers to, by resource and virtual key.
+
+        Override it for references that ``references`` can't express.
+        """
         return self.references_down.keys(virtual)
 
     def selects(self, virtual: Obj) -> Iterable[tuple[Resource, Obj]]:
-        """Return label selectors (``matchLabels``, ``matchExpressions``) of further objects in the same namespace."""
+        """Return label selectors (``matchLabels``, ``matchExpressions``) for further objects in the
+        same namespace that this object refers to.
+        """
         return ()
 
     def made_on_host(self, virtual: Obj) -> Iterable[tuple[Resource, Key]]:
-        """Return objects that the host makes for the object's copy, and which are not copied there, therefore."""
+        """Return objects that the host makes for this object's copy, and which are therefore not copied."""
         return self.references_down.made(virtual)

@@ -1,4 +1,4 @@
-"""The ``patches`` part of a syncer's section: what is changed in an object just before it is written."""
+"""The ``patches`` part of a syncer's section: changes to an object just before it is written."""
 
 import math
 from typing import Any, ClassVar, Literal, Self
@@ -14,9 +14,9 @@ _TAKES_FROM = ("move", "copy")
 
 
 class Patch(Section):
-    """One change: an operation of RFC 6902 (`op`), or one of `rename`, `labels` and `cel` at a path."""
+    """A single change: an operation of RFC 6902 (`op`), or a `rename`, `labels` or `cel` at a path."""
 
-    #: What says which object it is; no patch may change it.
+    #: Fields that identify an object; no patch may change them.
     protected: ClassVar[tuple[tuple[str, ...], ...]] = (
         ("apiVersion",),
         ("kind",),
@@ -24,32 +24,44 @@ class Patch(Section):
     )
 
     op: Literal["add", "remove", "replace", "move", "copy", "test"] | None = None
-    """An operation of RFC 6902 (JSON Patch). `test` that does not hold parks the object."""
+    """An operation of RFC 6902 (JSON Patch). A `test` that does not hold parks the object."""
 
     path: str
-    """Where. With `op` a JSON pointer such as `/spec/containers/0/image`; else a dotted path such as
-    `spec.containers[].image`, in which `[]` stands for every item of a list, or a JSON pointer."""
+    """The field to change.
+
+    With `op` a JSON pointer such as `/spec/containers/0/image`; otherwise a JSON pointer, or a
+    dotted path such as `spec.containers[].image`, in which `[]` stands for every item of a list.
+    """
 
     from_: str = Field(default="", alias="from")
-    """Where `op: move` and `op: copy` take the value from, a JSON pointer."""
+    """The field that `op: move` and `op: copy` take the value from, as a JSON pointer."""
 
     value: Json = None
     """The value for `op: add`, `op: replace` and `op: test`."""
 
     rename: str = ""
-    """A kind, or plural.group. What stands at the path is the name of such an object, or a mapping with its `name` and
-    perhaps `namespace`. Going down it becomes the name on the host, going up the virtual one."""
+    """A kind, or plural.group.
+
+    The value at the path is the name of an object of this kind, or a mapping with its `name` and
+    optionally its `namespace`. It is translated: to the host name on the way down, to the virtual
+    name on the way up.
+    """
 
     labels: Literal["selector", "map", "text"] | None = None
-    """What stands at the path selects objects by their labels: a LabelSelector (`selector`: `matchLabels`,
-    `matchExpressions`), labels alone (`map`), or `text` such as `app=web`. Going down it is narrowed to the objects of
-    this virtual cluster, and of the same virtual namespace where the kind has one; going up that is taken out again."""
+    """The form of the label selector at the path: `selector` for a LabelSelector (`matchLabels`,
+    `matchExpressions`), `map` for labels alone, `text` for a string such as `app=web`. On the way
+    down, the selector is narrowed to the objects of this virtual cluster, and of the same virtual
+    namespace if the kind is namespaced; on the way up, this restriction is removed.
+    """
 
     cel: str = ""
-    """A CEL expression whose result becomes the value at the path; `null` takes the field away. It may use `value`
-    (what stands there, else `null`), `self` (the object being written), `other` (the object on the side that it comes
-    from) and `context` (`cluster`, `identity`, `hostNamespace`, and of the virtual object `namespace` and `name`).
-    Needs the extra `vsyncer[cel]`."""
+    """A CEL expression whose result becomes the value at the path; `null` removes the field.
+
+    Variables: `value` (the current value, or `null`), `self` (the object being written), `other`
+    (the object on the side that it comes from) and `context` (`cluster`, `identity`,
+    `hostNamespace`, and `namespace` and `name` of the virtual object). Needs the extra
+    `vsyncer[cel]`.
+    """
 
     @property
     def steps(self) -> tuple[str, ...]:
@@ -58,7 +70,7 @@ class Patch(Section):
 
     @property
     def from_steps(self) -> tuple[str, ...]:
-        """The steps of the pointer that a value is taken from."""
+        """The steps of ``from``."""
         return pointer_steps(self.from_)
 
     @field_validator("path")
@@ -104,13 +116,16 @@ class Patch(Section):
 
 
 class Patches(Section):
-    """What is changed in objects of this kind just before they are written. A patch that fails parks that object."""
+    """Changes to objects of this kind just before they are written.
+
+    An object whose patch fails is parked.
+    """
 
     down: tuple[Patch, ...] = ()
-    """Patches, in order, of what is written to the host."""
+    """Patches of objects that are written to the host, applied in order."""
 
     up: tuple[Patch, ...] = ()
-    """Patches, in order, of what is written to the virtual cluster."""
+    """Patches of objects that are written to the virtual cluster, applied in order."""
 
 
 def _refuse_protected(steps: tuple[str, ...]) -> None:
@@ -121,7 +136,7 @@ def _refuse_protected(steps: tuple[str, ...]) -> None:
 
 
 def _refuse_unless_json(value: Any) -> None:
-    """YAML has more than JSON: dates, bytes, numbers that are none."""
+    """Refuse values that YAML has and JSON doesn't: dates, bytes, NaN and infinity."""
     if isinstance(value, dict):
         for inner in value.values():
             _refuse_unless_json(inner)

@@ -1,4 +1,4 @@
-"""Options of the patroller: how often, what is done about drift, and how much may be deleted at once."""
+"""The ``patrol`` section: intervals, drift policies, and the circuit breaker for deletions."""
 
 from typing import Self
 
@@ -10,31 +10,37 @@ from syncer.api.section import Section
 
 
 class Breaker(Section):
-    """Deletions of one kind on one side are held when they are more than both of these, in one scan of the patroller or
-    of what a list shows to be missing. `syncer patrol --confirm` lets them be made.
+    """The circuit breaker holds the deletions of a kind on one side when they exceed both limits in
+    a single scan of the patroller, or in a single list. `syncer patrol --confirm` releases them.
     """
 
     percent: float = Field(default=50, ge=0, le=100)
-    """So many percent of the objects of that kind."""
+    """Limit, in percent of the objects of that kind."""
 
     count: int = Field(default=100, ge=0)
-    """So many objects."""
+    """Limit, as a number of objects."""
 
 
 class Patrol(Section):
-    """Every object is decided again at intervals, whether or not anything was seen to change."""
+    """The patroller, which reconciles every object at intervals, whether or not a change was seen."""
 
     enabled: bool = True
-    """Whether to patrol."""
+    """Whether the patroller runs."""
 
     interval: Duration = 600.0
-    """Time between two scans of what the daemon knows. What has not changed since it was found right is passed over."""
+    """Time between two scans of the cache.
+
+    An object that has not changed since it was found in step is skipped.
+    """
 
     fresh: Duration = 3600.0
-    """Time between two scans of everything from fresh lists of both API servers. At least `interval`."""
+    """Time between two scans of fresh lists from both API servers. At least `interval`."""
 
     drift: DriftPolicies = DriftPolicies()
-    """What is done about drift: `repair` (the default), `report` or `ignore`. Each kind may say otherwise."""
+    """What to do about drift: `repair` (the default), `report` or `ignore`.
+
+    Each kind may override this.
+    """
 
     breaker: Breaker = Breaker()
 

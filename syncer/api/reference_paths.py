@@ -1,4 +1,4 @@
-"""References as they are found in an object, and put into the words of the other side: one walk for all paths."""
+"""Compiled references: find the names in an object and translate them to the other side, in a single walk."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -15,47 +15,52 @@ from syncer.api.sources import Source
 
 
 class Named(NamedTuple):
-    """One name that was found in an object: of what, and what is said of it."""
+    """A name that was found in an object."""
 
+    #: The resource of the named object.
     resource: Resource
+    #: The virtual key of the named object.
     key: Key
+    #: The reference that describes the path.
     reference: Reference
+    #: The path of the name.
     path: str
-    #: By what the host shows it, where it is one of the host's own.
+    #: The importer that shows the named object, if it is one of the host's own; otherwise None.
     shows: Shows | None
-    #: Whether the object itself says that it can do without.
+    #: True if the object has ``optional: true`` beside the name.
     optional: bool
 
 
 class Untranslated(str):
-    """Text of the host for which there is none in virtual words: a name that no virtual object stands for, say."""
+    """A string of the host that has no translation, such as a name that no virtual object stands for."""
 
     __slots__ = ()
 
 
 class ReferencePaths:
-    """The references at some paths, compiled: an object is walked once, however many there are."""
+    """A table of references, compiled: an object is walked once, however many paths there are."""
 
     def __init__(self, references: References) -> None:
         """Compile a table.
 
         Raises:
-            ValueError: A path is none, or ends where a reference with fields beside it can't be.
+            ValueError: A path is malformed, or ends in a list although its reference has fields
+                beside the name.
         """
         self._table = dict(references)
         self._walk = compiled(_leaf(path, said) for path, said in self._table.items())
         known = [reference_of(said) for said in self._table.values() if isinstance(said, Resource | Reference)]
-        #: Whether there is none.
+        #: True if the table is empty.
         self.is_empty = not self._table
-        #: Whether the host makes something for the copies.
+        #: True if the host makes objects for the copies (``use="made"``).
         self.makes = any(each.use == "made" for each in known)
         self._required = any(each.required for each in known)
         shown = any(isinstance(target, Shown) for each in known for target in each.targets)
-        #: Whether anything has to be waited for: before a copy is made, and once it is there.
+        #: True if a reference may delay something: creating a copy, and updating an existing one.
         self.holds_new, self.holds_made = shown or self._required, shown
 
     def below(self, owners: Iterable[FieldPath]) -> "ReferencePaths":
-        """Return those at or below one of the paths."""
+        """Return the references at or below ``owners``."""
         owned = tuple(owners)
         return ReferencePaths(
             {path: said for path, said in self._table.items() if any(is_within(path, owner) for owner in owned)}
@@ -63,14 +68,14 @@ class ReferencePaths:
 
     @property
     def host_copies(self) -> tuple[Source, ...]:
-        """The copies of all that may be named; each once."""
+        """The copies of all resources that may be named, without duplicates."""
         known = [reference_of(said) for said in self._table.values() if isinstance(said, Resource | Reference)]
         named = (target for each in known for target in each.targets if isinstance(target, Resource))
         return tuple(dict.fromkeys(Source(Side.HOST, resource, marked=True) for resource in named))
 
     @property
     def sources(self) -> tuple[Source, ...]:
-        """What has to be read besides the objects themselves; each once."""
+        """The sources to read besides the objects themselves, without duplicates."""
         known = [reference_of(said) for said in self._table.values() if isinstance(said, Resource | Reference)]
         shown = [target.by.source for each in known for target in each.targets if isinstance(target, Shown)]
         waited = [target for each in known if each.required for target in each.targets if isinstance(target, Resource)]
@@ -79,25 +84,29 @@ class ReferencePaths:
     # -- what is named ---------------------------------------------------------------------------------------------
 
     def named(self, obj: Obj) -> list[Named]:
-        """Return every name in an object, in the object's own words; left out is what doesn't say where it is."""
+        """Return every name in an object, with its virtual key.
+
+        A name whose namespace is unknown is left out.
+        """
         finder = _Finder(obj)
         self._walk(obj, finder)
         return finder.found
 
     def keys(self, obj: Obj) -> list[tuple[Resource, Key]]:
-        """Return what an object names of what is on the host for as long as it is synced."""
+        """Return the named objects that must be on the host while this object is synced (``use="used"``)."""
         return [(one.resource, one.key) for one in self.named(obj) if one.reference.use == "used" and not one.shows]
 
     def made(self, obj: Obj) -> list[tuple[Resource, Key]]:
-        """Return what an object names that the host makes for its copy."""
+        """Return the named objects that the host makes for this object's copy (``use="made"``)."""
         return [(one.resource, one.key) for one in self.named(obj) if one.reference.use == "made"]
 
     def obstacle(self, ctx: Context, virtual: Obj, *, made: bool = False) -> Decision | None:
-        """Return a wait while something that the object names isn't as it must be.
+        """Return a wait if a named object is not ready, otherwise None.
 
-        What it names of the host's own must be shown: a tenant may use what they see, and no more. It is the host's
-        own object that says so, as on a virtual one a tenant can put any mark. What is required must have its copy
-        unless the object's own copy is ``made``.
+        A host object that is named must be shown to the tenant, who may use only what they can see.
+        The host object itself decides that, because a tenant can put any mark on a virtual object.
+        A required object must have its copy, unless the copy of this object exists already
+        (``made``).
         """
         if not (self.holds_made if made else self.holds_new):
             return None
@@ -114,25 +123,35 @@ class ReferencePaths:
                     return wait(why, on=(ObjectRef(Side.HOST, one.resource, place),))
         return None
 
-    # -- in the words of the other side ----------------------------------------------------------------------------
+    # -- to the other side -----------------------------------------------------------------------------------------
 
     def to_host(self, ctx: Context, virtual: Obj, obj: Obj) -> Obj:
-        """Return an object with its names in the host's words; ``virtual`` is whose they are.
+        """Return ``obj`` with its names translated to the host.
 
-        What is given isn't changed; what isn't changed is shared with it.
+        Args:
+            ctx: The context of the decision.
+            virtual: The virtual object that the names are from.
+            obj: The object to translate. It is not changed; unchanged parts are shared with the
+                result.
 
         Raises:
-            Refused: It can't be said what a name would be on the host.
+            Refused: A name has no known translation.
         """
         result: Obj = self._walk(obj, _Down(ctx, virtual))
         return result
 
     def to_virtual(self, ctx: Context, host: Obj, obj: Obj, *, known: Iterable[Named], strict: bool = False) -> Obj:
-        """Return an object with its names in virtual words; ``host`` is whose they are.
+        """Return ``obj`` with its names translated to the virtual side.
 
-        ``known`` is what the virtual object names that it is the copy of: a hashed name tells nothing by itself. A
-        name that no virtual object stands for stays as it is; with ``strict`` it is then an :class:`Untranslated`,
-        and the marks of the copy that it names are asked, too, where that is watched.
+        Args:
+            ctx: The context of the decision.
+            host: The host object that the names are from.
+            obj: The object to translate; not changed.
+            known: The names in the virtual object that ``host`` is a copy of. They resolve hashed
+                host names, which tell nothing by themselves.
+            strict: False: a name without a translation stays as it is. True: it becomes
+                :class:`Untranslated`, after the marks of the named copy were tried as well, if it
+                is watched.
         """
         result: Obj = self._walk(obj, _Up(ctx, host, known, strict=strict))
         return result
@@ -143,25 +162,25 @@ class ReferencePaths:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """What is said of one path, ready to be asked again and again."""
+    """A path with its reference, prepared for many walks."""
 
     path: str
     reference: Reference
-    #: The first of what may be named.
+    #: The first of the resources that may be named.
     resource: Resource
     shows: Shows | None
 
 
 class _Said(NamedTuple):
-    """A reference as an object has it: the name, and what the fields beside it say."""
+    """A reference found in an object: the name, and the fields beside it."""
 
     place: _Place
     name: str
-    #: ``""``: none is given, so that the object's own is meant.
+    #: ``""`` if there is none; then the object's own namespace is meant.
     namespace: str
     resource: Resource
     shows: Shows | None
-    #: The kind that is said, where it is none of those that may be named.
+    #: The kind that the object names, if the reference doesn't allow it; otherwise ``""``.
     other_kind: str = ""
     optional: bool = False
 
@@ -171,7 +190,7 @@ def _parts(target: Resource | Shown) -> tuple[Resource, Shows | None]:
 
 
 def _leaf(path: str, said: Referred) -> tuple[Steps, Walker]:
-    """Return where a walk has to stop for what is said of a path, and what is done there."""
+    """Return the steps at which a walk stops for a path, and the walker that is called there."""
     steps = path_steps(path)
     if isinstance(said, Selects):
         return steps, lambda value, words: words.selection(said, path, value)
@@ -194,7 +213,7 @@ def _is_text(value: Json) -> bool:
 
 
 def _in_holder(place: _Place, step: str, holder: Json, words: "_Words") -> Json:
-    """Return a mapping with a name in it, and perhaps more about it, in other words."""
+    """Translate the name in a mapping, together with the fields beside it."""
     if not isinstance(holder, dict) or not _is_text(holder.get(step)):
         return holder
     reference = place.reference
@@ -210,7 +229,7 @@ def _in_holder(place: _Place, step: str, holder: Json, words: "_Words") -> Json:
 
 
 def _in_text(place: _Place, text: Json, words: "_Words") -> Json:
-    """Return a name, or namespace and name, in other words."""
+    """Translate a name, or ``namespace/name``."""
     if not _is_text(text):
         return text
     namespace, _, name = text.rpartition("/") if place.reference.form == "key" else ("", "", text)
@@ -240,39 +259,48 @@ def _text_of(holder: Obj, field: str) -> str:
 
 
 def _key(said: _Said, own: str) -> Key | None:
-    """Return the place of what is named by an object in this namespace; None where that can't be told."""
+    """Return the key of a named object; None if its namespace is unknown.
+
+    ``own`` is the namespace of the object that names it.
+    """
     if not said.resource.namespaced:
         return Key("", said.name)
     return Key(said.namespace or own, said.name) if said.namespace or own else None
 
 
-# -- what a walk is for ------------------------------------------------------------------------------------------------
+# -- the purposes of a walk --------------------------------------------------------------------------------------------
 
 
 class _Words:
-    """What becomes of each reference that a walk meets; here nothing."""
+    """The purpose of a walk: one method for each kind of reference.
+
+    This base class changes nothing.
+    """
 
     __slots__ = ()
 
     def name(self, place: _Place, text: str) -> str:
-        """Return a name of which nothing else is said: the usual case, and so apart from :meth:`said`."""
+        """Translate a name without fields beside it.
+
+        The usual case, and therefore separate from :meth:`said`.
+        """
         return self.said(_Said(place, text, "", place.resource, None))[0]
 
     def said(self, said: _Said) -> tuple[str, str]:
-        """Any other; gives the name and the namespace."""
+        """Translate a name with fields beside it. Return the name and the namespace."""
         return said.name, said.namespace
 
     def selection(self, said: Selects, path: str, value: Json) -> Json:
-        """Return a selector."""
+        """Translate a label selector."""
         return value
 
     def text(self, said: Rewritten, path: str, value: str) -> str:
-        """Another text."""
+        """Translate a ``Rewritten`` string."""
         return value
 
 
 class _Finder(_Words):
-    """Notes what is named."""
+    """Collects the names."""
 
     __slots__ = ("_own", "found")
 
@@ -289,7 +317,7 @@ class _Finder(_Words):
 
 
 class _Down(_Words):
-    """Puts references of a virtual object into the words of the host."""
+    """Translates the references of a virtual object to the host."""
 
     __slots__ = ("_ctx", "_own", "_owner", "_to_host")
 
@@ -316,7 +344,11 @@ class _Down(_Words):
         return place.name, place.namespace if said.namespace else ""
 
     def _namespace_of_shown(self, said: _Said, shows: Shows, key: Key) -> str:
-        """One of the host's own keeps its name; where the copy is in another namespace, it must say which one."""
+        """Return the namespace for the name of a host object.
+
+        The name stays as it is. If the copy is in another namespace, the virtual object must say
+        which.
+        """
         place = shows.host_key(self._ctx.settings, key)
         if said.namespace:
             return place.namespace
@@ -339,7 +371,7 @@ class _Down(_Words):
 
 
 class _Up(_Words):
-    """Puts references of a host object into virtual words."""
+    """Translates the references of a host object to the virtual side."""
 
     __slots__ = ("_ctx", "_known", "_own", "_places", "_strict", "_there")
 
@@ -347,7 +379,7 @@ class _Up(_Words):
         self._ctx, self._own, self._known, self._strict = ctx, key_of(host).namespace, known, strict
         virtual = ctx.marks.virtual_key(host)
         self._there = virtual.namespace if virtual else ""
-        #: What is known, by its place on the host, once that is asked for.
+        #: Virtual keys by host key, computed on first use.
         self._places: dict[tuple[Resource, Key], Key] | None = None
 
     def said(self, said: _Said) -> tuple[str, str]:
@@ -364,7 +396,9 @@ class _Up(_Words):
         return Untranslated(text) if self._strict else text
 
     def _key(self, resource: Resource, place: Key) -> Key | None:
-        """Return the virtual key of a place: by what the virtual object names, by the name, or by the copy's marks."""
+        """Return the virtual key of a host key: from the known names, from the name itself, or from
+        the copy's marks.
+        """
         names = self._ctx.names
         if self._places is None:
             self._places = {(one.resource, names.to_host(one.resource, one.key)): one.key for one in self._known}
@@ -375,7 +409,7 @@ class _Up(_Words):
         ctx = self._ctx
         try:
             copy = ctx.host(resource, place)
-        except KeyError:  # nobody watches it
+        except KeyError:  # not watched
             return None
         if copy is None or not ctx.marks.is_ours(copy, cluster=ctx.identity, resource=resource):
             return None

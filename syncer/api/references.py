@@ -1,8 +1,8 @@
-"""What an object says of other objects, as data: where it names or selects them, and what that means.
+"""References as data: where an object names or selects other objects, and what follows from that.
 
-Kubernetes writes a reference as a name, and perhaps has the kind, the group and the namespace in fields beside it. A
-name of a kind that isn't known here doesn't go to the host: as it is, it would be that of an object there which the
-tenant may have no part in.
+Kubernetes writes a reference as a name, sometimes with the kind, the group and the namespace in
+fields beside it. A name of an unknown kind is not copied to the host: untranslated, it would name
+an object there that the tenant may have no access to.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,25 +15,30 @@ from syncer.api.sources import Source
 
 
 class Shows(Protocol):
-    """What lets objects of the host appear in the virtual cluster, under the names that they have there."""
+    """Makes host objects appear in the virtual cluster under their own names.
+
+    A syncer from the host implements it.
+    """
 
     @property
     def source(self) -> Source:
-        """Those of the host's objects that may appear."""
+        """The host objects that may appear."""
 
     def host_key(self, settings: Settings, key: Key) -> Key:
-        """Return the place on the host that a virtual key stands for."""
+        """Return the host key of a virtual key."""
 
     def virtual_namespace(self, host: str) -> str:
-        """Return the virtual namespace in which objects of a host namespace appear; as it is where they don't."""
+        """Return the virtual namespace in which objects of a host namespace appear; ``host`` itself
+        if they don't.
+        """
 
     def does_show(self, ctx: Context, key: Key) -> bool:
-        """Return True if a virtual key is that of an object of the host that appears."""
+        """Return True if a virtual key is that of a host object that appears in the virtual cluster."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A kind of which the host's own objects may be named, those that appear in the virtual cluster."""
+    """A resource of which the host's own objects may be named, if they appear in the virtual cluster."""
 
     resource: Resource
     by: Shows
@@ -41,65 +46,78 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """The string at a path is the name of another object, in the same namespace unless a field says another."""
+    """The string at a path is the name of another object, in the same namespace unless a field
+    beside it says otherwise.
+    """
 
-    #: What may be named; with several, the first is meant unless the field ``kind`` says another.
+    #: The resources that may be named. With several, the first is meant unless the field ``kind``
+    #: says otherwise.
     to: Resource | Shown | tuple[Resource | Shown, ...]
-    #: ``used``: what is named is on the host for as long as what names it is synced. ``named``: it is renamed in the
-    #: copy, no more. ``made``: the host makes it for the copy, so nothing of that name goes down.
+    #: ``used``: the named object is on the host while the object that names it is synced.
+    #: ``named``: the name is translated in the copy, nothing else. ``made``: the host makes the
+    #: object for the copy, so no object of that name is copied down.
     use: Literal["used", "named", "made"] = "used"
-    #: Whether the copy is made only once that of what is named is there. A field ``optional: true`` beside the name
-    #: lifts this.
+    #: True if the copy is not created before the copy of the named object exists. A field
+    #: ``optional: true`` beside the name lifts this.
     required: bool = False
-    #: The fields beside the name that have the namespace, the kind, and the group or ``apiVersion``; ``""``: none has.
+    #: The fields beside the name that hold the namespace, the kind, and the group or
+    #: ``apiVersion``; ``""`` if there is no such field.
     namespace: str = ""
     kind: str = ""
     group: str = ""
-    #: ``key``: the text may also be ``namespace/name``, as annotations have it.
+    #: ``key``: the string may also be ``namespace/name``, as in annotations.
     form: Literal["name", "key"] = "name"
 
     @property
     def beside(self) -> bool:
-        """True if fields beside the name say more about what is named."""
+        """True if fields beside the name say more about the named object."""
         return bool(self.namespace or self.kind or self.group)
 
     @property
     def targets(self) -> tuple[Resource | Shown, ...]:
-        """All that may be named."""
+        """The resources that may be named, as a tuple."""
         return self.to if isinstance(self.to, tuple) else (self.to,)
 
 
 @dataclass(frozen=True, slots=True)
 class Selects:
-    """The value at a path selects objects by their labels; in the copy, only those of the same tenant and namespace."""
+    """The value at a path is a label selector.
 
+    In the copy, it selects only objects of the same tenant and namespace.
+    """
+
+    #: The resource of the selected objects.
     resource: Resource
-    #: A LabelSelector, of which an empty one selects all; or a mapping of labels, of which an empty one selects none.
+    #: ``selector``: a LabelSelector; an empty one selects everything. ``map``: a mapping of labels;
+    #: an empty one selects nothing.
     form: Literal["selector", "map"] = "selector"
 
 
 @dataclass(frozen=True, slots=True)
 class Rewritten:
-    """The string at a path is another one on the host."""
+    """The string at a path is translated by functions."""
 
+    #: From the virtual string to the host's.
     down: Callable[[Context, str], str]
-    #: From the host's string to the virtual one; None: nothing of it can go up.
+    #: From the host's string to the virtual one; None if the string can't be copied up.
     up: Callable[[Context, str], str] | None = None
 
 
-#: What can be said of a path; a resource alone is a :class:`Reference` to it.
+#: The reference at a path. A resource alone stands for a :class:`Reference` to it.
 Referred: TypeAlias = Resource | Reference | Selects | Rewritten
-#: What objects of a kind say of others, by path.
+#: The references in objects of a kind, by path.
 References: TypeAlias = Mapping[str, Referred]
 
 
 def reference_of(said: Resource | Reference) -> Reference:
-    """Return what is said of a path in full."""
+    """Return the full form of a reference."""
     return Reference(said) if isinstance(said, Resource) else said
 
 
 def resources_of(references: References) -> tuple[Resource, ...]:
-    """Return the kinds that are on the host, or not, because something names them; each once."""
+    """Return the resources whose objects are on the host only while something names them, without
+    duplicates.
+    """
     found = (reference_of(each) for each in references.values() if isinstance(each, Resource | Reference))
     targets = (target for each in found if each.use != "named" for target in each.targets)
     return tuple(dict.fromkeys(target for target in targets if isinstance(target, Resource)))

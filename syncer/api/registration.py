@@ -1,4 +1,6 @@
-"""Registers syncers by a call, for programs that bring their own and then run ``syncer.cli.main()``."""
+"""Registration of syncers by a call, for programs that bring their own syncers and then run
+``syncer.cli.main()``.
+"""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -11,27 +13,39 @@ from syncer.api.roles import FakeSyncUp, Sync, SyncDown, Syncer, SyncFromHost, S
 
 _Class = TypeVar("_Class", bound=type[Syncer])
 
-#: What is registered in this process, and the module that each class is from: the one state that lasts between calls.
+#: The registered classes of this process, each with its module. The only state that outlives a
+#: call.
 _registered: dict[type[Syncer], str] = {}
 
 
 def register_syncer(cls: _Class) -> _Class:
-    """Make a syncer known as the built-in ones are, without an entry point; may be used as a decorator.
+    """Register a syncer without an entry point, on a par with the built-in ones.
 
-    Its section of the configuration is there from then on, and it is on unless the section says otherwise. Raises
-    PluginError where the class can't be used. Conflicts with other syncers are refused when the configuration is read.
+    Usable as a decorator.
+
+    From then on its section is part of the configuration, and it is enabled unless that section
+    says otherwise. Conflicts with other syncers are refused when the configuration is loaded.
+
+    Raises:
+        PluginError: The class is not a usable syncer.
     """
     return _register(cls, (SyncDown, Sync, SyncUp, SyncFromHost, OwnController), "register_fake_syncer")
 
 
 def register_fake_syncer(cls: _Class) -> _Class:
-    """Like :func:`register_syncer`, for a syncer of what the virtual side needs and neither side has (FakeSyncUp)."""
+    """Register a syncer of objects that the virtual side needs and that exist nowhere (``FakeSyncUp``).
+
+    Otherwise like :func:`register_syncer`.
+
+    Raises:
+        PluginError: The class is not a usable syncer.
+    """
     return _register(cls, (FakeSyncUp,), "register_syncer")
 
 
 @contextmanager
 def registrations() -> Iterator[None]:
-    """Forget at the end of the block what was registered in it: for tests."""
+    """Undo the registrations made in the block when it ends. For tests."""
     before = dict(_registered)
     try:
         yield
@@ -41,7 +55,7 @@ def registrations() -> Iterator[None]:
 
 
 def registered() -> Mapping[type[Syncer], str]:
-    """Return the registered classes in the order of their registration, each with the module that it is from."""
+    """Return the registered classes in the order of their registration, each with its module."""
     return dict(_registered)
 
 

@@ -1,7 +1,10 @@
-"""What a syncer can be asked. Each role is a base class with abstract methods, so a misspelt one fails at once.
+"""The roles of a syncer.
 
-A syncer gets plain objects and returns a :class:`~syncer.api.Decision`. It must not change what it is given, do I/O,
-look at a clock, or keep state between calls: it may be asked at any time, any number of times.
+Each is a base class with abstract methods, so a misspelt method fails at once.
+
+A syncer gets plain objects and returns a :class:`~syncer.api.Decision`. It must not change its
+arguments, do I/O, read a clock, or keep state between calls: it may be called at any time, any
+number of times.
 """
 
 import inspect
@@ -20,51 +23,57 @@ from syncer.api.reference_paths import ReferencePaths
 from syncer.api.role import Role
 from syncer.api.sources import Right, Source
 
-#: The version of this contract. A syncer written for another major version is refused at start.
+#: The version of the plugin API. A syncer written for another version is refused at start.
 API_VERSION = 1
 
 
-#: What of the metadata goes to the copy.
+#: The metadata that goes to the copy.
 _CROSSING = ("metadata.labels", "metadata.annotations")
 
 
 class Syncer(Role, Generic[C]):
-    """Decides for one resource. Give it at least one of the roles below."""
+    """Decides for a resource. Derive it from at least one of the roles below."""
 
-    #: Identity: in logs, metrics, commands and requests; plural lower case, such as ``configmaps``.
+    #: The name in logs, metrics, commands and requests; a lower-case plural such as ``configmaps``.
     name: ClassVar[str]
-    #: What is synced, on the virtual side.
+    #: The resource on the virtual side.
     resource: ClassVar[Resource]
-    #: What it becomes on the host, where that is another resource.
+    #: The resource on the host; by default the same.
     host_resource: ClassVar[Resource]
-    #: Where its options are, below ``sync:`` in the configuration; ``toHost.<name>`` unless said otherwise.
+    #: The place of its options below ``sync:`` in the configuration; by default ``toHost.<name>``.
     section: ClassVar[str]
-    #: The class of its options: the type argument of ``Syncer`` or ``Mirror`` unless said otherwise.
+    #: The class of its options; by default the type argument of ``Syncer`` or ``Mirror``.
     config: ClassVar[type[Config]] = Config
-    #: Paths that the virtual side owns: ``spec``, ``spec.ports``. See ``FieldPath`` for how paths are written.
+    #: Paths that the virtual side owns: ``spec``, ``spec.ports``. See ``FieldPath`` for the
+    #: notations.
     down: ClassVar[tuple[FieldPath, ...]] = ()
-    #: Paths that the host side owns; of metadata only labels and annotations, each by its key.
+    #: Paths that the host owns; in metadata only single labels and annotations.
     up: ClassVar[tuple[FieldPath, ...]] = ()
-    #: Paths that either side may change: the other follows, and where both have changed, the virtual side wins.
+    #: Paths that either side may change. The other side follows; if both changed, the virtual side
+    #: wins.
     both: ClassVar[tuple[FieldPath, ...]] = ()
-    #: Paths below ``down`` whose values are others on the host, so that nothing of them can go up.
+    #: Paths below ``down`` whose values differ on the host, so that they can't be copied up.
     translates: ClassVar[tuple[FieldPath, ...]] = ()
-    #: Paths below ``down`` that are written when the copy is made, and never compared or changed afterwards.
+    #: Paths below ``down`` that are written when the copy is created, and never compared or changed
+    #: later.
     create_only: ClassVar[tuple[FieldPath, ...]] = ()
-    #: Paths under which what the owner doesn't say must not be there; elsewhere fields of others are left alone.
+    #: Paths below which fields that the owner doesn't set are removed. Elsewhere fields of others
+    #: are left alone.
     exact: ClassVar[tuple[FieldPath, ...]] = ("data", "binaryData", "status")
-    #: Whether its roles are asked also while one of the objects is being deleted; else deletion goes down by itself,
-    #: and a host copy that somebody deletes is made again.
+    #: False: deletion is handled for the syncer: it goes down, and a copy that is deleted on the
+    #: host is created again. True: its roles are also called while an object is being deleted.
     own_deletion: ClassVar[bool] = False
     #: Other resources that its decisions read.
     reads: ClassVar[tuple[Source, ...]] = ()
-    #: Rights beyond those that follow from its roles and sources.
+    #: Rights besides those that follow from its roles and sources.
     rights: ClassVar[tuple[Right, ...]] = ()
-    #: Whether a copy that was made of an earlier object of the same name is taken over, instead of being made anew.
+    #: True: a copy of an earlier object of the same name is taken over. False: it is deleted and
+    #: created again.
     adopts: ClassVar[bool] = False
-    #: Whether an object is looked at again when something synced begins or ceases to refer to it (see ``Refers``).
+    #: True: an object is reconciled again when a synced object begins or ceases to refer to it (see
+    #: ``Refers``).
     when_used: ClassVar[bool] = False
-    #: The version of the plugin API that it was written for.
+    #: The version of the plugin API that it is written for.
     api_version: ClassVar[int] = API_VERSION
 
     def __init_subclass__(cls, **kwargs: object) -> None:
@@ -79,24 +88,33 @@ class Syncer(Role, Generic[C]):
             cls.config = next(options, cls.config)
 
     def applies_to(self, settings: Settings) -> bool:
-        """Return True if the syncer has anything to do with these settings; where not, it is as if it were off."""
+        """Return False to disable the syncer under these settings, as if the configuration did."""
         return True
 
     def predicate(self, virtual: Obj) -> bool:
-        """Return True if a virtual object can have a copy at all, told cheaply from what never changes in it.
+        """Return False if a virtual object can never have a copy, judged only by fields that never
+        change.
 
-        One that can't, and has none, is never asked about (controller-runtime's predicates do the same).
+        Like controller-runtime's predicates: an object without a copy that returns False is never
+        reconciled.
         """
         return True
 
     def rights_with(self, settings: Settings) -> Iterable[Right]:
-        """``rights``; override it for those that depend on the configuration (``settings.sections[self.name]``)."""
+        """Return the rights besides those that follow from the roles and sources; by default
+        ``rights``.
+
+        Override it for rights that depend on the configuration (``settings.sections[self.name]``).
+        """
         return self.rights
 
     def host_key(self, settings: Settings, key: Key) -> Key:
-        """Return the place on the host of a virtual key.
+        """Return the host key of a virtual key; by default the name translator's.
 
-        Override it only for what must not share a name with another copy.
+        Override it only for objects that must not share a name with another copy.
+
+        Raises:
+            Refused: The key has no valid translation.
         """
         return settings.names.to_host(self.host_resource, key)
 
@@ -106,21 +124,27 @@ class SyncDown(Role, Generic[C]):
 
     @abstractmethod
     def sync_down(self, ctx: Context[C], virtual: Obj) -> Decision:
-        """Usually ``apply(host=…)``; ``skip(reason)`` where the object is not to be synced."""
+        """Return ``apply(host=…)``, or ``skip(reason)`` for an object that is not to be synced."""
 
 
 class Sync(Role, Generic[C]):
-    """Role: both objects exist, and either may have changed. It isn't told which, so it can't miss a change."""
+    """Role: both objects exist, and either may have changed.
+
+    It is called with the state, not with events, so no change is missed.
+    """
 
     @abstractmethod
     def sync(self, ctx: Context[C], pair: Pair) -> Decision:
-        """Return what both objects should be now."""
+        """Return the wanted state of both objects."""
 
 
 class SyncUp(Role, Generic[C]):
-    """Role: the host copy exists and its virtual object doesn't. Without this role, the copy is deleted.
+    """Role: the host copy exists and its virtual object doesn't.
 
-    Without ``SyncDown`` it stands for ``SyncFromHost``, which is deprecated; all but ``sync_up`` is for that use alone.
+    Without this role, the copy is deleted.
+
+    Without ``SyncDown`` it acts as ``SyncFromHost``; that use is deprecated, and all attributes but
+    ``sync_up`` are only for it.
     """
 
     reverts_virtual_changes: ClassVar[bool] = False
@@ -128,95 +152,109 @@ class SyncUp(Role, Generic[C]):
 
     @abstractmethod
     def sync_up(self, ctx: Context[C], host: Obj) -> Decision:
-        """Return ``delete(host=…)``, or whatever else is to become of the orphan."""
+        """Return ``delete(host=…)``, or another decision about the orphan."""
 
     def virtual_key(self, ctx: Context[C], host: Obj) -> Key | None:
-        """Deprecated: see ``SyncFromHost``."""
+        """Deprecated; see ``SyncFromHost.virtual_key``."""
         if ctx.marks.is_ours(host, cluster=ctx.identity, resource=ctx.resource):
             return ctx.marks.virtual_key(host)
         return None
 
     def host_gone(self, ctx: Context[C], virtual: Obj) -> Decision:
-        """Deprecated: see ``SyncFromHost``."""
+        """Deprecated; see ``SyncFromHost.host_gone``."""
         return delete(virtual=virtual, reason="the host object is gone")
 
     def host_selector(self, settings: Settings) -> str:
-        """Deprecated: see ``SyncFromHost``."""
+        """Deprecated; see ``SyncFromHost.host_selector``."""
         return ""
 
     def host_namespaces(self, settings: Settings) -> tuple[str, ...] | None:
-        """Deprecated: see ``SyncFromHost``."""
+        """Deprecated; see ``SyncFromHost.host_namespaces``."""
         return None
 
 
 class SyncFromHost(Role, Generic[C]):
-    """Role: the object begins on the host and is shown on the virtual side, where what we make bears our mark.
+    """Role: the object begins on the host and appears on the virtual side, where our object bears
+    the cluster mark.
 
-    Where both are there, ``Sync`` is asked. A syncer without ``Sync`` is asked by ``sync_from_host`` then, too, and
-    leaves what it has shown when the host object is gone.
+    ``Sync`` is called when both exist. Without ``Sync``, ``sync_from_host`` is called then too, and
+    the virtual object stays when the host object is gone.
     """
 
-    #: Whether a virtual object that is changed or deleted is put back. True needs a ``host_key`` that gives the place
-    #: of the host object of each virtual key.
+    #: True: a virtual object that is changed or deleted is restored. Needs a ``host_key`` that
+    #: returns the key of the host object for each virtual key.
     reverts_virtual_changes: ClassVar[bool] = False
-    #: Whether the host objects bear our mark, so that no others are watched.
+    #: True if the host objects bear our mark; then no others are watched.
     host_marked: ClassVar[bool] = False
 
     @abstractmethod
     def sync_from_host(self, ctx: Context[C], host: Obj) -> Decision:
-        """Return ``apply(virtual=…)``, or ``skip(reason)`` where the object is not to be shown."""
+        """Return ``apply(virtual=…)``, or ``skip(reason)`` for an object that is not to appear."""
 
     @abstractmethod
     def virtual_key(self, ctx: Context[C], host: Obj) -> Key | None:
-        """Return the virtual key of a host object; None where it doesn't concern this virtual cluster."""
+        """Return the virtual key of a host object; None if it doesn't belong in this virtual cluster."""
 
     def host_gone(self, ctx: Context[C], virtual: Obj) -> Decision:
-        """Return what becomes of a virtual object that we made, whose host object is gone: it is deleted."""
+        """Return the decision about a virtual object that we made and whose host object is gone; by
+        default delete it.
+        """
         return delete(virtual=virtual, reason="the host object is gone")
 
     def host_selector(self, settings: Settings) -> str:
-        """Return the label selector of the host objects that are watched; ``""`` for all."""
+        """Return the label selector for the host objects to watch; ``""`` for all."""
         return ""
 
     def host_namespaces(self, settings: Settings) -> tuple[str, ...] | None:
-        """Return the host namespaces that are watched; None for those that copies are put in."""
+        """Return the host namespaces to watch; None for those that copies are put in."""
         return None
 
 
 class FakeSyncUp(Role, Generic[C]):
-    """Role: the virtual side needs an object that exists nowhere, such as the Node that a Pod's spec names."""
+    """Role: the virtual side needs an object that exists nowhere, such as the Node that a Pod's
+    spec names.
+    """
 
     @abstractmethod
     def fake_sync_up(self, ctx: Context[C], key: Key) -> Decision:
-        """Decide about a key that a watch names, where no virtual object is there."""
+        """Decide about a key that one of its ``watches`` yielded, and that has no virtual object."""
 
     @abstractmethod
     def fake_sync(self, ctx: Context[C], virtual: Obj) -> Decision:
-        """Keep the virtual object fresh, or delete it when nothing needs it."""
+        """Update the virtual object, or delete it when nothing needs it."""
 
 
 class Mirror(Syncer[C], SyncDown[C], Sync[C], Refers):
-    """Copies the ``down`` and ``both`` paths to the host, the ``up`` paths back. Override ``translate`` for a twist."""
+    """Copies ``down`` and ``both`` paths to the host, and ``up`` paths back.
+
+    Override ``translate`` to change the copy.
+    """
 
     @cached_property
     def references_down(self) -> ReferencePaths:
-        """The ``references`` in what goes down."""
+        """The compiled ``references`` of fields that go down."""
         return ReferencePaths(self.references).below((*self.down, *self.both, *_CROSSING))
 
     @cached_property
     def references_up(self) -> ReferencePaths:
-        """The ``references`` in what comes up."""
+        """The compiled ``references`` of fields that come up."""
         return ReferencePaths(self.references).below(self.up)
 
     def translate(self, ctx: Context[C], virtual: Obj) -> Obj:
-        """Return the host copy of a virtual object; only paths that are set here are ever written."""
+        """Return the host copy of a virtual object. Fields that it doesn't set are never written.
+
+        Raises:
+            Refused: The object, or a name in it, can't be translated.
+        """
         host = ctx.host_copy(virtual)
         copy_fields(virtual, host, (*self.down, *self.both))
         names = self.references_down
         return host if names.is_empty else names.to_host(ctx, virtual, host)
 
     def reflect(self, ctx: Context[C], pair: Pair) -> Obj | None:
-        """Return what the virtual object takes over from the host: the ``up`` paths. None for nothing."""
+        """Return the virtual object with the ``up`` paths of the host object; None if there is
+        nothing to copy up.
+        """
         if not self.up:
             return None
         virtual: Obj = {key: pair.virtual[key] for key in ("apiVersion", "kind")}
@@ -233,7 +271,7 @@ class Mirror(Syncer[C], SyncDown[C], Sync[C], Refers):
         return apply(host=self.translate(ctx, virtual), reason="the virtual object has no copy on the host yet")
 
     def sync(self, ctx: Context[C], pair: Pair) -> Decision:
-        """Keep the copy as the virtual object says, and the virtual object as the host reports."""
+        """Update the copy from the virtual object, and the virtual object's ``up`` paths from the copy."""
         names = self.references_down
         if names.holds_made and (obstacle := names.obstacle(ctx, pair.virtual, made=True)):
             return obstacle

@@ -1,11 +1,14 @@
-"""The base of every part of the configuration."""
+"""The base class of every section of the configuration."""
 
 from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
 
 class Section(BaseModel):
-    """A part of the configuration: frozen, camelCase outside, unknown keys refused. A field's docstring is its help."""
+    """A section of the configuration: frozen, camelCase keys, unknown keys refused.
+
+    A field's docstring is its help.
+    """
 
     model_config = ConfigDict(
         frozen=True,

@@ -1,6 +1,8 @@
-"""Label selectors: narrow one to a tenant's objects, fold label keys into it, and match it against labels.
+"""Label selectors: narrow them to a tenant's objects, write label keys out, and match them.
 
-The rules are those of https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#label-selectors.
+The rules are those of
+https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#label-selectors. A
+LabelSelector is the JSON of Kubernetes: ``{"matchLabels": …, "matchExpressions": …}``.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -9,8 +11,8 @@ from typing import Literal
 from syncer.api.objects import Json, Obj
 
 Labels = Mapping[str, str]
-#: How a kind selects by labels: a LabelSelector (``matchLabels``, ``matchExpressions``), a mapping of labels alone, or
-#: text such as ``app=web``.
+#: The forms of a selector: a LabelSelector (``matchLabels``, ``matchExpressions``), a mapping of
+#: labels, or text such as ``app=web``.
 Form = Literal["selector", "map", "text"]
 
 _SELECTOR = {"matchLabels", "matchExpressions"}
@@ -24,12 +26,12 @@ _OPERATORS: Mapping[str, Callable[[Labels, str, list[str]], bool]] = {
 
 
 def narrowed(selector: Obj, labels: Labels) -> Obj:
-    """Return a label selector that selects, of what it selected before, only objects with these labels too."""
+    """Restrict a LabelSelector to objects that also have these labels."""
     return {**selector, "matchLabels": {**(selector.get("matchLabels") or {}), **labels}}
 
 
 def required(selector: Obj, *expressions: Obj) -> Obj:
-    """Return a label selector with more expressions that must hold; those that it has already are not repeated."""
+    """Add expressions to a LabelSelector; those that it has already are not repeated."""
     present = selector.get("matchExpressions") or []
     added = [expression for expression in expressions if expression not in present]
     return {**selector, "matchExpressions": [*present, *added]} if added else selector
@@ -38,7 +40,7 @@ def required(selector: Obj, *expressions: Obj) -> Obj:
 def one_of(key: str, values: Iterable[str]) -> Obj:
     """Return the expression for a label that has one of the values.
 
-    Without any value, it holds for no object of ours.
+    Without any value, the label must be absent, which holds for none of our objects.
     """
     if wanted := sorted(set(values)):
         return {"key": key, "operator": "In", "values": wanted}
@@ -46,11 +48,11 @@ def one_of(key: str, values: Iterable[str]) -> Obj:
 
 
 def folded(selector: Obj, labels: Labels, *, match: Iterable[str] = (), mismatch: Iterable[str] = ()) -> Obj:
-    """Return a label selector with ``matchLabelKeys`` and ``mismatchLabelKeys`` written out for
-    a pod with these labels.
+    """Write ``matchLabelKeys`` and ``mismatchLabelKeys`` of a pod with these labels out as expressions.
 
-    An API server does the same when a Pod is created (1.31 for affinity, 1.34 for topology spread) and then refuses
-    a Pod that arrives with both. A key that the pod doesn't have is ignored, as there.
+    An API server does the same when a Pod is created (1.31 for affinity, 1.34 for topology spread)
+    and then refuses a Pod that arrives with both. As there, a key that the pod doesn't have is
+    ignored.
     """
     matched = [{"key": key, "operator": "In", "values": [labels[key]]} for key in match if key in labels]
     others = [{"key": key, "operator": "NotIn", "values": [labels[key]]} for key in mismatch if key in labels]
@@ -58,8 +60,9 @@ def folded(selector: Obj, labels: Labels, *, match: Iterable[str] = (), mismatch
 
 
 def matches(selector: Mapping[str, Json] | None, labels: Labels) -> bool:
-    """Return True if a label selector selects an object with these labels: none selects
-    nothing, an empty one everything.
+    """Return True if a LabelSelector selects an object with these labels.
+
+    None selects nothing; an empty selector selects everything.
     """
     if selector is None:
         return False
@@ -74,7 +77,7 @@ def _holds(expression: Mapping[str, Json], labels: Labels) -> bool:
 
 
 def written(selector: Mapping[str, Json]) -> str:
-    """Return a label selector as the ``labelSelector`` of a list request; an empty one is ``""``."""
+    """Format a LabelSelector as the ``labelSelector`` parameter of a list request; an empty one is ``""``."""
     labels = [f"{key}={value}" for key, value in sorted((selector.get("matchLabels") or {}).items())]
     return ",".join([*labels, *map(_written, selector.get("matchExpressions") or ())])
 
@@ -92,13 +95,14 @@ def _written(expression: Mapping[str, Json]) -> str:
             return f"!{key}"
 
 
-# -- in the form that a kind has ---------------------------------------------------------------------------------------
+# -- in any form -------------------------------------------------------------------------------------------------------
 
 
 def fits(form: Form, value: Json) -> bool:
-    """Return True if a value is a selector of this form, and has nothing else in it.
+    """Return True if a value is a selector of this form and has no other fields.
 
-    A host drops the fields that its kind doesn't have, and a mapping of which nothing is left selects all.
+    An API server drops unknown fields, and a selector of which nothing is left may select
+    everything.
     """
     match form:
         case "text":
@@ -112,7 +116,7 @@ def fits(form: Form, value: Json) -> bool:
 
 
 def narrowed_in(form: Form, value: Json, labels: Labels) -> Json:
-    """Return a selector of this form that selects, of what it selected before, only objects with these labels too."""
+    """Restrict a selector of any form to objects that also have these labels."""
     match form:
         case "text":
             return ",".join([*filter(None, [value]), *(f"{key}={text}" for key, text in labels.items())])
@@ -123,7 +127,7 @@ def narrowed_in(form: Form, value: Json, labels: Labels) -> Json:
 
 
 def widened_in(form: Form, value: Json, is_narrowing: Callable[[str], bool]) -> Json:
-    """Return a selector of this form without the labels that it was narrowed by."""
+    """Remove the labels that a selector was narrowed by; ``is_narrowing`` says which those are."""
     match form:
         case "text":
             return ",".join(term for term in value.split(",") if not is_narrowing(term.strip()))

@@ -1,4 +1,4 @@
-"""What a syncer reads besides its own objects, what wakes it, and what it may do: as values."""
+"""Sources, indexes, watches and rights: what a syncer reads, what notifies it, and what it may do."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -7,59 +7,70 @@ from typing import Literal
 from syncer.api.context import Settings
 from syncer.api.objects import Key, Obj, Resource, Side
 
-#: Gives the values under which an object is found again.
+#: Returns the index values of an object.
 IndexFunction = Callable[[Obj], Iterable[str]]
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A resource on one side that a syncer reads, so that it must be watched. ``marked``: only what bears our mark."""
+    """A resource on one side that a syncer reads, and which is therefore watched."""
 
     side: Side
     resource: Resource
+    #: True: only objects with our mark are watched.
     marked: bool = False
-    #: Left out where the syncer of this name is off; and where the objects can't be had (a right is missing, say), this
-    #: syncer works without them instead of waiting.
+    #: The name of another syncer. The source is left out while that syncer is disabled. If the
+    #: objects can't be read, because a right is missing, say, this syncer works without them
+    #: instead of waiting. ``""``: always needed.
     optional_with: str = ""
-    #: The label selector of what is watched; ``""`` for all.
+    #: The label selector for the objects to watch; ``""`` for all.
     selector: str = ""
-    #: Namespaces on the host, where those aren't the ones that copies are put in.
+    #: The host namespaces to watch; empty for those that copies are put in.
     namespaces: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """A named way to find objects of a source by a value computed from them, kept up to date by the store."""
+    """A named index of a source's objects by computed values, kept up to date by the cache."""
 
+    #: The objects to index.
     source: Source
+    #: The name, as in ``ctx.reader.indexed``.
     name: str
+    #: Returns the values of an object.
     values: IndexFunction
-    #: Left out where the syncer of this name is off.
+    #: The name of another syncer; the index is left out while that is disabled. ``""``: always
+    #: kept.
     optional_with: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """Other objects whose changes make this syncer look at its own keys again (the seed's ControllerModifier).
-
-    ``keys`` gives the virtual keys of this syncer that an object concerns. With ``when="keys"`` only those keys are
-    asked again that an object begins or ceases to name; with ``when="change"`` all that it names, at any change of it.
+    """A watch of other objects whose changes requeue keys of this syncer (client-go: an event
+    handler with a map function).
     """
 
+    #: The objects to watch.
     source: Source
+    #: Returns the virtual keys of this syncer that an object names.
     keys: Callable[[Obj, Settings], Iterable[Key]]
+    #: ``keys``: requeue only the keys that the object begins or ceases to name. ``change``: requeue
+    #: all keys that it names, at every change.
     when: Literal["keys", "change"] = "keys"
-    #: Left out where the syncer of this name is off.
+    #: The name of another syncer; the watch is left out while that is disabled. ``""``: always
+    #: kept.
     optional_with: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Right:
-    """A right that a syncer needs beyond those that follow from its roles, such as to create tokens."""
+    """A right that a syncer needs besides those that follow from its roles, such as to create tokens."""
 
     side: Side
     resource: Resource
+    #: The verbs, as in an RBAC rule.
     verbs: tuple[str, ...]
+    #: The subresource, such as ``token``; ``""`` for the resource itself.
     subresource: str = ""
-    #: Namespaces on the host, where those aren't the ones that copies are put in.
+    #: The host namespaces that the right is for; empty for those that copies are put in.
     namespaces: tuple[str, ...] = ()
