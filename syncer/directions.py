@@ -15,11 +15,12 @@ from typing import ClassVar, Protocol
 
 from syncer.api.context import Context, Settings
 from syncer.api.contract import deprecations
-from syncer.api.decision import Decision, delete, skip, wait
+from syncer.api.decision import Decision, Precondition, Verb, delete, skip, wait
 from syncer.api.errors import Refused
 from syncer.api.objects import (
     Key,
     Obj,
+    ObjectRef,
     Pair,
     Request,
     Resource,
@@ -180,6 +181,8 @@ class ToHost(Direction):
         if host is None:
             if is_deleting(virtual) and not self.syncer.own_deletion:
                 return skip("the virtual object is being deleted")
+            if not _is_selected(ctx, virtual):
+                return skip(self._deselected)
             return self._down.sync_down(ctx, virtual)
         return self._both(ctx, Pair(virtual, host))
 
@@ -206,12 +209,34 @@ class ToHost(Direction):
                 return wait("the host copy is being deleted; it is made again when it is gone")
             if is_deleting(pair.virtual):
                 return delete(host=pair.host, reason="the virtual object is being deleted")
+        if not _is_selected(ctx, pair.virtual):
+            if is_deleting(pair.host):
+                return wait(f"{self._deselected}; the host copy is being deleted")
+            return _if_unchanged(pair.virtual, self.syncer, self._down.deselected(ctx, pair, self._deselected))
         if self._sync is not None:
             return self._sync.sync(ctx, pair)
         return self._down.sync_down(ctx, pair.virtual)
 
+    @property
+    def _deselected(self) -> str:
+        return f"its labels are not those of sync.{self.syncer.section}.selector"
+
     def _is_copy(self, ctx: Context, host: Obj) -> bool:
         return ctx.marks.is_ours(host, cluster=ctx.identity, resource=self.syncer.resource)
+
+
+def _if_unchanged(virtual: Obj, syncer: Syncer, decision: Decision) -> Decision:
+    """Return a decision that deletes only if the live virtual object is as it was seen: old labels end no copy."""
+    seen = ObjectRef(Side.VIRTUAL, syncer.resource, key_of(virtual))
+    latest = Precondition(seen, uid_of(virtual), version=virtual["metadata"].get("resourceVersion", ""))
+    writes = (replace(write, precondition=latest) if write.verb is Verb.DELETE else write for write in decision.writes)
+    return replace(decision, writes=tuple(writes))
+
+
+def _is_selected(ctx: Context, virtual: Obj) -> bool:
+    """Return True if an object is synced by its labels; one that is being deleted sees its end."""
+    selector = ctx.config.selector
+    return not selector.narrows or selector.selects(virtual) or is_deleting(virtual)
 
 
 class FromHost(Direction):

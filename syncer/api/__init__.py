@@ -11,7 +11,7 @@ A syncer is a plain class that decides and never acts::
 """
 
 from syncer.api import selectors
-from syncer.api.config import Config
+from syncer.api.config import Config, HostDeletion, Owner
 from syncer.api.context import Context, Reader, Settings
 from syncer.api.decision import (
     Decision,
@@ -29,6 +29,7 @@ from syncer.api.decision import (
     wait,
 )
 from syncer.api.drift import DriftPolicies
+from syncer.api.durations import Duration
 from syncer.api.errors import (
     ClusterError,
     ConfigError,
@@ -99,6 +100,7 @@ from syncer.api.references import Reference, References, Referred, Rewritten, Se
 from syncer.api.registration import register_fake_syncer, register_syncer, registrations
 from syncer.api.roles import API_VERSION, FakeSyncUp, Mirror, Sync, SyncDown, Syncer, SyncFromHost, SyncUp
 from syncer.api.section import Section
+from syncer.api.selection import Expression, Selector
 from syncer.api.sources import Index, Right, Source, Watch
 
 __all__ = [
@@ -113,12 +115,15 @@ __all__ = [
     "Decision",
     "Denied",
     "DriftPolicies",
+    "Duration",
     "Excludes",
     "Exists",
     "Expired",
+    "Expression",
     "FakeSyncUp",
     "FieldPath",
     "Forbidden",
+    "HostDeletion",
     "Index",
     "Indexes",
     "Initialize",
@@ -139,6 +144,7 @@ __all__ = [
     "ObjectRef",
     "Outcome",
     "OwnController",
+    "Owner",
     "Pair",
     "Patch",
     "Patches",
@@ -160,6 +166,7 @@ __all__ = [
     "Rewritten",
     "Right",
     "Section",
+    "Selector",
     "Selects",
     "Settings",
     "Shown",

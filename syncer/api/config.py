@@ -10,6 +10,7 @@ from syncer.api.durations import Duration
 from syncer.api.patches import Patches
 from syncer.api.paths import Steps, is_within, metadata_key, path_steps
 from syncer.api.section import Section
+from syncer.api.selection import Selector
 
 #: The side that owns a field.
 Owner = Literal["virtual", "host", "both"]
@@ -35,6 +36,10 @@ class Config(Section):
 
     enabled: bool = True
     """Whether objects of this kind are synced."""
+
+    selector: Selector = Selector()
+    """Labels of the virtual objects that are synced. Empty: all objects. The copy of an object that is no longer
+    selected is deleted. Not for kinds that don't go to the host."""
 
     patches: Patches = Patches()
     """Changes to objects of this kind just before they are written.

@@ -14,6 +14,7 @@ from syncer.api.paths import is_within, metadata_key, path_steps, path_text
 from syncer.api.reference_paths import ReferencePaths
 from syncer.api.references import Reference, Referred
 from syncer.api.roles import API_VERSION, FakeSyncUp, Sync, SyncDown, Syncer, SyncFromHost, SyncUp
+from syncer.api.selection import Selector
 from syncer.api.sources import Index, Right, Source, Watch
 
 #: A syncer needs at least one of these roles; otherwise it is never called.
@@ -105,6 +106,9 @@ def _class_faults(plugin: type[Syncer]) -> Iterator[Fault]:
         yield from _section_faults(plugin)
     if not (inspect.isclass(plugin.config) and issubclass(plugin.config, Config)):
         yield Fault(f"its config {plugin.config!r} is not a subclass of syncer.api.Config", "config")
+    elif plugin.config.model_fields["selector"].annotation is not Selector:
+        why = "that is a Selector in every section, by which virtual objects are chosen. Call it otherwise"
+        yield Fault(f"its config has an option `selector` of its own, but {why}", "config")
 
 
 def _section_faults(plugin: type[Syncer]) -> Iterator[Fault]:

@@ -126,6 +126,10 @@ class SyncDown(Role, Generic[C]):
     def sync_down(self, ctx: Context[C], virtual: Obj) -> Decision:
         """Return ``apply(host=…)``, or ``skip(reason)`` for an object that is not to be synced."""
 
+    def deselected(self, ctx: Context[C], pair: Pair, reason: str) -> Decision:
+        """Return what becomes of the copy of an object that the section's ``selector`` selects no longer."""
+        return delete(host=pair.host, reason=reason)
+
 
 class Sync(Role, Generic[C]):
     """Role: both objects exist, and either may have changed.

@@ -1,4 +1,4 @@
-"""Check owners of fields and host deletion policies against the data of their syncers."""
+"""Check selectors, owners of fields and host deletion policies against the data of their syncers."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -38,7 +38,7 @@ class _Kind(NamedTuple):
 
 
 def owners(data: Mapping[str, Any], syncers: Sequence[type[Syncer]]) -> Iterator[Found]:
-    """Yield the problems of every given ``authority`` and ``onHostDeletion``."""
+    """Yield the problems of every given ``selector``, ``authority`` and ``onHostDeletion``."""
     sync = _mapping(data.get("sync"))
     for syncer in syncers:
         direction, _, name = syncer.section.partition(".")
@@ -72,6 +72,8 @@ def _section(place: Steps, section: Mapping[str, Any], kind: _Kind) -> Iterator[
     if policy != "recreate" and not (kind.goes_down and not kind.own_deletion):
         why = "has a rule of its own for that" if kind.goes_down else "has no copies on the host"
         yield (*place, "onHostDeletion"), f"can't be {policy!r}: this kind {why}."
+    if any(_mapping(section.get("selector")).values()) and place[1] in ("fromHost", "fake"):
+        yield (*place, "selector"), "can't be given: this kind does not go to the host."
     for path, owner in _read(section).items():
         problem = _wrong(path, kind, section) if owner != "virtual" else ""
         if problem:

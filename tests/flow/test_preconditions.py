@@ -54,6 +54,30 @@ def test_a_start_from_an_older_state_deletes_no_copy(two: Two) -> None:
     play(scenario)
 
 
+def test_older_labels_delete_no_copy(two: Two) -> None:
+    selected = configmap("x", metadata={"labels": {"tier": "gold"}})
+    options = {"configMaps": {"all": True, "selector": {"matchLabels": {"tier": "gold"}}}}
+
+    async def scenario() -> None:
+        two.virtual.put(configmap("x"))
+        before = two.virtual.revision
+        two.virtual.put(selected)
+        async with two.daemon(MAPS, options=options) as daemon:
+            copy = await copied(two, daemon)
+        lag = two.virtual.lag(before)
+        async with two.daemon(MAPS, options=options) as daemon:
+            await daemon.settled()
+            assert deletions(two.host) == []
+            lag.end()
+            await in_step(two, daemon, copy)
+            two.virtual.put(configmap("x"))
+            await until(lambda: deletions(two.host))
+            await daemon.settled()
+            assert two.copy("configmaps", "x") is None
+
+    play(scenario)
+
+
 def test_a_new_list_of_an_older_state_deletes_no_copy(two: Two) -> None:
     async def scenario() -> None:
         before = two.virtual.revision

@@ -50,17 +50,24 @@ class References:
         self._referrers: dict[str, _Referrer] = {}
         self._tied: set[tuple[str, Informer]] = set()
 
-    def add(self, syncer: Syncer, role: Refers, safely: Safely) -> None:
-        """Know the references of a syncer's virtual objects, whose store must be there. Call :meth:`tie` next."""
+    def add(self, syncer: Syncer, role: Refers, safely: Safely, is_synced: Callable[[Obj], bool]) -> None:
+        """Know the references of a syncer's virtual objects, whose store must be there. Call :meth:`tie` next.
+
+        Only those count of objects that are synced.
+        """
+
+        def counted(function: Callable[[Obj], Iterable[Any]]) -> Callable[[Obj], Iterable[Any]]:
+            return safely(lambda obj: function(obj) if is_synced(obj) else ())
+
         name, store = syncer.name, self._informers.store(Side.VIRTUAL, syncer.resource)
         referrer = self._referrers[name] = _Referrer(name, syncer.resource, role, store, _makes(role))
-        store.add_index(f"refers/{name}", safely(role.refers), owner=name, notify=self._named)
+        store.add_index(f"refers/{name}", counted(role.refers), owner=name, notify=self._named)
         if role.owns:
-            store.add_index(f"owns/{name}", _uid, owner=name, notify=lambda uids: self._owned(role, uids))
+            store.add_index(f"owns/{name}", counted(_uid), owner=name, notify=lambda uids: self._owned(role, uids))
         if referrer.makes:
-            store.add_index(f"makes/{name}", safely(role.made_on_host), owner=name, notify=self._named)
+            store.add_index(f"makes/{name}", counted(role.made_on_host), owner=name, notify=self._named)
         if type(role).selects is not Refers.selects:
-            selected = safely(lambda obj: _selections(role, obj))
+            selected = counted(lambda obj: _selections(role, obj))
             store.add_index(f"selects/{name}", selected, owner=name, notify=self._selected)
 
     def remove(self, name: str) -> None:

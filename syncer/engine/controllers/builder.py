@@ -118,7 +118,9 @@ def join(pair: ClusterPair, syncer: Syncer, config: Config) -> Controller:
         _add_watches(pair, controller, pair.watches_of(syncer))
     _listen(pair, controller)
     if isinstance(syncer, Refers) and (syncer.refers_to or syncer.owns):
-        pair.references.add(syncer, syncer, lambda function: safely(pair.name, syncer, function))
+        pair.references.add(
+            syncer, syncer, lambda function: safely(pair.name, syncer, function), config.selector.selects
+        )
     pair.references.tie()
     return controller
 

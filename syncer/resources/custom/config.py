@@ -6,7 +6,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from syncer.api import Config, Obj, Section, is_within, labels_of, selectors
+from syncer.api import Config, Obj, Section, Selector, is_within
 from syncer.names.template import Template
 from syncer.resources.custom.values import Kinds, MaybePath, NameTemplate, OwnedPath, ReferencePath, Version
 
@@ -14,48 +14,13 @@ from syncer.resources.custom.values import Kinds, MaybePath, NameTemplate, Owned
 NAME = "{name}"
 
 
-class Expression(Section):
-    """One requirement on a label."""
+class NamedSelector(Selector):
+    """A label selector in which `{name}` stands for the name of the owner."""
 
-    key: str = Field(min_length=1)
-    """The label."""
-
-    operator: Literal["In", "NotIn", "Exists", "DoesNotExist"]
-    """How its value is compared."""
-
-    values: tuple[str, ...] = ()
-    """The values, for `In` and `NotIn`."""
-
-    @model_validator(mode="after")
-    def _has_what_it_needs(self) -> Self:
-        if (self.operator in ("In", "NotIn")) != bool(self.values):
-            raise ValueError(f"operator {self.operator} {'takes no' if self.values else 'needs'} values")
-        return self
-
-
-class Selector(Section):
-    """A label selector; empty, it selects everything."""
-
-    match_labels: dict[str, str] = Field(default={})
-    """Labels and their values, all of which must be there."""
-
-    match_expressions: tuple[Expression, ...] = ()
-    """Further requirements, all of which must hold."""
-
-    def __bool__(self) -> bool:
-        return bool(self.match_labels or self.match_expressions)
-
-    def plain(self, name: str = "") -> Obj:
+    def of(self, name: str) -> Obj:
         """Return the selector as Kubernetes writes it, with this name for `{name}`."""
         labels = {key: value.replace(NAME, name) for key, value in self.match_labels.items()}
-        return {
-            **({"matchLabels": labels} if labels else {}),
-            **(
-                {"matchExpressions": [one.model_dump() for one in self.match_expressions]}
-                if self.match_expressions
-                else {}
-            ),
-        }
+        return {**self.plain, "matchLabels": labels} if labels else self.plain
 
     @property
     def named(self) -> Mapping[str, str]:
@@ -69,7 +34,7 @@ class By(Section):
     reference: MaybePath = ""
     """Path of their names in the custom object, such as `spec.secretName`."""
 
-    selector: Selector = Selector()
+    selector: NamedSelector = NamedSelector()
     """Labels that they have; `{name}` in a value stands for the name of the custom object on the side that they
     begin on."""
 
@@ -99,6 +64,8 @@ class Related(Config):
     @model_validator(mode="after")
     def _can_be_found(self) -> Self:
         by = self.by
+        if "selector" in self.model_fields_set:
+            raise ValueError("takes no selector of its own; what belongs to the objects is found by.selector")
         if self.origin == "virtual" and sum((bool(by.reference), bool(by.selector), by.owner)) > 1:
             raise ValueError("origin virtual takes one of by.reference, by.selector and by.owner")
         if self.origin == "host" and not (by.reference or by.owner or by.selector.named):
@@ -222,10 +189,6 @@ class CustomConfig(Config):
                     f"namespaces puts both {other} and {host} into {virtual}: two objects may share a name"
                 )
         return self
-
-    def selects(self, obj: Obj) -> bool:
-        """Return True if an object on the side where it begins is one to be synced."""
-        return selectors.matches(self.selector.plain(), labels_of(obj))
 
     @property
     def template(self) -> Template | None:

@@ -149,7 +149,8 @@ class Entry:
             what = f"{kind.virtual.kind} has no namespace, so it isn't known where its {resource.plural} belong"
             raise _Waits(f"{self._where}.related: {what}; find them by.reference, with a path of references")
         if by.reference in self.config.references:
-            return Named(name, kind, resource, by, marks=self.marks, names=self.names, is_synced=self.config.selects)
+            is_synced = self.config.selector.selects
+            return Named(name, kind, resource, by, marks=self.marks, names=self.names, is_synced=is_synced)
         return Found(name, kind, resource, by, marks=self.marks)
 
     def _assumed(self, side: Side, wanted: str) -> Resource | None:

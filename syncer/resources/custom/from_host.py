@@ -40,7 +40,7 @@ class FromHost(Syncer[CustomConfig], SyncFromHost[CustomConfig], Sync[CustomConf
         self.source = Source(
             Side.HOST,
             kind.host,
-            selector=selectors.written(options.selector.plain()),
+            selector=selectors.written(options.selector.plain),
             namespaces=tuple(options.namespaces) if kind.host.namespaced else (),
         )
         # What other syncers say in their class, one that is made from configuration says itself.
@@ -62,7 +62,7 @@ class FromHost(Syncer[CustomConfig], SyncFromHost[CustomConfig], Sync[CustomConf
         No copy of any virtual cluster's object appears: it would show one tenant what another has.
         """
         key = key_of(host)
-        if ctx.marks.cluster in labels_of(host) or not self._options.selects(host):
+        if ctx.marks.cluster in labels_of(host) or not self._options.selector.selects(host):
             return None
         if not self.host_resource.namespaced:
             return key

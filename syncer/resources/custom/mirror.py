@@ -15,14 +15,13 @@ from syncer.api import (
     Resource,
     Side,
     SyncUp,
-    delete,
     is_deleting,
     is_within,
     resources_of,
     skip,
     wait,
 )
-from syncer.resources.custom.config import CustomConfig, Selector
+from syncer.resources.custom.config import CustomConfig, NamedSelector
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +50,7 @@ class Ties:
     #: What they name, by path, and what of that is renamed in the copy.
     references: Mapping[str, Reference] = field(default_factory=dict)
     #: What belongs to them on the virtual side: by labels, and by being owned.
-    selected: Sequence[tuple[Resource, Selector]] = ()
+    selected: Sequence[tuple[Resource, NamedSelector]] = ()
     owned: Sequence[Resource] = ()
     #: What they name that the host makes for their copies, by path.
     made: Mapping[str, Reference] = field(default_factory=dict)
@@ -81,35 +80,14 @@ class ToHost(Mirror[CustomConfig]):
             owns=tuple(dict.fromkeys(ties.owned)),
         )
 
-    def sync_down(self, ctx: Context[CustomConfig], virtual: Obj) -> Decision:
-        """Create the host copy of what the selector selects."""
-        if not self._options.selects(virtual):
-            return skip(self._unselected())
-        return super().sync_down(ctx, virtual)
-
-    def sync(self, ctx: Context[CustomConfig], pair: Pair) -> Decision:
-        """Keep both in step; what the selector no longer selects leaves the host."""
-        if not self._options.selects(pair.virtual):
-            return delete(host=pair.host, reason=self._unselected())
-        return super().sync(ctx, pair)
-
-    def refers(self, virtual: Obj) -> Iterable[tuple[Resource, Key]]:
-        """Return what the object names; nothing where it isn't synced."""
-        return super().refers(virtual) if self._options.selects(virtual) else ()
-
     def selects(self, virtual: Obj) -> Iterable[tuple[Resource, Obj]]:
         """Return the label selectors of what belongs to the object."""
-        if not self._options.selects(virtual):
-            return ()
         name = virtual["metadata"]["name"]
-        return [(resource, selector.plain(name)) for resource, selector in self._ties.selected]
+        return [(resource, selector.of(name)) for resource, selector in self._ties.selected]
 
     def made_on_host(self, virtual: Obj) -> Iterable[tuple[Resource, Key]]:
         """Return what an operator makes on the host because the object names it: nothing of that name may go down."""
-        return self._made.made(virtual) if self._options.selects(virtual) else ()
-
-    def _unselected(self) -> str:
-        return f"its labels are not those of sync.{self.section}.selector"
+        return self._made.made(virtual)
 
 
 class Retained(ToHost, SyncUp):
@@ -122,10 +100,14 @@ class Retained(ToHost, SyncUp):
         """Create the host copy, unless the object is about to go."""
         return skip("the virtual object is being deleted") if is_deleting(virtual) else super().sync_down(ctx, virtual)
 
+    def deselected(self, ctx: Context[CustomConfig], pair: Pair, reason: str) -> Decision:
+        """Leave the copy alone."""
+        return skip(self._retained("is no longer selected"))
+
     def sync(self, ctx: Context[CustomConfig], pair: Pair) -> Decision:
         """Keep both in step, and leave the copy alone once the virtual object is going."""
-        if is_deleting(pair.virtual) or not self._options.selects(pair.virtual):
-            return skip(self._retained("is being deleted" if is_deleting(pair.virtual) else "is no longer selected"))
+        if is_deleting(pair.virtual):
+            return skip(self._retained("is being deleted"))
         if is_deleting(pair.host):
             return wait("the host copy is being deleted; it is made again when it is gone")
         return super().sync(ctx, pair)

@@ -101,7 +101,7 @@ class Belongs(Syncer[Related], SyncFromHost[Related], Sync[Related], Indexes):
         named = self._by.selector.named
         plain = {key: value for key, value in self._by.selector.match_labels.items() if key not in named}
         expressions = [{"key": key, "operator": "Exists"} for key in named]
-        expressions += self._by.selector.plain().get("matchExpressions", [])
+        expressions += self._by.selector.plain.get("matchExpressions", [])
         return selectors.written({"matchLabels": plain, "matchExpressions": expressions})
 
     def sync_from_host(self, ctx: Context[Related], host: Obj) -> Decision:
@@ -176,7 +176,7 @@ class Belongs(Syncer[Related], SyncFromHost[Related], Sync[Related], Indexes):
             return False
         if not self._by.selector:
             return True
-        return selectors.matches(self._by.selector.plain(owner["metadata"]["name"]), labels_of(host))
+        return selectors.matches(self._by.selector.of(owner["metadata"]["name"]), labels_of(host))
 
     def _shown(self, ctx: Context[Related], host: Obj, key: Key) -> Obj:
         virtual = copied(harmless(host), ctx.virtual_copy(host, key), self.up)

@@ -81,6 +81,10 @@ class TenantDefinitionSyncer(
         refuse_unsafe(wanted, pair.host, Side.HOST)
         return _apply(ctx, pair.virtual, wanted)
 
+    def deselected(self, ctx: Context[TenantDefinitionConfig], pair: Pair, reason: str) -> Decision:
+        """Do as the configuration says of one that is no longer wanted."""
+        return self._removed(ctx, pair.host, reason)
+
     def sync_up(self, ctx: Context[TenantDefinitionConfig], host: Obj) -> Decision:
         """Return what the configuration says."""
         return self._removed(ctx, host, "the virtual CRD is gone")

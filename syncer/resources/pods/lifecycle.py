@@ -1,6 +1,6 @@
 """How far a Pod has come, and whether the host is to run it (now, later, or not at all)."""
 
-from syncer.api import Context, Decision, Key, Obj, annotations_of, delete, is_deleting, skip
+from syncer.api import Config, Context, Decision, Key, Obj, annotations_of, delete, is_deleting, skip
 from syncer.resources.kinds import NODES
 
 #: The annotation of the kubelet on a Pod that only mirrors a manifest on a node's disk.
@@ -37,6 +37,12 @@ def runs_elsewhere(ctx: Context, virtual: Obj) -> bool:
     name = (virtual.get("spec") or {}).get("nodeName")
     node = ctx.virtual(NODES, Key("", name)) if name else None
     return node is not None and not ctx.marks.is_from_here(node, cluster=ctx.identity)
+
+
+def is_selected(ctx: Context, virtual: Obj) -> bool:
+    """Return True if the labels of a Pod are those of the Pods that are synced."""
+    pods = ctx.settings.section("pods", Config)
+    return pods is None or pods.selector.selects(virtual)
 
 
 def not_to_run(ctx: Context, virtual: Obj) -> Decision | None:

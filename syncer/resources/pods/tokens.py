@@ -21,6 +21,7 @@ from syncer.api import (
     Token,
     annotations_of,
     apply,
+    delete,
     is_deleting,
     key_of,
     skip,
@@ -81,7 +82,7 @@ class PodTokenSyncer(Syncer[PodTokenConfig], SyncDown[PodTokenConfig], Sync[PodT
             return skip("it mounts no token")
         if _ends(virtual):
             return skip("the Pod has finished or is being deleted")
-        if ctx.host_of(PODS, key_of(virtual)) is None and lifecycle.not_to_run(ctx, virtual):
+        if ctx.host_of(PODS, key_of(virtual)) is None and not _is_to_run(ctx, virtual):
             return skip("the host is not to run it")
         if missing := _missing_account(ctx, virtual):
             return wait(f"its ServiceAccount {missing.key.name} is not there yet", on=(missing,))
@@ -93,6 +94,8 @@ class PodTokenSyncer(Syncer[PodTokenConfig], SyncDown[PodTokenConfig], Sync[PodT
             return wait("the Secret is being deleted; it is made again when it is gone")
         if _ends(pair.virtual):
             return skip("the Pod has finished or is being deleted")
+        if not lifecycle.is_selected(ctx, pair.virtual):
+            return delete(host=pair.host, reason="the Pod is no longer synced")
         left = _seconds_left(ctx, pair)
         if left > 0:
             return apply(reason="the tokens are good for a while").look_again(left)
@@ -100,6 +103,10 @@ class PodTokenSyncer(Syncer[PodTokenConfig], SyncDown[PodTokenConfig], Sync[PodT
             why = f"its ServiceAccount {missing.key.name} is not there, so its token can't be renewed; make it again"
             raise Refused(why, reason="ServiceAccountNotFound")
         return _renewed(ctx, pair.virtual, reason="a token is about to end, or is missing")
+
+
+def _is_to_run(ctx: Context, virtual: Obj) -> bool:
+    return lifecycle.is_selected(ctx, virtual) and not lifecycle.not_to_run(ctx, virtual)
 
 
 def _ends(virtual: Obj) -> bool:

@@ -21,7 +21,7 @@ INTERNAL |= {"ApiServer", "Dns", "Breaker", "Where"}
 INTERNAL |= set(vars(syncer.api.selectors)) - set(syncer.api.__all__)
 INTERNAL |= {"Fault", "ROLES", "registered", "deprecations", "syncer_faults", "translator_faults"}
 #: Names of types, of which the interpreter does not know where they are defined.
-ALIASES = ("FieldPath", "Json", "Obj", "References", "Referred", "Steps")
+ALIASES = ("Duration", "FieldPath", "HostDeletion", "Json", "Obj", "Owner", "References", "Referred", "Steps")
 #: What syncers and translators may import of the package.
 ALLOWED = ("syncer.api", "syncer.translate", "syncer.names", "syncer.resources")
 

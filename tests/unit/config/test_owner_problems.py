@@ -58,6 +58,8 @@ def test_right_owners_load(sync: str) -> None:
             "can't have another owner alone: what stands beside spec.to.name says",
         ),
         ("custom: {widgets.example.org: {authority: {size: both}}}", "what goes is spec."),
+        ("fromHost: {events: {selector: {matchLabels: {a: b}}}}", "can't be given: this kind does not go to the host."),
+        ("fake: {nodes: {selector: {matchLabels: {a: b}}}}", "can't be given: this kind does not go to the host."),
         ("toHost: {pods: {onHostDeletion: propagate}}", "'propagate': this kind has a rule of its own for that."),
         ("fake: {nodes: {onHostDeletion: report}}", "'report': this kind has no copies on the host."),
         ("fromHost: {events: {onHostDeletion: report}}", "'report': this kind has no copies on the host."),

@@ -69,6 +69,7 @@ def test_option_has_the_type_of_its_value_and_its_default() -> None:
     takes = {option.path.rpartition(".")[2]: option.takes for option in options(Widgets.config)}
     assert takes == {
         "enabled": "true or false",
+        "selector": "section",
         "patches": "section",
         "drift": "section",
         "maxRetryDelay": "duration",

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from syncer.api import Config, Key, Mirror, Obj, Refers, Resource, Side, Source
+from syncer.api import Config, Key, Mirror, Obj, Refers, Resource, Selector, Side, Source
 from syncer.engine.cache.informers import Informers
 from syncer.engine.cache.references import References
 from syncer.resources.kinds import CONFIG_MAPS, SECRETS
@@ -32,6 +32,10 @@ class Claims(Mirror[Config], Refers):
         return [(CONFIG_MAPS, virtual["selector"])] if "selector" in virtual else []
 
 
+#: Claims that are labelled so aren't synced.
+SELECTED = Selector.model_validate({"matchExpressions": [{"key": "out", "operator": "DoesNotExist"}]})
+
+
 class Known:
     """The references of claims, and who was told what."""
 
@@ -45,7 +49,7 @@ class Known:
         self.references.wake = lambda resource, key: self.woken.append((resource.plural, key.name))
         self.references.ask = lambda syncer, key: self.asked.append(key.name)
         claims = Claims()
-        self.references.add(claims, claims, lambda function: function)
+        self.references.add(claims, claims, lambda function: function, SELECTED.selects)
         self.references.tie()
 
     def put(self, resource: Resource, name: str, **parts: Any) -> Obj:
@@ -127,3 +131,20 @@ def test_a_syncer_that_has_left_refers_to_nothing(known: Known) -> None:
     assert known.references.of(SECRETS, secret("db")) is False
     known.put(SECRETS, "db")
     assert known.asked == []
+
+
+@pytest.mark.parametrize(
+    "parts", [{"names": ["db"]}, {"selector": {"matchLabels": {}}}, {}], ids=["names", "selects", "owns"]
+)
+def test_what_is_not_synced_uses_nothing(known: Known, parts: dict[str, Any]) -> None:
+    for resource in (SECRETS, CONFIG_MAPS):
+        known.put(resource, "db", metadata={"ownerReferences": [{"uid": "uid-c"}]})
+    known.put(CLAIMS, "c", metadata={"labels": {"out": "1"}}, **parts)
+    assert known.told() == set()
+    known.put(CLAIMS, "c", **parts)
+    assert known.told() != set()
+    known.put(CLAIMS, "c", metadata={"labels": {"out": "1"}}, **parts)
+    assert known.told() != set()
+    owned = {"metadata": {"name": "db", "namespace": "shop", "ownerReferences": [{"uid": "uid-c"}]}}
+    assert known.references.of(SECRETS, owned) is False
+    assert known.references.of(CONFIG_MAPS, owned) is False
