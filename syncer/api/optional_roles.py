@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import FunctionType, MappingProxyType
-from typing import ClassVar, Generic, Protocol
+from typing import TYPE_CHECKING, ClassVar, Generic, Protocol
 
 from syncer.api.context import C, Context
 from syncer.api.objects import Key, Obj, Resource, Side
@@ -16,6 +16,9 @@ from syncer.api.reference_paths import ReferencePaths
 from syncer.api.references import References, resources_of
 from syncer.api.role import Role
 from syncer.api.sources import Index, Watch
+
+if TYPE_CHECKING:
+    from kubernetes.aio.client import ApiClient
 
 
 class LiveClient(Protocol):
@@ -56,6 +59,16 @@ class LiveClient(Protocol):
         Raises:
             Missing: There is no such object.
             Conflict: The object has another uid.
+        """
+        ...
+
+    def kubernetes_client(self) -> "ApiClient":
+        """Return the asyncio ``ApiClient`` of the ``kubernetes`` package for this API server, to be kept.
+
+        ``kubernetes.aio.client.CoreV1Api(live.host.kubernetes_client())`` has the daemon's credentials, which are
+        renewed under it, its TLS, proxy and limit of requests, and writes nothing in a dry run. Its errors are the
+        package's ``ApiException``, and ``OSError`` or ``TimeoutError`` where no answer came. The first call imports
+        the package.
         """
         ...
 

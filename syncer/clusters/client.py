@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import AsyncIterator
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from syncer.api.objects import Key, Obj, Resource, Side, key_of
 from syncer.clusters import api_requests, codec, errors
@@ -11,6 +11,9 @@ from syncer.clusters.codec import Page
 from syncer.clusters.errors import UNKNOWN_ORIGIN, Origin, Where
 from syncer.clusters.transport import REQUEST_SECONDS, ConnectionFailed, HttpRequest, HttpResponse, Transport
 from syncer.clusters.watching import Watch
+
+if TYPE_CHECKING:
+    from kubernetes.aio.client import ApiClient
 
 #: Items a page of a list; larger pages hold up the event loop for longer.
 PAGE = 500
@@ -186,6 +189,15 @@ class Cluster:
         """GET a path that is no object: ``/version``, ``/apis``, ``/openapi/v3``."""
         request = HttpRequest("GET", path, accept=accept, timeout=self.timeout)
         return codec.decode((await self._send(request, f"get {path} from")).body)
+
+    def kubernetes_client(self) -> "ApiClient":
+        """Return a new ``kubernetes.aio.client.ApiClient`` whose requests go the way of this client's.
+
+        A plugin makes one and keeps it. It is closed by closing this client. The first call imports the package.
+        """
+        from syncer.clusters import official
+
+        return official.api_client(self.transport, address=self.origin.address or "cluster")
 
     @property
     def place(self) -> str:

@@ -25,8 +25,8 @@ from syncer.clusters.certificates import (
     validity,
 )
 from syncer.clusters.diagnose import why_not_trusted
-from syncer.clusters.exec_plugin import Issued, PluginFailed, issue
-from syncer.clusters.login import Impersonation, Login
+from syncer.clusters.exec_plugin import Issued, issue
+from syncer.clusters.login import Impersonation, Login, PluginFailed
 from syncer.clusters.transport import CredentialsFailed
 
 log = logging.getLogger(__name__)

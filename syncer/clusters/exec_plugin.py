@@ -1,8 +1,7 @@
 """Running the programs that print credentials (client.authentication.k8s.io, KEP-541).
 
 ``kubernetes.config`` can do it too, but importing any part of that package costs 200 ms of CPU and 31 MB, its runs
-have no timeout and it never runs a plugin again on a 401; only the legacy auth providers are left to it, and it is
-imported only for those.
+have no timeout and it never runs a plugin again on a 401; it is imported for the legacy auth providers alone.
 """
 
 import asyncio
@@ -15,7 +14,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from syncer.clusters.login import ExecPlugin, LegacyProvider
+from syncer.clusters.login import ExecPlugin, LegacyProvider, PluginFailed
 
 #: Seconds that a plugin may take; many ask an identity service over the network.
 PLUGIN_SECONDS = 60.0
@@ -23,10 +22,6 @@ PLUGIN_SECONDS = 60.0
 LEGACY_SECONDS = 300.0
 _MOST_OUTPUT, _MOST_COMPLAINT = 1 << 20, 2000
 _API_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
-
-
-class PluginFailed(Exception):
-    """A plugin gave no credentials; the message says which, why, and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +37,7 @@ class Issued:
 async def issue(plugin: ExecPlugin | LegacyProvider, *, seconds: float = PLUGIN_SECONDS) -> Issued:
     """Ask a plugin for credentials; raises :class:`PluginFailed`."""
     if isinstance(plugin, LegacyProvider):
-        token = await asyncio.to_thread(_legacy_token, plugin)
-        return Issued(token=token, expires=time.time() + LEGACY_SECONDS)
+        return Issued(token=await asyncio.to_thread(_legacy_token, plugin), expires=time.time() + LEGACY_SECONDS)
     return parse(plugin, await _run(plugin, seconds))
 
 
@@ -127,32 +121,6 @@ def _exec_info(plugin: ExecPlugin) -> str:
 
 
 def _legacy_token(provider: LegacyProvider) -> str:
-    """Let the ``kubernetes`` package do what only it knows: the oidc and gcp auth providers."""
-    from kubernetes.client import Configuration
-    from kubernetes.config import load_kube_config_from_dict
+    from syncer.clusters import legacy_provider
 
-    configuration = Configuration()
-    try:
-        load_kube_config_from_dict(_kubeconfig(provider), client_configuration=configuration)  # type: ignore[no-untyped-call]
-    except Exception as error:  # noqa: BLE001  (whatever a third-party login flow raises)
-        raise PluginFailed(f"auth provider {provider.name} failed: {type(error).__name__}: {error}") from None
-    header = configuration.get_api_key_with_prefix("BearerToken") or ""
-    if not header.startswith("Bearer "):
-        raise PluginFailed(
-            f"auth provider {provider.name} gave no token. Log in with kubectl, or use an exec plugin instead."
-        )
-    return header.removeprefix("Bearer ")
-
-
-def _kubeconfig(provider: LegacyProvider) -> dict[str, Any]:
-    """Return a kubeconfig of nothing but this provider.
-
-    A fresh copy, because the loader writes renewed tokens into it.
-    """
-    user = {"auth-provider": {"name": provider.name, "config": dict(provider.config)}}
-    return {
-        "current-context": "only",
-        "contexts": [{"name": "only", "context": {"cluster": "only", "user": "only"}}],
-        "clusters": [{"name": "only", "cluster": {"server": "https://localhost"}}],
-        "users": [{"name": "only", "user": user}],
-    }
+    return legacy_provider.token(provider)

@@ -49,6 +49,10 @@ class LegacyProvider:
     config: Mapping[str, Any] = field(repr=False)
 
 
+class PluginFailed(Exception):
+    """A plugin gave no credentials; the message says which, why, and what to do."""
+
+
 @dataclass(frozen=True, slots=True)
 class Impersonation:
     """As whom to act; needs the right to impersonate."""

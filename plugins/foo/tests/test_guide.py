@@ -1,5 +1,6 @@
 """What plugins/README.md and the README of the template show is so: their code runs, their commands say that."""
 
+import asyncio
 import re
 import shutil
 import subprocess
@@ -11,6 +12,8 @@ import yaml
 from vsyncer_foo.foos import FOOS
 
 import syncer.api
+from syncer.clusters.client import Cluster
+from syncer.testing import ApiServer
 
 PLUGINS = Path(__file__).parents[2]
 GUIDE = (PLUGINS / "README.md").read_text()
@@ -53,6 +56,24 @@ def test_the_short_syncer_of_the_guide_passes_its_own_test() -> None:
     names: dict[str, Any] = {"__name__": "guide"}
     exec("\n".join(blocks(GUIDE, "python")[1:]), names)
     names["test_a_foo_gets_five_replicas_at_most"]()
+
+
+def test_the_official_client_of_the_guide_makes_the_limit_once() -> None:
+    names: dict[str, Any] = {"__name__": "guide"}
+    exec("\n".join(blocks(GUIDE, "python")[1:]), names)
+    host = ApiServer()
+    host.put({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "foos"}})
+
+    async def twice() -> None:
+        cluster = Cluster("host", syncer.api.Side.HOST, host.transport())
+        live = syncer.api.Live("vc", "foos", cluster, cluster)
+        for _ in range(2):
+            await names["LimitedFooSyncer"]().init(live)
+
+    asyncio.run(twice())
+    [made] = host.objects("limitranges")
+    assert made["spec"]["limits"][0]["default"] == {"cpu": "1"}
+    assert [logged.verb for logged in host.requests] == ["list", "create", "list"]
 
 
 def test_the_label_in_the_guide_is_the_one_of_the_definition() -> None:

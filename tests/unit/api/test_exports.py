@@ -12,7 +12,7 @@ import pytest
 import syncer.api
 
 #: Defined in the API's modules for the rest of the daemon; no syncer needs them.
-INTERNAL = {"C", "LAST_APPLIED", "LABEL_LIMIT", "PREFIX", "kind_mark", "label_value"}
+INTERNAL = {"TYPE_CHECKING", "C", "LAST_APPLIED", "LABEL_LIMIT", "PREFIX", "kind_mark", "label_value"}
 INTERNAL |= {"Role", "Walker", "compiled", "pointer_steps", "reference_of"}
 INTERNAL |= {"Kind", "duration_text", "seconds"}
 INTERNAL |= {"DNS_LABEL", "DNS_SUBDOMAIN", "PLURAL_GROUP"}

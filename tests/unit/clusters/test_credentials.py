@@ -13,8 +13,8 @@ import pytest
 import trustme
 
 from syncer.clusters.credentials import Access, LoginCredentials
-from syncer.clusters.exec_plugin import PluginFailed, issue, parse
-from syncer.clusters.login import ExecPlugin, Impersonation, LegacyProvider, Login, Material
+from syncer.clusters.exec_plugin import issue, parse
+from syncer.clusters.login import ExecPlugin, Impersonation, LegacyProvider, Login, Material, PluginFailed
 from syncer.clusters.transport import CredentialsFailed, Endpoint
 
 PLAIN = Login(Endpoint("h", 1, tls=False, source="kube.yaml, context c, user u"))
