@@ -85,6 +85,11 @@ class Direction(ABC):
         self.by_host = self.goes_down or self.comes_up
 
     @property
+    def syncs(self) -> bool:
+        """Return True if the syncer is asked about objects at all."""
+        return self.goes_down or self.comes_up or self.fakes
+
+    @property
     def by_virtual(self) -> bool:
         """Return True if every key of the virtual side is a request."""
         return self.goes_down or self.fakes
@@ -127,6 +132,10 @@ class Direction(ABC):
 
     def is_about(self, ctx: Context, key: Key, host: Obj) -> bool:
         """Return True if the host object at the host key of ``key`` is the one that the request is about."""
+        return True
+
+    def is_real(self, ctx: Context, host: Obj) -> bool:
+        """Return True if the host object is one that the syncer syncs, and not another one at its place."""
         return True
 
     def narrowed(self, source: Source, settings: Settings) -> Source:
@@ -176,7 +185,7 @@ class ToHost(Direction):
         """Call the role for the objects that exist: the virtual object, its copy, or both."""
         if virtual is None:
             return skip("neither side has it") if host is None else self._orphan(ctx, host)
-        if came_up(ctx, virtual) and not (host is not None and self._is_copy(ctx, host)):
+        if came_up(ctx, virtual) and not (host is not None and self.is_real(ctx, host)):
             return skip("the virtual object came from the host")
         if host is None:
             if is_deleting(virtual) and not self.syncer.own_deletion:
@@ -187,7 +196,7 @@ class ToHost(Direction):
         return self._both(ctx, Pair(virtual, host))
 
     def _orphan(self, ctx: Context, host: Obj) -> Decision:
-        if not self._is_copy(ctx, host):
+        if not self.is_real(ctx, host):
             return skip("the host object is not ours")
         if self._up is not None:
             return self._up.sync_up(ctx, host)
@@ -196,7 +205,7 @@ class ToHost(Direction):
         return delete(host=host, reason="the virtual object is gone")
 
     def _both(self, ctx: Context, pair: Pair) -> Decision:
-        if not self._is_copy(ctx, pair.host):
+        if not self.is_real(ctx, pair.host):
             raise collision(pair.host)
         is_earlier = annotations_of(pair.host).get(ctx.marks.uid) != uid_of(pair.virtual)
         if is_earlier and not self.syncer.adopts:
@@ -221,7 +230,8 @@ class ToHost(Direction):
     def _deselected(self) -> str:
         return f"its labels are not those of sync.{self.syncer.section}.selector"
 
-    def _is_copy(self, ctx: Context, host: Obj) -> bool:
+    def is_real(self, ctx: Context, host: Obj) -> bool:
+        """Return True if the host object is a copy of ours."""
         return ctx.marks.is_ours(host, cluster=ctx.identity, resource=self.syncer.resource)
 
 
@@ -350,12 +360,67 @@ class Fake(Direction):
         return self._fake.fake_sync(ctx, virtual)
 
 
+class _OrFake(Direction):
+    """What has neither a tenant's object nor one on the host is faked."""
+
+    fakes = True
+    #: The other direction.
+    first: ClassVar[type[Direction]]
+
+    def __init__(self, syncer: Syncer) -> None:
+        super().__init__(syncer)
+        self._first, self._fake = self.first(syncer), Fake(syncer)
+
+    def sources(self) -> Iterable[Source]:
+        """Yield all virtual objects, and what the other direction watches on the host."""
+        yield from self._fake.sources()
+        yield from (source for source in self._first.sources() if source.side is Side.HOST)
+
+    def narrowed(self, source: Source, settings: Settings) -> Source:
+        """Return the source as the other direction narrows it."""
+        return self._first.narrowed(source, settings)
+
+    def rights(self) -> Iterable[Right]:
+        """Yield the rights of both directions."""
+        yield from self._first.rights()
+        yield from self._fake.rights()
+
+    def request_for(self, sight: Sight, side: Side, key: Key, obj: Obj | None) -> Request | None:
+        """Return the request of any virtual object, or of what the other direction follows on the host."""
+        way = self._fake if side is Side.VIRTUAL else self._first
+        return way.request_for(sight, side, key, obj)
+
+    def is_about(self, ctx: Context, key: Key, host: Obj) -> bool:
+        """Return what the other direction says of the host object."""
+        return self._first.is_about(ctx, key, host)
+
+    def decide(self, ctx: Context, key: Key, *, virtual: Obj | None, host: Obj | None) -> Decision:
+        """Ask about a fake where there is nothing else."""
+        is_tenants = virtual is not None and not came_up(ctx, virtual)
+        is_real = is_tenants or (host is not None and self._first.is_real(ctx, host))
+        return (self._first if is_real else self._fake).decide(ctx, key, virtual=virtual, host=host)
+
+
+class ToHostOrFake(_OrFake):
+    """A tenant's objects have copies on the host; what there is none of, and is needed, is faked."""
+
+    goes_down = True
+    first = ToHost
+
+
+class FromHostOrFake(_OrFake):
+    """Host objects appear on the virtual side; what there is none of, and is needed, is faked."""
+
+    comes_up = True
+    first = FromHost
+
+
 class Nowhere(Direction):
     """Nothing is synced; the syncer has only optional roles."""
 
     def sources(self) -> Iterable[Source]:
-        """Return no sources."""
-        return ()
+        """Yield the virtual objects of its resource, if it names one."""
+        yield from (Source(Side.VIRTUAL, resource) for resource in resources_of(self.syncer)[:1])
 
     def rights(self) -> Iterable[Right]:
         """Return no rights."""
@@ -372,8 +437,12 @@ class Nowhere(Direction):
 
 def way_of(syncer: type[Syncer]) -> type[Direction]:
     """Return the direction that the roles of a class imply."""
-    ways = ((FakeSyncUp, Fake), (SyncDown, ToHost), (SyncFromHost, FromHost), (SyncUp, FromHost))
-    return next((way for role, way in ways if issubclass(syncer, role)), Nowhere)
+    fakes = issubclass(syncer, FakeSyncUp)
+    if issubclass(syncer, SyncDown):
+        return ToHostOrFake if fakes else ToHost
+    if issubclass(syncer, SyncFromHost | SyncUp):
+        return FromHostOrFake if fakes else FromHost
+    return Fake if fakes else Nowhere
 
 
 def direction_of(syncer: Syncer) -> Direction:
@@ -381,6 +450,11 @@ def direction_of(syncer: Syncer) -> Direction:
     for message in deprecations(type(syncer)):
         warnings.warn(message, DeprecationWarning, stacklevel=2)
     return way_of(type(syncer))(syncer)
+
+
+def resources_of(syncer: Syncer | type[Syncer]) -> tuple[Resource, ...]:
+    """Return the virtual and the host resource of a syncer; nothing for one that names none, as it syncs nothing."""
+    return (syncer.resource, syncer.host_resource) if hasattr(syncer, "resource") else ()
 
 
 def came_up(ctx: Context, virtual: Obj) -> bool:

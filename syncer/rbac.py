@@ -10,7 +10,6 @@ from syncer.api import (
     Index,
     Indexes,
     Obj,
-    Patch,
     Refers,
     Resource,
     Right,
@@ -88,17 +87,15 @@ def rights(syncer: Syncer, enabled: Collection[str] | None = None, settings: Set
         yield Right(source.side, source.resource, READ, namespaces=source.namespaces)
     yield from direction_of(syncer).rights()
     if settings and syncer.name in settings.sections:
-        yield from by_path(Side.VIRTUAL, syncer.resource, (patch.steps for patch in _upward(syncer, settings)))
-        yield from _by_rules(syncer, settings.sections[syncer.name])
+        yield from _by_section(syncer, settings.sections[syncer.name])
     yield from syncer.rights if settings is None else syncer.rights_with(settings)
 
 
-def _upward(syncer: Syncer, settings: Settings) -> tuple[Patch, ...]:
-    return settings.sections[syncer.name].patches.up
-
-
-def _by_rules(syncer: Syncer, config: Config) -> Iterator[Right]:
-    """Yield what other owners of fields take, and what it may mean that somebody deletes a copy on the host."""
+def _by_section(syncer: Syncer, config: Config) -> Iterator[Right]:
+    """Yield what the options of a kind take: patches, other owners of fields, the policy for deleted copies."""
+    if not direction_of(syncer).syncs:
+        return
+    yield from by_path(Side.VIRTUAL, syncer.resource, (patch.steps for patch in config.patches.up))
     if authority_of(syncer, config).owners:
         yield Right(Side.VIRTUAL, syncer.resource, ("patch",))
     if config.on_host_deletion == "recreate" or not direction_of(syncer).remakes:

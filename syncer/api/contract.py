@@ -17,8 +17,10 @@ from syncer.api.roles import API_VERSION, FakeSyncUp, Sync, SyncDown, Syncer, Sy
 from syncer.api.selection import Selector
 from syncer.api.sources import Index, Right, Source, Watch
 
+#: Roles that are asked about objects of the syncer's resource.
+ASKED = (SyncDown, Sync, SyncUp, SyncFromHost, FakeSyncUp)
 #: A syncer needs at least one of these roles; otherwise it is never called.
-ROLES = (SyncDown, Sync, SyncUp, SyncFromHost, FakeSyncUp, OwnController)
+ROLES = (*ASKED, OwnController, Initialize, Indexes)
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 _SECTION = re.compile(r"(toHost|fromHost|fake)\.[A-Za-z][A-Za-z0-9-]*")
@@ -56,7 +58,7 @@ def syncer_faults(plugin: Any) -> list[Fault]:
 
 def deprecations(plugin: type[Syncer]) -> list[str]:
     """Return a message for each deprecated feature that a syncer uses, with the replacement."""
-    if not issubclass(plugin, SyncUp) or issubclass(plugin, SyncDown | SyncFromHost | FakeSyncUp):
+    if not issubclass(plugin, SyncUp) or issubclass(plugin, SyncDown | SyncFromHost):
         return []
     way_out = "derive it from SyncFromHost, and call its sync_up sync_from_host"
     return [f"{plugin.__name__} has SyncUp without SyncDown, which ends with the next version: {way_out}"]
@@ -90,18 +92,15 @@ def _identity_faults(plugin: Any) -> Iterator[Fault]:
 def _class_faults(plugin: type[Syncer]) -> Iterator[Fault]:
     """Yield the faults that show before the class is instantiated."""
     name = plugin.__name__
-    if lacking := [each for each in ("name", "resource") if not hasattr(plugin, each)]:
+    needed = ("name", "resource") if issubclass(plugin, ASKED) else ("name",)
+    if lacking := [each for each in needed if not hasattr(plugin, each)]:
         yield Fault(f"{name} doesn't set {', '.join(lacking)}")
     if missing := sorted(plugin.__abstractmethods__):
         yield Fault(f"{name} lacks the method {', '.join(missing)}")
     if not issubclass(plugin, ROLES):
         roles = ", ".join(role.__name__ for role in ROLES)
         yield Fault(f"{name} has no role; derive it from {roles} or Mirror")
-    never = [role.__name__ for role in (SyncDown, Sync, SyncUp, SyncFromHost) if issubclass(plugin, role)]
-    if issubclass(plugin, FakeSyncUp) and never:
-        yield Fault(f"{name} has FakeSyncUp, so that {', '.join(never)} would never be asked; make two syncers of it")
-    if issubclass(plugin, SyncFromHost) and issubclass(plugin, SyncDown | SyncUp):
-        yield Fault(f"{name} has SyncFromHost beside SyncDown or SyncUp; make two syncers of it")
+    yield from _combination_faults(plugin)
     if not lacking:
         yield from _section_faults(plugin)
     if not (inspect.isclass(plugin.config) and issubclass(plugin.config, Config)):
@@ -109,6 +108,19 @@ def _class_faults(plugin: type[Syncer]) -> Iterator[Fault]:
     elif plugin.config.model_fields["selector"].annotation is not Selector:
         why = "that is a Selector in every section, by which virtual objects are chosen. Call it otherwise"
         yield Fault(f"its config has an option `selector` of its own, but {why}", "config")
+
+
+def _combination_faults(plugin: type[Syncer]) -> Iterator[Fault]:
+    """Yield the roles that don't go together, and those that are never asked without another."""
+    name = plugin.__name__
+    if issubclass(plugin, SyncFromHost) and issubclass(plugin, SyncDown | SyncUp):
+        yield Fault(f"{name} has SyncFromHost beside SyncDown or SyncUp; make two syncers of it")
+    if issubclass(plugin, Sync) and not issubclass(plugin, SyncDown | SyncUp | SyncFromHost):
+        yield Fault(f"{name} has Sync alone, which is never asked; derive it from SyncDown or SyncFromHost, too")
+    from_host = issubclass(plugin, SyncFromHost | SyncUp) and not issubclass(plugin, SyncDown)
+    if from_host and issubclass(plugin, FakeSyncUp) and not getattr(plugin, "reverts_virtual_changes", False):
+        why = "so that a virtual key leads to the host object"
+        yield Fault(f"{name} has FakeSyncUp beside SyncFromHost; set reverts_virtual_changes and host_key, {why}")
 
 
 def _section_faults(plugin: type[Syncer]) -> Iterator[Fault]:
@@ -138,9 +150,10 @@ def _made_faults(plugin: type[Syncer]) -> Iterator[Fault]:
 def _attribute_faults(made: Syncer) -> Iterator[Fault]:
     if not _is_like(_NAME, made.name):
         yield Fault(f"its name {made.name!r} is not lower-case letters, digits, '-' and '.'", "name")
-    yield from _resource_faults("resource", made.resource)
-    if made.host_resource is not made.resource:
-        yield from _resource_faults("host_resource", made.host_resource)
+    if hasattr(made, "resource"):
+        yield from _resource_faults("resource", made.resource)
+        if made.host_resource is not made.resource:
+            yield from _resource_faults("host_resource", made.host_resource)
     for attribute in _PATHS:
         yield from _path_faults(made, attribute)
     if isinstance(made, Refers):

@@ -6,10 +6,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TypeVar
 
-from syncer.api.contract import Fault, syncer_faults
+from syncer.api.contract import ROLES, Fault, syncer_faults
 from syncer.api.errors import PluginError
-from syncer.api.optional_roles import OwnController
-from syncer.api.roles import FakeSyncUp, Sync, SyncDown, Syncer, SyncFromHost, SyncUp
+from syncer.api.roles import FakeSyncUp, Syncer
 
 _Class = TypeVar("_Class", bound=type[Syncer])
 
@@ -29,7 +28,7 @@ def register_syncer(cls: _Class) -> _Class:
     Raises:
         PluginError: The class is not a usable syncer.
     """
-    return _register(cls, (SyncDown, Sync, SyncUp, SyncFromHost, OwnController), "register_fake_syncer")
+    return _register(cls, tuple(role for role in ROLES if role is not FakeSyncUp), "register_fake_syncer")
 
 
 def register_fake_syncer(cls: _Class) -> _Class:

@@ -32,11 +32,15 @@ _CROSSING = ("metadata.labels", "metadata.annotations")
 
 
 class Syncer(Role, Generic[C]):
-    """Decides for a resource. Derive it from at least one of the roles below."""
+    """Decides for a resource. Derive it from at least one role.
+
+    Roles are additive. A syncer with ``Initialize``, ``Indexes`` or ``OwnController`` alone syncs
+    nothing, and has no resource.
+    """
 
     #: The name in logs, metrics, commands and requests; a lower-case plural such as ``configmaps``.
     name: ClassVar[str]
-    #: The resource on the virtual side.
+    #: The resource on the virtual side; not set by a syncer that syncs nothing.
     resource: ClassVar[Resource]
     #: The resource on the host; by default the same.
     host_resource: ClassVar[Resource]
@@ -217,6 +221,10 @@ class SyncFromHost(Role, Generic[C]):
 class FakeSyncUp(Role, Generic[C]):
     """Role: the virtual side needs an object that exists nowhere, such as the Node that a Pod's
     spec names.
+
+    Beside ``SyncDown`` or ``SyncFromHost`` it is asked only where there is neither an object of the
+    tenant's nor one on the host; ``host_gone`` is not asked then. ``SyncFromHost`` needs
+    ``reverts_virtual_changes`` for that.
     """
 
     @abstractmethod

@@ -65,10 +65,11 @@ def to_virtual(given: Given, kind: str, key: str, output: str, no_headers: bool)
 def _syncer(given: Given, kind: str) -> "tuple[Syncer, Settings]":
     """Return the syncer of a kind, and the settings of the virtual cluster."""
     from syncer.cli.loading import loaded
+    from syncer.directions import resources_of
 
     cluster = loaded(given)[0].cluster
     custom = [syncer for entry in cluster.custom_entries() for syncer in entry.assumed()[:1]]
-    known = [*(syncer() for syncer in cluster.syncers), *custom]
+    known = [*(syncer() for syncer in cluster.syncers if resources_of(syncer)), *custom]
     found = [syncer for syncer in known if kind.lower() in _called(syncer)]
     if not found:
         raise click.UsageError(f"no syncer is for {kind!r}. There are {', '.join(_plurals(known))}")

@@ -33,6 +33,7 @@ def list_(given: Given, output: str, no_headers: bool) -> None:
 
 def _records(given: Given) -> Iterator[dict[str, Any]]:
     from syncer.cli.loading import loaded, model
+    from syncer.directions import resources_of
     from syncer.plugins import installed, origin_of, roles_of
 
     cluster = loaded(given)[0].cluster if given.settings else None
@@ -43,7 +44,7 @@ def _records(given: Given) -> Iterator[dict[str, Any]]:
         yield {
             "name": syncer.name,
             "section": syncer.section,
-            "resource": str(syncer.resource),
+            "resource": str(next(iter(resources_of(syncer)), "-")),
             "roles": roles_of(syncer),
             "enabled": "yes" if (cluster.section_of(syncer) if cluster else syncer.config()).enabled else "no",
             "from": str(plugins.origin(syncer)),

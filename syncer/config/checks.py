@@ -11,6 +11,7 @@ from syncer.config.model import SyncerConfig
 from syncer.config.owner_checks import owners
 from syncer.config.patch_checks import patches
 from syncer.config.values import listen_on
+from syncer.directions import resources_of
 
 Found = tuple[Steps, str]
 
@@ -80,7 +81,7 @@ def _addresses(data: Mapping[str, Any], model: type[SyncerConfig]) -> Iterator[F
 def _patches(data: Mapping[str, Any], model: type[SyncerConfig]) -> Iterator[Found]:
     prefix = _option(data, model, "marks", "prefix")
     if isinstance(prefix, str):
-        yield from patches(data, [syncer.resource for syncer in model.syncers], prefix)
+        yield from patches(data, [each for syncer in model.syncers for each in resources_of(syncer)[:1]], prefix)
 
 
 def _translator_class(data: Mapping[str, Any], model: type[SyncerConfig]) -> type[NameTranslator] | None:

@@ -58,7 +58,7 @@ def _conflict(given: _Given, name: str, config: CustomConfig) -> Iterator[Found]
     for syncer in given.syncers:
         way = way_of(syncer)
         begins = way.goes_down if config.direction == "toHost" else way.comes_up
-        if str(syncer.resource) == name and begins and given.is_on(syncer):
+        if begins and str(syncer.resource) == name and given.is_on(syncer):
             yield (), f"is synced by {syncer.name} already; set sync.{syncer.section}.enabled to false to have it here."
 
 

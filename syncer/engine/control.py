@@ -7,6 +7,7 @@ from typing import Any
 
 from syncer.api.errors import Refused
 from syncer.api.objects import Request
+from syncer.directions import resources_of
 from syncer.engine.controllers.pair import ClusterPair
 from syncer.engine.controllers.request_status import RequestStatus, State
 from syncer.engine.engine import Engine
@@ -55,7 +56,7 @@ def _syncers(pairs: Iterable[ClusterPair], kind: str) -> frozenset[str]:
 
 
 def _names(controller: Controller) -> Iterable[str]:
-    for resource in (controller.syncer.resource, controller.syncer.host_resource):
+    for resource in resources_of(controller.syncer):
         yield from (str(resource).lower(), resource.plural.lower(), resource.kind.lower())
     yield controller.syncer.name.lower()
 

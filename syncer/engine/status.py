@@ -4,7 +4,6 @@ import asyncio
 from collections import Counter
 from collections.abc import Mapping
 
-from syncer.api.objects import Side
 from syncer.engine.controllers.pair import ClusterPair
 from syncer.engine.controllers.request_status import State
 from syncer.engine.engine import Engine
@@ -61,7 +60,7 @@ def states(engine: Engine) -> Mapping[tuple[str, ...], int]:
     for pair in list(engine.pairs.values()):
         for controller in list(pair.controllers.values()):
             place = (pair.name, controller.syncer.name)
-            total = len(pair.informers.store(Side.VIRTUAL, controller.syncer.resource))
+            total = len(controller.virtual) if controller.virtual is not None else 0
             counts[*place, "in_step"] = max(total - others[place], 0)
     return counts
 

@@ -28,7 +28,7 @@ from syncer.api import (
     apply,
     skip,
 )
-from syncer.directions import Fake, FromHost, Nowhere, ToHost, direction_of, way_of
+from syncer.directions import Fake, FromHost, FromHostOrFake, Nowhere, ToHost, ToHostOrFake, direction_of, way_of
 from syncer.names import SingleNamespace
 from syncer.testing.merge import merged
 from syncer.testing.world import World
@@ -60,7 +60,7 @@ class Up(Syncer, SyncFromHost):
         return Key("shop", host["metadata"]["name"])
 
     def sync_from_host(self, ctx: Context, host: Obj) -> Decision:
-        return apply(virtual=ctx.virtual_copy(host, KEY))
+        return apply(virtual=ctx.virtual_copy(host, KEY), reason="it is there")
 
 
 class Reverting(Up):
@@ -80,24 +80,44 @@ class Stand(Syncer, FakeSyncUp):
     resource = MAPS
 
     def fake_sync_up(self, ctx: Context, key: Key) -> Decision:
-        return skip("")
+        return skip("fake_sync_up")
 
     def fake_sync(self, ctx: Context, virtual: Obj) -> Decision:
-        return skip("")
+        return skip("fake_sync")
 
 
 class Prepares(Syncer, Initialize):
     """Syncs nothing."""
 
     name = "prepares"
-    resource = MAPS
 
     async def init(self, live: Any) -> None:
         """Nothing."""
 
 
+class DownOrStand(Down, Stand):
+    """Goes down, or is nowhere else."""
+
+    name = "down-or-stand"
+
+
+class UpOrStand(Reverting, Stand):
+    """Comes up, or is nowhere else."""
+
+    name = "up-or-stand"
+
+
 @pytest.mark.parametrize(
-    ("kind", "way"), [(Down, ToHost), (Up, FromHost), (Reverting, FromHost), (Stand, Fake), (Prepares, Nowhere)]
+    ("kind", "way"),
+    [
+        (Down, ToHost),
+        (Up, FromHost),
+        (Reverting, FromHost),
+        (Stand, Fake),
+        (DownOrStand, ToHostOrFake),
+        (UpOrStand, FromHostOrFake),
+        (Prepares, Nowhere),
+    ],
 )
 def test_direction_follows_from_the_roles(kind: type[Syncer], way: type) -> None:
     assert way_of(kind) is way
@@ -197,6 +217,9 @@ ORIGIN = Key("vc-ns", "web")
         (Reverting, Side.VIRTUAL, KEY, obj(), {}, (KEY, None)),
         (Stand, Side.VIRTUAL, KEY, obj(), {}, (KEY, None)),
         (Stand, Side.HOST, PLACE, COPY, {}, None),
+        (DownOrStand, Side.VIRTUAL, KEY, FROM_HERE, {}, (KEY, None)),
+        (DownOrStand, Side.HOST, PLACE, COPY, {}, (KEY, None)),
+        (UpOrStand, Side.HOST, ORIGIN, obj("vc-ns"), {}, (KEY, None)),
         (Prepares, Side.VIRTUAL, KEY, obj(), {}, None),
     ],
 )
@@ -209,11 +232,50 @@ def test_request_for_a_changed_object(
 
 @pytest.mark.parametrize(
     ("kind", "by_virtual", "by_host"),
-    [(Down, True, True), (Up, False, True), (Reverting, True, True), (Stand, True, False), (Prepares, False, False)],
+    [
+        (Down, True, True),
+        (Up, False, True),
+        (Reverting, True, True),
+        (Stand, True, False),
+        (Prepares, False, False),
+        (DownOrStand, True, True),
+        (UpOrStand, True, True),
+    ],
 )
 def test_keys_that_are_all_asked_about(kind: type[Syncer], by_virtual: bool, by_host: bool) -> None:
     direction = direction_of(kind())
     assert (direction.by_virtual, direction.by_host) == (by_virtual, by_host)
+
+
+FOREIGN = obj("vc-ns", PLACE.name)
+
+
+@pytest.mark.parametrize(
+    ("kind", "virtual", "host", "reason"),
+    [
+        (DownOrStand, None, None, "fake_sync_up"),
+        (DownOrStand, FROM_HERE, None, "fake_sync"),
+        (DownOrStand, obj(), None, "the virtual object has no copy on the host yet"),
+        (DownOrStand, None, COPY, "the virtual object is gone"),
+        (DownOrStand, None, FOREIGN, "fake_sync_up"),
+        (DownOrStand, FROM_HERE, FOREIGN, "fake_sync"),
+        (UpOrStand, None, None, "fake_sync_up"),
+        (UpOrStand, FROM_HERE, None, "fake_sync"),
+        (UpOrStand, obj(), None, "the host object is gone"),
+        (UpOrStand, None, obj("vc-ns"), "it is there"),
+        (UpOrStand, FROM_HERE, obj("vc-ns"), "it is there"),
+    ],
+)
+def test_what_is_nowhere_else_is_faked(kind: type[Syncer], virtual: Obj | None, host: Obj | None, reason: str) -> None:
+    ctx = World([kind]).context(kind)
+    assert direction_of(kind()).decide(ctx, KEY, virtual=virtual, host=host).reason == reason
+
+
+def test_rights_and_sources_are_those_of_both_directions() -> None:
+    both = direction_of(DownOrStand())
+    assert set(both.sources()) == {*direction_of(Down()).sources(), *direction_of(Stand()).sources()}
+    assert set(both.rights()) == {*direction_of(Down()).rights(), *direction_of(Stand()).rights()}
+    assert Source(Side.VIRTUAL, MAPS) in direction_of(UpOrStand()).sources(), "a tenant's own may be in the way"
 
 
 ROLES = {"SyncDown", "SyncUp", "SyncFromHost", "FakeSyncUp"}

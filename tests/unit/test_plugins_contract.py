@@ -42,6 +42,23 @@ def derived(*bases: str) -> str:
     return GOOD.replace("(Mirror)", f"({', '.join(bases)})")
 
 
+@pytest.mark.parametrize(
+    "code",
+    [
+        "class Widgets(Syncer, Initialize):\n    name = 'widgets'\n    async def init(self, live): pass\n",
+        "class Widgets(Syncer, Indexes):\n    name = 'widgets'\n    def indexes(self): return ()\n",
+        "class Widgets(Syncer, OwnController):\n    name = 'widgets'\n    async def register(self, live): pass\n",
+        derived("Mirror", "FakeSyncUp")
+        + "    fake_sync_up = lambda self, ctx, key: None\n"
+        + "    fake_sync = lambda self, ctx, virtual: None\n",
+    ],
+)
+def test_roles_that_can_be_alone_or_together_are_taken(install: Install, code: str) -> None:
+    install("acme-widgets", "from syncer.api import *\n" + code, widgets="Widgets")
+    [widgets] = Installed([], lambda group: entry_points(group=group)).syncers(["toHost.widgets"])
+    assert widgets.__name__ == "Widgets"
+
+
 def test_a_good_one_is_taken(install: Install) -> None:
     install("acme-widgets", GOOD, widgets="Widgets")
     [widgets] = Installed([], lambda group: entry_points(group=group)).syncers(["toHost.widgets"])
@@ -106,7 +123,19 @@ def test_a_good_one_is_taken(install: Install) -> None:
         (derived("Mirror", "Indexes") + "    def indexes(self): return 5\n", "its indexes() raises TypeError", 7),
         (derived("Mirror", "Indexes") + "    def indexes(self): return ['x']\n", "which is no Index of a Source", 7),
         (derived("Mirror", "Watches") + "    def watches(self): 1 / 0\n", "its watches() raises ZeroDivisionError", 7),
-        (derived("Mirror", "FakeSyncUp") + "    fake_sync = fake_sync_up = None\n", "never be asked; make two", 3),
+        (
+            derived("Syncer", "Sync") + "    sync = lambda self, ctx, pair: None\n",
+            "has Sync alone, which is never asked",
+            3,
+        ),
+        (
+            derived("Syncer", "SyncFromHost", "FakeSyncUp")
+            + "    sync_from_host = virtual_key = lambda self, ctx, host: None\n"
+            + "    fake_sync_up = lambda self, ctx, key: None\n"
+            + "    fake_sync = lambda self, ctx, virtual: None\n",
+            "has FakeSyncUp beside SyncFromHost; set reverts_virtual_changes and host_key, so that a virtual key leads",
+            3,
+        ),
     ],
 )
 def test_what_is_wrong_is_said_with_its_line(install: Install, tmp_path: Path, code: str, said: str, line: int) -> None:

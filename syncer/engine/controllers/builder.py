@@ -13,7 +13,7 @@ from syncer.api.optional_roles import Indexes, Refers, Watches
 from syncer.api.roles import Syncer
 from syncer.api.sources import Index, Source, Watch
 from syncer.clusters.client import Cluster
-from syncer.directions import direction_of
+from syncer.directions import direction_of, resources_of
 from syncer.engine.apply.applier import Applier
 from syncer.engine.cache.informer import Informer
 from syncer.engine.cache.informers import Informers, Place, Selection
@@ -152,7 +152,7 @@ def _find(pair: ClusterPair) -> Callable[[str], Resource | None]:
     """Find what a patch means by a kind: what is synced, else what is known to every cluster."""
 
     def find(name: str) -> Resource | None:
-        synced = [controller.syncer.resource for controller in pair.controllers.values()]
+        synced = [each for controller in pair.controllers.values() for each in resources_of(controller.syncer)[:1]]
         return named(name, [*synced, *KNOWN])
 
     return find

@@ -13,6 +13,7 @@ from syncer.api.objects import Resource, Side
 from syncer.api.optional_roles import Initialize, Live, Refers
 from syncer.api.roles import Syncer
 from syncer.clusters.discovery import Discovery
+from syncer.directions import resources_of
 from syncer.engine.cache.informer import Informer
 from syncer.engine.cache.informers import Place, Selection
 from syncer.engine.cache.reflector import Listener, Reflector
@@ -208,7 +209,7 @@ class Lifecycle:
     def _looks_at(self, syncer: Syncer) -> object:
         """Return the resources that a syncer has to do with, versions and all."""
         refers = (syncer.refers_to, syncer.owns) if isinstance(syncer, Refers) else ()
-        return syncer.resource, syncer.host_resource, sources(syncer, self.pair.settings.sections), refers
+        return resources_of(syncer), sources(syncer, self.pair.settings.sections), refers
 
     async def _join(self, syncer: Syncer, config: Config) -> bool:
         if isinstance(syncer, Initialize):

@@ -161,5 +161,5 @@ class ClusterPair:
     def ask(self, syncer: str, key: Key) -> None:
         """A syncer is to look at one of its keys."""
         controller = self.controllers.get(syncer)
-        if controller and controller.ready:
+        if controller and controller.ready and controller.direction.syncs:
             self.queue.add(controller.request(key))

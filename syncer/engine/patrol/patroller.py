@@ -95,7 +95,7 @@ class Patroller:
 
     async def scan_all(self, chosen: Callable[[str], bool] = lambda syncer: True) -> list[Scan]:
         """Scan the chosen kinds, one after the other."""
-        controllers = [controller for name, controller in self._pair.controllers.items() if chosen(name)]
+        controllers = [each for each in self._pair.controllers.values() if chosen(each.name) and each.direction.syncs]
         began = self._clock()
         return [await self.scan(controller, since=began) for controller in controllers]
 

@@ -76,7 +76,8 @@ class VerifiedPairs:
         store, name = self._store(Side.VIRTUAL), self.controller.syncer.name
         named = {key for each in self._pair.informers for key in each.handlers.mapped_keys(name)}
         for key in named - set(store.keys()):
-            yield None if self._virtual.get(key) == ("", "") else self.controller.request(key)
+            host = self._version(Side.HOST, self.controller.place(key))
+            yield None if self._virtual.get(key) == ("", host) else self.controller.request(key)
         if len(self._virtual) > len(store) + len(named):
             self._virtual = {key: known for key, known in self._virtual.items() if key in store or key in named}
 

@@ -10,7 +10,7 @@ from syncer.api.context import Context, Settings
 from syncer.api.objects import Key, Obj, Request, Resource, Side
 from syncer.api.paths import FieldPath
 from syncer.api.roles import Syncer
-from syncer.directions import Direction
+from syncer.directions import Direction, resources_of
 from syncer.engine.cache.informer import Informer
 from syncer.engine.cache.informers import Informers
 from syncer.engine.cache.references import References
@@ -114,12 +114,9 @@ class Controller:
     def __post_init__(self) -> None:
         self.exact = {side: exact_paths(self.syncer, side) for side in Side}
         self.settings = self.view.settings
-        self.virtual = self._own(Side.VIRTUAL, self.syncer.resource)
-        self.host = self._own(Side.HOST, self.syncer.host_resource)
-
-    def _own(self, side: Side, resource: Resource) -> Informer | None:
-        informers = self.view.informers
-        return informers.store(side, resource) if informers.has(side, resource) else None
+        informers, resources = self.view.informers, zip(Side, resources_of(self.syncer), strict=False)
+        own = {place[0]: informers.store(*place) for place in resources if informers.has(*place)}
+        self.virtual, self.host = own.get(Side.VIRTUAL), own.get(Side.HOST)
 
     @property
     def name(self) -> str:

@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from syncer.api.decision import Decision
 from syncer.api.objects import Request
+from syncer.directions import resources_of
 from syncer.engine.reconcile.controller import Controller
 from syncer.engine.reconcile.plan import Observed, PlannedWrite
 from syncer.engine.reconcile.policies.breaker import CircuitBreaker
@@ -63,7 +64,7 @@ def pipeline(controller: Controller, policies: Policies, patcher: Patcher, *, sc
     With ``scan`` it is that of the patroller, which asks for all that isn't as it should be: policies that hold
     writes back are not in it.
     """
-    is_pod = controller.syncer.host_resource == PODS
+    is_pod = PODS in resources_of(controller.syncer)[1:]
     is_lenient = bool(policies.drift.lenient(controller.name))
     return Pipeline(
         answers=(policies.pause.answer, refuse_other_place),

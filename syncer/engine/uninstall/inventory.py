@@ -14,7 +14,7 @@ from syncer.clusters import codec
 from syncer.clusters.client import Cluster
 from syncer.clusters.discovery import Discovery
 from syncer.config import VirtualCluster
-from syncer.directions import direction_of
+from syncer.directions import direction_of, resources_of
 from syncer.resources.custom.related import MADE_FOR
 
 #: Lists under way at the same time.
@@ -85,7 +85,7 @@ class Recognition:
             if direction.comes_up or direction.fakes:
                 shown.add(str(syncer.resource))
         made = cluster.all_syncers()
-        wanted = {(Side.VIRTUAL, str(syncer.resource)) for syncer in made}
+        wanted = {(Side.VIRTUAL, str(resource)) for syncer in made for resource in resources_of(syncer)[:1]}
         wanted |= {(Side.HOST, str(syncer.host_resource)) for syncer in made if direction_of(syncer).goes_down}
         return cls(settings, dict(copies), frozenset(shown), frozenset(copied), frozenset(wanted))
 

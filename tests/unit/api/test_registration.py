@@ -87,7 +87,7 @@ def test_what_is_registered_in_a_block_is_forgotten_at_its_end_even_by_an_error(
         (
             register_syncer,
             Fakes,
-            "Fakes has none of the roles SyncDown, Sync, SyncUp, SyncFromHost, OwnController; use",
+            "Fakes has none of the roles SyncDown, Sync, SyncUp, SyncFromHost, OwnController, Initialize,",
         ),
         (register_fake_syncer, Widgets, "Widgets has none of the roles FakeSyncUp; use register_syncer for it"),
         (register_syncer, Widgets(), "an object of Widgets, not a class"),

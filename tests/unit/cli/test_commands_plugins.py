@@ -153,6 +153,29 @@ class Reports(Syncer, SyncUp):
     assert told["what"].startswith("Reports has SyncUp without SyncDown, which ends with the next version: derive it")
 
 
+def test_a_plugin_without_a_resource_has_all_commands(install: Install, file: str) -> None:
+    code = """\
+from syncer.api import *
+
+class Prepares(Syncer, Initialize):
+    name = "prepares"
+    section = "fake.prepares"
+    rights = (Right(Side.VIRTUAL, Resource("a.b/v1", "Thing", "things"), ("create",)),)
+
+    async def init(self, live):
+        pass
+"""
+    install("acme-prepares", code, prepares="Prepares")
+    Path(file).write_text(CONFIG.partition("sync:")[0] + "sync: {fake: {prepares: {}}}\n")
+    assert records("plugins", "check", "prepares")["prepares"]["what"] == "fine"
+    found = records("plugins", "list", "-c", file)["prepares"]
+    assert (found["resource"], found["roles"], found["enabled"]) == ("-", ["Initialize"], "yes")
+    assert "things" in call("rbac", "-c", file).stdout
+    assert "prepares" in call("config", "validate", file).stdout
+    assert call("names", "to-host", "secret", "shop/db", "-c", file).exit_code == 0
+    assert call("plugins", "check", "prepares", "--laws").stdout.split()[-1] == "laws"
+
+
 # -- list and check ----------------------------------------------------------------------------------------------------
 
 

@@ -53,10 +53,12 @@ def _doubt(seen: Observed) -> float:
 
 def _is_unconfirmed(seen: Observed, write: Write) -> bool:
     """Return True if a deletion follows neither from the other object's end nor from a precondition."""
-    if write.verb is not Verb.DELETE or write.precondition is not None or is_deleting(write.obj):
+    if write.verb is not Verb.DELETE or is_deleting(write.obj):
         return False
-    if seen.controller.direction.fakes:
-        return True
+    if seen.controller.direction.fakes and seen.host is None:
+        return True  # what needs a fake is no object of its own, which could be asked for
+    if write.precondition is not None:
+        return False
     other = seen.on(write.side.other)
     return other is not None and not is_deleting(other)
 
