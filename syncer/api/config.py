@@ -55,6 +55,16 @@ class Config(Section):
     The first delay is 50ms; each further one is twice as long.
     """
 
+    concurrency: int = Field(default=0, ge=0, le=1024)
+    """How many objects of this kind are worked on at the same time. 0: no limit but `workers`, which all share."""
+
+    writes_per_second: float = Field(default=0, ge=0)
+    """The most writes a second, on both sides together, that this kind may cost in the long run. 0: no limit but `qps`
+    of the connections. No worker waits for it: other kinds go on."""
+
+    patrol_interval: Duration = Field(default=0.0, ge=0)
+    """Time between two scans of this kind by the patroller, at least 1s. 0: `patrol.interval`."""
+
     authority: dict[str, Owner] = Field(default={})
     """The owner of fields that go to the host, by path: dotted, or a JSON pointer where a name
     contains dots (`/metadata/annotations/example.org~1team`). `virtual` (the default): the virtual
@@ -75,6 +85,12 @@ class Config(Section):
     `propagate` or `report`, first remove this annotation from all objects of the kind; a stale one
     would be read as a deletion.
     """
+
+    @model_validator(mode="after")
+    def _is_patrolled_in_bounds(self) -> Self:
+        if 0 < self.patrol_interval < 1:
+            raise ValueError("patrolInterval must be at least 1s; 0 stands for patrol.interval")
+        return self
 
     @model_validator(mode="after")
     def _has_paths_that_can_have_an_owner(self) -> Self:

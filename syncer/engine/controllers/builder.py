@@ -109,6 +109,9 @@ def join(pair: ClusterPair, syncer: Syncer, config: Config) -> Controller:
         stores,
         others,
     )
+    if config.concurrency or config.writes_per_second:
+        place = (pair.name, syncer.name)
+        pair.queue.limit(*place, concurrency=config.concurrency, writes_per_second=config.writes_per_second)
     patcher = Patcher(config.patches, section=syncer.section, find=_find(pair))
     controller.pipeline = pipeline(controller, pair.policies, patcher, scan=False)
     controller.scan_pipeline = pipeline(controller, pair.policies, patcher, scan=True)

@@ -52,6 +52,7 @@ class _Recorder:
     statuses: RequestStatuses
     cluster: str
     syncer: str
+    writes: int = 0
     sides: set[Side] = field(default_factory=set)
     frozen: list[HeldFields] = field(default_factory=list)
     #: What the latest decision has read of other objects.
@@ -60,6 +61,7 @@ class _Recorder:
     def wrote(self, side: Side, verb: str) -> None:
         self.metrics.wrote(side.value, verb)
         self.statuses.done[self.cluster, self.syncer, side.value, verb] += 1
+        self.writes += 1
         self.sides.add(side)
 
     def futile(self, side: Side) -> None:
@@ -137,23 +139,24 @@ class Workers:
             start, metrics = self._clock(), self._metrics.queue(request.cluster)
             self._busy.add(me)
             metrics.waited(start - changed)
+            writes = 0
             try:
-                await self.handle(request, changed)
+                writes = await self.handle(request, changed)
             except asyncio.CancelledError:
                 self.queue.add(request)  # nobody knows how far it came
                 raise
             finally:
                 seconds = self._clock() - start
                 metrics.worked(seconds)
-                self.queue.done(request, seconds=seconds)
+                self.queue.done(request, seconds=seconds, writes=writes)
                 self._busy.discard(me)
 
-    async def handle(self, request: Request, changed: float) -> None:
-        """Look at one request from beginning to end; whatever goes wrong stays with this request."""
+    async def handle(self, request: Request, changed: float) -> int:
+        """Look at one request from beginning to end; whatever goes wrong stays with it. Return how much was written."""
         pair = self.pairs[request.cluster]
         controller = pair.controllers.get(request.syncer)
         if controller is None or not controller.ready:
-            return  # every key is asked when the syncer is ready
+            return 0  # every key is asked when the syncer is ready
         metrics = self._metrics.syncer(request.cluster, request.syncer)
         start = time.perf_counter()
         result: Literal["success", "error", "requeue", "requeue_after"] = "success"
@@ -161,15 +164,16 @@ class Workers:
         try:
             decision = await self._in_step(pair, controller, request, changed, recorder)
             if pair.controllers.get(request.syncer) is not controller:
-                return  # as below
+                return recorder.writes  # as below
             result = self._settle(pair, request, decision, recorder.reads)
         except Exception as error:  # noqa: BLE001 — a syncer's bug must not stop the others
             if pair.controllers.get(request.syncer) is not controller:
-                return  # it has left meanwhile, and its stores with it
+                return recorder.writes  # it has left meanwhile, and its stores with it
             result = "error"
             metrics.failed(type(error).__name__)
             self._failed(pair, request, error, recorder.reads)
         metrics.reconciled(result, time.perf_counter() - start)
+        return recorder.writes
 
     async def _in_step(
         self, pair: ClusterPair, controller: Controller, request: Request, changed: float, recorder: _Recorder

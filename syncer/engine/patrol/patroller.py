@@ -10,6 +10,8 @@ import random
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
+from operator import eq
 
 from syncer.api.errors import SyncerError
 from syncer.api.objects import Key, Obj, Request, Resource, Side
@@ -78,6 +80,7 @@ class Patroller:
         self._verified: dict[str, VerifiedPairs] = {}
         self._listed: dict[Informer, float] = {}
         self._begun = clock()
+        self._turn = asyncio.Lock()
 
     @property
     def cluster(self) -> str:
@@ -85,11 +88,21 @@ class Patroller:
         return self._pair.name
 
     async def run(self) -> None:
-        """Scan at intervals until cancelled."""
+        """Scan at intervals until cancelled: each kind that has an interval of its own in a round of its own."""
+        sections = self._pair.settings.sections
+        own = {name: section.patrol_interval for name, section in sections.items() if section.patrol_interval}
+        async with asyncio.TaskGroup() as rounds:
+            rounds.create_task(self._round(self.options.interval, lambda syncer: syncer not in own))
+            for name, interval in own.items():
+                rounds.create_task(self._round(interval, partial(eq, name)))
+
+    async def _round(self, interval: float, chosen: Callable[[str], bool]) -> None:
+        """Scan the chosen kinds at intervals, but never two rounds at a time."""
         while True:
-            await asyncio.sleep(self.options.interval * self._rng.uniform(1 - JITTER, 1 + JITTER))
+            await asyncio.sleep(interval * self._rng.uniform(1 - JITTER, 1 + JITTER))
             try:
-                await self.scan_all()
+                async with self._turn:
+                    await self.scan_all(chosen)
             except Exception:
                 log.exception("a scan failed; the next one comes in its time", cluster=self.cluster)
 

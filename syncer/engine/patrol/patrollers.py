@@ -64,7 +64,7 @@ def beside_workers(flow: Flow, pair: ClusterPair) -> Patroller | None:
 def alone(
     flow: Flow,
     pair: ClusterPair,
-    handle: Callable[[Request, float], Awaitable[None]],
+    handle: Callable[[Request, float], Awaitable[object]],
     hands_off: Callable[[], str | None],
 ) -> Patroller | None:
     """Return a patroller that has its repairs made by ``handle`` at once, or makes none where

@@ -4,17 +4,19 @@ A request is never in two workers; one that is added while it is worked on is wo
 a lane. The next request is taken from the lane that has used the least worker time for its weight (start-time fair
 queueing), so a tenant that floods the queue, or whose requests are slow, delays itself. Retries wait in the same lane,
 after its other requests: what fails again and again, and what is only looked at to be sure, is of low priority. One
-request in some is a low one all the same, so that no flood holds them up for ever.
+request in some is a low one all the same, so that no flood holds them up for ever. Requests of a syncer with limits of
+its own wait before a gate until they are let into the lane.
 """
 
 import asyncio
 import heapq
 import itertools
 import random
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Mapping
 
 from syncer.api.objects import Request
+from syncer.engine.workqueue.gate import Gate
 from syncer.engine.workqueue.lane import Lane
 
 #: Seconds before the first retry of a request, doubled each time.
@@ -47,6 +49,8 @@ class Queue:
         self._clock, self._weights, self._spread = clock, weights or {}, spread
         self._count_added = added
         self._lanes: dict[str, Lane] = {}
+        #: By virtual cluster and syncer, for those that have limits.
+        self._gates: dict[tuple[str, str], Gate] = {}
         self._order: list[tuple[float, int, Lane]] = []
         self._number = itertools.count()
         self._waiting: dict[Request, float] = {}  # ready, with the time of the first change that is not yet looked at
@@ -72,17 +76,18 @@ class Queue:
             self._delay(request, self._clock() + after, low=low)
             return
         low = self._was_due(request, low=low)
-        now, lane = self._clock(), self._lane(request.cluster)
+        now = self._clock()
         if request in self._running:
             since, only_low = self._again.get(request, (now, True))
             self._again[request] = (since, low and only_low)
         elif request not in self._waiting:
             self._count_added(request.cluster)
             self._waiting[request] = now
-            lane.put(request, low=low)
-            self._offer(lane)
+            self._put(request, low=low)
         elif not low:
-            lane.move_up(request)
+            gate = self._gate(request) if self._gates else None
+            if gate is None or not gate.move_up(request):
+                self._lane(request.cluster).move_up(request)
 
     async def get(self) -> tuple[Request, float]:
         """Return the next request and the time of the first change behind it.
@@ -107,16 +112,20 @@ class Queue:
         """Say that a request being worked on is looked at anew: what was added until now needs no further look."""
         self._again.pop(request, None)
 
-    def done(self, request: Request, *, seconds: float = 0.0) -> None:
-        """End the work on a request that took so many seconds of a worker."""
+    def done(self, request: Request, *, seconds: float = 0.0, writes: int = 0) -> None:
+        """End the work on a request that took so many seconds of a worker, and cost so many writes."""
         del self._running[request]
         lane = self._lane(request.cluster)
         lane.used += max(seconds - EXPECTED_SECONDS, -EXPECTED_SECONDS) / lane.weight
+        gate = self._gate(request) if self._gates else None
+        if gate is not None:
+            gate.leave(writes, self._clock())
         again = self._again.pop(request, None)
         if again is not None:
             self._waiting[request], low = again
-            lane.put(request, low=self._was_due(request, low=low))
-            self._offer(lane)
+            self._put(request, low=self._was_due(request, low=low))
+        if gate is not None:
+            self._admit(gate)
 
     def retry(
         self, request: Request, *, at_least: float = 0.0, at_most: float = LAST_RETRY, at_once: bool = False
@@ -140,8 +149,22 @@ class Queue:
         """Take it that the request went well: the next retry begins with the short delay again."""
         self._failures.pop(request, None)
 
+    def limit(self, cluster: str, syncer: str, *, concurrency: int = 0, writes_per_second: float = 0.0) -> None:
+        """Hand out no more requests of a syncer at a time, and none while it has cost too many writes. 0: no limit."""
+        under_way = sum((one.cluster, one.syncer) == (cluster, syncer) for one in (*self._waiting, *self._running))
+        self._gates[cluster, syncer] = Gate(
+            cluster,
+            concurrency=concurrency,
+            writes_per_second=writes_per_second,
+            inside=under_way,
+            now=self._clock(),
+        )
+
     def drop(self, cluster: str, syncer: str) -> None:
-        """Forget the delays and failures of a syncer's requests: it has stopped."""
+        """Forget the delays, the failures and the limits of a syncer's requests: it has stopped."""
+        gate = self._gates.pop((cluster, syncer), None)
+        if gate is not None:
+            self._admit(gate, all_of_them=True)
         for known in (self._due, self._failures):
             for request in [one for one in known if (one.cluster, one.syncer) == (cluster, syncer)]:
                 del known[request]
@@ -164,8 +187,9 @@ class Queue:
     def close(self) -> None:
         """Hand out nothing any more; those who wait are told."""
         self.closed = True
-        if self._wake:
-            self._wake.cancel()
+        for timer in (self._wake, *(gate.timer for gate in self._gates.values())):
+            if timer:
+                timer.cancel()
         while self._getters:
             getter = self._getters.popleft()
             if not getter.done():
@@ -179,7 +203,10 @@ class Queue:
 
     def depths(self) -> Mapping[str, int]:
         """Return the same by virtual cluster; may be called on any thread."""
-        return {cluster: len(lane.ready) + len(lane.low) for cluster, lane in list(self._lanes.items())}
+        depths = Counter({cluster: len(lane.ready) + len(lane.low) for cluster, lane in list(self._lanes.items())})
+        for gate in list(self._gates.values()):
+            depths[gate.cluster] += len(gate)
+        return depths
 
     def running(self) -> Mapping[Request, float]:
         """Return the requests being worked on, each with the time when that began."""
@@ -204,6 +231,32 @@ class Queue:
         if lane is None:
             lane = self._lanes[cluster] = Lane(self._weights.get(cluster, 1.0), used=self._now_used)
         return lane
+
+    def _gate(self, request: Request) -> Gate | None:
+        return self._gates.get((request.cluster, request.syncer))
+
+    def _put(self, request: Request, *, low: bool) -> None:
+        """Let a request wait in its lane, or before the gate to it."""
+        gate = self._gate(request) if self._gates else None
+        if gate is not None:
+            gate.put(request, low=low)
+            self._admit(gate)
+            return
+        lane = self._lane(request.cluster)
+        lane.put(request, low=low)
+        self._offer(lane)
+
+    def _admit(self, gate: Gate, *, all_of_them: bool = False) -> None:
+        """Let in what may be let in now, and come back when more may."""
+        now, lane = self._clock(), self._lane(gate.cluster)
+        while admitted := gate.admit(now, all_of_them=all_of_them):
+            lane.put(admitted[0], low=admitted[1])
+            self._offer(lane)
+        if gate.timer:
+            gate.timer.cancel()
+            gate.timer = None
+        if len(gate) and gate.opens > now and not self.closed:
+            gate.timer = asyncio.get_running_loop().call_later(gate.opens - now, self._admit, gate)
 
     def _offer(self, lane: Lane) -> None:
         """Put a lane with something ready into the order, and wake somebody who waits for it."""

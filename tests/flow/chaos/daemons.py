@@ -151,12 +151,12 @@ class Daemon:
         busy: Counter[Request] = Counter()
         handle = engine.workers.handle
 
-        async def handled(request: Request, *args: Any, **kwargs: Any) -> None:
+        async def handled(request: Request, *args: Any, **kwargs: Any) -> int:
             busy[request] += 1
             if busy[request] > 1:
                 self._wrong(f"two workers are at {request}")
             try:
-                await handle(request, *args, **kwargs)
+                return await handle(request, *args, **kwargs)
             finally:
                 busy[request] -= 1
 

@@ -164,6 +164,10 @@ def test_problem_has_line_path_and_guess(plugins: Any) -> None:
             "health.address: is the same as metrics.address, ':8080': each needs a port of its own.",
         ),
         (
+            "sync: {toHost: {widgets: {patrolInterval: 10ms}}}\n",
+            "sync.toHost.widgets: patrolInterval must be at least 1s; 0 stands for patrol.interval.",
+        ),
+        (
             "leaderElection: {renewDeadline: 15s}\n",
             (
                 "leaderElection: renewDeadline must be shorter than leaseDuration, "
