@@ -150,8 +150,21 @@ class WatchEvent(msgspec.Struct, gc=False, frozen=True):
 _decode_event = msgspec.json.Decoder(WatchEvent).decode
 
 
+#: How an API server writes the envelope of an event, with the length of that: opened so, nothing is read of the object.
+_ENVELOPES = tuple(
+    (kind, b'{"type":"%s","object":{' % kind.encode(), len(kind) + len('{"type":"","object":'))
+    for kind in ("ADDED", "MODIFIED", "DELETED")
+)
+
+
 def watch_event(line: bytes) -> WatchEvent:
-    """Open the envelope of a watch line and leave the object as it is. Raises :data:`DecodeError`."""
+    """Open the envelope of a watch line and leave the object as it is.
+
+    Raises :data:`DecodeError`, but not for what is wrong within a usual envelope.
+    """
+    for kind, beginning, at in _ENVELOPES:
+        if line.startswith(beginning) and line.endswith(b"}}"):
+            return WatchEvent(kind, msgspec.Raw(line[at:-1]))
     try:
         return _decode_event(line)
     except (DecodeError, RecursionError) as error:

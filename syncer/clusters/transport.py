@@ -172,6 +172,11 @@ class Lines:
 
     def feed(self, piece: bytes) -> None:
         """Add a piece; complete lines appear in ``ready`` and their bytes in ``size``."""
+        end = piece.find(b"\n")
+        if 0 < end == len(piece) - 1 and end <= self.LONGEST and not self._tail:  # as events come, as a rule
+            self.ready.append(piece[:end])
+            self.size += end
+            return
         first, *rest = piece.split(b"\n")
         if first:
             self._tail.append(first)

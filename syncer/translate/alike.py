@@ -12,6 +12,10 @@ _SUFFIXES = {
 }
 
 
+#: Characters of the longest text that is taken for a quantity; an API server writes at most some 20.
+LONGEST_QUANTITY = 64
+
+
 def covers(want: Any, live: Any) -> bool:
     """Return True if live says all that want says: it may have more fields, and numbers may be
     written differently.
@@ -46,6 +50,8 @@ def _same_quantity(want: Any, live: Any) -> bool:
 def quantity(value: Any) -> Decimal | None:
     """Return a resource quantity as a number; None where it is none."""
     text = str(value)
+    if len(text) > LONGEST_QUANTITY:
+        return None
     number = text.rstrip("numkKMGTPEi")
     scale = _SUFFIXES.get(text[len(number) :])
     if scale is None or not number[:1].lstrip("+-.").isdigit():

@@ -129,8 +129,8 @@ class Workers:
     async def _work(self) -> None:
         me, looked = asyncio.current_task(), 0
         while not self._draining:
-            looked += 1
-            if looked % BREATH == 0:
+            if looked == BREATH:
+                looked = 0
                 await asyncio.sleep(0)  # requests that need no write never wait, and others want the loop, too
             try:
                 request, changed = await self.queue.get()
@@ -142,6 +142,7 @@ class Workers:
             writes = 0
             try:
                 writes = await self.handle(request, changed)
+                looked = 0 if writes else looked + 1
             except asyncio.CancelledError:
                 self.queue.add(request)  # nobody knows how far it came
                 raise

@@ -37,11 +37,11 @@ def changes(call: Call, live: Obj | None, marks: Marks) -> list[Change]:
     if call.kind not in _PATCHES:
         return []
     body = _unguarded(call.body)
-    found = []
-    for path in _paths(body):
-        ours = _at(body, path)
-        found.append(Change(path, _hashed(ours), _hashed(_alike(_at(live, path), ours))))
-    return found
+    for depth in DEPTHS:
+        found = list(_fields(body, live, (), depth))
+        if len(found) <= FIELDS:
+            break
+    return [Change(path, _hashed(ours), _hashed(_alike(theirs, ours))) for path, ours, theirs in found]
 
 
 def wanted(call: Call, path: Path, marks: Marks) -> int:
@@ -71,27 +71,21 @@ _NOTHING = _Nothing()
 
 def _unguarded(body: Obj) -> Obj:
     """Return the patch without what only says which object is meant."""
-    metadata = {name: value for name, value in (body.get("metadata") or {}).items() if name not in _GUARD}
-    rest = {name: value for name, value in body.items() if name != "metadata"}
-    return {**rest, "metadata": metadata} if metadata else rest
+    unguarded = dict(body)
+    metadata = {name: value for name, value in (unguarded.pop("metadata", None) or {}).items() if name not in _GUARD}
+    if metadata:
+        unguarded["metadata"] = metadata
+    return unguarded
 
 
-def _paths(patch: Obj) -> list[Path]:
-    found: list[Path] = []
-    for depth in DEPTHS:
-        found = list(_down_to(patch, depth))
-        if len(found) <= FIELDS:
-            break
-    return found
-
-
-def _down_to(patch: Obj, depth: int) -> Iterator[Path]:
+def _fields(patch: Obj, live: Any, above: Path, depth: int) -> Iterator[tuple[Path, Any, Any]]:
+    """Yield the fields of a patch down to a depth, each with what it is set to and what is there."""
+    there = live if isinstance(live, dict) else {}
     for name, value in patch.items():
-        if depth > 1 and isinstance(value, dict) and value:
-            for below in _down_to(value, depth - 1):
-                yield (name, *below)
+        if depth > 1 and value and isinstance(value, dict):
+            yield from _fields(value, there.get(name), (*above, name), depth - 1)
         else:
-            yield (name,)
+            yield (*above, name), value, there.get(name, _NOTHING)
 
 
 def _at(value: Any, path: Path) -> Any:
@@ -110,7 +104,9 @@ def _alike(theirs: Any, ours: Any) -> Any:
 
 
 def _hashed(value: Any) -> int:
-    return ABSENT if value is None or value is _NOTHING else hash(codec.encode_sorted(value))
+    if isinstance(value, str):
+        return hash(value)
+    return ABSENT if value is None or value is _NOTHING else hash((codec.encode_sorted(value),))
 
 
 def _cut(body: Obj, path: Path) -> Obj:

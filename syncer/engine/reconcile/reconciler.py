@@ -99,6 +99,10 @@ class Reconciler:
         from_virtual = (direction.goes_down or direction.fakes) and request.host_key is None
         if from_virtual and controller.has(Side.VIRTUAL, request.key):
             return False
+        if direction.goes_down:
+            host_key = request.host_key or controller.syncer.host_key(self.view.settings, request.key)
+            if not controller.has(Side.HOST, host_key):
+                return True
         return self.observe(controller, request, self.view.reads()).host is None
 
     def plan(self, controller: Controller, decision: Decision) -> Plan:

@@ -161,7 +161,7 @@ class Pause:
 
     def _is_paused(self, obj: Obj) -> bool:
         annotations = obj["metadata"].get("annotations")
-        return bool(annotations) and self._mark_of(obj) == YES
+        return isinstance(annotations, dict) and annotations.get(self._marks.paused) == YES
 
     def _mark_of(self, obj: Obj | None) -> str:
         """Return the mark, ``""`` for none; asked of everything that is watched, so nothing is taken for granted."""

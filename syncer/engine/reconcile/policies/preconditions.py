@@ -14,7 +14,8 @@ from syncer.engine.reconcile.policies.staleness import is_fresh
 
 def with_preconditions(seen: Observed, decision: Decision) -> Decision:
     """Return the decision with a precondition on each deletion that nothing seen confirms."""
-    return replace(decision, writes=tuple(_with_precondition(seen, write) for write in decision.writes))
+    writes = tuple([_with_precondition(seen, write) for write in decision.writes])
+    return decision if writes == decision.writes else replace(decision, writes=writes)
 
 
 def _with_precondition(seen: Observed, write: Write) -> Write:
