@@ -18,7 +18,8 @@ from syncer.engine.controllers.tenant_messages import for_tenant
 from syncer.engine.controllers.wakeups import Wakeups
 from syncer.engine.reconcile.controller import Controller, Read
 from syncer.engine.reconcile.policies.contention import HeldFields, waiting
-from syncer.engine.workqueue.queue import LAST_RETRY, Queue, QueueClosed
+from syncer.engine.workqueue.fair import QueueClosed
+from syncer.engine.workqueue.queue import LAST_RETRY, Queue
 from syncer.observe.logs import get_logger
 from syncer.observe.metrics import Metrics, SyncerMetrics
 

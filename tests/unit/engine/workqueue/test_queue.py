@@ -9,8 +9,9 @@ import pytest
 
 from kube_envtest import virtual_time
 from syncer.api import Key, Request
+from syncer.engine.workqueue.fair import QueueClosed
 from syncer.engine.workqueue.lane import LOW_SHARE
-from syncer.engine.workqueue.queue import FIRST_RETRY, LAST_RETRY, Queue, QueueClosed
+from syncer.engine.workqueue.queue import FIRST_RETRY, LAST_RETRY, Queue
 
 
 def request(name: str, cluster: str = "vc") -> Request:

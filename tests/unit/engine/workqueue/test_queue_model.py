@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from kube_envtest import virtual_time
 from syncer.api import Key, Request
+from syncer.engine.workqueue.fair import QueueClosed
 from syncer.engine.workqueue.lane import LOW_SHARE
-from syncer.engine.workqueue.queue import Queue, QueueClosed
+from syncer.engine.workqueue.queue import Queue
 
 CLUSTERS = ("one", "two")
 REQUESTS = [Request(cluster, "configmaps", Key("shop", name)) for cluster in CLUSTERS for name in "ab"]

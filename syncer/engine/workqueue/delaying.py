@@ -1,0 +1,101 @@
+"""Requests that are to be looked at after some time."""
+
+import asyncio
+import heapq
+from collections.abc import Callable, Mapping
+
+from syncer.api.objects import Request
+from syncer.engine.workqueue.fair import FairQueue
+
+#: Timers that were overtaken by a change and may wait for their time beside those that count.
+SPARE_TIMERS = 100
+
+
+class DelayingQueue(FairQueue):
+    """A queue that requests can be added to with a delay; the earliest time that was asked for counts."""
+
+    def __init__(
+        self,
+        *,
+        clock: Callable[[], float],
+        weights: Mapping[str, float] | None = None,
+        added: Callable[[str], None] = lambda cluster: None,
+    ) -> None:
+        super().__init__(clock=clock, weights=weights, added=added)
+        self._timers: list[tuple[float, int, Request]] = []
+        self._due: dict[Request, float] = {}
+        self._due_low: set[Request] = set()
+        self._wake: asyncio.TimerHandle | None = None
+
+    def add(self, request: Request, *, after: float = 0.0, low: bool = False) -> None:
+        """Let the request be looked at, now or after so many seconds (the earliest time asked for counts).
+
+        With ``low`` it comes after the others of its virtual cluster, unless it is added without as well.
+        """
+        if after > 0:
+            self._delay(request, self._clock() + after, low=low)
+            return
+        super().add(request, low=self._was_due(request, low=low))
+
+    def done(self, request: Request, *, seconds: float = 0.0, writes: int = 0) -> None:
+        """End the work on a request that took so many seconds of a worker, and cost so many writes."""
+        if request in self._again:
+            since, low = self._again[request]
+            self._again[request] = since, self._was_due(request, low=low)
+        super().done(request, seconds=seconds, writes=writes)
+
+    def drop(self, cluster: str, syncer: str) -> None:
+        """Forget the limits and the delays of a syncer that has stopped."""
+        super().drop(cluster, syncer)
+        for request in [one for one in self._due if (one.cluster, one.syncer) == (cluster, syncer)]:
+            del self._due[request]
+            self._due_low.discard(request)
+
+    def close(self) -> None:
+        """Hand out nothing any more, and wake those who wait."""
+        super().close()
+        if self._wake:
+            self._wake.cancel()
+
+    def delayed(self) -> Mapping[Request, float]:
+        """Return the requests that wait for a time, each with that time."""
+        return self._due
+
+    def _delay(self, request: Request, due: float, *, low: bool) -> None:
+        if request in self._waiting:
+            return
+        known = self._due.get(request)
+        if low and (known is None or request in self._due_low):
+            self._due_low.add(request)
+        else:
+            self._due_low.discard(request)
+        if known is not None and known <= due:
+            return
+        self._due[request] = due
+        heapq.heappush(self._timers, (due, next(self._number), request))
+        if len(self._timers) > 2 * len(self._due) + SPARE_TIMERS:
+            self._timers = [(due, next(self._number), each) for each, due in self._due.items()]
+            heapq.heapify(self._timers)
+        self._set_timer()
+
+    def _was_due(self, request: Request, *, low: bool) -> bool:
+        """Take away the timer of a request that is looked at now; return True if both are of low priority."""
+        due, due_low = self._due.pop(request, None), request in self._due_low
+        self._due_low.discard(request)
+        return low and (due is None or due_low)
+
+    def _set_timer(self) -> None:
+        if self._wake:
+            self._wake.cancel()
+            self._wake = None
+        if self._timers and not self.closed:
+            delay = max(self._timers[0][0] - self._clock(), 0.0)
+            self._wake = asyncio.get_running_loop().call_later(delay, self._timers_due)
+
+    def _timers_due(self) -> None:
+        now = self._clock()
+        while self._timers and self._timers[0][0] <= now:
+            due, _, request = heapq.heappop(self._timers)
+            if self._due.get(request) == due:
+                self.add(request, low=request in self._due_low)
+        self._set_timer()

@@ -1,0 +1,254 @@
+"""The queue: requests that need a look, each once, and fair between virtual clusters.
+
+A request is never in two workers; a request that is added while it is worked on is worked on again. Each virtual
+cluster has a lane. The next request is taken from the lane that has used the least worker time for its weight
+(start-time fair queueing), so a tenant that floods the queue, or whose requests are slow, delays itself. Requests of
+low priority wait in the same lane, after its others; every few requests one of them is taken all the same, so that no
+flood holds them up for ever. Requests of a syncer with limits of its own wait before a gate until they are let into
+the lane.
+"""
+
+import asyncio
+import heapq
+import itertools
+from collections import Counter, deque
+from collections.abc import Callable, Mapping
+
+from syncer.api.objects import Request
+from syncer.engine.workqueue.gate import Gate
+from syncer.engine.workqueue.lane import Lane
+
+#: Worker seconds that a lane is charged in advance for a request, until it is known what it took.
+EXPECTED_SECONDS = 0.005
+
+
+class QueueClosed(Exception):
+    """There will be no more requests."""
+
+
+class FairQueue:
+    """Requests that are ready. ``clock`` gives seconds; ``weights`` gives a lane more than its share of 1."""
+
+    def __init__(
+        self,
+        *,
+        clock: Callable[[], float],
+        weights: Mapping[str, float] | None = None,
+        added: Callable[[str], None] = lambda cluster: None,
+    ) -> None:
+        self._clock, self._weights = clock, weights or {}
+        self._count_added = added
+        self._lanes: dict[str, Lane] = {}
+        #: By virtual cluster and syncer, for those that have limits.
+        self._gates: dict[tuple[str, str], Gate] = {}
+        self._order: list[tuple[float, int, Lane]] = []
+        self._number = itertools.count()
+        #: Ready requests, with the time of the first change that has not been looked at.
+        self._waiting: dict[Request, float] = {}
+        self._running: dict[Request, float] = {}
+        #: Requests that changed while they were worked on: since when, and whether they are only of low priority.
+        self._again: dict[Request, tuple[float, bool]] = {}
+        self._getters: deque[asyncio.Future[None]] = deque()
+        self._now_used = 0.0
+        self.closed = False
+
+    # -- what workers do ---------------------------------------------------------------------------------------------
+
+    def add(self, request: Request, *, low: bool = False) -> None:
+        """Let the request be looked at.
+
+        With ``low`` it comes after the others of its virtual cluster, unless it is added without as well.
+        """
+        now = self._clock()
+        if request in self._running:
+            since, only_low = self._again.get(request, (now, True))
+            self._again[request] = (since, low and only_low)
+        elif request not in self._waiting:
+            self._count_added(request.cluster)
+            self._waiting[request] = now
+            self._put(request, low=low)
+        elif not low:
+            gate = self._gate(request) if self._gates else None
+            if gate is None or not gate.move_up(request):
+                self._lane(request.cluster).move_up(request)
+
+    async def get(self) -> tuple[Request, float]:
+        """Return the next request and the time of the first change behind it.
+
+        :class:`QueueClosed` after :meth:`close`.
+        """
+        while True:
+            if self.closed:
+                raise QueueClosed
+            request = self._take()
+            if request is not None:
+                return request, self._start(request)
+            getter = asyncio.get_running_loop().create_future()
+            self._getters.append(getter)
+            try:
+                await getter
+            except asyncio.CancelledError:
+                self._pass_on(getter)
+                raise
+
+    def looking(self, request: Request) -> None:
+        """Say that a request being worked on is looked at anew: what was added until now needs no further look."""
+        self._again.pop(request, None)
+
+    def done(self, request: Request, *, seconds: float = 0.0, writes: int = 0) -> None:
+        """End the work on a request that took so many seconds of a worker, and cost so many writes."""
+        del self._running[request]
+        lane = self._lane(request.cluster)
+        lane.used += max(seconds - EXPECTED_SECONDS, -EXPECTED_SECONDS) / lane.weight
+        gate = self._gate(request) if self._gates else None
+        if gate is not None:
+            gate.leave(writes, self._clock())
+        again = self._again.pop(request, None)
+        if again is not None:
+            self._waiting[request], low = again
+            self._put(request, low=low)
+        if gate is not None:
+            self._admit(gate)
+
+    # -- virtual clusters and syncers ----------------------------------------------------------------------------------
+
+    def limit(self, cluster: str, syncer: str, *, concurrency: int = 0, writes_per_second: float = 0.0) -> None:
+        """Hand out no more requests of a syncer at a time, and none while it has cost too many writes. 0: no limit."""
+        under_way = sum((one.cluster, one.syncer) == (cluster, syncer) for one in (*self._waiting, *self._running))
+        self._gates[cluster, syncer] = Gate(
+            cluster,
+            concurrency=concurrency,
+            writes_per_second=writes_per_second,
+            inside=under_way,
+            now=self._clock(),
+        )
+
+    def drop(self, cluster: str, syncer: str) -> None:
+        """Forget the limits of a syncer that has stopped."""
+        gate = self._gates.pop((cluster, syncer), None)
+        if gate is not None:
+            self._admit(gate, all_of_them=True)
+
+    def pause(self, cluster: str) -> None:
+        """Hand out no request of a virtual cluster until it is resumed; they are kept."""
+        self._lane(cluster).paused = True
+
+    def resume(self, cluster: str) -> None:
+        """Hand out the requests of a virtual cluster again."""
+        lane = self._lane(cluster)
+        lane.paused = False
+        self._offer(lane)
+
+    def close(self) -> None:
+        """Hand out nothing any more, and wake those who wait."""
+        self.closed = True
+        for gate in self._gates.values():
+            if gate.timer:
+                gate.timer.cancel()
+        while self._getters:
+            getter = self._getters.popleft()
+            if not getter.done():
+                getter.set_result(None)
+
+    # -- what is asked about it ----------------------------------------------------------------------------------------
+
+    def depth(self) -> int:
+        """How many requests are ready and not yet worked on."""
+        return len(self._waiting)
+
+    def depths(self) -> Mapping[str, int]:
+        """Return the same by virtual cluster; may be called on any thread."""
+        depths = Counter({cluster: len(lane.ready) + len(lane.low) for cluster, lane in list(self._lanes.items())})
+        for gate in list(self._gates.values()):
+            depths[gate.cluster] += len(gate)
+        return depths
+
+    def running(self) -> Mapping[Request, float]:
+        """Return the requests being worked on, each with the time when that began."""
+        return self._running
+
+    def holds(self, request: Request) -> bool:
+        """Return True if a request is ready or being worked on; not one that waits for its time."""
+        return request in self._waiting or request in self._running
+
+    def is_idle(self) -> bool:
+        """Return True if nothing is ready and nothing is worked on."""
+        return not self._waiting and not self._running
+
+    # -- inside --------------------------------------------------------------------------------------------------------
+
+    def _lane(self, cluster: str) -> Lane:
+        lane = self._lanes.get(cluster)
+        if lane is None:
+            lane = self._lanes[cluster] = Lane(self._weights.get(cluster, 1.0), used=self._now_used)
+        return lane
+
+    def _gate(self, request: Request) -> Gate | None:
+        return self._gates.get((request.cluster, request.syncer))
+
+    def _put(self, request: Request, *, low: bool) -> None:
+        """Let a request wait in its lane, or before the gate to it."""
+        gate = self._gate(request) if self._gates else None
+        if gate is not None:
+            gate.put(request, low=low)
+            self._admit(gate)
+            return
+        lane = self._lane(request.cluster)
+        lane.put(request, low=low)
+        self._offer(lane)
+
+    def _admit(self, gate: Gate, *, all_of_them: bool = False) -> None:
+        """Let in what may be let in now, and come back when more may."""
+        now, lane = self._clock(), self._lane(gate.cluster)
+        while admitted := gate.admit(now, all_of_them=all_of_them):
+            lane.put(admitted[0], low=admitted[1])
+            self._offer(lane)
+        if gate.timer:
+            gate.timer.cancel()
+            gate.timer = None
+        if len(gate) and gate.opens > now and not self.closed:
+            gate.timer = asyncio.get_running_loop().call_later(gate.opens - now, self._admit, gate)
+
+    def _offer(self, lane: Lane) -> None:
+        """Put a lane with something ready into the order, and wake somebody who waits for it."""
+        if lane.paused or not (lane.ready or lane.low):
+            return
+        if not lane.listed:
+            lane.listed = True
+            lane.used = max(lane.used, self._now_used)
+            heapq.heappush(self._order, (lane.used, next(self._number), lane))
+        self._wake_one()
+
+    def _wake_one(self) -> None:
+        while self._getters:
+            getter = self._getters.popleft()
+            if not getter.done():
+                getter.set_result(None)
+                return
+
+    def _pass_on(self, getter: "asyncio.Future[None]") -> None:
+        """A waiter was cancelled: if it had been woken, wake another in its place."""
+        if getter.done() and not getter.cancelled():
+            self._wake_one()
+
+    def _take(self) -> Request | None:
+        while self._order:
+            used, _, lane = heapq.heappop(self._order)
+            lane.listed = False
+            if lane.paused or not (lane.ready or lane.low):
+                continue
+            if lane.used > used:
+                lane.listed = True
+                heapq.heappush(self._order, (lane.used, next(self._number), lane))
+                continue
+            self._now_used = max(self._now_used, used)
+            request = lane.next()
+            lane.used += EXPECTED_SECONDS / lane.weight
+            self._offer(lane)
+            return request
+        return None
+
+    def _start(self, request: Request) -> float:
+        changed = self._waiting.pop(request)
+        self._running[request] = self._clock()
+        return changed
