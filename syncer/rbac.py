@@ -1,4 +1,4 @@
-"""The rights that the daemon needs, no more: they follow from the roles, the sources and the rights of its syncers."""
+"""The minimal rights of the daemon, computed from the roles, sources and rights of its syncers."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -26,13 +26,14 @@ from syncer.translate.authority import authority_of
 
 READ = ("get", "list", "watch")
 LEASES = Resource("coordination.k8s.io/v1", "Lease", "leases")
-#: What the daemon itself needs whatever its syncers are: it tells tenants of refusals by events.
+#: Rights of the daemon itself, whatever its syncers: it reports refusals to tenants as events.
 EVENT_RIGHTS = (Right(Side.VIRTUAL, EVENTS, ("create", "patch")),)
-#: And it notes in the virtual cluster whose it is.
+#: It records its identity in the virtual cluster.
 CLAIM_RIGHTS = (Right(Side.VIRTUAL, CONFIG_MAPS, ("get", "create")),)
-#: It is told there, and by its namespaces, what is paused; without these rights only marks on objects pause them.
+#: It reads from these which parts of the virtual cluster are paused. Without these rights, only
+#: marks on the objects themselves pause them.
 PAUSE_RIGHTS = (Right(Side.VIRTUAL, CONFIG_MAPS, READ), Right(Side.VIRTUAL, NAMESPACES, READ))
-#: It looks whether there is room again for what a quota had none for; without this right it only tries again slowly.
+#: It checks whether a quota has room again. Without this right, it only retries slowly.
 QUOTAS = Resource("v1", "ResourceQuota", "resourcequotas")
 QUOTA_RIGHTS = (Right(Side.HOST, QUOTAS, ("list",)),)
 LEASE_RIGHTS = (Right(Side.HOST, LEASES, ("get", "create", "patch")),)
@@ -42,7 +43,7 @@ _API = "rbac.authorization.k8s.io"
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """Whom a binding gives the rights: a ServiceAccount, or a user (then ``namespace`` is empty)."""
+    """The subject of a binding: a ServiceAccount, or a user (then ``namespace`` is empty)."""
 
     name: str
     namespace: str = ""
@@ -57,10 +58,15 @@ class Subject:
 def sources(
     syncer: Syncer, enabled: Collection[str] | None = None, settings: Settings | None = None
 ) -> frozenset[Source]:
-    """All that must be watched for a syncer: its resource on both sides, and what it, its indexes and watches read.
+    """Return all sources to watch for a syncer: its resource on both sides, and what it, its
+    indexes and watches read.
 
-    ``enabled`` are the names of all syncers that are on; indexes and watches that need another one are left out with
-    it. None stands for all. Without ``settings`` it isn't told which part of what begins on the host is watched there.
+    Args:
+        syncer: The syncer.
+        enabled: The names of all enabled syncers; indexes and watches that need another one are
+            left out. None for all.
+        settings: The settings of the virtual cluster; None: sources of host objects are not
+            narrowed.
     """
     direction = direction_of(syncer)
     found = {*direction.sources(), *syncer.reads}
@@ -76,13 +82,13 @@ def sources(
 
 
 def _told_by_marks(syncer: Syncer, settings: Settings | None) -> Iterable[Source]:
-    """Return the copies by whose marks a name that comes up is told, where fields with names in them are shared."""
+    """Return the copies whose marks translate names on the way up, if fields with names are shared."""
     config = settings.sections.get(syncer.name) if settings else None
     return authority_of(syncer, config or Config()).references.host_copies
 
 
 def rights(syncer: Syncer, enabled: Collection[str] | None = None, settings: Settings | None = None) -> Iterator[Right]:
-    """Every right that a syncer needs, by source, by role, and as it says itself."""
+    """Yield the rights that a syncer needs: for its sources, for its roles, and those that it declares."""
     for source in sources(syncer, enabled, settings):
         yield Right(source.side, source.resource, READ, namespaces=source.namespaces)
     yield from direction_of(syncer).rights()
@@ -112,9 +118,10 @@ def _by_section(syncer: Syncer, config: Config) -> Iterator[Right]:
 def needed(
     syncers: Iterable[Syncer], *, settings: Settings | None = None, leader_election: bool = False
 ) -> tuple[Right, ...]:
-    """Return every right that these syncers need; each resource and subresource once, the verbs in order.
+    """Return the rights that these syncers need, with each resource and subresource once, the verbs
+    in order.
 
-    With ``leader_election`` also the rights of the daemon on its Lease.
+    With ``leader_election``, include the rights on the Lease.
     """
     own = (*EVENT_RIGHTS, *CLAIM_RIGHTS, *PAUSE_RIGHTS, *QUOTA_RIGHTS, *(LEASE_RIGHTS if leader_election else ()))
     made = tuple(syncers)
@@ -135,24 +142,24 @@ def _joined(granted: Iterable[Right]) -> tuple[Right, ...]:
 
 
 def allows(granted: Iterable[Right], side: Side, resource: Resource, verb: str, subresource: str = "") -> bool:
-    """Return True if a request is within the rights."""
+    """Return True if the rights allow a request."""
     place = (side, resource, subresource)
     return any((right.side, right.resource, right.subresource) == place and verb in right.verbs for right in granted)
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """The rights that a daemon needs for one virtual cluster."""
+    """The rights that a daemon needs for a virtual cluster."""
 
     #: The name of the virtual cluster.
     cluster: str
-    #: As :func:`needed` returns them.
+    #: The rights, as :func:`needed` returns them.
     granted: Sequence[Right]
-    #: The namespaces on the host that its copies can be in; None where they are not known beforehand.
+    #: The host namespaces that copies can be in; None if they are not known beforehand.
     host_namespaces: Sequence[str] | None
 
     def places(self) -> Mapping[str, Sequence[Right]]:
-        """Return the rights on the host, but for the Lease, by namespace; ``""`` is the whole cluster."""
+        """Return the rights on the host, except for the Lease, by namespace; ``""`` is the whole cluster."""
         found: dict[str, list[Right]] = defaultdict(list)
         for right in self.granted:
             if right.side is Side.HOST and right.resource != LEASES:
@@ -161,10 +168,10 @@ class Share:
         return found
 
     def manifests(self, subjects: Mapping[Side, Subject] | None = None) -> dict[Side, list[Obj]]:
-        """Return the roles of this virtual cluster by side, and bindings where a subject is known.
+        """Return the roles of this virtual cluster by side, with a binding if there is a subject.
 
-        On the host a Role in each namespace holds what is namespaced. A tenant may use any namespace, so the virtual
-        side is a ClusterRole.
+        On the host, a Role in each namespace holds the rights for namespaced resources. On the
+        virtual side it is a ClusterRole, since a tenant may use any namespace.
         """
         given, name = subjects or {}, f"vsyncer-{self.cluster}"
         virtual = [right for right in self.granted if right.side is Side.VIRTUAL]
@@ -178,10 +185,11 @@ class Share:
 
 
 def daemon_manifests(shares: Sequence[Share], *, name: str, home: str, subject: Subject | None = None) -> list[Obj]:
-    """Return the roles on the host that a daemon needs once, and bindings where a subject is known.
+    """Return the roles of the daemon itself on the host, with a binding if there is a subject.
 
-    A ClusterRole holds what the virtual clusters need in the whole host, together; a Role in ``home`` holds the Lease.
-    ``name`` is the name of the Lease: no other daemon on the host has it in that namespace.
+    A ClusterRole holds the rights that virtual clusters need in the whole host; a Role in ``home``
+    holds the Lease. ``name`` is the name of the Lease, which is unique to the daemon in that
+    namespace.
     """
     wide = _joined(replace(right, namespaces=()) for share in shares for right in share.places().get("", ()))
     lease = _joined(right for share in shares for right in share.granted if right.resource == LEASES)
@@ -200,7 +208,8 @@ def manifests(
     host_namespaces: Sequence[str] | None,
     subjects: Mapping[Side, Subject] | None = None,
 ) -> dict[Side, list[Obj]]:
-    """Return all roles of a daemon of one virtual cluster, by side, and bindings where a subject is known.
+    """Return all roles of a daemon with a single virtual cluster, by side, with a binding if there
+    is a subject.
 
     ``home`` is the namespace of its Lease.
     """
@@ -213,10 +222,10 @@ def manifests(
 def _places(right: Right, granted: Sequence[Right], host_namespaces: Sequence[str] | None) -> Sequence[str]:
     """Return the namespaces that a right on the host is needed in; ``""`` for the whole cluster.
 
-    What is watched in several namespaces is watched by one request, which names none of them.
+    A resource in several namespaces is watched by a single request, which names none of them.
     """
     if right.resource == NAMESPACES and right.verbs == ("get",) and host_namespaces is not None:
-        return host_namespaces  # whoever has the right in a namespace may read it
+        return host_namespaces  # a right in a namespace suffices to read it
     if not right.resource.namespaced:
         return ("",)
     if not right.namespaces and host_namespaces is None:
@@ -245,7 +254,7 @@ def _role(namespace: str, name: str, granted: Sequence[Right], subject: Subject 
 
 
 def _rules(granted: Sequence[Right]) -> list[Obj]:
-    """Return the rules; resources of one group that need the same verbs share one."""
+    """Return the rules; resources of a group with the same verbs share a rule."""
     together: dict[tuple[str, tuple[str, ...]], list[str]] = defaultdict(list)
     for right in granted:
         resource = f"{right.resource.plural}/{right.subresource}" if right.subresource else right.resource.plural
@@ -257,6 +266,6 @@ def _rules(granted: Sequence[Right]) -> list[Obj]:
 
 
 def _rank(verb: str) -> tuple[int, str]:
-    """Verbs in the order in which people write them."""
+    """Return the sort key of a verb, in the customary order."""
     known = ("get", "list", "watch", "create", "update", "patch", "delete")
     return (known.index(verb) if verb in known else len(known), verb)

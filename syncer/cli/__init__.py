@@ -1,11 +1,11 @@
-"""The command line. Modules here import little at the top, so that ``syncer version`` answers at once."""
+"""The command line. Modules import little at the top, so that ``syncer version`` answers at once."""
 
 import sys
 from pathlib import Path
 
 
 def main() -> None:
-    """Run the command ``syncer``; ``kubectl-syncer`` is the same as ``kubectl syncer``."""
+    """Run the command ``syncer``; ``kubectl-syncer`` runs it as a kubectl plugin."""
     from syncer.cli.app import app
 
     called = Path(sys.argv[0]).name

@@ -18,27 +18,33 @@ from syncer.cli.thaw import thaw
 from syncer.cli.uninstall import uninstall
 from syncer.version import VERSION
 
-#: Old words of commands, which are accepted for one version: each with the new word.
+#: Former names of commands, accepted for one version, with their new names.
 RENAMED = {"drain": "uninstall"}
 
 
 class App(click.Group):
-    """The command ``syncer``. An error of ours ends it with a message and an exit status, without a traceback."""
+    """The command ``syncer``.
+
+    Our errors end it with a message and an exit status, without a traceback.
+    """
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the name and the subcommand that is meant, also by its old word, and the rest of the arguments."""
+        """Resolve a subcommand, also by its former name.
+
+        Returns its name, the command, and the remaining arguments.
+        """
         old, *rest = args
         if old not in RENAMED:
             return super().resolve_command(ctx, args)
-        if not ctx.resilient_parsing:  # a shell completes
+        if not ctx.resilient_parsing:  # not while a shell completes a word
             notice = f"`syncer {old}` is now `syncer {RENAMED[old]}`; the next version no longer knows the old word."
             click.echo(notice, err=True)
         return super().resolve_command(ctx, [RENAMED[old], *rest])
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command."""
+        """Run the command, and turn our errors into exit statuses."""
         try:
             return super().invoke(ctx)
         except (click.ClickException, click.exceptions.Exit, click.Abort):
@@ -67,7 +73,7 @@ def app(ctx: click.Context, given: Given) -> None:
 
     `syncer --config FILE` runs the daemon, as `syncer run --config FILE` does; it takes all flags of `run`.
 
-    Exit status: 0 fine, 1 failed, 2 usage or configuration, 3 a plugin can't be used.
+    Exit status: 0 success, 1 failure, 2 wrong usage or configuration, 3 a plugin can't be used.
     """
     if ctx.invoked_subcommand is not None:
         return

@@ -23,13 +23,13 @@ def config() -> None:
 @click.argument("file", required=False)
 @pass_given
 def validate(given: Given, file: str | None) -> None:
-    """Check a configuration FILE, and report every problem with its line.
+    """Check a configuration file, and report every problem with its line.
 
     \b
     Example:
       syncer config validate syncer.yaml
 
-    Exit status: 0 fine, 2 a problem in the file, 3 a plugin that it names can't be used.
+    Exit status: 0 valid, 2 a problem in the file, 3 a plugin that it names can't be used.
     """
     from syncer.cli.loading import loaded
 
@@ -57,7 +57,7 @@ def schema(given: Given) -> None:
 @settings()
 @pass_given
 def defaults(given: Given) -> None:
-    """Print every option with its default and its help: a file to begin with.
+    """Print a complete file: every option with its default and its help.
 
     \b
     Example:
@@ -74,9 +74,9 @@ def defaults(given: Given) -> None:
 @click.argument("path", default="")
 @pass_given
 def explain(given: Given, path: str) -> None:
-    """Explain the option at a dotted PATH; without PATH, the options at the top.
+    """Explain the option at a dotted PATH, or the options at the top.
 
-    The options of a plugin are known where --config gives a file that names its section.
+    To explain the options of a plugin, give a file that names its section with --config.
 
     \b
     Examples:
@@ -99,7 +99,7 @@ def explain(given: Given, path: str) -> None:
 
 
 def _unnamed(path: str) -> str:
-    """Return the way to a plugin's section: the plugin is loaded only if a file names it."""
+    """Return a hint if a path may belong to a plugin, which is loaded only if the file names its section."""
     from syncer.plugins import installed
 
     steps = path.split(".")
@@ -123,7 +123,7 @@ def _indented(text: str, indent: str) -> str:
 @output("table", "yaml", "json", "name")
 @pass_given
 def view(given: Given, output: str, no_headers: bool) -> None:
-    """Show the configuration in force, and where each value comes from.
+    """Show the configuration in force, with the origin of each value.
 
     \b
     Example:

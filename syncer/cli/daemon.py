@@ -1,4 +1,4 @@
-"""Ask a running daemon over its control socket."""
+"""Query a running daemon over its control socket."""
 
 import http.client
 import json
@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 from syncer.api import SyncerError
 from syncer.config import Loaded, VirtualCluster
 
-#: Seconds to wait for an answer; a little more than the daemon gives itself.
+#: Timeout for an answer, in seconds; a little longer than the daemon's own.
 PATIENCE = 630.0
 
 
@@ -20,17 +20,17 @@ class NoDaemon(SyncerError):
 
 
 class Unanswered(SyncerError):
-    """A daemon is there, and can't or won't answer, or not to this user."""
+    """A daemon is running, but can't answer, or refuses this user."""
 
 
 def ask(found: Loaded, method: str, path: str, given: Mapping[str, Any] | None = None) -> Any:
-    """Ask the daemon of this configuration about the chosen virtual cluster, and return the answer.
+    """Query the daemon of this configuration about the selected virtual cluster.
 
-    ``given`` goes as the query of a GET, else as JSON.
+    ``given`` is sent as the query of a GET, otherwise as JSON.
 
     Raises:
         NoDaemon: No daemon answers.
-        Unanswered: A daemon is there, and can't or won't answer, or not to this user.
+        Unanswered: A daemon is running, but can't answer, or refuses this user.
     """
     cluster, place = found.cluster, found.config.control_socket(os.environ)
     if not place:

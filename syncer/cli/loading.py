@@ -1,4 +1,4 @@
-"""From the flags of a command to the configuration in force."""
+"""Load the configuration from the flags of a command."""
 
 from syncer.cli.options import Given
 from syncer.config import Loaded, Override, SyncerConfig, load, model_for
@@ -9,7 +9,7 @@ def loaded(given: Given) -> tuple[Loaded, Installed]:
     """Return the configuration in force, and the plugins.
 
     Raises:
-        ConfigError: The configuration is wrong.
+        ConfigError: The configuration is invalid.
         PluginError: A plugin that the configuration names can't be used.
     """
     plugins = installed()
@@ -17,12 +17,12 @@ def loaded(given: Given) -> tuple[Loaded, Installed]:
 
 
 def model(given: Given) -> type[SyncerConfig]:
-    """Return the model of all options, with those of the plugins that the file names."""
+    """Return the configuration model, with the plugins that the file names."""
     return model_for(given.file, installed())
 
 
 def overrides(given: Given) -> list[Override]:
-    """Return the options that flags and variables set."""
+    """Return the options that flags and environment variables set."""
     return [
         Override(path, setting.value, setting.origin)
         for path, setting in given.settings.items()

@@ -1,4 +1,4 @@
-"""``syncer names …``: the name of an object on the other side."""
+"""``syncer names …``: translate the name of an object to the other side."""
 
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
@@ -44,7 +44,7 @@ def to_host(given: Given, kind: str, key: str, output: str, no_headers: bool) ->
 def to_virtual(given: Given, kind: str, key: str, output: str, no_headers: bool) -> None:
     """Print the namespace and name of the virtual object that a host object is a copy of.
 
-    It is known where the host name alone tells it; a hashed name does not.
+    Fails for a hashed host name, from which the virtual name can't be computed.
 
     \b
     Example:

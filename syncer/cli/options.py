@@ -1,4 +1,7 @@
-"""The flags that commands share. Each has its ``SYNCER_…`` variable, and each setting remembers its origin."""
+"""Flags that commands share.
+
+Each has an environment variable ``SYNCER_…``, and each value remembers its origin.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -19,28 +22,37 @@ class Flag(NamedTuple):
     help: str
 
 
-#: Flags over variables over the file. A Service called ``syncer`` makes Kubernetes set SYNCER_PORT and
-#: SYNCER_SERVICE_HOST in every pod near it: no flag may be called so.
+#: Flags win over variables, which win over the file. No flag may be called `--port` or
+#: `--service-host`: a Service named ``syncer`` makes Kubernetes set SYNCER_PORT and
+#: SYNCER_SERVICE_HOST in every pod of its namespace.
 FLAGS = (
-    Flag("--cluster", "cluster", "NAME", "The virtual cluster: its name, or which of those in the configuration."),
-    Flag("--virtual-kubeconfig", "virtual.kubeconfig", "FILE", "How to reach the virtual cluster."),
-    Flag("--virtual-context", "virtual.context", "NAME", "Context in that file, or in the file that kubectl uses."),
-    Flag("--host-kubeconfig", "host.kubeconfig", "FILE", "How to reach the host; else as kubectl does, or in-cluster."),
+    Flag("--cluster", "cluster", "NAME", "The virtual cluster: its name, or one of the configuration."),
+    Flag("--virtual-kubeconfig", "virtual.kubeconfig", "FILE", "Kubeconfig file of the virtual cluster."),
+    Flag("--virtual-context", "virtual.context", "NAME", "Context in that file, or in kubectl's default."),
+    Flag(
+        "--host-kubeconfig",
+        "host.kubeconfig",
+        "FILE",
+        "Kubeconfig file of the host. Default: kubectl's, or in-cluster.",
+    ),
     Flag("--host-context", "host.context", "NAME", "Context in that file."),
-    Flag("--host-namespace", "host.namespace", "NAME", "The namespace on the host for the copies."),
-    Flag("--name-translator", "names.translator", "NAME", "How names become names on the other side."),
+    Flag("--host-namespace", "host.namespace", "NAME", "The host namespace for the copies."),
+    Flag("--name-translator", "names.translator", "NAME", "How names are translated between the sides."),
     Flag("--log-level", "log.level", "LEVEL", "debug, info, warning or error."),
     Flag("--log-format", "log.format", "FORMAT", "auto, json or console."),
-    Flag("--metrics-address", "metrics.address", "ADDRESS", "Where to serve metrics; 0 is off."),
-    Flag("--health-address", "health.address", "ADDRESS", "Where to serve health; 0 is off."),
+    Flag("--metrics-address", "metrics.address", "ADDRESS", "Address for metrics; 0 turns them off."),
+    Flag("--health-address", "health.address", "ADDRESS", "Address for health; 0 turns it off."),
     Flag("--leader-elect/--no-leader-elect", "leaderElection.enabled", None, "Work only while holding the Lease."),
-    Flag("--workers", "workers", "NUMBER", "How many objects are worked on at once."),
-    Flag("--grace-period", "gracePeriod", "DURATION", "How long to go on with begun requests at the end."),
+    Flag("--workers", "workers", "NUMBER", "Maximum number of requests worked on at once."),
+    Flag("--grace-period", "gracePeriod", "DURATION", "Time to finish begun requests at the end."),
 )
 
 
 class Setting(NamedTuple):
-    """A value from a flag or a variable; the flag wins wherever it stands."""
+    """A value from a flag or an environment variable.
+
+    A flag wins over a variable, wherever it stands.
+    """
 
     value: Any
     origin: str
@@ -49,7 +61,7 @@ class Setting(NamedTuple):
 
 @dataclass(slots=True)
 class Given:
-    """Options of the configuration that the command line and the environment give."""
+    """The options that the command line and the environment set."""
 
     file: str | None = None
     settings: dict[str, Setting] = field(default_factory=dict)
@@ -57,7 +69,7 @@ class Given:
     dry_run: bool = False
 
     def put(self, path: str, setting: Setting) -> None:
-        """Take a value. One from the environment does not replace a flag's."""
+        """Set a value. A variable does not replace the value of a flag."""
         before = self.settings.get(path)
         if setting.flag or before is None or not before.flag:
             self.settings[path] = setting
@@ -65,17 +77,17 @@ class Given:
 
 
 def variable(name: str) -> str:
-    """Return the variable of a flag: ``--log-level`` → ``SYNCER_LOG_LEVEL``."""
+    """Return the environment variable of a flag: ``--log-level`` → ``SYNCER_LOG_LEVEL``."""
     return "SYNCER_" + name.partition("/")[0].lstrip("-").replace("-", "_").upper()
 
 
 def option(*names: str, **attributes: Any) -> Callable[[F], F]:
-    """Return the decorator for a flag with its variable. The last of the names is the long one."""
+    """Decorate a command with a flag and its environment variable. The last name is the long one."""
     return click.option(*names, envvar=variable(names[-1]), show_envvar=True, **attributes)
 
 
 def _setting(name: str, path: str) -> Callable[[click.Context, click.Parameter, Any], None]:
-    """Return the callback that keeps the value of a flag, if it was given."""
+    """Return a callback that stores the value of a flag, if it was given."""
 
     def keep(ctx: click.Context, parameter: click.Parameter, value: Any) -> None:
         source = ctx.get_parameter_source(parameter.name or "")
@@ -88,9 +100,9 @@ def _setting(name: str, path: str) -> Callable[[click.Context, click.Parameter, 
 
 
 def settings(*, hidden: bool = False) -> Callable[[F], F]:
-    """Return the decorator for the flags that set options of the configuration.
+    """Decorate a command with the flags that set options of the configuration.
 
-    ``hidden`` leaves all of them but ``--config`` out of the help.
+    ``hidden`` leaves all but ``--config`` out of the help.
     """
 
     def decorate(command: F) -> F:
@@ -118,20 +130,24 @@ def _mode(ctx: click.Context, parameter: click.Parameter, value: bool) -> None:
 
 def modes(command: F) -> F:
     """Add the flags ``--once`` and ``--dry-run``."""
-    dry = "Decide, show what would be written, and write nothing."
+    dry = "Show the writes that would be made, and make none."
     command = option("--dry-run", is_flag=True, help=dry, expose_value=False, callback=_mode)(command)
-    once = "End when both sides are in step, and say what was done."
+    once = "End when both sides are in step, and print a summary."
     return option("--once", is_flag=True, help=once, expose_value=False, callback=_mode)(command)
 
 
 def output(*formats: str) -> Callable[[F], F]:
-    """Return the decorator for ``-o``, whose default is the first format, and ``--no-headers`` for a table."""
+    """Decorate a command with ``-o``, which defaults to the first format, and ``--no-headers`` for
+    a table.
+    """
 
     def decorate(command: F) -> F:
         if "table" in formats:
-            command = option("--no-headers", is_flag=True, help="Leave out the first line of the table.")(command)
+            command = option("--no-headers", is_flag=True, help="Leave out the header of the table.")(command)
         kinds = click.Choice(formats)
-        return option("-o", "--output", type=kinds, default=formats[0], show_default=True, help="Format.")(command)
+        return option("-o", "--output", type=kinds, default=formats[0], show_default=True, help="Output format.")(
+            command
+        )
 
     return decorate
 

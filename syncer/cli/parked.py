@@ -1,4 +1,4 @@
-"""``syncer parked``: the objects that can't be synced as things are, with the reason."""
+"""``syncer parked``: objects that can't be synced at present, with the reason."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,20 +12,21 @@ from syncer.cli.options import Given, option, output, pass_given, settings
 @click.command()
 @click.argument("kind", default="")
 @click.argument("key", default="")
-@option("--retry", is_flag=True, help="Try all of it again now.")
+@option("--retry", is_flag=True, help="Try the listed objects again now.")
 @settings()
 @output("table", "wide", "json", "yaml")
 @pass_given
 def parked(given: Given, kind: str, key: str, retry: bool, output: str, no_headers: bool) -> None:
     """List parked objects, with the reason of each.
 
-    Without KIND all of them, else those of a kind, or the object with a KEY, its namespace and name. A parked
-    object failed in a way that does not pass by itself. It is tried again when something that it depends on
-    changes, when the quota has room or the right is there, and every few minutes in any case.
+    KIND restricts the list to a kind, and KEY (namespace/name) to a single object. A parked object
+    failed for a reason that does not pass by itself. It is tried again when something that it
+    depends on changes, when the quota has room, when the missing right is there, and every few
+    minutes in any case.
 
     \b
     Examples:
-      syncer parked -o wide                  # with what wakes each
+      syncer parked -o wide                  # and what each of them waits for
       syncer parked --retry pods shop/web    # try this pod again now
     """
     from syncer.cli.daemon import ask
@@ -36,11 +37,11 @@ def parked(given: Given, kind: str, key: str, retry: bool, output: str, no_heade
     if output not in ("table", "wide"):
         show.value(found, output)
     elif not found:
-        click.echo("nothing of that is parked" if kind else "nothing is parked")
+        click.echo("no such object is parked" if kind else "nothing is parked")
     else:
         show.records([_row(each, wide=output == "wide") for each in found], "table", headers=not no_headers)
         if retry:
-            click.echo("All of it is tried again now.")
+            click.echo("They are tried again now.")
 
 
 def _row(each: Mapping[str, Any], *, wide: bool) -> dict[str, Any]:
@@ -58,7 +59,7 @@ def _row(each: Mapping[str, Any], *, wide: bool) -> dict[str, Any]:
 
 
 def _age(seconds: float) -> str:
-    """Return seconds as kubectl shows an age: ``45s``, ``12m``, ``3h``, ``2d``."""
+    """Format seconds as kubectl formats an age: ``45s``, ``12m``, ``3h``, ``2d``."""
     for unit, size, most in (("s", 1, 120), ("m", 60, 7200), ("h", 3600, 172_800)):
         if seconds < most:
             return f"{round(seconds) // size}{unit}"

@@ -1,4 +1,4 @@
-"""``syncer patrol``: the drift that was found, who caused it, and what became of it."""
+"""``syncer patrol``: drift, who caused it, and whether it was repaired."""
 
 import json
 from collections import Counter
@@ -14,7 +14,7 @@ from syncer.cli.options import Given, option, pass_given, settings
 if TYPE_CHECKING:
     from syncer.config import Loaded
 
-#: Outcomes after which nothing is left.
+#: Outcomes that leave no drift behind.
 _DONE = ("repaired", "ignored")
 
 Report = Mapping[str, Any]
@@ -23,9 +23,9 @@ Report = Mapping[str, Any]
 @click.command()
 @click.argument("kinds", metavar="[KIND]...", nargs=-1)
 @option("--once", is_flag=True, help="Scan now, from fresh lists of both sides, instead of asking the daemon.")
-@option("--diff", is_flag=True, help="Show each field: wanted and found value, who changed it and when.")
+@option("--diff", is_flag=True, help="Show each field: wanted and found value, who changed it, and when.")
 @option("--report", type=click.Path(dir_okay=False, writable=True), metavar="FILE", help="Write the reports as JSON.")
-@option("--confirm", is_flag=True, help="Make the deletions that were held because they are so many.")
+@option("--confirm", is_flag=True, help="Make the deletions that are held because there are too many.")
 @settings()
 @pass_given
 @click.pass_context
@@ -34,17 +34,18 @@ def patrol(
 ) -> None:
     """Report drift, and repair it.
 
-    Without KIND drift of all kinds. It is repaired as patrol.drift says. Without --once the running daemon reports
-    its latest scans. With --once the command itself scans and repairs; where a daemon holds the Lease it only
-    reports. --confirm asks the daemon; where none runs, the command scans and holds no deletions (without leader
-    election: only with --once).
+    KIND restricts this to some kinds. The option patrol.drift says which drift is repaired. Without
+    --once, the running daemon reports its latest scans. With --once, the command scans and repairs
+    by itself; while a daemon holds the Lease, it only reports. --confirm releases the deletions
+    that the daemon holds; if no daemon runs, the command scans by itself and holds no deletions
+    (without leader election: only with --once).
 
     \b
     Examples:
       syncer patrol --once --diff services   # scan now; who changed which field
-      syncer patrol --confirm configmaps     # make the deletions that are held
+      syncer patrol --confirm configmaps     # make the held deletions
 
-    Exit status: 0 no drift, or all of it repaired; 1 some is left, or nothing was scanned yet.
+    Exit status: 0 no drift, or all of it was repaired; 1 drift is left, or nothing was scanned yet.
     """
     from syncer.cli.loading import loaded
 
@@ -64,9 +65,10 @@ def patrol(
 
 
 def _confirmed(configured: "Loaded", kinds: Sequence[str], *, here: bool) -> bool:
-    """Let the daemon make the deletions that it holds; return False if no daemon answers.
+    """Release the deletions that the daemon holds. Return False if no daemon answers.
 
-    Without a Lease a daemon may run elsewhere unnoticed: then the command only goes on if it may scan ``here``.
+    Without a Lease, a daemon may run elsewhere unnoticed; then the command goes on only if it may
+    scan ``here``.
     """
     from syncer.cli.daemon import NoDaemon, ask
 
@@ -108,7 +110,7 @@ def _asked(configured: "Loaded", kinds: Sequence[str]) -> list[Report]:
 
 
 def is_left(report: Report) -> bool:
-    """Return True if anything is not in step, or could not be looked at."""
+    """Return True if an object is not in step, or could not be checked."""
     return bool(report["held"]) or any(
         kind["problem"] or kind["troubles"] or any(outcome not in _DONE for outcome in _outcomes(kind))
         for kind in report["kinds"]
@@ -116,7 +118,7 @@ def is_left(report: Report) -> bool:
 
 
 def _outcomes(kind: Report) -> Counter[str]:
-    """Return how many findings of a kind had each outcome."""
+    """Count the findings of a kind by outcome."""
     return Counter(one["outcome"] for one in kind["found"]) + Counter(kind.get("omitted", {}))
 
 

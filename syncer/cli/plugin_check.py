@@ -1,4 +1,4 @@
-"""Check plugins without a cluster: each keeps the contract, and its code answers what it is asked."""
+"""Check plugins without a cluster: their contract, and that their code can be called."""
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -12,7 +12,7 @@ from syncer.names import SingleNamespace
 from syncer.plugins import OURS, SYNCERS, Found, Installed, clashes, raised_by
 from syncer.rbac import manifests, needed
 
-#: A virtual cluster as it would be configured.
+#: The configuration of a made-up virtual cluster.
 TRIAL = {"cluster": "vc", "host": {"namespace": "vc-ns"}}
 _SAMPLES = (
     (Resource("v1", "Pod", "pods"), Key("shop", "web")),
@@ -21,14 +21,16 @@ _SAMPLES = (
 
 
 def checked(plugins: Installed, names: Sequence[str], more: Callable[[Found], Iterable[Problem]]) -> list[Found]:
-    """Return the plugins of these names with all their problems; ``more`` looks further at sound syncers."""
+    """Check the named plugins, and add their problems; ``more`` checks sound syncers further."""
     found = list(plugins.found(names))
-    with warnings.catch_warnings(category=DeprecationWarning, action="ignore"):  # :func:`note` has them
+    with warnings.catch_warnings(category=DeprecationWarning, action="ignore"):  # reported by :func:`note`
         return [each if each.problems else each._replace(problems=tuple(_problems(each, more))) for each in found]
 
 
 def note(found: Found, plugins: Installed) -> str:
-    """Return what to do before a sound plugin can be used beside the built-in syncers, or for long; or ``""``."""
+    """Return a note about using a sound plugin beside the built-in syncers, or its deprecations;
+    ``""`` if there is none.
+    """
     if found.group != SYNCERS or found.problems or found.origin.package == OURS:
         return ""
     if deprecated := deprecations(found.plugin):
@@ -68,7 +70,11 @@ def _rights(plugin: type[Syncer]) -> object:
 
 
 def _translate(plugin: type[NameTranslator]) -> None:
-    """Ask a name translator for some names. Raises TypeError for an answer of a wrong type."""
+    """Call a name translator with sample keys.
+
+    Raises:
+        TypeError: A result has the wrong type.
+    """
     made: Any = plugin(cluster="vc", namespace="vc-ns")  # type: ignore[call-arg]
     for resource, key in _SAMPLES:
         place = made.to_host(resource, key)
@@ -83,7 +89,7 @@ def _translate(plugin: type[NameTranslator]) -> None:
 
 
 def _asked(plugin: Any, questions: dict[str, Callable[[], object]]) -> Iterator[Problem]:
-    """Yield a problem for the first question that a plugin's code can't answer; the others need that answer, too."""
+    """Yield a problem for the first call that fails; the later calls need its result."""
     for what, ask in questions.items():
         try:
             ask()

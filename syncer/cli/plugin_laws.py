@@ -1,4 +1,4 @@
-"""Run the laws of :mod:`syncer.testing.laws` over an installed syncer, with objects that are made up for it."""
+"""Run the laws of :mod:`syncer.testing.laws` for an installed syncer, with generated objects."""
 
 import re
 from collections.abc import Iterator
@@ -12,14 +12,18 @@ from syncer.plugins import OURS, SYNCERS, Found, raised_by
 if TYPE_CHECKING:
     from syncer.api import Obj
 
-#: Trials of each law.
+#: Examples for each law.
 EXAMPLES = 25
-#: Characters of an object that broke a law; more are no help.
+#: Longest extract of an object that broke a law, in characters.
 _SHOWN = 400
 
 
 def must_be_there() -> None:
-    """Raise PluginError if the packages that the laws need are not installed."""
+    """Refuse to run without the packages that the laws need.
+
+    Raises:
+        PluginError: A package is not installed.
+    """
     try:
         import hypothesis
     except ImportError:
@@ -28,12 +32,12 @@ def must_be_there() -> None:
 
 
 def can_be_tried(found: Found) -> bool:
-    """Return True for a syncer that copies virtual objects and isn't built in: objects can be made up for it."""
+    """Return True for a syncer to the host that is not built in: objects can be generated for it."""
     return found.group == SYNCERS and found.origin.package != OURS and way_of(found.plugin).goes_down
 
 
 def broken_laws(found: Found) -> Iterator[Problem]:
-    """Yield the first law that a plugin's syncer breaks: mostly it breaks others for the same reason."""
+    """Yield the first law that a syncer breaks; others are usually broken for the same reason."""
     if not can_be_tried(found):
         return
     from hypothesis.errors import Unsatisfiable
@@ -48,7 +52,7 @@ def broken_laws(found: Found) -> Iterator[Problem]:
             try:
                 getattr(laws(), law)()
             except Unsatisfiable:
-                continue  # none of the objects brings it about
+                continue  # no generated object meets the law's precondition
             except Exception as error:  # noqa: BLE001 — it says that the law is broken, or comes from the plugin's code
                 yield raised_by(plugin, error, f"breaks a law: {type(error).__name__}: {error}{_trial(error)}")
                 return
@@ -56,7 +60,7 @@ def broken_laws(found: Found) -> Iterator[Problem]:
 
 @contextmanager
 def _repeatable() -> Iterator[None]:
-    """Let hypothesis make the same trials each time, and no folder for those that failed."""
+    """Make hypothesis run the same examples each time, and store no failed ones on disk."""
     from hypothesis import Phase, settings
 
     settings.register_profile("before", settings.default)
@@ -70,7 +74,7 @@ def _repeatable() -> Iterator[None]:
 
 
 def _objects(plugin: type[Syncer]) -> Any:
-    """Return a strategy for objects of the syncer's resource, with any values at its ``down`` paths."""
+    """Return a strategy for objects of the syncer's resource, with arbitrary values at its ``down`` paths."""
     from hypothesis import strategies as st
 
     from syncer.testing.strategies import LABEL_MAPS, TEXT, objects
@@ -95,7 +99,7 @@ def _tree(paths: tuple[FieldPath, ...]) -> "Obj":
 
 
 def _trial(error: Exception) -> str:
-    """Return the trial that broke the law, as hypothesis notes it on the error."""
+    """Return the example that broke the law, as hypothesis notes it on the error."""
     notes = (re.search(r"trial=Trial\((.*)\)", note, re.DOTALL) for note in getattr(error, "__notes__", ()))
     said = next((" ".join(note[1].split()).rstrip(",") for note in notes if note), "")
     return f"; tried with {said if len(said) <= _SHOWN else said[:_SHOWN] + '…'}" if said else ""

@@ -1,4 +1,4 @@
-"""``syncer plugins …``: the syncers and name translators that are there, their roles, and their problems."""
+"""``syncer plugins …``: list syncers and name translators with their roles, and check them."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -69,18 +69,19 @@ def _record(name: str, section: str, enabled: str, origin: str) -> dict[str, Any
 @plugins.command()
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @output("table", "json", "yaml", "name")
-@option("--laws", is_flag=True, help="Run the laws that hold for every syncer, too. Needs `vsyncer[testing]`.")
+@option("--laws", is_flag=True, help="Also test the laws that every syncer must obey. Needs `vsyncer[testing]`.")
 def check(names: tuple[str, ...], output: str, no_headers: bool, laws: bool) -> None:
-    """Import all plugins, or those of these NAMEs, and report the problems of each.
+    """Import plugins, and report the problems of each.
 
-    No cluster and no configuration is needed. The laws are tried with objects that are made up; where these can't
-    resemble real objects, use syncer.testing.laws in the plugin's own tests.
+    NAMEs restrict this to some plugins. Needs neither a cluster nor a configuration. The laws are
+    tested with generated objects; if these can't resemble real objects, use syncer.testing.laws in
+    the plugin's own tests.
 
     \b
     Example:
       syncer plugins check --laws widgets
 
-    Exit status: 0 all are sound, 3 a plugin is not.
+    Exit status: 0 all plugins are sound, 3 a plugin is not.
     """
     from syncer.cli import plugin_check, plugin_laws
     from syncer.plugins import installed
@@ -99,7 +100,11 @@ def _no_more(found: "Found") -> "Sequence[Problem]":
 
 
 def _known(names: Sequence[str], known: Sequence[str]) -> Sequence[str]:
-    """Return the names, or all if none is given. Raises UsageError for a name that no plugin has."""
+    """Return the names, or all if none is given.
+
+    Raises:
+        UsageError: No plugin has such a name.
+    """
     from syncer.config.problems import guess
 
     for name in names:

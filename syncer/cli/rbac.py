@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 @click.command()
 @settings()
 @output("yaml", "json")
-@option("--side", type=click.Choice(["virtual", "host"]), help="Only the roles of one side.")
+@option("--side", type=click.Choice(["virtual", "host"]), help="Only the roles of this side.")
 @option(
     "--only",
     type=click.Choice(["daemon", "cluster"]),
-    help="Only the roles that the daemon needs once on the host, or only those of virtual clusters.",
+    help="Only the roles for the daemon itself, or only those for virtual clusters.",
 )
 @option("--service-account", metavar="NAMESPACE/NAME", help="Bind the roles to this ServiceAccount.")
 @option("--user", metavar="NAME", help="Bind the roles to this user.")
@@ -29,13 +29,13 @@ def rbac(
 ) -> None:
     """Print exactly the rights that the enabled syncers need.
 
-    The daemon's own are its Lease, and what is read or written in the whole host. Those of a virtual cluster are a
+    For the daemon itself: its Lease, and resources of the host as a whole. For a virtual cluster: a
     ClusterRole in it, and a Role in each of its host namespaces.
 
     \b
     Examples:
       syncer rbac --side host --service-account vc-shop/syncer | kubectl apply -f -
-      syncer rbac --only cluster --cluster shop    # when the daemon is there already
+      syncer rbac --only cluster --cluster shop    # to add a virtual cluster to a daemon
     """
     from syncer.api import Side
     from syncer.cli.loading import loaded

@@ -11,8 +11,9 @@ if TYPE_CHECKING:
     import asyncio
 
 
-#: Objects made before a collection, and collections before one of the next generation. Next to nothing of ours is
-#: cyclic garbage, so to look for it seldom costs no memory and saves a twentieth of the CPU of a start.
+#: Allocations before a garbage collection, and collections before one of the next generation. Our
+#: objects are hardly ever cyclic, so rare collections cost no memory and save a twentieth of the
+#: CPU of a start.
 GC_THRESHOLD = (20_000, 20, 20)
 
 
@@ -53,12 +54,14 @@ def start(given: Given) -> int:
         summary = runner.run(daemon(config, once=given.once, dry_run=given.dry_run))
     for line in summary.lines():
         click.echo(line)
-    # A daemon ends only when it is stopped, and the next goes on with what was not in step.
+    # A daemon ends only when it is stopped, and its successor goes on with the remaining requests.
     return summary.exit_code if given.once or given.dry_run else 0
 
 
 def _loop_factory() -> "Callable[[], asyncio.AbstractEventLoop] | None":
-    """Return uvloop's loop factory, which costs less CPU; None, for asyncio's own, where uvloop isn't installed."""
+    """Return uvloop's loop factory, which uses less CPU, or None for asyncio's own if uvloop is not
+    installed.
+    """
     try:
         import uvloop
     except ImportError:

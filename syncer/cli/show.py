@@ -1,4 +1,6 @@
-"""Print results: tables for people, JSON, YAML and names for programs; errors as a message without a traceback."""
+"""Print results: tables for people; JSON, YAML and names for programs; errors as a message without
+a traceback.
+"""
 
 import json
 import os
@@ -7,20 +9,20 @@ from typing import Any, NoReturn
 
 import click
 
-#: A result: one mapping for each line of the table, all with the same keys.
+#: A result: a mapping for each line of the table, all with the same keys.
 Records = Sequence[Mapping[str, Any]]
 
 
 def fail(message: str, exit_code: int = 1) -> NoReturn:
-    """Print a message to standard error and end the command."""
+    """Print a message to standard error and exit."""
     click.echo(message, err=True)
     raise click.exceptions.Exit(exit_code)
 
 
 def end_with(error: Exception) -> None:
-    """End the command with the message and the exit status of an error of ours.
+    """End the command with the message and exit status of one of our errors.
 
-    Any other error is a fault in the program: the function returns, and the caller raises it.
+    Return if the error is a fault in the program; the caller raises it then.
     """
     from syncer.api import ConfigError, SyncerError
 
@@ -32,7 +34,7 @@ def end_with(error: Exception) -> None:
 
 
 def red(text: str) -> str:
-    """Return the text in red, on a terminal where NO_COLOR (https://no-color.org) isn't set; else as it is."""
+    """Return the text in red on a terminal, unless NO_COLOR (https://no-color.org) is set."""
     return text if os.environ.get("NO_COLOR") else click.style(text, fg="red")
 
 
@@ -59,7 +61,7 @@ def value(data: Any, form: str) -> None:
 
 
 def documents(found: Sequence[Mapping[str, Any]], form: str) -> None:
-    """Print Kubernetes objects so that ``kubectl apply -f -`` takes them."""
+    """Print Kubernetes objects as input for ``kubectl apply -f -``."""
     if form == "json":
         value({"apiVersion": "v1", "kind": "List", "items": list(found)}, form)
         return

@@ -1,4 +1,4 @@
-"""``syncer thaw``: write again the fields that are left alone because another manager sets them back."""
+"""``syncer thaw``: resume writing fields that were frozen because another manager reverts them."""
 
 import click
 
@@ -15,8 +15,8 @@ from syncer.cli.options import Given, output, pass_given, settings
 def thaw(given: Given, kind: str, key: str, output: str, no_headers: bool) -> None:
     """Let the daemon write frozen fields again.
 
-    Without KIND those of all objects, else of a kind, or of the object with a KEY, its namespace and name. A field is
-    frozen when another manager sets it back again and again, and is frozen again if that goes on.
+    KIND restricts this to a kind, and KEY (namespace/name) to a single object. A field is frozen
+    when another manager keeps reverting it. It is frozen again if that goes on.
 
     \b
     Example:
@@ -27,6 +27,6 @@ def thaw(given: Given, kind: str, key: str, output: str, no_headers: bool) -> No
 
     found = ask(loaded(given)[0], "POST", "/thaw", {"kind": kind, "key": key})
     if not found and output == "table":
-        click.echo("nothing of that is frozen" if kind else "nothing is frozen")
+        click.echo("no such object has frozen fields" if kind else "nothing is frozen")
         return
     show.records(found, output, headers=not no_headers)

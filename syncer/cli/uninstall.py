@@ -1,4 +1,4 @@
-"""``syncer uninstall``: remove all that is ours, on both sides."""
+"""``syncer uninstall``: remove everything that we made, on both sides."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -15,28 +15,30 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@option("--yes", is_flag=True, help="Carry it out. Without it the plan is printed.")
-@option("--keep", is_flag=True, help="Keep the objects, and only remove our marks from them.")
+@option("--yes", is_flag=True, help="Carry out the plan. Without this flag, it is only printed.")
+@option("--keep", is_flag=True, help="Keep the objects, and only remove the daemon's marks from them.")
 @settings()
 @output("table", "wide", "json", "yaml")
 @pass_given
 @click.pass_context
 def uninstall(ctx: click.Context, given: Given, yes: bool, keep: bool, output: str, no_headers: bool) -> None:
-    """Remove all that was synced, on both sides.
+    """Remove everything that was synced, on both sides.
 
-    These are the copies on the host, and the daemon's objects in the virtual cluster. Stop the daemons first. The
-    tenant's own objects stay as they are. A namespace or CRD of ours stays if it holds objects of others, and so do
-    these. Pauses do not count. An uninstall that was cut short is carried on by running it again. It needs more
-    rights than the daemon has: to delete the note in kube-system and the Lease.
+    That is, the copies on the host, and the daemon's objects in the virtual cluster. The tenant's
+    own objects stay as they are. Stop the daemons first. A namespace or CRD that the daemon made
+    stays if it holds objects of others, and so do these. Pauses are ignored. If the uninstall is
+    interrupted, run it again. It needs rights that the daemon doesn't have: to delete the ConfigMap
+    vsyncer in kube-system of the virtual cluster, and the Lease.
 
-    With --keep the copies go on running unmanaged; Pods and Services keep two labels, as others select them by these.
+    With --keep, the copies keep running, unmanaged. Pods and Services keep two labels that other
+    objects select them by.
 
     \b
     Examples:
       syncer uninstall --config syncer.yaml          # print the plan
       syncer uninstall --config syncer.yaml --yes    # carry it out
 
-    Exit status: 0 all is done, or the plan is complete; 1 something could not be looked at or done.
+    Exit status: 0 done, or the plan is complete; 1 something could not be read or removed.
     """
     import asyncio
 
@@ -67,7 +69,10 @@ async def _report(configured: "Loaded", *, yes: bool, keep: bool) -> "Report":
 
 
 def _refuse_beside_a_daemon(configured: "Loaded") -> None:
-    """End the command if a daemon runs. Without a Lease only its socket shows it, and only on this machine."""
+    """Refuse to run beside a daemon.
+
+    Without a Lease, only its socket shows it, and only on this machine.
+    """
     from syncer.cli.daemon import NoDaemon, Unanswered, ask
 
     if configured.config.leader_election.enabled:
@@ -86,7 +91,7 @@ def _form(output: str) -> str:
 
 
 def _records(report: "Report", *, keep: bool, each: bool) -> Iterator[dict[str, Any]]:
-    """Yield a record of each object of ours, or, without ``each``, of how many there are by kind."""
+    """Yield a record for each of our objects, or, without ``each``, the number of objects by kind."""
     verb = "strip the marks" if keep else "delete"
     does = {item: f"leave: {report.left[item]}" if item in report.left else verb for item in report.items}
     if each:

@@ -1,4 +1,7 @@
-"""Check what no section can check alone. Checks read the given values, so they run beside other problems."""
+"""Checks across sections.
+
+They read the given values rather than the model, so they also run when other options are wrong.
+"""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -17,7 +20,7 @@ Found = tuple[Steps, str]
 
 
 def across(data: Mapping[str, Any], model: type[SyncerConfig]) -> Iterator[Found]:
-    """Yield the places where options of a configuration in list form contradict one another, and the way out."""
+    """Yield contradictions between options of a configuration in list form, each with how to resolve it."""
     yield from _addresses(data, model)
     entries = data.get(LIST)
     for number, entry in enumerate(entries if isinstance(entries, list) else ()):
@@ -31,7 +34,7 @@ def across(data: Mapping[str, Any], model: type[SyncerConfig]) -> Iterator[Found
 def _of_cluster(
     data: Mapping[str, Any], entry: Mapping[str, Any], number: int, model: type[SyncerConfig]
 ) -> Iterator[Found]:
-    """Yield the problems of one virtual cluster, its own sections in the place of those at the top."""
+    """Yield the problems of a virtual cluster, with its own sections laid over the common ones."""
     own = {name: entry[name] for name in COMMON if entry.get(name) is not None}
     whole = {**data, **own}
     yield from _namespace(whole, entry, number, model)
@@ -45,7 +48,7 @@ def _of_cluster(
 
 
 def _option(data: Mapping[str, Any], model: type[SyncerConfig], section: str, option: str) -> Any:
-    """Return the value given for an option, else its default."""
+    """Return the given value of an option, or its default."""
     part = data.get(section)
     if isinstance(part, Mapping) and option in part:
         return part[option]

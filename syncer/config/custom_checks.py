@@ -1,4 +1,4 @@
-"""Check entries of ``sync.custom`` against other kinds, other syncers, and the name translator."""
+"""Checks of ``sync.custom`` entries against other kinds, other syncers, and the name translator."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -17,7 +17,7 @@ Found = tuple[Steps, str]
 
 
 class _Given(NamedTuple):
-    """The entries that can be read, and the syncers that have sections of their own."""
+    """The readable entries, and the syncers with sections of their own."""
 
     entries: Mapping[str, CustomConfig]
     syncers: Sequence[type[Syncer]]
@@ -25,7 +25,7 @@ class _Given(NamedTuple):
     sync: Mapping[str, Any]
 
     def is_on(self, syncer: type[Syncer]) -> bool:
-        """Return True if a syncer is switched on, by the file or by default."""
+        """Return True if a syncer is enabled, by the file or by default."""
         direction, _, name = syncer.section.partition(".")
         enabled = _mapping(_mapping(self.sync.get(direction)).get(name)).get("enabled")
         return enabled if isinstance(enabled, bool) else syncer.config().enabled
@@ -34,7 +34,10 @@ class _Given(NamedTuple):
 def custom(
     data: Mapping[str, Any], syncers: Sequence[type[Syncer]], translator: NameTranslator | None
 ) -> Iterator[Found]:
-    """Yield the problems of every given entry. ``translator`` is None where none can be made."""
+    """Yield the problems of every entry.
+
+    ``translator`` is None if the configured one can't be created.
+    """
     sync = _mapping(data.get("sync"))
     entries = {name: config for name, each in _mapping(sync.get("custom")).items() if (config := _read(each))}
     given = _Given(entries, syncers, sync)
@@ -54,7 +57,7 @@ def _read(data: Any) -> CustomConfig | None:
 
 
 def _conflict(given: _Given, name: str, config: CustomConfig) -> Iterator[Found]:
-    """Yield the kind of an entry that another syncer syncs in the same direction."""
+    """Yield a problem if another syncer syncs the entry's kind in the same direction."""
     for syncer in given.syncers:
         way = way_of(syncer)
         begins = way.goes_down if config.direction == "toHost" else way.comes_up
@@ -63,7 +66,7 @@ def _conflict(given: _Given, name: str, config: CustomConfig) -> Iterator[Found]
 
 
 def _kinds(given: _Given, config: CustomConfig) -> Iterator[Found]:
-    """Yield the kinds that an entry refers to and no syncer syncs."""
+    """Yield a problem for each kind that an entry refers to and no syncer syncs."""
     for steps, word in config.kinds():
         if problem := _unsynced(given, word):
             yield steps, problem

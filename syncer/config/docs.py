@@ -18,14 +18,17 @@ from pydantic import BaseModel
 
 @cache
 def document(model: type[BaseModel]) -> None:
-    """Give the fields of a model, and of the sections below it, their docstrings as descriptions; once."""
+    """Set the docstrings of fields as their descriptions, in a model and the sections below it.
+
+    Does nothing the second time.
+    """
     for name, field in model.model_fields.items():
         section = section_in(field.annotation) or item_in(field.annotation)
         if section:
             document(section)
         if not field.description:
             field.description = next((docs[name] for cls in model.__mro__ if name in (docs := _docs(cls))), None)
-    model.model_rebuild(force=True)  # the JSON schema is made from what was built, not from the fields
+    model.model_rebuild(force=True)  # the JSON schema is made from the built model, not from its fields
 
 
 def alternatives(annotation: Any) -> tuple[Any, ...]:
@@ -52,7 +55,7 @@ def item_in(annotation: Any) -> type[BaseModel] | None:
 
 @cache
 def _docs(cls: type) -> Mapping[str, str]:
-    """Return the docstring under each field of a class, by field; nothing where the source isn't there."""
+    """Return the docstrings of a class's fields, by field; empty if the source is not available."""
     if cls is BaseModel or not issubclass(cls, BaseModel):
         return {}
     try:

@@ -1,4 +1,4 @@
-"""Read YAML so that every value can be traced to its line, and find mistakes that YAML itself accepts silently."""
+"""Read YAML with the line of every value, and find mistakes that YAML itself accepts silently."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -8,7 +8,7 @@ import yaml
 
 from syncer.api import ConfigError, Problem
 
-#: Where a value is: keys of mappings and positions in lists, from the top of the document.
+#: The steps to a value: keys of mappings and positions in lists, from the top of the document.
 Steps = tuple[str | int, ...]
 
 try:
@@ -22,7 +22,7 @@ _COLLECTIONS = ("tag:yaml.org,2002:map", "tag:yaml.org,2002:seq")
 
 
 def dotted(steps: Steps) -> str:
-    """Write a place as errors and ``config explain`` do: ``sync.toHost.pods.rules[0].name``."""
+    """Format steps as errors and ``config explain`` do: ``sync.toHost.pods.rules[0].name``."""
     path = ""
     for step in steps:
         path += f"[{step}]" if isinstance(step, int) else f".{step}" if path else str(step)
@@ -31,7 +31,7 @@ def dotted(steps: Steps) -> str:
 
 @dataclass(slots=True)
 class Document:
-    """A YAML file as plain data, the line of each value, and the problems that reading found."""
+    """A YAML file: plain data, the line of each value, and the problems found while reading."""
 
     file: str = ""
     data: dict[str, Any] = field(default_factory=dict)
@@ -39,21 +39,21 @@ class Document:
     problems: list[Problem] = field(default_factory=list)
 
     def line(self, steps: Steps) -> int | None:
-        """Return the line of a value, or of the nearest value around it; None where there is no file."""
+        """Return the line of a value, or of the nearest value around it; None if there is no file."""
         while steps not in self.lines and steps:
             steps = steps[:-1]
         return self.lines.get(steps)
 
     def problem(self, steps: Steps, message: str, hint: str = "") -> Problem:
-        """Return a problem with the value at a place."""
+        """Return a problem with the value at these steps."""
         return Problem(message, path=dotted(steps), line=self.line(steps), file=self.file, hint=hint)
 
 
 def read(path: str) -> Document:
-    """Return the document in a file.
+    """Read a YAML file.
 
     Raises:
-        ConfigError: The file can't be read, or is no YAML mapping.
+        ConfigError: The file can't be read, or is not a YAML mapping.
     """
     try:
         text = Path(path).read_text(encoding="utf-8")
@@ -65,10 +65,10 @@ def read(path: str) -> Document:
 
 
 def parse(text: str, file: str = "") -> Document:
-    """Return the document in a text; ``file`` is the name that its problems get.
+    """Parse a YAML text. ``file`` is the file name for its problems.
 
     Raises:
-        ConfigError: The text is no YAML mapping.
+        ConfigError: The text is not a YAML mapping.
     """
     loader = Loader(text)
     try:
@@ -77,7 +77,7 @@ def parse(text: str, file: str = "") -> Document:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark else None
         raise ConfigError(Problem(f"is not YAML: {error.problem or error}", line=line, file=file)) from None
-    except yaml.YAMLError as error:  # a character that YAML forbids; its text may quote the file, so it is not shown
+    except yaml.YAMLError as error:  # a character that YAML forbids; the error may quote the file, so it is not shown
         raise ConfigError(Problem(f"is not YAML ({type(error).__name__})", file=file)) from None
     finally:
         loader.dispose()

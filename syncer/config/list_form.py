@@ -1,7 +1,9 @@
-"""Bring a configuration into its list form: virtual clusters as a list, each with its sections as they hold for it.
+"""Convert a configuration to list form: a list of virtual clusters, each with all sections that
+apply to it.
 
-The short form for a single virtual cluster (``cluster``, ``virtual``, ``host.namespace``) becomes the only entry of
-the list. Sections of an entry are laid over the same sections at the top, option by option.
+The short form for a single virtual cluster (``cluster``, ``virtual``, ``host.namespace``) becomes
+the only entry of the list. The sections of an entry are laid over the same sections at the top,
+option by option.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,19 +17,20 @@ from syncer.config.types import inside, model_in, option_names
 
 #: The option that holds the list.
 LIST = "virtualClusters"
-#: Sections that hold for a virtual cluster: those at the top are the defaults of all, and an entry may have its own.
+#: Sections that a virtual cluster may have: those at the top of the file are the defaults for all.
 COMMON = ("names", "networking", "sync", "patrol", "fights")
 
 
 def list_form(data: Mapping[str, Any], model: type[BaseModel]) -> dict[str, Any]:
-    """Return the data in list form, layered. Data that is in list form already comes back equal."""
+    """Convert data to list form, with the common sections merged into each entry. Idempotent."""
     return layered(listed(data, model), model)
 
 
 def listed(data: Mapping[str, Any], model: type[BaseModel]) -> dict[str, Any]:
-    """Return the data with the short form as the only entry of the list.
+    """Convert the short form to the only entry of the list.
 
-    Options of the short form that stand beside a list, or are malformed, stay where they are; the model refuses them.
+    Options of the short form that stand beside a list, or are malformed, stay where they are; the
+    model refuses them.
     """
     result, entry = dict(data), {}
     if LIST in data:
@@ -46,7 +49,7 @@ def listed(data: Mapping[str, Any], model: type[BaseModel]) -> dict[str, Any]:
 
 
 def layered(data: Mapping[str, Any], model: type[BaseModel]) -> dict[str, Any]:
-    """Return data in list form, the sections of each entry laid over those at the top."""
+    """Merge the sections at the top into those of each entry."""
     entries = data.get(LIST)
     if not isinstance(entries, list | tuple):
         return dict(data)
@@ -63,21 +66,27 @@ def _layered(entry: Mapping[str, Any], data: Mapping[str, Any], model: type[Base
 
 
 def _over(common: Any, own: Any, annotation: Any) -> Any:
-    """Lay a value over another. Sections, and mappings of sections, are merged; any other value replaces the other."""
+    """Merge a value over another: sections, and mappings of sections, option by option; other
+    values replace each other.
+    """
     section = section_in(annotation)
     if section and own is None:
-        own = {}  # a section with nothing in it
+        own = {}  # an empty section
     if not isinstance(own, Mapping) or not (section or item_in(annotation)):
         return own
     below = _mapping(common)
     return {**below, **{name: _over(below.get(name), each, inside(annotation, name)) for name, each in own.items()}}
 
 
-# -- places ------------------------------------------------------------------------------------------------------------
+# -- steps
+# -------------------------------------------------------------------------------------------------------------
 
 
 def listed_place(steps: Steps, entry: int = 0) -> Steps:
-    """Return where an option of the short form is in list form, in the entry of this number; others stay in place."""
+    """Convert the steps to an option from short form to list form, in the entry of this number.
+
+    Other steps are unchanged.
+    """
     match steps:
         case ("cluster",):
             return (LIST, entry, "name")
@@ -89,7 +98,8 @@ def listed_place(steps: Steps, entry: int = 0) -> Steps:
 
 
 def given_place(steps: Steps, data: Mapping[str, Any]) -> Steps:
-    """Return where a value of the list form is given: in its entry, at the top, or in the short form.
+    """Convert steps in list form to those of the value in the file: in its entry, at the top, or in
+    short form.
 
     ``data`` is the configuration as it was given.
     """
@@ -111,7 +121,7 @@ def _from_short(steps: Steps) -> Steps:
 
 
 def depth(steps: Sequence[str | int], data: Any) -> int:
-    """Return how many of the steps, from the first on, lead to a value in the data."""
+    """Return how many of the first steps exist in the data."""
     for number, step in enumerate(steps):
         there = step in data if isinstance(data, Mapping) else isinstance(data, list) and step in range(len(data))
         if not there:

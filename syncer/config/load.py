@@ -1,4 +1,4 @@
-"""From a file, the environment and flags to a configuration, or to all problems with them at once."""
+"""Load the configuration from a file, the environment and flags, or report all problems at once."""
 
 import copy
 import re
@@ -22,10 +22,11 @@ DEFAULT = "default"
 
 
 class Plugins(Protocol):
-    """The plugins that can be configured: those that are built in, and those that are installed."""
+    """The plugins that can be configured, built in or installed."""
 
     def syncers(self, named: Iterable[str] = ()) -> Sequence[type[Syncer]]:
-        """Return the built-in syncers, and those of plugins with these sections (``toHost.widgets``).
+        """Return the built-in syncers, and the plugins' syncers with these sections
+        (``toHost.widgets``).
 
         A section that no plugin has is ignored.
 
@@ -35,11 +36,11 @@ class Plugins(Protocol):
         ...
 
     def known_syncers(self) -> Sequence[str]:
-        """Return the last parts of the sections of all installed plugins, loaded or not."""
+        """Return the last part of each plugin's section, whether the plugin is loaded or not."""
         ...
 
     def translator(self, name: str) -> type[NameTranslator] | None:
-        """Return the name translator of this name, or None if no plugin has one."""
+        """Return the name translator of this name, or None."""
         ...
 
     def known_translators(self) -> Sequence[str]:
@@ -47,13 +48,17 @@ class Plugins(Protocol):
         ...
 
     def refuse_conflicts(self, syncers: Sequence[Syncer | type[Syncer]]) -> None:
-        """Raise PluginError if two of the syncers that are on would write the same objects."""
+        """Refuse two enabled syncers that would write the same objects.
+
+        Raises:
+            PluginError: Two of the syncers conflict.
+        """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Override:
-    """A value that a flag or a variable of the environment gives for an option; ``origin`` is its name."""
+    """An option's value from a flag or an environment variable; ``origin`` is the name of that."""
 
     path: str
     value: Any
@@ -62,37 +67,47 @@ class Override:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A configuration, and where each of its values comes from."""
+    """A configuration, and the origin of each of its values."""
 
     config: SyncerConfig
-    #: Dotted path, in list form, of each given value → ``syncer.yaml:9``, ``SYNCER_LOG_LEVEL`` or ``--log-level``.
+    #: Dotted path in list form → origin: ``syncer.yaml:9``, ``SYNCER_LOG_LEVEL`` or
+    #: ``--log-level``.
     origins: Mapping[str, str] = field(default_factory=dict)
-    #: The name of the virtual cluster that ``--cluster`` chose; ``""`` where it wasn't given.
+    #: The virtual cluster selected by ``--cluster``; ``""`` without that flag.
     chosen: str = ""
 
     def origin(self, path: str) -> str:
-        """Return where a value comes from; ``default`` where it wasn't given."""
+        """Return the origin of a value; ``default`` if it was not given."""
         common = re.fullmatch(rf"{LIST}\[\d+\]\.((?:{'|'.join(COMMON)})\b.*)", path)
         return self.origins.get(path) or self.origins.get(common[1] if common else path, DEFAULT)
 
     @property
     def cluster(self) -> VirtualCluster:
-        """The virtual cluster that was chosen, else the only one. Raises ConfigError where there are several."""
+        """The selected virtual cluster, or else the only one.
+
+        Raises:
+            ConfigError: There are several virtual clusters, and none is selected.
+        """
         return self.config.cluster(self.chosen)
 
 
 def load(path: str | None, plugins: Plugins, overrides: Sequence[Override] = ()) -> Loaded:
-    """Return the configuration in a file (None: of the overrides alone). Later overrides win.
+    """Load the configuration from a file. Later overrides win.
+
+    Args:
+        path: The file; None to use the overrides alone.
+        plugins: The plugins that can be configured.
+        overrides: Values from flags and environment variables.
 
     Raises:
-        ConfigError: The configuration is wrong; it has every problem found.
+        ConfigError: The configuration is invalid; it carries all problems.
         PluginError: A plugin that the file names can't be used.
     """
     return build(read(path) if path else Document(), plugins, overrides)
 
 
 def build(document: Document, plugins: Plugins, overrides: Sequence[Override] = ()) -> Loaded:
-    """Return the configuration in a document that was read already; otherwise like :func:`load`."""
+    """Build the configuration from a parsed document; otherwise like :func:`load`."""
     model = config_with(plugins.syncers(_sections(document.data)), translators=plugins.translator)
     given = _Given(document, model, overrides)
     config, problems = _validated(given, model, plugins)
@@ -108,13 +123,13 @@ def build(document: Document, plugins: Plugins, overrides: Sequence[Override] = 
 
 
 def model_for(path: str | None, plugins: Plugins) -> type[SyncerConfig]:
-    """Return the model of a configuration with the built-in syncers and the plugins that a file names."""
+    """Return the configuration model with the built-in syncers and the plugins that a file names."""
     document = read(path) if path else Document()
     return config_with(plugins.syncers(_sections(document.data)), translators=plugins.translator)
 
 
 class _Given:
-    """The file's values in list form with the overrides on top, and where each value comes from."""
+    """The values of the file in list form, with the overrides on top, and the origin of each."""
 
     def __init__(self, document: Document, model: type[SyncerConfig], overrides: Sequence[Override]) -> None:
         self._document = document
@@ -134,7 +149,9 @@ class _Given:
         self.data = layered(self.data, model)
 
     def _choose(self, wanted: Override | None) -> tuple[str, int]:
-        """Return the virtual cluster that is meant: its name, ``""`` where none is named, and its place in the list."""
+        """Return the selected virtual cluster: its name (``""`` without ``--cluster``) and its
+        index in the list.
+        """
         entries = self.data[LIST]
         known = entries if isinstance(entries, list) else []
         names = [each.get("name") if isinstance(each, dict) else None for each in known]
@@ -156,12 +173,12 @@ class _Given:
             else:
                 place = place[step] if depth((step,), place) else None
         if not isinstance(place, dict):
-            return  # the file has something else than a section there, which is a problem of its own
+            return  # the file has a value other than a section there, which is a problem of its own
         place[steps[-1]] = override.value
         self.origins[dotted(steps)] = self._overridden[dotted(steps)] = override.origin
 
     def report(self, steps: Steps, message: str, hint: str) -> Problem:
-        """Return a problem with a value of the list form, as it was given."""
+        """Return a problem with a value, located where it was given."""
         place = given_place(steps, self._document.data)
         if origin := self._overridden.get(dotted(steps)):
             return Problem(message, path=dotted(place), file=origin, hint=hint)
@@ -169,7 +186,7 @@ class _Given:
 
 
 def _filled(data: Mapping[str, Any], model: type[BaseModel]) -> dict[str, Any]:
-    """Return the data with ``{}`` for each section with nothing in it (``metrics:``), which has all its defaults."""
+    """Return the data with ``{}`` for each empty section (``metrics:``), so that it gets its defaults."""
     return {key: _filled_value(value, model_in(model, (key,))) for key, value in data.items()}
 
 
@@ -194,7 +211,9 @@ def _sections(data: Mapping[str, Any]) -> list[str]:
 
 
 def _format(document: Document) -> list[Problem]:
-    """Return the problems of a file that doesn't say its format: a later version could not be told from this one."""
+    """Return a problem if the file doesn't name its format, as a later version could not be
+    recognised then.
+    """
     if not document.file:
         return []
     expected = {"apiVersion": "vsyncer.dev/v1alpha1", "kind": "SyncerConfig"}
@@ -206,7 +225,7 @@ def _format(document: Document) -> list[Problem]:
 
 
 def _translators(given: _Given, plugins: Plugins) -> Iterator[tuple[Steps, str]]:
-    """Yield the name translators that don't exist, at the top and in entries."""
+    """Yield the configured name translators that don't exist."""
     known = plugins.known_translators()
     entries = given.data[LIST] if isinstance(given.data[LIST], list) else []
     places: list[tuple[Steps, Any]] = [
@@ -230,7 +249,7 @@ def _validated(given: _Given, model: type[SyncerConfig], plugins: Plugins) -> tu
 
 
 def _no_syncer(problem: Problem, plugins: Plugins) -> Problem:
-    """Return the problem, with a better hint if it is a section that no syncer has."""
+    """Improve the hint of a problem about a section that no syncer has."""
     section = re.fullmatch(rf"(?:{LIST}\[\d+\]\.)?sync\.({'|'.join(DIRECTIONS)})\.([^.]+)", problem.path)
     if section is None or problem.message != "no such option.":
         return problem

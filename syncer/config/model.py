@@ -1,4 +1,4 @@
-"""The configuration as frozen values: each option with its default and its help."""
+"""The configuration model: every option with its default and its help."""
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +15,8 @@ from syncer.config.values import Address, SocketPath
 from syncer.config.virtual_cluster import VirtualCluster
 from syncer.resources.custom import CustomConfig
 
-#: Bytes that the path of a unix socket may have everywhere: 108 on Linux and 104 on macOS, with the 0 at the end.
+#: Longest path of a unix socket that works everywhere, in bytes: 108 on Linux and 104 on macOS,
+#: including the final 0.
 LONGEST_SOCKET = 100
 
 _BESIDE = "is the short form for a single virtual cluster, and virtualClusters is given, too. Write {}."
@@ -25,21 +26,24 @@ class ConnectionSection(Section):
     """How to reach an API server."""
 
     kubeconfig: str = ""
-    """Path of a kubeconfig file. Empty: as kubectl finds it (`KUBECONFIG`, `~/.kube/config`), or in a pod its service
-    account. A virtual cluster needs a file or a context."""
+    """Path of a kubeconfig file.
+
+    Empty: kubectl's default (`KUBECONFIG`, `~/.kube/config`), or the service account in a pod. A
+    virtual cluster needs a file or a context.
+    """
 
     context: str = ""
-    """The context within the kubeconfig. Empty: its current context."""
+    """The context in the kubeconfig. Empty: its current context."""
 
     qps: float = Field(default=0, ge=0)
-    """The most requests a second that the daemon makes in the long run. 0: no limit."""
+    """Sustained rate of requests to this API server, per second. 0: no limit."""
 
     burst: int = Field(default=0, ge=0)
-    """How many requests may be made at once above the limit. 0: as many as `qps`."""
+    """Requests that may exceed the rate at once. 0: as many as `qps`."""
 
 
 def _beside(place: str) -> BeforeValidator:
-    """Return a validator that refuses any value: one that was not brought into list form stands beside a list."""
+    """Return a validator that refuses any value: the option is in short form, beside a list."""
 
     def refuse(value: Any) -> Any:
         raise ValueError(_BESIDE.format(place))
@@ -67,25 +71,31 @@ class HostSide(ConnectionSection):
 
 
 class Names(Section):
-    """How names on one side become names on the other."""
+    """How names are translated between the sides."""
 
     translator: str = "single-namespace"
-    """The name translator. It can't be changed once objects were synced: they would be made anew under other names."""
+    """The name translator.
+
+    Don't change it after objects were synced: they would be created again under other names.
+    """
 
 
 class MarksSection(Section):
-    """The labels and annotations that say whose copy an object is."""
+    """The labels and annotations that mark copies."""
 
     prefix: Subdomain = Field(default=Marks().prefix, min_length=1)
-    """The beginning of their names. It can't be changed once objects were synced: these would no longer be known as
-    copies."""
+    """The prefix of their keys.
+
+    Don't change it after objects were synced: these would no longer be recognised as copies.
+    """
 
 
 class LeaderElection(Section):
-    """One of several daemons works and the others stand by."""
+    """Leader election: one of several daemons works, and the others stand by."""
 
     enabled: bool = False
-    """Elect a leader. Needed as soon as a second daemon may run for the same virtual cluster."""
+    """Whether to elect a leader. Required if a second daemon may run for the same virtual cluster.
+    """
 
     namespace: Label = ""
     """Namespace of the Lease on the host. Empty: the host namespace of the virtual cluster."""
@@ -94,13 +104,16 @@ class LeaderElection(Section):
     """Name of the Lease. Empty: `vsyncer-<cluster>`."""
 
     lease_duration: Duration = 15.0
-    """How long a leader may be silent before another daemon takes over."""
+    """Time after which another daemon may take over from a silent leader."""
 
     renew_deadline: Duration = 10.0
-    """How long a leader tries to renew its Lease before it stops working. Less than `leaseDuration`."""
+    """Time for which a leader tries to renew its Lease before it stops working.
+
+    Less than `leaseDuration`.
+    """
 
     retry_period: Duration = 2.0
-    """Time between two tries. Less than `renewDeadline`."""
+    """Time between two attempts. Less than `renewDeadline`."""
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:
@@ -121,95 +134,125 @@ class Metrics(Section):
     """Prometheus metrics at `/metrics`."""
 
     address: Address = ":8080"
-    """Where to listen. Empty or `0`: off."""
+    """Address to listen on. Empty or `0`: off."""
 
 
 class Health(Section):
-    """`/livez`, `/readyz` and `/healthz`."""
+    """Health endpoints: `/livez`, `/readyz` and `/healthz`."""
 
     address: Address = ":8081"
-    """Where to listen. Empty or `0`: off."""
+    """Address to listen on. Empty or `0`: off."""
 
 
 class Control(Section):
-    """A unix socket on which `syncer parked` and other commands ask the running daemon; for the daemon's own user."""
+    """The unix socket on which `syncer parked` and other commands reach the running daemon.
+
+    Only the daemon's user may connect.
+    """
 
     socket: SocketPath = ""
-    """The path of the socket. Empty: `vsyncer-<cluster>.<host namespace>.sock` in `TMPDIR` or `/tmp`. `0`: off."""
+    """Path of the socket.
+
+    Empty: `vsyncer-<cluster>.<host namespace>.sock` in `TMPDIR` or `/tmp`. `0`: off.
+    """
 
 
 class Fights(Section):
-    """Another manager sets a field back each time that the daemon writes it: the field is then left alone for some
-    time.
+    """Contention: when another manager reverts a field each time that the daemon writes it, the
+    daemon stops writing it for a while.
     """
 
     times: int = Field(default=5, ge=0, le=20)
-    """How often the same change is made before the field is left alone. 0: no field ever is."""
+    """Number of identical changes after which a field is frozen, that is, no longer written. 0:
+    fields are never frozen.
+    """
 
     window: Duration = Field(default=600.0, gt=0)
-    """The time within which these changes count."""
+    """Time within which these changes must happen."""
 
     thaw: Duration = Field(default=600.0, gt=0)
-    """How long the field is left alone. `syncer thaw` ends it before."""
+    """Time for which a field stays frozen. `syncer thaw` ends it earlier."""
 
 
 class Log(Section):
-    """Log lines on standard error."""
+    """Logging to standard error."""
 
     level: Literal["debug", "info", "warning", "error"] = "info"
-    """The least important lines that are still written."""
+    """The lowest level that is logged."""
 
     format: Literal["auto", "json", "console"] = "auto"
     """`auto` is `console` on a terminal and `json` elsewhere."""
 
 
 def _without_nulls(value: Any) -> Any:
-    """Return the entries with ``{}`` for those with nothing in them, which have all their defaults."""
+    """Return the entries with ``{}`` for each empty one, so that it gets its defaults."""
     return {key: {} if each is None else each for key, each in value.items()} if isinstance(value, dict) else value
 
 
 class Sync(Section):
-    """The kinds that are synced. Each section belongs to a syncer; a plugin's has the plugin's name."""
+    """The kinds to sync.
+
+    Each section belongs to a syncer; a plugin's section has the plugin's name.
+    """
 
     to_host: Section = Section()
     """Syncers of objects that begin on the virtual side."""
     from_host: Section = Section()
     """Syncers of objects that begin on the host."""
     fake: Section = Section()
-    """Syncers of objects that the virtual side needs and neither side has."""
+    """Syncers of objects that the virtual side needs and that exist nowhere."""
     custom: Annotated[dict[CustomName, CustomConfig], BeforeValidator(_without_nulls)] = Field(
         default={}, json_schema_extra={"propertyNames": {"pattern": PLURAL_GROUP}}
     )
-    """Custom resources, by plural and group as their CustomResourceDefinitions are named:
-    `certificates.cert-manager.io`. They need no code."""
+    """Custom resources to sync without code, by the name of their CustomResourceDefinition:
+    `certificates.cert-manager.io`.
+    """
 
 
 class _Named(Section):
     name: ClusterName = Field(min_length=1)
-    """The virtual cluster's name, a DNS label of at most 40 characters. Part of the names of all copies on the host."""
+    """The name of the virtual cluster, a DNS label of at most 40 characters.
+
+    It is part of the names of all copies on the host.
+    """
 
 
 class VirtualClusterSection(ConnectionSection, _Named):
-    """A virtual cluster that the daemon serves, and how to reach its API server, the one that tenants use."""
+    """A virtual cluster, and how to reach its API server, the one that tenants use."""
 
     host_namespace: Label = ""
-    """The namespace on the host for the copies. It must exist already."""
+    """The host namespace for the copies. It must exist."""
 
     names: Names | None = None
-    """The `names` of this virtual cluster, laid over those at the top option by option."""
+    """The `names` of this virtual cluster.
+
+    Options that it doesn't set are taken from the section at the top.
+    """
 
     networking: Networking | None = None
-    """The `networking` of this virtual cluster, laid over that at the top option by option."""
+    """The `networking` of this virtual cluster.
+
+    Options that it doesn't set are taken from the section at the top.
+    """
 
     sync: Sync | None = None
-    """The `sync` of this virtual cluster, laid over that at the top option by option. An entry of `custom` is laid
-    over the entry of the same name; a list, or a mapping of labels, replaces the other as a whole."""
+    """The `sync` of this virtual cluster.
+
+    Options that it doesn't set are taken from the section at the top, those of a `custom` entry
+    from the entry of the same name. A list, or a mapping of labels, replaces the other as a whole.
+    """
 
     patrol: Patrol | None = None
-    """The `patrol` of this virtual cluster, laid over that at the top option by option."""
+    """The `patrol` of this virtual cluster.
+
+    Options that it doesn't set are taken from the section at the top.
+    """
 
     fights: Fights | None = None
-    """The `fights` of this virtual cluster, laid over those at the top option by option."""
+    """The `fights` of this virtual cluster.
+
+    Options that it doesn't set are taken from the section at the top.
+    """
 
 
 def _not_empty(value: Any) -> Any:
@@ -219,7 +262,7 @@ def _not_empty(value: Any) -> Any:
 
 
 Entry = TypeVar("Entry", bound=VirtualClusterSection)
-#: Not a minimal length, which counts only the entries that are well formed.
+#: Not `min_length`, which would count only well-formed entries.
 Entries = Annotated[tuple[Entry, ...], BeforeValidator(_not_empty), Field(json_schema_extra={"minItems": 1})]
 
 
@@ -228,7 +271,8 @@ class SyncerConfig(Section, defer_build=True):
     the short form: `cluster`, `virtual` and `host.namespace`.
     """
 
-    #: The classes behind the sections of ``sync``, and the function that finds a name translator; see ``config_with``.
+    #: The classes behind the sections of ``sync``, and the function that finds a name translator.
+    #: Set by ``config_with``.
     syncers: ClassVar[Sequence[type[Syncer]]] = ()
     translators: ClassVar[Callable[[str], type[NameTranslator] | None]] = lambda name: None
 
@@ -239,8 +283,11 @@ class SyncerConfig(Section, defer_build=True):
     """Always `SyncerConfig`."""
 
     virtual_clusters: Entries[VirtualClusterSection]
-    """The virtual clusters that the daemon serves; this version serves one. Each may have `names`, `networking`,
-    `sync`, `patrol` and `fights` of its own; those at the top are the defaults of all."""
+    """The virtual clusters to serve; this version serves one.
+
+    Each may have its own `names`, `networking`, `sync`, `patrol` and `fights`; those at the top are
+    the defaults for all.
+    """
 
     short_cluster: Annotated[ClusterName, _beside("it there, as virtualClusters[0].name")] = Field(
         default="", alias="cluster", exclude=True
@@ -262,11 +309,13 @@ class SyncerConfig(Section, defer_build=True):
     log: Log = Log()
 
     workers: int = Field(default=32, ge=1, le=1024)
-    """The most objects that are worked on at the same time."""
+    """Maximum number of requests that are worked on at the same time."""
 
     grace_period: Duration = 20.0
-    """How long a daemon that is stopped goes on with the requests it has begun. Less than the pod's own grace
-    period."""
+    """Time that a daemon being stopped takes to finish the requests that it has begun.
+
+    Less than the pod's own grace period.
+    """
 
     @model_validator(mode="before")
     @classmethod
@@ -274,14 +323,15 @@ class SyncerConfig(Section, defer_build=True):
         return list_form(data, cls) if isinstance(data, Mapping) else data
 
     def clusters(self) -> tuple[VirtualCluster, ...]:
-        """Return the virtual clusters, each with the sections that hold for it."""
+        """Return the virtual clusters, each with the sections that apply to it."""
         return tuple(map(self._cluster, self.virtual_clusters))
 
     def cluster(self, name: str = "") -> VirtualCluster:
-        """Return the virtual cluster of this name; without a name, the only one.
+        """Return a virtual cluster by name; without a name, the only one.
 
         Raises:
-            ConfigError: No virtual cluster has this name, or there are several and none is named.
+            ConfigError: No virtual cluster has this name, or there are several and no name is
+                given.
         """
         known = [each.name for each in self.virtual_clusters]
         if not name and len(known) > 1:
@@ -311,16 +361,16 @@ class SyncerConfig(Section, defer_build=True):
 
     @property
     def lease_name(self) -> str:
-        """The name of the Lease by which daemons elect a leader."""
+        """The name of the Lease for leader election."""
         return self.leader_election.name or f"vsyncer-{self.virtual_clusters[0].name}"
 
     @property
     def lease_namespace(self) -> str:
-        """The namespace of that Lease on the host."""
+        """The host namespace of that Lease."""
         return self.leader_election.namespace or self.virtual_clusters[0].host_namespace
 
     def control_socket(self, environ: Mapping[str, str]) -> str:
-        """Return the path of the control socket; ``""`` where it is off."""
+        """Return the path of the control socket; ``""`` if it is off."""
         if self.control.socket:
             return "" if self.control.socket == "0" else self.control.socket
         first = self.virtual_clusters[0]
@@ -333,6 +383,6 @@ class SyncerConfig(Section, defer_build=True):
 
 
 def no_cluster(name: str, known: Sequence[str], file: str = "") -> Problem:
-    """Return the problem that no virtual cluster has this name; ``file`` is where the name was given."""
+    """Return the problem of an unknown virtual cluster; ``file`` is where its name was given."""
     there = f"there {'are' if len(known) > 1 else 'is'} {', '.join(known)}"
     return Problem(f"no virtual cluster is called {name!r}; {there}.", file=file, hint=guess(name, known))

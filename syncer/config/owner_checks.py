@@ -1,4 +1,4 @@
-"""Check selectors, owners of fields and host deletion policies against the data of their syncers."""
+"""Checks of selectors, ``authority`` and ``onHostDeletion`` against the fields that their syncers own."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -26,14 +26,14 @@ Found = tuple[Steps, str]
 
 
 class _Kind(NamedTuple):
-    """The data of a kind about its fields."""
+    """The fields of a kind, as its syncer owns them."""
 
     goes_down: bool
     own_deletion: bool
     down: Sequence[FieldPath]
     both: Sequence[FieldPath]
     translates: Sequence[FieldPath]
-    #: The paths of names beside which other fields say more of what is named.
+    #: The paths of names with further fields beside them, such as a kind or a namespace.
     qualified: Sequence[FieldPath]
 
 
@@ -57,7 +57,7 @@ def _of_syncer(syncer: type[Syncer]) -> _Kind:
 
 
 def _of_entry(section: Any) -> _Kind | None:
-    """Return the data of an entry of ``sync.custom``; None if its own section reports a problem."""
+    """Return the fields of a ``sync.custom`` entry; None if its own section reports a problem."""
     try:
         config = CustomConfig.model_validate({} if section is None else section)
     except ValidationError:
@@ -81,7 +81,7 @@ def _section(place: Steps, section: Mapping[str, Any], kind: _Kind) -> Iterator[
 
 
 def _read(section: Mapping[str, Any]) -> Mapping[str, str]:
-    """Return the owners of fields; none if their own section reports a problem."""
+    """Return the given owners by path; empty if their own section reports a problem."""
     try:
         return Config.model_validate({"authority": section.get("authority", {})}).authority
     except ValidationError:
@@ -89,7 +89,7 @@ def _read(section: Mapping[str, Any]) -> Mapping[str, str]:
 
 
 def _wrong(path: str, kind: _Kind, section: Mapping[str, Any]) -> str:
-    """Return why a field can't have another owner; ``""`` where it can."""
+    """Return why a field can't have another owner; ``""`` if it can."""
     going = [*kind.down, *kind.both] if kind.goes_down else []
     if not (kind.goes_down and metadata_key(path)) and not any(is_within(path, own) for own in going):
         named = f"what goes is {', '.join(map(path_text, going))}." if going else "nothing of this kind does."
@@ -115,16 +115,16 @@ def _patched(section: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _plain(path: FieldPath) -> FieldPath:
-    """Return the path of the fields above the first list."""
+    """Return the part of a path above its first list."""
     steps = path_steps(path)
     return steps[: steps.index(EACH)] if EACH in steps else steps
 
 
 def _is_patched(path: str, other: str) -> bool:
-    """Return True if a patch at the other path changes something of a field."""
+    """Return True if a patch at ``other`` changes a part of a field."""
     try:
         return overlaps(path, _plain(other))
-    except ValueError:  # said by its own section
+    except ValueError:  # reported by its own section
         return False
 
 

@@ -1,4 +1,4 @@
-"""Check patches beyond their own section: expressions, kinds, and the marks' prefix."""
+"""Checks of patches across sections: expressions, kinds, and the prefix of marks."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -17,7 +17,7 @@ _MAPS = (("metadata", "labels"), ("metadata", "annotations"))
 
 
 def patches(data: Mapping[str, Any], synced: Iterable[Resource], prefix: str) -> Iterator[Found]:
-    """Yield the problems of every given patch; ``synced`` are the resources of syncers."""
+    """Yield the problems of every patch; ``synced`` are the resources with a syncer."""
     known = [*synced, *_KINDS]
     marks = Marks(prefix)
     for steps, patch in _given(data):
@@ -73,5 +73,5 @@ def _mark(steps: Steps, patch: Mapping[str, Any], marks: Marks) -> Iterator[Foun
 def _place(path: Any) -> tuple[str, ...]:
     try:
         return path_steps(path) if isinstance(path, str) else ()
-    except ValueError:  # said by its own section
+    except ValueError:  # reported by its own section
         return ()

@@ -1,4 +1,4 @@
-"""Turn errors of pydantic into problems: the place, the expected and the found value, and a guess."""
+"""Turn pydantic's errors into problems: location, expected and found value, and a suggestion."""
 
 import difflib
 import re
@@ -12,7 +12,7 @@ from syncer.api import Problem
 from syncer.config.document import Steps
 from syncer.config.types import option_names
 
-#: Makes a problem of a place, a message and a hint; it knows the file and the lines.
+#: Makes a problem from steps, a message and a hint; adds the file and the line.
 Report = Callable[[Steps, str, str], Problem]
 
 _SECRET = re.compile(r"(password|passwd|token|secret|credentials?|privatekey|apikey|clientkey|keydata)$", re.IGNORECASE)
@@ -36,14 +36,14 @@ _EXPECTED = {
 
 
 def guess(word: str, known: Iterable[str]) -> str:
-    """Return ``Did you mean …?``, or ``""`` where no known word is near."""
+    """Return ``Did you mean …?``, or ``""`` if no known word is similar."""
     by_lower = {name.lower(): name for name in known}
     near = difflib.get_close_matches(word.lower(), by_lower, n=1, cutoff=0.6)
     return f"Did you mean {by_lower[near[0]]}?" if near else ""
 
 
 def found(value: Any, steps: Steps = ()) -> str:
-    """Return a value as a message may show it: never long, never of several lines, never a secret."""
+    """Return a value for a message: short, on a single line, and never a secret."""
     if isinstance(value, SecretStr) or (steps and _SECRET.search(str(steps[-1]))):
         return "a value that is not shown"
     if isinstance(value, Mapping):
@@ -59,7 +59,7 @@ def found(value: Any, steps: Steps = ()) -> str:
 
 
 def explained(error: ValidationError, model: type[BaseModel], data: Mapping[str, Any], report: Report) -> list[Problem]:
-    """Return all problems that pydantic found with the data, in the order of the model."""
+    """Return all problems that pydantic found in the data, in the order of the model."""
     return [_problem(details, model, data, report) for details in error.errors(include_url=False)]
 
 
@@ -97,7 +97,9 @@ def _said(details: ErrorDetails, model: type[BaseModel], steps: Steps) -> tuple[
 
 
 def _sentence(message: str, value: Any, steps: Steps) -> str:
-    """Return the message of a check of ours, with the found value if it only has the expected."""
+    """Return the message of one of our own checks, with the found value if it names only the
+    expected form.
+    """
     if message.startswith("expected ") and ", found " not in message:
         message = f"{message}, found {found(value, steps)}"
     return message if message.endswith((".", "?")) else f"{message}."
@@ -110,12 +112,12 @@ def _bound(kind: str, context: Mapping[str, Any]) -> str:
 
 
 def _quote(kind: str, value: Any) -> str:
-    """Return the hint for a word of which YAML made a number or a boolean."""
+    """Return the hint for a word that YAML reads as a number or a boolean."""
     return "Put it in quotes." if kind == "string_type" and isinstance(value, bool | int | float) else ""
 
 
 def nearest(model: type[BaseModel], path: str) -> str:
-    """Return a guess at the option that was meant by a dotted path that leads nowhere."""
+    """Suggest an option for a dotted path that doesn't exist."""
     steps = tuple(path.split("."))
     for depth, step in enumerate(steps):
         known = option_names(model, steps[:depth])
@@ -125,7 +127,10 @@ def nearest(model: type[BaseModel], path: str) -> str:
 
 
 def _place(loc: Sequence[str | int], data: Any) -> Steps:
-    """Return the place in the data. Pydantic has names of its own between the steps (members of unions, ``[key]``)."""
+    """Return the steps in the data.
+
+    Pydantic adds names of its own between them (members of unions, ``[key]``).
+    """
     steps: list[str | int] = []
     for number, step in enumerate(loc):
         inside = isinstance(data, Mapping) and step in data

@@ -1,4 +1,4 @@
-"""Show the configuration to people and to editors: all options as YAML, as a table, and as a JSON schema."""
+"""Render the configuration: all options as YAML, as a table, and as a JSON schema."""
 
 import json
 import textwrap
@@ -16,26 +16,28 @@ from syncer.config.load import Loaded
 from syncer.config.model import SyncerConfig
 from syncer.config.types import Option, options
 
-#: Where editors find the schema under a name that doesn't change.
+#: The identifier of the schema for editors. It doesn't change.
 SCHEMA_ID = "https://vsyncer.dev/schemas/v1alpha1/syncer-config.json"
 _WIDTH = 110
-#: A file names its virtual clusters in one of two ways.
+#: A file names its virtual clusters in either form, not in both.
 _SHORT_FORM = {"required": ["cluster"]}
 _LIST_FORM = {
     "required": [LIST],
     "properties": {"virtual": False, "host": {"properties": {"namespace": False}}},
 }
-#: The options of the short form, which a file with every option does without.
+#: The options of the short form, left out of the file with every option.
 _SHORT = ("cluster", "virtual", "host.namespace")
-#: Sections of an entry, whose options are those of the section at the top.
+#: Sections of an entry whose options are those of the section at the top.
 _LAID_OVER = tuple(f"{LIST}[].{name}" for name in COMMON)
 
 
 class _OfFile(GenerateJsonSchema):
-    """The schema of a file: with the short form, and without defaults of sections, as their options say theirs."""
+    """The schema of a file: it has the short form, and no defaults of whole sections, as each
+    option has its own.
+    """
 
     def field_is_present(self, field: Any) -> bool:
-        """Return True: fields that aren't dumped are options, too."""
+        """Return True: fields that are excluded from dumps are options too."""
         return True
 
     def get_default_value(self, schema: WithDefaultSchema) -> Any:
@@ -44,7 +46,7 @@ class _OfFile(GenerateJsonSchema):
 
 
 class Row(NamedTuple):
-    """One value of the configuration in force, and where it comes from."""
+    """A value in force, and its origin."""
 
     path: str
     value: Any
@@ -54,7 +56,7 @@ class Row(NamedTuple):
 def schema(model: type[SyncerConfig]) -> dict[str, Any]:
     """Return the JSON schema of a configuration file (draft 2020-12)."""
     document(model)
-    # the mode in which defaults are shown as they are written, "15s" and not 15.0
+    # this mode shows defaults as they are written: "15s" rather than 15.0
     made = model.model_json_schema(by_alias=True, mode="serialization", schema_generator=_OfFile)
     made |= {"required": ["apiVersion", "kind"], "oneOf": [_SHORT_FORM, _LIST_FORM]}
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": SCHEMA_ID, **made}
@@ -78,7 +80,7 @@ def _rows(value: Any, path: str, loaded: Loaded) -> Iterator[Row]:
 
 
 def defaults(model: type[SyncerConfig], given: dict[str, Any] | None = None) -> str:
-    """Return a file to begin with: every option with its default, or with its ``given`` value, and its help."""
+    """Return a complete file: every option with its help, and with its default or its ``given`` value."""
     return "\n".join(_yaml(model, "", given or {}, "")) + "\n"
 
 
@@ -131,7 +133,7 @@ def markdown(model: type[SyncerConfig]) -> str:
 
 
 def _all(model: type[BaseModel], path: str, items: set[type[BaseModel]]) -> Iterator[Option]:
-    """Yield every option; those of items of one kind only where they are met first."""
+    """Yield every option; those of a repeated item type only once."""
     for option in options(model, path):
         yield option
         if option.path in _LAID_OVER:

@@ -1,4 +1,4 @@
-"""Build the model of ``sync`` from the syncers that are there: each owns its section."""
+"""Build the model of ``sync`` from the available syncers, each of which owns its section."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -9,7 +9,7 @@ from syncer.api import Config, NameTranslator, Section, Syncer
 from syncer.config.model import Entries, Sync, SyncerConfig, VirtualClusterSection
 from syncer.config.virtual_cluster import field_name
 
-#: The three places below ``sync`` that a section can be in.
+#: The groups of sections below ``sync``.
 DIRECTIONS = ("toHost", "fromHost", "fake")
 
 
@@ -19,9 +19,13 @@ def config_with(
     translator: type[NameTranslator] | None = None,
     translators: Callable[[str], type[NameTranslator] | None] | None = None,
 ) -> type[SyncerConfig]:
-    """Return the model of a configuration in which exactly these syncers have sections.
+    """Return the configuration model with sections for exactly these syncers.
 
-    ``translators`` finds the class behind ``names.translator``; ``translator`` is used whatever that says.
+    Args:
+        syncers: The classes of the syncers.
+        translator: The name translator to use whatever ``names.translator`` says; None to look it
+            up.
+        translators: Returns the class for a value of ``names.translator``; None if there is none.
     """
     known = tuple(syncers)
     parts = {field_name(direction): _part(direction, known) for direction in DIRECTIONS}
@@ -58,6 +62,6 @@ def _part(direction: str, syncers: Sequence[type[Syncer]]) -> type[Section]:
 
 
 def _help(owner: type[Syncer]) -> str:
-    """Return the help of a section: its own docstring, else the first sentence of its syncer's."""
+    """Return the help of a section: its own docstring, or else the first sentence of its syncer's."""
     own = owner.config.__doc__ if owner.config is not Config else None
     return (own or (owner.__doc__ or "").partition("\n\n")[0]).strip()

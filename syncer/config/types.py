@@ -1,4 +1,4 @@
-"""Look into the models: the options below a path, and the names of their types for a reader."""
+"""Inspect the models: the options below a path, and readable names of their types."""
 
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,9 +18,9 @@ _SIMPLE = {str: "text", int: "whole number", float: "number", bool: "true or fal
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """An option: its path, the type of its value, its default as a file has it, and its help.
+    """An option: its path, type, default as written in a file, and help.
 
-    ``model`` is set where options are below it, ``item`` where they are below each item of a mapping or a list.
+    ``model`` is set if it has options below it, ``item`` if each item of its mapping or list has.
     """
 
     path: str
@@ -33,12 +33,12 @@ class Option:
 
     @property
     def items(self) -> str:
-        """The path of any item below this option."""
+        """The path of any item of this option."""
         return f"{self.path}.*" if self.takes.startswith("mapping") else f"{self.path}[]"
 
 
 def model_in(model: type[BaseModel], steps: Steps) -> type[BaseModel] | None:
-    """Return the model of the value at a place, or None where that isn't a section."""
+    """Return the model of the value at these steps, or None if it is not a section."""
     annotation: Any = model
     for step in steps:
         annotation = inside(annotation, step)
@@ -46,7 +46,7 @@ def model_in(model: type[BaseModel], steps: Steps) -> type[BaseModel] | None:
 
 
 def option_names(model: type[BaseModel], steps: Steps = ()) -> list[str]:
-    """Return the names of the options at a place; none where it isn't a section."""
+    """Return the names of the options at these steps; empty if that is not a section."""
     section = model_in(model, steps)
     return [] if section is None else [field.alias or name for name, field in section.model_fields.items()]
 
@@ -59,7 +59,7 @@ def options(model: type[BaseModel], path: str = "") -> Iterator[Option]:
 
 
 def option_at(model: type[BaseModel], path: str) -> Option | None:
-    """Return the option at a dotted path, or None; ``""`` is the whole configuration."""
+    """Return the option at a dotted path, or None; ``""`` is the configuration as a whole."""
     whole = Option("", "section", None, required=False, help=_doc(model), model=model)
     return _below(whole, tuple(path.split(".")) if path else ())
 
@@ -78,9 +78,11 @@ def _below(option: Option, steps: tuple[str, ...]) -> Option | None:
 
 
 def _in_mapping(option: Option, item: type[BaseModel], steps: tuple[str, ...]) -> Option | None:
-    """Return an item of a mapping, or an option below it. A key may have dots, so it ends where an option begins.
+    """Return an item of a mapping, or an option below it.
 
-    The key may be ``*``, as :attr:`Option.items` has it, or be left out where an option of the items is meant.
+    A key may contain dots, so it ends where an option begins.
+
+    The key may be ``*``, as in :attr:`Option.items`, or be left out for an option of the items.
     """
 
     def inside(key: str, rest: tuple[str, ...]) -> Option | None:
@@ -98,7 +100,7 @@ def _in_mapping(option: Option, item: type[BaseModel], steps: tuple[str, ...]) -
 
 
 def _plain(step: str) -> str:
-    """Return a step without the place in a list: ``related[0]`` → ``related``."""
+    """Return a step without its list index: ``related[0]`` → ``related``."""
     return step.partition("[")[0]
 
 
@@ -148,7 +150,7 @@ def _type_text(annotation: Any) -> str:
 
 
 def inside(annotation: Any, step: str | int) -> Any:
-    """Return the type of the value one step below a value of this type; None where nothing can be."""
+    """Return the type of the value a step below a value of this type; None if there can't be any."""
     for each in alternatives(annotation):
         if isinstance(step, str) and (section := section_in(each)):
             fields = section.model_fields.items()

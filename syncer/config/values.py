@@ -1,4 +1,7 @@
-"""The types of option values: addresses and paths. Each checks its value and names the expected form."""
+"""The types of option values: addresses and paths.
+
+Each validates its value and names the expected form.
+"""
 
 import re
 from typing import Annotated, Any
@@ -11,7 +14,11 @@ _ADDRESS = re.compile(r"^(?P<host>\[[0-9A-Fa-f:.%\w]+\]|[^:\[\]\s]*):(?P<port>[0
 
 
 def address(value: Any) -> str:
-    """Return an address to listen on; ``""``, ``"0"`` and ``0`` are ``""``, off. Raises ValueError."""
+    """Validate an address to listen on. ``""``, ``"0"`` and ``0`` become ``""``, off.
+
+    Raises:
+        ValueError: The value is not an address.
+    """
     if value in ("", "0", 0) and not isinstance(value, bool):
         return ""
     found = _ADDRESS.fullmatch(value) if isinstance(value, str) else None
@@ -21,7 +28,7 @@ def address(value: Any) -> str:
 
 
 def listen_on(value: str) -> tuple[str, int] | None:
-    """Return host (``""`` for all interfaces) and port of a checked address; None where it is off."""
+    """Return host (``""`` for all interfaces) and port of a validated address; None if it is off."""
     if not value:
         return None
     host, _, port = value.rpartition(":")

@@ -1,4 +1,4 @@
-"""A virtual cluster as the daemon serves it: its connection, and the sections that hold for it."""
+"""A virtual cluster to serve: its connection, and the sections that apply to it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Enabled(NamedTuple):
-    """A syncer that is switched on, and its own section."""
+    """An enabled syncer, and its own section."""
 
     syncer: Syncer
     section: Config
@@ -23,11 +23,11 @@ class Enabled(NamedTuple):
 
 @dataclass(frozen=True)
 class VirtualCluster:
-    """One virtual cluster of a configuration, with its own sections laid over the common ones."""
+    """A virtual cluster of the configuration, with its own sections laid over the common ones."""
 
     name: str
     connection: "ConnectionSection"
-    #: The namespace on the host for the copies; ``""`` where the name translator needs none.
+    #: The host namespace for the copies; ``""`` if the name translator needs none.
     host_namespace: str
     names: "Names"
     networking: Networking
@@ -37,7 +37,7 @@ class VirtualCluster:
     marks: Marks
     #: The classes behind the sections of ``sync``.
     syncers: Sequence[type[Syncer]]
-    #: The class behind ``names.translator``; None where the model was made without any.
+    #: The class behind ``names.translator``; None if the model was built without it.
     translator_class: type[NameTranslator] | None
 
     def section_of(self, syncer: type[Syncer]) -> Config:
@@ -47,17 +47,18 @@ class VirtualCluster:
         return section
 
     def enabled(self) -> tuple[Enabled, ...]:
-        """Return the syncers that are switched on and apply here, newly made, in the order of registration.
+        """Return new instances of the syncers that are enabled and apply here, in the order of
+        registration.
 
         Raises:
-            PluginError: ``applies_to`` of a syncer raised.
+            PluginError: ``applies_to`` of a syncer raised an exception.
         """
         settings = self._settings({})
         switched_on = [(syncer(), section) for syncer in self.syncers if (section := self.section_of(syncer)).enabled]
         return tuple(Enabled(syncer, section) for syncer, section in switched_on if _applies(syncer, settings))
 
     def custom_entries(self) -> tuple[Entry, ...]:
-        """Return the entries of ``sync.custom`` that are switched on."""
+        """Return the enabled entries of ``sync.custom``."""
         on = {name: config for name, config in self.sync.custom.items() if config.enabled}
         if not on:
             return ()
@@ -65,7 +66,7 @@ class VirtualCluster:
         return tuple(Entry(name, config, self.translator, self.marks, copied, on) for name, config in on.items())
 
     def all_syncers(self) -> tuple[Syncer, ...]:
-        """Return the syncers that are switched on, and those that the entries of ``sync.custom`` should make."""
+        """Return the enabled syncers, including those that the entries of ``sync.custom`` will become."""
         custom = (syncer for entry in self.custom_entries() for syncer in entry.assumed())
         return (*(enabled.syncer for enabled in self.enabled()), *custom)
 
@@ -81,7 +82,7 @@ class VirtualCluster:
         return Templated(made, templates, cluster=self.name) if templates else made
 
     def settings(self) -> Settings:
-        """Return what holds for all syncers of this virtual cluster."""
+        """Return the settings that all syncers of this virtual cluster share."""
         sections = {enabled.syncer.name: enabled.section for enabled in self.enabled()}
         for entry in self.custom_entries():
             sections |= entry.sections()
@@ -107,5 +108,5 @@ def _applies(syncer: Syncer, settings: Settings) -> bool:
 
 
 def field_name(key: str) -> str:
-    """Return the attribute that holds the section of this name: ``configMaps`` → ``config_maps``."""
+    """Return the attribute of a section: ``configMaps`` → ``config_maps``."""
     return "".join(f"_{char.lower()}" if char.isupper() else char if char.isalnum() else "_" for char in key).strip("_")

@@ -1,4 +1,7 @@
-"""Name translators: key on one side ↔ key on the other. Pure; registered in the entry-point group ``syncer.names``."""
+"""Name translators: virtual key ↔ host key.
+
+Pure; registered in the entry-point group ``syncer.names``.
+"""
 
 from syncer.names.per_namespace import PerNamespace
 from syncer.names.single_namespace import SingleNamespace

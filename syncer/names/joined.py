@@ -18,9 +18,9 @@ import re
 from syncer.names.forms import Form
 
 SEPARATOR = "-x-"
-#: Two overlapping separators, which :meth:`str.count` counts once.
+#: Two overlapping separators, which :meth:`str.count` counts as one.
 _OVERLAP = "-x-x-"
-#: Hexadecimal digits of the digest: 4 bits each.
+#: Hexadecimal digits of the digest, 4 bits each.
 _DIGITS = 20
 
 _NEITHER_LETTER_NOR_DIGIT = re.compile(r"[^a-z0-9]+")
@@ -28,7 +28,9 @@ _JOINTS = re.compile(r"(?:-x)+(?=-)")
 
 
 def join(parts: tuple[str, ...], form: Form) -> str:
-    """Return the name for these parts: readable where that is unambiguous and fits the form, else hashed."""
+    """Return the name for these parts: readable if that is unambiguous and fits the form, otherwise
+    hashed.
+    """
     text = SEPARATOR.join(parts)
     if text.count(SEPARATOR) == len(parts) - 1 and _OVERLAP not in text and form.fits(text):
         return text
@@ -36,14 +38,15 @@ def join(parts: tuple[str, ...], form: Form) -> str:
 
 
 def split(name: str) -> tuple[str, ...]:
-    """Return the parts of a readable name; a single one where the name is not of that kind."""
+    """Return the parts of a readable name; the whole name as a single part if it is not readable."""
     return (name,) if _OVERLAP in name else tuple(name.split(SEPARATOR))
 
 
 def _hashed(parts: tuple[str, ...], form: Form) -> str:
     digest = hashlib.sha256("/".join(parts).encode()).hexdigest()[:_DIGITS]
     text = _NEITHER_LETTER_NOR_DIGIT.sub("-", SEPARATOR.join(parts).lower()).strip("-")
-    # Two characters less than the digest leaves: one for the dash, one for the letter that a Service must begin with.
+    # Two characters less than the digest leaves: a dash, and the letter that a Service name must
+    # begin with.
     stem = _JOINTS.sub("", text[: form.limit - _DIGITS - 2].rstrip("-") + "-")
     name = stem + digest
     return name if form.fits(name) else f"n{name}"

@@ -1,4 +1,4 @@
-"""A host namespace for each virtual namespace; names stay as they are."""
+"""A host namespace for each virtual namespace; names are unchanged."""
 
 from functools import lru_cache
 
@@ -10,11 +10,12 @@ from syncer.names.single_namespace import REMEMBERED, SingleNamespace
 
 
 class PerNamespace:
-    """Puts ``db`` in ``shop`` of the virtual cluster ``vc`` as ``db`` into the host namespace ``shop-x-vc-x-vc-ns``.
+    """Translates ``db`` in ``shop`` of the virtual cluster ``vc`` to ``db`` in the host namespace
+    ``shop-x-vc-x-vc-ns``.
 
-    The host namespace is named as a Namespace object is, like everything that has no namespace: by name, cluster and
-    the cluster's own host namespace (hashed where too long or ambiguous). Names that every host namespace has
-    already get the cluster as a suffix: see :mod:`syncer.names.reserved`.
+    The host namespace is named like a cluster-scoped object: by name, cluster, and the cluster's
+    own host namespace (hashed if too long or ambiguous). Names that exist in every host namespace
+    get the cluster as a suffix: see :mod:`syncer.names.reserved`.
     """
 
     def __init__(self, *, cluster: str, namespace: str) -> None:
@@ -24,18 +25,22 @@ class PerNamespace:
         self._remembered = lru_cache(REMEMBERED)(self._translate)
 
     def to_host(self, resource: Resource, key: Key) -> Key:
-        """Return the place on the host. Raises Refused for a reserved name with no room for the suffix."""
+        """Return the host key.
+
+        Raises:
+            Refused: The name is reserved and has no room for the suffix.
+        """
         return self._remembered(resource, key)
 
     def to_virtual(self, resource: Resource, key: Key) -> Key | None:
-        """Return the virtual key, where the host namespace has a readable name of this virtual cluster."""
+        """Return the virtual key, if the host namespace has a readable name of this virtual cluster."""
         if key.namespace not in ("", self.namespace):
             return self._moved_back(resource, key)
         found = self._without_namespace.to_virtual(resource, key)
         return found if found and self.to_host(resource, found) == key else None
 
     def host_namespaces(self) -> tuple[str, ...] | None:
-        """Not known beforehand: a host namespace comes with each virtual one."""
+        """Return None: each virtual namespace has its own host namespace."""
         return None
 
     def _translate(self, resource: Resource, key: Key) -> Key:

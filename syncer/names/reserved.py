@@ -1,9 +1,10 @@
-"""Names that the host has already, for translators that leave names as they are.
+"""Names that exist in every host namespace, for translators that leave names unchanged.
 
-Every namespace has a ServiceAccount ``default`` and a ConfigMap ``kube-root-ca.crt`` of its own cluster. A virtual
-cluster's must stand beside them, above all the ConfigMap: a Pod that got the host's certificate would not trust its
-own API server. So a reserved name gets a suffix, and, for that to be injective, so does a reserved name with the
-suffix (once more), and so on: as in the hotel where every guest moves up one room.
+Every namespace has a ServiceAccount ``default`` and a ConfigMap ``kube-root-ca.crt`` of its own
+cluster. A virtual cluster's must stand beside them, above all the ConfigMap: a Pod that got the
+host's certificate would not trust its own API server. So a reserved name gets a suffix. For that to
+be injective, a reserved name with the suffix gets it once more, and so on, as in Hilbert's hotel,
+where every guest moves up a room.
 """
 
 from collections.abc import Mapping
@@ -11,13 +12,14 @@ from collections.abc import Mapping
 from syncer.api import Key, Refused, Resource
 from syncer.names.forms import form_of
 
-#: By kind: the names that every namespace of a host has. OpenShift publishes a second bundle of certificates.
+#: Names that exist in every namespace of a host, by kind. OpenShift publishes a second bundle of
+#: certificates.
 IN_EVERY_NAMESPACE: Mapping[str, frozenset[str]] = {
     "configmaps": frozenset({"kube-root-ca.crt", "openshift-service-ca.crt"}),
     "serviceaccounts": frozenset({"default"}),
 }
 
-#: By kind: the objects that a cluster has for its own API server.
+#: The objects of a cluster for its own API server, by kind.
 OF_THE_CLUSTER: Mapping[str, frozenset[Key]] = {
     kind: frozenset({Key("default", "kubernetes")})
     for kind in ("services", "endpoints", "endpointslices.discovery.k8s.io")
@@ -25,9 +27,10 @@ OF_THE_CLUSTER: Mapping[str, frozenset[Key]] = {
 
 
 def move_away(resource: Resource, key: Key, suffix: str) -> str:
-    """Return the name of a virtual object in a namespace that has the reserved names.
+    """Return the host name of a virtual object in a namespace that has the reserved names.
 
-    Raises Refused where a reserved name has no room for one suffix more.
+    Raises:
+        Refused: The name is reserved and has no room for another suffix.
     """
     if not _concerned(resource, key, suffix):
         return key.name
@@ -38,7 +41,7 @@ def move_away(resource: Resource, key: Key, suffix: str) -> str:
 
 
 def move_back(resource: Resource, key: Key, suffix: str) -> str | None:
-    """Return the virtual name for a name on the host; None for the host's own reserved one."""
+    """Return the virtual name of a host name; None for the host's own reserved name."""
     if not _concerned(resource, key, suffix):
         return key.name
     return key.name.removesuffix(suffix) if key.name.endswith(suffix) else None

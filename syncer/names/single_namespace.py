@@ -1,4 +1,7 @@
-"""All of a virtual cluster in one host namespace, as ``name-x-namespace-x-cluster``; the default."""
+"""A single host namespace for a virtual cluster, with names like ``name-x-namespace-x-cluster``.
+
+The default.
+"""
 
 from functools import lru_cache
 
@@ -6,18 +9,19 @@ from syncer.api import Key, Resource
 from syncer.names.forms import form_of
 from syncer.names.joined import join, split
 
-#: Translations that are remembered: those of the objects at hand, not of all. A reconcile asks for the same few
-#: several times. functools' cache answers in 0.2 µs, cachetools' in 0.4 µs; a readable name takes 1.4 µs to make and
-#: a hashed one 5 µs.
+#: Number of cached translations: those in use, not all. A reconcile translates the same few names
+#: several times. functools' cache answers in 0.2 µs, cachetools' in 0.4 µs; a readable name takes
+#: 1.4 µs to compute and a hashed one 5 µs.
 REMEMBERED = 16384
 
 
 class SingleNamespace:
-    """Names ``db`` in ``shop`` of the virtual cluster ``vc`` as ``db-x-shop-x-vc``, in the one host namespace.
+    """Translates ``db`` in ``shop`` of the virtual cluster ``vc`` to ``db-x-shop-x-vc`` in the host
+    namespace.
 
-    What has no namespace on the host shares its names with the whole host, so its name says the host namespace too:
-    ``gold-x-vc-x-vc-ns``. A name is hashed where it would be too long or could be read in two ways; see
-    :mod:`syncer.names.joined` for why no two objects share a name.
+    Cluster-scoped objects share their names with the whole host, so their names contain the host
+    namespace, too: ``gold-x-vc-x-vc-ns``. A name is hashed if it would be too long or ambiguous;
+    see :mod:`syncer.names.joined` for why no two objects share a name.
     """
 
     def __init__(self, *, cluster: str, namespace: str) -> None:
@@ -25,11 +29,11 @@ class SingleNamespace:
         self._remembered = lru_cache(REMEMBERED)(self._translate)
 
     def to_host(self, resource: Resource, key: Key) -> Key:
-        """Return the place on the host; never refuses."""
+        """Return the host key; never refuses."""
         return self._remembered(resource, key)
 
     def to_virtual(self, resource: Resource, key: Key) -> Key | None:
-        """Return the virtual key, where the name is a readable one of this virtual cluster."""
+        """Return the virtual key, if the name is a readable one of this virtual cluster."""
         tail = (self.cluster,) if resource.namespaced else (self.cluster, self.namespace)
         parts = split(key.name)
         head = parts[: -len(tail)]
@@ -39,7 +43,7 @@ class SingleNamespace:
         return found if self.to_host(resource, found) == key else None
 
     def host_namespaces(self) -> tuple[str, ...] | None:
-        """Return the one host namespace."""
+        """Return the host namespace."""
         return (self.namespace,)
 
     def _translate(self, resource: Resource, key: Key) -> Key:

@@ -1,4 +1,4 @@
-"""A name made by a template such as ``{namespace}-{name}``, and how it is read back."""
+"""Names from a template such as ``{namespace}-{name}``, and back."""
 
 import difflib
 import hashlib
@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from syncer.api import Key
 from syncer.names.forms import LABEL, SUBDOMAIN, Form
 
-#: What may stand in braces.
+#: The fields that may stand in braces.
 FIELDS = ("cluster", "namespace", "name")
-#: Hexadecimal digits of the digest in a hashed name: 4 bits each.
+#: Hexadecimal digits of the digest in a hashed name, 4 bits each.
 _DIGITS = 20
 
 _FIELD = re.compile(r"\{([^{}]*)\}")
@@ -18,26 +18,31 @@ _LITERAL = re.compile(r"[-a-z0-9.]*")
 _NEITHER_LETTER_NOR_DIGIT = re.compile(r"[^a-z0-9]+")
 _LOOKS_HASHED = re.compile(rf"-[0-9a-f]{{{_DIGITS}}}$")
 
-#: Part of a template: text, or the name of a field.
+#: A part of a template: text, or the name of a field.
 _Part = tuple[str, str]
 
 
 class Template:
-    """A template whose names tell keys apart.
+    """A template that gives different names to different keys.
 
-    A name is **readable** where one key alone gives it, it fits its kind, and it doesn't end like a hashed one. Any
-    other is **hashed**: some of the text, a dash, and 80 bits of SHA-256 of the key. So ``b-c`` in ``a`` and ``c`` in
-    ``a-b`` have two names by ``{namespace}-{name}``, too. With a dot between the two (``{name}.{namespace}``) all names
-    that fit are readable, since no namespace has a dot.
+    A name is **readable** if it results from a single key, fits its kind, and doesn't end like a
+    hashed one. Any other is **hashed**: some of the text, a dash, and 80 bits of SHA-256 of the
+    key. So ``b-c`` in ``a`` and ``c`` in ``a-b`` have different names with ``{namespace}-{name}``,
+    too. With a dot between the fields (``{name}.{namespace}``) all names that fit are readable,
+    since no namespace contains a dot.
     """
 
     def __init__(self, text: str) -> None:
-        """Raise ValueError where the text is no template, or leaves the name out."""
+        """Parse a template.
+
+        Raises:
+            ValueError: The text is not a template, or lacks the name.
+        """
         self.text = text
         self._parts = list(_parts(text))
 
     def has(self, field: str) -> bool:
-        """Return True if a field occurs."""
+        """Return True if the template contains a field."""
         return ("field", field) in self._parts
 
     def render(self, cluster: str, key: Key, form: Form) -> str:
@@ -51,7 +56,9 @@ class Template:
         return f"{stem or 'n'}-{digest}"
 
     def keys(self, cluster: str, text: str, *, most: int = 2) -> list[Key]:
-        """Up to so many of the keys that could give this text; without a namespace where the template has none."""
+        """Return up to ``most`` keys that result in this text; without a namespace if the template
+        has none.
+        """
         found: list[Key] = []
         for values in _readings(tuple(self._parts), text, {"cluster": cluster}):
             key = Key(values.get("namespace", ""), values["name"])
@@ -67,7 +74,7 @@ class Template:
 
 
 def _parts(text: str) -> Iterator[_Part]:
-    """Yield the parts of a template, checked."""
+    """Parse a template into its parts."""
     position, named = 0, False
     for found in _FIELD.finditer(text):
         yield from _literal(text[position : found.start()])
@@ -92,7 +99,7 @@ def _literal(text: str) -> Iterator[_Part]:
 
 
 def _readings(parts: tuple[_Part, ...], text: str, values: dict[str, str]) -> Iterator[dict[str, str]]:
-    """All ways to read a text by the parts: what each field is then."""
+    """Yield all ways to split a text into the parts, as the values of the fields."""
     if not parts:
         if not text:
             yield values

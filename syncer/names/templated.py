@@ -1,4 +1,4 @@
-"""A name translator that names the copies of some resources by templates, and all others as another one does."""
+"""A name translator with templates for some resources; other resources are left to another translator."""
 
 from collections.abc import Mapping
 from functools import lru_cache
@@ -8,27 +8,31 @@ from syncer.names.forms import form_of
 from syncer.names.single_namespace import REMEMBERED
 from syncer.names.template import Template
 
-#: A resource of ours, to find out what a translator does.
+#: A made-up resource, to find out how a translator behaves.
 _PROBE = Resource("example.org/v1", "Probe", "probes")
 
 
 class Templated:
-    """Wraps a translator. The namespace of a copy is the wrapped translator's, its name is the template's.
+    """Wraps a translator: a copy's namespace is the wrapped translator's, its name the template's.
 
-    Injective where :func:`lack` finds nothing to say about the templates.
+    Injective if :func:`lack` returns ``""`` for each template.
     """
 
     def __init__(self, inner: NameTranslator, templates: Mapping[str, Template], *, cluster: str) -> None:
-        """``templates`` by resource as it is written, such as ``certificates.cert-manager.io``."""
+        """``templates`` are by resource, written as ``certificates.cert-manager.io``."""
         self.inner, self.templates, self.cluster = inner, dict(templates), cluster
         self._remembered = lru_cache(REMEMBERED)(self._translate)
 
     def to_host(self, resource: Resource, key: Key) -> Key:
-        """Return the place on the host. Raises what the wrapped translator raises."""
+        """Return the host key.
+
+        Raises:
+            Refused: The wrapped translator refuses the key.
+        """
         return self._remembered(resource, key) if str(resource) in self.templates else self.inner.to_host(resource, key)
 
     def to_virtual(self, resource: Resource, key: Key) -> Key | None:
-        """Return the virtual key, where the name is a readable one."""
+        """Return the virtual key, if the name is readable."""
         template = self.templates.get(str(resource))
         if template is None:
             return self.inner.to_virtual(resource, key)
@@ -39,7 +43,7 @@ class Templated:
         return None
 
     def host_namespaces(self) -> tuple[str, ...] | None:
-        """Those of the wrapped translator."""
+        """Return the host namespaces of the wrapped translator."""
         return self.inner.host_namespaces()
 
     def _translate(self, resource: Resource, key: Key) -> Key:
@@ -47,13 +51,13 @@ class Templated:
         return Key(self.inner.to_host(resource, key).namespace, name)
 
     def _placed(self, resource: Resource, key: Key, found: Key) -> Key | None:
-        """Return the key with the virtual namespace that the host namespace stands for."""
+        """Return the key in the virtual namespace that belongs to the host namespace."""
         there = self.inner.to_virtual(resource, Key(key.namespace, found.name))
         return Key(there.namespace, found.name) if there else None
 
 
 def lack(template: Template, inner: NameTranslator, *, namespaced: bool) -> str:
-    """Return what a template lacks to give no two objects one place on the host; ``""`` for nothing."""
+    """Return why a template could give two objects the same host key; ``""`` if it can't."""
     if not namespaced:
         return "has {namespace} in it, but objects of this kind have none" if template.has("namespace") else ""
     if template.has("namespace") or _keeps_apart(inner):
@@ -62,6 +66,6 @@ def lack(template: Template, inner: NameTranslator, *, namespaced: bool) -> str:
 
 
 def _keeps_apart(translator: NameTranslator) -> bool:
-    """Return True if what is in two virtual namespaces is in two on the host."""
+    """Return True if different virtual namespaces have different host namespaces."""
     one, other = (translator.to_host(_PROBE, Key(namespace, "probe")).namespace for namespace in ("one", "two"))
     return one != other

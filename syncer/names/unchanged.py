@@ -1,4 +1,4 @@
-"""Every object under its own namespace and name: one virtual cluster to a host."""
+"""Names and namespaces are unchanged: a single virtual cluster on a host."""
 
 from functools import lru_cache
 from typing import ClassVar
@@ -10,13 +10,13 @@ from syncer.names.single_namespace import REMEMBERED
 
 
 class Unchanged:
-    """Leaves keys as they are, but for those that every host has already: see :mod:`syncer.names.reserved`.
+    """Leaves keys unchanged, except those that exist on every host: see :mod:`syncer.names.reserved`.
 
-    With a second virtual cluster on the same host, both would want the same places. The first keeps them; what the
-    second wants there is parked, since the objects don't bear its mark.
+    A second virtual cluster on the same host would use the same host keys. The first keeps its
+    objects; requests of the second are parked, since the existing objects don't bear its mark.
     """
 
-    #: No name depends on the host namespace, so none has to be configured.
+    #: No name depends on the host namespace, so none must be configured.
     needs_namespace: ClassVar[bool] = False
 
     def __init__(self, *, cluster: str, namespace: str) -> None:
@@ -25,7 +25,11 @@ class Unchanged:
         self._remembered = lru_cache(REMEMBERED)(self._translate)
 
     def to_host(self, resource: Resource, key: Key) -> Key:
-        """Return the same key. Raises Refused for a reserved name with no room for the suffix."""
+        """Return the same key.
+
+        Raises:
+            Refused: The name is reserved and has no room for the suffix.
+        """
         return self._remembered(resource, key)
 
     def to_virtual(self, resource: Resource, key: Key) -> Key | None:
@@ -34,7 +38,7 @@ class Unchanged:
         return Key(key.namespace, name) if name else None
 
     def host_namespaces(self) -> tuple[str, ...] | None:
-        """Not known beforehand: any namespace that the virtual cluster has."""
+        """Return None: copies can be in any namespace of the virtual cluster."""
         return None
 
     def _translate(self, resource: Resource, key: Key) -> Key:

@@ -1,4 +1,4 @@
-"""The names that vcluster gives, for taking over what it has synced."""
+"""The names of vcluster, to take over objects that it has synced."""
 
 import hashlib
 from functools import lru_cache
@@ -7,20 +7,21 @@ from syncer.api import Key, Resource
 from syncer.names.joined import SEPARATOR, split
 from syncer.names.single_namespace import REMEMBERED
 
-#: The longest name that vcluster gives, whatever the kind.
+#: The longest name of vcluster, whatever the kind.
 _LIMIT = 63
 
-#: vcluster's own Service answers where the virtual cluster has ``default/kubernetes``.
+#: vcluster's own Service stands for ``default/kubernetes`` of the virtual cluster.
 _API_SERVER = Key("default", "kubernetes")
 _API_SERVER_KINDS = ("services", "endpoints")
 
 
 class VclusterCompat:
-    """vcluster's algorithm for one host namespace, with its faults.
+    """The algorithm of vcluster for a single host namespace, including its faults.
 
-    **Not injective**, unlike the other translators: ``a-x-b`` in ``c`` and ``a`` in ``b-x-c`` share a name, and names
-    over 63 characters are told apart by 40 bits of SHA-256. The flow parks the later of two objects that want one
-    place and says so. Names may also be invalid for a kind, as vcluster's may: the host then refuses the object.
+    **Not injective**, unlike the other translators: ``a-x-b`` in ``c`` and ``a`` in ``b-x-c`` share
+    a name, and names over 63 characters differ in 40 bits of SHA-256 only. If two objects share a
+    host key, the later one is parked with that reason. A name may also be invalid for its kind, as
+    in vcluster: the host refuses the object then.
     """
 
     def __init__(self, *, cluster: str, namespace: str) -> None:
@@ -28,21 +29,21 @@ class VclusterCompat:
         self._remembered = lru_cache(REMEMBERED)(self._translate)
 
     def to_host(self, resource: Resource, key: Key) -> Key:
-        """Return the place where vcluster puts the object; never refuses."""
+        """Return the host key that vcluster uses; never refuses."""
         return self._remembered(resource, key)
 
     def to_virtual(self, resource: Resource, key: Key) -> Key | None:
-        """Return the virtual key, where the name can be read in one way only."""
+        """Return the virtual key, if the name can be read in a single way."""
         if not resource.namespaced or key.namespace != self.namespace:
             return None
-        # The end is cut off only when the whole was split: it may overlap with what stands before it.
+        # Remove the suffix after splitting the whole: it may overlap with the text before it.
         parts = split(key.name)
         inner = parts[: -self.cluster.count(SEPARATOR) - 1]
         found = Key(inner[1], inner[0]) if len(inner) == 2 else None
         return found if found and self.to_host(resource, found) == key else None
 
     def host_namespaces(self) -> tuple[str, ...] | None:
-        """Return the one host namespace."""
+        """Return the host namespace."""
         return (self.namespace,)
 
     def _translate(self, resource: Resource, key: Key) -> Key:
@@ -54,7 +55,7 @@ class VclusterCompat:
 
 
 def _shortened(text: str) -> str:
-    """Apply the rule of vcluster to the letter (``SafeConcatName``)."""
+    """Shorten a name exactly as vcluster does (``SafeConcatName``)."""
     if len(text) <= _LIMIT:
         return text
     digest = hashlib.sha256(text.encode()).hexdigest()[:10]

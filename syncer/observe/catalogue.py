@@ -46,7 +46,7 @@ _SYNCER = ("cluster", "syncer")
 _STORE = ("cluster", "side", "resource")
 _CLIENT = ("cluster", "side", "host")
 
-#: The metrics that are changed when something happens.
+#: Metrics that are updated as things happen.
 RECORDED = (
     Metric("counter", "workqueue_adds", _QUEUE, "Requests put into the queue."),
     Metric("histogram", "workqueue_queue_duration_seconds", _QUEUE, "How long a request waits before it is worked on."),
@@ -65,7 +65,7 @@ RECORDED = (
     Metric("counter", "syncer_watch_restarts", _STORE, "Watches begun anew after the first."),
 )
 
-#: The metrics whose value is read at each scrape.
+#: Metrics whose value is computed at each scrape.
 READ = (
     Metric("gauge", "workqueue_depth", _QUEUE, "Requests that wait."),
     Metric("gauge", "workqueue_unfinished_work_seconds", _QUEUE, "Seconds spent so far on unfinished work."),
@@ -88,5 +88,5 @@ READ = (
     Metric("gauge", "syncer_build_info", ("version", "python"), "Always 1; the labels are the running versions."),
 )
 
-#: By name.
+#: All metrics, by name.
 CATALOGUE = {metric.name: metric for metric in (*RECORDED, *READ)}

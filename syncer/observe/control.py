@@ -1,7 +1,8 @@
-"""The control API: commands ask the running daemon over a unix socket, as HTTP with a JSON answer.
+"""The control API: commands query the running daemon over a unix socket, with HTTP and JSON.
 
-Only the daemon's own user may connect (mode 0600). Questions are read and answered on the event loop, so a handler may
-use whatever the engine has. Each client has one question, and bounds: bytes, seconds, and how many there are at once.
+Only the daemon's own user may connect (mode 0600). Requests are read and answered on the event
+loop, so a handler may use the engine's state directly. A client may make a single request, within
+limits of bytes, of seconds, and of concurrent clients.
 """
 
 import asyncio
@@ -18,29 +19,29 @@ from urllib.parse import parse_qsl
 from syncer.api import ConfigError, Problem, SyncerError
 from syncer.observe.logs import get_logger
 
-#: Seconds that a handler may take to answer.
+#: Timeout of a handler, in seconds.
 ANSWER_SECONDS = 600.0
-#: Seconds in which a client has to send its question, and to read the answer.
+#: Timeout for a client to send its request, and to read the answer, in seconds.
 CLIENT_SECONDS = 10.0
-#: Bytes that the head and the body of a question may have.
+#: Maximum size of the head and the body of a request, in bytes.
 MOST_HEAD, MOST_BODY = 16_384, 65_536
-#: Questions that are answered at the same time; a further question is answered with status 503.
+#: Requests that are answered at the same time; further ones get status 503.
 MOST_ANSWERS = 16
-#: Clients that may be connected at the same time; a further client is hung up on.
+#: Clients that may be connected at the same time; further ones are disconnected.
 MOST_CLIENTS = 128
 
 log = get_logger(__name__)
 
-#: Get the query of a GET or the JSON body of a POST, and return a value that JSON can hold. Raise SyncerError for a
-#: request that can't be met.
+#: Takes the query of a GET or the JSON body of a POST, and returns a JSON value. Raises SyncerError
+#: for a request that it refuses.
 Handler = Callable[[Mapping[str, Any]], Awaitable[Any]]
 
 
 class Control:
-    """Answer questions by method and path.
+    """Answers requests by method and path.
 
-    ``led_by`` returns None where this process leads, else the leader's identity, ``""`` for an unknown leader: then
-    each question is refused with that identity.
+    ``led_by`` returns None if this process leads, otherwise the leader's identity (``""`` if
+    unknown): then every request is refused with that identity.
     """
 
     def __init__(self, *, led_by: Callable[[], str | None] = lambda: None) -> None:
@@ -48,11 +49,14 @@ class Control:
         self._led_by = led_by
 
     def add(self, method: str, path: str, handler: Handler) -> None:
-        """Answer a question with this handler: ``add("GET", "/parked", …)``."""
+        """Register the handler of a method and path: ``add("GET", "/parked", …)``."""
         self._handlers[method, path] = handler
 
     async def answer(self, method: str, path: str, given: Mapping[str, Any]) -> tuple[HTTPStatus, Any]:
-        """Return the status and the answer to a question. Raises nothing: an error becomes a status and a sentence."""
+        """Return the status and the answer to a request.
+
+        Errors become a status and a sentence; none is raised.
+        """
         handler = self._handlers.get((method, path))
         if handler is None:
             known = ", ".join(" ".join(each) for each in self._handlers)
@@ -73,8 +77,10 @@ class Control:
     async def serving(self, path: str) -> AsyncIterator[None]:
         """Listen on a socket at this path while the block runs; ``""`` is off.
 
-        A socket that can't be made costs a warning, and the block runs without. Raises ConfigError where another
-        daemon listens at the path, or a file that is no socket is there.
+        If the socket can't be created, log a warning and run the block without it.
+
+        Raises:
+            ConfigError: Another daemon listens at the path, or it is a file other than a socket.
         """
         listener = _listen_or_warn(path)
         if listener is None:
@@ -99,14 +105,14 @@ def _refused(status: HTTPStatus, why: str) -> tuple[HTTPStatus, Any]:
 
 @dataclass(frozen=True, slots=True)
 class _Listener:
-    """A socket that listens, and the inode of its file."""
+    """A listening socket, and the inode of its file."""
 
     path: Path
     socket: socket.socket
     inode: int
 
     def remove(self) -> None:
-        """Remove the file, unless the path is another daemon's by now."""
+        """Remove the file, unless another daemon has taken the path meanwhile."""
         try:
             if self.path.lstat().st_ino == self.inode:
                 self.path.unlink()
@@ -127,12 +133,17 @@ def _listen_or_warn(path: str) -> _Listener | None:
 
 
 def _listen(path: Path) -> _Listener:
-    """Listen at this path. Raises OSError, and ConfigError where the path is taken."""
+    """Listen at this path.
+
+    Raises:
+        OSError: The socket can't be created.
+        ConfigError: The path is in use.
+    """
     _must_be_free(path)
     made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         made.bind(str(path))
-        path.chmod(0o600)  # before it listens: until then nobody can connect
+        path.chmod(0o600)  # before listening, so that no other user can connect in between
         made.listen(MOST_CLIENTS)
     except OSError:
         made.close()
@@ -141,7 +152,11 @@ def _listen(path: Path) -> _Listener:
 
 
 def _must_be_free(path: Path) -> None:
-    """Remove the socket of a dead daemon. Raises ConfigError for a live daemon's socket, and for any other file."""
+    """Remove the socket of a dead daemon.
+
+    Raises:
+        ConfigError: A daemon listens at the path, or it is a file other than a socket.
+    """
     if not path.exists() and not path.is_symlink():
         return
     if not path.is_socket():
@@ -167,7 +182,7 @@ def _taken(path: Path, why: str) -> ConfigError:
 
 
 class _Question(NamedTuple):
-    """A client's question: ``given`` is the query of a GET, the JSON body of a POST."""
+    """A client's request. ``given`` is the query of a GET, or the JSON body of a POST."""
 
     method: str
     path: str
@@ -175,7 +190,7 @@ class _Question(NamedTuple):
 
 
 class _Malformed(Exception):
-    """A question that can't be read; ``status`` and the message are the answer."""
+    """A malformed request; ``status`` and the message are the answer."""
 
     def __init__(self, status: HTTPStatus, why: str) -> None:
         super().__init__(why)
@@ -183,7 +198,7 @@ class _Malformed(Exception):
 
 
 class _Clients:
-    """The clients that are connected at the moment."""
+    """The connected clients."""
 
     def __init__(self, control: Control) -> None:
         self._control = control
@@ -191,7 +206,7 @@ class _Clients:
         self._answering = 0
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Answer the one question of a client, and hang up."""
+        """Answer a client's only request, and disconnect."""
         task = asyncio.current_task()
         assert task is not None
         self._tasks.add(task)
@@ -199,13 +214,13 @@ class _Clients:
             if len(self._tasks) <= MOST_CLIENTS:
                 await _say(writer, *await self._answer(reader))
         except (OSError, TimeoutError, asyncio.IncompleteReadError):
-            pass  # the client has hung up, or doesn't read
+            pass  # the client disconnected, or doesn't read
         finally:
             self._tasks.discard(task)
             writer.transport.abort()
 
     async def close(self) -> None:
-        """Hang up on all clients."""
+        """Disconnect all clients."""
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
@@ -233,7 +248,12 @@ class _Clients:
 
 
 async def _read(reader: asyncio.StreamReader) -> _Question:
-    """Return the question. Raises _Malformed, and IncompleteReadError where the client hangs up."""
+    """Read a request.
+
+    Raises:
+        _Malformed: The request is malformed or too large.
+        IncompleteReadError: The client disconnected.
+    """
     try:
         head = await reader.readuntil(b"\r\n\r\n")
     except asyncio.LimitOverrunError:
@@ -250,7 +270,11 @@ async def _read(reader: asyncio.StreamReader) -> _Question:
 
 
 def _length(fields: list[str]) -> int:
-    """Return how many bytes the body has. Raises _Malformed where that isn't said, or is too much."""
+    """Return the length of the body, in bytes.
+
+    Raises:
+        _Malformed: The length is missing, or too large.
+    """
     headers = {name.strip().lower(): value.strip() for name, _, value in (field.partition(":") for field in fields)}
     length = headers.get("content-length", "0")
     if "transfer-encoding" in headers or not (length.isascii() and length.isdecimal()):
@@ -271,10 +295,15 @@ def _object(body: bytes) -> Mapping[str, Any]:
 
 
 async def _say(writer: asyncio.StreamWriter, status: HTTPStatus, answer: Any) -> None:
-    """Send an answer. Raises TimeoutError where the client doesn't read it, OSError where it has hung up."""
+    """Send an answer.
+
+    Raises:
+        TimeoutError: The client doesn't read it.
+        OSError: The client disconnected.
+    """
     body = json.dumps(answer).encode()
     head = f"HTTP/1.1 {status.value} {status.phrase}\r\nContent-Type: application/json\r\n"
-    writer.transport.set_write_buffer_limits(high=0)  # drain() then waits until all is sent
+    writer.transport.set_write_buffer_limits(high=0)  # makes drain() wait until everything is sent
     writer.write(f"{head}Content-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode() + body)
     async with asyncio.timeout(CLIENT_SECONDS):
         await writer.drain()

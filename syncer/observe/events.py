@@ -1,8 +1,10 @@
-"""Kubernetes events on the virtual object, where its owner looks: an error or a refusal, and the reason.
+"""Kubernetes events on the virtual object, where its owner looks: an error or a refusal, with the
+reason.
 
-Recording never waits and never raises. Equal events become one event with a count, as client-go's recorder does it. All
-is bounded for each virtual cluster, as a tenant causes the events and chooses much of their text: events about one
-object (``BURST`` at once, then one in ``REFILL`` seconds), events a second, and bytes that are kept.
+Recording never blocks and never raises. Equal events are counted in a single Event, as in
+client-go's recorder. Everything is bounded for each virtual cluster, because a tenant causes the
+events and chooses much of their text: events about an object (``BURST`` at once, then one in
+``REFILL`` seconds), events per second, and bytes of memory.
 """
 
 import asyncio
@@ -21,21 +23,22 @@ from syncer.api import Key, LiveClient, Missing, Obj, Resource
 from syncer.observe.logs import get_logger
 from syncer.resources.kinds import EVENTS
 
-#: client-go's limits: events about one object at once, and seconds until one more is allowed.
+#: client-go's limits: events about an object at once, and seconds until another is allowed.
 BURST, REFILL = 25, 300.0
-#: Events of one virtual cluster that are written at once, and a second from then on; the others wait.
+#: Limits for a virtual cluster: events written at once, and per second after that. The rest wait.
 CLUSTER_BURST, CLUSTER_RATE = 100, 10.0
-#: Objects whose limit is remembered, and seconds that a series of equal events is; an API server keeps events an hour.
+#: Objects whose limit is remembered, and the life of a series of equal events in seconds; an API
+#: server keeps events for an hour.
 REMEMBERED, SERIES_LIFE = 4096, 3600.0
-#: Bytes that the series of one virtual cluster may take; the oldest are forgotten first.
+#: Memory for the series of a virtual cluster, in bytes; the oldest are forgotten first.
 SERIES_BYTES = 1 << 20
-#: Bytes that the events of one virtual cluster may take while they wait to be written; more are dropped.
+#: Memory for the unwritten events of a virtual cluster, in bytes; further ones are dropped.
 WAITING_BYTES = 1 << 20
-#: Bytes that one event may take; no event of an object that an API server accepts comes near.
+#: Memory for a single event, in bytes; objects that an API server accepts stay far below.
 NOTE_BYTES = 1 << 13
-#: Seconds that writing one event may take.
+#: Timeout for writing an event, in seconds.
 CALL_TIMEOUT = 10.0
-#: Bytes that are kept for an event beside its text.
+#: Memory for an event besides its text, in bytes.
 OVERHEAD = 500
 #: The API server's limits: bytes of a message, characters of a name.
 MESSAGE_LIMIT, NAME_LIMIT = 1024, 253
@@ -47,7 +50,10 @@ log = get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """The content of an event, and the object that it is about. Events of equal notes are counted as one event."""
+    """The content of an event, and the object that it is about.
+
+    Events with equal notes are counted in a single Event.
+    """
 
     api_version: str
     kind: str
@@ -60,14 +66,14 @@ class Note:
 
     @property
     def size(self) -> int:
-        """The bytes of memory that the note takes, with those of the entry that holds it."""
+        """The memory of the note and of the entry that holds it, in bytes."""
         text = (self.api_version, self.kind, self.namespace, self.name, self.uid, self.reason, self.message)
         return OVERHEAD + sum(map(sys.getsizeof, text))
 
 
 @dataclass(slots=True)
 class _Series:
-    """An event that was written, and is counted up when it happens again."""
+    """A written event, whose count is increased when it recurs."""
 
     key: Key
     count: int
@@ -75,10 +81,14 @@ class _Series:
 
 
 class EventRecorder:
-    """Write events about objects of one virtual cluster. Run :meth:`run` as a task beside the recording code.
+    """Writes events about objects of a virtual cluster. :meth:`run` must run as a task.
 
-    ``client`` reaches the virtual cluster, ``cluster`` is its name. ``component`` and ``instance`` are the source that
-    the events name; the instance is by default the component. ``clock`` gives seconds.
+    Args:
+        client: The client of the virtual cluster.
+        cluster: The name of the virtual cluster, for logs and metrics.
+        component: The reporting component that the events name.
+        instance: The reporting instance; by default the component.
+        clock: Returns seconds, for the limits.
     """
 
     def __init__(
@@ -110,20 +120,25 @@ class EventRecorder:
     def warning(
         self, resource: Resource, obj: Obj, reason: str, message: str, *, names: Mapping[str, str] | None = None
     ) -> None:
-        """Record that something is wrong with a virtual object.
+        """Record a warning about a virtual object.
 
-        ``reason`` is a word in CamelCase. ``names`` maps host names in the message to virtual names.
+        Args:
+            resource: The resource of the object.
+            obj: The object; only its identity is used.
+            reason: A word in CamelCase.
+            message: A sentence for the object's owner.
+            names: Host names in the message, with the virtual names that replace them.
         """
         self._record(note_about(resource, obj, "Warning", reason, virtual_names(message, names or {})))
 
     def normal(
         self, resource: Resource, obj: Obj, reason: str, message: str, *, names: Mapping[str, str] | None = None
     ) -> None:
-        """Record a deed that is worth knowing; the parameters are those of :meth:`warning`."""
+        """Record a normal event; the parameters are those of :meth:`warning`."""
         self._record(note_about(resource, obj, "Normal", reason, virtual_names(message, names or {})))
 
     async def run(self) -> None:
-        """Write the recorded events, one after the other, until cancelled."""
+        """Write the recorded events in order, until cancelled."""
         while True:
             await self._wake.wait()
             while self._waiting:
@@ -135,7 +150,7 @@ class EventRecorder:
             self._idle.set()
 
     async def flush(self) -> None:
-        """Wait until all recorded events are written or given up; :meth:`run` must be running."""
+        """Wait until all recorded events are written or dropped; :meth:`run` must be running."""
         await self._idle.wait()
 
     def _record(self, note: Note) -> None:
@@ -151,7 +166,7 @@ class EventRecorder:
         self._wake.set()
 
     async def _turn(self) -> None:
-        """Wait until one more event of this virtual cluster may be written."""
+        """Wait until the limit allows another event of this virtual cluster."""
         turn = max(self._next, self._clock() - CLUSTER_BURST / CLUSTER_RATE)
         self._next = turn + 1 / CLUSTER_RATE
         await asyncio.sleep(max(0.0, turn - self._clock()))
@@ -188,7 +203,7 @@ class EventRecorder:
         self._series[note] = _Series(key, times, note.size + sys.getsizeof(key.name))
 
     def _name(self, note: Note, now: datetime) -> str:
-        """Return the object's name with the time, as client-go has it; never the same twice."""
+        """Return the object's name with the time, as in client-go; never the same twice."""
         self._last_name = max(self._last_name + 1, int(now.timestamp() * 1e9))
         suffix = f".{self._last_name:x}"
         return note.name[: NAME_LIMIT - len(suffix)].rstrip(".-") + suffix
@@ -213,7 +228,9 @@ class EventRecorder:
         }
 
     def _complain(self, note: Note, error: Exception) -> None:
-        """Log a failure once until an event gets through again: without the right to create, all fail."""
+        """Log a failure, but only once until an event is written again: without the right to create
+        events, all fail.
+        """
         if not self._complained:
             self._complained = True
             key = str(Key(note.namespace, note.name))
@@ -222,14 +239,14 @@ class EventRecorder:
 
 
 class _Limits:
-    """A token bucket for each of the objects that events were last about."""
+    """A token bucket for each object that had events recently."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._buckets: LRUCache[int, tuple[float, float]] = LRUCache(REMEMBERED)
 
     def allow(self, note: Note) -> bool:
-        """Take a token of the note's object, if it has one."""
+        """Take a token for the note's object; return False if there is none."""
         about, now = hash((note.kind, note.namespace, note.name, note.uid)), self._clock()
         tokens, last = self._buckets.get(about, (float(BURST), now))
         tokens = min(float(BURST), tokens + (now - last) / REFILL)
@@ -239,7 +256,7 @@ class _Limits:
 
 
 def note_about(resource: Resource, obj: Obj, level: Level, reason: str, message: str) -> Note:
-    """Return a note about an object; of the object only its identity is used."""
+    """Return a note about an object, of which only the identity is used."""
     metadata = obj["metadata"]
     return Note(
         resource.api_version,
@@ -254,7 +271,7 @@ def note_about(resource: Resource, obj: Obj, level: Level, reason: str, message:
 
 
 def virtual_names(message: str, names: Mapping[str, str]) -> str:
-    """Return the message with virtual names for host names; a name within a longer name is left alone."""
+    """Replace host names in a message by virtual names. A name within a longer name is left alone."""
     if not names:
         return message
     alternatives = "|".join(map(re.escape, names))
@@ -262,7 +279,7 @@ def virtual_names(message: str, names: Mapping[str, str]) -> str:
 
 
 def rfc3339(time: datetime) -> str:
-    """Return a time in whole seconds, as the core API writes it: ``2026-01-31T12:00:00Z``."""
+    """Format a time in whole seconds, as the core API does: ``2026-01-31T12:00:00Z``."""
     return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 

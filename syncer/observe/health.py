@@ -1,7 +1,8 @@
-"""Health as Kubernetes asks for it: ``/livez``, ``/readyz`` and ``/healthz``, each a list of named checks.
+"""The health endpoints ``/livez``, ``/readyz`` and ``/healthz``, each a list of named checks.
 
-The pages look like kube-apiserver's: ``ok``, or with ``?verbose`` or after a failure one line a check, status 500 on
-failure, ``?exclude=NAME`` and ``/readyz/NAME``. Unlike there a failed check gives its reason, which names no secret.
+The pages look like kube-apiserver's: ``ok``, or a line for each check with ``?verbose`` or after a
+failure; status 500 on failure; ``?exclude=NAME`` and ``/readyz/NAME``. Unlike kube-apiserver's, a
+failed check shows its reason, which contains no secret.
 """
 
 import asyncio
@@ -13,10 +14,11 @@ from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from syncer.observe.server import reply, routes
 
-#: Return the problem as a sentence for any reader, or None. Runs on the server's threads.
+#: Returns the problem as a sentence for any reader, or None. Called on the server's threads.
 Check = Callable[[], str | None]
 
-#: Seconds between two signs of life of the event loop, and after how many without one it counts as stuck.
+#: Interval of the event loop's heartbeat, and the time without one after which the loop counts as
+#: stuck, in seconds.
 BEAT, DEADLINE = 1.0, 60.0
 
 
@@ -35,7 +37,10 @@ class Finding:
 
 
 class Checks:
-    """The checks by name. Liveness is for failures that only a new start heals; it must not depend on a cluster."""
+    """The checks, by name.
+
+    Liveness is for failures that only a restart mends, so it must not depend on a cluster.
+    """
 
     def __init__(self) -> None:
         self._live: dict[str, Check] = {"ping": _ping}
@@ -52,21 +57,21 @@ class Checks:
         self._ready[name] = check
 
     def ready_by_cluster(self, name: str, read: Callable[[], Mapping[str, str | None]]) -> None:
-        """Add a check ``name/CLUSTER`` to ``/readyz`` for each virtual cluster that ``read`` returns at the moment.
-
-        The value is a problem, or None.
+        """Add a check ``name/CLUSTER`` to ``/readyz`` for each virtual cluster that ``read``
+        returns, with its problem or None.
         """
         self._by_cluster[name] = read
 
     def degraded(self, read: Callable[[], Mapping[str, str]]) -> None:
-        """Show on ``/readyz`` the syncers that ``read`` returns, each with the reason of its partial work.
+        """Show on ``/readyz`` the syncers that ``read`` returns, with the reason why they don't
+        work fully.
 
         The daemon stays ready.
         """
         self._degraded = read
 
     def app(self) -> WSGIApplication:
-        """Return the pages."""
+        """Return the WSGI application that serves the pages."""
         live = _page("livez", lambda: self._live, dict)
         ready = _page("readyz", self._all_ready, lambda: self._degraded())
         return routes({"/livez": live, "/readyz": ready, "/healthz": _page("healthz", lambda: self._live, dict)})
@@ -82,9 +87,10 @@ class Checks:
 
 
 class Heartbeat:
-    """A sign of life that must be given again and again. As a check it fails after ``deadline`` seconds without.
+    """A heartbeat.
 
-    ``what`` names the giver in the message.
+    As a check, it fails ``deadline`` seconds after the last beat; ``what`` is the subject of the
+    message.
     """
 
     def __init__(
@@ -94,11 +100,11 @@ class Heartbeat:
         self._last = clock()
 
     def beat(self) -> None:
-        """Give the sign of life."""
+        """Record a beat."""
         self._last = self._clock()
 
     async def keep(self) -> None:
-        """Beat while the event loop turns. Run this as a task."""
+        """Beat while the event loop runs. Run it as a task."""
         while True:
             self.beat()
             await asyncio.sleep(BEAT)
@@ -110,7 +116,7 @@ class Heartbeat:
 
 
 def at_most(seconds: float, age: Callable[[], float], what: str) -> Check:
-    """Return a check that fails while ``age()`` is over so many seconds; ``what`` begins its message."""
+    """Return a check that fails while ``age()`` is over ``seconds``; its message begins with ``what``."""
 
     def check() -> str | None:
         now = age()
@@ -120,7 +126,7 @@ def at_most(seconds: float, age: Callable[[], float], what: str) -> Check:
 
 
 def _ping() -> None:
-    """Find no problem: the answer itself is the check."""
+    """Return None: that the server answers is the check."""
 
 
 def _found(problem: str | None) -> Check:
@@ -162,5 +168,5 @@ def _outcome(check: Check) -> str | None:
 
 
 def _broken(error: Exception) -> str:
-    """Say that a check raised, but not its message, which may hold anything."""
+    """Return a message for a check that raised, without the exception's text, which may contain anything."""
     return f"the check itself failed: {type(error).__name__}"

@@ -1,8 +1,10 @@
-"""Log lines: a constant message and keys, as JSON in a pod and readable on a terminal. Never an object's content.
+"""Logging: constant messages with keys, as JSON in a pod and as text on a terminal.
 
-The keys are ``cluster`` (the virtual cluster; ``""`` for the connection to the host, which all of them share),
-``syncer``, ``side``, ``key`` and ``what`` where they apply, ``reason``, and ``error`` for a failure. A line without
-``cluster`` is about the process.
+Never the content of an object.
+
+The keys are ``cluster`` (the virtual cluster; ``""`` for the connection to the host, which all of
+them share), ``syncer``, ``side``, ``key``, ``what``, ``reason``, and ``error`` for a failure, as
+they apply. A line without ``cluster`` is about the process.
 """
 
 import contextlib
@@ -15,7 +17,7 @@ from typing import Any, Literal, TextIO
 
 @contextlib.contextmanager
 def _without_rich() -> Iterator[None]:
-    """Keep structlog from importing rich where it is installed: 4 MB and 34 ms of CPU for no use here."""
+    """Keep structlog from importing rich if it is installed: 4 MB and 34 ms of CPU for no use here."""
     if "rich" in sys.modules:
         yield
         return
@@ -32,12 +34,16 @@ with _without_rich():
 Level = Literal["debug", "info", "warning", "error"]
 Format = Literal["auto", "json", "console"]
 
-#: The longest value of a key; an API server's message can be as long as the object that it complains about.
+#: Longest value of a key, in characters; an API server's message can be as long as the object that
+#: it is about.
 VALUE_LIMIT = 2000
 
 
 class _Sink:
-    """Where lines go, and how they look. The process has one sink, as it has one standard error."""
+    """The destination and the format of log lines.
+
+    The process has a single sink, as it has a single standard error.
+    """
 
     def __init__(self) -> None:
         self.threshold = logging.INFO
@@ -45,7 +51,7 @@ class _Sink:
         self.processors: list[Any] = []
 
     def write(self, text: str) -> None:
-        """Write and flush; without a stream of its own, to the present standard error."""
+        """Write and flush; without a stream of its own, to the current standard error."""
         stream = self.stream or sys.stderr
         stream.write(text)
         stream.flush()
@@ -64,7 +70,7 @@ _SINK = _Sink()
 
 
 class Logger(structlog.BoundLoggerBase):
-    """The logger of a module; a level that is off costs 0.2 µs. ``bind(**keys)`` adds keys to each line."""
+    """A module's logger. A disabled level costs 0.2 µs. ``bind(**keys)`` adds keys to each line."""
 
     def debug(self, event: str, **keys: Any) -> None:
         """Log for an operator who follows single decisions."""
@@ -77,21 +83,21 @@ class Logger(structlog.BoundLoggerBase):
             self._proxy_to_logger("info", event, **keys)
 
     def warning(self, event: str, **keys: Any) -> None:
-        """Log a failure after which the daemon goes on."""
+        """Log a failure that the daemon survives."""
         if _SINK.threshold <= logging.WARNING:
             self._proxy_to_logger("warning", event, **keys)
 
     def error(self, event: str, **keys: Any) -> None:
-        """Log a failure that a person must see to."""
+        """Log a failure that needs a person."""
         self._proxy_to_logger("error", event, **keys)
 
     def exception(self, event: str, **keys: Any) -> None:
-        """Log an unexpected exception with its traceback. Call this where the exception is handled."""
+        """Log an unexpected exception with its traceback. Call it in the exception handler."""
         self._proxy_to_logger("error", event, exc_info=True, **keys)
 
 
 def get_logger(name: str) -> Logger:
-    """Return the logger of a module. :func:`configure` holds for it, whether called before or after."""
+    """Return a module's logger. :meth:`configure` applies to it, called before or after."""
     return Logger(_SINK, _SINK.processors, {"module": name.removeprefix("syncer.")})
 
 
@@ -102,11 +108,15 @@ def configure(
     stream: TextIO | None = None,
     environ: Mapping[str, str] = os.environ,
 ) -> None:
-    """Send log lines from ``level`` on to ``stream``, by default to standard error.
+    """Configure logging.
 
-    ``auto`` is console on a terminal, else JSON.
+    Args:
+        level: The lowest level that is logged.
+        format: ``auto`` is console on a terminal and JSON elsewhere.
+        stream: The destination; None for standard error.
+        environ: Colours are disabled if ``NO_COLOR`` is set here.
 
-    Lines that libraries log come out the same way. Colours are left out where ``NO_COLOR`` is set.
+    Lines of libraries are logged in the same way.
     """
     _SINK.threshold = logging.getLevelNamesMapping()[level.upper()]
     _SINK.stream = stream
@@ -135,7 +145,7 @@ def _in_reading_order(logger: Any, method: str, event: MutableMapping[str, Any])
 
 
 def _keep_content_out(logger: Any, method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """Show names, numbers and sentences as they are, and anything with an inside by its type and size alone."""
+    """Keep names, numbers and sentences; replace any container by its type and size."""
     for key, value in event.items():
         if key != "exc_info":
             event[key] = _shown(value)
@@ -169,7 +179,9 @@ _STAMPS: list[Any] = [_stamp_level, structlog.processors.TimeStamper(fmt="iso", 
 
 
 def _route_libraries(renderers: list[Any]) -> None:
-    """Send the lines of standard logging the same way, from info on: libraries log whole bodies on debug."""
+    """Send the lines of standard logging the same way, from level info on: at debug, libraries log
+    whole bodies.
+    """
     unmeta = structlog.stdlib.ProcessorFormatter.remove_processors_meta
     handler = logging.StreamHandler(_SINK)
     handler.setFormatter(

@@ -1,4 +1,4 @@
-"""A small HTTP server on threads of its own, so that it also answers while the event loop hangs."""
+"""A small HTTP server on its own threads, so that it answers even while the event loop hangs."""
 
 import errno
 import functools
@@ -15,26 +15,27 @@ from prometheus_client.exposition import make_wsgi_app
 
 from syncer.api import ConfigError, Problem
 
-#: Seconds after which a client that says nothing is hung up on.
+#: Timeout of a silent client, in seconds.
 CLIENT_TIMEOUT = 10.0
 
-#: Seconds that closing a server takes at most.
+#: Timeout for closing a server, in seconds.
 CLOSE_WITHIN = 0.2
 
 TEXT = (("Content-Type", "text/plain; charset=utf-8"), ("X-Content-Type-Options", "nosniff"))
 
 
 class Address(NamedTuple):
-    """Where to listen. An empty host is every address of the machine, port 0 any free port."""
+    """An address to listen on. An empty host is all addresses of the machine, port 0 any free port."""
 
     host: str
     port: int
 
 
 def parse_address(text: str, *, setting: str) -> Address | None:
-    """Read ``:8080``, ``127.0.0.1:9090`` or ``[::1]:9090``. Return None for ``""`` and ``"0"``: off.
+    """Parse ``:8080``, ``127.0.0.1:9090`` or ``[::1]:9090``. ``""`` and ``"0"`` return None: off.
 
-    Raises ConfigError, with the name of the setting, for anything else.
+    Raises:
+        ConfigError: The address is malformed; the message names ``setting``.
     """
     if text in ("", "0"):
         return None
@@ -50,10 +51,10 @@ def parse_address(text: str, *, setting: str) -> Address | None:
 
 
 class Server:
-    """Serve a WSGI application until :meth:`close`.
+    """Serves a WSGI application until :meth:`close`. ``setting`` names the address in messages.
 
-    ``setting`` is the name of the address in the configuration, for messages. Raises ConfigError for an address that
-    can't be listened on.
+    Raises:
+        ConfigError: The address can't be listened on.
     """
 
     def __init__(self, address: Address, app: WSGIApplication, *, setting: str) -> None:
@@ -76,23 +77,24 @@ class Server:
 
 
 def serve(address: str, app: WSGIApplication, *, setting: str) -> Server | None:
-    """Serve ``app`` at an address that :func:`parse_address` reads. Return None for an address that says off.
+    """Serve ``app`` at an address, or return None if the address says off.
 
-    Raises ConfigError for an address that can't be read or listened on.
+    Raises:
+        ConfigError: The address is malformed, or can't be listened on.
     """
     parsed = parse_address(address, setting=setting)
     return Server(parsed, app, setting=setting) if parsed else None
 
 
 def metrics_app(registry: CollectorRegistry) -> WSGIApplication:
-    """Return ``/metrics`` in Prometheus' text format, or in OpenMetrics for a client that asks for it."""
+    """Return ``/metrics`` in Prometheus' text format, or in OpenMetrics for a client that accepts it."""
     return routes({"/metrics": make_wsgi_app(registry)})
 
 
 def routes(pages: dict[str, WSGIApplication]) -> WSGIApplication:
-    """Return an application that hands a path, and all paths below it, to its page.
+    """Return an application that passes a path, and the paths below it, to its page.
 
-    Any other path is answered with status 404 and the known paths.
+    Any other path gets status 404 and a list of the known paths.
     """
 
     def app(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
@@ -106,8 +108,8 @@ def routes(pages: dict[str, WSGIApplication]) -> WSGIApplication:
 
 
 def reply(start_response: StartResponse, status: str, text: str) -> list[bytes]:
-    """Begin a reply of plain text, and return its body."""
-    start_response(status, list(TEXT))  # a list of its own: wsgiref adds the length to it
+    """Start a plain-text response, and return its body."""
+    start_response(status, list(TEXT))  # a copy, because wsgiref adds the length to it
     return [text.encode()]
 
 
@@ -124,20 +126,20 @@ class _Http(ThreadingMixIn, WSGIServer):
     allow_reuse_address = True
 
     def server_bind(self) -> None:
-        """Bind without asking DNS for the machine's name, as the base class does: that may take seconds."""
+        """Bind without asking DNS for the machine's name, as the base class does; that may take seconds."""
         TCPServer.server_bind(self)
         self.server_name, self.server_port = "localhost", self.server_address[1]
         self.setup_environ()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Log nothing: a client may hang up in the middle."""
+        """Log nothing: a client may disconnect at any time."""
 
 
 class _Http6(_Http):
     address_family = socket.AF_INET6
 
     def server_bind(self) -> None:
-        """Take IPv4 connections, too, where the address is every address."""
+        """Also accept IPv4 connections if the address is all addresses."""
         if self.server_address[0] == "::":
             self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
         super().server_bind()
@@ -157,7 +159,7 @@ def _listen(address: Address, setting: str) -> _Http:
 
 
 def _listen_everywhere(port: int) -> _Http:
-    """Listen on IPv6 and IPv4 with one socket, on IPv4 alone where the machine has no IPv6."""
+    """Listen on IPv6 and IPv4 with a single socket, or on IPv4 alone if the machine has no IPv6."""
     if socket.has_dualstack_ipv6():
         try:
             return _Http6(("::", port), _Handler)

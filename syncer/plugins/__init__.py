@@ -1,4 +1,4 @@
-"""Finds the plugins that are installed or registered, and imports those that are built in or asked for."""
+"""Finds installed and registered plugins; imports those that are built in or asked for."""
 
 from syncer.plugins.conflicts import clashes
 from syncer.plugins.installed import OURS, Installed, installed, roles_of

@@ -1,4 +1,4 @@
-"""Refuses syncers that can't be there together: two of one name, of one section, or for the same objects."""
+"""Refuses syncers that conflict: with the same name, the same section, or the same objects."""
 
 import re
 from collections.abc import Callable, Hashable, Iterator, Sequence
@@ -7,20 +7,26 @@ from syncer.api import Side, Syncer
 from syncer.directions import way_of
 from syncer.plugins.loading import Origin, refusal
 
-#: A syncer, or its class: names, resources and sections can be asked of both.
+#: A syncer or its class: both have a name, resources and a section.
 AnySyncer = Syncer | type[Syncer]
 OriginOf = Callable[[AnySyncer], Origin]
 
 
 def refuse_conflicts(syncers: Sequence[AnySyncer], origin: OriginOf) -> None:
-    """Raise PluginError where two syncers have one name, or would write the same objects."""
+    """Refuse syncers with the same name, or that would write the same objects.
+
+    Raises:
+        PluginError: Two syncers conflict.
+    """
     for syncer, other, what in clashes(syncers):
         way_out = f"Set sync.{syncer.section}.enabled or sync.{other.section}.enabled to false"
         raise refusal(syncer.name, origin(syncer), f"{what} {other.name} ({origin(other).phrase}). {way_out}")
 
 
 def clashes(syncers: Sequence[AnySyncer]) -> Iterator[tuple[AnySyncer, AnySyncer, str]]:
-    """Each syncer that can't be on together with one before it: both, and the beginning of a sentence why."""
+    """Yield each syncer that conflicts with an earlier one: both, and the beginning of a sentence
+    that says why.
+    """
     seen: dict[Hashable, AnySyncer] = {}
     for syncer in syncers:
         for key, what in _claims(syncer):
@@ -30,9 +36,9 @@ def clashes(syncers: Sequence[AnySyncer]) -> Iterator[tuple[AnySyncer, AnySyncer
 
 
 def shared_sections(syncers: Sequence[type[Syncer]], origin: OriginOf) -> Iterator[tuple[AnySyncer, str]]:
-    """Each syncer with a section that belongs to one before it, and why it can't be shared.
+    """Yield each syncer whose section belongs to an earlier one that can't share it, with the reason.
 
-    Several syncers of one package may share a section, as long as it means the same to each.
+    Syncers of one package may share a section if it has the same meaning for each.
     """
     owners: dict[str, type[Syncer]] = {}
     for syncer in syncers:
@@ -47,13 +53,17 @@ def shared_sections(syncers: Sequence[type[Syncer]], origin: OriginOf) -> Iterat
 
 
 def refuse_shared_sections(syncers: Sequence[type[Syncer]], origin: OriginOf) -> None:
-    """Raise PluginError where a section belongs to several syncers that can't share it."""
+    """Refuse syncers that have the same section and can't share it.
+
+    Raises:
+        PluginError: Two syncers conflict.
+    """
     for syncer, why in shared_sections(syncers, origin):
         raise refusal(syncer.name, origin(syncer), why)
 
 
 def _claims(syncer: AnySyncer) -> Iterator[tuple[Hashable, str]]:
-    """Yield what only one syncer may have, each with the words for it."""
+    """Yield the names and objects that a syncer claims for itself, each with a phrase for messages."""
     yield syncer.name, f"is called {syncer.name}, as is"
     way = way_of(syncer if isinstance(syncer, type) else type(syncer))
     for side, makes in ((Side.HOST, way.goes_down), (Side.VIRTUAL, way.comes_up or way.fakes)):

@@ -1,4 +1,4 @@
-"""The plugins that are there: which are installed or registered, and those that were loaded."""
+"""The available plugins, and those of them that were loaded."""
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -11,12 +11,12 @@ from syncer.api.registration import registered
 from syncer.plugins.conflicts import AnySyncer, refuse_conflicts, refuse_shared_sections, shared_sections
 from syncer.plugins.loading import SYNCERS, TRANSLATORS, Found, Origin, look_at, origin_of, problem_of, refusal
 
-#: The distribution whose plugins are the built-in ones.
+#: The distribution of the built-in plugins.
 OURS = "vsyncer"
 
 
 class Installed:
-    """All plugins that there are. Built-in and registered ones are always loaded, any other when it is asked for."""
+    """The available plugins. Built-in and registered ones are always loaded, others on demand."""
 
     def __init__(
         self,
@@ -24,9 +24,13 @@ class Installed:
         others: Callable[[str], Iterable[EntryPoint]],
         registered: Mapping[type[Syncer], str] | None = None,
     ) -> None:
-        """``others`` gives the entry points of a group; it reads every distribution, so it is called late or never.
+        """Create the list of plugins.
 
-        ``registered`` are the classes that the program registered, each with the module that it is from.
+        Args:
+            own: The entry points of the built-in plugins.
+            others: Returns the entry points of a group. It reads every distribution, so it is
+                called late or never.
+            registered: The classes that the program registered, each with its module.
         """
         self._own, self._find_others = list(own), others
         self._registered = registered or {}
@@ -34,9 +38,10 @@ class Installed:
         self._origins = {syncer: Origin("", "", module) for syncer, module in self._registered.items()}
 
     def syncers(self, named: Iterable[str] = ()) -> Sequence[type[Syncer]]:
-        """Return the built-in and registered syncers, and those of plugins with one of these sections.
+        """Return the built-in and registered syncers, and those of plugins with these sections.
 
-        Raises PluginError.
+        Raises:
+            PluginError: One of the plugins can't be used.
         """
         found, own = self._always(), {syncer.section for syncer in self.built_in}
         for section in dict.fromkeys(named):
@@ -46,12 +51,16 @@ class Installed:
         return found
 
     def known_syncers(self) -> Sequence[str]:
-        """Return the last parts of the sections of all syncers that there are, loaded or not."""
+        """Return the last part of each available syncer's section, loaded or not."""
         known = {_last(syncer) for syncer in self._always()}
         return sorted(known | {point.name for point in self.others})
 
     def translator(self, name: str) -> type[NameTranslator] | None:
-        """Return the class of a name translator, or None where nobody offers one of this name. Raises PluginError."""
+        """Return the class of a name translator, or None if there is none of this name.
+
+        Raises:
+            PluginError: The plugin can't be used.
+        """
         points = [point for point in self._own if (point.group, point.name) == (TRANSLATORS, name)]
         points = points or [point for point in self._other_translators if point.name == name]
         if not points:
@@ -63,37 +72,40 @@ class Installed:
         return made
 
     def known_translators(self) -> Sequence[str]:
-        """Return the names of all name translators that are installed."""
+        """Return the names of all installed name translators."""
         return sorted({name for name, _ in self.translators()})
 
     def translators(self) -> Sequence[tuple[str, Origin]]:
-        """Every name translator that is installed, and the package that it comes from; nothing is imported."""
+        """Return every installed name translator with its package, without importing it."""
         own = [point for point in self._own if point.group == TRANSLATORS]
         return [(point.name, origin_of(point)) for point in (*own, *self._other_translators)]
 
     @cached_property
     def others(self) -> Sequence[EntryPoint]:
-        """The entry points of syncers that aren't built in."""
+        """The entry points of syncers that are not built in."""
         return [point for point in self._find_others(SYNCERS) if origin_of(point).package != OURS]
 
     def origin(self, plugin: Any) -> Origin:
-        """Where a loaded plugin comes from; a syncer that was made by configuration has its class's origin."""
+        """Return the origin of a loaded plugin.
+
+        A syncer made from configuration has the origin of its class.
+        """
         return self._origins.get(plugin if isinstance(plugin, type) else type(plugin), Origin(OURS, ""))
 
     def refuse_conflicts(self, syncers: Sequence[AnySyncer]) -> None:
-        """Raise PluginError where two syncers have one name, or would write the same objects."""
+        """Refuse syncers with the same name, or that would write the same objects.
+
+        Raises:
+            PluginError: Two syncers conflict.
+        """
         refuse_conflicts(syncers, self.origin)
 
     def names(self) -> Sequence[str]:
-        """Return the names of all plugins that there are; nothing is imported."""
+        """Return the names of all available plugins, without importing them."""
         return [*(point.name for point in self._points()), *(syncer.name for syncer in self._registered)]
 
     def found(self, names: Collection[str]) -> Iterator[Found]:
-        """Yield the plugins of these names, imported and looked at: the built-in ones,
-        those installed and those registered.
-
-        Plugins of other names are not imported.
-        """
+        """Import the named plugins, and yield them with their problems."""
         for point in self._points():
             if point.name in names:
                 yield self._fitting(self._look_at(point))
@@ -109,7 +121,7 @@ class Installed:
 
     @cached_property
     def built_in(self) -> Sequence[type[Syncer]]:
-        """The syncers of this distribution."""
+        """The built-in syncers."""
         return [self._loaded(point) for point in self._own if point.group == SYNCERS]
 
     @cached_property
@@ -147,7 +159,10 @@ class Installed:
         return self._found[key]
 
     def _faults_of(self, point: EntryPoint) -> Callable[[Any], Sequence[Fault]]:
-        """Of a syncer; one that isn't built in is found by its section, so its entry point must be called like it."""
+        """Return the check for a syncer.
+
+        A plugin's syncer is found by its section, so its entry point must have the same name.
+        """
 
         def faults(plugin: Any) -> Sequence[Fault]:
             found = syncer_faults(plugin)
@@ -159,7 +174,7 @@ class Installed:
         return faults
 
     def _fitting(self, found: Found) -> Found:
-        """Return the same, with what else keeps it from being used: another has its place already."""
+        """Return the same plugin, with the conflicts that keep it from being used."""
         if found.problems or found.plugin in self._own_plugins:
             return found
         faults = [Fault(f"is offered by {both}. Uninstall all but one") for both in self._offers(found)]
@@ -170,7 +185,7 @@ class Installed:
         return found._replace(problems=tuple(problem_of(found.plugin, fault) for fault in faults))
 
     def _offers(self, found: Found) -> Iterator[str]:
-        """Who offers a plugin of this name, where it is more than one package."""
+        """Yield the packages that offer a plugin of this name, if there are several."""
         points = [point for point in self._installed() if (point.group, point.name) == (found.group, found.name)]
         origins = [str(origin_of(point)) for point in points]
         if len(origins) > 1 and not found.origin.module:
@@ -180,7 +195,8 @@ class Installed:
 def installed() -> Installed:
     """Return the plugins of this Python environment.
 
-    Raises PluginError where not even the built-in ones are registered.
+    Raises:
+        PluginError: The built-in plugins are not registered.
     """
     try:
         own = distribution(OURS).entry_points
@@ -191,7 +207,7 @@ def installed() -> Installed:
 
 
 def roles_of(syncer: type[Syncer]) -> list[str]:
-    """Return the names of the roles that a syncer has, such as ``SyncDown``."""
+    """Return the names of a syncer's roles, such as ``SyncDown``."""
     return [role.__name__ for role in ROLES if issubclass(syncer, role)]
 
 

@@ -1,4 +1,4 @@
-"""Imports one plugin, and says what is wrong with it: package, version, file, line, and what to do."""
+"""Imports a plugin, and reports its problems: package, version, file, line, and how to mend them."""
 
 import ast
 import inspect
@@ -20,7 +20,7 @@ TRANSLATORS = "syncer.names"
 
 
 class Origin(NamedTuple):
-    """Where a plugin comes from: an installed package, or a module of the program that registered it."""
+    """The origin of a plugin: an installed package, or a module of the program that registered it."""
 
     package: str
     version: str
@@ -31,12 +31,15 @@ class Origin(NamedTuple):
 
     @property
     def phrase(self) -> str:
-        """The origin as a message has it in brackets."""
+        """The origin as a message has it in parentheses."""
         return str(self) if self.module else f"from {self}"
 
 
 class Found(NamedTuple):
-    """A plugin as it was found. With ``problems`` it can't be used; ``plugin`` is None where it can't be imported."""
+    """A plugin that was looked up.
+
+    With ``problems`` it can't be used; ``plugin`` is None if it can't be imported.
+    """
 
     group: str
     name: str
@@ -45,33 +48,36 @@ class Found(NamedTuple):
     problems: tuple[Problem, ...] = ()
 
     def error(self, way_out: str = "") -> PluginError:
-        """Return the error that says all problems of it, and what can be done without mending it."""
+        """Return an error with all problems, and with a way to work without the plugin."""
         said = [_said(problem) for problem in self.problems]
         why = said[0] if len(said) == 1 else "".join(f"\n  {each}" for each in said)
         return refusal(self.name, self.origin, f"{why}{way_out}")
 
 
 def refusal(name: str, origin: Origin, why: str) -> PluginError:
-    """Return the error about a plugin that can't be used."""
+    """Return the error for a plugin that can't be used."""
     if origin.module:
         return PluginError(name, f"{origin}: {why}")
     return PluginError(name, why, package=origin.package, version=origin.version)
 
 
 def origin_of(point: EntryPoint) -> Origin:
-    """Return the package that an entry point belongs to."""
+    """Return the origin of an entry point."""
     return _origin(point.dist) if point.dist else Origin("an unknown package", "")
 
 
 @lru_cache(64)
 def _origin(dist: Distribution) -> Origin:
-    """Return a package's name and version; reading them parses all its metadata, the whole README among it."""
+    """Return a package's name and version.
+
+    Reading them parses all its metadata, including the README.
+    """
     metadata = dist.metadata
     return Origin(metadata["Name"], metadata["Version"])
 
 
 def look_at(point: EntryPoint, faults: Callable[[Any], Sequence[Fault]]) -> Found:
-    """Import what an entry point names, and see whether it keeps the contract."""
+    """Import the class that an entry point names, and check its contract."""
     origin = origin_of(point)
     plugin, problem = _imported(point)
     if problem:
@@ -81,13 +87,13 @@ def look_at(point: EntryPoint, faults: Callable[[Any], Sequence[Fault]]) -> Foun
 
 
 def problem_of(plugin: Any, fault: Fault) -> Problem:
-    """Return a fault with the file and the line that it is about."""
+    """Return a fault as a problem, with file and line."""
     file, line = _place(plugin, fault.attribute)
     return Problem(fault.message, file=file, line=line)
 
 
 def raised_by(plugin: Any, error: Exception, message: str) -> Problem:
-    """Return a problem that showed by an error, with the line of the plugin's own code that raised it."""
+    """Return an exception as a problem, with the line of the plugin's code that raised it."""
     file, line = _place(plugin, "")
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
     return Problem(message, file=file, line=lines[-1] if lines else line)
@@ -116,7 +122,7 @@ def _not_imported(point: EntryPoint, error: BaseException) -> Problem:
 
 
 def _no_class(point: EntryPoint, module: ModuleType) -> str:
-    """Says what the module has instead of the class that the entry point names."""
+    """Return what the module has instead of the class that the entry point names."""
     classes = [name for name, value in vars(module).items() if _is_defined_in(value, module)]
     instead = f"it has {', '.join(classes)}" if classes else "it has no class at all"
     return f"its entry point is {point.value}, but {point.module} has no {point.attr}; {instead}"
@@ -127,7 +133,7 @@ def _is_defined_in(value: Any, module: ModuleType) -> bool:
 
 
 def _raised_at(error: BaseException) -> tuple[str, int | None]:
-    """Return the line of the plugin that raised, without the import machinery around and below it."""
+    """Return the line of the plugin that raised, without the import machinery around it."""
     if isinstance(error, SyntaxError) and error.filename:
         return error.filename, error.lineno
     frames = traceback.extract_tb(error.__traceback__)
@@ -136,7 +142,7 @@ def _raised_at(error: BaseException) -> tuple[str, int | None]:
 
 
 def _place(plugin: Any, attribute: str) -> tuple[str, int | None]:
-    """Where an attribute is set, or where the class begins that should set it."""
+    """Return the line at which an attribute is set, or else the line of the class."""
     owner = plugin if inspect.isclass(plugin) else type(plugin)
     for base in owner.__mro__ if attribute else ():
         if attribute in vars(base) and not base.__module__.startswith("syncer.api."):
@@ -145,12 +151,14 @@ def _place(plugin: Any, attribute: str) -> tuple[str, int | None]:
     try:
         source, first = inspect.getsourcelines(owner)
         return inspect.getsourcefile(owner) or "", first + _line_within("".join(source), attribute)
-    except (OSError, TypeError):  # no source, or none in Python
+    except (OSError, TypeError):  # no source, or not in Python
         return "", None
 
 
 def _line_within(source: str, attribute: str) -> int:
-    """How many lines below the first line of a class one of its attributes is; 0 where it isn't in the class."""
+    """Return the line of an attribute, counted from the first line of its class; 0 if the class
+    doesn't set it.
+    """
     [made] = ast.parse(textwrap.dedent(source)).body
     assert isinstance(made, ast.ClassDef)
     return next((node.lineno - 1 for node in made.body if attribute in _names(node)), 0)

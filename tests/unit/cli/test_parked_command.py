@@ -58,13 +58,13 @@ def test_wide_output_has_the_wakeups_and_json_has_all(there: Daemon) -> None:
 def test_selection_goes_to_the_daemon(there: Daemon, arguments: tuple[str, ...], asked: Any) -> None:
     out = call(*arguments).stdout
     assert there.asked == [asked]
-    assert out.endswith("All of it is tried again now.\n") == ("--retry" in arguments)
+    assert out.endswith("They are tried again now.\n") == ("--retry" in arguments)
 
 
 def test_empty_answer_is_no_failure(there: Daemon) -> None:
     there.answer = []
     assert call().stdout == "nothing is parked\n"
-    assert call("pods", "--retry").stdout == "nothing of that is parked\n"
+    assert call("pods", "--retry").stdout == "no such object is parked\n"
     assert json.loads(call("-o", "json").stdout) == []
 
 

@@ -37,7 +37,7 @@ def test_thawed_fields_are_shown(there: Daemon) -> None:
 def test_empty_answer_is_no_failure(there: Daemon) -> None:
     there.answer = []
     assert call().stdout == "nothing is frozen\n"
-    assert call("services").stdout == "nothing of that is frozen\n"
+    assert call("services").stdout == "no such object has frozen fields\n"
     assert json.loads(call("-o", "json").stdout) == []
 
 

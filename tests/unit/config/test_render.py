@@ -23,7 +23,7 @@ def test_defaults_are_a_file_that_loads_to_the_defaults(plugins: Any) -> None:
 def test_defaults_explain_each_option() -> None:
     text = defaults(MODEL)
     assert "      # How large.\n      size: 3\n" in text
-    assert "  # How long a leader may be silent before another daemon takes over. (duration)\n" in text
+    assert "  # Time after which another daemon may take over from a silent leader. (duration)\n" in text
     assert '    name: ""\n' in text
     assert max(map(len, text.splitlines())) <= 120
 
