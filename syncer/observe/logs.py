@@ -108,15 +108,13 @@ def configure(
     stream: TextIO | None = None,
     environ: Mapping[str, str] = os.environ,
 ) -> None:
-    """Configure logging.
+    """Configure logging, for our own lines and those of libraries.
 
     Args:
         level: The lowest level that is logged.
         format: ``auto`` is console on a terminal and JSON elsewhere.
         stream: The destination; None for standard error.
         environ: Colours are disabled if ``NO_COLOR`` is set here.
-
-    Lines of libraries are logged in the same way.
     """
     _SINK.threshold = logging.getLevelNamesMapping()[level.upper()]
     _SINK.stream = stream
