@@ -1,1 +1,1 @@
-"""The built-in syncers, one file a kind. They obey the same contract as a plugin of a stranger."""
+"""The built-in syncers, a file for each kind. They obey the same contract as any plugin."""

@@ -1,16 +1,16 @@
-"""Copies of the virtual ConfigMaps that synced Pods use."""
+"""Copies of virtual ConfigMaps that synced objects use."""
 
 from syncer.api import Obj
 from syncer.resources.kinds import CONFIG_MAPS
 from syncer.resources.used import UsedSyncer
 
-#: Published by Kubernetes into every namespace. Pods reach the virtual one, and so the virtual API server's CA,
-#: through its translated copy; the host's own of that name is never touched.
+#: Published by Kubernetes in every namespace. Pods get the virtual API server's CA from the
+#: translated copy of the virtual one; the host's own of that name is never changed.
 ROOT_CA = "kube-root-ca.crt"
 
 
 class ConfigMapSyncer(UsedSyncer):
-    """The virtual side owns all of a ConfigMap."""
+    """Copies the ConfigMaps that synced objects use; the virtual side owns all of their data."""
 
     name = "configmaps"
     resource = CONFIG_MAPS
@@ -18,5 +18,5 @@ class ConfigMapSyncer(UsedSyncer):
     down = ("data", "binaryData", "immutable")
 
     def only_when_used(self, virtual: Obj) -> bool:
-        """Return the CA that is in every namespace is noise where no Pod runs."""
+        """Return True for the CA that is in every namespace: where no Pod runs, nothing uses it."""
         return bool(virtual["metadata"]["name"] == ROOT_CA)

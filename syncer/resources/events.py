@@ -1,4 +1,4 @@
-"""What the host reports about copies of ours, told in the virtual cluster about the objects that they are copies of."""
+"""Events of the host about copies appear in the virtual cluster, about the virtual objects."""
 
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
@@ -20,7 +20,8 @@ from syncer.api import (
 from syncer.resources.kinds import CONFIG_MAPS, EVENTS, INGRESSES, PODS, SECRETS, SERVICE_ACCOUNTS, SERVICES
 from syncer.resources.pods.references import PATHS
 
-#: The kinds that an Event may be about: by kind, the syncer that makes such copies, and what they are copies of.
+#: The kinds that an Event may be about, each with the syncer that copies it and the virtual
+#: resource.
 KINDS: Mapping[str, tuple[str, Resource]] = {
     "Pod": ("pods", PODS),
     "Service": ("services", SERVICES),
@@ -30,7 +31,7 @@ KINDS: Mapping[str, tuple[str, Resource]] = {
     "Ingress": ("ingresses", INGRESSES),
 }
 
-#: What is made anew, or names objects of the host that a tenant can't see.
+#: Fields that are recomputed, or that name host objects which a tenant can't see.
 _NOT_COPIED = frozenset({"apiVersion", "kind", "metadata", "involvedObject", "message", "related"})
 
 _LONGEST_NAME = 253
@@ -45,7 +46,7 @@ class Subject(NamedTuple):
 
 
 class EventSyncer(Syncer, SyncFromHost):
-    """Writes Events only, never deletes one: they expire by themselves, on each side for itself."""
+    """Shows Events of the host about copies. They are never deleted: they expire on each side."""
 
     name = "events"
     section = "fromHost.events"
@@ -57,12 +58,14 @@ class EventSyncer(Syncer, SyncFromHost):
     )
 
     def virtual_key(self, ctx: Context, host: Obj) -> Key | None:
-        """Beside the object that the Event is about, under that object's name; None where it isn't about a copy."""
+        """Return a key in the namespace of the virtual object, with its name; None if the Event
+        isn't about a copy.
+        """
         subject = _subject(ctx, host)
         return subject and Key(subject.key.namespace, _name(host, subject))
 
     def sync_from_host(self, ctx: Context, host: Obj) -> Decision:
-        """Write the Event as the host has it now: repeats change its count and time."""
+        """Create or update the Event: repetitions change its count and time."""
         subject = _subject(ctx, host)
         if subject is None:
             return skip("it is not about an object that is synced")
@@ -81,13 +84,13 @@ def _subject(ctx: Context, event: Obj) -> Subject | None:
     if not ctx.marks.is_ours(copy, cluster=ctx.identity, resource=resource):
         return None
     if involved.get("uid") and involved["uid"] != uid_of(copy):
-        return None  # it is about an earlier object of this name
+        return None  # about an earlier object of this name
     virtual = ctx.marks.virtual_key(copy)
     return virtual and Subject(resource, virtual, copy["metadata"]["annotations"].get(ctx.marks.uid, ""))
 
 
 def _by_name(ctx: Context, resource: Resource, key: Key) -> Subject | None:
-    """For Events that arrive before their object, or after it has gone: the virtual object still tells whose it is."""
+    """Find the virtual object of an Event that arrives before its object, or after it is gone, by name."""
     found = ctx.names.to_virtual(resource, key)
     virtual = ctx.virtual(resource, found) if found else None
     if found is None or virtual is None or ctx.names.to_host(resource, found) != key:
@@ -96,7 +99,9 @@ def _by_name(ctx: Context, resource: Resource, key: Key) -> Subject | None:
 
 
 def _name(event: Obj, subject: Subject) -> str:
-    """Return the Event's name with the host's name of the object at its beginning replaced by the virtual one."""
+    """Return the Event's name, with the host name of the object at its beginning replaced by the
+    virtual one.
+    """
     host, name = event["involvedObject"]["name"], str(event["metadata"]["name"])
     if not name.startswith(host + "."):
         return name
@@ -120,14 +125,14 @@ def _translated(ctx: Context, host: Obj, subject: Subject) -> Obj:
 
 
 def _told(message: str, words: Iterable[tuple[str, str]]) -> str:
-    """Return the message with each host word replaced; the longest first, as one may be part of another."""
+    """Replace each host name in a message; the longest first, as one may be part of another."""
     for word, virtual in sorted(words, key=lambda pair: len(pair[0]), reverse=True):
         message = message.replace(word, virtual)
     return message
 
 
 def _words(ctx: Context, event: Obj, subject: Subject) -> set[tuple[str, str]]:
-    """Names and places of the host that the message may have, with the virtual ones for them."""
+    """Return the host names and namespaces that the message may contain, with their virtual ones."""
     involved = event["involvedObject"]
     namespace, (virtual, name) = involved.get("namespace", ""), subject.key
     words = {
@@ -135,7 +140,7 @@ def _words(ctx: Context, event: Obj, subject: Subject) -> set[tuple[str, str]]:
         (f"{namespace}/{involved['name']}", f"{virtual}/{name}"),
         (f'"{namespace}"/', f'"{virtual}"/'),
     }
-    # Only complaints name other objects: what is missing or can't be mounted.
+    # Only warnings name other objects: those that are missing or can't be mounted.
     pod = ctx.virtual(PODS, subject.key) if subject.resource is PODS and event.get("type") == "Warning" else None
     if pod is not None:
         words |= {(ctx.host_name(kind, virtual, other.name), other.name) for kind, other in PATHS.keys(pod)}

@@ -1,4 +1,4 @@
-"""Copies of virtual Ingresses on the host; the host's addresses flow back."""
+"""Copies of virtual Ingresses on the host; the host's addresses are copied up."""
 
 from typing import ClassVar
 
@@ -7,14 +7,19 @@ from syncer.resources.kinds import INGRESSES, SECRETS, SERVICES
 
 
 class IngressConfig(Config):
-    """Whether tenants may publish Services through the host's ingress controllers."""
+    """The options of Ingresses."""
 
     enabled: bool = False
-    """Whether the kind is synced. Off at first: a tenant's annotations reach the host's ingress controllers."""
+    """Whether Ingresses are synced.
+
+    Off by default: a tenant's annotations reach the host's ingress controllers.
+    """
 
 
 class IngressSyncer(Mirror[IngressConfig]):
-    """The virtual side owns the routes, the host side the addresses; the class is one of the host's.
+    """Copies Ingresses; the virtual side owns the routes, the host the addresses.
+
+    The class is one of the host's.
 
     The Secrets of its certificates are synced with it.
     """

@@ -1,4 +1,4 @@
-"""The Kubernetes resources that the built-in syncers sync or read, named once."""
+"""The Kubernetes resources that the built-in syncers use."""
 
 from syncer.api import Resource
 

@@ -1,4 +1,4 @@
-"""Stand-in Nodes in the virtual cluster, one for each host node that runs a synced Pod."""
+"""Stand-in Nodes in the virtual cluster, for host nodes that run synced Pods."""
 
 from collections.abc import Iterable, Sequence
 
@@ -28,7 +28,7 @@ from syncer.translate import times
 _HOST_PODS = Source(Side.HOST, PODS, marked=True)
 _VIRTUAL_PODS = Source(Side.VIRTUAL, PODS)
 
-#: The conditions of a healthy Node, in the order in which ``kubectl describe`` users expect them.
+#: The conditions of a healthy Node, in the customary order of ``kubectl describe``.
 _CONDITIONS = (
     ("MemoryPressure", "False", "KubeletHasSufficientMemory"),
     ("DiskPressure", "False", "KubeletHasNoDiskPressure"),
@@ -40,23 +40,25 @@ _MESSAGE = "stands for the host node of this name; its health is not reported"
 
 
 class NodeConfig(Config):
-    """What the stand-ins claim to be."""
+    """The capacity that stand-in Nodes report."""
 
     cpu: str = "16"
-    """The CPUs that a stand-in claims to have. Nothing is scheduled by it: the host's scheduler places Pods."""
+    """Reported CPUs. Nothing is scheduled by it: the host's scheduler places Pods."""
 
     memory: str = "32Gi"
-    """The memory that a stand-in claims to have."""
+    """Reported memory."""
 
     pods: str = "110"
-    """The number of Pods that a stand-in claims to have room for."""
+    """Reported capacity for Pods."""
 
 
 class NodeSyncer(Syncer[NodeConfig], FakeSyncUp[NodeConfig], Indexes, Watches):
-    """A stand-in is made when a synced Pod is on the host node that it stands for, and goes after the last Pod there.
+    """Creates a stand-in Node for each host node that runs a synced Pod, and deletes it after the
+    last Pod.
 
-    Run the virtual cluster's controller manager without its ``nodelifecycle`` controller (``--controllers=*,
-    -nodelifecycle``): no kubelet sends a heartbeat, so that controller would take every stand-in for dead.
+    Run the virtual cluster's controller manager without its ``nodelifecycle`` controller
+    (``--controllers=*,-nodelifecycle``): no kubelet sends a heartbeat, so that controller would
+    take every stand-in for dead.
     """
 
     name = "nodes"
@@ -65,15 +67,15 @@ class NodeSyncer(Syncer[NodeConfig], FakeSyncUp[NodeConfig], Indexes, Watches):
     reads = (_HOST_PODS, _VIRTUAL_PODS)
 
     def indexes(self) -> Sequence[Index]:
-        """Pods of both sides by the node that they are on."""
+        """Return indexes of both sides' Pods by their node."""
         return [Index(_HOST_PODS, "node", _nodes_of), Index(_VIRTUAL_PODS, "node", _nodes_of)]
 
     def watches(self) -> Sequence[Watch]:
-        """Look at a node when a Pod is bound to it or leaves it."""
+        """Requeue a node when a Pod is bound to it or leaves it."""
         return [Watch(_HOST_PODS, _keys), Watch(_VIRTUAL_PODS, _keys_of_virtual)]
 
     def fake_sync_up(self, ctx: Context[NodeConfig], key: Key) -> Decision:
-        """Make the stand-in where a Pod needs it."""
+        """Create the stand-in if a Pod needs it."""
         if not _is_used(ctx, key.name):
             return skip("no synced Pod is on this node")
         return apply(virtual=_node(ctx, key.name, {}), reason=f"a synced Pod is on the host node {key.name}")
@@ -81,7 +83,7 @@ class NodeSyncer(Syncer[NodeConfig], FakeSyncUp[NodeConfig], Indexes, Watches):
     def fake_sync(self, ctx: Context[NodeConfig], virtual: Obj) -> Decision:
         """Keep the stand-in ready, and delete it after the last Pod.
 
-        A Node that isn't ours never gets here.
+        Only called for our own Nodes.
         """
         name = virtual["metadata"]["name"]
         if not _is_used(ctx, name) and not ctx.reader.indexed(Side.VIRTUAL, PODS, "node", name):
@@ -115,7 +117,7 @@ def _is_our_pod(ctx: Context[NodeConfig], key: Key) -> bool:
 
 
 def _since(node: Obj) -> dict[str, str]:
-    """When each condition became as it is, for those that are as they should be."""
+    """Return the time of the last transition for each condition that is as it should be."""
     right = {kind: status for kind, status, _ in _CONDITIONS}
     found = dig(node, "status.conditions") or ()
     return {

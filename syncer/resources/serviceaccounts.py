@@ -5,10 +5,10 @@ from syncer.resources.kinds import SERVICE_ACCOUNTS
 
 
 class ServiceAccountSyncer(Mirror):
-    """Gives host pods the account that the tenant chose, for host admission and policies to tell them apart.
+    """Copies ServiceAccounts, so that the host's admission and policies can tell pods apart.
 
-    Only metadata crosses. Tokens come from the virtual API server, and pods bring their own image pull secrets, so
-    the copy lists neither.
+    Only metadata is copied. Tokens come from the virtual API server, and pods bring their own image
+    pull secrets, so the copy lists neither.
     """
 
     name = "serviceaccounts"
@@ -16,7 +16,7 @@ class ServiceAccountSyncer(Mirror):
     section = "toHost.serviceAccounts"
 
     def translate(self, ctx: Context, virtual: Obj) -> Obj:
-        """Return the copy; nothing that runs under it gets a token of the host by itself."""
+        """Return the copy; pods that run under it get no token of the host automatically."""
         host = ctx.host_copy(virtual)
         host["automountServiceAccountToken"] = False
         return host

@@ -1,4 +1,4 @@
-"""Copies of virtual Services on the host; where the host publishes them flows back."""
+"""Copies of virtual Services on the host; the host's addresses are copied up."""
 
 from collections.abc import Mapping
 from typing import ClassVar, Literal
@@ -24,31 +24,35 @@ from syncer.api import (
 )
 from syncer.resources.kinds import PODS, SERVICES
 
-#: The Service of the virtual API server itself. Each API server keeps its own.
+#: The Service of the virtual API server itself. Each API server manages its own.
 KUBERNETES = Key("default", "kubernetes")
 
 #: The ``clusterIP`` of a headless Service.
 HEADLESS = "None"
 
-#: The types of Services that have node ports.
+#: The types of Services with node ports.
 _PUBLISHED = ("NodePort", "LoadBalancer")
 
 
 class ServiceConfig(Config):
-    """How virtual Services are published on the host."""
+    """The options of Services."""
 
     cluster_ip: Literal["own", "same"] = Field(default="own", alias="clusterIP")
-    """Which ClusterIP the host copy has. `own`: each side allocates one. Pods get the host's in the environment and
-    as their DNS server; a virtual DNS server that answers with ClusterIPs answers with the virtual ones, which the host
-    does not route. `same`: the host is asked for the virtual one, so both are equal; for that the virtual API server
-    needs a `--service-cluster-ip-range` inside the host's, in which nobody else allocates."""
+    """The ClusterIP of the host copy.
+
+    `own`: each side allocates its own. Pods get the host's in the environment and as their DNS
+    server; a virtual DNS server that answers with ClusterIPs answers with the virtual ones, which
+    the host does not route. `same`: the host is asked for the virtual one, so both are equal. That
+    needs a `--service-cluster-ip-range` of the virtual API server inside the host's, in which
+    nothing else allocates addresses.
+    """
 
 
 class ServiceSyncer(Mirror[ServiceConfig], Excludes[ServiceConfig]):
-    """The virtual side owns what a Service is, the host side where it answers.
+    """Copies Services; the virtual side owns the spec, the host the addresses.
 
-    IP families and health-check node ports are left to the host's own networking. Node ports are the host's decision
-    too, and are written into the virtual Service, as a tenant has no others to connect to.
+    IP families and health-check node ports are left to the host's networking. Node ports are the
+    host's decision too, and are copied up, since tenants can only connect to the host's.
     """
 
     name = "services"
@@ -81,7 +85,7 @@ class ServiceSyncer(Mirror[ServiceConfig], Excludes[ServiceConfig]):
         return None
 
     def translate(self, ctx: Context[ServiceConfig], virtual: Obj) -> Obj:
-        """Return the copy: it selects this tenant's pods of this namespace only."""
+        """Return the copy; it selects only this tenant's pods of this namespace."""
         host = super().translate(ctx, virtual)
         given = virtual.get("spec") or {}
         spec = host.setdefault("spec", {})
@@ -93,19 +97,19 @@ class ServiceSyncer(Mirror[ServiceConfig], Excludes[ServiceConfig]):
         return host
 
     def reflect(self, ctx: Context[ServiceConfig], pair: Pair) -> Obj | None:
-        """Return the host's status, and its node ports in place of those that the virtual
-        API server has allocated.
+        """Return the host's status, and its node ports in place of those that the virtual API
+        server allocated.
         """
         virtual = super().reflect(ctx, pair)
         given, allocated = pair.virtual.get("spec") or {}, _node_ports(pair.host)
         if virtual is not None and allocated and given.get("type") in _PUBLISHED:
-            # The list is written whole: a change that the tenant makes meanwhile must win.
+            # The list is written whole: a concurrent change by the tenant must win.
             virtual["metadata"]["resourceVersion"] = pair.virtual["metadata"].get("resourceVersion", "")
             virtual["spec"] = {"ports": _with_node_ports(given.get("ports") or [], allocated, keep=True)}
         return virtual
 
     def sync(self, ctx: Context[ServiceConfig], pair: Pair) -> Decision:
-        """Keep the copy as the virtual Service is, or make it anew where the host can't change it to that."""
+        """Update the copy, or replace it if the host can't change it in place."""
         host = self.translate(ctx, pair.virtual)
         if reason := _unchangeable(host, pair.host):
             return delete(host=pair.host, reason=reason)
@@ -115,7 +119,9 @@ class ServiceSyncer(Mirror[ServiceConfig], Excludes[ServiceConfig]):
 
 
 def _unchangeable(wanted: Obj, actual: Obj) -> str | None:
-    """Why the copy must be made anew: a Service keeps its ClusterIP, or having none, for as long as it has a type."""
+    """Return why the copy must be replaced: a Service keeps its ClusterIP, or having none, while
+    its type has one.
+    """
     address, has = wanted["spec"].get("clusterIP"), (actual.get("spec") or {}).get("clusterIP")
     if not has or wanted["spec"].get("type") == "ExternalName":
         return None
@@ -133,7 +139,7 @@ def _node_ports(service: Obj) -> dict[tuple[str, int], int]:
 
 
 def _with_node_ports(ports: list[Obj], allocated: Mapping[tuple[str, int], int], *, keep: bool = False) -> list[Obj]:
-    """Return the ports with the given node ports; others have none, or what they had with ``keep``."""
+    """Return the ports with the given node ports. Others have none, or with ``keep`` what they had."""
     result = []
     for port in ports:
         bare = port if keep else {name: value for name, value in port.items() if name != "nodePort"}

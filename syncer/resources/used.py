@@ -1,4 +1,4 @@
-"""The shared half of ConfigMaps and Secrets: copies that exist exactly while something synced needs them."""
+"""The shared half of ConfigMaps and Secrets: copies that exist only while a synced object needs them."""
 
 from syncer.api import (
     Config,
@@ -12,12 +12,12 @@ from syncer.api import (
     skip,
 )
 
-#: Below the marks' prefix: the tenant's annotation that asks for a copy though nothing uses the object.
+#: Below the marks' prefix: the tenant's annotation that forces a copy of an unused object.
 FORCE = "force-sync"
 
 
 class UsedConfig(Config):
-    """Which objects are copied to the host."""
+    """Options for objects that are copied on demand."""
 
     all: bool = False
     """Copy every object, whether or not a synced object uses it."""
@@ -26,18 +26,18 @@ class UsedConfig(Config):
 class UsedSyncer(Mirror[UsedConfig]):
     """Copies an object while a synced Pod, Ingress or custom resource refers to it.
 
-    Keep-alive by reference is vcluster's rule as well: a tenant's host namespace holds what its pods need, no more.
+    vcluster has the same rule: a tenant's host namespace holds only what its pods need.
     """
 
     exact = ("data", "binaryData")
     when_used = True
 
     def only_when_used(self, virtual: Obj) -> bool:
-        """Return True if ``all`` passes over the object."""
+        """Return True if ``all`` doesn't apply to the object."""
         return False
 
     def wanted(self, ctx: Context[UsedConfig], virtual: Obj) -> bool | None:
-        """Return True if the object belongs on the host; None where that can't be known now."""
+        """Return True if the object belongs on the host, None if that is not known yet."""
         if annotations_of(virtual).get(f"{ctx.settings.marks.prefix}/{FORCE}") == "true":
             return True
         if ctx.config.all and not self.only_when_used(virtual):
@@ -45,13 +45,13 @@ class UsedSyncer(Mirror[UsedConfig]):
         return ctx.used(virtual)
 
     def sync_down(self, ctx: Context[UsedConfig], virtual: Obj) -> Decision:
-        """Copy it if something needs it."""
+        """Create the copy if it is needed."""
         if not self.wanted(ctx, virtual):
             return skip(self._unused(ctx))
         return super().sync_down(ctx, virtual)
 
     def sync(self, ctx: Context[UsedConfig], pair: Pair) -> Decision:
-        """Keep the copy as the virtual object is, and remove it when nothing needs it any more."""
+        """Update the copy, and delete it when it is no longer needed."""
         if self.wanted(ctx, pair.virtual) is False:
             return delete(host=pair.host, reason=self._unused(ctx))
         if pair.host.get("immutable") and _contents_differ(pair):

@@ -1,1 +1,1 @@
-"""Pure functions on parts of objects that more than one syncer needs: paths, label selectors, times."""
+"""Pure functions on parts of objects: patches, CEL, merges, ownership of fields, quantities, times."""

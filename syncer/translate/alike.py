@@ -1,4 +1,4 @@
-"""Whether an API server has what it was sent: it adds defaults, and writes quantities in its own way."""
+"""Compare objects that an API server may have normalised: it adds defaults, and rewrites quantities."""
 
 from decimal import Decimal, InvalidOperation
 from typing import Any
@@ -12,13 +12,13 @@ _SUFFIXES = {
 }
 
 
-#: Characters of the longest text that is taken for a quantity; an API server writes at most some 20.
+#: Longest text that is parsed as a quantity, in characters; an API server writes at most some 20.
 LONGEST_QUANTITY = 64
 
 
 def covers(want: Any, live: Any) -> bool:
-    """Return True if live says all that want says: it may have more fields, and numbers may be
-    written differently.
+    """Return True if ``live`` has all values of ``want``; it may have more fields, and other
+    notations of a number.
     """
     if want == live:
         return True
@@ -36,10 +36,12 @@ def covers(want: Any, live: Any) -> bool:
 
 
 def _same_quantity(want: Any, live: Any) -> bool:
-    """Return True if both are the same resource quantity: ``"1000m"`` and ``"1"``, ``"1Gi"`` and ``"1024Mi"``.
+    """Return True if both are the same resource quantity: ``"1000m"`` and ``"1"``, ``"1Gi"`` and
+    ``"1024Mi"``.
 
-    An API server never writes one with a decimal point, so what has one is something else: the version ``1.1``, say,
-    which is not ``1.10`` (``k8s.io/apimachinery/pkg/api/resource``).
+    An API server never writes a quantity with a decimal point, so a string with one is something
+    else: the version ``1.1``, for example, which is not ``1.10``
+    (``k8s.io/apimachinery/pkg/api/resource``).
     """
     if isinstance(want, bool) or isinstance(live, bool) or "." in str(live):
         return False
@@ -48,7 +50,7 @@ def _same_quantity(want: Any, live: Any) -> bool:
 
 
 def quantity(value: Any) -> Decimal | None:
-    """Return a resource quantity as a number; None where it is none."""
+    """Parse a resource quantity; None if the value isn't one."""
     text = str(value)
     if len(text) > LONGEST_QUANTITY:
         return None

@@ -1,9 +1,11 @@
-"""Who owns a field: the virtual side, the host, or both. Made to the decisions of all kinds alike.
+"""The owner of a field: the virtual side, the host, or both.
 
-What goes down and what goes up are two writes that know nothing of each other: each brings along what is to be
-remembered of it, the one on the copy, the other on the virtual object. So wherever a crash comes, or where one of the
-two can't be made, no side looks as if it had changed what came from the other. The copy takes over what went up with a
-later write.
+Applied to the decisions of all kinds alike.
+
+Two independent writes carry values down and up. Each brings its own merge base, the first on the
+copy, the second on the virtual object. So whenever a crash comes, or if one of the writes fails, a
+value that came from the other side never looks like a change. The copy takes over the base of the
+virtual object with a later write.
 """
 
 from collections.abc import Callable, Mapping
@@ -33,36 +35,40 @@ from syncer.api import (
 from syncer.translate.alike import covers
 from syncer.translate.three_way import ABSENT, Merged, Tree, agreed_on, merge
 
-#: The paths of a write under which what it doesn't say must not be there.
+#: Returns the paths of a write below which fields that it doesn't set are removed.
 Exact = Callable[[Write], tuple[FieldPath, ...]]
 
 
 @dataclass(frozen=True, slots=True)
 class Ruling:
-    """A decision, and the hashes of the shared fields to be remembered with it, by path."""
+    """A decision, and the merge base to store with it."""
 
     decision: Decision
-    #: What to remember on the copy.
+    #: The base for the copy: hashes of the shared fields, by path.
     kept: Mapping[str, Tree] = field(default_factory=dict)
-    #: What goes up, and what to remember of it on the virtual object.
+    #: The write that carries values up, with its base for the virtual object; None if nothing goes
+    #: up.
     up: Write | None = None
     risen: Mapping[str, Tree] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Authority:
-    """The paths of one syncer that the virtual side doesn't own alone, each with its owner: ``host`` or ``both``."""
+    """The paths of a syncer that the virtual side doesn't own alone, each with its owner: ``host``
+    or ``both``.
+    """
 
-    #: By the canonical text of the path.
+    #: The owners, by the canonical text of the path.
     owners: Mapping[str, str]
-    #: Paths under which values are compared to the letter.
+    #: Paths below which values are compared exactly.
     exact: tuple[FieldPath, ...] = ()
-    #: What is named at or below these paths. Values are compared, merged and remembered in virtual words.
+    #: The references at or below these paths. Values are compared, merged and stored with virtual
+    #: names.
     references: ReferencePaths = field(default_factory=lambda: ReferencePaths({}))
 
     @property
     def shared(self) -> tuple[str, ...]:
-        """The paths that both sides own."""
+        """The paths with the owner ``both``."""
         return tuple(path for path, owner in self.owners.items() if owner == "both")
 
     def ruled(
@@ -75,10 +81,19 @@ class Authority:
         base: Mapping[str, Tree] | None,
         exact: Exact,
     ) -> Ruling:
-        """Return the decision as it is where these owners hold; ``base`` None: nothing is known of an older copy.
+        """Apply the owners to a decision.
+
+        Args:
+            ctx: The context of the decision.
+            decision: The syncer's decision.
+            virtual: The virtual object.
+            host: Its copy, or None.
+            base: The merge base; None for a copy without one, made by an earlier version.
+            exact: Returns the exact paths of a write.
 
         Raises:
-            Refused: A value of such a path is another one on the host, or names there what the tenant doesn't have.
+            Refused: A value differs on the host by translation, or contains host names that the
+                tenant doesn't have.
         """
         down = next((write for write in decision.writes if _is_whole(write)), None)
         if down is None:
@@ -125,7 +140,7 @@ class Authority:
 
 
 def authority_of(syncer: Syncer, config: Config) -> Authority:
-    """Return the authority that a syncer's class and its section give; the section has the last word."""
+    """Return the authority from a syncer's class and its section; the section wins."""
     named: dict[str, str] = {path_text(path): "both" for path in syncer.both}
     named |= {path_text(path): owner for path, owner in config.authority.items()}
     owners = {path: owner for path, owner in named.items() if owner != "virtual"}
@@ -138,7 +153,7 @@ def _is_whole(write: Write) -> bool:
 
 
 def _going_up(paths: list[str], merged: Mapping[str, Merged], virtual: Obj) -> Write:
-    """Return what the host has changed, over no later version of the virtual object than was seen."""
+    """Return the write of the host's changes; a later version of the virtual object is not changed."""
     own = virtual["metadata"]
     identity = {name: own[name] for name in ("name", "namespace", "uid", "resourceVersion") if name in own}
     obj: Obj = {"apiVersion": virtual["apiVersion"], "kind": virtual["kind"], "metadata": identity}
@@ -148,7 +163,7 @@ def _going_up(paths: list[str], merged: Mapping[str, Merged], virtual: Obj) -> W
 
 
 def _going_down(down: Write, merged: Mapping[str, Merged], host: Obj, exact: tuple[FieldPath, ...]) -> Write:
-    """Return the write with the values that the host should have, over no later version of the copy than was seen."""
+    """Return the write with the values for the host; a later version of the copy is not changed."""
     obj = down.obj
     for path, found in merged.items():
         obj = _with(obj, path_steps(path), found.host)
@@ -162,7 +177,7 @@ def _at(obj: Obj, path: str) -> Any:
 
 
 def _with(obj: Obj, steps: Steps, value: Any) -> Obj:
-    """Return the object with this value at a path; what is given is not changed."""
+    """Return the object with a value at a path; ``obj`` is not changed."""
     first, rest = steps[0], steps[1:]
     if rest:
         inner = obj.get(first)
@@ -173,7 +188,11 @@ def _with(obj: Obj, steps: Steps, value: Any) -> Obj:
 
 
 def _refuse_untranslated(value: Any, path: str) -> None:
-    """Raise Refused where a value has something in it that can't be said in virtual words."""
+    """Refuse a value with names that can't be translated.
+
+    Raises:
+        Refused: The value contains such a name.
+    """
     if isinstance(value, Untranslated):
         why = "the host names something there for which no virtual object of this namespace stands"
         raise Refused(f"{why}; set it back there, or to the name of a copy", path=path)
@@ -182,7 +201,7 @@ def _refuse_untranslated(value: Any, path: str) -> None:
 
 
 def _may_be_made_of(sent: Any, found: Any) -> bool:
-    """Return True if an API server may have made the second of the first."""
+    """Return True if an API server may have stored ``sent`` as ``found``."""
     if found is ABSENT:
         return sent is ABSENT or sent in ({}, [])
     return sent is not ABSENT and covers(sent, found)

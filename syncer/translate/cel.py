@@ -1,7 +1,8 @@
-"""CEL expressions: compiled once, checked as far as can be before any object is there, plain JSON in and out.
+"""CEL expressions: compiled once, checked as far as possible without an object; plain JSON in and out.
 
-The language is that of https://github.com/google/cel-spec/blob/master/doc/langdef.md with cel-go's string and list
-functions. Nothing that the library says of a failed evaluation is passed on, since it quotes values.
+The language is that of https://github.com/google/cel-spec/blob/master/doc/langdef.md with cel-go's
+string and list functions. The library's messages about failed evaluations are never passed on,
+since they quote values.
 """
 
 import difflib
@@ -17,7 +18,7 @@ from typing import Any
 from syncer.api import ConfigError, Problem
 from syncer.translate.pointers import Unfit
 
-#: What an expression may use.
+#: The variables of an expression.
 VARIABLES = ("value", "self", "other", "context")
 #: The fields of ``context``.
 CONTEXT = ("cluster", "identity", "hostNamespace", "namespace", "name")
@@ -31,12 +32,16 @@ _LITERAL = re.compile(r"""(?s)//[^\n]*|("{3}|'{3}|"|')(?:\\.|(?!\1).)*\1""")
 _BOUND = re.compile(r"\b(?:all|exists|exists_one|map|filter)\s*\(\s*(\w+)\s*,")
 _PARSER_SAID = re.compile(r"<input>:(\d+):(\d+): (?:Syntax error: )?([^\n]*?)(?: expecting \{[^\n]*)?(?:\n|$)")
 _TYPES_SAID = re.compile(r"Unsupported operation: (\w+ \S+ \w+)\.")
-#: Beyond this a whole number that comes in has become a floating-point one.
+#: Larger integers become floating-point numbers on their way in.
 _INEXACT = 2.0**63
 
 
 class Expression:
-    """An expression, ready to be evaluated. Raises ConfigError where it is wrong or CEL isn't installed."""
+    """A compiled expression.
+
+    Raises:
+        ConfigError: The expression is invalid, or CEL isn't installed.
+    """
 
     def __init__(self, text: str) -> None:
         cel = _library()
@@ -52,11 +57,15 @@ class Expression:
 
     @property
     def variables(self) -> Iterable[str]:
-        """The variables that it uses; no other need be given."""
+        """The variables that the expression uses; only these must be given."""
         return self._used.keys()
 
     def result(self, variables: Mapping[str, Any]) -> Any:
-        """Return the result as plain JSON. Raises Unfit where there is none."""
+        """Evaluate the expression to plain JSON.
+
+        Raises:
+            Unfit: The evaluation fails, or its result isn't JSON.
+        """
         given = {name: _pruned(variables[name], chains) for name, chains in self._used.items()}
         try:
             result = self._program.execute(self._make_context(given, self._functions))
@@ -88,14 +97,18 @@ class Expression:
 
 @cache
 def _library() -> Any:
-    """Return the library, imported when the first expression is met. Raises ConfigError where it isn't installed."""
-    # The package imports its command line, and with that 30 MB that a daemon has no use for.
+    """Import the library, when the first expression is compiled.
+
+    Raises:
+        ConfigError: The library isn't installed.
+    """
+    # The package imports its command line, which would cost 30 MB for nothing.
     sys.modules.setdefault("cel.cli", types.ModuleType("cel.cli"))
     try:
         import cel
     except ImportError:
         raise _wrong("needs CEL, which is not installed. Run: pip install 'vsyncer[cel]'") from None
-    logging.getLogger("cel").disabled = True  # it warns of failing functions, with the values
+    logging.getLogger("cel").disabled = True  # it would log failing functions with their values
     return cel
 
 
@@ -103,7 +116,8 @@ def _wrong(message: str) -> ConfigError:
     return ConfigError(Problem(message))
 
 
-# -- checks before any object is there ---------------------------------------------------------------------------------
+# -- checks without an object
+# -------------------------------------------------------------------------------------------
 
 
 def _syntax_error(text: str, said: str) -> str:
@@ -120,7 +134,7 @@ def _position(text: str, line: int, column: int) -> str:
 
 
 def _of_name(code: str, name: str) -> str:
-    """Where a name stands first."""
+    """Return the position of a name's first use, for messages."""
     found = re.search(rf"\b{re.escape(name)}\b", code)
     before = code[: found.start() if found else 0]
     return _position(code, before.count("\n") + 1, len(before) - before.rfind("\n"))
@@ -137,7 +151,7 @@ def _check_variables(names: Iterable[str], code: str) -> None:
 
 
 def _functions(names: Iterable[str], code: str) -> dict[str, Any]:
-    """Those that the expression calls and that the library has beside the language itself."""
+    """Return the library's extra functions that the expression calls."""
     extended: dict[str, Any] = _library().stdlib.STDLIB_FUNCTIONS
     dotted = [name for name in extended if "." in name and re.search(rf"(?<![\w.]){name}\s*\(", code)]
     known = _NATIVE | {name.rpartition(".")[2] for name in dotted}
@@ -154,18 +168,19 @@ def _unknown(what: str, name: str, code: str, known: Iterable[str]) -> str:
     return f"is wrong at {_of_name(code, name)}: there is no {what} {name!r}. {some}".rstrip()
 
 
-# -- what goes in and what comes out -----------------------------------------------------------------------------------
+# -- input and output
+# ---------------------------------------------------------------------------------------------------
 
 
 def _chains(code: str, name: str) -> tuple[tuple[str, ...], ...] | None:
-    """Return the fields that are read of a variable, ``self.spec.x`` as (spec, x).
+    """Return the fields of a variable that the expression reads: ``self.spec.x`` gives (spec, x).
 
-    None where it is used as a whole.
+    None if the variable is used as a whole.
     """
     chains = []
     for found in re.finditer(rf"(?<![\w.]){name}\b((?:\s*\.\s*[A-Za-z_]\w*)*)(\s*\()?", code):
         steps = tuple(re.findall(r"\w+", found[1]))
-        steps = steps[:-1] if found[2] else steps  # the last one is a function
+        steps = steps[:-1] if found[2] else steps  # the last step is a function
         if not steps:
             return None
         chains.append(steps)
@@ -173,7 +188,9 @@ def _chains(code: str, name: str) -> tuple[tuple[str, ...], ...] | None:
 
 
 def _pruned(value: Any, chains: tuple[tuple[str, ...], ...] | None) -> Any:
-    """As much of a value as is read of it: to hand over a whole Pod takes 350 µs, two of its fields 5 µs."""
+    """Return the part of a value that the expression reads: passing a whole Pod takes 350 µs, two
+    fields 5 µs.
+    """
     if chains is None or not isinstance(value, dict) or () in chains:
         return value
     kept = {}

@@ -1,7 +1,8 @@
-"""What becomes of a virtual object whose copy somebody deletes on the host.
+"""The host deletion policy: what happens to a virtual object whose copy is deleted on the host.
 
-That there was a copy is marked on the virtual object once it is there. So a missing copy that was marked is one that
-somebody else has deleted, also while nobody looked: where we delete one ourselves, the mark goes first.
+Once the copy exists, a mark on the virtual object records it. If a recorded copy is missing,
+someone else has deleted it, even while no daemon ran: before we delete a copy ourselves, we remove
+the mark.
 """
 
 from dataclasses import dataclass, replace
@@ -28,19 +29,20 @@ _FORM = "{} of {} since {}"
 
 @dataclass(frozen=True, slots=True)
 class Deletions:
-    """The policy of one syncer, where it isn't to make the copy again: ``propagate`` or ``report``."""
+    """The host deletion policy of a syncer, if it is ``propagate`` or ``report``."""
 
     policy: str
-    #: Where the policy is set.
+    #: The section in which the policy is set.
     section: str
     marks: Marks
 
     def ruled(self, decision: Decision, *, virtual: Obj, host: Obj | None, place: ObjectRef) -> Decision:
-        """Return the decision as it is under the policy.
+        """Apply the policy to a decision.
 
-        ``host`` is the copy of this object or of an earlier one, if any.
+        ``host`` is the copy of this virtual object, or of an earlier one of its name, or None.
 
-        Raises Refused where the copy is gone and that is only to be told.
+        Raises:
+            Refused: The copy was deleted, and the policy is ``report``.
         """
         if is_deleting(virtual):
             return decision
@@ -71,12 +73,12 @@ class Deletions:
         return Decision((Write(Side.VIRTUAL, Verb.DELETE, virtual, precondition=precondition),), gone)
 
     def _since(self, virtual: Obj) -> str | None:
-        """When the copy of this very object was made; None where it isn't known to have had one."""
+        """Return the creation time of this object's last copy; None if it is not known to have had one."""
         said = annotations_of(virtual).get(self.marks.copied, "").split(" ")
         return said[-1] if len(said) == len(_FORM.split(" ")) and said[2] == uid_of(virtual) else None
 
     def _unmarked(self, decision: Decision, virtual: Obj) -> Decision:
-        """Return the decision after the mark is gone."""
+        """Return the decision with a write that removes the mark first."""
         if self.marks.copied not in annotations_of(virtual):
             return decision
         return replace(decision, writes=(self._marking(virtual, None), *decision.writes))

@@ -1,4 +1,4 @@
-"""What the patches ``rename`` and ``labels`` make of a value, down and up."""
+"""The patches ``rename`` and ``labels``: how a value changes on its way down and up."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,15 +7,15 @@ from syncer.api import Key, Obj, Resource, Side, selectors
 from syncer.translate.pointers import MISSING, Place, Unfit, at
 from syncer.translate.writing import Writing
 
-#: The resource that a name in the configuration means, or None where there is none such (now).
+#: Returns the resource with a configured name; None if there is none at present.
 Find = Callable[[str], Resource | None]
-#: What the value at a place becomes; ``MISSING`` for nothing.
+#: Returns the new value at a place; ``MISSING`` removes it.
 Rule = Callable[[Any, Obj, Place, Writing], Any]
 
 
 def renaming(kind: str, find: Find) -> Rule:
-    """Return the rule for the name of an object of this kind, or for a mapping with its
-    ``name`` and ``namespace``.
+    """Return the rule for the name of an object of this kind, or a mapping with its ``name`` and
+    ``namespace``.
     """
 
     def rule(value: Any, obj: Obj, place: Place, write: Writing) -> Any:
@@ -44,7 +44,7 @@ def _renamed_pair(resource: Resource, pair: Obj, place: Place, write: Writing) -
 def _renamed(resource: Resource, namespace: str, name: str, place: Place, write: Writing) -> Key:
     """Return the key on the side that is written to.
 
-    A name without a namespace is in the object's own and must stay there.
+    A name without a namespace is in the object's own namespace, and must stay there.
     """
     if resource.namespaced and not (namespace or write.key.namespace):
         raise Unfit(f"the {resource.kind} is named without a namespace by an object that has none")
@@ -57,8 +57,8 @@ def _renamed(resource: Resource, namespace: str, name: str, place: Place, write:
 
 
 def _virtual(resource: Resource, host: Key, place: Place, write: Writing) -> Key | None:
-    """Return the virtual key of a host key: by the name alone, by what the virtual object says
-    there, by the copy's marks.
+    """Return the virtual key of a host key: from the name, from the virtual object's value, or from
+    the copy's marks.
     """
     ctx = write.ctx
     if found := ctx.names.to_virtual(resource, host):
@@ -70,7 +70,7 @@ def _virtual(resource: Resource, host: Key, place: Place, write: Writing) -> Key
             return key
     try:
         copy = ctx.host(resource, host)
-    except KeyError:  # nobody watches it
+    except KeyError:  # not watched
         return None
     ours = copy is not None and ctx.marks.is_ours(copy, cluster=ctx.identity, resource=resource)
     return ctx.marks.virtual_key(copy) if copy is not None and ours else None
@@ -81,10 +81,12 @@ def _key(resource: Resource, namespace: str, name: str) -> Key:
 
 
 def narrowing(form: selectors.Form) -> Rule:
-    """Return the rule for what selects by labels, in the form that the host's kind takes:
-    another would select too much.
+    """Return the rule for a label selector of this form.
 
-    A host drops the fields that its kind doesn't have, and what is left of a mapping in the wrong form selects all.
+    A selector of another form is refused, as it would select too much.
+
+    A host drops unknown fields, and what is left of a selector in the wrong form selects
+    everything.
     """
     expected = {"selector": "a label selector", "map": "labels", "text": "a label selector written as text"}[form]
 

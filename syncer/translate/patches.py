@@ -1,8 +1,9 @@
-"""The patches of a configuration, compiled once, and made to each write of the objects that they are for.
+"""Configured patches, compiled once, and applied to each write of their kind.
 
-A patch is made to a private copy just before the write is carried out: the syncer's decision stays as it was, and what
-is compared with the live object is what was patched. A patch that can't be made parks its object, with the patch's
-place in the configuration and the reason, and never with what the object holds.
+A patch is applied to a private copy just before the write is made: the syncer's decision is
+unchanged, and the patched object is compared with the live one. If a patch fails, its object is
+parked with the patch's place in the configuration and the reason, but never with the object's
+contents.
 """
 
 from collections.abc import Callable
@@ -29,7 +30,7 @@ from syncer.translate.patch_rules import Find, Rule, narrowing, renaming
 from syncer.translate.pointers import MISSING, Place, Unfit, at
 from syncer.translate.writing import Writing, writing
 
-#: Gives the object with the patch made; the object itself where the patch has nothing to say of this write.
+#: Returns the patched object; the same object if the patch doesn't concern this write.
 Change = Callable[[Obj, Writing], Obj]
 
 _MAPS = (("metadata", "labels"), ("metadata", "annotations"))
@@ -37,11 +38,11 @@ _MAPS = (("metadata", "labels"), ("metadata", "annotations"))
 
 @dataclass(frozen=True, slots=True)
 class _Compiled:
-    """A patch, ready to be made, and its place in the configuration."""
+    """A compiled patch, and its place in the configuration."""
 
     where: str
     change: Change
-    #: Whether it changes labels or annotations, among which are our marks.
+    #: True if it changes labels or annotations, which include our marks.
     metadata: bool
 
     def made(self, obj: Obj, write: Writing) -> Obj:
@@ -51,18 +52,24 @@ class _Compiled:
                 _refuse_other_marks(obj, changed, write.ctx.marks)
         except Unfit as reason:
             raise Refused(f"{self.where}: {reason}", reason="PatchFailed") from None
-        except Refused as error:  # by the name translator
+        except Refused as error:  # the name translator refuses
             raise Refused(f"{self.where}: {error}", reason="PatchFailed") from None
         return changed
 
 
 class Patcher:
-    """The patches of one syncer."""
+    """The patches of a syncer."""
 
     def __init__(self, patches: Patches, *, section: str, find: Find) -> None:
-        """``section`` is the syncer's (``toHost.pods``); ``find`` gives the resource that a ``rename`` names.
+        """Compile the patches.
 
-        Raises ConfigError where an expression can't be compiled.
+        Args:
+            patches: The patches of the syncer's section.
+            section: The path of the section, such as ``toHost.pods``.
+            find: Returns the resource that a ``rename`` names.
+
+        Raises:
+            ConfigError: An expression can't be compiled.
         """
         place = f"sync.{section}.patches"
         self._down = [_compiled(patch, f"{place}.down[{number}]", find) for number, patch in enumerate(patches.down)]
@@ -70,13 +77,16 @@ class Patcher:
 
     @property
     def has_any(self) -> bool:
-        """True if there is a patch for either direction."""
+        """True if there is a patch in either direction."""
         return bool(self._down or self._up)
 
     def apply(self, decision: Decision, *, ctx: Context, virtual: Obj | None, host: Obj | None) -> Decision:
-        """Return the decision with its writes patched; the very same where there is nothing to patch.
+        """Return the decision with its writes patched; the same decision if there is nothing to patch.
 
-        ``virtual`` and ``host`` are what the syncer has seen. Raises Refused where a patch can't be made.
+        ``virtual`` and ``host`` are the objects that the syncer decided about.
+
+        Raises:
+            Refused: A patch can't be applied.
         """
         if not self.has_any or not decision.writes:
             return decision
@@ -111,7 +121,8 @@ def _change(patch: Patch, where: str, find: Find) -> Change:
     return _everywhere(patch.steps, _evaluating(patch.cel, f"{where}.cel"))
 
 
-# -- RFC 6902 ----------------------------------------------------------------------------------------------------------
+# -- RFC 6902
+# -----------------------------------------------------------------------------------------------------------
 
 
 def _operation(patch: Patch) -> Change:
@@ -129,7 +140,11 @@ def _operation(patch: Patch) -> Change:
 
 
 def operation(patch: Patch, obj: Obj, place: Place, source: Place) -> Obj:
-    """Return the object with an operation of RFC 6902 made. Raises Unfit where it can't be."""
+    """Apply an operation of RFC 6902.
+
+    Raises:
+        Unfit: It can't be applied to this object.
+    """
     match patch.op:
         case "test":
             if not pointers.same(pointers.found(obj, place), patch.value):
@@ -148,7 +163,10 @@ def operation(patch: Patch, obj: Obj, place: Place, source: Place) -> Obj:
 
 
 def _added(obj: Obj, place: Place, value: Any) -> Obj:
-    """``add``. No labels and empty labels are the same object, so what makes the difference for RFC 6902 must not."""
+    """Apply ``add``.
+
+    Missing and empty labels mean the same, so their difference in RFC 6902 must not matter.
+    """
     if place[:-1] in _MAPS and at(obj, place[:-1]) in (MISSING, None):
         obj = pointers.put(obj, place[:-1], {})
     return pointers.added(obj, place, value)
@@ -158,11 +176,14 @@ def _added(obj: Obj, place: Place, value: Any) -> Obj:
 
 
 def _everywhere(steps: Place, rule: Rule) -> Change:
-    """Return the change that follows a rule at each place that a path leads to, all from the object as it was."""
+    """Return the change that applies a rule at each place that a path leads to, all computed from
+    the original object.
+    """
 
     def change(obj: Obj, write: Writing) -> Obj:
         result = obj
-        for place in reversed(list(pointers.places(obj, steps))):  # from the end: removing must not shift what comes
+        # From the end, so that a removal doesn't shift the remaining places.
+        for place in reversed(list(pointers.places(obj, steps))):
             if write.concerns(obj, place):
                 result = _set(result, place, at(obj, place), rule(at(obj, place), obj, place, write))
         return result
@@ -201,11 +222,16 @@ def _evaluating(text: str, where: str) -> Rule:
     return rule
 
 
-# -- what no patch may change ------------------------------------------------------------------------------------------
+# -- limits of patches
+# ---------------------------------------------------------------------------------------------------
 
 
 def _refuse_other_marks(before: Obj, after: Obj, marks: Marks) -> None:
-    """Raise Unfit where labels or annotations are no more what they must be, or a mark has changed."""
+    """Refuse a patch that changes a mark or makes labels or annotations invalid.
+
+    Raises:
+        Unfit: The patch does so.
+    """
     for place in _MAPS:
         found = at(after, place)
         texts = isinstance(found, dict) and all(isinstance(text, str) for text in found.values())

@@ -1,8 +1,8 @@
-"""JSON patches (RFC 6902) on plain JSON, by copying what lies on the way to a change and nothing else.
+"""JSON patches (RFC 6902) on plain JSON that copy only the containers on the way to a change.
 
-Of our own, since the input must not change and may share parts with what others hold: the jsonpatch package makes a
-deep copy for that, 379 µs for a Pod, where a patch of a few operations copies a few small mappings. A place is a tuple
-of steps; a step is the name of a field, or the number of an item of a list.
+The input must not change and may share parts with other objects. The jsonpatch package makes a deep
+copy for that, 379 µs for a Pod; here a patch copies a few small mappings. A place is a tuple of
+steps; a step is the name of a field, or the index of a list item.
 """
 
 from collections.abc import Callable, Iterator
@@ -15,24 +15,24 @@ Place = tuple[str, ...]
 
 
 class Unfit(Exception):
-    """A patch can't be applied to this object. Its text never says what the object holds."""
+    """A patch can't be applied to an object. The message never contains the object's contents."""
 
 
 class _Missing(Enum):
     MISSING = "nothing is there"
 
 
-#: Stands for what isn't there, which ``null`` in an object does not.
+#: Stands for a missing value, unlike ``null`` in an object.
 MISSING: Final = _Missing.MISSING
 
 
 def written(place: Place) -> str:
-    """Return the place as a JSON pointer."""
+    """Format a place as a JSON pointer."""
     return "".join("/" + step.replace("~", "~0").replace("/", "~1") for step in place)
 
 
 def at(value: Any, place: Place) -> Any:
-    """Return what stands at a place, or ``MISSING``."""
+    """Return the value at a place, or ``MISSING``."""
     for step in place:
         if isinstance(value, dict):
             value = value.get(step, MISSING)
@@ -44,9 +44,9 @@ def at(value: Any, place: Place) -> Any:
 
 
 def places(value: Any, steps: Place, so_far: Place = ()) -> Iterator[Place]:
-    """Yield the places that a path with ``EACH`` in it leads to.
+    """Yield the places that a path leads to, whose steps may be ``EACH``.
 
-    Without it the one place, be anything there or not.
+    Without ``EACH``, that is a single place, whether it exists or not.
     """
     if EACH not in steps:
         yield (*so_far, *steps)
@@ -62,7 +62,7 @@ def places(value: Any, steps: Place, so_far: Place = ()) -> Iterator[Place]:
 
 
 def added(obj: Obj, place: Place, value: Any) -> Obj:
-    """``add``: set a field, or put an item into a list before the one that has its number (``-``: at the end)."""
+    """Apply ``add``: set a field, or insert a list item before the given index (``-``: at the end)."""
 
     def change(container: Any, step: str) -> None:
         if isinstance(container, dict):
@@ -74,7 +74,7 @@ def added(obj: Obj, place: Place, value: Any) -> Obj:
 
 
 def replaced(obj: Obj, place: Place, value: Any) -> Obj:
-    """``replace``: put another value in the place of one that is there."""
+    """Apply ``replace``: change an existing value."""
 
     def change(container: Any, step: str) -> None:
         if at(container, (step,)) is MISSING:
@@ -85,7 +85,7 @@ def replaced(obj: Obj, place: Place, value: Any) -> Obj:
 
 
 def removed(obj: Obj, place: Place) -> Obj:
-    """``remove``: take away what is there."""
+    """Apply ``remove``: remove an existing value."""
 
     def change(container: Any, step: str) -> None:
         if at(container, (step,)) is MISSING:
@@ -96,7 +96,7 @@ def removed(obj: Obj, place: Place) -> Obj:
 
 
 def put(obj: Obj, place: Place, value: Any) -> Obj:
-    """Set a field, with the mappings above it where they are missing, or replace an item of a list."""
+    """Set a field, with missing parent mappings, or replace a list item."""
     for depth in range(1, len(place)):
         if at(obj, place[:depth]) in (MISSING, None):
             obj = _put(obj, place[:depth], {})
@@ -108,7 +108,11 @@ def _put(obj: Obj, place: Place, value: Any) -> Obj:
 
 
 def found(obj: Any, place: Place) -> Any:
-    """Return what stands at a place. Raises Unfit where nothing does."""
+    """Return the value at a place.
+
+    Raises:
+        Unfit: There is none.
+    """
     value = at(obj, place)
     if value is MISSING:
         raise _nothing_at(place)
@@ -116,7 +120,7 @@ def found(obj: Any, place: Place) -> Any:
 
 
 def same(one: Any, other: Any) -> bool:
-    """Return True if two JSON values are equal as RFC 6902 says: 1 is 1.0, and neither is true."""
+    """Return True if two JSON values are equal by RFC 6902: 1 equals 1.0, and neither equals true."""
     if isinstance(one, dict) and isinstance(other, dict):
         return one.keys() == other.keys() and all(same(one[name], other[name]) for name in one)
     if isinstance(one, list) and isinstance(other, list):
@@ -125,7 +129,7 @@ def same(one: Any, other: Any) -> bool:
 
 
 def _changed(obj: Obj, place: Place, change: Callable[[Any, str], None]) -> Obj:
-    """Return the object with ``change(copy of the container, last step)`` made where the place is."""
+    """Return the object with ``change(copy of the container, last step)`` applied at a place."""
     changed: Obj = _rebuilt(obj, place, 0, change)
     return changed
 
@@ -149,7 +153,7 @@ def _rebuilt(value: Any, place: Place, depth: int, change: Callable[[Any, str], 
 
 
 def _number(step: str) -> int | None:
-    """Return the number of an item: decimal, without leading zeros (RFC 6901 §4)."""
+    """Parse a list index: decimal, without leading zeros (RFC 6901 §4)."""
     plain = step.isascii() and step.isdigit() and (step == "0" or step[0] != "0")
     return int(step) if plain else None
 

@@ -1,7 +1,8 @@
-"""A three-way merge of two values: leaf by leaf, from hashes of what both were when they last agreed.
+"""Three-way merge of two values, leaf by leaf, with hashes of the last state that both sides agreed
+on as the base.
 
-A leaf is whatever is no mapping with names in it: a list is one leaf. What the virtual side has changed since goes
-down, also where both have changed it; what only the host side has changed goes up.
+A leaf is any value other than a mapping; a list is a single leaf. A change by the virtual side goes
+down, even if both sides changed; a change by the host alone goes up.
 """
 
 import hashlib
@@ -10,13 +11,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-#: Hashes by name, as deep as the value goes; ``""`` for a value that both sides agree not to have. A leaf is the hash
-#: of the virtual value, and behind a blank that of the host's where the host writes the same otherwise.
+#: Hashes by name, nested like the value; ``""`` for a value that both sides agree is missing. A
+#: leaf is the hash of the virtual value, followed by a space and the host's hash if the host writes
+#: the same value differently.
 Tree = str | dict[str, Any]
 
 
 class _Absent:
-    """Says that there is no such field."""
+    """Stands for a missing field."""
 
     def __repr__(self) -> str:
         return "ABSENT"
@@ -27,18 +29,18 @@ ABSENT: Final = _Absent()
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """What each side should have, and what to remember of it."""
+    """The values that the sides should have, and the base to store."""
 
     virtual: Any
     host: Any
-    #: To be remembered by the host, whether or not anything goes up.
+    #: The base for the host copy, whether or not anything goes up.
     kept: Tree
-    #: To be laid over that once it has gone up; None where nothing has to.
+    #: The changes to that base once a value has gone up; None if there are none.
     risen: Tree | None = None
 
 
 def digest(value: Any) -> str:
-    """Return a short hash of a JSON value, equal for equal values; ``""`` for none."""
+    """Return a short hash of a JSON value, the same for equal values; ``""`` for a missing one."""
     if value is ABSENT or value is None:
         return ""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"))
@@ -49,14 +51,14 @@ EMPTY: Final = digest({})
 
 
 def agreed_on(value: Any) -> Tree:
-    """Return the hashes of a value that both sides have."""
+    """Return the base of a value that both sides have."""
     if _is_deep(value):
         return {name: agreed_on(below) for name, below in value.items() if below is not None}
     return digest(value)
 
 
 def overlaid(base: Tree, risen: Tree) -> Tree:
-    """Return what is remembered, with what has gone up since."""
+    """Return a base with the changes of a value that has gone up."""
     if isinstance(risen, str):
         return risen
     below = {} if isinstance(base, str) else base
@@ -64,9 +66,13 @@ def overlaid(base: Tree, risen: Tree) -> Tree:
 
 
 def merge(virtual: Any, host: Any, base: Tree | None, *, same: Callable[[Any, Any], bool]) -> Merged:
-    """Merge two values; ``base`` None stands for an older copy, of which nothing is known: the virtual side wins.
+    """Merge two values.
 
-    ``same`` says whether the second value is what a server may have made of the first.
+    Args:
+        virtual: The virtual value, or missing.
+        host: The host's value, or missing.
+        base: The stored base; None if there is none: then the virtual side wins.
+        same: Returns True if an API server may have stored the first value as the second.
     """
     if not (_is_deep(virtual) or _is_deep(host)):
         return _leaf(virtual, host, base, same)
@@ -102,7 +108,7 @@ def _by_name(
     risen: Tree = {name: part.risen for name, part in parts.items() if part.risen is not None}
     left = _there({name: part.virtual for name, part in parts.items()})
     if risen and not theirs and not left:
-        risen = digest(empty)  # nothing goes down, either, so all of it is agreed upon
+        risen = digest(empty)  # nothing goes down either, so the value is agreed on
     return Merged(
         left or empty,
         _there({name: part.host for name, part in parts.items()}) or empty,
@@ -112,7 +118,7 @@ def _by_name(
 
 
 def _whole(virtual: Any, host: Any, base: Tree | None) -> Merged:
-    """One side has a mapping where the other has something else."""
+    """Merge two values of which only one is a mapping."""
     if base is None or not _is_unchanged(virtual, base):
         return Merged(virtual, virtual, agreed_on(virtual))
     return Merged(host, host, base, agreed_on(host))
@@ -136,7 +142,7 @@ def _is_deep(value: Any) -> bool:
 
 
 def _names(value: Any) -> dict[str, Any] | None:
-    """Return the value as a mapping, where it is one or is not there; None where it is something else."""
+    """Return the value as a mapping, empty if it is missing; None if it is of another type."""
     if value is ABSENT or value is None:
         return {}
     return value if isinstance(value, dict) else None

@@ -1,4 +1,4 @@
-"""One write as its patches see it: what it is about, and how much of the object it says."""
+"""The context of a write for patches: its objects, and how much of the object it sets."""
 
 from dataclasses import dataclass
 
@@ -8,26 +8,30 @@ from syncer.translate.pointers import MISSING, Place, at
 
 @dataclass(frozen=True, slots=True)
 class Writing:
-    """A write, the virtual key and the host namespace of what it is about, and the object on the other side."""
+    """A write with the virtual key and the host namespace of its object, and the object on the other side."""
 
     ctx: Context
     side: Side
     key: Key
     host_namespace: str
-    #: The object on the side that it comes from; None where there is none.
+    #: The object on the other side, that the write is made from; None if there is none.
     other: Obj | None
-    #: The virtual object as it was seen.
+    #: The virtual object that the decision was made from.
     virtual: Obj | None
-    #: Whether the write says all that is ours to say: it then bears our mark. Else it reports a part, ``status`` say.
+    #: True if the write sets all our fields, and therefore bears our mark; False if it only reports
+    #: a part, such as ``status``.
     whole: bool
-    #: The object as it is, where the write says only what is to change in it.
+    #: The live object, if the write only sets the fields that change; otherwise None.
     live: Obj | None
 
     def concerns(self, obj: Obj, place: Place) -> bool:
-        """Return True if what stands at the place is for this write to say. Labels and annotations always are.
+        """Return True if the value at a place is part of this write.
 
-        A report of ``status`` alone is not the place to add a ``spec``. And a change of one field of a running Pod
-        repeats lists as they are on the host: what was patched when the Pod was made must not be patched again.
+        Labels and annotations always are.
+
+        A write of ``status`` alone must not gain a ``spec``. A change of a single field of a
+        running Pod repeats whole lists of the host pod, which were patched when the pod was created
+        and must not be patched again.
         """
         if place[0] == "metadata":
             return True
@@ -38,7 +42,7 @@ class Writing:
 
 
 def writing(write: Write, *, ctx: Context, virtual: Obj | None, host: Obj | None) -> Writing:
-    """Return what a write of the syncer's own resource is about."""
+    """Return the context of a write of the syncer's own resource."""
     down = write.side is Side.HOST
     other, there = (virtual, host) if down else (host, virtual)
     on_host = write.obj if down else host

@@ -1,4 +1,4 @@
-"""Custom resources without code: syncers that are made from entries of ``sync.custom`` in the configuration."""
+"""Custom resources without code: syncers made from the ``sync.custom`` section of the configuration."""
 
 from syncer.resources.custom.config import CustomConfig, Related
 from syncer.resources.custom.entry import Entry

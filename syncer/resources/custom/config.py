@@ -1,4 +1,4 @@
-"""One entry of ``sync.custom``: how a custom resource is synced, as frozen values."""
+"""An entry of ``sync.custom``: how a custom resource is synced."""
 
 import itertools
 from collections.abc import Iterable, Mapping
@@ -10,7 +10,7 @@ from syncer.api import Config, Obj, Section, Selector, is_within
 from syncer.names.template import Template
 from syncer.resources.custom.values import Kinds, MaybePath, NameTemplate, OwnedPath, ReferencePath, Version
 
-#: What stands for the name of the owner in the labels of what belongs to it.
+#: The placeholder for the owner's name in label values.
 NAME = "{name}"
 
 
@@ -18,28 +18,29 @@ class NamedSelector(Selector):
     """A label selector in which `{name}` stands for the name of the owner."""
 
     def of(self, name: str) -> Obj:
-        """Return the selector as Kubernetes writes it, with this name for `{name}`."""
+        """Return the LabelSelector for an owner with this name."""
         labels = {key: value.replace(NAME, name) for key, value in self.match_labels.items()}
         return {**self.plain, "matchLabels": labels} if labels else self.plain
 
     @property
     def named(self) -> Mapping[str, str]:
-        """The labels whose values have the owner's name in them."""
+        """The labels whose values contain the owner's name."""
         return {key: value for key, value in self.match_labels.items() if NAME in value}
 
 
 class By(Section):
-    """How the objects are found. What is given must all hold."""
+    """How to find the objects. All given conditions must hold."""
 
     reference: MaybePath = ""
     """Path of their names in the custom object, such as `spec.secretName`."""
 
     selector: NamedSelector = NamedSelector()
-    """Labels that they have; `{name}` in a value stands for the name of the custom object on the side that they
-    begin on."""
+    """Labels that the objects have; `{name}` in a value stands for the name of the custom object,
+    on the side where the objects begin.
+    """
 
     owner: bool = False
-    """Whether the custom object is among their `ownerReferences`."""
+    """Whether the custom object must be among their `ownerReferences`."""
 
     @model_validator(mode="after")
     def _says_how(self) -> Self:
@@ -52,14 +53,17 @@ class Related(Config):
     """Objects of another kind that belong to the custom objects."""
 
     resource: str = Field(min_length=1)
-    """What they are: `secrets`, or a plural with its group such as `orders.acme.cert-manager.io`."""
+    """Their resource: `secrets`, or a plural with its group such as `orders.acme.cert-manager.io`."""
 
     origin: Literal["virtual", "host"] = "virtual"
-    """Where they are made. `virtual`: the tenant makes them, and they go to the host with what they belong to. `host`:
-    an operator on the host makes them, and they appear in the virtual cluster."""
+    """The side that they begin on.
+
+    `virtual`: the tenant creates them, and they are copied to the host together with the custom
+    object. `host`: an operator on the host creates them, and they appear in the virtual cluster.
+    """
 
     by: By
-    """How they are found."""
+    """How to find them."""
 
     @model_validator(mode="after")
     def _can_be_found(self) -> Self:
@@ -77,18 +81,26 @@ class Related(Config):
 
 
 class CustomConfig(Config):
-    """How the objects of one custom resource are synced."""
+    """How the objects of a custom resource are synced."""
 
     direction: Literal["toHost", "fromHost"] = "toHost"
-    """`toHost`: tenants make the objects, and the host works on them. `fromHost`: the host's objects appear in the
-    virtual cluster, read-only."""
+    """`toHost`: tenants create the objects, and the host acts on them.
+
+    `fromHost`: the host's objects appear in the virtual cluster, read-only.
+    """
 
     version: Version = ""
-    """The version that is read and written. Empty: the one that the host prefers, if the virtual side serves it."""
+    """The API version to read and write.
+
+    Empty: the host's preferred version, if the virtual side serves it.
+    """
 
     scope: Literal["", "Namespaced", "Cluster"] = ""
-    """Whether the kind has namespaces. Empty: as the API servers say. When it is given and they say something else,
-    nothing is synced. `syncer rbac` doesn't ask them: it takes a kind to have namespaces unless this is `Cluster`."""
+    """Whether the kind is namespaced.
+
+    Empty: as the API servers say. If it is set and they disagree, nothing is synced. `syncer rbac`
+    doesn't ask them: it assumes a namespaced kind unless this is `Cluster`.
+    """
 
     selector: Selector = Selector()
     """Which objects are synced, by their labels on the side where they begin. Empty: all."""
@@ -97,36 +109,50 @@ class CustomConfig(Config):
     """Paths of the fields that go to the host. toHost only."""
 
     up: tuple[OwnedPath, ...] = ("status",)
-    """Paths of the fields that come from the host; with `direction: fromHost` also `spec` unless they are given."""
+    """Paths of the fields that come from the host.
+
+    With `direction: fromHost` the default also contains `spec`.
+    """
 
     exact: tuple[OwnedPath, ...] = ("status",)
-    """Those of the paths under which the receiving side may have nothing of its own; elsewhere fields that are not said
-    are left alone. With `direction: fromHost` all of `up` unless they are given."""
+    """Paths below which the receiving side keeps no fields of its own; elsewhere such fields are
+    left alone. With `direction: fromHost` the default is all of `up`.
+    """
 
     name: NameTemplate = ""
-    """Template of the names on the host, of `{name}`, `{namespace}` and `{cluster}`. Empty: as names.translator says. A
-    name that is too long, or that two objects could have, gets a hash; `{name}.{namespace}` seldom does. It can't be
-    changed once objects were synced. toHost only."""
+    """Template of the names on the host, from `{name}`, `{namespace}` and `{cluster}`.
+
+    Empty: names.translator decides. A name that would be too long or ambiguous gets a hash, which
+    `{name}.{namespace}` seldom needs. Don't change it after objects were synced. toHost only.
+    """
 
     references: dict[ReferencePath, Kinds] = Field(default={})
-    """Names of other objects: path to kind (`Secret`) or plural.group. They are renamed in the copy, and the objects
-    synced with it. With several kinds the field `kind` beside the name decides; an object that names a kind that isn't
-    listed is parked, since the name would mean something else on the host. toHost only."""
+    """Names of other objects, as path: kind (`Secret`) or plural.group.
+
+    They are translated in the copy, and the named objects are synced with it. With several kinds,
+    the field `kind` beside the name decides. An object that names a kind that isn't listed is
+    parked, since the name would mean another object on the host. toHost only.
+    """
 
     related: tuple[Related, ...] = ()
-    """Objects of other kinds that belong to these. toHost only."""
+    """Objects of other kinds that belong to the custom objects. toHost only."""
 
     on_delete: Literal["delete", "retain"] = "delete"
-    """What becomes of the host copy when the virtual object is deleted. A retained copy is taken over by the next
-    object of the same name. toHost only."""
+    """What happens to the host copy when the virtual object is deleted.
+
+    A retained copy is taken over by the next object of the same name. toHost only.
+    """
 
     namespaces: dict[str, str] = Field(default={})
-    """Host namespaces whose objects appear, and the virtual namespace for each. fromHost and namespaced kinds only."""
+    """Host namespaces whose objects appear, each with its virtual namespace.
+
+    Only for namespaced kinds with `direction: fromHost`.
+    """
 
     @model_validator(mode="before")
     @classmethod
     def _of_the_host(cls, data: Any) -> Any:
-        """Return what begins on the host has other paths by default."""
+        """Apply the other default paths of `direction: fromHost`."""
         if not (isinstance(data, Mapping) and data.get("direction") == "fromHost"):
             return data
         up = data.get("up", ["spec", "status"])
@@ -192,11 +218,11 @@ class CustomConfig(Config):
 
     @property
     def template(self) -> Template | None:
-        """The template of the names on the host, where there is one."""
+        """The template of the names on the host; None if there is none."""
         return Template(self.name) if self.name else None
 
     def kinds(self) -> Iterable[tuple[tuple[str | int, ...], str]]:
-        """Each mention of another kind, and where it is said."""
+        """Yield every kind that the entry names, with the path of the option."""
         for path, kinds in self.references.items():
             yield from ((("references", path), kind) for kind in kinds)
         for place, related in enumerate(self.related):

@@ -1,4 +1,4 @@
-"""What of a host object is told in the virtual cluster."""
+"""The contents of host objects that appear in the virtual cluster."""
 
 from collections.abc import Iterable, Mapping
 
@@ -6,7 +6,7 @@ from syncer.api import FieldPath, Obj, Resource, copy_fields
 from syncer.resources.kinds import CONFIG_MAPS, SECRETS
 from syncer.resources.secrets import CONTROL_PLANE_TYPES
 
-#: What the host owns of objects that an operator makes there, by kind.
+#: The paths that hold the contents of objects that operators create on the host, by kind.
 _OWNED: Mapping[Resource, tuple[str, ...]] = {
     SECRETS: ("data", "type", "immutable"),
     CONFIG_MAPS: ("data", "binaryData", "immutable"),
@@ -14,26 +14,24 @@ _OWNED: Mapping[Resource, tuple[str, ...]] = {
 
 
 def owned(resource: Resource) -> tuple[str, ...]:
-    """Return the paths of an object of this kind that say what it is."""
+    """Return the paths that hold the contents of an object of this kind."""
     return _OWNED.get(resource, ("spec", "status"))
 
 
 def copied(source: Obj, target: Obj, paths: Iterable[FieldPath]) -> Obj:
-    """Return the target with what the source has at the paths; the target itself is filled."""
+    """Copy the fields at the paths from ``source`` to ``target``, and return ``target``."""
     copy_fields(source, target, paths)
     return target
 
 
 def harmless(obj: Obj) -> Obj:
-    """Return the object, as no control plane acts on it: a Secret of a type that means
-    something to one becomes Opaque.
-    """
+    """Return the object in a form that no control plane acts on: a Secret of such a type becomes Opaque."""
     return {**obj, "type": "Opaque"} if obj.get("type") in CONTROL_PLANE_TYPES else obj
 
 
 def must_be_made_anew(old: Obj, new: Obj) -> bool:
-    """Return True if an API server refuses to change one into the other: the type differs, or
-    it is immutable and differs.
+    """Return True if an API server refuses to change ``old`` to ``new``: the type differs, or it is
+    immutable and differs.
     """
     if "type" in new and old.get("type") != new["type"]:
         return True

@@ -1,4 +1,4 @@
-"""From one entry of the configuration to its syncers, as soon as both sides serve what it speaks of."""
+"""Create the syncers of a ``sync.custom`` entry, as soon as both sides serve the resources that it names."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,49 +13,50 @@ from syncer.resources.custom.references import referred
 from syncer.resources.custom.related import Belongs, Found, Named
 from syncer.translate.named import named
 
-#: Finds what a side serves, in the version that it prefers unless one is named: ``certificates.cert-manager.io/v1``.
+#: Returns a resource that a side serves, in its preferred version unless the name has one:
+#: ``certificates.cert-manager.io/v1``.
 Find = Callable[[Side, str], Resource | None]
 
 
 class _Waits(Exception):
-    """Why the syncers can't be made yet."""
+    """The syncers can't be created yet; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One entry of ``sync.custom``."""
+    """An entry of ``sync.custom``."""
 
     #: ``<plural>.<group>``.
     name: str
     config: CustomConfig
     names: NameTranslator
     marks: Marks = field(default_factory=Marks)
-    #: What syncers of other sections copy to the host, by which its references can be resolved.
+    #: Resources that other syncers copy to the host; references to them can be resolved.
     synced: Sequence[Resource] = ()
-    #: All entries that are on, this one too.
+    #: All enabled entries, including this one.
     entries: Mapping[str, CustomConfig] = field(default_factory=dict)
 
     @property
     def section_name(self) -> str:
-        """Where it is, below ``sync``."""
+        """The path of the entry, below ``sync``."""
         return f"custom.{self.name}"
 
     def syncers(self, find: Find) -> Sequence[Syncer] | str:
-        """Return the syncers of the entry, the custom resource's own first; or the reason why it has to wait."""
+        """Return the syncers of the entry, the custom resource's first, or the reason why it must wait."""
         try:
             return list(self._made(find))
         except _Waits as reason:
             return str(reason)
 
     def assumed(self) -> Sequence[Syncer]:
-        """Return the syncers as if all was served, for what is said without a connection,
-        such as what rights are needed.
+        """Return the syncers as if everything was served, for commands without a connection, such
+        as ``syncer rbac``.
         """
         made = self.syncers(self._assumed)
         return () if isinstance(made, str) else made
 
     def sections(self) -> Mapping[str, Config]:
-        """Return the options of its syncers by name: the entry's, and those of the objects that belong to it."""
+        """Return the options of its syncers by name: the entry's, and those of its related objects."""
         return {self.name: self.config, **dict(self._from_host())}
 
     # -- inside ----------------------------------------------------------------------------------------------------
@@ -72,7 +73,11 @@ class Entry:
             yield self._belongs(name, kind, related, find)
 
     def _check(self, kind: Kind) -> None:
-        """Raise _Waits where the options don't suit the kind as it is served."""
+        """Check the options against the kind as it is served.
+
+        Raises:
+            _Waits: They don't match.
+        """
         scopes = {side: "Namespaced" if one.namespaced else "Cluster" for side, one in kind.sides.items()}
         wanted = self.config.scope or scopes[Side.HOST]
         said = f"{self._where}.scope is {wanted}" if self.config.scope else f"the host cluster serves it as {wanted}"
@@ -87,7 +92,11 @@ class Entry:
             raise _Waits(f"{self._where}.namespaces {why}")
 
     def _kind(self, find: Find, name: str, config: CustomConfig) -> Kind:
-        """Return a custom resource in a version that both sides serve. Raises _Waits where there is none."""
+        """Return a custom resource in a version that both sides serve.
+
+        Raises:
+            _Waits: There is no such version.
+        """
         wanted = f"{name}/{config.version}" if config.version else name
         found = {side: find(side, wanted) for side in (Side.HOST, Side.VIRTUAL)}
         for side, resource in found.items():
@@ -126,7 +135,11 @@ class Entry:
         return Ties(named, selected, owned, made)
 
     def _target(self, find: Find, word: str) -> Resource | Shown:
-        """Return what a kind or plural.group means. Raises _Waits where it isn't served."""
+        """Return the resource of a kind or plural.group.
+
+        Raises:
+            _Waits: It isn't served.
+        """
         if known := named(word, self.synced):
             return known
         config = self.entries.get(word, CustomConfig())
@@ -134,7 +147,7 @@ class Entry:
         return Shown(kind.virtual, FromHost(kind, config)) if config.direction == "fromHost" else kind.virtual
 
     def _from_host(self) -> Iterator[tuple[str, Related]]:
-        """Yield the rules for what operators make on the host, each with the name of its syncer."""
+        """Yield the rules for objects that operators create on the host, each with the name of its syncer."""
         seen: Counter[str] = Counter()
         for related in self.config.related:
             if related.origin == "host" and related.enabled:

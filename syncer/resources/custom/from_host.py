@@ -1,4 +1,6 @@
-"""Custom resources that begin on the host: they appear in the virtual cluster under their own names, read-only."""
+"""Custom resources that begin on the host: they appear in the virtual cluster under their own
+names, read-only.
+"""
 
 from syncer.api import (
     Context,
@@ -29,21 +31,21 @@ _NAMESPACES = Source(Side.VIRTUAL, NAMESPACES)
 
 
 class FromHost(Syncer[CustomConfig], SyncFromHost[CustomConfig], Sync[CustomConfig]):
-    """The host side owns the ``up`` paths; what a tenant changes there is put back."""
+    """The host owns the ``up`` paths; changes by a tenant are reverted."""
 
     reverts_virtual_changes = True
 
     def __init__(self, kind: Kind, options: CustomConfig) -> None:
         self._options = options
         self._to_host = {virtual: host for host, virtual in options.namespaces.items()}
-        #: What may appear, so that nothing else is watched.
+        #: The objects that may appear; no others are watched.
         self.source = Source(
             Side.HOST,
             kind.host,
             selector=selectors.written(options.selector.plain),
             namespaces=tuple(options.namespaces) if kind.host.namespaced else (),
         )
-        # What other syncers say in their class, one that is made from configuration says itself.
+        # Other syncers set these in their class; this one is made from configuration.
         vars(self).update(
             name=kind.name,
             resource=kind.virtual,
@@ -55,11 +57,10 @@ class FromHost(Syncer[CustomConfig], SyncFromHost[CustomConfig], Sync[CustomConf
         )
 
     def virtual_key(self, ctx: Context, host: Obj) -> Key | None:
-        """Return the same name, in the namespace that the host namespace is mapped to.
+        """Return the same name, in the virtual namespace that the host namespace is mapped to, or None.
 
-        None for what is not to appear.
-
-        No copy of any virtual cluster's object appears: it would show one tenant what another has.
+        Copies of any virtual cluster's objects never appear: that would show one tenant's objects
+        to another.
         """
         key = key_of(host)
         if ctx.marks.cluster in labels_of(host) or not self._options.selector.selects(host):
@@ -70,30 +71,31 @@ class FromHost(Syncer[CustomConfig], SyncFromHost[CustomConfig], Sync[CustomConf
         return Key(namespace, key.name) if namespace else None
 
     def host_key(self, settings: Settings, key: Key) -> Key:
-        """Return the place on the host that a virtual key stands for."""
+        """Return the host key of a virtual key."""
         return Key(self._to_host.get(key.namespace, ""), key.name) if key.namespace else key
 
     def virtual_namespace(self, host: str) -> str:
-        """Return the virtual namespace in which objects of a host namespace appear; as it is where they don't."""
+        """Return the virtual namespace of a host namespace; ``host`` itself if it isn't mapped."""
         return self._options.namespaces.get(host, host)
 
     def host_selector(self, settings: Settings) -> str:
-        """Return the labels of what may appear."""
+        """Return the label selector of the objects that may appear."""
         return self.source.selector
 
     def host_namespaces(self, settings: Settings) -> tuple[str, ...] | None:
-        """Return the host namespaces that are mapped."""
+        """Return the mapped host namespaces."""
         return self.source.namespaces or None
 
     def does_show(self, ctx: Context, key: Key) -> bool:
-        """Return True if the host has an object that appears under a virtual key, whatever
-        is there on the virtual side.
+        """Return True if the host has an object that may appear under a virtual key.
+
+        Whether the virtual side has an object there makes no difference.
         """
         host = ctx.host(self.host_resource, self.host_key(ctx.settings, key))
         return host is not None and self.virtual_key(ctx, host) == key
 
     def sync_from_host(self, ctx: Context[CustomConfig], host: Obj) -> Decision:
-        """Let the object appear."""
+        """Create the virtual object."""
         key = self.virtual_key(ctx, host)
         if key is None:
             return skip(f"sync.{self.section} leaves it out")
@@ -103,7 +105,7 @@ class FromHost(Syncer[CustomConfig], SyncFromHost[CustomConfig], Sync[CustomConf
         return apply(virtual=self._shown(ctx, host, key), reason="the host has it and the virtual cluster does not yet")
 
     def sync(self, ctx: Context[CustomConfig], pair: Pair) -> Decision:
-        """Keep it as the host's is."""
+        """Update the virtual object from the host's."""
         return apply(virtual=self._shown(ctx, pair.host, key_of(pair.virtual)))
 
     def _shown(self, ctx: Context[CustomConfig], host: Obj, key: Key) -> Obj:

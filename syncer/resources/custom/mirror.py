@@ -1,4 +1,4 @@
-"""Custom resources that begin on the virtual side: copies on the host, and what the host makes of them."""
+"""Custom resources that begin on the virtual side: their copies on the host."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -34,7 +34,7 @@ class Kind:
 
     @property
     def section(self) -> str:
-        """Where its entry is, below ``sync``."""
+        """The path of its entry, below ``sync``."""
         return f"custom.{self.name}"
 
     @property
@@ -45,19 +45,19 @@ class Kind:
 
 @dataclass(frozen=True, slots=True)
 class Ties:
-    """What the objects of an entry have to do with other objects."""
+    """The relations of an entry's objects to other objects."""
 
-    #: What they name, by path, and what of that is renamed in the copy.
+    #: The names in them, by path, and which of them are translated in the copy.
     references: Mapping[str, Reference] = field(default_factory=dict)
-    #: What belongs to them on the virtual side: by labels, and by being owned.
+    #: Virtual objects that belong to them: found by labels, and by owner references.
     selected: Sequence[tuple[Resource, NamedSelector]] = ()
     owned: Sequence[Resource] = ()
-    #: What they name that the host makes for their copies, by path.
+    #: Names of objects that the host creates for their copies, by path.
     made: Mapping[str, Reference] = field(default_factory=dict)
 
 
 class ToHost(Mirror[CustomConfig]):
-    """The virtual side owns the ``down`` paths, the host side the ``up`` paths; names in both are translated."""
+    """The virtual side owns the ``down`` paths, the host the ``up`` paths; names in both are translated."""
 
     follows = True
 
@@ -66,7 +66,7 @@ class ToHost(Mirror[CustomConfig]):
         selected = (resource for resource, _ in ties.selected)
         going_down = {path: said for path, said in ties.references.items() if _is_below(path, options.down)}
         self._made = ReferencePaths({path: said for path, said in ties.made.items() if _is_below(path, options.down)})
-        # What other syncers say in their class, one that is made from configuration says itself.
+        # Other syncers set these in their class; this one is made from configuration.
         vars(self).update(
             name=kind.name,
             resource=kind.virtual,
@@ -81,23 +81,27 @@ class ToHost(Mirror[CustomConfig]):
         )
 
     def selects(self, virtual: Obj) -> Iterable[tuple[Resource, Obj]]:
-        """Return the label selectors of what belongs to the object."""
+        """Return the label selectors of objects that belong to this object."""
         name = virtual["metadata"]["name"]
         return [(resource, selector.of(name)) for resource, selector in self._ties.selected]
 
     def made_on_host(self, virtual: Obj) -> Iterable[tuple[Resource, Key]]:
-        """Return what an operator makes on the host because the object names it: nothing of that name may go down."""
+        """Return the objects that an operator creates on the host for this object's copy; no object
+        of that name may be copied down.
+        """
         return self._made.made(virtual)
 
 
 class Retained(ToHost, SyncUp):
-    """The same, but the host copy outlives the virtual object, and is taken over by the next one of its name."""
+    """Like ``ToHost``, but the host copy outlives the virtual object, and is taken over by the next
+    one of its name.
+    """
 
     own_deletion = True
     adopts = True
 
     def sync_down(self, ctx: Context[CustomConfig], virtual: Obj) -> Decision:
-        """Create the host copy, unless the object is about to go."""
+        """Create the host copy, unless the object is being deleted."""
         return skip("the virtual object is being deleted") if is_deleting(virtual) else super().sync_down(ctx, virtual)
 
     def deselected(self, ctx: Context[CustomConfig], pair: Pair, reason: str) -> Decision:
@@ -105,7 +109,7 @@ class Retained(ToHost, SyncUp):
         return skip(self._retained("is no longer selected"))
 
     def sync(self, ctx: Context[CustomConfig], pair: Pair) -> Decision:
-        """Keep both in step, and leave the copy alone once the virtual object is going."""
+        """Keep both in step; leave the copy alone once the virtual object is being deleted."""
         if is_deleting(pair.virtual):
             return skip(self._retained("is being deleted"))
         if is_deleting(pair.host):

@@ -1,4 +1,4 @@
-"""What paths of ``references`` mean: what of a custom object is the name of another one."""
+"""The ``references`` option of ``sync.custom``, as references of the plugin API."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -7,7 +7,10 @@ from syncer.api import Reference, Resource, Shown, path_steps
 
 
 def referred(path: str, targets: Sequence[Resource | Shown], *, use: Literal["used", "made"] = "used") -> Reference:
-    """Return the reference at a path; one that ends in ``name`` may have a kind and a namespace beside it."""
+    """Return the reference at a path.
+
+    A path that ends in ``name`` may have a kind and a namespace beside it.
+    """
     is_object = path_steps(path)[-1] == "name"
     kind, namespace = ("kind", "namespace") if is_object else ("", "")
     return Reference(tuple(targets), use=use, kind=kind, namespace=namespace)

@@ -1,7 +1,8 @@
-"""Objects that an operator on the host makes for copies of custom objects: they appear beside the originals.
+"""Objects that an operator on the host creates for copies of custom objects; they appear beside the
+virtual objects.
 
-cert-manager's Secret is the example: a Certificate's ``spec.secretName`` was renamed on its way down, so the Secret is
-made under the name that the virtual one has on the host; here it comes up under the virtual name.
+For example, cert-manager's Secrets: a Certificate's ``spec.secretName`` was translated on its way
+down, so the Secret is created under the translated name; here it comes up under the virtual name.
 """
 
 import re
@@ -47,27 +48,31 @@ from syncer.resources.custom.contents import copied, harmless, must_be_made_anew
 from syncer.resources.custom.mirror import Kind
 from syncer.resources.custom.references import referred
 
-#: Below the marks' prefix: on a virtual object, the syncer that made it, and the place on the host of its original.
+#: Below the marks' prefix: on a virtual object, the syncer that made it, and the host key of its
+#: original.
 MADE_FOR, MADE_FROM = "made-for", "made-from"
 
 
 class Belonging(NamedTuple):
-    """Whose a host object is: its key in the virtual cluster, and the custom object on both sides, by which it is."""
+    """The owner of a host object: the object's virtual key, and the custom object on both sides."""
 
     key: Key
-    #: Whether the custom object is on the host, as it must be for anything to be made for it.
+    #: True if the custom object is on the host, which must be so before anything is created for it.
     begun: bool
     on: tuple[ObjectRef, ...]
 
 
 class Belongs(Syncer[Related], SyncFromHost[Related], Sync[Related], Indexes):
-    """The host owns what these objects are. They go when their host object goes, or when the custom object does."""
+    """The host owns the contents of these objects.
+
+    They are deleted when their host object or the custom object is.
+    """
 
     reverts_virtual_changes = True
 
     def __init__(self, name: str, kind: Kind, resource: Resource, by: By, *, marks: Marks) -> None:
         self._kind, self._by, self._marks = kind, by, marks
-        # What other syncers say in their class, one that is made from configuration says itself.
+        # Other syncers set these in their class; this one is made from configuration.
         vars(self).update(
             name=name,
             resource=resource,
@@ -80,16 +85,18 @@ class Belongs(Syncer[Related], SyncFromHost[Related], Sync[Related], Indexes):
 
     @abstractmethod
     def owners(self, ctx: Context[Related], host: Obj) -> Iterator[tuple[Key, Obj]]:
-        """Return the virtual keys that the object may have, each with the virtual custom
-        object that it belongs to.
+        """Yield the virtual keys that the object may have, each with the virtual custom object that
+        it belongs to.
         """
 
     def indexes(self) -> Sequence[Index]:
-        """Return what this syncer has made, by the place of what it was made from."""
+        """Return the index of our virtual objects by the host key of their original."""
         return [Index(Source(Side.VIRTUAL, self.resource, marked=True), f"{self.name}/from", self._made_from)]
 
     def virtual_key(self, ctx: Context[Related], host: Obj) -> Key | None:
-        """Return the key by what the object belongs to; once that is gone, the key under which it was shown."""
+        """Return the key that follows from the custom object; if that is gone, the key under which
+        the object appeared.
+        """
         found = self._belonging(ctx, host)
         if found is not None:
             return found.key
@@ -97,7 +104,7 @@ class Belongs(Syncer[Related], SyncFromHost[Related], Sync[Related], Indexes):
         return min(shown, default=None)
 
     def host_selector(self, settings: Settings) -> str:
-        """Return the labels that the objects must have, so that nothing else is watched."""
+        """Return the label selector of the objects that may appear; no others are watched."""
         named = self._by.selector.named
         plain = {key: value for key, value in self._by.selector.match_labels.items() if key not in named}
         expressions = [{"key": key, "operator": "Exists"} for key in named]
@@ -105,7 +112,7 @@ class Belongs(Syncer[Related], SyncFromHost[Related], Sync[Related], Indexes):
         return selectors.written({"matchLabels": plain, "matchExpressions": expressions})
 
     def sync_from_host(self, ctx: Context[Related], host: Obj) -> Decision:
-        """Let it appear."""
+        """Create the virtual object."""
         found = self._belonging(ctx, host)
         if found is None:
             return skip(f"it belongs to no synced {self._kind.virtual.kind}")
@@ -117,7 +124,7 @@ class Belongs(Syncer[Related], SyncFromHost[Related], Sync[Related], Indexes):
         return replace(apply(virtual=self._shown(ctx, host, found.key), reason=reason), on=found.on)
 
     def sync(self, ctx: Context[Related], pair: Pair) -> Decision:
-        """Keep it as the host's is for as long as it belongs to something synced."""
+        """Update the virtual object while it belongs to a synced custom object."""
         if reason := self._is_anothers(pair.virtual):
             return skip(reason)
         if is_deleting(pair.virtual):
@@ -128,7 +135,7 @@ class Belongs(Syncer[Related], SyncFromHost[Related], Sync[Related], Indexes):
         found = self._belonging(ctx, pair.host)
         if found is None or found.key != key_of(pair.virtual):
             return delete(virtual=pair.virtual, reason=f"it belongs to no synced {self._kind.virtual.kind} any more")
-        if not found.begun:  # the mark may be a tenant's own doing, and nothing of what must hold could be looked at
+        if not found.begun:  # a tenant may have set the mark, and the conditions could not be checked
             return wait(f"its {self._kind.virtual.kind} is not on the host", on=found.on)
         virtual = self._shown(ctx, pair.host, found.key)
         if must_be_made_anew(pair.virtual, virtual):
@@ -136,7 +143,7 @@ class Belongs(Syncer[Related], SyncFromHost[Related], Sync[Related], Indexes):
         return replace(apply(virtual=virtual), on=found.on)
 
     def host_gone(self, ctx: Context[Related], virtual: Obj) -> Decision:
-        """It goes with its host object."""
+        """Delete the virtual object together with its host object."""
         if reason := self._is_anothers(virtual):
             return skip(reason)
         return delete(virtual=virtual, reason="the host object is gone")
@@ -148,7 +155,7 @@ class Belongs(Syncer[Related], SyncFromHost[Related], Sync[Related], Indexes):
             return None
         for key, owner in self.owners(ctx, host):
             if ctx.host_key(key) != key_of(host):
-                continue  # in another namespace than the copies: it isn't there for the tenant
+                continue  # in another namespace than the copies, so not the tenant's
             place = ctx.names.to_host(self._kind.host, key_of(owner))
             there = ctx.host(self._kind.host, place)
             begun = there is not None and ctx.marks.virtual_key(there) == key_of(owner)
@@ -161,9 +168,9 @@ class Belongs(Syncer[Related], SyncFromHost[Related], Sync[Related], Indexes):
         return None
 
     def _is_copy(self, ctx: Context, host: Obj) -> bool:
-        """Return True if it is a copy of a virtual object.
+        """Return True if the object is a copy of a virtual object.
 
-        An operator may have copied our labels, but not our name on it.
+        An operator may copy our labels to its own objects, but not the mark with our copy's name.
         """
         if labels_of(host).get(ctx.marks.cluster, ctx.identity) != ctx.identity:
             return True
@@ -196,7 +203,7 @@ class Belongs(Syncer[Related], SyncFromHost[Related], Sync[Related], Indexes):
 
 
 class Named(Belongs, Watches):
-    """Objects that the custom object names, and that have another name on the host: as its references have."""
+    """Objects that the custom object names and whose host name is translated, by ``references``."""
 
     def __init__(
         self,
@@ -209,21 +216,21 @@ class Named(Belongs, Watches):
         names: NameTranslator,
         is_synced: Callable[[Obj], bool],
     ) -> None:
-        """``is_synced`` says of a virtual custom object whether it has a copy."""
+        """``is_synced`` returns True if a virtual custom object has a copy."""
         super().__init__(name, kind, resource, by, marks=marks)
         self._names, self._is_synced = names, is_synced
         self._references = ReferencePaths({by.reference: referred(by.reference, [resource])})
 
     def indexes(self) -> Sequence[Index]:
-        """Custom objects by the places on the host of what they name."""
+        """Return the index of custom objects by the host keys of the objects that they name."""
         return [*super().indexes(), Index(Source(Side.VIRTUAL, self._kind.virtual), self.name, self._places)]
 
     def watches(self) -> Sequence[Watch]:
-        """Look again at what a custom object begins or ceases to name."""
+        """Requeue the objects that a custom object begins or ceases to name."""
         return [Watch(Source(Side.VIRTUAL, self._kind.virtual), self._named)]
 
     def owners(self, ctx: Context[Related], host: Obj) -> Iterator[tuple[Key, Obj]]:
-        """Each custom object that names it, and by which key."""
+        """Yield each custom object that names the host object, with the key that it uses."""
         place = key_of(host)
         for owner in sorted(ctx.reader.indexed(Side.VIRTUAL, self._kind.virtual, self.name, str(place))):
             virtual = ctx.virtual(self._kind.virtual, owner)
@@ -242,7 +249,7 @@ class Named(Belongs, Watches):
 
 
 class Found(Belongs, Watches):
-    """Objects whose names on the host are the operator's: they have the same name in the virtual cluster."""
+    """Objects whose host names the operator chooses; they have the same names in the virtual cluster."""
 
     def __init__(self, name: str, kind: Kind, resource: Resource, by: By, *, marks: Marks) -> None:
         super().__init__(name, kind, resource, by, marks=marks)
@@ -251,23 +258,27 @@ class Found(Belongs, Watches):
         self._labels = {key: _pattern(value) for key, value in by.selector.named.items()}
 
     def host_key(self, settings: Settings, key: Key) -> Key:
-        """Return the same name, in the host namespace of the virtual one."""
+        """Return the same name, in the host namespace of the virtual namespace."""
         if not self.host_resource.namespaced:
             return key
         return Key(settings.names.to_host(self.host_resource, key).namespace, key.name)
 
     def indexes(self) -> Sequence[Index]:
-        """Custom objects on the host by what they name."""
+        """Return the index of custom objects on the host by the names in them."""
         named = Index(Source(Side.HOST, self._kind.host, marked=True), self.name, self._named)
         return [*super().indexes(), *(() if self._references.is_empty else [named])]
 
     def watches(self) -> Sequence[Watch]:
-        """Look again at what a custom object on the host begins or ceases to name, in its status, say."""
+        """Requeue the objects that a custom object on the host begins or ceases to name, in its
+        status, for example.
+        """
         named = Watch(Source(Side.HOST, self._kind.host, marked=True), self._beside)
         return [] if self._references.is_empty else [named]
 
     def owners(self, ctx: Context[Related], host: Obj) -> Iterator[tuple[Key, Obj]]:
-        """Each custom object that it may belong to, and the key beside that."""
+        """Yield each custom object that the host object may belong to, with the object's virtual
+        key beside it.
+        """
         for place in self._candidates(ctx, host):
             owner = ctx.host(self._kind.host, place)
             virtual = ctx.virtual_of(self._kind.virtual, owner) if owner else None
@@ -275,7 +286,7 @@ class Found(Belongs, Watches):
                 yield self._place(key_of(virtual), key_of(host).name), virtual
 
     def _candidates(self, ctx: Context[Related], host: Obj) -> Iterable[Key]:
-        """Return the places of custom objects on the host that may have to do with the object."""
+        """Return the host keys of custom objects that the object may belong to."""
         namespace = key_of(host).namespace if self._kind.host.namespaced else ""
         if self._by.reference:
             return sorted(ctx.reader.indexed(Side.HOST, self._kind.host, self.name, str(key_of(host))))
@@ -287,7 +298,7 @@ class Found(Belongs, Watches):
         return [Key(namespace, match["name"]) for match in found if match]
 
     def _place(self, owner: Key, name: str) -> Key:
-        """Return the key of what is beside a virtual custom object."""
+        """Return the key of an object beside a virtual custom object."""
         return Key(owner.namespace if self.resource.namespaced else "", name)
 
     def _named(self, owner: Obj) -> Iterable[str]:
@@ -299,6 +310,6 @@ class Found(Belongs, Watches):
 
 
 def _pattern(value: str) -> re.Pattern[str]:
-    """Find the owner's name in the value of a label."""
+    """Return the pattern that finds the owner's name in a label value."""
     first, *others = map(re.escape, value.split(NAME))
     return re.compile(first + "(?P<name>.+)" + "(?P=name)".join(others))

@@ -1,4 +1,7 @@
-"""The kinds of value that an entry has: paths, names of kinds, versions, templates. Each checks itself."""
+"""The types of values in an entry: paths, names of kinds, versions, templates.
+
+Each validates itself.
+"""
 
 import re
 from typing import Annotated, Any
@@ -41,7 +44,7 @@ def _template(text: str) -> str:
 
 
 def _several(value: Any) -> Any:
-    """One kind may stand without a list."""
+    """Accept a single kind without a list."""
     return (value,) if isinstance(value, str) else value
 
 
@@ -57,15 +60,15 @@ def _written(kinds: tuple[str, ...]) -> Any:
 
 _TEXT = {"type": "string", "minLength": 1}
 
-#: A path of fields that one side owns.
+#: A path of fields that a side owns.
 OwnedPath = Annotated[str, AfterValidator(_owned)]
 #: A path of names, in which ``[]`` stands for every item of a list.
 ReferencePath = Annotated[str, AfterValidator(_reference)]
-#: The same, or nothing.
+#: The same, or ``""``.
 MaybePath = Annotated[str, AfterValidator(lambda path: _reference(path) if path else path)]
 Version = Annotated[str, AfterValidator(_version)]
 NameTemplate = Annotated[str, AfterValidator(_template)]
-#: One kind or several; always a tuple here.
+#: A kind or several; always a tuple here.
 Kinds = Annotated[
     tuple[str, ...],
     BeforeValidator(_several),

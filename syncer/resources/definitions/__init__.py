@@ -1,1 +1,3 @@
-"""CustomResourceDefinitions: public ones of the host in the virtual cluster, named ones of the tenant on the host."""
+"""CustomResourceDefinitions: public ones of the host in the virtual cluster, and selected ones of
+the tenant on the host.
+"""

@@ -1,4 +1,4 @@
-"""The options of both directions of CustomResourceDefinitions."""
+"""The options for CustomResourceDefinitions, in both directions."""
 
 import re
 from typing import Annotated, Literal
@@ -7,12 +7,12 @@ from pydantic import AfterValidator
 
 from syncer.api import Config
 
-#: What becomes of a copy when what it was copied from is gone, or is no longer to be copied.
+#: What to do with a copy when its original is gone or no longer wanted.
 OnRemoval = Literal["retain", "delete-if-unused", "delete"]
-#: What becomes of a conversion webhook.
+#: What to do with a conversion webhook.
 Conversion = Literal["strip", "refuse"]
 
-#: The label that makes a CRD public unless the configuration says otherwise; CAPN's.
+#: The label that makes a CRD public, unless the configuration says otherwise; from CAPN.
 PUBLIC_LABEL = "tenancy.x-k8s.io/super.public"
 
 _PART = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
@@ -45,45 +45,64 @@ LabelKey = Annotated[str, AfterValidator(_label)]
 
 
 class PublicDefinitionConfig(Config):
-    """CustomResourceDefinitions of the host that tenants get too."""
+    """CustomResourceDefinitions of the host that appear in the virtual cluster."""
 
     enabled: bool = False
-    """Whether public CRDs of the host are made in the virtual cluster. Their custom resources are synced under
-    sync.custom."""
+    """Whether public CRDs of the host are created in the virtual cluster.
+
+    Their custom resources are synced under sync.custom.
+    """
 
     label: LabelKey = PUBLIC_LABEL
-    """The label that makes a CRD public. Its value has to be exactly "true"."""
+    """The label that makes a CRD public. Its value must be exactly "true"."""
 
     allow: tuple[Pattern, ...] = ("*",)
-    """Names of the public CRDs that this virtual cluster gets, as <plural>.<group>; shell patterns are taken."""
+    """Names of the public CRDs that this virtual cluster gets, as <plural>.<group>; may be shell patterns."""
 
     deny: tuple[Pattern, ...] = ()
-    """Names of public CRDs that this virtual cluster doesn't get, even where they are allowed; shell patterns are
-    taken."""
+    """Names of public CRDs that this virtual cluster doesn't get, even if they are allowed; may be
+    shell patterns.
+    """
 
     on_removal: OnRemoval = "retain"
-    """What becomes of the virtual CRD when that of the host is gone, no longer public or no longer allowed. With it go
-    all custom resources of its kind. "delete-if-unused" waits until there are none."""
+    """What happens to the virtual CRD when the host's CRD is gone, no longer public or no longer
+    allowed. Deleting it deletes all custom resources of its kind. "delete-if-unused" waits until
+    there are none.
+    """
 
     conversion: Conversion = "strip"
-    """What becomes of a conversion webhook, which can't be reached from the virtual cluster. "strip" leaves it out, and
-    versions whose schema differs from the stored one's aren't served there; "refuse" doesn't sync such a CRD."""
+    """What happens to a conversion webhook, which can't be reached from the virtual cluster.
+
+    "strip" removes it, and versions whose schema differs from the stored version's aren't served
+    there; "refuse" doesn't sync such a CRD.
+    """
 
 
 class TenantDefinitionConfig(Config):
-    """CustomResourceDefinitions of the tenant that the host gets too."""
+    """CustomResourceDefinitions of the tenant that are copied to the host."""
 
     enabled: bool = False
-    """Whether the virtual CRDs that are named here are made on the host. They are cluster-wide there: all tenants and
-    the host's own workloads see the kind."""
+    """Whether the virtual CRDs listed here are created on the host.
+
+    They are cluster-wide there: all tenants and the host's own workloads see the kind.
+    """
 
     names: tuple[Name, ...] = ()
-    """The CRDs, each by its whole name <plural>.<group>; no patterns. One that the host has already is left alone."""
+    """The CRDs, each by its full name <plural>.<group>; no patterns.
+
+    A CRD that the host has already is left alone.
+    """
 
     on_removal: OnRemoval = "retain"
-    """What becomes of the host's CRD when the virtual one is gone or no longer named. With it go all custom resources
-    of its kind, those of others too. "delete-if-unused" waits until there are none."""
+    """What happens to the host's CRD when the virtual CRD is gone or no longer listed.
+
+    Deleting it deletes all custom resources of its kind, including those of others.
+    "delete-if-unused" waits until there are none.
+    """
 
     conversion: Conversion = "strip"
-    """What becomes of a conversion webhook, which can't be reached from the host. "strip" leaves it out, and versions
-    whose schema differs from the stored one's aren't served there; "refuse" doesn't sync such a CRD."""
+    """What happens to a conversion webhook, which can't be reached from the host.
+
+    "strip" removes it, and versions whose schema differs from the stored version's aren't served
+    there; "refuse" doesn't sync such a CRD.
+    """

@@ -1,12 +1,12 @@
-"""Which labels and annotations of a CRD mean something on the other side."""
+"""Labels and annotations of a CRD that must not cross."""
 
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
 
 from syncer.api import Obj
 
-#: Notes of tools about objects of their own cluster. On the other side they name objects that aren't there, or let a
-#: tool of the same name there take the CRD for one of its own and remove it.
+#: Notes of tools about objects of their own cluster. On the other side they would name missing
+#: objects, or make a tool there take the CRD for its own and remove it.
 _TOOLS = (
     "*cert-manager.io/inject-*",
     "*cert-manager.io/allow-direct-injection",
@@ -23,7 +23,9 @@ _TOOLS = (
 
 
 def leave_out(copy: Obj, *, also: Iterable[str] = ()) -> Obj:
-    """Return a new copy (as ``Context`` makes it) without what only means something where the original is."""
+    """Remove labels and annotations that are only valid beside the original from a new copy (as
+    ``Context`` makes it).
+    """
     patterns = (*_TOOLS, *also)
     metadata = dict(copy["metadata"])
     for part in ("labels", "annotations"):

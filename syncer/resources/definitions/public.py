@@ -1,4 +1,4 @@
-"""Public CustomResourceDefinitions of the host in the virtual cluster."""
+"""Public CustomResourceDefinitions of the host, in the virtual cluster."""
 
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
@@ -32,7 +32,7 @@ from syncer.resources.definitions.removal import removed
 from syncer.resources.definitions.versions import Crossing, crossing, defined, refuse_unsafe
 from syncer.resources.kinds import CUSTOM_RESOURCE_DEFINITIONS
 
-#: The value that the label must have, and no other.
+#: The only value that makes a CRD public.
 PUBLIC = "true"
 
 
@@ -42,7 +42,9 @@ class PublicDefinitionSyncer(
     Sync[PublicDefinitionConfig],
     Excludes[PublicDefinitionConfig],
 ):
-    """The host says all of a public CRD but its status; a tenant's own CRD of the same name is left alone."""
+    """Creates public CRDs of the host in the virtual cluster; a tenant's own CRD of the same name
+    is left alone.
+    """
 
     name = "public-crds"
     section = "fromHost.customResourceDefinitions"
@@ -52,21 +54,24 @@ class PublicDefinitionSyncer(
     exact = ("spec",)
 
     def host_selector(self, settings: Settings) -> str:
-        """Only public CRDs are watched; one that ceases to be so is gone for the watch."""
+        """Return the selector of public CRDs.
+
+        A CRD that is no longer public disappears from the watch.
+        """
         config = settings.section(self.name, PublicDefinitionConfig)
         assert config
         return f"{config.label}={PUBLIC}"
 
     def host_key(self, settings: Settings, key: Key) -> Key:
-        """Its name says what it defines, so it is the same on both sides."""
+        """Return the same key: a CRD's name says what it defines, so it is the same on both sides."""
         return key
 
     def virtual_key(self, ctx: Context, host: Obj) -> Key | None:
-        """Return the same; also of one that is no longer public, so that its copy is looked at."""
+        """Return the same key, even for a CRD that is no longer public, so that its copy is reconciled."""
         return key_of(host)
 
     def rights_with(self, settings: Settings) -> Iterable[Right]:
-        """To see whether there are custom resources of a CRD before it is deleted."""
+        """Return the right to list the custom resources of a CRD, which is checked before it is deleted."""
         config = settings.section(self.name, PublicDefinitionConfig)
         assert config
         if config.on_removal != "delete-if-unused":
@@ -74,13 +79,15 @@ class PublicDefinitionSyncer(
         return [Right(Side.VIRTUAL, resource, ("list",)) for resource in _resources(config.allow)]
 
     def excluded(self, ctx: Context[PublicDefinitionConfig], side: Side, obj: Obj) -> str | None:
-        """Return the reason to leave an object alone: a tenant's own on the host doesn't come back, nor to others."""
+        """Return the reason to leave an object alone: a tenant's CRD on the host appears in no
+        virtual cluster.
+        """
         if side is Side.HOST and ctx.marks.name in annotations_of(obj):
             return "it is the copy of a tenant's CRD"
         return None
 
     def sync_from_host(self, ctx: Context[PublicDefinitionConfig], host: Obj) -> Decision:
-        """Make it in the virtual cluster."""
+        """Create the CRD in the virtual cluster."""
         if reason := _unwanted(ctx, host):
             return skip(reason)
         if is_deleting(host):
@@ -89,7 +96,7 @@ class PublicDefinitionSyncer(
         return _apply(ctx, host, wanted, "the host CRD is public")
 
     def sync(self, ctx: Context[PublicDefinitionConfig], pair: Pair) -> Decision:
-        """Keep it as the host has it, as long as it is public and allowed, and until the host's own is really gone."""
+        """Update it while it is public and allowed, and until the host's own CRD is really gone."""
         if reason := _unwanted(ctx, pair.host):
             return self._removed(ctx, pair.virtual, reason)
         if is_deleting(pair.virtual):
@@ -100,7 +107,10 @@ class PublicDefinitionSyncer(
         return _apply(ctx, pair.host, wanted)
 
     def host_gone(self, ctx: Context[PublicDefinitionConfig], virtual: Obj) -> Decision:
-        """Return what the configuration says; the copy keeps its mark, so that it is taken up again."""
+        """Decide by ``onRemoval``.
+
+        A retained copy keeps its mark, so that it can be taken over again.
+        """
         return self._removed(ctx, virtual, "the host CRD is gone or no longer public")
 
     def _removed(self, ctx: Context[PublicDefinitionConfig], virtual: Obj, why: str) -> Decision:
@@ -108,7 +118,7 @@ class PublicDefinitionSyncer(
 
 
 def _unwanted(ctx: Context[PublicDefinitionConfig], host: Obj) -> str:
-    """Why a host CRD isn't one for this virtual cluster; ``""`` where it is."""
+    """Return why a host CRD isn't for this virtual cluster; ``""`` if it is."""
     config, name = ctx.config, key_of(host).name
     if labels_of(host).get(config.label) != PUBLIC:
         return f"the host CRD has no label {config.label}: {PUBLIC!r}"
@@ -126,9 +136,9 @@ def _apply(ctx: Context, host: Obj, wanted: Crossing, reason: str = "") -> Decis
 
 
 def _resources(allowed: Sequence[str]) -> Iterable[Resource]:
-    """Return the custom resources of the CRDs that are allowed, for a right.
+    """Return the custom resources of the allowed CRDs, for a right.
 
-    All where a pattern doesn't tell which.
+    All resources if a pattern doesn't tell which.
     """
     if any(set(name) & set("*?[") for name in allowed):
         return [Resource("*/*", "*", "*", namespaced=False)]

@@ -1,4 +1,6 @@
-"""What becomes of a copy of a CRD when it is no longer wanted: all custom resources of its kind would go with it."""
+"""The decision about a copy of a CRD that is no longer wanted: deleting it deletes all custom
+resources of its kind.
+"""
 
 from syncer.api import Decision, Obj, Side, delete, is_deleting, skip
 from syncer.resources.definitions.config import OnRemoval
@@ -6,7 +8,7 @@ from syncer.resources.definitions.versions import custom_resource
 
 
 def removed(copy: Obj, side: Side, policy: OnRemoval, *, why: str, section: str) -> Decision:
-    """Return the decision about a copy of ours; ``section`` is where the policy stands in the configuration."""
+    """Return the decision about our copy; ``section`` is where the policy is configured."""
     name, option = copy["metadata"]["name"], f"sync.{section}.onRemoval"
     if is_deleting(copy):
         return skip(f"{why}; {name} is being deleted")

@@ -1,4 +1,5 @@
-"""OpenAPI v3 schemas of custom resources: whether two keep the same fields, and how one keeps all of them.
+"""OpenAPI v3 schemas of custom resources: compare the fields that they keep, and open them for
+unknown fields.
 
 The rules of structural schemas:
 https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#specifying-a-structural-schema
@@ -9,34 +10,37 @@ from typing import Any
 
 from syncer.api import Obj
 
-#: Keeps fields that the schema doesn't know, below the place where it stands.
+#: Makes an API server keep unknown fields below the level where it stands.
 KEEPS = "x-kubernetes-preserve-unknown-fields"
 _EMBEDDED = "x-kubernetes-embedded-resource"
 
-#: Schemas inside allOf and the like may say nothing about structure, nor be described, so they are left out.
+#: Schemas inside allOf and the like may contain neither structure nor descriptions, so they are
+#: left out.
 _BELOW = ("items", "additionalProperties")
 _DOCUMENTATION = frozenset({"description", "title", "example", "externalDocs"})
 
 
 def alike(one: Obj | None, other: Obj | None) -> bool:
-    """Return True if two schemas say the same, but for what is written for people to read."""
+    """Return True if two schemas are equal except for descriptions."""
     if one == other:
         return True
     return bool(_rewritten(one, _bare) == _rewritten(other, _bare))
 
 
 def opened(schema: Obj) -> Obj:
-    """Return a structural schema that still checks what it knows, and keeps what it doesn't know at every level."""
+    """Return a structural schema that validates known fields as before, and keeps unknown ones at
+    every level.
+    """
     return _with_closed_metadata(_rewritten(schema, _open))
 
 
 def anything() -> Obj:
-    """Return the schema that takes, and keeps, any object."""
+    """Return a schema that accepts and keeps any object."""
     return {"type": "object", KEEPS: True}
 
 
 def _rewritten(schema: Any, change: Callable[[Obj], Obj]) -> Any:
-    """Return the schema with each schema in it changed, the innermost first."""
+    """Return the schema with ``change`` applied to every schema in it, innermost first."""
     if not isinstance(schema, dict):
         return schema  # additionalProperties may be true or false
     made = {keyword: _rewritten(below, change) if keyword in _BELOW else below for keyword, below in schema.items()}
@@ -50,7 +54,7 @@ def _bare(schema: Obj) -> Obj:
 
 
 def _open(schema: Obj) -> Obj:
-    """Schemas of mappings know every key already."""
+    """Keep unknown fields, except in schemas of mappings, which know every key."""
     if schema.get("type") != "object" or schema.get("additionalProperties"):
         return schema
     marked = {**schema, KEEPS: True}
@@ -58,9 +62,10 @@ def _open(schema: Obj) -> Obj:
 
 
 def _with_closed_metadata(schema: Obj) -> Obj:
-    """Return the schema of a whole object: what it says of metadata may only be about names.
+    """Return the schema of an object in the form that CRDs accept: only rules about names below
+    metadata.
 
-    All of it is kept anyway.
+    All metadata is kept anyway.
     """
     properties: dict[str, Any] = schema.get("properties") or {}
     if "metadata" not in properties:

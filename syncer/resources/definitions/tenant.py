@@ -1,4 +1,4 @@
-"""The tenant's CustomResourceDefinitions that are named in the configuration, on the host."""
+"""Selected CustomResourceDefinitions of the tenant, on the host."""
 
 from collections.abc import Iterable
 
@@ -34,9 +34,11 @@ class TenantDefinitionSyncer(
     Sync[TenantDefinitionConfig],
     SyncUp[TenantDefinitionConfig],
 ):
-    """The tenant says all of a named CRD but its status; one of the host's own, or of another tenant, is left alone.
+    """Copies the tenant's CRDs that are listed; a CRD of the host itself or of another tenant is
+    left alone.
 
-    A host CRD that goes takes every copy of a custom resource with it, so its deletion is never a matter of course.
+    Deleting a host CRD deletes all copies of its custom resources, so that is never done without a
+    policy.
     """
 
     name = "tenant-crds"
@@ -49,11 +51,11 @@ class TenantDefinitionSyncer(
     adopts = True
 
     def host_key(self, settings: Settings, key: Key) -> Key:
-        """Its name says what it defines, so it is the same on both sides."""
+        """Return the same key: a CRD's name says what it defines, so it is the same on both sides."""
         return key
 
     def rights_with(self, settings: Settings) -> Iterable[Right]:
-        """To see whether there are custom resources of a CRD before it is deleted."""
+        """Return the right to list the custom resources of a CRD, which is checked before it is deleted."""
         config = settings.section(self.name, TenantDefinitionConfig)
         assert config
         if config.on_removal != "delete-if-unused":
@@ -61,7 +63,7 @@ class TenantDefinitionSyncer(
         return [Right(Side.HOST, defined(name), ("list",)) for name in config.names]
 
     def sync_down(self, ctx: Context[TenantDefinitionConfig], virtual: Obj) -> Decision:
-        """Make it on the host."""
+        """Create the CRD on the host."""
         if reason := _unwanted(ctx, virtual):
             return skip(reason)
         if is_deleting(virtual):
@@ -70,7 +72,7 @@ class TenantDefinitionSyncer(
         return _apply(ctx, virtual, wanted, "the virtual CRD is named in the configuration")
 
     def sync(self, ctx: Context[TenantDefinitionConfig], pair: Pair) -> Decision:
-        """Keep it as the tenant has it, for as long as it is named."""
+        """Update it from the tenant's while it is listed."""
         if reason := _unwanted(ctx, pair.virtual):
             return self._removed(ctx, pair.host, reason)
         if is_deleting(pair.virtual):
@@ -82,11 +84,11 @@ class TenantDefinitionSyncer(
         return _apply(ctx, pair.virtual, wanted)
 
     def deselected(self, ctx: Context[TenantDefinitionConfig], pair: Pair, reason: str) -> Decision:
-        """Do as the configuration says of one that is no longer wanted."""
+        """Decide by ``onRemoval`` about a CRD that is no longer wanted."""
         return self._removed(ctx, pair.host, reason)
 
     def sync_up(self, ctx: Context[TenantDefinitionConfig], host: Obj) -> Decision:
-        """Return what the configuration says."""
+        """Decide by ``onRemoval``."""
         return self._removed(ctx, host, "the virtual CRD is gone")
 
     def _removed(self, ctx: Context[TenantDefinitionConfig], host: Obj, why: str) -> Decision:
@@ -99,7 +101,7 @@ def _unwanted(ctx: Context[TenantDefinitionConfig], virtual: Obj) -> str:
 
 
 def _apply(ctx: Context, virtual: Obj, wanted: Crossing, reason: str = "") -> Decision:
-    """Return the object without the labels by which a CRD is public: a tenant can't publish one for others."""
+    """Apply the copy without labels that would make it public: a tenant can't publish a CRD to others."""
     sections = ctx.settings.sections.values()
     labels = {PUBLIC_LABEL, *(each.label for each in sections if isinstance(each, PublicDefinitionConfig))}
     host = leave_out(ctx.host_copy(virtual), also=labels)

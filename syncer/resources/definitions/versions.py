@@ -1,4 +1,5 @@
-"""What of a CRD's specification crosses to the other side, and which changes of it a side that stores objects can take.
+"""The part of a CRD's specification that crosses, and the changes that are safe once objects are
+stored.
 
 The rules of versions:
 https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definition-versioning/
@@ -15,9 +16,10 @@ from syncer.resources.definitions.config import Conversion
 
 @dataclass(frozen=True, slots=True)
 class Crossing:
-    """The specification as the other side gets it.
+    """The specification for the other side.
 
-    ``notes`` say what is different there, and why. ``stripped``: a webhook converted between its versions.
+    ``notes`` say what differs there, and why. ``stripped`` is True if a conversion webhook was
+    removed.
     """
 
     spec: Obj
@@ -26,7 +28,11 @@ class Crossing:
 
 
 def crossing(crd: Obj, *, conversion: Conversion) -> Crossing:
-    """Return the specification of a CRD for an API server that can't reach the CRD's webhook. Raises Refused."""
+    """Return the specification of a CRD for an API server that can't reach the CRD's webhook.
+
+    Raises:
+        Refused: The CRD has a webhook, and the policy is to refuse that.
+    """
     spec, notes = _without_blanket_preservation(_with_defaults(crd["spec"]), crd)
     if dig(spec, "conversion.strategy") != "Webhook":
         return Crossing(spec, notes)
@@ -41,7 +47,9 @@ def crossing(crd: Obj, *, conversion: Conversion) -> Crossing:
 
 
 def custom_resource(crd: Obj) -> Resource:
-    """Return the resource that a CRD defines: in the version that is stored, or else in one that is served."""
+    """Return the resource that a CRD defines, in the stored version if it is served, or else in
+    another served one.
+    """
     spec = crd["spec"]
     served = [version["name"] for version in spec["versions"] if version.get("served")]
     stored: str = storage_version(spec)["name"]
@@ -51,18 +59,22 @@ def custom_resource(crd: Obj) -> Resource:
 
 
 def defined(name: str) -> Resource:
-    """Return what a CRD of this name defines, in any version and wherever it is, for a right."""
+    """Return the resource that a CRD of this name defines, in any version and scope, for a right."""
     plural, _, group = name.partition(".")
     return Resource(f"{group}/*", "*", plural, namespaced=False)
 
 
 def storage_version(spec: Obj) -> Obj:
-    """Return the version in which objects are stored; an API server takes no CRD without exactly one."""
+    """Return the version in which objects are stored; a valid CRD has exactly one."""
     return next((version for version in spec["versions"] if version.get("storage")), spec["versions"][-1])
 
 
 def refuse_unsafe(wanted: Crossing, live: Obj, side: Side) -> None:
-    """Raise Refused where the CRD that is there can't become what is wanted, or objects would lose fields."""
+    """Refuse a change that is impossible, or by which stored objects would lose fields.
+
+    Raises:
+        Refused: The live CRD can't be changed to the wanted one.
+    """
     _refuse_another_kind(wanted.spec, live["spec"], side)
     versions = {version["name"]: version for version in wanted.spec["versions"]}
     stored = [str(version) for version in dig(live, "status.storedVersions") or ()]
@@ -96,7 +108,9 @@ def _refuse_lost_versions(lost: Iterable[str], side: Side) -> None:
 
 
 def _refuse_unreadable(wanted: Obj, versions: Mapping[str, Obj], stored: Iterable[str], side: Side) -> None:
-    """Without the webhook, what is stored in one version is read in another as it is, and unknown fields are lost."""
+    """Refuse versions with different schemas: without the webhook, an object stored in one version
+    and read in another loses unknown fields.
+    """
     storage = storage_version(wanted)
     unlike = [name for name in stored if not _alike(versions[name], storage)]
     if names := ", ".join(unlike):
@@ -109,7 +123,7 @@ def _refuse_unreadable(wanted: Obj, versions: Mapping[str, Obj], stored: Iterabl
 
 
 def _with_defaults(spec: Obj) -> Obj:
-    """Return the specification with what an API server would add to it, so that both sides can be compared."""
+    """Return the specification with the defaults of an API server, so that both sides can be compared."""
     names: Obj = spec["names"]
     kind = names["kind"]
     defaults: dict[str, Any] = {"singular": kind.lower(), "listKind": f"{kind}List"}
@@ -119,10 +133,11 @@ def _with_defaults(spec: Obj) -> Obj:
 
 
 def _without_blanket_preservation(spec: Obj, crd: Obj) -> tuple[Obj, tuple[str, ...]]:
-    """``preserveUnknownFields: true`` is left from apiextensions/v1beta1; no API server takes it in a new CRD.
+    """Replace ``preserveUnknownFields: true``, left from apiextensions/v1beta1, which no API server
+    accepts in a new CRD.
 
-    Schemas that keep what they don't know say the same. Of one that isn't structural, which a new CRD may not have
-    either, nothing is left; the API server tells so in a condition.
+    Schemas that keep unknown fields have the same effect. A schema that isn't structural, which a
+    new CRD may not have either, is removed; the API server reports that in a condition.
     """
     kept = {name: value for name, value in spec.items() if name != "preserveUnknownFields"}
     if not spec.get("preserveUnknownFields"):
@@ -144,7 +159,7 @@ def _keeping_all(version: Obj, structural: bool) -> Obj:
 
 
 def _without_webhook(spec: Obj) -> tuple[Obj, tuple[str, ...]]:
-    """Return the specification with no conversion, and only versions served between which none is needed."""
+    """Return the specification without conversion, and with only those versions served that need none."""
     storage = storage_version(spec)
     unlike = [one["name"] for one in spec["versions"] if one.get("served") and not _alike(one, storage)]
     versions = [{**one, "served": False} if one["name"] in unlike else one for one in spec["versions"]]

@@ -1,1 +1,1 @@
-"""Pods: run on the host as the virtual cluster says, reported back as the host says."""
+"""Pods: run on the host as the virtual cluster says; their status comes up."""

@@ -1,7 +1,7 @@
-"""What of a running Pod's spec the API lets one change, from the virtual Pod to the host's.
+"""Changes of a running Pod's spec that the API allows, from the virtual Pod to the host pod.
 
-Containers, tolerations and gates that the host has added must stay, and a patch replaces a list whole. So lists are
-built from the host's own, and a field is named only where it has to change. See
+Containers, tolerations and gates that the host has added must stay, and a patch replaces a whole
+list. So lists are built from the host's own, and a field is only set if it has to change. See
 https://kubernetes.io/docs/concepts/workloads/pods/#pod-update-and-replacement.
 """
 
@@ -10,7 +10,7 @@ from syncer.resources.pods.spec import IMAGES, images_digest
 
 
 def spec_changes(ctx: Context, pair: Pair) -> Obj:
-    """Return the fields of the host pod's spec to change, with their new values; often none."""
+    """Return the fields of the host pod's spec to change, with their new values; usually none."""
     wanted, actual = pair.virtual["spec"], pair.host["spec"]
     changes: Obj = {}
     if images_digest(wanted) != annotations_of(pair.host).get(f"{ctx.marks.prefix}/{IMAGES}"):
@@ -25,7 +25,7 @@ def spec_changes(ctx: Context, pair: Pair) -> Obj:
 
 
 def _with_images(wanted: list[Obj], actual: list[Obj]) -> list[Obj] | None:
-    """Return the host's containers with the tenant's images, by name; None where they have them."""
+    """Return the host's containers with the tenant's images, by name; None if they have them."""
     images = {container["name"]: container.get("image") for container in wanted}
     result = [
         {**container, "image": image}
@@ -37,12 +37,15 @@ def _with_images(wanted: list[Obj], actual: list[Obj]) -> list[Obj] | None:
 
 
 def _lowers(wanted: int | None, actual: int | None) -> bool:
-    """Return the deadline, which can be set and lowered, never raised."""
+    """Return True if the deadline is set or lowered; it can never be raised."""
     return wanted is not None and (actual is None or wanted < actual)
 
 
 def _with_tolerations(wanted: list[Obj], actual: list[Obj]) -> list[Obj] | None:
-    """Return the host's tolerations and the tenant's; None where the host has them all. One can't be taken away."""
+    """Return the host's tolerations and the tenant's; None if the host has them all.
+
+    A toleration can't be removed.
+    """
     missing = [toleration for toleration in wanted if toleration not in actual]
     if not missing:
         return None
@@ -51,6 +54,6 @@ def _with_tolerations(wanted: list[Obj], actual: list[Obj]) -> list[Obj] | None:
 
 
 def _toleration(toleration: Obj) -> tuple[str, ...]:
-    """Return what tells tolerations apart; only their seconds can change."""
+    """Return the identity of a toleration; only its seconds can change."""
     defaults = {"operator": "Equal"}
     return tuple(toleration.get(part) or defaults.get(part, "") for part in ("key", "operator", "value", "effect"))

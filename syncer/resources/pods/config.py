@@ -1,11 +1,14 @@
-"""The options of the tokens of Pods."""
+"""The options of Pod tokens."""
 
 from syncer.api import Config
 
 
 class PodTokenConfig(Config):
-    """The tokens of the ServiceAccounts that virtual Pods run under."""
+    """Service account tokens of the virtual API server for Pods."""
 
     enabled: bool = True
-    """Whether Pods get tokens of the virtual API server. Off: the host's kubelet gives them tokens of the host, made
-    out to the host copy of their ServiceAccount, for use with services that trust the host's issuer."""
+    """Whether Pods get tokens of the virtual API server.
+
+    Off: the host's kubelet gives them tokens of the host for the copy of their ServiceAccount, for
+    services that trust the host's issuer.
+    """

@@ -1,4 +1,4 @@
-"""Host name and DNS of a Pod: what ``ClusterFirst`` means in the virtual cluster, written out for the host.
+"""Host name and DNS of a Pod: ``ClusterFirst`` of the virtual cluster, written out for the host.
 
 See https://kubernetes.io/docs/concepts/services-networking/dns-pod-service/.
 """
@@ -8,25 +8,27 @@ from collections.abc import Iterable
 from syncer.api import Context, Decision, Key, Obj, ObjectRef, Side, wait
 from syncer.resources.kinds import SERVICES
 
-#: What an API server accepts in a Pod's ``dnsConfig``.
+#: Limits of ``dnsConfig`` in a Pod.
 _NAMESERVERS, _SEARCHES = 3, 32
 
 _HOSTNAME = 63
 
 
 def hostname(name: str) -> str:
-    """Return the host name of a Pod of this name: a DNS label, as the kubelet cuts it."""
+    """Return the host name of a Pod of this name: a DNS label, cut as by the kubelet."""
     return name[:_HOSTNAME].rstrip("-.").replace(".", "-")
 
 
 def uses_cluster_dns(spec: Obj) -> bool:
-    """Return True if the Pod asks its cluster's DNS server."""
+    """Return True if the Pod uses its cluster's DNS server."""
     policy = spec.get("dnsPolicy") or "ClusterFirst"
     return policy == "ClusterFirstWithHostNet" or (policy == "ClusterFirst" and not spec.get("hostNetwork"))
 
 
 def missing_server(ctx: Context, virtual: Obj) -> Decision | None:
-    """Wait until the virtual DNS Service, if there is one, can be reached on the host."""
+    """Return a wait until the copy of the virtual DNS Service has an address; None if it has, or if
+    there is no such Service.
+    """
     key = _service(ctx)
     if key is None or not uses_cluster_dns(virtual["spec"]) or ctx.virtual(SERVICES, key) is None:
         return None
@@ -37,7 +39,7 @@ def missing_server(ctx: Context, virtual: Obj) -> Decision | None:
 
 
 def fields(ctx: Context, virtual: Obj) -> Obj:
-    """Return the fields of the host pod's spec about DNS; none where the host's own DNS serves the Pod."""
+    """Return the DNS fields of the host pod's spec; empty if the Pod uses the host's DNS."""
     spec, key = virtual["spec"], _service(ctx)
     address = _address(ctx, key) if key and uses_cluster_dns(spec) else ""
     if not address or address == "None":
@@ -66,7 +68,7 @@ def _address(ctx: Context, key: Key) -> str:
 
 
 def _options(given: Iterable[Obj]) -> list[Obj]:
-    """Return the kubelet's options for a cluster's DNS, and the Pod's, which win."""
+    """Return the kubelet's options for a cluster's DNS, overridden by the Pod's."""
     return list({option["name"]: option for option in ({"name": "ndots", "value": "5"}, *given)}.values())
 
 

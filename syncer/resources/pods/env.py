@@ -1,8 +1,9 @@
-"""The environment variables by which a container finds the Services of its namespace and its API server.
+"""Environment variables by which a container finds its API server and the Services of its namespace.
 
-On the host service links are switched off, as the kubelet would name the host namespace's Services. The variables are
-written out instead, once, when the Pod is made, as the kubelet does when it starts a container. Those of the API server
-the kubelet always sets, to the host's: only ``networking.apiServer.host`` replaces them. See
+Service links are disabled on the host, as the kubelet would name the host namespace's Services. The
+variables are written out instead, once, when the Pod is created, as the kubelet does when it starts
+a container. The kubelet always sets those of the API server, to the host's: only
+``networking.apiServer.host`` overrides them. See
 https://kubernetes.io/docs/concepts/services-networking/service/#environment-variables.
 """
 
@@ -16,8 +17,8 @@ BY_NAMESPACE = "namespace"
 
 
 def service_env(ctx: Context, virtual: Obj) -> list[Obj]:
-    """Return the variables for a virtual Pod: of its API server, and of its namespace's
-    Services unless it wants none.
+    """Return the variables for a virtual Pod: of its API server, and of its namespace's Services
+    unless it disables them.
     """
     variables = dict(_api_server(ctx))
     if (virtual.get("spec") or {}).get("enableServiceLinks", True) and ctx.enabled("services"):
@@ -27,9 +28,7 @@ def service_env(ctx: Context, virtual: Obj) -> list[Obj]:
 
 
 def with_env(container: Obj, variables: list[Obj]) -> Obj:
-    """Return the container with the variables before its own, which may refer to them and win
-    over those of the same name.
-    """
+    """Return the container with the variables before its own, which may refer to them and override them."""
     own = container.get("env") or []
     names = {variable["name"] for variable in own}
     return {**container, "env": [*(one for one in variables if one["name"] not in names), *own]}
@@ -43,7 +42,7 @@ def _services(ctx: Context, namespace: str) -> Iterator[tuple[str, Obj]]:
 
 
 def _of_service(name: str, spec: Obj) -> Iterable[tuple[str, str]]:
-    """Of one Service; none of a headless one."""
+    """Yield the variables of a Service; none for a headless one."""
     address, ports = spec.get("clusterIP"), spec.get("ports")
     if not address or address == "None" or not ports:
         return ()
@@ -69,7 +68,7 @@ def _variables(service: str, address: str, ports: list[Obj]) -> Iterator[tuple[s
 
 
 def _link(prefix: str, address: str, port: Obj, *, first: bool) -> Iterator[tuple[str, str]]:
-    """Variables in the form of Docker links, which some programs still read."""
+    """Yield variables in the form of Docker links, which some programs still read."""
     protocol, number = port.get("protocol", "TCP"), str(port["port"])
     host = f"[{address}]" if ":" in address else address
     url = f"{protocol.lower()}://{host}:{number}"

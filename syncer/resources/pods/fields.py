@@ -1,14 +1,14 @@
-"""The downward API: fields that a container reads of its own Pod must be those of the virtual Pod.
+"""The downward API: a container that reads fields of its Pod must get the virtual Pod's.
 
-The host pod carries the virtual values as annotations, and each reference is led there. See
-https://kubernetes.io/docs/concepts/workloads/pods/downward-api/.
+The host pod carries the virtual values as annotations, and each field reference is redirected
+there. See https://kubernetes.io/docs/concepts/workloads/pods/downward-api/.
 """
 
 from collections.abc import Mapping
 
 from syncer.api import Context, Marks, Obj, Paths, annotations_of, labels_of
 
-#: Paths of the names of fields.
+#: Paths of field references.
 PLACES = (
     "spec.containers[].env[].valueFrom.fieldRef.fieldPath",
     "spec.initContainers[].env[].valueFrom.fieldRef.fieldPath",
@@ -18,10 +18,10 @@ PLACES = (
 
 _USED = Paths(dict.fromkeys(PLACES, None))
 
-#: Below the marks' prefix: annotations on host pods that hold what no mark holds already.
+#: Below the marks' prefix: annotations on host pods for values that no mark holds.
 LABELS, ANNOTATIONS, SERVICE_ACCOUNT = "pod-labels", "pod-annotations", "pod-service-account"
 
-#: How Go's ``%q`` writes characters that it doesn't write as they are.
+#: Characters that Go's ``%q`` escapes.
 _ESCAPES = {
     '"': '\\"',
     "\\": "\\\\",
@@ -36,7 +36,7 @@ _ESCAPES = {
 
 
 def host_field(field: str, marks: Marks) -> str:
-    """Return the field of the host pod that holds the value of a field of the virtual one."""
+    """Return the field of the host pod that holds a field of the virtual Pod."""
     annotation = {
         "metadata.name": marks.name,
         "metadata.namespace": marks.namespace,
@@ -49,9 +49,9 @@ def host_field(field: str, marks: Marks) -> str:
 
 
 def annotations(ctx: Context, virtual: Obj) -> dict[str, str]:
-    """Return the annotations that hold what the Pod's containers read of it, beside the marks.
+    """Return the annotations for the fields that the Pod's containers read, besides the marks.
 
-    None that nobody reads.
+    Fields that no container reads are left out.
     """
     used = {field for _, field in _USED.found(virtual)}
     prefix, result = ctx.marks.prefix, {}
@@ -65,12 +65,14 @@ def annotations(ctx: Context, virtual: Obj) -> dict[str, str]:
 
 
 def service_account(pod: Obj) -> str:
-    """Return the ServiceAccount that a Pod runs under."""
+    """Return the name of a Pod's ServiceAccount."""
     return (pod.get("spec") or {}).get("serviceAccountName") or "default"
 
 
 def lines(values: Mapping[str, str]) -> str:
-    """Labels or annotations as the kubelet writes them into a file: sorted, one ``key="value"`` a line."""
+    """Format labels or annotations as the kubelet writes them into a file: sorted, ``key="value"``
+    on each line.
+    """
     return "\n".join(f'{key}="{_escaped(values[key])}"' for key in sorted(values))
 
 

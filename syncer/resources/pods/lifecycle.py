@@ -1,24 +1,24 @@
-"""How far a Pod has come, and whether the host is to run it (now, later, or not at all)."""
+"""The phase of a Pod's life, and whether the host is to run it: now, later, or never."""
 
 from syncer.api import Config, Context, Decision, Key, Obj, annotations_of, delete, is_deleting, skip
 from syncer.resources.kinds import NODES
 
-#: The annotation of the kubelet on a Pod that only mirrors a manifest on a node's disk.
+#: The kubelet's annotation on a mirror Pod, which represents a manifest on a node's disk.
 MIRROR = "kubernetes.io/config.mirror"
 
 _FINISHED = ("Succeeded", "Failed")
 
 
 def is_finished(pod: Obj) -> bool:
-    """Return True if all its containers have ended for good."""
+    """Return True if all containers have ended for good."""
     return (pod.get("status") or {}).get("phase") in _FINISHED
 
 
 def has_started(pod: Obj) -> bool:
-    """Return True if a kubelet may have taken it on; such a Pod is never started again elsewhere.
+    """Return True if a kubelet may have started the Pod; then it is never started again elsewhere.
 
-    A Pod that was bound to a node may have run there without anybody having told us. One that was made with a node's
-    name lacks the condition that a binding sets.
+    A Pod that was bound to a node may have run there even if no status says so. A Pod created with
+    a node's name lacks the condition that a binding sets.
     """
     status = pod.get("status") or {}
     if status.get("startTime") or status.get("phase", "Pending") in ("Running", "Unknown"):
@@ -28,27 +28,27 @@ def has_started(pod: Obj) -> bool:
 
 
 def is_mirror(pod: Obj) -> bool:
-    """Return True if it only shows what a kubelet runs from a manifest on its node's disk."""
+    """Return True for a mirror Pod, which represents a manifest on a node's disk."""
     return MIRROR in annotations_of(pod)
 
 
 def runs_elsewhere(ctx: Context, virtual: Obj) -> bool:
-    """Return True if it is on a Node that the virtual cluster has for itself, with a kubelet of its own."""
+    """Return True if the Pod is on a Node of the virtual cluster itself, with a kubelet of its own."""
     name = (virtual.get("spec") or {}).get("nodeName")
     node = ctx.virtual(NODES, Key("", name)) if name else None
     return node is not None and not ctx.marks.is_from_here(node, cluster=ctx.identity)
 
 
 def is_selected(ctx: Context, virtual: Obj) -> bool:
-    """Return True if the labels of a Pod are those of the Pods that are synced."""
+    """Return True if the Pod's labels match the ``selector`` of Pods to sync."""
     pods = ctx.settings.section("pods", Config)
     return pods is None or pods.selector.selects(virtual)
 
 
 def not_to_run(ctx: Context, virtual: Obj) -> Decision | None:
-    """For a virtual Pod without a copy: what is to be done instead of making one; None where one is to be made.
+    """Return what to do about a virtual Pod without a copy, or None if a copy is to be created.
 
-    Informers are complete when a syncer is asked, so a copy that isn't seen isn't there.
+    Caches are complete when a syncer is called, so a copy that isn't cached doesn't exist.
     """
     if runs_elsewhere(ctx, virtual):
         return skip("a node of the virtual cluster itself runs it")

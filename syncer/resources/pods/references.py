@@ -1,4 +1,4 @@
-"""What a Pod says of other objects and of itself, as one table: it serves the index and the translation alike."""
+"""The references in a Pod: a single table for the index and the translation."""
 
 from syncer.api import ReferencePaths, References, Resource, Rewritten
 from syncer.resources.kinds import (
@@ -34,7 +34,7 @@ _VOLUME: dict[str, Resource] = {
     "storageos.secretRef.name": SECRETS,
 }
 
-#: What stands at paths of a Pod: names in its own namespace, and the names of its own fields.
+#: Names of other objects in a Pod, and field references to the Pod itself, by path.
 REFERENCES: References = {
     **{f"spec.{part}[].{path}": kind for part in ("containers", "initContainers") for path, kind in _CONTAINER.items()},
     **{f"spec.volumes[].{path}": kind for path, kind in _VOLUME.items()},

@@ -1,7 +1,7 @@
-"""Where a Pod may run relative to others: the tenant's selectors must see this tenant's pods only.
+"""Scheduling relative to other pods: the tenant's selectors must match this tenant's pods only.
 
-All virtual namespaces may share one host namespace. So a selector is narrowed to the marks that say whose a pod is and
-which virtual namespace it comes from.
+All virtual namespaces may share a host namespace. So a selector is narrowed to the marks for the
+virtual cluster and the virtual namespace.
 """
 
 from collections.abc import Iterable
@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from syncer.api import Context, Key, Obj, Side, labels_of, selectors
 from syncer.resources.kinds import NAMESPACES, PODS
 
-#: Fields of an affinity term that end up in its selector.
+#: Fields of an affinity term that become part of its selector.
 _FOLDED = frozenset({"namespaces", "namespaceSelector", "matchLabelKeys", "mismatchLabelKeys"})
 
 _REQUIRED, _PREFERRED = (
@@ -19,7 +19,7 @@ _REQUIRED, _PREFERRED = (
 
 
 def spread(ctx: Context, virtual: Obj, constraints: list[Obj]) -> list[Obj]:
-    """Topology spread constraints, which count pods of the Pod's own namespace."""
+    """Return the topology spread constraints, which count pods of the Pod's own namespace."""
     namespace, labels = virtual["metadata"].get("namespace", ""), labels_of(virtual)
     marks = ctx.marks.labels(ctx.identity, Key(namespace, ""))
     result = []
@@ -33,7 +33,7 @@ def spread(ctx: Context, virtual: Obj, constraints: list[Obj]) -> list[Obj]:
 
 
 def affinity(ctx: Context, virtual: Obj, given: Obj) -> Obj:
-    """Affinity to nodes as it is, to and against pods narrowed."""
+    """Return the affinity: node affinity unchanged, pod affinity and anti-affinity narrowed."""
     result = dict(given)
     for part in ("podAffinity", "podAntiAffinity"):
         if found := given.get(part):
@@ -53,7 +53,7 @@ def _pod_affinity(ctx: Context, virtual: Obj, given: Obj) -> Obj:
 
 
 def _term(ctx: Context, virtual: Obj, term: Obj) -> Obj:
-    """One affinity term. Without a selector it selects no pod, and stays so."""
+    """Return an affinity term. A term without a selector matches no pod, and stays so."""
     result = {name: value for name, value in term.items() if name not in _FOLDED}
     selector = term.get("labelSelector")
     if selector is None:
@@ -72,9 +72,10 @@ def _term(ctx: Context, virtual: Obj, term: Obj) -> Obj:
 
 
 def _namespaces(ctx: Context, virtual: Obj, term: Obj) -> list[str] | None:
-    """Return the virtual namespaces that a term speaks of; None for all.
+    """Return the virtual namespaces of a term; None for all.
 
-    A namespace selector is answered now: the scheduler looks at a term when it places the Pod, and that is soon.
+    A namespace selector is evaluated now: the scheduler evaluates the term when it places the Pod,
+    which is soon.
     """
     named, selector = term.get("namespaces") or [], term.get("namespaceSelector")
     if selector is None:
@@ -91,13 +92,13 @@ def _matches(ctx: Context, key: Key, selector: Obj) -> bool:
 
 
 def _anywhere(ctx: Context) -> Obj:
-    """Says nothing where all copies share the Pod's host namespace, which is what a term means by default."""
+    """Return no namespaces if all copies share the Pod's host namespace, which is a term's default."""
     spaces = ctx.names.host_namespaces()
     return {} if spaces is not None and len(spaces) == 1 else {"namespaceSelector": {}}
 
 
 def _places(ctx: Context, virtual: Obj, namespaces: Iterable[str]) -> Obj:
-    """Return the host namespaces of virtual ones, where they are not the Pod's own."""
+    """Return the host namespaces of virtual ones, unless they are the Pod's own."""
     own = _place(ctx, virtual["metadata"].get("namespace", ""))
     places = sorted({_place(ctx, namespace) for namespace in namespaces})
     return {"namespaces": places} if places and places != [own] else {}

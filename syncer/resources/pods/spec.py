@@ -1,4 +1,4 @@
-"""The host pod of a virtual Pod. Fields that aren't named here cross as they are."""
+"""The host pod of a virtual Pod. Fields that aren't named here are copied unchanged."""
 
 import hashlib
 
@@ -8,8 +8,9 @@ from syncer.resources.pods import dns, fields, scheduling, volumes
 from syncer.resources.pods.env import service_env, with_env
 from syncer.resources.pods.references import PATHS
 
-#: Fields that stay behind. The host's admission computes priority and overhead from its own classes and refuses others;
-#: debug containers can't be there from the start; a Pod that is held by gates isn't sent before they are gone.
+#: Fields that are not copied. The host's admission computes priority and overhead from its own
+#: classes and refuses others; debug containers can't exist from the start; a Pod held by scheduling
+#: gates isn't copied before they are gone.
 DROPPED = frozenset(
     {
         "serviceAccount",
@@ -22,8 +23,8 @@ DROPPED = frozenset(
     }
 )
 
-#: Below the marks' prefix: a digest of the images that were last sent. The host may have others in their place (a
-#: registry mirror, say), so only this tells when the tenant has changed one.
+#: Below the marks' prefix: a digest of the images that were sent last. The host may replace images
+#: (a registry mirror, for example), so only this tells whether the tenant has changed them.
 IMAGES = "pod-images"
 
 
@@ -35,7 +36,9 @@ def host_pod(ctx: Context, virtual: Obj) -> Obj:
 
 
 def metadata(ctx: Context, virtual: Obj) -> Obj:
-    """Return the host pod without a spec: name, labels, annotations, marks, and what the downward API reads."""
+    """Return the host pod without a spec: name, labels, annotations, marks, and the values for the
+    downward API.
+    """
     host = ctx.host_copy(virtual)
     annotations = host["metadata"]["annotations"]
     annotations |= fields.annotations(ctx, virtual)
@@ -62,7 +65,7 @@ def _spec(ctx: Context, virtual: Obj) -> Obj:
 
 
 def _identify(ctx: Context, virtual: Obj, spec: Obj) -> None:
-    """Whom the Pod is and whom it runs as: the host gives it no token of its own accord."""
+    """Set the Pod's host name and ServiceAccount; the host adds no token of its own."""
     metadata = virtual["metadata"]
     spec["automountServiceAccountToken"] = False
     spec.pop("serviceAccountName", None)
@@ -81,7 +84,7 @@ def _place(ctx: Context, virtual: Obj, spec: Obj) -> None:
 
 
 def _fill(ctx: Context, virtual: Obj, spec: Obj) -> None:
-    """What goes into the containers: volumes, and the variables by which they find Services."""
+    """Fill the containers: volumes, and the variables of Services."""
     if given := spec.get("volumes"):
         spec["volumes"] = volumes.translated(ctx, virtual, given)
     if variables := service_env(ctx, virtual):

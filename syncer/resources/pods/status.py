@@ -1,15 +1,16 @@
-"""What the host reports about a Pod flows up; the conditions that its readiness gates name flow down, and no others.
+"""Pod status: the host's status comes up; only the conditions of readiness gates go down.
 
-A kubelet writes the status of its pods as a whole, so a condition that is written back to the host from an older copy
-erases what the kubelet has said since. Nothing of the host's status is ever written, therefore, but conditions that the
-tenant's own controllers answer for.
+A kubelet writes the status of its pods as a whole, so a condition that is written back to the host
+from an older copy would erase newer ones of the kubelet. Therefore the host's status is never
+written, except for the conditions that the tenant's own controllers set.
 """
 
 from collections.abc import Iterable
 
 from syncer.api import Obj, Pair
 
-#: Conditions that the host's control plane and kubelet answer for. Of others, those that only the virtual Pod has stay.
+#: Conditions that the host's control plane and kubelet set. Of others, those that only the virtual
+#: Pod has are kept.
 HOST_CONDITIONS = frozenset(
     {
         "PodScheduled",
@@ -30,7 +31,7 @@ _STATUSES = (
 
 
 def virtual_status(pair: Pair) -> Obj | None:
-    """Return the status of the virtual Pod, or None where the host hasn't reported anything yet."""
+    """Return the status of the virtual Pod, or None if the host hasn't reported one yet."""
     reported = pair.host.get("status") or {}
     if not reported.get("phase") or _says_only_that_it_is_placed(reported):
         return None
@@ -45,14 +46,14 @@ def virtual_status(pair: Pair) -> Obj | None:
 
 
 def _says_only_that_it_is_placed(reported: Obj) -> bool:
-    """Return True if no kubelet has said anything yet: the binding of the virtual Pod says as much."""
+    """Return True if no kubelet has reported yet: the binding of the virtual Pod says as much."""
     conditions = reported.get("conditions") or ()
     placed = [one.get("type") == "PodScheduled" and one.get("status") == "True" for one in conditions]
     return reported["phase"] == "Pending" and "startTime" not in reported and bool(placed) and all(placed)
 
 
 def gate_conditions(pair: Pair) -> list[Obj]:
-    """Return the conditions that flow down: those of the readiness gates, as the virtual Pod has them."""
+    """Return the conditions that go down: those of the readiness gates, from the virtual Pod."""
     gates = _gates(pair.virtual)
     if not gates:
         return []
@@ -61,7 +62,9 @@ def gate_conditions(pair: Pair) -> list[Obj]:
 
 
 def _keep_own(status: Obj, pair: Pair) -> None:
-    """The quality of service can't change, and the host may see another; generations are each API server's own."""
+    """Keep the virtual quality of service, which can't change though the host's may differ, and set
+    our own generations.
+    """
     own = pair.virtual.get("status") or {}
     if "qosClass" in own:
         status["qosClass"] = own["qosClass"]
@@ -96,7 +99,7 @@ def _translated(condition: Obj, pair: Pair) -> Obj:
 
 
 def _set_generation(part: Obj, pair: Pair) -> None:
-    """Say of the virtual generation what the host says of its own, where it speaks of its latest."""
+    """Set the virtual generation if the host observed its own latest generation."""
     seen = part.pop("observedGeneration", None)
     virtual, host = (obj["metadata"].get("generation") for obj in (pair.virtual, pair.host))
     if seen and virtual and host and seen >= host:
@@ -108,6 +111,6 @@ def _without_generation(condition: Obj) -> Obj:
 
 
 def _of_containers(statuses: list[Obj], containers: Iterable[Obj]) -> list[Obj]:
-    """Without those of containers that the host has put into the pod."""
+    """Return the statuses without those of containers that the host added to the pod."""
     names = {container["name"] for container in containers}
     return [status for status in statuses if status.get("name") in names]

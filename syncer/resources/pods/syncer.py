@@ -1,4 +1,4 @@
-"""Run virtual Pods on the host, and tell the tenant how they fare."""
+"""Run virtual Pods on the host, and report their status."""
 
 from collections.abc import Iterable, Sequence
 
@@ -42,10 +42,11 @@ _VIRTUAL_SERVICES = Source(Side.VIRTUAL, SERVICES)
 
 
 class PodSyncer(Syncer, SyncDown, Sync, Excludes, Indexes, Refers):
-    """The virtual side owns what a Pod is, the host side where it runs and how it fares.
+    """Runs Pods on the host; the virtual side owns the spec, the host the node and the status.
 
-    A Pod is made on the host once, with everything that it needs there at hand, and never a second time: where the
-    host has lost a Pod that had started, the virtual one is deleted, as its controller expects of a lost Pod.
+    A Pod is created on the host once, when everything that it needs is there, and never a second
+    time: if the host loses a Pod that had started, the virtual Pod is deleted, as its controller
+    expects of a lost Pod.
     """
 
     name = "pods"
@@ -70,19 +71,22 @@ class PodSyncer(Syncer, SyncDown, Sync, Excludes, Indexes, Refers):
     )
 
     def indexes(self) -> Sequence[Index]:
-        """Services by namespace: a container gets the addresses of those beside it."""
+        """Return the index of Services by namespace: a container gets the addresses of those in its own."""
         return [Index(_VIRTUAL_SERVICES, BY_NAMESPACE, lambda service: (service["metadata"].get("namespace", ""),))]
 
     def refers(self, virtual: Obj) -> Iterable[tuple[Resource, Key]]:
-        """Return what it names; ConfigMaps and Secrets are synced with it. Nothing where it is never synced."""
+        """Return the objects that the Pod names; ConfigMaps and Secrets are synced with it.
+
+        Empty if the Pod is never synced.
+        """
         return () if lifecycle.is_mirror(virtual) else super().refers(virtual)
 
     def excluded(self, ctx: Context, side: Side, obj: Obj) -> str | None:
-        """Leave alone what only mirrors a kubelet's own manifest."""
+        """Leave mirror Pods alone, which represent a kubelet's own manifests."""
         return "it mirrors a static Pod of a kubelet" if lifecycle.is_mirror(obj) else None
 
     def sync_down(self, ctx: Context, virtual: Obj) -> Decision:
-        """Make the host pod, once everything is there that it can't do without."""
+        """Create the host pod once everything that it requires is there."""
         return (
             lifecycle.not_to_run(ctx, virtual)
             or _missing_account(ctx, virtual)
@@ -92,7 +96,7 @@ class PodSyncer(Syncer, SyncDown, Sync, Excludes, Indexes, Refers):
         )
 
     def sync(self, ctx: Context, pair: Pair) -> Decision:
-        """Deletion goes both ways with its grace period; changes go down, place and status up."""
+        """Sync deletion both ways with its grace period, changes down, and node and status up."""
         report = apply(virtual=_reported(pair))
         if is_deleting(pair.virtual):
             return report.then(_end_host(pair))
@@ -105,7 +109,10 @@ class PodSyncer(Syncer, SyncDown, Sync, Excludes, Indexes, Refers):
 
 
 def _bound(ctx: Context, pair: Pair, report: Decision) -> Decision:
-    """Bind the virtual Pod where the host has placed it, and report. A Pod without a node can't have a full status."""
+    """Bind the virtual Pod to the host pod's node, and report.
+
+    A Pod without a node can't have a full status.
+    """
     node = pair.host["spec"].get("nodeName")
     if not node or pair.virtual["spec"].get("nodeName"):
         return report
@@ -116,10 +123,10 @@ def _bound(ctx: Context, pair: Pair, report: Decision) -> Decision:
 
 
 def _updated(ctx: Context, pair: Pair) -> Obj:
-    """Return the host pod with only what may have changed."""
+    """Return the host pod with only the fields that may change."""
     host = metadata(ctx, pair.virtual)
     if changes := spec_changes(ctx, pair):
-        # Lists are written whole: what the host changes meanwhile must not be undone.
+        # Lists are written whole: a concurrent change by the host must not be undone.
         host["metadata"]["resourceVersion"] = pair.host["metadata"].get("resourceVersion", "")
         host["spec"] = changes
     return host
@@ -135,7 +142,9 @@ def _reported(pair: Pair) -> Obj | None:
 
 
 def _end_host(pair: Pair) -> Decision:
-    """Delete the host pod as the virtual one is being deleted, and sooner if the tenant has shortened its time."""
+    """Delete the host pod as the virtual Pod is being deleted, and sooner if the tenant shortens
+    the grace period.
+    """
     grace, left = (obj["metadata"].get("deletionGracePeriodSeconds") for obj in (pair.virtual, pair.host))
     if is_deleting(pair.host) and (grace is None or left is None or grace >= left):
         return wait("both are being deleted; the host's kubelet is stopping it")
@@ -148,7 +157,7 @@ def _end_virtual(pair: Pair) -> Decision:
 
 
 def _missing_account(ctx: Context, virtual: Obj) -> Decision | None:
-    """Return the host's admission refuses a pod whose ServiceAccount isn't there."""
+    """Return a wait for a missing ServiceAccount, because the host's admission refuses a pod without one."""
     if not ctx.enabled("serviceaccounts"):
         return None
     account = Key(key_of(virtual).namespace, fields.service_account(virtual))

@@ -1,4 +1,6 @@
-"""The tokens of Pods: of the virtual API server, kept in a Secret on the host, renewed before they end."""
+"""Pod tokens: issued by the virtual API server, stored in a Secret on the host, renewed before they
+expire.
+"""
 
 from datetime import datetime, timedelta
 
@@ -35,21 +37,24 @@ from syncer.resources.pods.fields import service_account
 from syncer.resources.pods.volumes import token_files, tokens_key
 from syncer.translate import times
 
-#: Renewed when this part of its life is left, as a kubelet does.
+#: Renew when this part of the lifetime is left, as a kubelet does.
 _LEFT = 0.2
 
-#: Renewed no more often, should the two clocks differ so much that a token seems to be born old.
+#: Shortest interval between renewals, in case the clocks differ so much that a token looks expired
+#: from the start.
 _SELDOM = timedelta(minutes=1)
 
-#: Below the marks' prefix: the annotation on the Secret that says when its tokens were asked for.
+#: Below the marks' prefix: the annotation on the Secret with the time at which its tokens were
+#: requested.
 ASKED = "tokens-asked"
 
 
 class PodTokenSyncer(Syncer[PodTokenConfig], SyncDown[PodTokenConfig], Sync[PodTokenConfig], Excludes[PodTokenConfig]):
-    """A host Secret for each virtual Pod that mounts tokens of its ServiceAccount.
+    """Keeps a host Secret for each virtual Pod that mounts tokens of its ServiceAccount.
 
-    Each token has the lifetime and the audience that the Pod asks for and is bound to the virtual Pod, so it ends with
-    it. The Secret is there before the host pod is made, and is deleted after the virtual Pod is gone.
+    Each token has the lifetime and the audience that the Pod asks for. It is bound to the virtual
+    Pod, so it becomes invalid with it. The Secret is created before the host pod, and deleted after
+    the virtual Pod is gone.
     """
 
     name = "pod-tokens"
@@ -69,15 +74,18 @@ class PodTokenSyncer(Syncer[PodTokenConfig], SyncDown[PodTokenConfig], Sync[PodT
         return tokens_key(settings, key)
 
     def predicate(self, virtual: Obj) -> bool:
-        """Return a Pod's volumes never change: one without a token never gets a Secret."""
+        """Return True if the Pod mounts a token.
+
+        A Pod's volumes never change, so others never need a Secret.
+        """
         return bool(token_files(virtual))
 
     def excluded(self, ctx: Context, side: Side, obj: Obj) -> str | None:
-        """Leave alone what is never run on the host."""
+        """Leave Pods alone that are never run on the host."""
         return "it mirrors a static Pod of a kubelet" if side is Side.VIRTUAL and lifecycle.is_mirror(obj) else None
 
     def sync_down(self, ctx: Context[PodTokenConfig], virtual: Obj) -> Decision:
-        """Get the tokens of a Pod that is about to run, or that runs and has lost them."""
+        """Request the tokens of a Pod that is about to run, or that runs and has lost them."""
         if not token_files(virtual):
             return skip("it mounts no token")
         if _ends(virtual):
@@ -89,7 +97,7 @@ class PodTokenSyncer(Syncer[PodTokenConfig], SyncDown[PodTokenConfig], Sync[PodT
         return _renewed(ctx, virtual, reason="the Pod needs tokens of its ServiceAccount")
 
     def sync(self, ctx: Context[PodTokenConfig], pair: Pair) -> Decision:
-        """Renew the tokens in time, for as long as the Pod runs."""
+        """Renew the tokens in time while the Pod runs."""
         if is_deleting(pair.host):
             return wait("the Secret is being deleted; it is made again when it is gone")
         if _ends(pair.virtual):
@@ -114,7 +122,7 @@ def _ends(virtual: Obj) -> bool:
 
 
 def _missing_account(ctx: Context, virtual: Obj) -> ObjectRef | None:
-    """Return the ServiceAccount, where it isn't there: nobody gives a token of it then."""
+    """Return the ServiceAccount if it is missing: no token can be issued then."""
     account = Key(key_of(virtual).namespace, service_account(virtual))
     there = ctx.virtual(SERVICE_ACCOUNTS, account) is not None
     return None if there else ObjectRef(Side.VIRTUAL, SERVICE_ACCOUNTS, account)
@@ -125,7 +133,10 @@ def _renewed(ctx: Context[PodTokenConfig], virtual: Obj, *, reason: str) -> Deci
 
 
 def _secret(ctx: Context[PodTokenConfig], virtual: Obj) -> Obj:
-    """Return the Secret without its tokens. What the tenant has written on the Pod isn't repeated on it."""
+    """Return the Secret without its tokens.
+
+    The tenant's labels and annotations on the Pod are not repeated on it.
+    """
     host, key = ctx.host_copy(virtual), key_of(virtual)
     host["metadata"]["labels"] = ctx.marks.labels(ctx.identity, key)
     marks = ctx.marks.annotations(ctx.resource, virtual, key_of(host))
@@ -149,9 +160,10 @@ def _tokens(virtual: Obj) -> tuple[Token, ...]:
 
 
 def _seconds_left(ctx: Context[PodTokenConfig], pair: Pair) -> float:
-    """Seconds until the tokens are to be renewed; 0 where one is missing or nothing tells their age.
+    """Return the seconds until the tokens must be renewed; 0 if a token is missing or its age is
+    unknown.
 
-    The life that counts is the one that was granted, which an API server may have cut short.
+    The granted lifetime counts, which an API server may have shortened.
     """
     fields = {file.field for file in token_files(pair.virtual)}
     asked, ends = (_time(pair.host, mark) for mark in (f"{ctx.marks.prefix}/{ASKED}", ctx.marks.token_expires))

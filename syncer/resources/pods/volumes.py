@@ -1,4 +1,4 @@
-"""Volumes whose contents come from the virtual API server: tokens, and claims that are made for one Pod."""
+"""Volumes with contents from the virtual API server: tokens, and generic ephemeral volumes."""
 
 from typing import NamedTuple
 
@@ -6,12 +6,12 @@ from syncer.api import Context, Key, Obj, Settings
 from syncer.resources.kinds import PERSISTENT_VOLUME_CLAIMS, SECRETS
 from syncer.resources.secrets import TOKENS_ENDING
 
-#: What the API server sets where a token source says no lifetime, in seconds.
+#: The API server's default lifetime of a projected token, in seconds.
 _LIFETIME = 3600
 
 
 class TokenFile(NamedTuple):
-    """A token that a Pod mounts: its field in the Secret, its lifetime in seconds, and whom it is for."""
+    """A token that a Pod mounts: its field in the Secret, its lifetime in seconds, and its audience."""
 
     field: str
     seconds: int
@@ -19,7 +19,7 @@ class TokenFile(NamedTuple):
 
 
 def token_files(pod: Obj) -> list[TokenFile]:
-    """Every token that a Pod mounts; none for a Pod that doesn't want its ServiceAccount's."""
+    """Return every token that a Pod mounts; none for a Pod that disables its ServiceAccount's token."""
     return [
         _token_file(volume["name"], position, source["serviceAccountToken"])
         for volume in (pod.get("spec") or {}).get("volumes") or ()
@@ -29,12 +29,12 @@ def token_files(pod: Obj) -> list[TokenFile]:
 
 
 def tokens_key(settings: Settings, pod: Key) -> Key:
-    """Return the place on the host of the Secret with a virtual Pod's tokens; no copy of a Secret can have it."""
+    """Return the host key of the Secret with a virtual Pod's tokens; no copy of a Secret can have it."""
     return settings.names.to_host(SECRETS, Key(pod.namespace, pod.name + TOKENS_ENDING))
 
 
 def translated(ctx: Context, virtual: Obj, volumes: list[Obj]) -> list[Obj]:
-    """Return the volumes of the host pod, once names in them are those of the host."""
+    """Return the volumes of the host pod; names in them are translated already."""
     return [_volume(ctx, virtual, volume) for volume in volumes]
 
 
@@ -51,7 +51,7 @@ def _volume(ctx: Context, virtual: Obj, volume: Obj) -> Obj:
 
 
 def _claim(ctx: Context, virtual: Obj, volume: str) -> str:
-    """Return the claim that the virtual cluster's controller makes for a generic ephemeral volume."""
+    """Return the claim that the virtual cluster's controller creates for a generic ephemeral volume."""
     metadata = virtual["metadata"]
     return ctx.host_name(PERSISTENT_VOLUME_CLAIMS, metadata.get("namespace", ""), f"{metadata['name']}-{volume}")
 
