@@ -237,4 +237,4 @@ def test_schema_accepts_entries_that_load_and_refuses_others() -> None:
     assert wrong({CERTIFICATE: {"downn": []}})
     assert wrong({CERTIFICATE: {"references": {"spec.a": []}}})
     assert wrong({CERTIFICATE: {"related": [{"resource": "secrets"}]}})
-    assert made["$defs"]["Related"]["properties"]["origin"]["description"].startswith("Where they are made.")
+    assert made["$defs"]["Related"]["properties"]["origin"]["description"].startswith("The side that they begin on.")
