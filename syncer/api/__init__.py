@@ -52,6 +52,7 @@ from syncer.api.errors import (
     Unreachable,
 )
 from syncer.api.marks import Marks
+from syncer.api.metadata_rules import KeyRules, MetadataRules
 from syncer.api.names import NameTranslator
 from syncer.api.networking import Networking
 from syncer.api.objects import (
@@ -130,9 +131,11 @@ __all__ = [
     "Invalid",
     "Json",
     "Key",
+    "KeyRules",
     "Live",
     "LiveClient",
     "Marks",
+    "MetadataRules",
     "Mirror",
     "Missing",
     "MissingRight",

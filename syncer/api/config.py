@@ -7,6 +7,7 @@ from pydantic import Field, model_validator
 
 from syncer.api.drift import DriftPolicies
 from syncer.api.durations import Duration
+from syncer.api.metadata_rules import MetadataRules
 from syncer.api.patches import Patches
 from syncer.api.paths import Steps, is_within, metadata_key, path_steps
 from syncer.api.section import Section
@@ -40,6 +41,9 @@ class Config(Section):
     selector: Selector = Selector()
     """Labels of the virtual objects that are synced. Empty: all objects. The copy of an object that is no longer
     selected is deleted. Not for kinds that don't go to the host."""
+
+    metadata: MetadataRules = MetadataRules()
+    """Labels and annotations that cross. All do by default, except what this kind itself keeps back."""
 
     patches: Patches = Patches()
     """Changes to objects of this kind just before they are written.

@@ -11,6 +11,7 @@ from typing_extensions import TypeVar
 
 from syncer.api.config import Config
 from syncer.api.marks import Marks, label_value
+from syncer.api.metadata_rules import MetadataFilter
 from syncer.api.names import NameTranslator
 from syncer.api.networking import Networking
 from syncer.api.objects import Key, Obj, Resource, Side, key_of
@@ -110,6 +111,8 @@ class Context(Generic[C]):
     #: The syncer's own translation of a virtual key to a host key; None if the name translator's is
     #: used.
     place: Callable[[Settings, Key], Key] | None = None
+    #: The labels and annotations that cross; None if all do.
+    metadata: MetadataFilter | None = None
 
     @property
     def cluster(self) -> str:
@@ -196,40 +199,42 @@ class Context(Generic[C]):
     def host_copy(self, virtual: Obj) -> Obj:
         """Return the start of a host copy, without contents such as ``spec``.
 
-        It has the translated name and namespace, the tenant's labels and annotations, and our
-        marks.
+        It has the translated name and namespace, the tenant's labels and annotations that may cross
+        (see ``MetadataRules``), and our marks.
         """
         key, settings = key_of(virtual), self.settings
         place, marks = self.host_key(key), settings.marks
         metadata: Obj = {"name": place.name}
         if place.namespace:
             metadata["namespace"] = place.namespace
-        metadata["labels"] = _kept(virtual, "labels", marks) | marks.labels(settings.identity, key)
-        metadata["annotations"] = _kept(virtual, "annotations", marks) | marks.annotations(
-            self.resource, virtual, place
-        )
+        labels = _kept(virtual, "labels", marks, self.metadata)
+        metadata["labels"] = labels | marks.labels(settings.identity, key)
+        annotations = _kept(virtual, "annotations", marks, self.metadata)
+        metadata["annotations"] = annotations | marks.annotations(self.resource, virtual, place)
         return {"apiVersion": self.host_resource.api_version, "kind": self.host_resource.kind, "metadata": metadata}
 
     def virtual_copy(self, host: Obj, key: Key) -> Obj:
         """Return the start of a virtual object at ``key``, without contents such as ``spec``.
 
-        It has the host object's labels and annotations, and our cluster mark.
+        It has the host object's labels and annotations that may cross, and our cluster mark.
         """
         metadata: Obj = {"name": key.name}
         if key.namespace:
             metadata["namespace"] = key.namespace
-        metadata["labels"] = _kept(host, "labels", self.marks) | {self.marks.cluster: self.identity}
-        if annotations := _kept(host, "annotations", self.marks):
+        labels = _kept(host, "labels", self.marks, self.metadata)
+        metadata["labels"] = labels | {self.marks.cluster: self.identity}
+        if annotations := _kept(host, "annotations", self.marks, self.metadata):
             metadata["annotations"] = annotations
         return {"apiVersion": self.resource.api_version, "kind": self.resource.kind, "metadata": metadata}
 
 
-def _kept(obj: Obj, part: str, marks: Marks) -> dict[str, str]:
-    """Return the labels or annotations that cross: all but our marks, which a tenant must not
-    forge, and kubectl's.
+def _kept(obj: Obj, part: str, marks: Marks, rules: MetadataFilter | None) -> dict[str, str]:
+    """Return the labels or annotations that cross: never our marks, which a tenant must not forge,
+    nor kubectl's.
     """
     found = obj["metadata"].get(part)
     if not found:
         return {}
     prefix = marks.prefix + "/"
-    return {key: value for key, value in found.items() if not key.startswith(prefix) and key != LAST_APPLIED}
+    kept = {key: value for key, value in found.items() if not key.startswith(prefix) and key != LAST_APPLIED}
+    return kept if rules is None else rules.kept(part, kept)

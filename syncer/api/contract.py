@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, get_args
 from pydantic import ValidationError
 
 from syncer.api.config import Config
+from syncer.api.metadata_rules import MetadataRules
 from syncer.api.objects import Resource
 from syncer.api.optional_roles import Indexes, Initialize, OwnController, Refers, Watches
 from syncer.api.paths import is_within, metadata_key, path_steps, path_text
@@ -105,9 +106,11 @@ def _class_faults(plugin: type[Syncer]) -> Iterator[Fault]:
         yield from _section_faults(plugin)
     if not (inspect.isclass(plugin.config) and issubclass(plugin.config, Config)):
         yield Fault(f"its config {plugin.config!r} is not a subclass of syncer.api.Config", "config")
-    elif plugin.config.model_fields["selector"].annotation is not Selector:
-        why = "that is a Selector in every section, by which virtual objects are chosen. Call it otherwise"
-        yield Fault(f"its config has an option `selector` of its own, but {why}", "config")
+    else:
+        for option, kind in (("selector", Selector), ("metadata", MetadataRules)):
+            if plugin.config.model_fields[option].annotation is not kind:
+                why = f"that is a {kind.__name__} in every section. Call it otherwise"
+                yield Fault(f"its config has an option `{option}` of its own, but {why}", "config")
 
 
 def _combination_faults(plugin: type[Syncer]) -> Iterator[Fault]:
@@ -158,6 +161,8 @@ def _attribute_faults(made: Syncer) -> Iterator[Fault]:
         yield from _path_faults(made, attribute)
     if isinstance(made, Refers):
         yield from _reference_faults(made)
+    if not isinstance(made.metadata, MetadataRules):
+        yield Fault(f"its metadata {made.metadata!r} is not MetadataRules of labels and annotations", "metadata")
     for attribute, kind in (("reads", Source), ("rights", Right), ("refers_to", Resource), ("owns", Resource)):
         value = getattr(made, attribute, ())
         if not isinstance(value, tuple) or not all(isinstance(each, kind) for each in value):

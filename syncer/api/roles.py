@@ -16,6 +16,7 @@ from typing import ClassVar, Generic, get_args
 from syncer.api.config import Config
 from syncer.api.context import C, Context, Settings
 from syncer.api.decision import Decision, apply, delete
+from syncer.api.metadata_rules import MetadataRules
 from syncer.api.objects import Key, Obj, Pair, Resource
 from syncer.api.optional_roles import Refers
 from syncer.api.paths import FieldPath, copy_fields
@@ -56,6 +57,9 @@ class Syncer(Role, Generic[C]):
     #: Paths that either side may change. The other side follows; if both changed, the virtual side
     #: wins.
     both: ClassVar[tuple[FieldPath, ...]] = ()
+    #: The labels and annotations that cross; all by default. The section can deny more, and allow by
+    #: its full name what is denied here.
+    metadata: ClassVar[MetadataRules] = MetadataRules()
     #: Paths below ``down`` whose values differ on the host, so that they can't be copied up.
     translates: ClassVar[tuple[FieldPath, ...]] = ()
     #: Paths below ``down`` that are written when the copy is created, and never compared or changed

@@ -6,7 +6,7 @@ They read the given values rather than the model, so they also run when other op
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from syncer.api import NameTranslator
+from syncer.api import Marks, NameTranslator
 from syncer.config.custom_checks import custom
 from syncer.config.document import Steps
 from syncer.config.list_form import COMMON, LIST
@@ -39,8 +39,8 @@ def _of_cluster(
     whole = {**data, **own}
     yield from _namespace(whole, entry, number, model)
     sync = (
-        *_patches(whole, model),
-        *owners(whole, model.syncers),
+        *patches(whole, [each for syncer in model.syncers for each in resources_of(syncer)[:1]], _marks(whole, model)),
+        *owners(whole, model.syncers, _marks(whole, model)),
         *custom(whole, model.syncers, _translator(whole, entry, model)),
     )
     for steps, message in sync:
@@ -81,10 +81,10 @@ def _addresses(data: Mapping[str, Any], model: type[SyncerConfig]) -> Iterator[F
         yield ("health", "address"), f"is the same as metrics.address, {metrics!r}: each needs a port of its own."
 
 
-def _patches(data: Mapping[str, Any], model: type[SyncerConfig]) -> Iterator[Found]:
+def _marks(data: Mapping[str, Any], model: type[SyncerConfig]) -> Marks:
+    """Return the marks; the usual ones if their prefix is wrong."""
     prefix = _option(data, model, "marks", "prefix")
-    if isinstance(prefix, str):
-        yield from patches(data, [each for syncer in model.syncers for each in resources_of(syncer)[:1]], prefix)
+    return Marks(prefix) if isinstance(prefix, str) else Marks()
 
 
 def _translator_class(data: Mapping[str, Any], model: type[SyncerConfig]) -> type[NameTranslator] | None:

@@ -1,4 +1,4 @@
-"""Checks of selectors, ``authority`` and ``onHostDeletion`` against the fields that their syncers own."""
+"""Checks of selectors, metadata rules, ``authority`` and ``onHostDeletion`` against what their syncers own."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -9,6 +9,8 @@ from syncer.api import (
     EACH,
     Config,
     FieldPath,
+    Marks,
+    MetadataRules,
     Reference,
     Refers,
     Syncer,
@@ -18,11 +20,14 @@ from syncer.api import (
     path_steps,
     path_text,
 )
+from syncer.api.metadata_rules import MetadataFilter
 from syncer.config.document import Steps
 from syncer.directions import way_of
 from syncer.resources.custom import CustomConfig
 
 Found = tuple[Steps, str]
+
+_NO_MARK = "is a mark, by which our copies are known; it can't come from the other side."
 
 
 class _Kind(NamedTuple):
@@ -33,27 +38,35 @@ class _Kind(NamedTuple):
     down: Sequence[FieldPath]
     both: Sequence[FieldPath]
     translates: Sequence[FieldPath]
+    #: The labels and annotations that cross.
+    metadata: MetadataRules
     #: The paths of names with further fields beside them, such as a kind or a namespace.
     qualified: Sequence[FieldPath]
 
 
-def owners(data: Mapping[str, Any], syncers: Sequence[type[Syncer]]) -> Iterator[Found]:
-    """Yield the problems of every given ``selector``, ``authority`` and ``onHostDeletion``."""
+def owners(data: Mapping[str, Any], syncers: Sequence[type[Syncer]], marks: Marks) -> Iterator[Found]:
+    """Yield the problems of every ``selector``, ``metadata``, ``authority`` and ``onHostDeletion``."""
     sync = _mapping(data.get("sync"))
     for syncer in syncers:
         direction, _, name = syncer.section.partition(".")
         section = _mapping(_mapping(sync.get(direction)).get(name))
-        yield from _section(("sync", direction, name), section, _of_syncer(syncer))
+        yield from _section(("sync", direction, name), section, _of_syncer(syncer), marks)
     for name, section in _mapping(sync.get("custom")).items():
         if kind := _of_entry(section):
-            yield from _section(("sync", "custom", name), _mapping(section), kind)
+            yield from _section(("sync", "custom", name), _mapping(section), kind, marks)
+            up = _mapping(section).get("up")
+            for number, path in enumerate(up if isinstance(up, list) else ()):
+                if _is_mark(path, marks):
+                    yield ("sync", "custom", name, "up", number), _NO_MARK
 
 
 def _of_syncer(syncer: type[Syncer]) -> _Kind:
     goes_down = way_of(syncer).goes_down
     references = syncer.references if issubclass(syncer, Refers) else {}
     qualified = [path for path, said in references.items() if isinstance(said, Reference) and said.beside]
-    return _Kind(goes_down, syncer.own_deletion, syncer.down, syncer.both, syncer.translates, qualified)
+    return _Kind(
+        goes_down, syncer.own_deletion, syncer.down, syncer.both, syncer.translates, syncer.metadata, qualified
+    )
 
 
 def _of_entry(section: Any) -> _Kind | None:
@@ -64,18 +77,21 @@ def _of_entry(section: Any) -> _Kind | None:
         return None
     goes_down = config.direction == "toHost"
     qualified = [path for path in config.references if path_steps(path)[-1] == "name"]
-    return _Kind(goes_down, config.on_delete == "retain", config.down, (), (), qualified)
+    return _Kind(goes_down, config.on_delete == "retain", config.down, (), (), MetadataRules(), qualified)
 
 
-def _section(place: Steps, section: Mapping[str, Any], kind: _Kind) -> Iterator[Found]:
+def _section(place: Steps, section: Mapping[str, Any], kind: _Kind, marks: Marks) -> Iterator[Found]:
     policy = section.get("onHostDeletion", "recreate")
     if policy != "recreate" and not (kind.goes_down and not kind.own_deletion):
         why = "has a rule of its own for that" if kind.goes_down else "has no copies on the host"
         yield (*place, "onHostDeletion"), f"can't be {policy!r}: this kind {why}."
     if any(_mapping(section.get("selector")).values()) and place[1] in ("fromHost", "fake"):
         yield (*place, "selector"), "can't be given: this kind does not go to the host."
+    if place[1] == "fake" and _has_rules(_mapping(section.get("metadata"))):
+        yield (*place, "metadata"), "can't be given: no labels or annotations of this kind cross."
     for path, owner in _read(section).items():
         problem = _wrong(path, kind, section) if owner != "virtual" else ""
+        problem = _NO_MARK if _is_mark(path, marks) else problem
         if problem:
             yield (*place, "authority", path), problem
 
@@ -86,6 +102,18 @@ def _read(section: Mapping[str, Any]) -> Mapping[str, str]:
         return Config.model_validate({"authority": section.get("authority", {})}).authority
     except ValidationError:
         return {}
+
+
+def _has_rules(metadata: Mapping[str, Any]) -> bool:
+    return any(any(_mapping(part).values()) for part in metadata.values())
+
+
+def _rules(section: Mapping[str, Any]) -> MetadataRules:
+    """Return the metadata rules; none if their own section reports a problem."""
+    try:
+        return Config.model_validate({"metadata": section.get("metadata", {})}).metadata
+    except ValidationError:
+        return MetadataRules()
 
 
 def _wrong(path: str, kind: _Kind, section: Mapping[str, Any]) -> str:
@@ -99,6 +127,9 @@ def _wrong(path: str, kind: _Kind, section: Mapping[str, Any]) -> str:
         return f"can't have another owner: {why}"
     if taken := [own for own in kind.both if overlaps(path, own) and path_steps(own) != path_steps(path)]:
         return f"can't have another owner than {path_text(taken[0])}, which both sides own."
+    key = metadata_key(path)
+    if key and not MetadataFilter(kind.metadata, _rules(section)).crosses(*key):
+        return f"can't have another owner: it stays behind, as the metadata rules of this kind say of {key[0]}."
     if parted := [own for own in kind.qualified if is_within(own, path) and not is_within(path_steps(own)[:-1], path)]:
         return f"can't have another owner alone: what stands beside {path_text(parted[0])} says what it is the name of."
     if patched := [own for own in _patched(section) if _is_patched(path, own)]:
@@ -112,6 +143,11 @@ def _patched(section: Mapping[str, Any]) -> Iterator[str]:
             for option in ("path", "from"):
                 if isinstance(text := _mapping(patch).get(option), str):
                     yield text
+
+
+def _is_mark(path: str, marks: Marks) -> bool:
+    key = metadata_key(path)
+    return key is not None and marks.is_mark(key[1])
 
 
 def _plain(path: FieldPath) -> FieldPath:

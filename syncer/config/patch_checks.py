@@ -16,10 +16,9 @@ _KINDS = [one for one in vars(kinds).values() if isinstance(one, Resource)]
 _MAPS = (("metadata", "labels"), ("metadata", "annotations"))
 
 
-def patches(data: Mapping[str, Any], synced: Iterable[Resource], prefix: str) -> Iterator[Found]:
+def patches(data: Mapping[str, Any], synced: Iterable[Resource], marks: Marks) -> Iterator[Found]:
     """Yield the problems of every patch; ``synced`` are the resources with a syncer."""
     known = [*synced, *_KINDS]
-    marks = Marks(prefix)
     for steps, patch in _given(data):
         yield from _expression(steps, patch)
         yield from _kind(steps, patch, known)

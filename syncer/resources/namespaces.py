@@ -1,15 +1,23 @@
 """Host namespaces for virtual ones, if the name translator gives each its own."""
 
-from syncer.api import Context, Decision, Key, Mirror, Obj, Pair, Settings, key_of, skip
+from syncer.api import (
+    Context,
+    Decision,
+    Key,
+    KeyRules,
+    MetadataRules,
+    Mirror,
+    Obj,
+    Pair,
+    Settings,
+    key_of,
+    skip,
+)
 from syncer.resources.kinds import NAMESPACES, PODS
 
 #: Namespaces that every cluster has. A virtual one that keeps its name on the host is the host's
 #: own.
 BUILT_IN = frozenset({"default", "kube-system", "kube-public", "kube-node-lease"})
-
-#: Domains of labels that a control plane acts on; a tenant could use them to loosen the host's Pod
-#: Security.
-_CONTROL_PLANE_DOMAINS = ("kubernetes.io", "k8s.io")
 
 
 class NamespaceSyncer(Mirror):
@@ -22,18 +30,12 @@ class NamespaceSyncer(Mirror):
 
     name = "namespaces"
     resource = NAMESPACES
+    #: A control plane acts on them: with its labels a tenant could loosen the host's Pod Security.
+    metadata = MetadataRules(labels=KeyRules(deny=("*kubernetes.io/*", "*k8s.io/*")), annotations=KeyRules(deny=("*",)))
 
     def applies_to(self, settings: Settings) -> bool:
         """Return False if the translator puts all copies into host namespaces that exist already."""
         return settings.names.host_namespaces() is None
-
-    def translate(self, ctx: Context, virtual: Obj) -> Obj:
-        """Return the copy, with those labels of the tenant that mean nothing to the host."""
-        host = ctx.host_copy(virtual)
-        metadata = host["metadata"]
-        metadata["labels"] = {key: value for key, value in metadata["labels"].items() if not _is_setting(key)}
-        metadata["annotations"] = ctx.marks.annotations(self.resource, virtual, key_of(host))
-        return host
 
     def sync_down(self, ctx: Context, virtual: Obj) -> Decision:
         """Create the host namespace if copies need it."""
@@ -42,10 +44,6 @@ class NamespaceSyncer(Mirror):
     def sync(self, ctx: Context, pair: Pair) -> Decision:
         """Update its labels."""
         return _not_needed(ctx, pair.virtual) or super().sync(ctx, pair)
-
-
-def _is_setting(key: str) -> bool:
-    return key.partition("/")[0].endswith(_CONTROL_PLANE_DOMAINS)
 
 
 def _not_needed(ctx: Context, virtual: Obj) -> Decision | None:

@@ -165,6 +165,11 @@ TestPropagatedConfigMaps = laws_for(
     objects=strategies.configmaps().map(_at_home),
     config=on("toHost.configMaps", all=True, onHostDeletion="propagate"),
 )
+TestConfigMapsWithMetadataRules = laws_for(
+    ConfigMapSyncer,
+    objects=strategies.configmaps(),
+    config=on("toHost.configMaps", all=True, metadata={"labels": {"allow": ["app*"]}, "annotations": {"deny": ["*"]}}),
+)
 TestSecrets = laws_for(SecretSyncer, objects=strategies.secrets(), config=on("toHost.secrets", all=True))
 TestSecretsOfIngresses = laws_for(
     SecretSyncer,

@@ -88,6 +88,12 @@ def test_a_good_one_is_taken(install: Install) -> None:
         (with_("config = dict"), "its config <class 'dict'> is not a subclass of syncer.api.Config", 7),
         (with_("config = Config()"), "is not a subclass of syncer.api.Config", 7),
         (with_("class config(Config):", "    selector: str = ''"), "its config has an option `selector` of its own", 7),
+        (
+            with_("class config(Config):", "    metadata: int = 1"),
+            "its config has an option `metadata` of its own",
+            7,
+        ),
+        (with_("metadata = ('a',)"), "its metadata ('a',) is not MetadataRules of labels and annotations", 7),
         (with_("class config(Config):", "    size: int"), "made of defaults alone: size: Field required", 7),
         (GOOD.replace('"widgets"\n', '"My Widgets"\n    section = "toHost.widgets"\n'), "its name 'My Widgets' is", 4),
         (GOOD.replace(RESOURCE, '"widgets"'), "its resource 'widgets' is not a Resource", 5),

@@ -15,7 +15,7 @@ from typing import Any
 from syncer.api.decision import Verb, Write
 from syncer.api.marks import Marks
 from syncer.api.objects import Obj, Side, annotations_of, labels_of, uid_of
-from syncer.api.paths import FieldPath, is_within, path_steps
+from syncer.api.paths import FieldPath, is_within, metadata_key, path_steps
 from syncer.api.roles import Syncer
 from syncer.clusters import codec
 from syncer.translate.alike import covers
@@ -90,8 +90,13 @@ def needed(
 
 
 def exact_paths(syncer: Syncer, side: Side) -> tuple[FieldPath, ...]:
-    """Return the paths below which the other side may have nothing of its own, unless a write says others."""
-    return _within(syncer.exact, syncer.down if side is Side.HOST else syncer.up)
+    """Return the paths below which the other side may have nothing of its own, unless a write says others.
+
+    A label or annotation that comes up is one: the host says all of it.
+    """
+    if side is Side.HOST:
+        return _within(syncer.exact, syncer.down)
+    return (*_within(syncer.exact, syncer.up), *(path for path in syncer.up if metadata_key(path)))
 
 
 @lru_cache(maxsize=1024)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from syncer.api.config import Config
 from syncer.api.context import Context, Settings
+from syncer.api.metadata_rules import MetadataFilter
 from syncer.api.objects import Key, Obj, Request, Resource, Side
 from syncer.api.paths import FieldPath
 from syncer.api.roles import Syncer
@@ -105,6 +106,8 @@ class Controller:
     scan_pipeline: "Pipeline" = field(init=False)
     #: By side: the paths of a write below which the other side may have nothing of its own.
     exact: Mapping[Side, tuple[FieldPath, ...]] = field(init=False)
+    #: The labels and annotations that cross; None if all do.
+    metadata: MetadataFilter | None = field(init=False)
     #: The settings of the virtual cluster.
     settings: Settings = field(init=False)
     #: The stores of its own objects; None on a side where it has none.
@@ -113,6 +116,10 @@ class Controller:
 
     def __post_init__(self) -> None:
         self.exact = {side: exact_paths(self.syncer, side) for side in Side}
+        rules = MetadataFilter(
+            self.syncer.metadata, self.config.metadata, self.syncer.up if self.direction.goes_down else ()
+        )
+        self.metadata = rules if rules.narrows else None
         self.settings = self.view.settings
         informers, resources = self.view.informers, zip(Side, resources_of(self.syncer), strict=False)
         own = {place[0]: informers.store(*place) for place in resources if informers.has(*place)}
@@ -155,6 +162,7 @@ class Controller:
             reader=reads if reads is not None else view.reads(),
             now=view.utcnow(),
             place=place or syncer.host_key,
+            metadata=self.metadata,
         )
 
     def place(self, key: Key) -> Key:

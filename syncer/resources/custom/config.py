@@ -6,9 +6,17 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from syncer.api import Config, Obj, Section, Selector, is_within
+from syncer.api import Config, Obj, Section, Selector, is_within, metadata_key
 from syncer.names.template import Template
-from syncer.resources.custom.values import Kinds, MaybePath, NameTemplate, OwnedPath, ReferencePath, Version
+from syncer.resources.custom.values import (
+    Kinds,
+    MaybePath,
+    NameTemplate,
+    OwnedPath,
+    ReferencePath,
+    RisenPath,
+    Version,
+)
 
 #: The placeholder for the owner's name in label values.
 NAME = "{name}"
@@ -108,13 +116,14 @@ class CustomConfig(Config):
     down: tuple[OwnedPath, ...] = ("spec",)
     """Paths of the fields that go to the host. toHost only."""
 
-    up: tuple[OwnedPath, ...] = ("status",)
+    up: tuple[RisenPath, ...] = ("status",)
     """Paths of the fields that come from the host.
 
-    With `direction: fromHost` the default also contains `spec`.
+    With `direction: fromHost` the default also contains `spec`. With `direction: toHost` the path of
+    a single label or annotation is allowed, as `/metadata/annotations/example.org~1address`.
     """
 
-    exact: tuple[OwnedPath, ...] = ("status",)
+    exact: tuple[RisenPath, ...] = ("status",)
     """Paths below which the receiving side keeps no fields of its own; elsewhere such fields are
     left alone. With `direction: fromHost` the default is all of `up`.
     """
@@ -166,6 +175,8 @@ class CustomConfig(Config):
         wrong = [_shown(name) for name in foreign if name in given]
         if self.direction == "fromHost" and self.down:
             wrong.append("down")
+        if self.direction == "fromHost" and (risen := [path for path in self.up if metadata_key(path)]):
+            raise ValueError(f"up has {risen[0]}, but labels and annotations of the host come along by themselves")
         if wrong:
             raise ValueError(f"direction {self.direction} takes no {' and no '.join(wrong)}")
         return self

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, PlainSerializer, WithJsonSchema
 
-from syncer.api import path_steps
+from syncer.api import metadata_key, path_steps
 from syncer.names.template import Template
 
 _VERSION = re.compile(r"v[0-9]+((alpha|beta)[0-9]+)?")
@@ -21,6 +21,10 @@ def _owned(path: str) -> str:
     if path_steps(path)[0] in _IDENTITY:
         raise ValueError(f"expected a path outside {', '.join(_IDENTITY)}: labels and annotations always go along")
     return path
+
+
+def _risen(path: str) -> str:
+    return path if metadata_key(path) else _owned(path)
 
 
 def _reference(path: str) -> str:
@@ -62,6 +66,8 @@ _TEXT = {"type": "string", "minLength": 1}
 
 #: A path of fields that a side owns.
 OwnedPath = Annotated[str, AfterValidator(_owned)]
+#: A path of fields that the host owns; of metadata the path of one label or annotation.
+RisenPath = Annotated[str, AfterValidator(_risen)]
 #: A path of names, in which ``[]`` stands for every item of a list.
 ReferencePath = Annotated[str, AfterValidator(_reference)]
 #: The same, or ``""``.

@@ -27,7 +27,7 @@ from syncer.api import (
     wait,
 )
 from syncer.resources.definitions.config import PublicDefinitionConfig
-from syncer.resources.definitions.metadata import leave_out
+from syncer.resources.definitions.metadata import CROSSING
 from syncer.resources.definitions.removal import removed
 from syncer.resources.definitions.versions import Crossing, crossing, defined, refuse_unsafe
 from syncer.resources.kinds import CUSTOM_RESOURCE_DEFINITIONS
@@ -50,6 +50,7 @@ class PublicDefinitionSyncer(
     section = "fromHost.customResourceDefinitions"
     resource = CUSTOM_RESOURCE_DEFINITIONS
     reverts_virtual_changes = True
+    metadata = CROSSING
     up = ("spec",)
     exact = ("spec",)
 
@@ -131,7 +132,7 @@ def _unwanted(ctx: Context[PublicDefinitionConfig], host: Obj) -> str:
 
 
 def _apply(ctx: Context, host: Obj, wanted: Crossing, reason: str = "") -> Decision:
-    virtual = leave_out(ctx.virtual_copy(host, key_of(host)))
+    virtual = ctx.virtual_copy(host, key_of(host))
     return apply(virtual={**virtual, "spec": wanted.spec}, reason="; ".join(filter(None, (reason, *wanted.notes))))
 
 

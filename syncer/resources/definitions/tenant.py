@@ -22,7 +22,7 @@ from syncer.api import (
     wait,
 )
 from syncer.resources.definitions.config import PUBLIC_LABEL, PublicDefinitionConfig, TenantDefinitionConfig
-from syncer.resources.definitions.metadata import leave_out
+from syncer.resources.definitions.metadata import CROSSING
 from syncer.resources.definitions.removal import removed
 from syncer.resources.definitions.versions import Crossing, crossing, defined, refuse_unsafe
 from syncer.resources.kinds import CUSTOM_RESOURCE_DEFINITIONS
@@ -44,6 +44,7 @@ class TenantDefinitionSyncer(
     name = "tenant-crds"
     section = "toHost.customResourceDefinitions"
     resource = CUSTOM_RESOURCE_DEFINITIONS
+    metadata = CROSSING
     down = ("spec",)
     translates = ("spec",)
     exact = ("spec",)
@@ -104,5 +105,7 @@ def _apply(ctx: Context, virtual: Obj, wanted: Crossing, reason: str = "") -> De
     """Apply the copy without labels that would make it public: a tenant can't publish a CRD to others."""
     sections = ctx.settings.sections.values()
     labels = {PUBLIC_LABEL, *(each.label for each in sections if isinstance(each, PublicDefinitionConfig))}
-    host = leave_out(ctx.host_copy(virtual), also=labels)
+    host = ctx.host_copy(virtual)
+    metadata = host["metadata"]
+    metadata["labels"] = {key: value for key, value in metadata["labels"].items() if key not in labels}
     return apply(host={**host, "spec": wanted.spec}, reason="; ".join(filter(None, (reason, *wanted.notes))))

@@ -20,6 +20,7 @@ INTERNAL |= {"ApiServer", "Dns", "Breaker", "Where"}
 #: Reached through the module, which is exported.
 INTERNAL |= set(vars(syncer.api.selectors)) - set(syncer.api.__all__)
 INTERNAL |= {"ASKED", "Fault", "ROLES", "registered", "deprecations", "syncer_faults", "translator_faults"}
+INTERNAL |= {"MetadataFilter"}
 #: Names of types, of which the interpreter does not know where they are defined.
 ALIASES = ("Duration", "FieldPath", "HostDeletion", "Json", "Obj", "Owner", "References", "Referred", "Steps")
 #: What syncers and translators may import of the package.

@@ -55,6 +55,11 @@ WIDGET = "widgets.example.org"
         ("{down: spec}", ".down: expected a list, found 'spec'."),
         ("{down: ['a[].b']}", ".down[0]: expected a path of fields such as spec or spec.template, without lists"),
         ("{up: [metadata.labels]}", ".up[0]: expected a path outside apiVersion, kind, metadata"),
+        ("{down: [/metadata/labels/a]}", ".down[0]: expected a path of fields such as spec or spec.template"),
+        (
+            "{direction: fromHost, up: [/metadata/labels/a]}",
+            ": up has /metadata/labels/a, but labels and annotations of the host come along by themselves.",
+        ),
         ("{down: [spec], up: [spec.x]}", ": down has spec and up has spec.x: each field comes from one side."),
         ("{exact: [other]}", ": exact has other, which is neither in down nor in up, nor below a path there."),
         ("{version: one}", ".version: expected a version such as v1 or v1beta1, found 'one'."),

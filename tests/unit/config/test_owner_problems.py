@@ -24,6 +24,7 @@ def loaded(sync: str) -> Loaded:
         "toHost: {serviceAccounts: {onHostDeletion: report}}",
         "toHost: {pods: {onHostDeletion: recreate, authority: {spec: virtual}}}",
         "custom: {widgets.example.org: {authority: {spec.replicas: both}, onHostDeletion: report}}",
+        "custom: {widgets.example.org: {up: [status, /metadata/annotations/example.org~1address]}}",
         "custom: {widgets.example.org: {references: {'spec.refs[].name': Secret}, authority: {spec.size: both}}}",
     ],
 )
@@ -60,6 +61,20 @@ def test_right_owners_load(sync: str) -> None:
         ("custom: {widgets.example.org: {authority: {size: both}}}", "what goes is spec."),
         ("fromHost: {events: {selector: {matchLabels: {a: b}}}}", "can't be given: this kind does not go to the host."),
         ("fake: {nodes: {selector: {matchLabels: {a: b}}}}", "can't be given: this kind does not go to the host."),
+        (
+            "fake: {nodes: {metadata: {labels: {deny: [a]}}}}",
+            "can't be given: no labels or annotations of this kind cross.",
+        ),
+        (
+            "toHost: {configMaps: {authority: {/metadata/labels/a: host}, metadata: {labels: {deny: [a]}}}}",
+            "can't have another owner: it stays behind, as the metadata rules of this kind say of labels.",
+        ),
+        (
+            "toHost: {namespaces: {authority: {/metadata/annotations/a: both}}}",
+            "can't have another owner: it stays behind, as the metadata rules of this kind say of annotations.",
+        ),
+        ("toHost: {configMaps: {authority: {/metadata/labels/vsyncer.dev~1cluster: host}}}", "is a mark, by which"),
+        ("custom: {widgets.example.org: {up: [/metadata/labels/vsyncer.dev~1cluster]}}", "is a mark, by which"),
         ("toHost: {pods: {onHostDeletion: propagate}}", "'propagate': this kind has a rule of its own for that."),
         ("fake: {nodes: {onHostDeletion: report}}", "'report': this kind has no copies on the host."),
         ("fromHost: {events: {onHostDeletion: report}}", "'report': this kind has no copies on the host."),

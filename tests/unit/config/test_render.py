@@ -70,6 +70,7 @@ def test_option_has_the_type_of_its_value_and_its_default() -> None:
     assert takes == {
         "enabled": "true or false",
         "selector": "section",
+        "metadata": "section",
         "patches": "section",
         "drift": "section",
         "maxRetryDelay": "duration",

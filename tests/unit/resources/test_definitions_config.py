@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from syncer.api import MetadataRules
+from syncer.api.metadata_rules import MetadataFilter
 from syncer.resources.definitions.config import PublicDefinitionConfig, TenantDefinitionConfig
-from syncer.resources.definitions.metadata import leave_out
-from syncer.testing.objects import crd
+from syncer.resources.definitions.metadata import CROSSING
 
 
 def test_both_directions_are_off_and_keep_data_unless_told_otherwise() -> None:
@@ -54,6 +55,6 @@ def test_what_only_means_something_where_the_original_is_stays_behind() -> None:
         "objectset.rio.cattle.io/hash": "1",
         "olm.managed": "true",
     }
-    copy = crd("widgets.example.com", metadata={"labels": {**kept, **tools}, "annotations": {**tools, **kept}})
-    assert leave_out(copy)["metadata"] == {"name": "widgets.example.com", "labels": kept, "annotations": kept}
-    assert leave_out(copy, also=["team"])["metadata"]["labels"].keys() == kept.keys() - {"team"}
+    rules = MetadataFilter(CROSSING, MetadataRules())
+    for part in ("labels", "annotations"):
+        assert rules.kept(part, {**tools, **kept}) == kept
