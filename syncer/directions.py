@@ -16,7 +16,7 @@ from typing import ClassVar, Protocol
 from syncer.api.context import Context, Settings
 from syncer.api.contract import deprecations
 from syncer.api.decision import Decision, Precondition, Verb, delete, skip, wait
-from syncer.api.errors import Refused
+from syncer.api.errors import NameTaken
 from syncer.api.objects import (
     Key,
     Obj,
@@ -184,7 +184,7 @@ class ToHost(Direction):
     def decide(self, ctx: Context, key: Key, *, virtual: Obj | None, host: Obj | None) -> Decision:
         """Call the role for the objects that exist: the virtual object, its copy, or both."""
         if virtual is None:
-            return skip("neither side has it") if host is None else self._orphan(ctx, host)
+            return skip("neither side has it") if host is None else self._orphan(ctx, key, host)
         if came_up(ctx, virtual) and not (host is not None and self.is_real(ctx, host)):
             return skip("the virtual object came from the host")
         if host is None:
@@ -195,9 +195,11 @@ class ToHost(Direction):
             return self._down.sync_down(ctx, virtual)
         return self._both(ctx, Pair(virtual, host))
 
-    def _orphan(self, ctx: Context, host: Obj) -> Decision:
+    def _orphan(self, ctx: Context, key: Key, host: Obj) -> Decision:
         if not self.is_real(ctx, host):
             return skip("the host object is not ours")
+        if ctx.marks.virtual_key(host) != key:
+            return skip("the host object is the copy of another object")
         if self._up is not None:
             return self._up.sync_up(ctx, host)
         if is_deleting(host):
@@ -208,6 +210,8 @@ class ToHost(Direction):
         if not self.is_real(ctx, pair.host):
             raise collision(pair.host)
         is_earlier = annotations_of(pair.host).get(ctx.marks.uid) != uid_of(pair.virtual)
+        if is_earlier:
+            self._must_be_its_own(ctx, pair)
         if is_earlier and not self.syncer.adopts:
             if is_deleting(pair.host):
                 return wait("the host copy of an earlier object of this name is being deleted")
@@ -225,6 +229,13 @@ class ToHost(Direction):
         if self._sync is not None:
             return self._sync.sync(ctx, pair)
         return self._down.sync_down(ctx, pair.virtual)
+
+    def _must_be_its_own(self, ctx: Context, pair: Pair) -> None:
+        """Raise :class:`NameTaken` if the host object is the copy of another virtual object that is there."""
+        other = ctx.marks.virtual_key(pair.host)
+        if other and other != key_of(pair.virtual) and ctx.virtual(self.syncer.resource, other) is not None:
+            other_one = f"the virtual {self.syncer.resource.kind} {other}"
+            raise NameTaken(f"{other_one} has the same name on the host, and keeps it. Rename or remove one of the two")
 
     @property
     def _deselected(self) -> str:
@@ -463,11 +474,11 @@ def came_up(ctx: Context, virtual: Obj) -> bool:
     return settings.marks.is_from_here(virtual, cluster=settings.identity)
 
 
-def collision(obj: Obj, side: Side = Side.HOST) -> Refused:
+def collision(obj: Obj, side: Side = Side.HOST) -> NameTaken:
     """Return the refusal for an object that is not ours at the key where ours would be."""
     what = f"{obj.get('kind', 'an object')} {key_of(obj)}"
     why = f"the {side} cluster has a {what} that is not ours; it is left alone. Rename or remove one of the two"
-    return Refused(why, reason="NameCollision", about=obj if side is Side.VIRTUAL else None)
+    return NameTaken(why, about=obj if side is Side.VIRTUAL else None)
 
 
 def by_path(side: Side, resource: Resource, paths: Iterable[FieldPath]) -> Iterator[Right]:

@@ -6,6 +6,7 @@
     ├─ ConfigError     path, line, hint                             never started; exit 2
     ├─ PluginError     plugin, package, version                     never started; exit 3
     ├─ Refused         object, field path, why                      parked until the object changes; a warning event
+    │  └─ NameTaken                                                 as Refused; counted as a collision
     └─ ClusterError    cluster, side, verb, resource, key, status   by kind:
        ├─ Missing  Exists  Conflict                                 at once, from fresh state
        ├─ Invalid  Denied                                           as Refused: the other API server said no
@@ -91,6 +92,22 @@ class Refused(SyncerError):
         """
         self.why, self.path, self.reason, self.about = why, path, reason, about
         super().__init__(f"{path}: {why}" if path else why)
+
+
+class NameTaken(Refused):
+    """Another object has the name that this object has on the other side.
+
+    The request is parked until one of the two objects changes, and counted as a collision.
+    """
+
+    def __init__(self, why: str, *, about: Obj | None = None) -> None:
+        """Refuse an object.
+
+        Args:
+            why: A sentence for the tenant; it becomes the message of a warning event.
+            about: The virtual object that the event is about, if it isn't the one that is synced.
+        """
+        super().__init__(why, reason="NameCollision", about=about)
 
 
 class Where(TypedDict, total=False):

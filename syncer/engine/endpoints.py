@@ -100,6 +100,8 @@ def measure(engine: Engine, config: SyncerConfig, lease: Lease | None) -> None:
     ask("controller_runtime_max_concurrent_reconciles", lambda: {("syncer",): config.workers})
     ask("syncer_objects", lambda: status.states(engine))
     ask("syncer_parked", engine.statuses.parked)
+    ask("syncer_mappings", lambda: status.mappings(engine))
+    ask("syncer_collisions", lambda: status.collisions(engine))
     for name in patrollers.METRICS:
         ask(name, functools.partial(_of_patrols, engine, name))
     ask("syncer_deletions_held", lambda: patrollers.held(list(engine.pairs.values())))

@@ -4,9 +4,12 @@ import asyncio
 from collections import Counter
 from collections.abc import Mapping
 
+from syncer.api.errors import NameTaken
+from syncer.engine.cache.informer import Informer
 from syncer.engine.controllers.pair import ClusterPair
 from syncer.engine.controllers.request_status import State
 from syncer.engine.engine import Engine
+from syncer.engine.reconcile.controller import Controller
 
 #: Seconds between looks of :func:`settle`.
 LOOK = 0.02
@@ -63,6 +66,55 @@ def states(engine: Engine) -> Mapping[tuple[str, ...], int]:
             total = len(controller.virtual) if controller.virtual is not None else 0
             counts[*place, "in_step"] = max(total - others[place], 0)
     return counts
+
+
+def collisions(engine: Engine) -> Mapping[tuple[str, ...], int]:
+    """Return how many objects wait because another one has their name, by virtual cluster and syncer."""
+    counts: dict[tuple[str, ...], int] = {
+        (pair.name, name): 0 for pair in list(engine.pairs.values()) for name in list(pair.controllers)
+    }
+    for (cluster, syncer, error), number in engine.statuses.parked().items():
+        if error == NameTaken.__name__:
+            counts[cluster, syncer] = number
+    return counts
+
+
+def mappings(engine: Engine) -> Mapping[tuple[str, ...], int]:
+    """Return how many objects have a counterpart on the other side, by virtual cluster and syncer.
+
+    A syncer that puts nothing on the other side is left out.
+    """
+    return {
+        (pair.name, controller.name): number
+        for pair in list(engine.pairs.values())
+        for controller in list(pair.controllers.values())
+        if (number := mapped(pair, controller)) is not None
+    }
+
+
+def mapped(pair: ClusterPair, controller: Controller) -> int | None:
+    """Return how many objects of a syncer have a counterpart; None if it puts nothing on the other side.
+
+    That is the size of the store of what the syncer makes, unless others have objects in it.
+    """
+    made = _made(controller)
+    if made is None:
+        return None
+    others = [each for each in list(pair.controllers.values()) if each is not controller and _made(each) is made]
+    if not others and pair.informers.is_marked(made.side, made.resource):
+        return len(made)
+    if controller.direction.goes_down:
+        virtual = controller.virtual.keys() if controller.virtual is not None else ()
+        return sum(controller.place(key) in made for key in list(virtual))
+    settings, objects = pair.settings, map(made.get, list(made.keys()))
+    return sum(settings.marks.is_from_here(obj, cluster=settings.identity) for obj in objects if obj is not None)
+
+
+def _made(controller: Controller) -> Informer | None:
+    """Return the store of the side on which a syncer makes objects; None if it makes none of another side's."""
+    if controller.direction.goes_down:
+        return controller.host
+    return controller.virtual if controller.direction.comes_up else None
 
 
 async def settle(engine: Engine, *, quiet: float = 0.5, patience: float = 5.0) -> None:

@@ -75,6 +75,8 @@ READ = (
     Metric("gauge", "leader_election_master_status", ("name",), "1 while this process leads, else 0."),
     Metric("gauge", "syncer_objects", (*_SYNCER, "state"), "Objects by state."),
     Metric("gauge", "syncer_parked", (*_SYNCER, "reason"), "Requests that wait for a change of their object."),
+    Metric("gauge", "syncer_mappings", _SYNCER, "Objects that have their counterpart on the other side."),
+    Metric("gauge", "syncer_collisions", _SYNCER, "Requests that wait because another object has the name."),
     Metric("counter", "syncer_drift", (*_SYNCER, "class", "outcome"), "Drift that scans of the patroller have found."),
     Metric("gauge", "syncer_drift_objects", (*_SYNCER, "class"), "Drift that the latest scan has left."),
     Metric("gauge", "syncer_patrol_seconds", _SYNCER, "How long the latest scan took, with its repairs."),

@@ -133,6 +133,6 @@ def test_an_object_of_no_schema_with_anything_in_it(junk: str, later: bool) -> N
                 old.two.virtual.put(good)
             await old.check(daemon, objects)
             known = {status.error for _, status in daemon.engine.statuses.troubles()}
-            assert known <= {"Refused", "Invalid"}, known
+            assert known <= {"Refused", "NameTaken", "Invalid"}, known
 
     play(scenario)

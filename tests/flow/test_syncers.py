@@ -174,7 +174,7 @@ def test_a_copy_that_has_lost_its_mark_is_not_ours_any_more(two: Two) -> None:
             assert two.copy("configmaps", "x") == lost
             status = daemon.status("x", "maps")
             assert status
-            assert status.error == "Refused"
+            assert status.error == "NameTaken"
 
     play(scenario)
 

@@ -76,7 +76,7 @@ class Informers:
 
     def is_marked(self, side: Side, resource: Resource) -> bool:
         """Return True if a store holds only what bears our mark."""
-        return all(marked for _, marked in self._wanted[side, resource].values())
+        return all(marked for _, marked in list(self._wanted[side, resource].values()))
 
     def store(self, side: Side, resource: Resource) -> Informer:
         """Return the store of a resource on one side. Raises KeyError where it isn't watched."""

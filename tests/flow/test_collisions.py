@@ -1,0 +1,125 @@
+"""Two objects that want the same name on the host: the first keeps it, the second waits and is counted."""
+
+from harness import HOME, NAMESPACE, Daemon, Two, built_in, play, until, writes
+from small_syncers import Maps
+
+from kube_envtest import Rule
+from syncer.api import Key, NameTaken, Settings
+from syncer.engine.status import collisions, mappings
+from syncer.testing.objects import configmap, namespace, secret, service
+
+OTHER, ROOT_CA = "storage", "kube-root-ca.crt"
+
+
+class FlatMaps(Maps):
+    """ConfigMaps, of which those called ``x`` meet on the host."""
+
+    def host_key(self, settings: Settings, key: Key) -> Key:
+        return Key(HOME, "flat-x") if key.name == "x" else super().host_key(settings, key)
+
+
+def color(two: Two, name: str = "flat-x") -> str | None:
+    copy = two.host.get("configmaps", f"{HOME}/{name}")
+    return str(copy["data"]["color"]) if copy else None
+
+
+def held(daemon: Daemon) -> dict[str, str]:
+    """The keys that are parked, each with the class of the error."""
+    return {str(request.key): status.error for request, status in daemon.engine.statuses.troubles()}
+
+
+def counts(daemon: Daemon) -> tuple[int, int]:
+    return mappings(daemon.engine)["vc", "maps"], collisions(daemon.engine)["vc", "maps"]
+
+
+def test_name_on_the_host_stays_with_the_first_of_two_virtual_objects(two: Two) -> None:
+    async def scenario() -> None:
+        two.virtual.put(namespace(OTHER))
+        two.virtual.put(configmap("x", {"color": "blue"}))
+        async with two.daemon([FlatMaps]) as daemon:
+            await daemon.settled()
+            copies = [one for one in two.host.objects("configmaps", HOME) if one["metadata"]["name"] != ROOT_CA]
+            assert counts(daemon) == (len(copies), 0)
+            seen = len(two.host.requests)
+            two.virtual.put(configmap("x", {"color": "red"}, namespace=OTHER))
+            await daemon.settled()
+            assert held(daemon) == {f"{OTHER}/x": NameTaken.__name__}
+            assert (color(two), writes(two.host, seen)) == ("blue", [])
+            assert counts(daemon)[1] == 1
+            two.virtual.delete("configmaps", f"{OTHER}/x")
+            await daemon.settled()
+            assert (color(two), writes(two.host, seen)) == ("blue", [])
+            two.virtual.put(configmap("x", {"color": "red"}, namespace=OTHER))
+            await daemon.settled()
+            two.virtual.delete("configmaps", f"{NAMESPACE}/x")
+            assert await until(lambda: color(two) == "red") < 5
+            await daemon.settled()
+            assert (held(daemon), counts(daemon)[1]) == ({}, 0)
+
+    play(scenario)
+
+
+def test_name_on_the_host_of_two_objects_that_come_at_once_is_given_to_either(two: Two) -> None:
+    async def scenario() -> None:
+        two.virtual.put(namespace(OTHER))
+        two.host.faults.add(Rule(verb="create", latency=1))
+        for space in (NAMESPACE, OTHER):
+            two.virtual.put(configmap("x", {"color": space}, namespace=space))
+        async with two.daemon([FlatMaps]) as daemon:
+            await daemon.settled()
+            [(loser, error)] = held(daemon).items()
+            assert error == NameTaken.__name__
+            assert color(two) in {NAMESPACE, OTHER} - {loser.partition("/")[0]}
+            two.virtual.delete("configmaps", f"{color(two)}/x")
+            assert await until(lambda: color(two) == loser.partition("/")[0]) < 5
+
+    play(scenario)
+
+
+def test_copy_whose_original_went_while_nothing_ran_makes_way(two: Two) -> None:
+    async def scenario() -> None:
+        two.virtual.put(namespace(OTHER))
+        two.virtual.put(configmap("x", {"color": "blue"}))
+        async with two.daemon([FlatMaps]) as daemon:
+            await daemon.settled()
+        two.virtual.delete("configmaps", f"{NAMESPACE}/x")
+        two.virtual.put(configmap("x", {"color": "red"}, namespace=OTHER))
+        async with two.daemon([FlatMaps]) as daemon:
+            await daemon.settled()
+            assert (color(two), held(daemon)) == ("red", {})
+
+    play(scenario)
+
+
+def test_collision_with_a_host_object_that_is_not_ours_is_counted(two: Two) -> None:
+    async def scenario() -> None:
+        two.host.put(configmap("flat-x", {"color": "theirs"}, namespace=HOME))
+        two.virtual.put(configmap("x", {"color": "blue"}))
+        async with two.daemon([FlatMaps]) as daemon:
+            await daemon.settled()
+            assert held(daemon) == {f"{NAMESPACE}/x": NameTaken.__name__}
+            assert counts(daemon)[1] == 1
+
+    play(scenario)
+
+
+def test_mappings_are_counted_by_syncer_where_two_share_a_host_resource(two: Two) -> None:
+    async def scenario() -> None:
+        for name in ("a", "b", "c"):
+            two.virtual.put(secret(name))
+        two.virtual.put(service("s"))
+        options = {"secrets": {"all": True}}
+        kinds = built_in("secrets", "services", "pods", "pod-tokens", "nodes", "events")
+        async with two.daemon(kinds, options=options) as daemon:
+            await daemon.settled()
+            found = mappings(daemon.engine)
+            assert {name: found["vc", name] for name in ("secrets", "services", "pods", "pod-tokens", "events")} == {
+                "secrets": 3,
+                "services": len(two.host.objects("services", HOME)),
+                "pods": 0,
+                "pod-tokens": 0,
+                "events": 0,
+            }
+            assert ("vc", "nodes") not in found, "what is faked has nothing on the host"
+
+    play(scenario)
