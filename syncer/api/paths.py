@@ -117,7 +117,7 @@ def copy_fields(source: Obj, target: Obj, paths: Iterable[FieldPath]) -> None:
         holder[last] = value
 
 
-# -- tables ------------------------------------------------------------------------------------------------------------
+# -- tables ----------------------------------------------------------------------------------------
 
 #: A function of a value and a second argument of the caller's choice. It returns the changed value,
 #: or the same object if nothing changes.

@@ -81,7 +81,7 @@ class ReferencePaths:
         waited = [target for each in known if each.required for target in each.targets if isinstance(target, Resource)]
         return tuple(dict.fromkeys((*shown, *(Source(Side.HOST, resource, marked=True) for resource in waited))))
 
-    # -- what is named ---------------------------------------------------------------------------------------------
+    # -- what is named -----------------------------------------------------------------------------
 
     def named(self, obj: Obj) -> list[Named]:
         """Return every name in an object, with its virtual key.
@@ -123,7 +123,7 @@ class ReferencePaths:
                     return wait(why, on=(ObjectRef(Side.HOST, one.resource, place),))
         return None
 
-    # -- to the other side -----------------------------------------------------------------------------------------
+    # -- to the other side -------------------------------------------------------------------------
 
     def to_host(self, ctx: Context, virtual: Obj, obj: Obj) -> Obj:
         """Return ``obj`` with its names translated to the host.
@@ -157,7 +157,7 @@ class ReferencePaths:
         return result
 
 
-# -- compiling ---------------------------------------------------------------------------------------------------------
+# -- compiling -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,7 +268,7 @@ def _key(said: _Said, own: str) -> Key | None:
     return Key(said.namespace or own, said.name) if said.namespace or own else None
 
 
-# -- the purposes of a walk --------------------------------------------------------------------------------------------
+# -- the purposes of a walk ------------------------------------------------------------------------
 
 
 class _Words:

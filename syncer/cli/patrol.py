@@ -106,7 +106,7 @@ def _asked(configured: "Loaded", kinds: Sequence[str]) -> list[Report]:
     return found
 
 
-# -- for people --------------------------------------------------------------------------------------------------------
+# -- for people ------------------------------------------------------------------------------------
 
 
 def is_left(report: Report) -> bool:

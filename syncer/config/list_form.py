@@ -78,7 +78,7 @@ def _over(common: Any, own: Any, annotation: Any) -> Any:
     return {**below, **{name: _over(below.get(name), each, inside(annotation, name)) for name, each in own.items()}}
 
 
-# -- steps
+# -- steps -----------------------------------------------------------------------------------------
 # -------------------------------------------------------------------------------------------------------------
 
 

@@ -1,1 +1,4 @@
-"""The straight path, one folder a step: seeing, queueing, deciding, writing; and the patrol that goes over it again."""
+"""The engine: from watch events to API calls.
+
+Its folders are its layers; ARCHITECTURE.md lists them from the top.
+"""

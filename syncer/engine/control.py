@@ -1,4 +1,4 @@
-"""The control API: answers to the commands of an operator on the control socket."""
+"""Handlers of the control API, for an operator's commands."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,25 +19,25 @@ from syncer.translate.times import written
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What a command is about: some cluster pairs, the names of some syncers, and one key or every key (``""``)."""
+    """The selection of a command: cluster pairs, names of syncers, and a key (``""`` for every key)."""
 
     pairs: Sequence[ClusterPair]
     syncers: frozenset[str]
     key: str = ""
 
     def has(self, request: Request) -> bool:
-        """Return True for a request that is meant."""
+        """Return True if a request is selected."""
         meant = request.syncer in self.syncers and self.key in ("", str(request.key))
         return meant and any(pair.name == request.cluster for pair in self.pairs)
 
 
 def selection(engine: Engine, *, cluster: str = "", kinds: Iterable[str] = ("",), key: str = "") -> Selection:
-    """Return what these words select; ``""`` selects every virtual cluster, kind or key.
+    """Return the selection for these words; ``""`` selects every virtual cluster, kind or key.
 
     A kind is the name of a syncer, a kind, or a plural.
 
     Raises:
-        Refused: No virtual cluster, or nothing that is synced, has this name.
+        Refused: No virtual cluster or synced kind has this name.
     """
     pairs = [pair for pair in engine.pairs.values() if cluster in ("", pair.name)]
     if not pairs:
@@ -62,13 +62,13 @@ def _names(controller: Controller) -> Iterable[str]:
 
 
 def parked(engine: Engine, chosen: Selection) -> list[dict[str, Any]]:
-    """Return all that is parked of the selection, the longest first."""
+    """Return the parked requests of a selection, the longest parked first."""
     found = sorted(_parked(engine, chosen), key=lambda each: (each[1].since, each[0].syncer, each[0].key))
     return [_said(engine, request, status) for request, status in found]
 
 
 def retry(engine: Engine, chosen: Selection) -> list[dict[str, Any]]:
-    """Try again now all that is parked of the selection; return it as :func:`parked` does."""
+    """Retry the parked requests of a selection now, and return them like :func:`parked`."""
     found = parked(engine, chosen)
     for request, _ in list(_parked(engine, chosen)):
         engine.queue.add(request)
@@ -99,7 +99,7 @@ def _said(engine: Engine, request: Request, status: RequestStatus) -> dict[str, 
 
 
 def thaw(engine: Engine, chosen: Selection) -> list[dict[str, Any]]:
-    """Let frozen fields of the selection be written again now; return them."""
+    """Thaw the frozen fields of a selection, and return them."""
     found = []
     for pair in chosen.pairs:
         for one in pair.policies.contention.thaw(lambda one: chosen.has(one.request)):
@@ -118,9 +118,9 @@ def thaw(engine: Engine, chosen: Selection) -> list[dict[str, Any]]:
 
 
 def add(control: Control, engine: Engine) -> None:
-    """Let a control server answer all commands about this engine.
+    """Register the handlers for this engine.
 
-    A question may name the virtual cluster that it is about (``cluster``); without, it is about all of them.
+    A request may name a virtual cluster (``cluster``); otherwise it is about all of them.
     """
 
     def objects(given: Mapping[str, Any]) -> Selection:

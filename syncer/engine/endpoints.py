@@ -1,4 +1,4 @@
-"""What a daemon shows to the outside: metrics, health pages, and answers on its control socket."""
+"""The endpoints of a daemon: metrics, health pages, and the control socket."""
 
 import functools
 import os
@@ -22,7 +22,7 @@ from syncer.observe.logs import get_logger
 from syncer.observe.metrics import QUEUE
 from syncer.observe.server import metrics_app, serve
 
-#: Seconds that one request may be worked on before the process counts as stuck; longer than all deadlines in it.
+#: Seconds after which a request in work counts as stuck; longer than all its timeouts together.
 STUCK_SECONDS = 300.0
 
 log = get_logger(__name__)
@@ -32,10 +32,12 @@ log = get_logger(__name__)
 async def serving(
     engine: Engine, config: SyncerConfig, heartbeat: Heartbeat, lease: Lease | None
 ) -> AsyncIterator[None]:
-    """Serve metrics, health pages and the control API while the block runs, each as the configuration wants it.
+    """Serve metrics, health pages and the control API while the block runs, as configured.
 
-    Metrics and health have a thread of their own, so that they answer while the event loop hangs. Raises ConfigError
-    for an address or a socket that can't be served.
+    Metrics and health have their own threads, so that they answer even while the event loop hangs.
+
+    Raises:
+        ConfigError: An address or a socket can't be served.
     """
     measure(engine, config, lease)
     checks = _checks(engine, heartbeat)
@@ -51,7 +53,7 @@ async def serving(
 
 
 async def _serve_control(stack: AsyncExitStack, engine: Engine, config: SyncerConfig, lease: Lease | None) -> None:
-    """Serve the control socket; a candidate beside another candidate on the same machine does without."""
+    """Serve the control socket. Without it if another candidate on the same machine has it."""
     control = Control(led_by=lambda: None if lease is None or lease.is_leader else lease.holder)
     control_api.add(control, engine)
     try:
@@ -91,7 +93,7 @@ def _longest(engine: Engine) -> float:
 
 
 def measure(engine: Engine, config: SyncerConfig, lease: Lease | None) -> None:
-    """Show the present state of an engine in its metrics."""
+    """Register metrics for the current state of an engine."""
     ask = engine.metrics.ask
     ask("workqueue_depth", lambda: {(cluster, *QUEUE): depth for cluster, depth in engine.queue.depths().items()})
     ask("workqueue_unfinished_work_seconds", lambda: _unfinished(engine, sum))
@@ -118,7 +120,7 @@ def _of_patrols(engine: Engine, metric: str) -> Mapping[tuple[str, ...], float]:
 
 
 def _unfinished(engine: Engine, combine: Callable[[list[float]], float]) -> Mapping[tuple[str, ...], float]:
-    """Combine the seconds that the requests of each virtual cluster have been worked on."""
+    """Combine the ages of the requests in work, in seconds, by virtual cluster."""
     now, ages = engine.clock(), {cluster: [0.0] for cluster in list(engine.pairs)}
     for request, begun in list(engine.queue.running().items()):
         ages.setdefault(request.cluster, []).append(now - begun)
@@ -139,5 +141,5 @@ def _up(engine: Engine) -> Mapping[tuple[str, ...], float]:
 def _by_cluster(
     engine: Engine, read: Callable[[ClusterPair], Mapping[tuple[str, ...], float]]
 ) -> Mapping[tuple[str, ...], float]:
-    """Return what is read of each pair, with its virtual cluster as the first label."""
+    """Read values from each pair, with its virtual cluster as the first label."""
     return {(pair.name, *labels): value for pair in list(engine.pairs.values()) for labels, value in read(pair).items()}

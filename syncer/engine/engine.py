@@ -1,4 +1,4 @@
-"""All steps put together: informers fill stores, stores feed the queue, workers empty it."""
+"""The engine: reflectors fill stores, stores notify the queue, workers take requests from it."""
 
 import asyncio
 import gc
@@ -35,7 +35,7 @@ from syncer.observe.events import EventRecorder
 from syncer.observe.logs import get_logger
 from syncer.observe.metrics import Metrics
 
-#: Seconds before a syncer's own controller that raised is run again: the first wait, doubled up to the last.
+#: Seconds before a controller that raised is run again: the first delay, doubled up to the last.
 FIRST_RERUN, LAST_RERUN = 1.0, 300.0
 
 log = get_logger(__name__)
@@ -43,7 +43,7 @@ log = get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """What the engine keeps for one virtual cluster."""
+    """The parts of the engine for a virtual cluster."""
 
     pair: ClusterPair
     discovery: Discovery
@@ -54,7 +54,10 @@ class Served:
 
 
 class Engine:
-    """The daemon's inside, without configuration files, signals, leadership and HTTP. Make it within a running loop."""
+    """The daemon without configuration files, signals, leadership and HTTP.
+
+    Create it in a running event loop.
+    """
 
     def __init__(
         self,
@@ -74,7 +77,7 @@ class Engine:
             clock=self.clock, spread=self.rng.random, added=lambda cluster: metrics.queue(cluster).added()
         )
         self.statuses = RequestStatuses()
-        #: Whether this process leads; asked before each write.
+        #: Returns True while this process leads; called before each write.
         self.may_write: Callable[[], bool] = lambda: True
         self.pairs: dict[str, ClusterPair] = {}
         self.served: dict[str, Served] = {}
@@ -83,14 +86,14 @@ class Engine:
         self._count = workers
         self.workers = Workers(self.queue, self.pairs, self.statuses, self, metrics, clock=self.clock)
         self.discovery_loop = DiscoveryLoop(self._discoveries, waiting=self._is_awaited, looked=self._looked)
-        #: Why a syncer's own controller doesn't run at the moment, by cluster and syncer.
+        #: Why a syncer's own controller doesn't run at present, by cluster and syncer.
         self.broken: dict[tuple[str, str], str] = {}
         self._own_controllers: dict[tuple[str, str], asyncio.Task[None]] = {}
-        #: Whether it is known what the clusters serve, and so which stores there are to be filled.
+        #: True once discovery has run, so that it is known which stores must be filled.
         self.prepared = False
         self._working = self._frozen = False
 
-    # -- building --------------------------------------------------------------------------------------------------
+    # -- building ----------------------------------------------------------------------------------
 
     def add(
         self,
@@ -101,7 +104,10 @@ class Engine:
         entries: Iterable[Entry] = (),
         contention: ContentionRules = OFF,
     ) -> ClusterPair:
-        """Serve a virtual cluster; ``entries`` give more syncers once it is known what is served."""
+        """Serve a virtual cluster.
+
+        ``entries`` become syncers once the clusters serve their resources.
+        """
         name = settings.cluster
         discovery = Discovery(virtual)
         connection = Connection(
@@ -139,10 +145,14 @@ class Engine:
         self.served[name] = Served(pair, discovery, connection, events, activation, beside_workers(self, pair))
         return pair
 
-    # -- running ---------------------------------------------------------------------------------------------------
+    # -- running -----------------------------------------------------------------------------------
 
     async def prepare(self) -> None:
-        """Before the caches start: learn what both sides serve, and let syncers initialise. Raises ``ClusterError``."""
+        """Discover both sides and initialise the syncers, before the caches start.
+
+        Raises:
+            ClusterError: Discovery failed.
+        """
         await asyncio.gather(*(discovery.refresh() for discovery in self._discoveries()))
         for served in self.served.values():
             await served.activation.update()
@@ -150,7 +160,7 @@ class Engine:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Keep the stores filled while the block runs; :meth:`work` is what uses them."""
+        """Keep the stores filled while the block runs; :meth:`work` uses them."""
         async with asyncio.TaskGroup() as tasks:
             background = [tasks.create_task(each) for each in self._background()]
             for served in self.served.values():
@@ -171,7 +181,9 @@ class Engine:
             yield served.events.run()
 
     async def work(self) -> None:
-        """Work on the queue, and run the syncers' own controllers, until the queue is closed or this is cancelled."""
+        """Process the queue, and run the syncers' own controllers, until the queue is closed or
+        this is cancelled.
+        """
         for pair, controller in self._parts():
             if controller.ready:
                 pair.ask_all(controller)
@@ -188,7 +200,7 @@ class Engine:
             await asyncio.gather(*own, *patrols, return_exceptions=True)
 
     def _run_controllers(self) -> None:
-        """Run the syncers' own controllers, but only while this process works on the queue, and no pause forbids it."""
+        """Run the syncers' own controllers while this process works on the queue, except during a pause."""
         for pair, controller in self._parts() if self._working else ():
             place = (pair.name, controller.syncer.name)
             if isinstance(controller.syncer, OwnController) and place not in self._own_controllers and pair.may_run:
@@ -197,7 +209,7 @@ class Engine:
                 )
 
     def _paused_or_not(self, pair: ClusterPair) -> None:
-        """Stop the controllers of a virtual cluster that is paused, and run them again when it no longer is."""
+        """Stop the controllers of a virtual cluster when it is paused, and run them again afterwards."""
         if pair.may_run:
             self._run_controllers()
             return
@@ -207,7 +219,7 @@ class Engine:
             self._own_controllers.pop(place).cancel()
 
     async def _own(self, syncer: OwnController, live: Live) -> None:
-        """Run a controller until it returns; where it raises, run it again, later each time."""
+        """Run a controller until it returns; if it raises, run it again with increasing delays."""
         wait = FIRST_RERUN
         while True:
             self.broken.pop((live.cluster, live.syncer), None)
@@ -223,7 +235,7 @@ class Engine:
             wait = min(wait * 2, LAST_RERUN)
 
     def _left(self, cluster: str, syncer: str) -> None:
-        """A syncer has stopped: nothing of it runs or is spoken of any more."""
+        """Clean up after a syncer that has stopped."""
         self.workers.drop(cluster, syncer)
         self.pairs[cluster].policies.breaker.drop(syncer)
         self.broken.pop((cluster, syncer), None)
@@ -236,7 +248,7 @@ class Engine:
         return [served.patroller for served in self.served.values() if served.patroller is not None]
 
     def silent(self, pair: ClusterPair) -> str | None:
-        """Return which cluster of a pair doesn't answer at the moment; None if both do."""
+        """Return which cluster of a pair doesn't answer; None if both do."""
         connections = (self.host_connection, self.served[pair.name].connection)
         return next((f"the {one.cluster.side} cluster does not answer" for one in connections if not one.up), None)
 
@@ -248,10 +260,11 @@ class Engine:
             for controller in list(pair.controllers.values()):
                 yield pair, controller
 
-    # -- told by informers and workers -----------------------------------------------------------------------------
+    # -- notifications of reflectors and workers ---------------------------------------------------
+    # ------------------------------------------------------------------------
 
     def filled(self, pair: ClusterPair, store: Informer | None = None) -> None:
-        """A store has been filled, for the first time or anew, or given up: syncers that have all they need begin."""
+        """Handle a store that was filled or given up: syncers that have all they need begin."""
         self._run_controllers()
         if store is not None and store.synced:
             pair.policies.breaker.listed(store)
@@ -270,16 +283,16 @@ class Engine:
             log.info("ready", cluster=pair.name, syncer=controller.syncer.name)
         if begun and not self._frozen and all(controller.ready for controller in pair.controllers.values()):
             self._frozen = True
-            gc.collect(1)  # what starting left behind; the oldest generation is what stays anyway
+            gc.collect(1)  # collect the garbage of the start; what remains stays for good
             gc.freeze()
 
     def lost(self, pair: ClusterPair, side: Side, error: SyncerError) -> None:
-        """A request got no answer from one side."""
+        """Handle a request that got no answer from a side."""
         connection = self.host_connection if side is Side.HOST else self.served[pair.name].connection
         connection.lost(error)
 
     def warn(self, pair: ClusterPair, request: Request, reason: str, message: str, *, about: Obj | None) -> None:
-        """Tell the owner of the virtual object, in names that mean something there."""
+        """Record an event for the owner of the virtual object, with virtual names."""
         syncer = pair.controllers[request.syncer].syncer
         virtual = about or pair.informers.get(Side.VIRTUAL, syncer.resource, request.key)
         if virtual is None:
@@ -290,7 +303,7 @@ class Engine:
         self.served[pair.name].events.warning(syncer.resource, virtual, reason, told)
 
     async def _looked(self) -> None:
-        """What is served has been looked at: syncers join and leave accordingly."""
+        """Handle a completed discovery: syncers join and leave."""
         for served in self.served.values():
             if await served.activation.update():
                 self.filled(served.pair)
@@ -322,11 +335,11 @@ class Engine:
 
 
 class _Listener:
-    """Hears the reflectors of one pair."""
+    """Receives the notifications of a pair's reflectors."""
 
     def __init__(self, engine: Engine, pair: ClusterPair) -> None:
         self._engine, self._pair = engine, pair
-        #: Those whose resource was missing when they asked last: to look at what is served is worth it but once.
+        #: Reflectors whose resource was missing: a missing resource triggers discovery only once.
         self._missing: set[Reflector] = set()
 
     def synced(self, reflector: Reflector) -> None:

@@ -1,4 +1,4 @@
-"""One scan of everything from fresh lists, by a command and not by the daemon."""
+"""A single scan of everything from fresh lists, by a command rather than the daemon."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -15,19 +15,27 @@ from syncer.engine.leaderelection.lease import AnotherLeads
 from syncer.engine.patrol.patrollers import alone, report
 from syncer.engine.runner import prepared
 
-#: Seconds between looks at whether everything is listed.
+#: Seconds between checks whether everything is listed.
 LOOK = 0.02
-#: Seconds without anything new being listed after which the rest is not waited for.
+#: Seconds without progress after which the remaining lists are not awaited.
 PATIENCE = 60.0
 
 
 async def patrol_once(
     config: SyncerConfig, cluster: VirtualCluster, *, kinds: Sequence[str] = (), confirm: bool = False
 ) -> dict[str, Any]:
-    """Scan the kinds (none: all) of a virtual cluster, repair what the policies say, and return the report.
+    """Scan the kinds of a virtual cluster, repair as the policies say, and return the report.
 
-    Nothing is repaired where a daemon leads, since that does so itself; ``confirm`` lets any number of deletions be
-    made. Raises :class:`~syncer.api.SyncerError`.
+    Args:
+        config: The configuration.
+        cluster: The virtual cluster.
+        kinds: The kinds to scan; empty for all.
+        confirm: Hold no deletions.
+
+    Nothing is repaired while a daemon leads, which does so itself.
+
+    Raises:
+        SyncerError: A cluster can't be reached, or the scan fails.
     """
     async with prepared(config, cluster) as (engine, pair), AsyncExitStack() as stack:
         why = None
@@ -43,7 +51,7 @@ async def patrol_once(
 async def scan_once(
     engine: Engine, pair: ClusterPair, *, kinds: Sequence[str], confirm: bool, hands_off: Callable[[], str | None]
 ) -> dict[str, Any]:
-    """Return the scan, with an engine that nothing else works with."""
+    """Scan with an engine that has no workers."""
     async with engine.running():
         await _filled(engine)
         if confirm:
@@ -57,7 +65,10 @@ async def scan_once(
 
 
 async def _filled(engine: Engine) -> None:
-    """Wait until all is listed; what an API server goes on failing to list is left, and its kinds say so."""
+    """Wait until everything is listed.
+
+    Kinds that an API server keeps failing to list are left out, and their reports say so.
+    """
     before, since = status.unfilled(engine), engine.clock()
     while now := status.unfilled(engine):
         if now != before:

@@ -1,4 +1,4 @@
-"""The life of the daemon: start order, leadership, signals and the end."""
+"""The daemon's life: start order, leadership, signals and shutdown."""
 
 import asyncio
 import os
@@ -29,7 +29,8 @@ from syncer.observe.logs import get_logger
 from syncer.observe.metrics import Metrics
 from syncer.version import VERSION
 
-#: Seconds that a cluster may take to answer for the first time; it may be starting just like the daemon.
+#: Seconds that a cluster may take for its first answer; it may be starting at the same time as the
+#: daemon.
 START_SECONDS = 60.0
 
 log = get_logger(__name__)
@@ -37,20 +38,20 @@ log = get_logger(__name__)
 
 @dataclass(slots=True)
 class Summary:
-    """What a run has done, and how it ended."""
+    """The result of a run."""
 
-    #: Calls that changed something, by virtual cluster, syncer, side and verb.
+    #: Number of calls that changed something, by virtual cluster, syncer, side and verb.
     done: Mapping[tuple[str, str, str, str], int] = field(default_factory=dict)
-    #: What is not in step, each with the reason.
+    #: The requests that are not in step, each with the reason.
     troubles: list[str] = field(default_factory=list)
-    #: Requests that a dry run would have sent.
+    #: Calls that a dry run would have made.
     planned: list[str] = field(default_factory=list)
-    #: Objects that are in step, by virtual cluster and syncer.
+    #: Number of objects in step, by virtual cluster and syncer.
     in_step: Mapping[tuple[str, str], int] = field(default_factory=dict)
 
     @property
     def exit_code(self) -> int:
-        """0 where both sides are in step, else 1."""
+        """0 if both sides are in step, otherwise 1."""
         return 1 if self.troubles else 0
 
     def lines(self) -> list[str]:
@@ -80,9 +81,12 @@ class Clusters:
 
 
 async def run(config: SyncerConfig, *, once: bool = False, dry_run: bool = False) -> Summary:
-    """Run the daemon until it is told to stop, or with ``once`` until both sides are in step.
+    """Run the daemon until a signal stops it, or with ``once`` until both sides are in step.
 
-    ``dry_run`` implies ``once`` and writes nothing. Raises :class:`~syncer.api.SyncerError` where it can't start.
+    ``dry_run`` implies ``once`` and writes nothing.
+
+    Raises:
+        SyncerError: The daemon can't start.
     """
     metrics, served = Metrics(version=VERSION), config.clusters()
     async with AsyncExitStack() as stack:
@@ -104,7 +108,11 @@ async def run(config: SyncerConfig, *, once: bool = False, dry_run: bool = False
 
 @asynccontextmanager
 async def prepared(config: SyncerConfig, cluster: VirtualCluster) -> AsyncIterator[tuple[Engine, ClusterPair]]:
-    """Yield an engine for one virtual cluster, ready to run, for a command. Raises ``SyncerError``."""
+    """Yield a prepared engine for a virtual cluster, for a command.
+
+    Raises:
+        SyncerError: A cluster can't be reached, or is not ours.
+    """
     metrics = Metrics(version=VERSION)
     async with AsyncExitStack() as stack:
         engine = _engine(config, (cluster,), _connected(config, (cluster,), metrics, stack), metrics)
@@ -114,7 +122,11 @@ async def prepared(config: SyncerConfig, cluster: VirtualCluster) -> AsyncIterat
 
 @asynccontextmanager
 async def connected(config: SyncerConfig, cluster: VirtualCluster) -> AsyncIterator[Mapping[Side, Cluster]]:
-    """Yield clients of a virtual cluster and the host, which answer; nothing is written. Raises ``SyncerError``."""
+    """Yield clients of a virtual cluster and the host, once both answer. Nothing is written.
+
+    Raises:
+        SyncerError: A cluster can't be reached.
+    """
     async with AsyncExitStack() as stack:
         clusters = _connected(config, (cluster,), Metrics(version=VERSION), stack)
         await asyncio.gather(*(_reach(each, START_SECONDS) for each in clusters))
@@ -135,7 +147,9 @@ def _engine(config: SyncerConfig, served: Sequence[VirtualCluster], clusters: Cl
 
 
 async def _prepare(engine: Engine, served: Sequence[VirtualCluster]) -> None:
-    """Do all that comes before the caches: reach the clusters, claim the virtual ones, learn what they serve."""
+    """Prepare everything before the caches: reach the clusters, check the identity of the virtual
+    ones, run discovery.
+    """
     clusters = [engine.host, *(pair.virtual for pair in engine.pairs.values())]
     await asyncio.gather(*(_reach(cluster, START_SECONDS) for cluster in clusters))
     for each in served:
@@ -148,7 +162,7 @@ async def _prepare(engine: Engine, served: Sequence[VirtualCluster]) -> None:
 def _connected(
     config: SyncerConfig, served: Sequence[VirtualCluster], metrics: Metrics, stack: AsyncExitStack
 ) -> Clusters:
-    """Return the clients, closed with the stack; nothing is sent yet."""
+    """Return the clients, which are closed with ``stack``; nothing is sent yet."""
     virtual = {}
     for each in served:
         virtual[each.name] = _virtual(each, metrics)
@@ -179,14 +193,18 @@ def _connect(given: ConnectionSection, side: Side, name: str, place: str, metric
 
 
 def _must_differ(name: str, virtual: Cluster, host: Cluster) -> None:
-    """Refuse one API server as both sides, which would be synced into itself. Raises ConfigError."""
+    """Refuse the same API server on both sides, which would be synced into itself.
+
+    Raises:
+        ConfigError: Both sides are the same API server.
+    """
     if virtual.origin.address == host.origin.address:
         why = f"the virtual and the host cluster are the same API server, {host.origin.address}"
         raise ConfigError(Problem(why, path=f"kubeconfig of virtual cluster {name}"))
 
 
 async def _reach(cluster: Cluster, seconds: float) -> None:
-    """Wait until the cluster answers; an answer that it won't have us is final."""
+    """Wait until the cluster answers; refused credentials are final."""
 
     def tell(state: RetryCallState) -> None:
         error = state.outcome.exception() if state.outcome else None
@@ -232,7 +250,7 @@ def _summary(engine: Engine) -> Summary:
     return Summary(dict(engine.statuses.done), troubles, in_step=in_step)
 
 
-# -- the daemon --------------------------------------------------------------------------------------------------------
+# -- the daemon ------------------------------------------------------------------------------------
 
 
 async def _daemon(
@@ -258,7 +276,7 @@ async def _daemon(
 
 
 async def _is_done_first(task: "asyncio.Task[None]", stopped: asyncio.Event) -> bool:
-    """Wait for the task or the signal to stop; whether the task has ended."""
+    """Wait for the task or the stop signal. Return True if the task has ended."""
     waiting = asyncio.create_task(stopped.wait())
     await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED)
     waiting.cancel()
@@ -276,7 +294,7 @@ async def _beside(*coroutines: Coroutine[Any, Any, None]) -> AsyncIterator[None]
 
 
 async def _stop(engine: Engine, working: "asyncio.Task[None]", grace: float, *, leading: bool) -> None:
-    """Take no more work, finish what runs, release the lease."""
+    """Take no more work, finish the requests in work, release the Lease."""
     engine.queue.close()
     if not working.done():
         log.info("stopping", running=len(engine.queue.running()))
@@ -292,7 +310,7 @@ async def _stop(engine: Engine, working: "asyncio.Task[None]", grace: float, *, 
 
 
 def _stop_signal() -> asyncio.Event:
-    """Set by the first SIGTERM or SIGINT; the second ends the process at once."""
+    """Return an event that the first SIGTERM or SIGINT sets; the second ends the process at once."""
     stopped, loop = asyncio.Event(), asyncio.get_running_loop()
 
     def stop() -> None:

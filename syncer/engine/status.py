@@ -1,4 +1,4 @@
-"""What can be asked of a running engine: what can't work, what is in step, and when nothing is left to do."""
+"""The status of a running engine: degraded syncers, objects in step, and when nothing is left to do."""
 
 import asyncio
 from collections import Counter
@@ -11,12 +11,12 @@ from syncer.engine.controllers.request_status import State
 from syncer.engine.engine import Engine
 from syncer.engine.reconcile.controller import Controller
 
-#: Seconds between looks of :func:`settle`.
+#: Seconds between checks of :func:`settle`.
 LOOK = 0.02
 
 
 def degraded(engine: Engine) -> Mapping[tuple[str, str], str]:
-    """Return the syncers that can't do all their work, by virtual cluster and name, each with the reason."""
+    """Return the syncers that can't do all their work, by virtual cluster and name, with the reasons."""
     found = {**waiting(engine), **dict(list(engine.broken.items()))}
     for pair in list(engine.pairs.values()):
         for controller in list(pair.controllers.values()):
@@ -33,7 +33,7 @@ def degraded(engine: Engine) -> Mapping[tuple[str, str], str]:
 
 
 def waiting(engine: Engine) -> dict[tuple[str, str], str]:
-    """Return the syncers that wait for their resource to be served, by virtual cluster and name, with the reason."""
+    """Return the syncers whose resource isn't served yet, by virtual cluster and name, with the reasons."""
     return {
         (cluster, syncer): reason
         for cluster, served in list(engine.served.items())
@@ -42,7 +42,7 @@ def waiting(engine: Engine) -> dict[tuple[str, str], str]:
 
 
 def unfilled(engine: Engine) -> Mapping[str, list[str]]:
-    """Return the stores that have neither been filled nor given up, in words, by virtual cluster."""
+    """Return the stores that are neither filled nor given up, in words, by virtual cluster."""
     if not engine.prepared:
         return {cluster: ["what the clusters serve is not known yet"] for cluster in list(engine.served)}
     found = {pair.name: _unfilled(pair) for pair in list(engine.pairs.values())}
@@ -55,7 +55,7 @@ def _unfilled(pair: ClusterPair) -> list[str]:
 
 
 def states(engine: Engine) -> Mapping[tuple[str, ...], int]:
-    """Objects by virtual cluster, syncer and state."""
+    """Count the objects by virtual cluster, syncer and state."""
     counts = Counter(engine.statuses.count())
     others = Counter[tuple[str, ...]]()
     for (cluster, syncer, _), number in counts.items():
@@ -118,10 +118,10 @@ def _made(controller: Controller) -> Informer | None:
 
 
 async def settle(engine: Engine, *, quiet: float = 0.5, patience: float = 5.0) -> None:
-    """Return when both sides are in step, or nothing more will become of what isn't.
+    """Return when both sides are in step, or can't get there.
 
-    That is when every store is filled or given up, and for ``quiet`` seconds there was nothing to do; what fails or
-    waits for something gets ``patience`` seconds.
+    That is when every store is filled or given up and, for ``quiet`` seconds, there was nothing to
+    do; failing and waiting requests get ``patience`` seconds.
     """
     while unfilled(engine):  # noqa: ASYNC110 — many states, no one event
         await asyncio.sleep(LOOK)
@@ -135,6 +135,6 @@ async def settle(engine: Engine, *, quiet: float = 0.5, patience: float = 5.0) -
 
 
 def _undecided(engine: Engine) -> bool:
-    """Return True if something failed or waits that may still come right by itself."""
+    """Return True if a failing or waiting request may still come right by itself."""
     failing = any(status.state is State.FAILING for _, status in engine.statuses.troubles())
     return failing or bool(waiting(engine)) or any(True for _ in engine.statuses.pending())

@@ -100,7 +100,7 @@ def _refused(status: HTTPStatus, why: str) -> tuple[HTTPStatus, Any]:
     return status, {"error": why}
 
 
-# -- the socket --------------------------------------------------------------------------------------------------------
+# -- the socket ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +178,7 @@ def _taken(path: Path, why: str) -> ConfigError:
     return ConfigError(Problem(f"can't listen on {path}: {why}.", path="control.socket", hint=hint))
 
 
-# -- clients -----------------------------------------------------------------------------------------------------------
+# -- clients ---------------------------------------------------------------------------------------
 
 
 class _Question(NamedTuple):

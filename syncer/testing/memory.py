@@ -44,7 +44,7 @@ class MemoryCluster(Cluster):
         self.objects: dict[Resource, dict[Key, Obj]] = {}
         self._sent, self._now, self._version = sent, now, 0
 
-    # -- what the world does ---------------------------------------------------------------------------------------
+    # -- what the world does -----------------------------------------------------------------------
 
     def put(self, resource: Resource, obj: Obj) -> None:
         """Set an object as it is given, with what an API server would add to its metadata."""
@@ -62,7 +62,7 @@ class MemoryCluster(Cluster):
         """Let an object be gone, whatever waits for it."""
         self.objects.get(resource, {}).pop(key, None)
 
-    # -- what the flow does ----------------------------------------------------------------------------------------
+    # -- what the flow does ------------------------------------------------------------------------
 
     async def get(self, resource: Resource, key: Key, *, subresource: str = "") -> Obj:
         """Return the object. Raises Missing."""
@@ -131,7 +131,7 @@ class MemoryCluster(Cluster):
         mark = {"deletionTimestamp": _rfc3339(self._now()), "deletionGracePeriodSeconds": seconds}
         return self._keep(resource, merged(obj, {"metadata": mark}))
 
-    # -- inside ----------------------------------------------------------------------------------------------------
+    # -- inside ------------------------------------------------------------------------------------
 
     def _keep(self, resource: Resource, obj: Obj) -> Obj:
         self._version += 1

@@ -67,7 +67,7 @@ class Trial:
     def __post_init__(self) -> None:
         self.world = self.make().given(virtual=self.scene.virtual, host=self.scene.host)
 
-    # -- what happens ------------------------------------------------------------------------------------------------
+    # -- what happens ------------------------------------------------------------------------------
 
     def live(self) -> None:
         """Let the history happen."""
@@ -139,7 +139,7 @@ class Trial:
         remade = [merged(obj, {"metadata": {"uid": f"{obj['metadata']['uid']}-again"}}) for obj in self.sources()]
         self.world.given(**{self.source_side().value: remade})
 
-    # -- what there is -----------------------------------------------------------------------------------------------
+    # -- what there is -----------------------------------------------------------------------------
 
     def source_side(self) -> Side:
         """Return the side on which what is copied begins."""

@@ -72,7 +72,7 @@ class World:
             self._add(syncer)
         self._pair = self._paired()
 
-    # -- what there is ---------------------------------------------------------------------------------------------
+    # -- what there is -----------------------------------------------------------------------------
 
     def given(self, *, virtual: Iterable[Obj] = (), host: Iterable[Obj] = ()) -> Self:
         """Put objects there, or in the place of those that are. A uid is made up where an object has none."""
@@ -118,7 +118,7 @@ class World:
         place = made.host_key(self.settings, key)
         return self._copy(Side.HOST, made.host_resource.kind, place)
 
-    # -- asking ----------------------------------------------------------------------------------------------------
+    # -- asking ------------------------------------------------------------------------------------
 
     def decide(self, syncer: Named, key: str | Key, *, host_key: str | Key | None = None) -> Decision:
         """Return what the syncer decides about a virtual key. Raises Refused, and whatever the syncer raises.
@@ -166,7 +166,7 @@ class World:
         self._woken.clear()
         return requests
 
-    # -- for those who want to look closer ---------------------------------------------------------------------------
+    # -- for those who want to look closer ---------------------------------------------------------
 
     @property
     def pair(self) -> ClusterPair:
@@ -196,7 +196,7 @@ class World:
         made = self.syncer(syncer)
         return self._pair.controllers[made.name].context(self._reads(made))
 
-    # -- inside ----------------------------------------------------------------------------------------------------
+    # -- inside ------------------------------------------------------------------------------------
 
     @staticmethod
     def _class(syncer: AnySyncer | type[AnySyncer]) -> type[AnySyncer]:

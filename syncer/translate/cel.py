@@ -116,7 +116,7 @@ def _wrong(message: str) -> ConfigError:
     return ConfigError(Problem(message))
 
 
-# -- checks without an object
+# -- checks without an object ----------------------------------------------------------------------
 # -------------------------------------------------------------------------------------------
 
 
@@ -168,7 +168,7 @@ def _unknown(what: str, name: str, code: str, known: Iterable[str]) -> str:
     return f"is wrong at {_of_name(code, name)}: there is no {what} {name!r}. {some}".rstrip()
 
 
-# -- input and output
+# -- input and output ------------------------------------------------------------------------------
 # ---------------------------------------------------------------------------------------------------
 
 

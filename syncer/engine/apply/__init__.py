@@ -1,1 +1,1 @@
-"""Step 5: from a decision to API calls; the only place that writes."""
+"""Carry out plans: the only layer that writes."""

@@ -1,4 +1,4 @@
-"""A plan into API calls: the only place that writes."""
+"""Carry out plans as API calls. The only place that writes."""
 
 from collections.abc import Callable, MutableMapping
 from dataclasses import dataclass
@@ -21,44 +21,47 @@ from syncer.engine.reconcile.policies.contention import Contention, HeldFields
 from syncer.engine.reconcile.policies.drift_policy import DriftPolicy
 from syncer.engine.reconcile.policies.futile import FutilePatches
 
-#: How often a write is planned anew because of its own calls: create, then status.
+#: How often a write is planned again because of its own calls: first create, then status.
 ROUNDS = 3
 
 
 class Recorder(Protocol):
-    """What hears of writes, for metrics."""
+    """Receives counts of writes, for metrics."""
 
     def wrote(self, side: Side, verb: str) -> None:
-        """One API call that changed something."""
+        """Count an API call that changed something."""
 
     def futile(self, side: Side) -> None:
-        """One API call that changed nothing."""
+        """Count an API call that changed nothing."""
 
     def held(self, held: HeldFields) -> None:
-        """Fields of one object are left alone, because somebody else writes them, too."""
+        """Note fields of an object that are frozen, because another manager writes them too."""
 
 
 @dataclass(frozen=True, slots=True)
 class Applier:
-    """Carries out the plans of one pair. The only place that writes."""
+    """Carries out the plans of a cluster pair. The only place that writes."""
 
     identity: str
     marks: Marks
     virtual: Cluster
     host: Cluster
     informers: Informers
-    #: Whether we may write at all: false as soon as leadership has run out, however late we notice.
+    #: Returns False as soon as leadership has expired, however late we notice.
     may_write: Callable[[], bool]
-    #: The uids of Pods that were bound: the reply to a binding doesn't show the Pod, and its event may be late.
+    #: The uids of Pods that were bound: the response to a binding doesn't contain the Pod, and its
+    #: event may be late.
     bound: MutableMapping[str, None]
     futile: FutilePatches
     contention: Contention
     drift_policy: DriftPolicy
 
     async def apply(self, plan: Plan, recorder: Recorder) -> set[Side]:
-        """Make the calls of a plan in order; return the sides on which calls were made.
+        """Make the calls of a plan in order. Return the sides on which calls were made.
 
-        Raises ClusterError, and Refused where a write must not be made any more.
+        Raises:
+            ClusterError: A call failed.
+            Refused: A write must not be made any more.
         """
         sides = set()
         for planned in plan.writes:
@@ -66,12 +69,13 @@ class Applier:
                 sides.add(planned.write.side)
         return sides
 
-    # -- one write -------------------------------------------------------------------------------------------------
+    # -- a single write ----------------------------------------------------------------------------
+    # ------------------------------------------------------------------------------------------------
 
     async def _write(self, plan: Plan, planned: PlannedWrite, recorder: Recorder) -> int:
         made, write = 0, planned.write
         if planned is not plan.writes[0] and self._has_changed(planned):
-            planned = plan.again(write)  # by an earlier write of this plan, or meanwhile
+            planned = plan.again(write)  # by an earlier write of this plan, or concurrently
         for _ in range(ROUNDS):
             for call in planned.calls:
                 made += 1
@@ -90,7 +94,7 @@ class Applier:
         return made
 
     def _has_changed(self, planned: PlannedWrite) -> bool:
-        """Return True if the object is another state than the one that a write was planned over."""
+        """Return True if the object has changed since the write was planned."""
         entry = self.informers.store(planned.place.side, planned.place.resource).entry(planned.place.key)
         live = planned.live
         if entry is None or live is None:
@@ -163,7 +167,7 @@ class Applier:
             await must_be_unused(cluster, resource, key, users=write.only_if_none)
         if write.precondition is not None:
             await self._must_hold(write.precondition)
-        # On the host a copy may have ceased to be ours a moment ago; a virtual object stays what it is.
+        # A host copy may have ceased to be ours a moment ago; a virtual object can't.
         version = write.obj["metadata"].get("resourceVersion") if write.side is Side.HOST else None
         try:
             left = await cluster.delete(
@@ -177,7 +181,11 @@ class Applier:
         return store.wrote(key, writing, left)
 
     async def _must_hold(self, precondition: Precondition) -> None:
-        """Raise :class:`Conflict` where the object that a write follows from is another one than was last seen."""
+        """Check a precondition on the live API server.
+
+        Raises:
+            Conflict: The object is another one than was last seen.
+        """
         side, resource, key = precondition.seen.side, precondition.seen.resource, precondition.seen.key
         store = self.informers.store(side, resource)
         with store.writing(key) as writing:
@@ -195,9 +203,13 @@ class Applier:
     async def _check_uid(
         self, cluster: Cluster, resource: Resource, key: Key, call: Call, writing: Writing, error: Invalid
     ) -> None:
-        """Raise :class:`Conflict` where a patch was refused because the object is another one by now.
+        """Turn the error of a refused patch into a conflict if the object is another one by now.
 
-        An API server answers 422 then (``metadata.uid: field is immutable``), and not 409 as it does for a delete.
+        An API server answers 422 then (``metadata.uid: field is immutable``) rather than 409, as
+        for a delete.
+
+        Raises:
+            Conflict: The object has another uid.
         """
         meant = call.body.get("metadata", {}).get("uid")
         if call.kind in (Operation.CREATE, Operation.DELETE, Operation.BIND) or not meant:
@@ -208,10 +220,11 @@ class Applier:
             raise Conflict(f"{error}: it is another object of this name by now", side=cluster.side) from error
 
     async def _look(self, cluster: Cluster, resource: Resource, key: Key, writing: Writing) -> None:
-        """The store is behind: read the object itself, so that the next decision is made from fresh state.
+        """Read the live object into the store, which is behind, so that the next decision is made
+        from fresh state.
 
-        On the host, what doesn't bear our mark stays out of the store (the watch would never tell that it went); it
-        stands in the way, and that is the answer.
+        On the host, an unmarked object stays out of the store, as the watch would never report its
+        deletion. It is in the way, which is the answer.
         """
         store = self.informers.store(cluster.side, resource)
         try:

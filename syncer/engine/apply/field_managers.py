@@ -1,4 +1,4 @@
-"""Who else writes the fields that have just been frozen."""
+"""Find the other managers of fields that were just frozen."""
 
 from collections.abc import Iterable, Sequence
 
@@ -10,10 +10,12 @@ from syncer.engine.reconcile.plan import Frozen
 
 
 async def name_others(frozen: Sequence[Frozen], cluster: Cluster) -> None:
-    """Fill in who else writes fields of one object, as the live one says it: the stores don't keep it.
+    """Set the other manager of frozen fields of an object, read from the live object, as the cache
+    doesn't keep managedFields.
 
-    Only where nobody was told yet. Who holds a field wrote it. Where nobody does, it is taken away each time, by the
-    last who wrote, as far as one can tell. Who deletes an object is nowhere to be read.
+    Only for fields that are news. The manager that holds a field wrote it. If none does, the field
+    is removed each time, probably by the last manager that wrote. Who deletes a whole object is
+    recorded nowhere.
     """
     fields = [one for one in frozen if one.path and not one.announced]
     if not fields:
@@ -22,7 +24,7 @@ async def name_others(frozen: Sequence[Frozen], cluster: Cluster) -> None:
     try:
         live = await cluster.get(resource, key)
     except ClusterError:
-        return  # that the fields are left alone is what matters
+        return  # frozen fields matter more than the name of the other manager
     for one in fields:
         through = "status" if one.path[0] == "status" else ""
         one.other = _first(holders(live, one.path)) or _first(

@@ -1,4 +1,4 @@
-"""What must hold on the live API servers before something is deleted."""
+"""Preconditions on the live API servers before a deletion."""
 
 from syncer.api.errors import Forbidden, Missing, Refused
 from syncer.api.objects import Key, Obj, Resource, is_deleting
@@ -7,7 +7,11 @@ from syncer.resources.kinds import CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES
 
 
 async def must_be_unused(cluster: Cluster, resource: Resource, key: Key, *, users: Resource) -> None:
-    """Refuse a deletion for as long as there is an object that would go with it."""
+    """Refuse a deletion while there is an object that it would delete, too.
+
+    Raises:
+        Refused: There is such an object.
+    """
     try:
         found = [item async for page in cluster.list_pages(users, limit=1) for item in page.items[:1]]
     except Missing as error:
@@ -19,10 +23,13 @@ async def must_be_unused(cluster: Cluster, resource: Resource, key: Key, *, user
 
 
 async def must_have_home(host: Cluster, namespace: str, *, since: str, mark: str) -> None:
-    """Raise Refused where a host namespace is gone, on its way out, or was made later than a copy that was in it.
+    """Check that a host namespace exists, is not terminating, and is older than a copy that was in it.
 
-    What went with its namespace was not deleted for itself, and nothing of the tenant's goes with it. ``mark`` is the
-    annotation that says that there was a copy.
+    An object that went with its namespace was not deleted for itself, so nothing of the tenant's is
+    deleted. ``mark`` is the annotation that records the copy.
+
+    Raises:
+        Refused: One of these doesn't hold.
     """
     try:
         home = await host.get(NAMESPACES, Key("", namespace))
@@ -37,10 +44,13 @@ async def must_have_home(host: Cluster, namespace: str, *, since: str, mark: str
 
 
 async def must_be_served(host: Cluster, resource: Resource, namespace: str, *, since: str, mark: str) -> None:
-    """Raise Refused where the CRD of a kind is gone on the host, is on its way out, or was made later than a copy.
+    """Check that the CRD of a kind exists on the host, is not terminating, and is older than a copy.
 
-    All objects go with it. Without the right to see it only that it is gone can be told. ``mark`` as in
-    :func:`must_have_home`.
+    A CRD's objects are deleted with it. Without the right to read CRDs, only a missing one is
+    noticed. ``mark`` is the annotation that records the copy.
+
+    Raises:
+        Refused: One of these doesn't hold.
     """
     if not resource.group:
         return
@@ -55,7 +65,7 @@ async def must_be_served(host: Cluster, resource: Resource, namespace: str, *, s
 
 
 def _state(container: Obj, since: str) -> str:
-    """Why what was in a container then may have gone with it; ``""``: it has not."""
+    """Return why an object may have been deleted with its container; ``""`` if it was not."""
     if is_deleting(container):
         return "is being deleted"
     return "was made anew" if container["metadata"].get("creationTimestamp", "") > since else ""

@@ -1,4 +1,4 @@
-"""Tokens of the virtual API server, put into an object just before it is written."""
+"""Put tokens of the virtual API server into an object just before it is written."""
 
 import base64
 
@@ -10,7 +10,9 @@ from syncer.resources.kinds import SERVICE_ACCOUNTS
 
 
 async def with_tokens(write: Write, body: Obj, *, virtual: Cluster, marks: Marks) -> Obj:
-    """Return the object with the tokens that it asks for, and the time when the first of them ends."""
+    """Return the object with the tokens that the write requests, and an annotation with their first
+    expiry.
+    """
     data, ends = dict(body.get("data") or {}), []
     for token in write.tokens:
         request: Obj = {"audiences": list(token.audiences), "expirationSeconds": token.seconds}

@@ -1,1 +1,1 @@
-"""One virtual cluster linked with the host: which syncers are at work, and what wakes them."""
+"""The controllers of a cluster pair, and their lifecycle."""

@@ -1,4 +1,4 @@
-"""How a syncer joins and leaves a pair: the stores that it needs, and which of their changes concern it."""
+"""Build controllers: the stores that a syncer needs, and the changes that notify it."""
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
@@ -35,7 +35,7 @@ from syncer.resources.kinds import CUSTOM_RESOURCE_DEFINITIONS, KNOWN
 from syncer.translate.named import named
 from syncer.translate.patches import Patcher
 
-#: How many Pods are remembered to be bound; it matters until the watch shows them so.
+#: Number of bound Pods that are remembered; needed only until the watch shows the binding.
 BOUND = 4096
 
 
@@ -53,7 +53,7 @@ def build_pair(
     ordered: Callable[[Side], bool] = lambda side: False,
     rules: ContentionRules = OFF,
 ) -> ClusterPair:
-    """Wire the syncers of one virtual cluster to the stores that they read and the queue that they are asked from."""
+    """Build the pair of a virtual cluster and the host, with controllers for these syncers."""
     informers = Informers(clock=clock, ordered=ordered)
     references = References(informers)
     view = View(settings, informers, references, utcnow)
@@ -95,7 +95,10 @@ def build_pair(
 
 
 def join(pair: ClusterPair, syncer: Syncer, config: Config) -> Controller:
-    """Add a syncer to a pair; it is asked nothing before its stores are filled and ``ClusterPair.begin`` is called."""
+    """Add a syncer to a pair.
+
+    It is called only after its stores are filled and ``ClusterPair.begin`` was called.
+    """
     wanted = sources(syncer, pair.settings.sections, pair.settings)
     extras = _extras(wanted)
     stores, others = (tuple(_want(pair, syncer, source) for source in each) for each in (wanted - extras, extras))
@@ -129,7 +132,7 @@ def join(pair: ClusterPair, syncer: Syncer, config: Config) -> Controller:
 
 
 def _listen(pair: ClusterPair, controller: Controller) -> None:
-    """Let changes of the syncer's own objects lead to requests."""
+    """Turn changes of the syncer's own objects into requests."""
     direction, name = controller.direction, controller.name
     if direction.by_virtual and controller.virtual is not None:
         controller.virtual.add_handler(partial(pair.changed, controller, Side.VIRTUAL), owner=name)
@@ -145,14 +148,16 @@ def _has_predicate(syncer: Syncer) -> bool:
 
 
 def leave(pair: ClusterPair, name: str) -> list[Place]:
-    """Let a syncer take part no more; gives the stores that nobody needs any longer, whose informers are to end."""
+    """Remove a syncer. Return the stores that nothing needs any more, whose reflectors are to end."""
     del pair.controllers[name]
     pair.references.remove(name)
     return pair.informers.leave(name)
 
 
 def _find(pair: ClusterPair) -> Callable[[str], Resource | None]:
-    """Find what a patch means by a kind: what is synced, else what is known to every cluster."""
+    """Return a function that finds the resource of a kind: among those that are synced, else among
+    the well-known ones.
+    """
 
     def find(name: str) -> Resource | None:
         synced = [each for controller in pair.controllers.values() for each in resources_of(controller.syncer)[:1]]
@@ -170,7 +175,7 @@ def _want(pair: ClusterPair, syncer: Syncer, source: Source) -> Informer:
 
 
 def _selection(settings: Settings, source: Source) -> Selection:
-    """Return the namespaces and the label selector with which a source is to be watched."""
+    """Return the namespaces and the label selector with which to watch a source."""
     marked = settings.marks.selector(settings.identity) if source.marked else ""
     selector = ",".join(filter(None, (marked, source.selector)))
     if source.side is Side.VIRTUAL or not source.resource.namespaced:
@@ -179,7 +184,7 @@ def _selection(settings: Settings, source: Source) -> Selection:
 
 
 def _extras(wanted: Iterable[Source]) -> frozenset[Source]:
-    """Return what a syncer reads of another one's objects, and can do the rest of its work without."""
+    """Return the sources of other syncers' objects that the syncer can work without."""
     firm = {(source.side, source.resource) for source in wanted if not source.optional_with}
     return frozenset(source for source in wanted if source.optional_with and (source.side, source.resource) not in firm)
 

@@ -1,4 +1,4 @@
-"""Whether a cluster answers at all: one prober instead of every request finding out for itself."""
+"""Track whether a cluster answers: a single prober instead of each request finding out for itself."""
 
 import asyncio
 import random
@@ -9,9 +9,9 @@ from syncer.clusters.client import Cluster
 from syncer.clusters.transport import ConnectionFailed, HttpRequest
 from syncer.observe.logs import get_logger
 
-#: Seconds between probes of a cluster that doesn't answer: the first wait, doubled up to the last.
+#: Seconds between probes of a cluster that doesn't answer: the first delay, doubled up to the last.
 FIRST_PROBE, LAST_PROBE = 0.1, 5.0
-#: Seconds that a probe waits for its answer.
+#: Timeout of a probe, in seconds.
 PROBE_SECONDS = 5.0
 _PROBE = HttpRequest("GET", "/readyz", timeout=PROBE_SECONDS)
 
@@ -19,11 +19,13 @@ log = get_logger(__name__)
 
 
 class Connection:
-    """Up until somebody says that the cluster was lost, then down until a probe is answered."""
+    """The state of a connection: up until a request reports the cluster lost, then down until a
+    probe succeeds.
+    """
 
     def __init__(self, cluster: Cluster, *, lost: Callable[[], None], back: Callable[[], None]) -> None:
         self.cluster = cluster
-        #: Why the cluster doesn't answer, or None.
+        #: The reason why the cluster doesn't answer, or None.
         self.error: SyncerError | None = None
         self._tell_lost, self._tell_back = lost, back
         self._down = asyncio.Event()
@@ -31,11 +33,11 @@ class Connection:
 
     @property
     def up(self) -> bool:
-        """True if the cluster answered when it was last asked."""
+        """True if the cluster answered last time."""
         return self.error is None
 
     def lost(self, error: SyncerError) -> None:
-        """Take it that a request got no answer."""
+        """Report a request that got no answer."""
         if self.error is None:
             log.warning("no answer from a cluster; its requests wait", **self._about, error=str(error))
             self.error = error
@@ -43,7 +45,7 @@ class Connection:
             self._down.set()
 
     async def run(self) -> None:
-        """Probe whenever the cluster was lost, until cancelled."""
+        """Probe whenever the cluster is lost, until cancelled."""
         while True:
             await self._down.wait()
             wait = FIRST_PROBE

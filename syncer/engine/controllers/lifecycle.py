@@ -1,4 +1,4 @@
-"""Syncers join and leave a running pair: each is at work for exactly as long as both sides serve its resources."""
+"""Syncers join and leave a running pair: each works while both sides serve its resources."""
 
 import asyncio
 import random
@@ -26,34 +26,34 @@ from syncer.rbac import sources
 log = get_logger(__name__)
 
 
-#: Finds a resource on a side by the name that people use, in the version that the side prefers unless one is named.
+#: Returns a resource that a side serves, by name, in the preferred version unless the name has one.
 Find = Callable[[Side, str], Resource | None]
 
 
 class Entry(Protocol):
-    """Part of a configuration from which syncers are made once it is known what the clusters serve."""
+    """A part of the configuration that becomes syncers once the clusters serve its resources."""
 
     @property
     def name(self) -> str:
-        """How it is called in logs and reports."""
+        """The name in logs and reports."""
         ...
 
     def sections(self) -> Mapping[str, Config]:
-        """Return the options of its syncers, by their names."""
+        """Return the options of its syncers, by name."""
         ...
 
     def syncers(self, find: Find) -> Sequence[Syncer] | str:
-        """Return the syncers, or the reason why they have to wait."""
+        """Return the syncers, or the reason why they must wait."""
         ...
 
     def assumed(self) -> Sequence[Syncer]:
-        """Return the syncers as if all was served."""
+        """Return the syncers as if everything was served."""
         ...
 
 
 @dataclass(slots=True)
 class Roster:
-    """The syncers of one virtual cluster, those that can work and those that have to wait."""
+    """The syncers of a virtual cluster: those that can work, and those that must wait."""
 
     settings: Settings
     #: Syncers whose resources are known from the start.
@@ -61,17 +61,17 @@ class Roster:
     entries: Sequence[Entry]
     virtual: Discovery
     host: Discovery
-    #: Why a syncer has to wait, by its name.
+    #: The reason why a syncer must wait, by its name.
     waiting: dict[str, str] = field(default_factory=dict)
 
     def able(self) -> Mapping[str, tuple[Syncer, Config]]:
-        """Return the syncers that can work, by name; afterwards ``waiting`` has the others."""
+        """Return the syncers that can work, by name, and set ``waiting`` for the others."""
         self.waiting.clear()
         return {syncer.name: (syncer, config) for syncer, config in self._served()}
 
     def referred_to(self, names: Collection[str]) -> frozenset[Resource]:
-        """Return what those of these names that have to wait may refer to, as far as can be
-        told before they can work.
+        """Return the resources that waiting syncers of these names may refer to, as far as known
+        before they work.
         """
         fixed = (syncer for syncer, _ in self.fixed if syncer.name in names)
         made = (syncer for entry in self.entries if entry.name in names for syncer in entry.assumed())
@@ -96,7 +96,7 @@ class Roster:
                 yield from ((syncer, sections[syncer.name]) for syncer in found)
 
     def _missing(self, syncer: Syncer) -> str:
-        """Return what a syncer lacks, in words; what it can do without doesn't count."""
+        """Return the reason why a syncer can't work, or ``""``. Optional sources don't count."""
         firm = [source for source in sources(syncer, self.settings.sections) if not source.optional_with]
         lacking = sorted(
             f"the {source.side} cluster does not serve {source.resource}"
@@ -106,8 +106,9 @@ class Roster:
         return f"waits: {'; '.join(lacking)}" if lacking else ""
 
     def _find(self, side: Side, name: str) -> Resource | None:
-        """Return what a name means there. With a group it is the plural: any other kind may
-        have that for a short name.
+        """Return the resource of a name.
+
+        With a group it must be the plural, since any other kind may have it as its short name.
         """
         plain, _, version = name.partition("/")
         discovery = self._discovery(side)
@@ -123,13 +124,13 @@ class Roster:
         return self.virtual if side is Side.VIRTUAL else self.host
 
 
-#: Seconds for which a kind that isn't served may yet turn out to be: a control plane that starts serves those of
-#: CustomResourceDefinitions last. Until then nothing that its objects may use is called unused.
+#: Seconds during which a kind that isn't served may still appear: a starting control plane serves
+#: custom resources last. Until then, nothing that its objects may refer to counts as unused.
 DOUBT_SECONDS = 60.0
 
 
 class Lifecycle:
-    """Lets syncers join a pair and leave it, and runs the reflectors that those which are there need."""
+    """Adds and removes the syncers of a pair, and runs the reflectors that they need."""
 
     def __init__(
         self,
@@ -141,19 +142,22 @@ class Lifecycle:
         rng: random.Random,
         left: Callable[[str], None],
     ) -> None:
-        """``live`` gives a syncer's live clients, ``left`` hears the names of those that have left."""
+        """``live`` returns a syncer's live clients; ``left`` receives the names of syncers that have left."""
         self.pair, self.roster = pair, roster
         self._listener, self._live, self._rng, self._left = listener, live, rng, left
         self._tasks: asyncio.TaskGroup | None = None
         self._running: dict[Place, asyncio.Task[None]] = {}
         self._failed: dict[str, str] = {}
-        #: Since when syncers have had to wait, by name.
+        #: The time since when a syncer has had to wait, by name.
         self._waiting: dict[str, float] = {}
 
     async def update(self) -> bool:
-        """After a look at what is served: who can work joins, who can't any more leaves. Whether that changed anything.
+        """Add the syncers that can work now, and remove those that can't.
 
-        Raises nothing: a syncer whose ``init`` raises waits, and is tried again at the next look.
+        Return True if that changed anything.
+
+        Called after each discovery. A syncer whose ``init`` raises waits, and is retried at the
+        next discovery.
         """
         able = self.roster.able()
         controllers = self.pair.controllers
@@ -161,7 +165,7 @@ class Lifecycle:
         for name in leaving:
             self._leave(name)
         for name in controllers:
-            self.roster.waiting.pop(name, None)  # not seen this time, but its watches work
+            self.roster.waiting.pop(name, None)  # missing in this discovery, but its watches work
         joined = [
             await self._join(syncer, config) for name, (syncer, config) in able.items() if name not in controllers
         ]
@@ -170,21 +174,23 @@ class Lifecycle:
         return bool(leaving) or any(joined)
 
     def start(self, tasks: asyncio.TaskGroup) -> None:
-        """Run the reflectors, those of later syncers too, in this group."""
+        """Run the reflectors, also those of later syncers, in this group."""
         self._tasks = tasks
         self._inform()
 
     def stop(self) -> None:
-        """End the reflectors."""
+        """Stop the reflectors."""
         self._tasks = None
         for task in self._running.values():
             task.cancel()
         self._running.clear()
 
-    # -- inside ----------------------------------------------------------------------------------------------------
+    # -- inside ------------------------------------------------------------------------------------
 
     def _doubt(self, now: float) -> None:
-        """Hold in doubt what those who wait only since a short time may refer to, and ask about what no longer is."""
+        """Treat references of recently waiting syncers as unknown, and requeue what depended on
+        those that no longer are.
+        """
         self._waiting = {name: self._waiting.get(name, now) for name in self.roster.waiting}
         short = {name for name, since in self._waiting.items() if now - since < DOUBT_SECONDS}
         before, references = self.pair.references.doubted, self.pair.references
@@ -198,8 +204,10 @@ class Lifecycle:
                 self.pair.ask_all(controller)
 
     def _must_leave(self, controller: Controller, now: tuple[Syncer, Config] | None) -> bool:
-        """Return True if its resource is another one now, or gone: one look may be wrong, a
-        watch that says so too isn't.
+        """Return True if the served resource changed or is gone.
+
+        A missing resource must be confirmed by a 404 from its watch: a single discovery may be
+        incomplete.
         """
         if now is not None:
             return self._looks_at(controller.syncer) != self._looks_at(now[0])
@@ -207,7 +215,7 @@ class Lifecycle:
         return any(isinstance(reflector.error, Missing) for reflector in reflectors)
 
     def _looks_at(self, syncer: Syncer) -> object:
-        """Return the resources that a syncer has to do with, versions and all."""
+        """Return the resources that a syncer uses, with their versions."""
         refers = (syncer.refers_to, syncer.owns) if isinstance(syncer, Refers) else ()
         return resources_of(syncer), sources(syncer, self.pair.settings.sections), refers
 
@@ -217,14 +225,14 @@ class Lifecycle:
                 await syncer.init(self._live(syncer.name))
             except Exception as error:
                 reason = f"its init raised {type(error).__name__}: {error}"
-                if self._failed.get(syncer.name) != reason:  # not at each look
+                if self._failed.get(syncer.name) != reason:  # only once, not at each discovery
                     log.exception("a syncer can't start", cluster=self.pair.name, syncer=syncer.name)
                 self.roster.waiting[syncer.name] = self._failed[syncer.name] = reason
                 return False
         join(self.pair, syncer, config)
-        self._inform()  # before anything is awaited: a store that is to hold more isn't filled any longer
+        self._inform()  # before the first await: a store whose selection grows is no longer filled
         for controller in self.pair.controllers.values():
-            if controller.ready:  # what it has decided without the extras that aren't filled now, it decides again
+            if controller.ready:  # decide again what was decided without the optional stores that aren't filled now
                 controller.missed |= {store for store in self.pair.extras(controller) if not store.synced}
         return True
 
@@ -236,7 +244,7 @@ class Lifecycle:
         self._left(name)
 
     def _inform(self) -> None:
-        """Run a reflector for each store, over the selection that it has to hold now."""
+        """Run a reflector for each store, with the selection that it needs now."""
         for store in self.pair.informers:
             place, selection = (store.side, store.resource), self.pair.informers.selection(store)
             known, before = self.pair.reflectors.get(place), None
@@ -245,7 +253,7 @@ class Lifecycle:
                     known.hurry()
             else:
                 if known and not selection.is_within(known.namespace, known.selector):
-                    store.synced = False  # what it doesn't have yet must not be taken for gone
+                    store.synced = False  # objects that it doesn't have yet must not count as gone
                 before = self._end(place)
                 self.pair.reflectors[place] = self._made(store, selection)
             if self._tasks and place not in self._running:
@@ -262,7 +270,10 @@ class Lifecycle:
         )
 
     def _end(self, place: Place) -> "asyncio.Task[None] | None":
-        """End the reflector of a store, if there is one; gives the task, which may take a moment to end."""
+        """Stop the reflector of a store, if there is one.
+
+        Return its task, which may take a moment to end.
+        """
         self.pair.reflectors.pop(place, None)
         task = self._running.pop(place, None)
         if task:
@@ -271,20 +282,24 @@ class Lifecycle:
 
 
 async def _run(reflector: Reflector, before: "asyncio.Task[None] | None") -> None:
-    """Run a reflector when the one before it has let go of their store."""
+    """Run a reflector after the previous one of the same store has ended."""
     if before:
         await asyncio.wait({before})
     await reflector.run()
 
 
-#: Seconds between looks while a syncer waits for its resource: the first wait, doubled up to the last.
+#: Seconds between discoveries while a syncer waits for its resource: the first delay, doubled up to
+#: the last.
 FIRST_LOOK, LAST_LOOK = 0.25, 30.0
-#: Seconds between two looks at the least, so that many changes cost one look.
+#: Minimum seconds between discoveries, so that many changes cause a single one.
 LOOK_PAUSE = 0.25
 
 
 class DiscoveryLoop:
-    """Refreshes discoveries; ``looked`` is called after each look, ``waiting`` says whether somebody waits."""
+    """Repeats discovery.
+
+    ``looked`` is called after each; ``waiting`` returns True while a syncer waits.
+    """
 
     def __init__(
         self,
@@ -297,7 +312,7 @@ class DiscoveryLoop:
         self._wanted = asyncio.Event()
 
     def soon(self) -> None:
-        """Look soon: what is served may be something else now."""
+        """Discover soon, because the served resources may have changed."""
         self._wanted.set()
 
     async def run(self) -> None:

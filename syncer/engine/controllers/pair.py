@@ -1,4 +1,6 @@
-"""One virtual cluster linked with the host: its syncers, the stores they read, and what wakes which of them."""
+"""A virtual cluster paired with the host: its controllers, their stores, and which changes notify
+which controller.
+"""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -24,7 +26,10 @@ from syncer.engine.workqueue.queue import Queue
 
 @dataclass(slots=True)
 class ClusterPair:
-    """One virtual cluster and the host, with the syncers between them. Made by :func:`.builder.build_pair`."""
+    """A virtual cluster and the host, with the controllers between them.
+
+    Built by :func:`.builder.build_pair`.
+    """
 
     settings: Settings
     virtual: Cluster
@@ -36,9 +41,10 @@ class ClusterPair:
     policies: Policies
     applier: Applier
     controllers: dict[str, Controller]
-    #: Called whenever a CustomResourceDefinition changes, so that other kinds may be served now.
+    #: Called when a CustomResourceDefinition changes, so that other kinds may be served now.
     definitions_changed: Callable[[], None] = lambda: None
-    #: Called whenever the whole virtual cluster is paused or no longer, so that own controllers stop or go on.
+    #: Called when a pause of the whole virtual cluster begins or ends, so that own controllers stop
+    #: or run again.
     paused_or_not: Callable[[], None] = lambda: None
     reflectors: dict[Place, Reflector] = field(default_factory=dict)
 
@@ -48,29 +54,35 @@ class ClusterPair:
         return self.settings.cluster
 
     def plan(self, request: Request) -> Plan:
-        """Return what is to be done about a request. Raises Refused, and whatever the syncer raises."""
+        """Return the plan of a request.
+
+        Raises:
+            Refused: The request can't be carried out. Any other exception of the syncer is passed
+                on, too.
+        """
         return self.reconciler.reconcile(self.controllers[request.syncer], request)
 
     def is_gone(self, request: Request) -> bool:
-        """Return True if nothing is left of what a request is about."""
+        """Return True if neither object of a request exists."""
         return self.reconciler.is_gone(self.controllers[request.syncer], request)
 
     def given_up(self, store: Informer) -> bool:
-        """Return True if a store isn't filled, and won't be before somebody changes something."""
+        """Return True if a store isn't filled, and won't be until something is mended."""
         reflector = self.reflectors.get((store.side, store.resource))
         error = reflector.error if reflector else None
         return not store.synced and error is not None and not isinstance(error, Unreachable)
 
     @property
     def may_run(self) -> bool:
-        """True if what runs by itself may: it is known that the virtual cluster isn't paused, or can't be known."""
+        """True if own controllers may run: the virtual cluster is not paused, or that can't be known."""
         pause = self.policies.pause
         return (pause.notes.synced or self.given_up(pause.notes)) and not pause.is_on
 
-    # -- what wakes a syncer ---------------------------------------------------------------------------------------
+    # -- notifications -----------------------------------------------------------------------------
+    # -------------------------------------------------------------------------------------------------
 
     def ask_all(self, controller: Controller) -> None:
-        """Put every key of a syncer into the queue: what is on the virtual side, what it fakes, and orphans."""
+        """Queue every key of a syncer: virtual objects, objects to fake, and orphans."""
         syncer, direction = controller.syncer, controller.direction
         expected: set[Key] = set()
         if direction.by_virtual:
@@ -89,7 +101,7 @@ class ClusterPair:
             self._ask_watched(controller, self.watches_of(syncer))
 
     def _ask_watched(self, controller: Controller, watches: Iterable[Watch]) -> None:
-        """Ask for the keys that watched objects name: what is to be faked is in no store yet."""
+        """Queue the keys that watched objects name: objects to fake are in no store yet."""
         for watch in watches:
             store = self.informers.store(watch.source.side, watch.source.resource)
             keys = safely(self.name, controller.syncer, lambda obj, watch=watch: watch.keys(obj, self.settings))
@@ -97,55 +109,53 @@ class ClusterPair:
                 self.watched(controller, keys(store.get(key)))
 
     def watches_of(self, syncer: Watches) -> list[Watch]:
-        """Return the watches of a syncer, without those that need another one that is off."""
+        """Return the watches of a syncer, without those for other syncers that are disabled."""
         return [watch for watch in syncer.watches() if self.is_on(watch.optional_with)]
 
     def is_on(self, needs: str) -> bool:
-        """Return True if the syncer of this name is on; ``""`` stands for none."""
+        """Return True if the syncer of this name is enabled; ``""`` stands for no syncer."""
         return not needs or needs in self.settings.sections
 
     def extras(self, controller: Controller) -> list[Informer]:
-        """Return the stores of other syncers' objects that a syncer only looks at.
-
-        It begins without those it can't have.
-        """
+        """Return the stores of other syncers' objects that a syncer reads, if available."""
         syncer = controller.syncer
         users = self.references.stores(syncer.resource) if syncer.when_used else ()
         others = (*controller.extras, *users, self.policies.pause.namespaces, self.policies.pause.notes)
         return [store for store in dict.fromkeys(others) if store not in controller.stores]
 
     def lacks(self, controller: Controller) -> list[Informer]:
-        """Return the stores that are not filled yet, and for which a syncer has to wait."""
+        """Return the unfilled stores that a syncer must wait for."""
         extras = [store for store in self.extras(controller) if not self.given_up(store)]
         return [store for store in (*controller.stores, *extras) if not store.synced]
 
     def begin(self, controller: Controller) -> None:
-        """Ask a syncer about everything, as all its stores are filled or given up."""
+        """Queue everything of a syncer, now that its stores are filled or given up."""
         controller.ready = True
         controller.missed = {extra for extra in self.extras(controller) if not extra.synced}
         self.ask_all(controller)
 
     def changed(self, controller: Controller, side: Side, key: Key, obj: Obj) -> None:
-        """Put into the queue what a changed object is a matter of; before the controller is ready, nothing is."""
+        """Queue the request that a changed object belongs to; nothing before the controller is ready."""
         request = controller.request_for(side, key, obj) if controller.ready else None
         if request is not None:
             self.queue.add(request)
 
     def watched(self, controller: Controller, keys: Iterable[Key]) -> None:
-        """Objects that the syncer watches name these keys of it."""
+        """Queue keys that a watched object names."""
         for key in keys if controller.ready else ():
             self.queue.add(controller.request(key))
 
     def may_be_used(self, resource: Resource, key: Key) -> None:
-        """Something begins or ceases to refer to an object."""
+        """Notify the syncer of an object that a reference to it began or ended."""
         for controller in self.controllers.values():
             if controller.ready and controller.syncer.when_used and controller.syncer.resource == resource:
                 self.queue.add(controller.request(key))
 
     def pause_changed(self, namespace: str | None) -> None:
-        """A virtual namespace, or with None the whole virtual cluster, is paused from now on or no longer.
+        """Handle the begin or end of a pause of a virtual namespace, or with None of the whole
+        virtual cluster.
 
-        What waits for the end of a pause has itself been told; here all others learn of its beginning.
+        Requests that wait for the end are notified separately; here all others learn of the begin.
         """
         self.policies.breaker.recount()
         for controller in self.controllers.values():
@@ -159,7 +169,7 @@ class ClusterPair:
             self.paused_or_not()
 
     def ask(self, syncer: str, key: Key) -> None:
-        """A syncer is to look at one of its keys."""
+        """Queue a key of a syncer."""
         controller = self.controllers.get(syncer)
         if controller and controller.ready and controller.direction.syncs:
             self.queue.add(controller.request(key))

@@ -1,4 +1,7 @@
-"""How each request last ended, for metrics, readiness and the summary. What is in step takes no room."""
+"""The last result of each request, for metrics, readiness and the summary.
+
+A request in step takes no memory.
+"""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -9,7 +12,7 @@ from syncer.api.objects import Request
 
 
 class State(StrEnum):
-    """How a request stands when it isn't in step."""
+    """The state of a request that isn't in step."""
 
     PENDING = "pending"
     SKIPPED = "skipped"
@@ -19,9 +22,10 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RequestStatus:
-    """Why a request isn't in step; ``error`` is the class of the error, ``""`` where there was none.
+    """The reason why a request isn't in step. ``error`` is the class of the error, or ``""``.
 
-    ``since`` is the time from which on it has stood so, for whatever reason, and ``tried`` how often it has ended so.
+    ``since`` is the time at which it ceased to be in step, ``tried`` the number of attempts since
+    then.
     """
 
     state: State
@@ -32,31 +36,31 @@ class RequestStatus:
 
 
 class RequestStatuses:
-    """The requests that are not in step, and what has been done by syncer."""
+    """The requests that are not in step, and the changes made."""
 
     def __init__(self) -> None:
         self._statuses: dict[Request, RequestStatus] = {}
-        #: Changes made, by (virtual cluster, syncer, side, verb).
+        #: Number of changes, by (virtual cluster, syncer, side, verb).
         self.done: Counter[tuple[str, str, str, str]] = Counter()
 
     def in_step(self, request: Request) -> None:
-        """Note that a request ended with both sides as they should be."""
+        """Record that a request ended in step."""
         self._statuses.pop(request, None)
 
     def note(self, request: Request, state: State, reason: str, *, error: str = "", now: float = 0.0) -> bool:
-        """Keep why a request isn't in step, as of ``now``; whether that is new."""
+        """Record why a request isn't in step, at time ``now``. Return True if that is news."""
         before = self._statuses.get(request)
         since, tried = (before.since, before.tried + 1) if before and before.state is state else (now, 1)
         self._statuses[request] = RequestStatus(state, reason, error, since, tried)
         return self._statuses[request] != before
 
     def drop(self, cluster: str, syncer: str) -> None:
-        """Forget a syncer's requests: it has stopped."""
+        """Forget a syncer that has stopped."""
         for request in [one for one in self._statuses if (one.cluster, one.syncer) == (cluster, syncer)]:
             del self._statuses[request]
 
     def of(self, request: Request) -> RequestStatus | None:
-        """How a request stands; None: in step, or never seen."""
+        """Return the status of a request; None if it is in step or was never seen."""
         return self._statuses.get(request)
 
     def troubles(self) -> Iterator[tuple[Request, RequestStatus]]:
@@ -72,13 +76,13 @@ class RequestStatuses:
                 yield request, status
 
     def count(self) -> Mapping[tuple[str, ...], int]:
-        """Return requests by virtual cluster, syncer and state, those in step left out."""
+        """Count the requests that are not in step, by virtual cluster, syncer and state."""
         return Counter(
             (request.cluster, request.syncer, status.state.value) for request, status in list(self._statuses.items())
         )
 
     def parked(self) -> Mapping[tuple[str, ...], int]:
-        """Parked requests by virtual cluster, syncer and class of error."""
+        """Count the parked requests, by virtual cluster, syncer and class of error."""
         return Counter(
             (request.cluster, request.syncer, status.error)
             for request, status in list(self._statuses.items())

@@ -1,8 +1,9 @@
-"""What becomes of a request that failed: the class of the error says it.
+"""The retry policy: the class of an error decides what happens to the request.
 
-A passing trouble is tried again, later each time, and a conflict first of all at once from fresh state. What will not
-pass by itself is parked: it is looked at again when something changes that its decision was made from, when the quota
-has room or the right is there (:mod:`syncer.engine.controllers.wakeups`), and after a long time in any case.
+A temporary error is retried with increasing delays, a conflict first at once from fresh state. An
+error that will not pass by itself parks the request: it is retried when an object changes that its
+decision was made from, when the quota has room or the right is there
+(:mod:`syncer.engine.controllers.wakeups`), and after a long time in any case.
 """
 
 from dataclasses import dataclass
@@ -23,27 +24,27 @@ from syncer.api.errors import (
     Unreachable,
 )
 
-#: Seconds after which a parked request is looked at again even if nothing has changed.
+#: Seconds after which a parked request is retried even if nothing has changed.
 PARKED_SECONDS = 300.0
-#: Seconds between attempts where credentials are not accepted.
+#: Seconds between attempts while the credentials are not accepted.
 UNAUTHORIZED_SECONDS = 30.0
-#: How many failures in a row the tenant is told of; fewer may be a passing trouble.
+#: Number of consecutive failures after which the tenant gets an event; fewer may be temporary.
 FAILURES_TOLD = 5
 
 
 class RetryAction(StrEnum):
-    """What the queue does with a failed request."""
+    """The queue's action for a failed request."""
 
-    AT_ONCE = "at_once"  # the store has been brought up to date: decide again
-    BACK_OFF = "back_off"  # again, each time later
-    PARK = "park"  # a change wakes it, or a slow timer
-    LATER = "later"  # after the time that the error names
-    RECONNECT = "reconnect"  # back off, and see whether the cluster is there at all
+    AT_ONCE = "at_once"  # decide again; the store has been updated
+    BACK_OFF = "back_off"  # retry with increasing delays
+    PARK = "park"  # wait for a change, or for a slow timer
+    LATER = "later"  # retry after the delay that the error names
+    RECONNECT = "reconnect"  # back off, and probe the cluster
 
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """The fate of a request, the seconds that go with it, and whether the tenant should be told."""
+    """The action for a failed request, its delay in seconds, and whether to notify the tenant."""
 
     action: RetryAction
     seconds: float = 0.0
@@ -51,7 +52,10 @@ class Retry:
 
 
 def after(error: Exception, failures: int) -> Retry:
-    """Return what to do after an error that is the request's ``failures``-th in a row (0 for the first)."""
+    """Return the action after an error.
+
+    ``failures`` is the number of consecutive failures before it.
+    """
     match error:
         case Refused():
             return Retry(RetryAction.PARK, PARKED_SECONDS, error.reason)

@@ -1,4 +1,4 @@
-"""What a tenant is told of a failure: in names that mean something in the virtual cluster, and nothing of the host."""
+"""Error messages for tenants: with virtual names, and without details of the host."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -9,17 +9,17 @@ from syncer.api.objects import Key, Resource
 from syncer.observe.events import virtual_names
 from syncer.resources.kinds import CONFIG_MAPS, NAMESPACES
 
-#: What stands for the namespace on the host, which the tenant doesn't know.
+#: Stands for the host namespace, which tenants don't know.
 HOST = "<host>"
 
-#: A name, or a namespace and a name, as it may stand in a message.
+#: A name, or a namespace and a name, in a message.
 _NAMES = re.compile(r"(?<![\w./-])[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?(?:/[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?)?(?![\w/-])")
 
 
 def for_tenant(error: Exception, message: str) -> str:
-    """Return what to tell of an error.
+    """Return the message of an error for the tenant.
 
-    Of what only the operator can mend, neither the rights nor the address is told.
+    An error that only the operator can mend is described without rights and addresses.
     """
     match error:
         case Forbidden():
@@ -34,10 +34,10 @@ def for_tenant(error: Exception, message: str) -> str:
 
 
 def translated(settings: Settings, message: str, *, resources: Iterable[Resource], known: Mapping[str, str]) -> str:
-    """Return the message with the names of host objects as the tenant knows them.
+    """Return the message with host names replaced by virtual names.
 
-    ``known`` says it of some; of others the name translator may be able to. ``resources`` are kinds of which the
-    message may speak.
+    ``known`` maps some of them; for others the name translator is tried, for objects of
+    ``resources``.
     """
     kinds = tuple(dict.fromkeys((*resources, CONFIG_MAPS)))
 
@@ -48,7 +48,7 @@ def translated(settings: Settings, message: str, *, resources: Iterable[Resource
 
 
 def _virtual(settings: Settings, text: str, kinds: Iterable[Resource]) -> str | None:
-    """Return what a name on the host is in the virtual cluster; None where that can't be told."""
+    """Return the virtual name of a host name, or None."""
     names = settings.names
     namespace, slash, name = text.rpartition("/")
     if text == settings.host_namespace:

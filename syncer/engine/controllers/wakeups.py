@@ -1,8 +1,8 @@
-"""What requests wait for that are parked, or can't go on yet, and who wakes them when it comes.
+"""Wake parked and waiting requests when an object, a quota or a right that they wait for changes.
 
-A change of what a decision read wakes its request at once. Quotas and rights can't be watched: while something waits
-for one, and only then, they are looked at every few seconds. Whatever is overlooked is found by the slow timer, which
-every parked request has in the queue.
+A change of an object that a decision read wakes its request at once. Quotas and rights can't be
+watched: while a request waits for one, and only then, it is polled every few seconds. A missed
+change is caught by the slow timer, which every parked request has in the queue.
 """
 
 import asyncio
@@ -21,9 +21,10 @@ from syncer.observe.logs import get_logger
 from syncer.rbac import QUOTAS
 from syncer.translate.alike import quantity
 
-#: Seconds between two looks at the quotas and rights that something waits for.
+#: Seconds between polls of quotas and rights.
 LOOK_SECONDS = 5.0
-#: Seconds until a request is looked at again that read what has changed since: it may be our own doing each time.
+#: Seconds until a request is retried that read an object which has changed since: that may be our
+#: own doing each time.
 CHANGED_SECONDS = 0.05
 
 REVIEWS = Resource("authorization.k8s.io/v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews", namespaced=False)
@@ -33,7 +34,7 @@ log = get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Right:
-    """A right that is missing on a cluster."""
+    """A missing right on a cluster."""
 
     cluster: Cluster
     missing: MissingRight
@@ -57,7 +58,7 @@ class Room:
 
 @dataclass(frozen=True, slots=True)
 class _Waiting:
-    """What one request waits for."""
+    """The conditions that a request waits for."""
 
     reads: tuple[Read, ...]
     want: Right | Room | None = None
@@ -65,7 +66,7 @@ class _Waiting:
 
 
 class Wakeups:
-    """Wakes requests through the queue."""
+    """Wakes requests, through the queue."""
 
     def __init__(self, queue: Queue) -> None:
         self._queue = queue
@@ -73,16 +74,19 @@ class Wakeups:
         self._wants: defaultdict[Right | Room, dict[Request, None]] = defaultdict(dict)
         self._wanted = asyncio.Event()
 
-    # -- what waits ------------------------------------------------------------------------------------------------
+    # -- waiting -----------------------------------------------------------------------------------
+    # -------------------------------------------------------------------------------------------------------
 
     def wait(self, request: Request, reads: Iterable[Read]) -> None:
-        """Wake a request when any of this changes, or soon where it has changed since it was read."""
+        """Wake a request when one of these objects changes, or soon if one has changed since it was read."""
         self._wait(request, _Waiting(tuple(reads)), lambda: self._queue.add(request, after=CHANGED_SECONDS))
 
     def park(self, pair: ClusterPair, request: Request, reads: Iterable[Read], error: Exception) -> None:
-        """As :meth:`wait`, and also when what the error says is missing may be there.
+        """Like :meth:`wait`, and also wake the request when the quota or right that the error names
+        may be available.
 
-        What has changed already may be our own doing in this very attempt: then there is no hurry.
+        An object that has changed already may be our own doing in this very attempt: then there is
+        no hurry.
         """
         want = _want(pair, error)
         quota = error if isinstance(error, QuotaExceeded) else None
@@ -92,7 +96,7 @@ class Wakeups:
             self._wanted.set()
 
     def forget(self, request: Request) -> None:
-        """The request no longer waits for anything."""
+        """Forget a request."""
         known = self._waiting.pop(request, None)
         if known is None:
             return
@@ -102,17 +106,17 @@ class Wakeups:
             self._no_longer_wanted(known.want, request)
 
     def drop(self, cluster: str, syncer: str) -> None:
-        """Forget a syncer's requests: it has stopped."""
+        """Forget a syncer that has stopped."""
         for request in [one for one in self._waiting if (one.cluster, one.syncer) == (cluster, syncer)]:
             self.forget(request)
 
     def clear(self) -> None:
-        """Forget all: nothing is worked on any more."""
+        """Forget everything."""
         for request in list(self._waiting):
             self.forget(request)
 
     def reasons(self, request: Request) -> list[str]:
-        """Return what wakes a request, in words."""
+        """Return what a request waits for, in words."""
         known = self._waiting.get(request)
         if known is None:
             return []
@@ -121,10 +125,11 @@ class Wakeups:
         )
         return [*([str(known.want)] if known.want else []), *read]
 
-    # -- what is looked at -----------------------------------------------------------------------------------------
+    # -- polling -----------------------------------------------------------------------------------
+    # -------------------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Look at quotas and rights for as long as something waits for any, until cancelled."""
+        """Poll the quotas and rights that requests wait for, until cancelled."""
         while True:
             await self._wanted.wait()
             await asyncio.sleep(self._queue.around(LOOK_SECONDS))
@@ -132,7 +137,10 @@ class Wakeups:
                 await self._look(want)
 
     async def _look(self, want: Right | Room) -> None:
-        """Wake those who can have what they want. Where it can't be seen, the slow timer is all they have."""
+        """Wake the requests whose quota or right is available.
+
+        If it can't be read, only the slow timer wakes them.
+        """
         try:
             found = await (self._if_allowed(want) if isinstance(want, Right) else self._that_fit(want))
         except Forbidden as error:
@@ -158,7 +166,9 @@ class Wakeups:
         return list(self._wants.get(right, ())) if answer["status"].get("allowed") else []
 
     async def _that_fit(self, room: Room) -> list[Request]:
-        """Those that there is room for, first come first served, each with what the others leave."""
+        """Return the requests that fit into a quota, in order, each into the room that the earlier
+        ones leave.
+        """
         quotas = await room.cluster.list(QUOTAS, namespace=room.namespace)
         left = {quota["metadata"]["name"]: _left(quota) for quota in quotas}
         return [request for request in self._wants.get(room, ()) if self._fits(request, left)]
@@ -167,7 +177,7 @@ class Wakeups:
         error = self._waiting[request].error
         assert error is not None
         if error.quota not in left:
-            return True  # that quota is gone
+            return True  # the quota is gone
         mine, needed = left[error.quota], {name: quantity(text) for name, text in error.requested.items()}
         if not needed or any(number is None or number > mine.get(name, number) for name, number in needed.items()):
             return False
@@ -176,7 +186,7 @@ class Wakeups:
                 mine[name] -= number
         return True
 
-    # -- inside ----------------------------------------------------------------------------------------------------
+    # -- inside ------------------------------------------------------------------------------------
 
     def _wait(self, request: Request, waiting: _Waiting, changed: Callable[[], object]) -> None:
         self.forget(request)
@@ -211,7 +221,7 @@ def _want(pair: ClusterPair, error: Exception) -> Right | Room | None:
 
 
 def _left(quota: Obj) -> dict[str, Decimal]:
-    """How much is left of each resource that a quota limits."""
+    """Return the remaining amount of each resource that a quota limits."""
     status = quota.get("status") or {}
     used = status.get("used") or {}
     numbers = {name: (quantity(hard), quantity(used.get(name, 0))) for name, hard in (status.get("hard") or {}).items()}

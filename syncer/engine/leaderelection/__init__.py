@@ -1,1 +1,1 @@
-"""Who may write: the Lease, and the note that says whose a virtual cluster is."""
+"""Who may write: the Lease, and the identity of a virtual cluster."""

@@ -1,7 +1,9 @@
-"""A note in the virtual cluster that says whose it is, so that a changed setting can't make every copy look lost.
+"""The identity of a virtual cluster, stored in it, so that a changed setting can't make every copy
+look lost.
 
-Under another cluster name, host namespace, translator or mark prefix none of the copies on the host would be known any
-more: all would be made a second time, and Pods that have started would be taken for lost and deleted.
+With another cluster name, host namespace, translator or mark prefix, no copy on the host would be
+recognised: all would be created a second time, and Pods that have started would be taken for lost
+and deleted.
 """
 
 import contextlib
@@ -15,18 +17,22 @@ from syncer.clusters import codec
 from syncer.clusters.client import Cluster
 from syncer.resources.kinds import CONFIG_MAPS
 
-#: Where the note is, in the virtual cluster.
+#: The ConfigMap in the virtual cluster.
 PLACE = Key("kube-system", "vsyncer")
 
 
 async def claim(
     virtual: Cluster, settings: Settings, *, translator: str, host: Cluster, copied: Iterable[Syncer]
 ) -> None:
-    """Leave the note, or compare with the one that is there.
+    """Store the identity in the virtual cluster, or compare it with the stored one.
 
-    ``copied`` are the syncers that copy to the host. Raises :class:`ConfigError` where another identity is noted, or
-    where nothing is though the host has copies: this may be another virtual cluster than they are of, or one that came
-    back empty, and all of them would be deleted. And ``ClusterError``.
+    ``copied`` are the syncers to the host.
+
+    Raises:
+        ConfigError: The stored identity differs. Or none is stored though the host has copies: this
+            may be another virtual cluster than the copies are of, or one that lost its data, and
+            all copies would be deleted.
+        ClusterError: A request failed.
     """
     wanted = _wanted(settings, translator)
     noted = await _noted(virtual)
@@ -38,9 +44,11 @@ async def claim(
 
 
 async def is_claimed(virtual: Cluster, settings: Settings, *, translator: str) -> bool:
-    """Return True if the note is there.
+    """Return True if the identity is stored.
 
-    Raises :class:`ConfigError` where it is of another identity, and ``ClusterError``.
+    Raises:
+        ConfigError: The stored identity differs.
+        ClusterError: The request failed.
     """
     noted = await _noted(virtual)
     if noted is not None:
@@ -49,7 +57,11 @@ async def is_claimed(virtual: Cluster, settings: Settings, *, translator: str) -
 
 
 async def release(virtual: Cluster) -> None:
-    """Take the note away: there is nothing left that it protects. Raises ``ClusterError``."""
+    """Delete the stored identity, when nothing is left that it protects.
+
+    Raises:
+        ClusterError: The request failed.
+    """
     with contextlib.suppress(Missing):
         await virtual.delete(CONFIG_MAPS, PLACE)
 
@@ -89,7 +101,7 @@ async def _must_have_no_copy(host: Cluster, settings: Settings, syncer: Syncer, 
     resource, selector = syncer.host_resource, settings.marks.selector(settings.identity)
     namespaces = settings.names.host_namespaces() if resource.namespaced else None
     for namespace in namespaces or ("",):
-        with contextlib.suppress(Missing, Forbidden):  # then it doesn't work on them either
+        with contextlib.suppress(Missing, Forbidden):  # then the daemon doesn't sync them either
             async for page in host.list_pages(resource, namespace=namespace, selector=selector):
                 for obj in map(codec.seen, page.items):
                     if settings.marks.is_ours(obj, cluster=settings.identity, resource=syncer.resource):

@@ -1,4 +1,4 @@
-"""Who leads: the Lease of a configuration, and commands that hold it for as long as they write."""
+"""Leadership: the Lease of a configuration, also held by commands while they write."""
 
 import os
 import socket
@@ -13,7 +13,7 @@ from syncer.engine.leaderelection.lease import Lease
 
 
 def lease_of(host: Cluster, config: SyncerConfig) -> Lease | None:
-    """Return the Lease by which the daemons of this configuration elect one of them; None where they don't."""
+    """Return the Lease of this configuration; None without leader election."""
     election = config.leader_election
     if not election.enabled:
         return None
@@ -30,10 +30,13 @@ def lease_of(host: Cluster, config: SyncerConfig) -> Lease | None:
 
 @asynccontextmanager
 async def leading(host: Cluster, config: SyncerConfig) -> AsyncIterator[Lease | None]:
-    """Hold the Lease while the block runs, so that no daemon writes meanwhile; None without leader election.
+    """Hold the Lease while the block runs, so that no daemon writes meanwhile.
 
-    Raises :class:`~syncer.engine.leaderelection.lease.AnotherLeads`, whose ``holder`` says who does,
-    and ends the block with :class:`~syncer.engine.leaderelection.lease.LeaseLost` when the Lease is lost.
+    Yields None without leader election.
+
+    Raises:
+        AnotherLeads: A daemon holds the Lease.
+        LeaseLost: The Lease was lost, which ends the block.
     """
     lease = lease_of(host, config)
     if lease is None:

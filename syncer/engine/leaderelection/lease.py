@@ -1,9 +1,10 @@
-"""Leader election on a Lease: of several daemons one works, and the others stand by.
+"""Leader election with a Lease: one of several daemons works, and the others stand by.
 
-The rules are client-go's (``tools/leaderelection``): a Lease is taken by compare-and-swap on its resourceVersion, and
-another's Lease has run out when *this* process has seen no change of it for its duration, so that clocks of different
-machines are never compared. Unlike there, losing the Lease ends the term and not the process, and the Lease is kept
-while the work of a term winds down.
+The rules are client-go's (``tools/leaderelection``): a Lease is taken by compare-and-swap on its
+resourceVersion, and another holder's Lease has expired when *this* process has seen no change of it
+for its duration, so that clocks of different machines are never compared. Unlike client-go, losing
+the Lease ends the term rather than the process, and the Lease is kept while the work of a term
+winds down.
 """
 
 import asyncio
@@ -32,9 +33,10 @@ from syncer.observe.logs import get_logger
 
 LEASES = Resource("coordination.k8s.io/v1", "Lease", "leases")
 
-#: A candidate waits for up to this many times the retry period longer, so that candidates don't ask in step.
+#: A candidate waits up to this many times the retry period longer, so that candidates don't retry
+#: in step.
 JITTER = 1.2
-#: The least seconds before the next renewal: what is left of a term may be too little for a clock to show it.
+#: Minimum seconds before the next renewal: the rest of a term may be too short for the clock.
 LEAST_WAIT = 0.01
 
 log = get_logger(__name__)
@@ -43,7 +45,7 @@ Work = Callable[[], Coroutine[Any, Any, None]]
 
 
 class AnotherLeads(SyncerError):
-    """Somebody else holds the Lease; ``holder`` says who, ``""`` where that can't be told."""
+    """Another process holds the Lease; ``holder`` is its identity, or ``""`` if unknown."""
 
     def __init__(self, holder: str, lease: Key) -> None:
         self.holder = holder
@@ -57,7 +59,7 @@ class LeaseLost(SyncerError):
 
 @dataclass(frozen=True, slots=True)
 class LeaseRecord:
-    """A Lease as it was last seen or written, and when that was by our own clock."""
+    """A Lease as it was last read or written, with the time of that by our own clock."""
 
     version: str
     holder: str
@@ -67,24 +69,27 @@ class LeaseRecord:
 
     @classmethod
     def of(cls, lease: Obj, *, at: float) -> "LeaseRecord":
-        """Read a Lease object."""
+        """Parse a Lease object."""
         spec = lease.get("spec") or {}
         version = lease["metadata"]["resourceVersion"]
         holder, duration = spec.get("holderIdentity") or "", spec.get("leaseDurationSeconds") or 0
         return cls(version, holder, float(duration), spec.get("leaseTransitions") or 0, at)
 
     def is_free(self, identity: str, *, now: float) -> bool:
-        """Return True if ``identity`` may take it: it is its own already, nobody's, or has
-        run out before our eyes.
+        """Return True if ``identity`` may take the Lease: it holds it, nobody does, or it has
+        expired as we watched.
         """
         return self.holder in ("", identity) or now >= self.at + self.duration
 
 
 class Lease:
-    """Makes sure that at any time at most one process runs the work.
+    """Runs work in at most one process at a time.
 
-    ``identity`` must be unique to this process: a Lease that bears it is taken at once. ``duration``,
-    ``renew_deadline`` and ``retry_period`` are seconds. Raises ConfigError where they contradict each other.
+    ``identity`` must be unique to this process: a Lease with this holder is taken at once.
+    ``duration``, ``renew_deadline`` and ``retry_period`` are in seconds.
+
+    Raises:
+        ConfigError: The times contradict each other.
     """
 
     def __init__(
@@ -112,21 +117,23 @@ class Lease:
 
     @property
     def is_leader(self) -> bool:
-        """True if this process leads now; false by itself when the last renewal is too old,
-        however stuck the loop.
+        """True while this process leads.
+
+        Becomes False by time alone, even if the event loop is stuck.
         """
         return self._clock() < self._held_until
 
     @property
     def holder(self) -> str:
-        """The identity of who was last seen to hold the Lease; ``""`` for nobody."""
+        """The identity of the last known holder; ``""`` for none."""
         return self._seen.holder if self._seen else ""
 
     async def lead(self, work: Work) -> None:
         """Run ``work()`` whenever this process leads, until cancelled or until the work ends by itself.
 
-        Losing the Lease cancels the work and waits for its end before standing by again. Cancelling this cancels the
-        work, keeps the Lease until the work has ended, and gives it up. An error of the work is raised.
+        When the Lease is lost, the work is cancelled and its end awaited before standing by again.
+        When this is cancelled, the work is cancelled, and the Lease is kept until the work has
+        ended, then released. An exception of the work is passed on.
         """
         while True:
             await self._acquire()
@@ -137,9 +144,11 @@ class Lease:
 
     @asynccontextmanager
     async def held(self) -> AsyncIterator[None]:
-        """Hold the Lease while the block runs; one of a holder that has died is waited for.
+        """Hold the Lease while the block runs. A dead holder's Lease is awaited until it expires.
 
-        Raises :class:`AnotherLeads` where its holder lives, and ends the block with :class:`LeaseLost` when it is lost.
+        Raises:
+            AnotherLeads: The holder is alive.
+            LeaseLost: The Lease was lost, which ends the block.
         """
         if not await self._take():
             raise AnotherLeads(self.holder, self._key)
@@ -165,7 +174,7 @@ class Lease:
                 await self._release()
 
     async def _term(self, work: Work) -> bool:
-        """One term; whether the work came to its own end, and not to that of the Lease."""
+        """Run a term. Return True if the work ended by itself, False if the Lease was lost."""
         working, renewing = asyncio.create_task(work()), asyncio.create_task(self._keep())
         try:
             await asyncio.wait({working, renewing}, return_when=asyncio.FIRST_COMPLETED)
@@ -179,7 +188,10 @@ class Lease:
         return ended
 
     async def _wind_down(self, working: asyncio.Task[None], renewing: asyncio.Task[None]) -> None:
-        """End the work while the Lease is still kept, then give it up. Cut short, the Lease is left to run out."""
+        """End the work while the Lease is still kept, then release it.
+
+        If this is interrupted, the Lease expires by itself.
+        """
         try:
             working.cancel()
             await asyncio.wait({working})
@@ -189,14 +201,14 @@ class Lease:
             await self._release()
 
     async def _end(self, renewing: asyncio.Task[None]) -> bool:
-        """Renew no more and lead no more; whether the Lease was ours still."""
+        """Stop renewing and leading. Return True if the Lease was still ours."""
         renewing.cancel()
         await asyncio.wait({renewing})
         held, self._held_until = self.is_leader, -math.inf
         return held
 
     async def _take(self) -> bool:
-        """Take the Lease unless its holder lives; that of a dead one is waited for until it has run out."""
+        """Take the Lease; return False if its holder is alive. A dead holder's is awaited until it expires."""
         known, deadline = "", self._clock() + self._renew_deadline
         while not await self._attempt(self._clock() + self._renew_deadline):
             if self._seen and self._taken_by_another():
@@ -216,7 +228,7 @@ class Lease:
             await asyncio.sleep(self._retry_period * (1 + JITTER * self._random()))
 
     async def _keep(self) -> None:
-        """Renew until that has failed for too long, or another holds the Lease."""
+        """Renew until that has failed for too long, or another process holds the Lease."""
         while self.is_leader:
             await asyncio.sleep(min(self._retry_period, max(LEAST_WAIT, self._held_until - self._clock())))
             if self.is_leader and not await self._attempt(self._held_until) and self._taken_by_another():
@@ -226,7 +238,10 @@ class Lease:
         return self.holder not in ("", self._identity)
 
     async def _attempt(self, deadline: float) -> bool:
-        """Take or renew the Lease. A call that hangs ends at the deadline, or earlier to leave time for another."""
+        """Take or renew the Lease.
+
+        A hanging call ends at the deadline, or earlier to leave time for another.
+        """
         start = self._clock()
         limit = min(deadline - start, self._renew_deadline / 2)
         try:
@@ -239,14 +254,14 @@ class Lease:
             return False
 
     async def _take_or_renew(self, start: float) -> bool:
-        """Once, and once more from fresh state where somebody else was faster."""
+        """Try once, and once more from fresh state after a conflict."""
         try:
             return await self._swap(start)
         except (Conflict, Exists, Missing):
             return await self._swap(start)
 
     async def _swap(self, start: float) -> bool:
-        """One compare-and-swap; without a look at the Lease first where our last one has succeeded."""
+        """Compare and swap once. If our last write succeeded, without reading the Lease first."""
         if not self._sure:
             await self._look()
         self._sure = False
@@ -260,7 +275,7 @@ class Lease:
         return True
 
     async def _look(self) -> None:
-        """See who holds the Lease. Only a change of it counts as a sign of life of its holder."""
+        """Read the Lease. Only a change of it counts as a sign of life of its holder."""
         try:
             lease = await self._client.get(LEASES, self._key)
         except Missing:
@@ -270,7 +285,9 @@ class Lease:
             self._seen = LeaseRecord.of(lease, at=self._clock())
 
     def _won(self, lease: Obj, start: float) -> None:
-        """Take the Lease for ours, counted from before we asked: others can't have seen it earlier."""
+        """Record that the Lease is ours, from the time before the request: others can't have seen
+        it earlier.
+        """
         self._seen, self._sure = LeaseRecord.of(lease, at=self._clock()), True
         self._held_until = start + self._renew_deadline
         self._complaint = ""
@@ -281,9 +298,9 @@ class Lease:
         return {"apiVersion": LEASES.api_version, "kind": LEASES.kind, "metadata": metadata, "spec": spec}
 
     def _claim(self, seen: LeaseRecord) -> Obj:
-        """Return the patch that renews what is ours, or takes what is free.
+        """Return the patch that renews our Lease or takes a free one.
 
-        Refused if the Lease changes before it arrives.
+        It fails if the Lease changes before it arrives.
         """
         begins = {} if seen.holder == self._identity else self._term_spec(seen.transitions + 1)
         return {"metadata": {"resourceVersion": seen.version}, "spec": begins | self._renewal()}
@@ -297,7 +314,7 @@ class Lease:
         return {"holderIdentity": self._identity, "leaseDurationSeconds": duration, "renewTime": renewed}
 
     async def _release(self) -> None:
-        """Give the Lease up, so that another need not wait for it to run out."""
+        """Release the Lease, so that another process need not wait for its expiry."""
         try:
             async with asyncio.timeout(self._renew_deadline / 2):
                 await self._give_up()
@@ -316,14 +333,14 @@ class Lease:
             log.info("gave the lease up", lease=self._key)
 
     def _complain(self, error: str) -> None:
-        """Say what is wrong once, not at every attempt."""
+        """Log a problem once, not at every attempt."""
         if error != self._complaint:
             self._complaint = error
             log.warning("can't take or renew the lease", lease=self._key, error=error)
 
 
 def micro_time(time: datetime) -> str:
-    """Return a time as a Lease has it: ``2026-01-31T12:00:00.000000Z``."""
+    """Format a time as in a Lease: ``2026-01-31T12:00:00.000000Z``."""
     return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
@@ -332,7 +349,7 @@ def _said(error: Exception) -> str:
 
 
 def _check_times(duration: float, renew_deadline: float, retry_period: float) -> None:
-    """client-go's rules: without them two could lead at once, or one could never renew in time."""
+    """Check client-go's rules: otherwise two processes could lead at once, or none could renew in time."""
     if not duration > renew_deadline > retry_period * JITTER > 0:
         raise ConfigError(
             Problem(

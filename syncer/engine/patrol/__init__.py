@@ -1,1 +1,1 @@
-"""Every key again, at intervals: what needs a write then has drifted."""
+"""The patroller reconciles every key at intervals; a key that needs a write has drifted."""

@@ -1,4 +1,4 @@
-"""What a scan of the patroller has found and done, as values, and as JSON for reports."""
+"""The findings of a scan as values, and as JSON for reports."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from syncer.engine.reconcile.managed_fields import Manager, Step
 
 
 class Outcome(StrEnum):
-    """What became of drift that was found."""
+    """The outcome of a finding."""
 
     REPAIRED = "repaired"
     FAILED = "failed"
@@ -22,24 +22,24 @@ class Outcome(StrEnum):
     HELD = "held"
 
 
-#: The outcomes after which nothing is left to do for anybody.
+#: Outcomes after which nothing is left to do.
 DONE = (Outcome.REPAIRED, Outcome.IGNORED)
 
 
 @dataclass(slots=True)
 class Finding:
-    """One object that is not as it should be, in one class; who changed it, and what became of it."""
+    """An object that has drifted in one class: which fields, who changed them, and the outcome."""
 
     request: Request
     drift: Drift
     policy: Policy
     outcome: Outcome
     reason: str = ""
-    #: Who wrote each of the changed paths last, where that is recorded.
+    #: The last manager of each changed path, as far as it is recorded.
     by: Mapping[tuple[Step, ...], Manager] = field(default_factory=dict)
 
     def json(self, prefix: str) -> dict[str, Any]:
-        """For a report; ``prefix`` is that of the marks."""
+        """Return the JSON for a report; ``prefix`` is that of the marks."""
         drift = self.drift
         found = {
             "cluster": self.request.cluster,
@@ -67,7 +67,7 @@ class Finding:
 
 @dataclass(slots=True)
 class Scan:
-    """One scan of one kind."""
+    """A scan of a kind."""
 
     syncer: str
     at: str
@@ -75,36 +75,37 @@ class Scan:
     seconds: float = 0.0
     verified: int = 0
     skipped: int = 0
-    #: Requests that were passed over since they wait, are worked on, or fail already.
+    #: Number of requests that were skipped because they wait, are in work, or fail already.
     busy: int = 0
-    #: Why it was given up, or not begun.
+    #: Why the scan was given up or not begun; ``""`` if it was complete.
     problem: str = ""
-    #: What the stores had otherwise than the API servers, though a watch had come past it.
+    #: Objects that differed between the cache and the API server although the watch was ahead of
+    #: the list.
     corrected: list[str] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
-    #: How many more there were, by outcome, as only so many are kept.
+    #: Number of findings that were dropped to bound memory, by outcome.
     omitted: Counter[str] = field(default_factory=Counter)
-    #: What couldn't be decided, with the reason as far as it is known.
+    #: Requests that couldn't be decided, with the reason as far as it is known.
     troubles: dict[Request, str] = field(default_factory=dict)
 
     @property
     def left(self) -> list[Finding]:
-        """What is not in step still."""
+        """The findings that are not in step yet."""
         return [finding for finding in self.findings if finding.outcome not in DONE]
 
     def keep(self, most: int) -> None:
-        """Keep so many findings, first of all those that are not in step still, and of the others the number."""
+        """Keep at most so many findings, first those that are not in step, and count the rest."""
         if len(self.findings) > most:
             self.findings.sort(key=lambda finding: finding.outcome in DONE)
             self.omitted.update(finding.outcome.value for finding in self.findings[most:])
             del self.findings[most:]
 
     def counts(self) -> Mapping[tuple[str, str], int]:
-        """Return findings by class and outcome."""
+        """Count the findings by class and outcome."""
         return Counter((finding.drift.kind, finding.outcome.value) for finding in self.findings)
 
     def json(self, prefix: str) -> dict[str, Any]:
-        """For a report."""
+        """Return the JSON for a report."""
         return {
             "syncer": self.syncer,
             "at": self.at,

@@ -1,8 +1,10 @@
-"""Asks every syncer about every key again, at intervals: what then needs a write has drifted, and is told and repaired.
+"""The patroller: reconciles every key at intervals; what then needs a write has drifted, and is
+reported and repaired.
 
-A scan goes kind by kind. VerifiedPairs whose versions are as when they were last found right are passed over; at longer
-intervals both API servers are listed anew first, and everything is looked at. What waits, is worked on or fails already
-is known trouble and no drift; and what needs a write must need it still a little later.
+A scan goes kind by kind. Pairs whose versions haven't changed since they were found in step are
+skipped. At longer intervals both API servers are listed anew first, and everything is reconciled.
+Requests that wait, are in work or fail already are known trouble, not drift; and a write must still
+be needed a little later.
 """
 
 import asyncio
@@ -29,15 +31,16 @@ from syncer.engine.reconcile.policies.drift_policy import policies
 from syncer.observe.logs import get_logger
 from syncer.translate import times
 
-#: VerifiedPairs that are passed over before others get the loop; to look at one takes as long as to pass over so many.
+#: Skipped pairs before others get the event loop; reconciling a pair counts as so many skipped
+#: ones.
 SLICE, LOOK_WEIGHT = 500, 25
-#: Seconds after which what needs a write must still need it.
+#: Seconds after which a write must still be needed to count as drift.
 GRACE_SECONDS = 3.0
-#: Of how many objects a scan asks who changed them; each is a request.
+#: Number of findings of a scan whose manager is looked up; each takes a request.
 BLAMED = 100
-#: How much the time between two scans varies.
+#: Random variation of the time between two scans, as a fraction.
 JITTER = 0.1
-#: Findings of one scan that are kept for a report.
+#: Number of findings of a scan that are kept for a report.
 KEPT = 1000
 
 log = get_logger(__name__)
@@ -45,22 +48,22 @@ log = get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Ways:
-    """What a patroller needs from those who run it."""
+    """The functions that a patroller needs from its environment."""
 
-    #: Why nothing can be said at the moment, or None: a cluster doesn't answer.
+    #: Returns why no scan is possible, or None: a cluster doesn't answer, for example.
     trouble: Callable[[], str | None]
-    #: Whether a request is known trouble, or somebody is on it.
+    #: Returns True if a request is known trouble, or in work.
     busy: Callable[[Request], bool]
-    #: Look at requests, and return when it is known what became of them.
+    #: Reconciles requests, and returns when their outcome is known.
     repair: Callable[[Sequence[Request]], Awaitable[None]]
-    #: Why a request is not in step, as far as is known.
+    #: Returns why a request is not in step, as far as is known.
     reason: Callable[[Request], str]
-    #: Why nothing may be repaired, or None.
+    #: Returns why nothing may be repaired, or None.
     hands_off: Callable[[], str | None] = lambda: None
 
 
 class Patroller:
-    """Patrols one pair."""
+    """Patrols a cluster pair."""
 
     def __init__(
         self,
@@ -88,7 +91,10 @@ class Patroller:
         return self._pair.name
 
     async def run(self) -> None:
-        """Scan at intervals until cancelled: each kind that has an interval of its own in a round of its own."""
+        """Scan at intervals until cancelled.
+
+        Kinds with an interval of their own have rounds of their own.
+        """
         sections = self._pair.settings.sections
         own = {name: section.patrol_interval for name, section in sections.items() if section.patrol_interval}
         async with asyncio.TaskGroup() as rounds:
@@ -113,9 +119,13 @@ class Patroller:
         return [await self.scan(controller, since=began) for controller in controllers]
 
     async def scan(self, controller: Controller, *, fresh: bool | None = None, since: float | None = None) -> Scan:
-        """Scan one kind; ``fresh`` None: from fresh lists where it is time for that.
+        """Scan a kind.
 
-        What has been listed anew ``since`` a time, for another kind, is not listed again; None stands for now.
+        Args:
+            controller: The controller of the kind.
+            fresh: True to list anew first, False to use the cache; None: list anew when that is
+                due.
+            since: Stores listed since then, for another kind, are not listed again; None for now.
         """
         begun = self._clock()
         scan = Scan(
@@ -136,15 +146,15 @@ class Patroller:
         return scan
 
     async def try_again(self, scan: Scan) -> None:
-        """Have what a scan could not repair looked at once more: it may have waited for what is repaired by now."""
+        """Reconcile once more the findings that could not be repaired: they may have waited for others."""
         controller = self._pair.controllers.get(scan.syncer)
         if controller is not None and any(one.outcome is Outcome.FAILED for one in scan.findings):
             await self._repair(controller, scan)
 
-    # -- the steps of a scan -----------------------------------------------------------------------------------------
+    # -- the steps of a scan -----------------------------------------------------------------------
 
     def _why_not(self, controller: Controller) -> str:
-        """Why nothing can be said of a kind at the moment; ``""``: something can."""
+        """Return why a kind can't be scanned at present; ``""`` if it can."""
         if trouble := self._ways.trouble():
             return trouble
         if self._pair.controllers.get(controller.syncer.name) is not controller or not controller.ready:
@@ -157,7 +167,7 @@ class Patroller:
         return self._clock() - oldest >= self.options.fresh * (1 - JITTER)
 
     async def _list_anew(self, controller: Controller, scan: Scan, since: float) -> str:
-        """List all that a kind is decided from; gives why that can't be done, and ``""`` where it is."""
+        """List anew everything that a kind is decided from. Return why that failed, or ``""``."""
         for store in controller.stores:
             if self._listed.get(store, since - 1) > since:
                 continue
@@ -169,7 +179,7 @@ class Patroller:
             except (SyncerError, codec.DecodeError, RecursionError) as error:
                 return f"{store.side} {store.resource} can't be listed: {error}"
             finally:
-                self._pair.policies.breaker.listed(store)  # also what a list has shown that was not read to its end
+                self._pair.policies.breaker.listed(store)  # also after a list that was broken off
                 self._correct(store, wrong, scan)
             self._listed[store] = self._clock()
         return self._why_not(controller)
@@ -200,7 +210,10 @@ class Patroller:
         await self._repair(controller, scan)
 
     async def _suspects(self, controller: Controller, scan: Scan) -> list[Request]:
-        """Look at all that isn't as it was when it was found right; gives what needs a write."""
+        """Reconcile everything that has changed since it was found in step.
+
+        Return the requests that need a write.
+        """
         verified, done = self._verified_of(controller), 0
         suspects: list[Request] = []
         for request in verified.look(everything=scan.fresh):
@@ -241,7 +254,7 @@ class Patroller:
         return False
 
     def _drifts(self, controller: Controller, request: Request) -> Iterator[Drift]:
-        """Yield what has drifted, whether or not a policy leaves it."""
+        """Yield the drift of a request, including drift that a policy leaves alone."""
         pair, marks = self._pair, self._pair.settings.marks
         plan = pair.reconciler.scan(controller, request)
         owner = other_owner(plan.seen.virtual, plan.seen.host, uid_mark=marks.uid)
@@ -267,7 +280,7 @@ class Patroller:
         return made
 
     def _hold(self, controller: Controller, findings: Iterable[Finding]) -> None:
-        """Let the breaker count the deletions, and note which it holds."""
+        """Let the breaker count the deletions, and mark those that it holds."""
         doomed = [one for one in findings if one.drift.deletes and one.policy == "repair"]
         breaker = self._pair.policies.breaker
         breaker.scanned(
@@ -279,7 +292,10 @@ class Patroller:
                 one.outcome, one.reason = Outcome.HELD, str(held)
 
     async def _blame(self, findings: Iterable[Finding]) -> None:
-        """Find out who wrote what has drifted: the stores don't keep that, so the objects are read."""
+        """Look up who wrote the drifted fields.
+
+        The cache doesn't keep managedFields, so the objects are read.
+        """
         asked: dict[tuple[Side, Resource, Key], Obj | None] = {}
         for one in findings:
             drift = one.drift
@@ -299,7 +315,7 @@ class Patroller:
             return None
 
     async def _repair(self, controller: Controller, scan: Scan) -> None:
-        """Have what is to be repaired looked at, and note what became of it."""
+        """Repair the findings, and record the outcomes."""
         todo = [one for one in scan.findings if one.policy == "repair"]
         why = self._ways.hands_off()
         if why:
@@ -317,7 +333,7 @@ class Patroller:
         scan.troubles = {request: self._ways.reason(request) or why for request, why in scan.troubles.items()}
 
     def _left(self, controller: Controller, request: Request) -> str:
-        """Why a request that was repaired is not in step all the same; ``""`` where it is."""
+        """Return why a request is not in step after its repair; ``""`` if it is."""
         rules = policies(self._pair.settings, controller.syncer.name)
         try:
             found = list(self._drifts(controller, request))

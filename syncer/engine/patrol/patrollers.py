@@ -1,4 +1,4 @@
-"""A patroller beside the workers of an engine, and one that repairs by itself where there are none."""
+"""Build patrollers: beside the workers of an engine, or alone, repairing by itself."""
 
 import asyncio
 import random
@@ -14,18 +14,18 @@ from syncer.engine.patrol.report import Tally
 from syncer.engine.reconcile.policies.breaker import HeldDeletions
 from syncer.engine.workqueue.queue import Queue
 
-#: Seconds between looks at what becomes of repairs, and after how many it is left to the next scan.
+#: Seconds between checks of a repair, and after how many it is left to the next scan.
 LOOK, PATIENCE = 0.1, 60.0
-#: How often a request is looked at where no worker does it, and the seconds in between.
+#: Attempts to repair a request without workers, and the seconds between them.
 ROUNDS, PAUSE = 5, 0.5
-#: How many requests are looked at beside each other there.
+#: Requests that are repaired concurrently there.
 BESIDE = 16
 
 _TROUBLED = (State.PENDING, State.FAILING, State.PARKED)
 
 
 class Flow(Protocol):
-    """What a patroller needs of an engine."""
+    """The parts of an engine that a patroller needs."""
 
     queue: Queue
     statuses: RequestStatuses
@@ -35,14 +35,14 @@ class Flow(Protocol):
     pairs: dict[str, ClusterPair]
 
     def silent(self, pair: ClusterPair) -> str | None:
-        """Return which cluster of a pair doesn't answer at the moment; None if both do."""
+        """Return which cluster of a pair doesn't answer; None if both do."""
         ...
 
 
 def beside_workers(flow: Flow, pair: ClusterPair) -> Patroller | None:
-    """Return a patroller whose repairs go through the queue, after all else.
+    """Return a patroller whose repairs go through the queue, at low priority.
 
-    None where the settings say nothing of one.
+    None if the settings disable it.
     """
 
     async def repair(requests: Sequence[Request]) -> None:
@@ -67,8 +67,8 @@ def alone(
     handle: Callable[[Request, float], Awaitable[object]],
     hands_off: Callable[[], str | None],
 ) -> Patroller | None:
-    """Return a patroller that has its repairs made by ``handle`` at once, or makes none where
-    ``hands_off`` says why.
+    """Return a patroller that repairs through ``handle`` at once, or not at all while ``hands_off``
+    returns a reason.
     """
 
     async def look(request: Request, room: asyncio.Semaphore) -> None:
@@ -113,7 +113,8 @@ def _reason(flow: Flow, request: Request) -> str:
     return "it waits still" if flow.queue.holds(request) else ""
 
 
-# -- what is shown -----------------------------------------------------------------------------------------------------
+# -- output ----------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------------------
 
 
 #: The metrics of a patroller.
@@ -127,7 +128,7 @@ METRICS: Mapping[str, Callable[[Tally], Mapping[tuple[str, ...], float]]] = {
 
 
 def readings(patrols: Iterable[Patroller], metric: str) -> Mapping[tuple[str, ...], float]:
-    """Return the numbers of all patrollers under a name of :data:`METRICS`, by virtual cluster and labels."""
+    """Return a metric of :data:`METRICS` for all patrollers, by virtual cluster and labels."""
     return {
         (each.cluster, *labels): number
         for each in list(patrols)
@@ -136,7 +137,7 @@ def readings(patrols: Iterable[Patroller], metric: str) -> Mapping[tuple[str, ..
 
 
 def held(pairs: Iterable[ClusterPair]) -> Mapping[tuple[str, ...], int]:
-    """Return how many deletions are held, by virtual cluster, syncer and side."""
+    """Count the held deletions, by virtual cluster, syncer and side."""
     return {
         (pair.name, syncer, side.value): len(each.objects)
         for pair in list(pairs)
@@ -147,7 +148,7 @@ def held(pairs: Iterable[ClusterPair]) -> Mapping[tuple[str, ...], int]:
 def report(
     pair: ClusterPair, patroller: Patroller, chosen: Callable[[str], bool] = lambda syncer: True
 ) -> dict[str, Any]:
-    """Return the latest scan of each chosen kind, and what of it is held, as JSON."""
+    """Return the latest scan of each chosen kind with its held deletions, as JSON."""
     prefix = pair.settings.marks.prefix
     return {
         "cluster": pair.name,
@@ -159,7 +160,7 @@ def report(
 
 
 def confirm(flow: Flow, pairs: Iterable[ClusterPair], chosen: Callable[[str], bool]) -> list[tuple[str, HeldDeletions]]:
-    """Let held deletions of these pairs be made; return them, each with its virtual cluster."""
+    """Release the held deletions of the chosen syncers; return them, each with its virtual cluster."""
     confirmed = []
     for pair in pairs:
         for each in pair.policies.breaker.confirm(chosen):

@@ -1,4 +1,4 @@
-"""What scans of the patroller have found, as numbers for metrics and as lines of the log."""
+"""Findings of the patroller, as counters for metrics and as log lines."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from syncer.engine.patrol.findings import Outcome, Scan
 from syncer.engine.reconcile.drift import path_text
 from syncer.observe.logs import get_logger
 
-#: Findings of one scan that are logged one by one.
+#: Number of findings of a scan that are logged one by one.
 TOLD = 50
 
 log = get_logger(__name__)
@@ -15,7 +15,7 @@ log = get_logger(__name__)
 
 @dataclass(slots=True)
 class Tally:
-    """What all scans have found so far, for metrics."""
+    """The totals of all scans, for metrics."""
 
     drift: Counter[tuple[str, ...]] = field(default_factory=Counter)
     objects: dict[tuple[str, ...], int] = field(default_factory=dict)
@@ -24,7 +24,7 @@ class Tally:
     seconds: dict[tuple[str, ...], float] = field(default_factory=dict)
 
     def add(self, scan: Scan) -> None:
-        """Count a scan; what is left to do is what the last scan has left."""
+        """Add a scan. The remaining drift is that of the latest scan."""
         name = scan.syncer
         self.objects = {labels: number for labels, number in self.objects.items() if labels[0] != name}
         for finding in scan.left:
@@ -38,7 +38,7 @@ class Tally:
 
 
 def tell(scan: Scan, cluster: str) -> None:
-    """Log the findings of a scan of this virtual cluster: objects and fields, never the values."""
+    """Log the findings of a scan of this virtual cluster: objects and fields, never values."""
     if scan.problem:
         log.info("not patrolled", cluster=cluster, syncer=scan.syncer, reason=scan.problem)
     for one in scan.findings[:TOLD]:

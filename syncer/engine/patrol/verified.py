@@ -1,4 +1,4 @@
-"""All that a syncer can be asked about, and what of it is as it was when it was last found right."""
+"""The requests of a syncer, and which of them haven't changed since they were found in step."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -10,7 +10,10 @@ from syncer.engine.reconcile.controller import Controller, safely
 
 
 class _Known(NamedTuple):
-    """The versions of both objects when their request was last found right; no request: they are no matter of ours."""
+    """The versions of both objects when their request was found in step.
+
+    Without a request: the objects are not the syncer's.
+    """
 
     virtual: str
     host: str
@@ -18,18 +21,21 @@ class _Known(NamedTuple):
 
 
 class VerifiedPairs:
-    """The objects of one syncer that were found right, by the stores' own version strings: some 200 bytes each."""
+    """The objects of a syncer that were found in step, by the stores' own version strings: some 200
+    bytes each.
+    """
 
     def __init__(self, pair: ClusterPair, controller: Controller) -> None:
         self._pair, self.controller = pair, controller
         self._direction = controller.direction
-        #: What was found right, by virtual key, and by host key where a virtual key doesn't lead there.
+        #: By virtual key, and by host key for requests whose virtual key doesn't lead to the host
+        #: object.
         self._virtual: dict[Key, tuple[str, str]] = {}
         self._host: dict[Key, _Known] = {}
 
     def look(self, *, everything: bool) -> Iterator[Request | None]:
-        """Yield the requests that are to be looked at, and None for each that is as it was
-        when it was found right.
+        """Yield the requests to reconcile, and None for each that hasn't changed since it was found
+        in step.
         """
         if everything:
             self._forget()
@@ -43,7 +49,7 @@ class VerifiedPairs:
         self._prune()
 
     def right(self, request: Request) -> None:
-        """Take it that both objects of a request, as they are now, are as they should be."""
+        """Record that both objects of a request, as they are now, are in step."""
         place = self._place(request)
         virtual, host = self._version(Side.VIRTUAL, request.key), self._version(Side.HOST, place)
         if request.host_key is None and (self._direction.fakes or (self._direction.by_virtual and virtual)):
@@ -51,7 +57,7 @@ class VerifiedPairs:
         else:
             self._host[place] = _Known(virtual, host, request)
 
-    # -- inside ----------------------------------------------------------------------------------------------------
+    # -- inside ------------------------------------------------------------------------------------
 
     def _forget(self) -> None:
         self._virtual.clear()
@@ -72,7 +78,7 @@ class VerifiedPairs:
                 yield self.controller.request(key)
 
     def _faked(self) -> Iterator[Request | None]:
-        """Yield what watched objects name, and is not there."""
+        """Yield the keys that watched objects name and that don't exist."""
         store, name = self._store(Side.VIRTUAL), self.controller.syncer.name
         named = {key for each in self._pair.informers for key in each.handlers.mapped_keys(name)}
         for key in named - set(store.keys()):
@@ -117,11 +123,11 @@ class VerifiedPairs:
         return self._pair.informers.store(side, syncer.resource if side is Side.VIRTUAL else syncer.host_resource)
 
     def _host_store(self) -> Informer | None:
-        """Return the store of the host objects; None for a syncer that has none."""
+        """Return the store of the host objects; None if the syncer has none."""
         return self._store(Side.HOST) if self._direction.by_host else None
 
     def _prune(self) -> None:
-        """Forget what has gone."""
+        """Forget objects that are gone."""
         virtual, host = self._store(Side.VIRTUAL), self._host_store()
         if len(self._virtual) > len(virtual) and not self._direction.fakes:
             self._virtual = {key: versions for key, versions in self._virtual.items() if key in virtual}

@@ -1,1 +1,1 @@
-"""Step 4: from a request to a decision, and what holds for all kinds alike."""
+"""Make the plan of a request. Pure, without any client."""

@@ -1,4 +1,4 @@
-"""One syncer at work in one cluster pair: its stores, its options, and what its requests are about."""
+"""A controller: a syncer at work in a cluster pair, with its stores and options."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,12 +25,13 @@ if TYPE_CHECKING:
 
 log = get_logger(__name__)
 
-#: The most reads of one decision that are noted; what lies beyond them wakes no parked request.
+#: Maximum number of recorded reads of a decision; changes of further objects wake no parked
+#: request.
 MOST_READS = 256
 
 
 class Read(NamedTuple):
-    """A read of an object by a decision, with its entry at that time; None: it was not there."""
+    """A decision's read of an object, with its store entry at that time; None if it did not exist."""
 
     store: Informer
     key: Key
@@ -38,17 +39,21 @@ class Read(NamedTuple):
 
 
 class Reads:
-    """The cached reads of one decision (:class:`~syncer.api.Reader`). Each decision has its own."""
+    """The cached reads of a single decision (:class:`~syncer.api.Reader`)."""
 
     __slots__ = ("_informers", "_references", "noted")
 
     def __init__(self, informers: Informers, references: References) -> None:
         self._informers, self._references = informers, references
-        #: The objects that the decision has read beside its own two, in order.
+        #: The objects that the decision read besides its own two, in order.
         self.noted: list[Read] = []
 
     def get(self, side: Side, resource: Resource, key: Key) -> Obj | None:
-        """Return a private copy of an object. Raises KeyError where its resource isn't watched."""
+        """Return a private copy of an object, or None.
+
+        Raises:
+            KeyError: The resource is not watched.
+        """
         store = self._informers.store(side, resource)
         if len(self.noted) < MOST_READS:
             self.noted.append(Read(store, key, store.entry(key)))
@@ -59,17 +64,19 @@ class Reads:
         return self._informers.store(side, resource).keys()
 
     def indexed(self, side: Side, resource: Resource, index: str, value: str) -> Collection[Key]:
-        """Return the keys of the objects for which an index function gave this value."""
+        """Return the keys of the objects for which the index function yielded ``value``."""
         return self._informers.store(side, resource).indexer.keys(index, value)
 
     def used(self, resource: Resource, virtual: Obj) -> bool | None:
-        """Return True if a synced object refers to a virtual object; None if that can't be known now."""
+        """Return True if a synced object refers to a virtual object, None if that is not known yet."""
         return self._references.of(resource, virtual)
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What the controllers of one pair share: the settings, what was last seen of both sides, and the time."""
+    """The shared state of a pair's controllers: the settings, the cached objects of both sides, and
+    the time.
+    """
 
     settings: Settings
     informers: Informers
@@ -77,40 +84,42 @@ class View:
     utcnow: Callable[[], datetime]
 
     def reads(self) -> Reads:
-        """Return the reader of one decision."""
+        """Return a reader for a decision."""
         return Reads(self.informers, self.references)
 
 
 @dataclass(slots=True, eq=False)
 class Controller:
-    """One syncer at work in one pair."""
+    """A syncer at work in a cluster pair."""
 
     syncer: Syncer
     config: Config
     view: View
-    #: The syncer's predicate, as the only item, and nothing where it raises; None where every object may have a copy.
+    #: Returns the result of the syncer's predicate as the only item, or nothing if it raises. None if
+    #: every object may have a copy.
     predicate: Callable[[Obj], Sequence[bool]] | None
-    #: Who owns which fields, and what a deleted copy means; None where all is as usual.
+    #: The policy for ``authority`` and ``onHostDeletion``; None if both have their defaults.
     ownership: "Ownership | None"
-    #: The way that its objects go.
+    #: The direction of its objects.
     direction: Direction
     stores: tuple[Informer, ...]
-    #: Stores of other syncers' objects that it only reads; it begins without those that can't be had.
+    #: Stores of other syncers' objects that it only reads; it works without those that are
+    #: unavailable.
     extras: tuple[Informer, ...] = ()
-    #: Set once all its stores are filled; before that nothing is decided.
+    #: True once all its stores are filled; before that nothing is decided.
     ready: bool = False
-    #: The extras that it has begun without.
+    #: The extras that were unavailable when it began.
     missed: set[Informer] = field(default_factory=set)
-    #: The policies that hold for its requests, and those of them that hold for a scan of the patroller.
+    #: The policies for its requests, and the shorter list for a scan of the patroller.
     pipeline: "Pipeline" = field(init=False)
     scan_pipeline: "Pipeline" = field(init=False)
-    #: By side: the paths of a write below which the other side may have nothing of its own.
+    #: By side: paths of a write below which the other side keeps no fields of its own.
     exact: Mapping[Side, tuple[FieldPath, ...]] = field(init=False)
     #: The labels and annotations that cross; None if all do.
     metadata: MetadataFilter | None = field(init=False)
     #: The settings of the virtual cluster.
     settings: Settings = field(init=False)
-    #: The stores of its own objects; None on a side where it has none.
+    #: The stores of its own objects; None on a side without objects.
     virtual: Informer | None = field(init=False)
     host: Informer | None = field(init=False)
 
@@ -127,24 +136,24 @@ class Controller:
 
     @property
     def name(self) -> str:
-        """The syncer's name."""
+        """The name of the syncer."""
         return self.syncer.name
 
     def store(self, side: Side) -> Informer | None:
-        """Return the store of the syncer's objects on a side; None where it has none there."""
+        """Return the store of the syncer's objects on a side, or None if it has none there."""
         return self.virtual if side is Side.VIRTUAL else self.host
 
     def has(self, side: Side, key: Key) -> bool:
-        """Return True if an object of the syncer's resource is on a side."""
+        """Return True if the cache has an object of the syncer's resource at this key."""
         store = self.store(side)
         return store is not None and key in store
 
     def may_have_copy(self, virtual: Obj) -> bool:
-        """Return what the predicate says of a virtual object; True where it raises, or there is none."""
+        """Return the result of the predicate; True if it raises, or if there is none."""
         return self.predicate is None or self.predicate(virtual) != [False]
 
     def own_stores(self) -> list[Informer]:
-        """Return the stores of the syncer's objects on both sides."""
+        """Return the stores of the syncer's objects."""
         return [store for store in (self.virtual, self.host) if store is not None]
 
     def request(self, key: Key, host_key: Key | None = None) -> Request:
@@ -152,7 +161,7 @@ class Controller:
         return Request(self.view.settings.cluster, self.syncer.name, key, host_key)
 
     def context(self, reads: Reads | None = None, place: Callable[[Settings, Key], Key] | None = None) -> Context:
-        """Return what the syncer may see, as of now; ``place`` stands for its ``host_key``."""
+        """Return the syncer's context, as of now; ``place`` replaces its ``host_key``."""
         syncer, view = self.syncer, self.view
         return Context(
             settings=view.settings,
@@ -166,9 +175,10 @@ class Controller:
         )
 
     def place(self, key: Key) -> Key:
-        """Return the place on the host of a virtual key's copy.
+        """Return the host key of a virtual key's copy.
 
-        Where the syncer can't say it, that is the key itself, and the request for the key fails with the reason.
+        If the syncer refuses to translate it, return the key itself; its request fails with the
+        reason.
         """
         try:
             return self.syncer.host_key(self.view.settings, key)
@@ -176,12 +186,12 @@ class Controller:
             return key
 
     def request_for(self, side: Side, key: Key, obj: Obj | None) -> Request | None:
-        """Return the request that an object of the syncer's resource on a side concerns, if any."""
+        """Return the request that an object of the syncer's resource belongs to, or None."""
         return self.direction.request_for(self, side, key, obj)
 
 
 def safely(cluster: str, syncer: Syncer, function: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap a function of a syncer, so that what it raises does not stop the watch that feeds every syncer."""
+    """Wrap a function of a syncer, so that its exceptions don't stop the watch that feeds every syncer."""
     logged = False
 
     def safe(*arguments: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What stands around the question to a syncer: objects that are left alone, a beginning and an end."""
+"""Call a syncer: exclusions before it, and its hooks around it."""
 
 from syncer.api.context import Context
 from syncer.api.decision import Decision, skip
@@ -8,10 +8,17 @@ from syncer.directions import Direction
 
 
 def dispatch(direction: Direction, ctx: Context, key: Key, *, virtual: Obj | None, host: Obj | None) -> Decision:
-    """Ask a syncer about a key, between its ``reconcile_start`` and its ``reconcile_end``.
+    """Call a syncer about a key, between its ``reconcile_start`` and ``reconcile_end``.
 
-    ``key`` is the virtual key; ``virtual`` and ``host`` are private copies of what was last seen, or None. Raises
-    :class:`~syncer.api.Refused`, and whatever the syncer raises.
+    Args:
+        direction: The direction of the syncer.
+        ctx: The context of the decision.
+        key: The virtual key.
+        virtual: A private copy of the cached virtual object, or None.
+        host: A private copy of the cached host object, or None.
+
+    Raises:
+        Refused: The syncer refuses the objects. Any other exception of it is passed on, too.
     """
     syncer = direction.syncer
     if not isinstance(syncer, AroundReconcile):

@@ -1,4 +1,4 @@
-"""From the calls that a look needs to what has drifted: of which class, on which side, from what to what. Pure."""
+"""Turn the calls of a plan into drift: its class, its side, and the changed values. Pure."""
 
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping
@@ -14,16 +14,16 @@ from syncer.engine.reconcile.calls import Call, Operation
 from syncer.engine.reconcile.managed_fields import Manager, Step, holders
 from syncer.translate.three_way import ABSENT
 
-#: How much of a value is shown.
+#: Longest value that is shown, in characters.
 LONGEST_VALUE = 120
-#: What is shown of a Secret beside the names and sizes of all else.
+#: Fields of a Secret whose values are shown; of all others only names and sizes.
 _OPEN = ("type", "immutable")
 _plain = re.compile(r"[A-Za-z0-9_-]+").fullmatch
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One path, what it should be, and what it is."""
+    """A path, its wanted value, and its live value."""
 
     path: tuple[Step, ...]
     wanted: Any
@@ -32,19 +32,19 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """What one object is not as it should be in, of one class."""
+    """The drift of an object in one class."""
 
     kind: DriftClass
     side: Side
     resource: Resource
     key: Key
     changes: tuple[Change, ...] = ()
-    #: The uid of the object that there is; ``""`` where there is none.
+    #: The uid of the live object; ``""`` if there is none.
     uid: str = ""
 
     @property
     def deletes(self) -> bool:
-        """True if to repair it is to delete the object."""
+        """True if the repair deletes the object."""
         return self.kind in ("orphan", "wrongOwner")
 
 
@@ -57,14 +57,20 @@ def drifts(
     owner: Change | None,
     notes: Container[str] = (),
 ) -> list[Drift]:
-    """Return what has drifted where these calls are needed; ``owner``: the copy is that of another object.
+    """Return the drift that these calls would repair.
 
-    ``notes`` are the annotations that only say what we have set: that they change with it is nothing of its own.
+    Args:
+        write: The write that the calls are for.
+        calls: The calls.
+        live: The live object, or None.
+        resource: Its resource.
+        owner: The difference in uid, if the copy is that of an earlier object.
+        notes: Annotations that only record the fields that we set; a change of these is no drift.
     """
     needed = list(calls)
     pairs = [pair for call in needed for pair in _of(call, live or {}, owner)]
     if write.tokens and live is not None and needed:
-        pairs.append(("field", None))  # the tokens are only made when the patch is
+        pairs.append(("field", None))  # the tokens are only created with the patch
     told = [(kind, change) for kind, change in pairs if change is None or change.path[-1] not in notes]
     found: dict[DriftClass, list[Change]] = {}
     for kind, change in told or pairs:
@@ -74,9 +80,10 @@ def drifts(
 
 
 def other_owner(virtual: Obj | None, host: Obj | None, *, uid_mark: str) -> Change | None:
-    """Return what says that the host object is the copy of another object than the virtual one of today.
+    """Return the difference in uid if the host object is the copy of another virtual object;
+    otherwise None.
 
-    None: it isn't.
+    ``uid_mark`` is the annotation with the uid.
     """
     if virtual is None or host is None:
         return None
@@ -111,7 +118,7 @@ def _class_of(path: tuple[Step, ...]) -> DriftClass:
 
 
 def patch_of(body: Obj) -> Obj:
-    """Return what a patch changes, without the guards in its metadata."""
+    """Return the fields that a patch changes, without the preconditions in its metadata."""
     metadata = {name: part for name, part in body.get("metadata", {}).items() if name in ("labels", "annotations")}
     rest = {name: part for name, part in body.items() if name != "metadata"}
     return {**rest, "metadata": metadata} if metadata else rest
@@ -138,7 +145,9 @@ def _patched(wanted: Any, found: Any, path: tuple[Step, ...]) -> Iterator[Change
 
 
 def _elements(wanted: list[Any], found: list[Any], path: tuple[Step, ...]) -> Iterator[Change]:
-    """Yield the changed fields of a list's elements: a list is written whole, but seldom differs as a whole."""
+    """Yield the changed fields of a list's elements: a list is written whole, but seldom changes as
+    a whole.
+    """
     pairs = list(zip(wanted, found, strict=False))
     if len(wanted) != len(found) or not all(isinstance(one, dict) and isinstance(two, dict) for one, two in pairs):
         yield Change(path, wanted, found)
@@ -156,19 +165,23 @@ def _of_conditions(body: Obj, live: Obj) -> Iterator[Change]:
         yield Change(("status", "conditions", kind), one, found.get(kind, ABSENT))
 
 
-# -- who ---------------------------------------------------------------------------------------------------------------
+# -- managers --------------------------------------------------------------------------------------
+# ------------------------------------------------------------------------------------------------------------
 
 
 def changed_by(live: Obj, path: tuple[Step, ...]) -> Manager | None:
-    """Who of the others wrote a path last, as the ``managedFields`` of a live object have it; None: not recorded."""
+    """Return the last other manager of a path, from the ``managedFields`` of a live object; None if
+    not recorded.
+    """
     return next((manager for manager in holders(live, path) if manager.name != FIELD_MANAGER), None)
 
 
-# -- for people --------------------------------------------------------------------------------------------------------
+# -- for people ------------------------------------------------------------------------------------
+# ----------------------------------------------------------------------------------------------------------
 
 
 def path_text(path: tuple[Step, ...]) -> str:
-    """Return the path as kubectl's JSONPath has it: ``spec.ports[0].port``, ``metadata.labels["a.b/c"]``."""
+    """Format a path as kubectl's JSONPath: ``spec.ports[0].port``, ``metadata.labels["a.b/c"]``."""
     text = ""
     for step in path:
         if isinstance(step, int):
@@ -181,7 +194,7 @@ def path_text(path: tuple[Step, ...]) -> str:
 
 
 def value_text(value: Any, *, hidden: bool = False) -> str:
-    """Return a value in few characters; of one that must not be shown the size."""
+    """Format a value in few characters; of a hidden value only the size."""
     if value is ABSENT:
         return "(absent)"
     if hidden:
@@ -191,7 +204,9 @@ def value_text(value: Any, *, hidden: bool = False) -> str:
 
 
 def is_hidden(resource: Resource, path: tuple[Step, ...], prefix: str) -> bool:
-    """Return True if the values of a path must not be shown: of Secrets all but the type, the labels, and marks."""
+    """Return True if the values of a path must not be shown: in Secrets all but the type, labels
+    and marks.
+    """
     if (resource.kind, resource.group) != ("Secret", "") or path[0] in _OPEN:
         return False
     if path[0] != "metadata" or path[1:2] != ("annotations",):

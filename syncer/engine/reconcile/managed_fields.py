@@ -1,8 +1,8 @@
-"""Who wrote a field, read from the ``managedFields`` of a live object. Pure.
+"""Find the manager of a field in the ``managedFields`` of a live object. Pure.
 
-An API server keeps for each manager the set of fields that it wrote last (``fieldsV1``): ``f:name`` is a field,
-``k:{…}`` the element of a list with these keys, ``v:…`` an element by its value, ``i:…`` by its place; a field with
-nothing below it is held whole.
+An API server keeps for each manager the set of fields that it wrote last (``fieldsV1``): ``f:name``
+is a field, ``k:{…}`` a list element with these keys, ``v:…`` an element by its value, ``i:…`` by
+its index. A field with nothing below it is held as a whole.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,13 +12,13 @@ from typing import Any
 from syncer.api.objects import Obj
 from syncer.clusters import codec
 
-#: One step of a path: the name of a field, or the place of an element in a list.
+#: A step of a path: the name of a field, or the index of a list element.
 Step = str | int
 
 
 @dataclass(frozen=True, slots=True)
 class Manager:
-    """Who wrote, how (``Update`` or ``Apply``), when (RFC 3339), and through which subresource."""
+    """A manager, with the operation (``Update`` or ``Apply``), the time (RFC 3339), and the subresource."""
 
     name: str
     operation: str = ""
@@ -27,12 +27,12 @@ class Manager:
 
 
 def holders(live: Obj, path: Sequence[Step]) -> list[Manager]:
-    """Those who hold a field of the object, or something below it; the latest first."""
+    """Return the managers that hold a field or a part of it, the latest first."""
     return _latest_first(entry for entry in _entries(live) if _holds(entry.get("fieldsV1"), live, path))
 
 
 def writers(live: Obj) -> list[Manager]:
-    """All who wrote anything that is still there; the latest first."""
+    """Return the managers that hold any field, the latest first."""
     return _latest_first(_entries(live))
 
 
@@ -54,7 +54,7 @@ def _holds(fields: Any, live: Any, path: Sequence[Step]) -> bool:
         if not isinstance(fields, Mapping):
             return False
         if place and not fields:
-            return True  # held whole
+            return True  # held as a whole
         if isinstance(step, str):
             fields = fields.get(f"f:{step}")
             live = live.get(step) if isinstance(live, Mapping) else None

@@ -1,7 +1,9 @@
-"""What we last wanted of a host copy, as hashes in an annotation of it, so that this survives a restart.
+"""The merge base: hashes of the last wanted state, in an annotation of the host copy, so that it
+survives a restart.
 
-It tells an edit by hand on the host from a change that has to go down, and which side has changed a field that both
-may. It is kept for kinds only that need it. Never a value, as annotations are shown where values are not.
+It tells a manual edit on the host from a change that has to go down, and which side has changed a
+field that both may. Only kinds that need it have it. It contains no values, as annotations are
+shown where values are not.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,20 +20,26 @@ from syncer.translate.three_way import Tree, digest
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """The base of one object. Two of the same ``want`` say that nothing else was wanted in between."""
+    """The merge base of an object.
 
-    #: Hash of what we wanted, without this annotation.
+    Two bases with the same ``want`` had no other wanted state in between.
+    """
+
+    #: Hash of the wanted object, without this annotation.
     want: str = ""
-    #: Hashes of the fields that both sides may change, by path, as the two sides last agreed on them.
+    #: Hashes of the fields that both sides may change, by path, from the last state that both
+    #: agreed on.
     both: Mapping[str, Tree] = field(default_factory=dict)
-    #: How often such a field has gone up. The virtual object has the same while the copy doesn't say so yet.
+    #: How often such a field has gone up. The virtual object has the same number until the copy
+    #: records it, too.
     ups: int = 0
-    #: On a virtual object: what had gone up before the latest. It counts for a copy only that hasn't taken it over.
+    #: On a virtual object: the base before the latest value that went up. For copies that don't
+    #: have that base yet.
     earlier: Mapping[str, Tree] = field(default_factory=dict)
 
 
 def read(obj: Obj | None, marks: Marks) -> Base | None:
-    """Return the base on an object; None where there is none, or it can't be read."""
+    """Return the base of an object; None if it has none, or an unreadable one."""
     return _parsed(annotations_of(obj).get(marks.base) if obj is not None else None)
 
 
@@ -51,12 +59,12 @@ def _parsed(text: str | None) -> Base | None:
 
 
 def _is_deep(value: Any) -> bool:
-    """Return True if it is a mapping to texts, and to mappings of that kind; a tenant may have written it."""
+    """Return True for a mapping to strings and to such mappings; a tenant may have written anything."""
     return isinstance(value, dict) and all(isinstance(below, str) or _is_deep(below) for below in value.values())
 
 
 def written(obj: Obj, base: Base, marks: Marks) -> Obj:
-    """Return the object with a base on it; what was given is not changed."""
+    """Return the object with a base; ``obj`` is not changed."""
     metadata = obj["metadata"]
     annotations = {**(metadata.get("annotations") or {}), marks.base: _text(base)}
     return {**obj, "metadata": {**metadata, "annotations": annotations}}
@@ -68,9 +76,10 @@ def _text(base: Base) -> str:
 
 
 def without(text: str | None, before: str | None, fields: Iterable[Sequence[str]]) -> str | None:
-    """Return a base as it is to be noted where some fields are not written: of them it says what it said before.
+    """Return the base to store when some fields are not written: for these it keeps the previous
+    hashes.
 
-    None where that can't be said, and nothing is to be noted.
+    None if that is impossible; then nothing is stored.
     """
     new, old = _parsed(text), _parsed(before)
     if new is None or old is None or new.ups != old.ups:
@@ -87,7 +96,7 @@ def without(text: str | None, before: str | None, fields: Iterable[Sequence[str]
 
 
 def _steps(path: str) -> list[str]:
-    """Return the steps of a path; of one that cannot be read, itself: somebody may have written it by hand."""
+    """Return the steps of a path, or the text itself if it is unreadable: someone may have edited it."""
     try:
         return [*path_steps(path)]
     except ValueError:
@@ -95,7 +104,7 @@ def _steps(path: str) -> list[str]:
 
 
 def _put_back(tree: Any, old: Any, steps: Sequence[str]) -> Any:
-    """Return the tree with what the old one has at these steps; None where the two are not of one form."""
+    """Return the tree with the old value at these steps; None if the two don't have the same shape."""
     if not steps:
         return old
     if not isinstance(tree, Mapping) or not isinstance(old, Mapping):
@@ -107,9 +116,9 @@ def _put_back(tree: Any, old: Any, steps: Sequence[str]) -> Any:
 
 
 def want_of(write: Write, virtual: Obj | None, marks: Marks) -> str:
-    """Return the hash of what a write to the host wants.
+    """Return the hash of the state that a write wants on the host.
 
-    Where that is a part only, what it is made of stands for the rest.
+    If the write is partial, the virtual object's spec stands for the rest.
     """
     metadata = dict(write.obj["metadata"])
     metadata.pop("resourceVersion", None)

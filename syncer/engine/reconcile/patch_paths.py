@@ -1,4 +1,4 @@
-"""Which fields an API call changes, and to and from which values; of values only hashes. Pure."""
+"""The fields that an API call changes, with hashes of the old and new values. Pure."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
@@ -8,14 +8,15 @@ from syncer.api.objects import Obj, annotations_of
 from syncer.clusters import codec
 from syncer.engine.reconcile.calls import Call, Operation
 
-#: The names from the top to a field; ``()`` is the whole object.
+#: The field names from the top; ``()`` is the whole object.
 Path = tuple[str, ...]
 
-#: Fields that one change is taken apart into; where it has more, they are taken together by what they are part of.
+#: Maximum number of fields that a change is split into; a larger change is reported by parent
+#: fields.
 FIELDS = 8
-#: How deep a change is taken apart: the next depth where this one gives too many fields.
+#: Depths to which a change is split, tried in order until there are few enough fields.
 DEPTHS = (8, 2, 1)
-#: The hash that stands for a value that nobody knows, and that of no value. No other hash is -1.
+#: Hashes of an unknown value and of a missing value. No other hash is -1.
 UNKNOWN, ABSENT = -1, hash(("absent",))
 
 _GUARD = frozenset({"uid", "resourceVersion"})
@@ -23,7 +24,7 @@ _PATCHES = (Operation.PATCH, Operation.PATCH_STATUS, Operation.CONDITIONS)
 
 
 class Change(NamedTuple):
-    """A field, and the hashes of what a call sets it to and of what was there."""
+    """A field, and the hashes of its new and its old value."""
 
     path: Path
     ours: int
@@ -31,7 +32,10 @@ class Change(NamedTuple):
 
 
 def changes(call: Call, live: Obj | None, marks: Marks) -> list[Change]:
-    """Return the fields that a call changes in a live object. Lists are one value; so is an object that is made."""
+    """Return the fields that a call changes in a live object.
+
+    A list is a single value, and so is a new object.
+    """
     if call.kind is Operation.CREATE:
         return [Change((), wanted(call, (), marks), ABSENT)]
     if call.kind not in _PATCHES:
@@ -45,7 +49,10 @@ def changes(call: Call, live: Obj | None, marks: Marks) -> list[Change]:
 
 
 def wanted(call: Call, path: Path, marks: Marks) -> int:
-    """Return the hash of what a call sets a field to; UNKNOWN where it doesn't. An object is what it is a copy of."""
+    """Return the hash of a field's new value; UNKNOWN if the call doesn't set it.
+
+    A new object's hash is that of its original.
+    """
     if call.kind is Operation.CREATE and not path:
         return hash(annotations_of(call.body).get(marks.uid, ""))
     value = _at(call.body, path) if path and call.kind in _PATCHES else _NOTHING
@@ -53,7 +60,7 @@ def wanted(call: Call, path: Path, marks: Marks) -> int:
 
 
 def without(call: Call, paths: Iterable[Path]) -> Call | None:
-    """Return the call without some fields that it sets; None where nothing is left of it."""
+    """Return the call without some fields; None if nothing is left."""
     body = call.body
     for path in paths:
         if not path:
@@ -63,14 +70,14 @@ def without(call: Call, paths: Iterable[Path]) -> Call | None:
 
 
 class _Nothing:
-    """Says that there is no value; None can't, since in a merge patch it takes a field away."""
+    """Stands for a missing value, since None removes a field in a merge patch."""
 
 
 _NOTHING = _Nothing()
 
 
 def _unguarded(body: Obj) -> Obj:
-    """Return the patch without what only says which object is meant."""
+    """Return the patch without fields that only identify the object."""
     unguarded = dict(body)
     metadata = {name: value for name, value in (unguarded.pop("metadata", None) or {}).items() if name not in _GUARD}
     if metadata:
@@ -79,7 +86,7 @@ def _unguarded(body: Obj) -> Obj:
 
 
 def _fields(patch: Obj, live: Any, above: Path, depth: int) -> Iterator[tuple[Path, Any, Any]]:
-    """Yield the fields of a patch down to a depth, each with what it is set to and what is there."""
+    """Yield the fields of a patch down to a depth, each with its new and its live value."""
     there = live if isinstance(live, dict) else {}
     for name, value in patch.items():
         if depth > 1 and value and isinstance(value, dict):
@@ -97,7 +104,7 @@ def _at(value: Any, path: Path) -> Any:
 
 
 def _alike(theirs: Any, ours: Any) -> Any:
-    """Return what is there, of fields that are taken together only those that a patch is about."""
+    """Return the live value, restricted to the fields that the patch touches."""
     if isinstance(theirs, dict) and isinstance(ours, dict) and ours:
         return {name: theirs[name] for name in ours if name in theirs}
     return theirs

@@ -1,6 +1,6 @@
-"""The policies in their order. This is the only place that says it.
+"""The pipeline: all policies in their order, which is defined here alone.
 
-A policy that is off for a syncer is not in its pipeline, and so costs nothing.
+A policy that is disabled for a syncer is not in its pipeline, and so costs nothing.
 """
 
 from collections.abc import Callable
@@ -25,31 +25,31 @@ from syncer.translate.patches import Patcher
 
 P = TypeVar("P")
 
-#: Answers a request instead of its syncer, or gives None.
+#: Answers a request instead of its syncer, or returns None.
 Answer = Callable[[Observed], Decision | None]
-#: Takes a syncer's decision, and returns the one that holds. Raises Refused.
+#: Takes a decision and returns the one that applies. May raise Refused.
 DecisionPolicy = Callable[[Observed, Decision], Decision]
-#: Takes a write with the calls that it needs, and returns it with those that are to be made.
+#: Takes a planned write and returns it with the calls to make.
 CallPolicy = Callable[[PlannedWrite, Request], PlannedWrite]
 
 
 @dataclass(frozen=True, slots=True)
 class Pipeline:
-    """The policies that hold for the requests of one controller, each list in its order."""
+    """The policies for the requests of a controller, in order."""
 
-    #: What answers in the syncer's place; the first answer is final.
+    #: Policies that may answer instead of the syncer; the first answer is final.
     answers: tuple[Answer, ...]
-    #: What is made of every decision.
+    #: Policies for every decision.
     decisions: tuple[DecisionPolicy, ...]
-    #: What is made of a decision that deletes something, after the others.
+    #: Policies for a decision that deletes an object, after the others.
     deletions: tuple[DecisionPolicy, ...]
-    #: What is made of the calls that a write takes.
+    #: Policies for the calls of a write.
     calls: tuple[CallPolicy, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Policies:
-    """The policies of one pair that keep something between requests."""
+    """The policies of a pair that keep state between requests."""
 
     pause: Pause
     breaker: CircuitBreaker
@@ -61,8 +61,8 @@ class Policies:
 def pipeline(controller: Controller, policies: Policies, patcher: Patcher, *, scan: bool) -> Pipeline:
     """Return the pipeline of a controller.
 
-    With ``scan`` it is that of the patroller, which asks for all that isn't as it should be: policies that hold
-    writes back are not in it.
+    With ``scan`` it is that of the patroller, without policies that hold writes back, so that all
+    drift is found.
     """
     is_pod = PODS in resources_of(controller.syncer)[1:]
     is_lenient = bool(policies.drift.lenient(controller.name))

@@ -1,4 +1,4 @@
-"""The outcome of one reconcile as a value: the decision, the API calls that it takes, and its reasons."""
+"""The plan of a request: the decision, the API calls that it takes, and the objects that were read."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from syncer.engine.reconcile.controller import Controller, Read
 
 
 class Place(NamedTuple):
-    """One object on one side."""
+    """An object on a side."""
 
     side: Side
     resource: Resource
@@ -21,21 +21,21 @@ class Place(NamedTuple):
 
 @dataclass(slots=True)
 class Frozen:
-    """A field that is left alone for some time, because another manager sets it back each time."""
+    """A field that is not written for some time, because another manager reverts it each time."""
 
     place: Place
-    #: The names from the top to the field; ``()`` is the whole object.
+    #: The field names from the top; ``()`` is the whole object.
     path: tuple[str, ...]
     request: Request
     #: The hash of the wanted value.
     ours: int
     #: The end, in seconds of the engine's clock.
     until: float
-    #: The end, for people (RFC 3339).
+    #: The end as a time (RFC 3339).
     ends: str
-    #: The other manager, where it is known.
+    #: The other manager; ``""`` if unknown.
     other: str = ""
-    #: True once people have been told of it.
+    #: True once it was logged and reported as an event.
     announced: bool = False
 
     @property
@@ -47,7 +47,7 @@ class Frozen:
 
 @dataclass(slots=True)
 class Observed:
-    """One request and its two objects as they were last seen; the objects are private copies."""
+    """A request with private copies of its two cached objects."""
 
     controller: Controller
     request: Request
@@ -58,20 +58,20 @@ class Observed:
     host_key: Key
 
     def key_on(self, side: Side) -> Key:
-        """Return the key of the object of a side."""
+        """Return the key of the object on a side."""
         return self.request.key if side is Side.VIRTUAL else self.host_key
 
     def on(self, side: Side) -> Obj | None:
-        """Return the object of a side."""
+        """Return the object on a side."""
         return self.virtual if side is Side.VIRTUAL else self.host
 
 
 class PlannedWrite(NamedTuple):
-    """One write of a decision with the API calls that it takes, often none."""
+    """A write of a decision, with the API calls that it takes, often none."""
 
     write: Write
     place: Place
-    #: The object as it was last seen; None: there is none.
+    #: The cached object; None if there is none.
     live: Obj | None
     calls: Sequence[Call] = ()
     #: Fields that are left out of the calls.
@@ -80,15 +80,15 @@ class PlannedWrite(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is to be done about one request. Nothing has been done yet, and nothing must be."""
+    """The plan of a request. Making it has no effects."""
 
     decision: Decision
     writes: tuple[PlannedWrite, ...]
-    #: The request's own two objects.
+    #: The request with its two objects.
     seen: Observed
-    #: The objects that the decision was made from, beside the request's own two.
+    #: The objects that the decision was made from besides these two.
     reads: Sequence[Read]
-    #: Plans one of the writes anew, for when its object has changed since.
+    #: Plans a write again if its object has changed since.
     again: Callable[[Write], PlannedWrite]
 
     @property
@@ -98,5 +98,5 @@ class Plan:
 
     @property
     def held(self) -> list[Frozen]:
-        """The fields that are left out."""
+        """The frozen fields, which the calls leave out."""
         return [field for write in self.writes for field in write.held]

@@ -1,6 +1,8 @@
-"""From a request to its plan, from what was last seen. Pure: it does no I/O, and may be asked any number of times.
+"""The reconciler makes the plan of a request from cached objects.
 
-Workers, patroller, circuit breaker, dry run and the tests' World all ask here.
+Pure: no I/O, and it may be called at any time.
+
+Used by workers, patroller, circuit breaker, dry run, and the World of the tests.
 """
 
 from collections.abc import Callable, MutableMapping
@@ -23,11 +25,11 @@ from syncer.engine.reconcile.plan import Observed, Place, Plan, PlannedWrite
 
 @dataclass(frozen=True, slots=True)
 class Reconciler:
-    """Plans the requests of one pair."""
+    """Plans the requests of a pair."""
 
     view: View
     names: NameTranslator
-    #: Whether a resource has the status subresource on a side.
+    #: Returns True if a resource has the status subresource on a side.
     has_status: Callable[[Side, Resource], bool]
     #: The uids of Pods that were bound; their events may be late.
     bound: MutableMapping[str, None]
@@ -39,10 +41,18 @@ class Reconciler:
         reads: Reads | None = None,
         pipeline: Pipeline | None = None,
     ) -> Plan:
-        """Return what is to be done about a request. Raises Refused, and whatever the syncer raises.
+        """Return the plan of a request.
 
-        ``reads`` notes what is read, also where this raises. ``pipeline`` is the controller's own, unless another one
-        is given.
+        Args:
+            controller: The controller of the request.
+            request: The request.
+            reads: Records the objects that are read, also if an exception is raised; None for a new
+                one.
+            pipeline: The policies to apply; None for the controller's own.
+
+        Raises:
+            Refused: The request can't be carried out. Any other exception of the syncer is passed
+                on, too.
         """
         reads = reads if reads is not None else self.view.reads()
         policies = pipeline or controller.pipeline
@@ -55,13 +65,20 @@ class Reconciler:
         return Plan(decision, writes, seen, reads.noted, again)
 
     def scan(self, controller: Controller, request: Request) -> Plan:
-        """Return what is not as it should be, whether or not a policy holds it back. Raises as :meth:`reconcile`."""
+        """Return the plan with everything that is not as it should be, including writes that a
+        policy holds back.
+
+        Raises as :meth:`reconcile`.
+        """
         return self.reconcile(controller, request, pipeline=controller.scan_pipeline)
 
     def decide(
         self, controller: Controller, request: Request, reads: Reads, policies: Pipeline
     ) -> tuple[Observed, Decision]:
-        """Return the decision, and what it was made from. Raises as :meth:`reconcile`."""
+        """Return the decision, and the objects that it was made from.
+
+        Raises as :meth:`reconcile`.
+        """
         seen = self.observe(controller, request, reads)
         for answer in policies.answers:
             answered = answer(seen)
@@ -76,7 +93,11 @@ class Reconciler:
         return seen, decision
 
     def observe(self, controller: Controller, request: Request, reads: Reads) -> Observed:
-        """Return a request with private copies of its two objects. Raises Refused where one can't be read."""
+        """Return a request with private copies of its two objects.
+
+        Raises:
+            Refused: An object can't be read.
+        """
         syncer = controller.syncer
         virtual = _last_seen(controller.virtual, request.key)
         if not controller.direction.by_host:
@@ -94,7 +115,7 @@ class Reconciler:
         return Observed(controller, request, ctx, virtual, host, host_key)
 
     def is_gone(self, controller: Controller, request: Request) -> bool:
-        """Return True if nothing is left of what a request is about."""
+        """Return True if neither object of a request exists."""
         direction = controller.direction
         from_virtual = (direction.goes_down or direction.fakes) and request.host_key is None
         if from_virtual and controller.has(Side.VIRTUAL, request.key):
@@ -106,7 +127,7 @@ class Reconciler:
         return self.observe(controller, request, self.view.reads()).host is None
 
     def plan(self, controller: Controller, decision: Decision) -> Plan:
-        """Return the plan of a decision that was made elsewhere, from what was last seen of its objects."""
+        """Return the plan of a decision that was made elsewhere, from the cached objects."""
         request, policies = controller.request(Key("", "")), controller.scan_pipeline
         seen = Observed(controller, request, controller.context(), None, None, request.key)
 
@@ -116,9 +137,12 @@ class Reconciler:
         return Plan(decision, tuple(map(again, decision.writes)), seen, (), again)
 
     def planned(self, seen: Observed, write: Write, policies: Pipeline, *, is_latest: bool = False) -> PlannedWrite:
-        """Return a write with its calls. Raises Refused where it must not be made.
+        """Return a write with the calls that it takes.
 
-        With ``is_latest`` the observed objects are still those in the stores, and aren't read again.
+        With ``is_latest`` the observed objects are still those in the cache, and aren't read again.
+
+        Raises:
+            Refused: The write is forbidden.
         """
         controller, side, key = seen.controller, write.side, key_of(write.obj)
         if side is Side.VIRTUAL:
@@ -148,10 +172,10 @@ class Reconciler:
                 planned = policy(planned, seen.request)
         return planned
 
-    # -- inside ----------------------------------------------------------------------------------------------------
+    # -- inside ------------------------------------------------------------------------------------
 
     def _asked(self, seen: Observed) -> Decision:
-        """Return the syncer's decision, or that of the host where it makes the copy by itself."""
+        """Return the syncer's decision, or leave an object to the host that the host creates by itself."""
         direction = seen.controller.direction
         if direction.goes_down:
             maker = self.view.references.maker(direction.syncer.resource, seen.request.key)
@@ -165,7 +189,9 @@ class Reconciler:
         return self.view.informers.store(write.side, write.resource or default)
 
     def _check(self, write: Write, live: Obj | None, resource: Resource) -> None:
-        """Refuse what must never happen, whatever a syncer decided: a write to what lacks our mark, or elsewhere."""
+        """Refuse a forbidden write, whatever a syncer decided: to an unmarked object, or outside
+        the host namespaces.
+        """
         mark, identity = self.view.settings.marks.cluster, self.view.settings.identity
         if (write.obj["metadata"].get("labels") or {}).get(mark) != identity:
             raise Refused(f"the host object {key_of(write.obj)} would be written without our mark")
@@ -178,7 +204,11 @@ class Reconciler:
 
 
 def _last_seen(store: Informer | None, key: Key) -> Obj | None:
-    """Return a private copy of an object. Raises Refused where it can't be read."""
+    """Return a private copy of an object.
+
+    Raises:
+        Refused: It can't be read.
+    """
     obj = store.get(key) if store is not None else None
     if obj is not None and store is not None and codec.UNREADABLE in obj:
         why = f"the {store.side} {store.resource.kind} {key} can't be read: {obj[codec.UNREADABLE]}"
@@ -187,7 +217,9 @@ def _last_seen(store: Informer | None, key: Key) -> Obj | None:
 
 
 def _left_to_the_host(seen: Observed, reason: str) -> Decision:
-    """Leave to the host what it makes itself: a copy of ours would be overwritten and written again for ever."""
+    """Leave an object to the host, which creates it itself: it would overwrite our copy, and we
+    its, for ever.
+    """
     host, ctx = seen.host, seen.ctx
     if host is None or is_deleting(host):
         return skip(reason)

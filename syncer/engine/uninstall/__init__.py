@@ -1,1 +1,1 @@
-"""All that is ours taken away, on both sides."""
+"""Uninstall: remove everything that we made, on both sides."""

@@ -1,4 +1,6 @@
-"""What would go with an object of ours though it isn't: custom resources with their CRD, all else with a Namespace."""
+"""Objects of others that would be deleted with ours: custom resources with their CRD, everything in
+a Namespace.
+"""
 
 from collections.abc import Collection
 
@@ -17,7 +19,7 @@ from syncer.resources.kinds import (
 
 #: Kinds whose objects contain others.
 CONTAINERS = frozenset({str(CUSTOM_RESOURCE_DEFINITIONS), str(NAMESPACES)})
-#: What every namespace has without anybody's doing.
+#: Objects that every namespace has by default.
 _ALWAYS = frozenset(
     {
         (str(CONFIG_MAPS), "kube-root-ca.crt"),
@@ -25,14 +27,15 @@ _ALWAYS = frozenset(
         (str(SERVICE_ACCOUNTS), "default"),
     }
 )
-#: What is only told of other objects.
+#: Kinds whose objects only report about others.
 _REPORTS = frozenset({str(EVENTS), "events.events.k8s.io", "endpoints"})
 
 
 async def others_in(lister: Lister, item: Item, ours: Collection[str]) -> str:
-    """Return what isn't ours and would be deleted with an object, in words; ``""`` where there is nothing.
+    """Return which objects of others would be deleted with an object, in words; ``""`` if none.
 
-    ``ours`` are the uids of what is deleted before it. What can't be looked at counts as somebody's.
+    ``ours`` are the uids of objects that are deleted before it. Objects that can't be listed count
+    as others'.
     """
     try:
         if str(item.resource) == str(CUSTOM_RESOURCE_DEFINITIONS):
@@ -67,7 +70,7 @@ async def _in_namespace(lister: Lister, item: Item, ours: Collection[str]) -> st
 
 
 def _goes_by_itself(resource: Resource, obj: Obj) -> bool:
-    """Return True if an object belongs to another one, or to the namespace as such."""
+    """Return True if an object belongs to another object, or to the namespace as such."""
     if obj["metadata"].get("ownerReferences") or (str(resource), obj["metadata"]["name"]) in _ALWAYS:
         return True
     if str(resource) == str(SECRETS):

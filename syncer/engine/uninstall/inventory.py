@@ -1,4 +1,4 @@
-"""What of ours there is on both sides, told by its marks, from fresh lists of all that the API servers serve."""
+"""The inventory: all marked objects on both sides, from fresh lists of every served kind."""
 
 import asyncio
 import contextlib
@@ -17,17 +17,17 @@ from syncer.config import VirtualCluster
 from syncer.directions import direction_of, resources_of
 from syncer.resources.custom.related import MADE_FOR
 
-#: Lists under way at the same time.
+#: Number of concurrent lists.
 LISTS = 8
-#: How often a list is begun anew that has got too old while it was read.
+#: How often an expired list is started again.
 ATTEMPTS = 3
-#: What must be possible for a kind to be looked at.
+#: The verbs that a kind must support to be listed.
 _VERBS = frozenset({"list", "delete"})
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One object that bears marks of ours: which object exactly, and the names of the marks."""
+    """A marked object: its identity, and the keys of its marks."""
 
     side: Side
     resource: Resource
@@ -43,37 +43,38 @@ class Item:
 
 @dataclass(slots=True)
 class Inventory:
-    """What was found, and what could not be looked at."""
+    """The objects that were found, and the kinds that could not be listed."""
 
-    #: What we made: copies on the host, and on the virtual side what began on the host or nowhere.
+    #: Objects that we made: copies on the host, and on the virtual side those from the host and
+    #: fakes.
     items: list[Item] = field(default_factory=list)
-    #: Objects of the tenant's that have a note of ours, by which the daemon knows that they had a copy.
+    #: The tenant's objects with our annotation that records their copy.
     noted: list[Item] = field(default_factory=list)
-    #: What bears our mark on the virtual side, and is of a kind that we make nothing of there.
+    #: Marked virtual objects of kinds that we never create there.
     doubtful: list[Item] = field(default_factory=list)
-    #: Lists that failed, each with the reason.
+    #: Failed lists, each with the reason.
     problems: list[str] = field(default_factory=list)
-    #: Kinds that no syncer of the configuration is about, and that could not be looked at.
+    #: Kinds that no syncer of the configuration is about, and that could not be listed.
     unseen: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
 class Recognition:
-    """Tells what is ours: by the kinds of all syncers that there are, whether or not they are switched on."""
+    """Recognises our objects, by the kinds of all available syncers, enabled or not."""
 
     settings: Settings
-    #: Kinds on the host, with the virtual kinds that their objects may be copies of.
+    #: Host kinds, each with the virtual kinds that its objects may be copies of.
     copies: Mapping[str, Sequence[Resource]]
-    #: Virtual kinds of which everything that bears our mark was made by us.
+    #: Virtual kinds whose marked objects were all made by us.
     shown: frozenset[str]
-    #: Virtual kinds of which there are copies.
+    #: Virtual kinds that have copies.
     copied: frozenset[str]
-    #: The kinds, by side, of which the syncers that are on make objects, or copies.
+    #: The kinds, by side, of the objects that enabled syncers make.
     wanted: frozenset[tuple[Side, str]]
 
     @classmethod
     def of(cls, cluster: VirtualCluster) -> "Recognition":
-        """Return what recognises all kinds of a virtual cluster."""
+        """Return a recogniser of all kinds of a virtual cluster."""
         settings, copies = cluster.settings(), defaultdict(list)
         shown = {name for name, entry in cluster.sync.custom.items() if entry.direction == "fromHost"}
         copied = set(cluster.sync.custom) - shown
@@ -97,7 +98,7 @@ class Recognition:
     def is_ours(self, side: Side, resource: Resource, obj: Obj) -> bool:
         """Return True if we made an object.
 
-        On the host a copy of our copy, which a controller there made, isn't ours.
+        On the host, a copy of our copy, made by a controller there, isn't ours.
         """
         if labels_of(obj).get(self.marks.cluster) != self.settings.identity:
             return False
@@ -107,7 +108,7 @@ class Recognition:
         return str(resource) in self.shown or f"{self.marks.prefix}/{MADE_FOR}" in annotations_of(obj)
 
     def item(self, side: Side, resource: Resource, obj: Obj) -> Item:
-        """Return what has to be known of an object."""
+        """Return the item of an object."""
         metadata, is_mark = obj["metadata"], self.marks.is_mark
         return Item(
             side,
@@ -121,7 +122,7 @@ class Recognition:
 
 
 class Lister:
-    """Looks at both clusters."""
+    """Lists both clusters."""
 
     def __init__(self, clusters: Mapping[Side, Cluster], known: Recognition) -> None:
         self.clusters, self.known = clusters, known
@@ -129,7 +130,11 @@ class Lister:
         self._gate = asyncio.Semaphore(LISTS)
 
     async def look(self) -> Inventory:
-        """List everything. Raises ``ClusterError`` where a cluster doesn't even say what it serves."""
+        """List everything.
+
+        Raises:
+            ClusterError: Discovery failed.
+        """
         await asyncio.gather(*(discovery.refresh() for discovery in self.discoveries.values()))
         inventory = Inventory()
         for side, discovery in self.discoveries.items():
@@ -146,7 +151,7 @@ class Lister:
         return inventory
 
     def kinds(self, side: Side) -> Iterator[Resource]:
-        """Yield the kinds that can be listed and deleted, each in the version that the server prefers."""
+        """Yield the kinds that can be listed and deleted, each in the server's preferred version."""
         named = set()
         for resource in self.discoveries[side].resources():
             if self.discoveries[side].verbs(resource) >= _VERBS and str(resource) not in named:
@@ -154,13 +159,21 @@ class Lister:
                 yield resource
 
     async def objects(self, side: Side, resource: Resource, namespace: str = "") -> AsyncIterator[Obj]:
-        """All objects of a kind, ours or not. Raises ``ClusterError``."""
+        """Yield all objects of a kind, ours or not.
+
+        Raises:
+            ClusterError: The list failed.
+        """
         async for page in self.clusters[side].list_pages(resource, namespace=namespace):
             for raw in page.items:
                 yield codec.seen(raw)
 
     async def still_there(self, items: Iterable[Item]) -> dict[Item, Obj]:
-        """Those of the items that are still there and ours, as they are now. Raises ``ClusterError``."""
+        """Return those of the items that still exist and are ours, as they are now.
+
+        Raises:
+            ClusterError: A request failed.
+        """
         waiting = {item.uid: item for item in items}
         found: dict[Item, Obj] = {}
         for side, resource in {(item.side, item.resource) for item in waiting.values()}:
@@ -171,7 +184,7 @@ class Lister:
                             found[waiting[uid_of(obj)]] = obj
         return found
 
-    # -- inside ----------------------------------------------------------------------------------------------------
+    # -- inside ------------------------------------------------------------------------------------
 
     def _places(self, side: Side) -> Iterator[tuple[Side, Resource, str]]:
         for resource in self.kinds(side):
@@ -179,7 +192,9 @@ class Lister:
                 yield side, resource, namespace
 
     def _namespaces(self, side: Side, resource: Resource) -> Iterable[str]:
-        """Where a kind is listed: copies are in certain namespaces, and there may be no right to look elsewhere."""
+        """Return the namespaces to list: copies are in certain namespaces, and there may be no
+        right to list others.
+        """
         namespaces = self.known.settings.names.host_namespaces() if side is Side.HOST else None
         return ("",) if namespaces is None or not resource.namespaced else namespaces
 
@@ -193,7 +208,7 @@ class Lister:
                         await self._with_notes(found, resource)
                 return found
             except Missing:
-                return Inventory()  # no longer served, and its objects have gone with it
+                return Inventory()  # no longer served, so its objects are gone, too
             except Expired as error:
                 if attempt == ATTEMPTS - 1:
                     return Inventory(problems=[str(error)])
@@ -211,7 +226,7 @@ class Lister:
                 found.doubtful.append(item)
 
     async def _bearing(self, side: Side, resource: Resource, namespace: str) -> AsyncIterator[Obj]:
-        """Yield the objects that bear our mark."""
+        """Yield the marked objects."""
         selector = self.known.marks.selector(self.known.settings.identity)
         async for page in self.clusters[side].list_pages(resource, namespace=namespace, selector=selector):
             for raw in page.items:
@@ -226,7 +241,7 @@ class Lister:
 
 
 def _add(inventory: Inventory, found: Inventory, seen: set[str]) -> None:
-    """Take over what one list has found; some objects are served in several groups."""
+    """Add the results of a list; some objects are served in several groups."""
     inventory.items += _new(found.items, seen)
     inventory.noted += found.noted
     inventory.doubtful += found.doubtful
@@ -235,7 +250,7 @@ def _add(inventory: Inventory, found: Inventory, seen: set[str]) -> None:
 
 
 def _new(items: Iterable[Item], seen: set[str]) -> list[Item]:
-    """Those that were not seen yet."""
+    """Return the items that are new."""
     new = {item.uid: item for item in items if item.uid not in seen}
     seen.update(new)
     return list(new.values())

@@ -1,4 +1,6 @@
-"""Takes what is ours away step by step, or only our marks on it: exactly what was found, and only while it is ours."""
+"""Delete our objects in steps, or only remove our marks: exactly the objects that were found, while
+they are ours.
+"""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
@@ -10,37 +12,42 @@ from syncer.engine.uninstall.containers import CONTAINERS, others_in
 from syncer.engine.uninstall.inventory import Item, Lister
 from syncer.resources.kinds import NODES, PODS, SERVICES
 
-#: Objects that are worked on at the same time.
+#: Number of concurrent writes.
 WRITES = 16
-#: How often a write is tried that was not answered, or that met another change.
+#: How often a write is tried that got no answer, or a conflict.
 TRIES = 6
-#: Seconds between looks at whether what was deleted is gone.
+#: Seconds between checks whether deleted objects are gone.
 LOOK = 2.0
-#: Seconds that an object may take to go beyond the grace period that it has.
+#: Seconds that an object may take beyond its grace period.
 PATIENCE = 60.0
 
-#: What keeps the labels of ours when the marks are taken away: Services and the like select it by them.
+#: Kinds that keep our labels when the marks are removed: Services and others select them by these.
 _SELECTED = frozenset({str(PODS), str(SERVICES)})
 
 
 class Sweep:
-    """Takes away what was found, or the marks on it."""
+    """Deletes the objects of an inventory, or removes their marks."""
 
     def __init__(self, lister: Lister, may_write: Callable[[], bool]) -> None:
         self._lister, self._may_write = lister, may_write
-        #: What could not be done.
+        #: Failures, in words.
         self.problems: list[str] = []
 
     async def forget(self, noted: Sequence[Item]) -> None:
-        """Take our notes off objects of the tenant's: by them a copy that is gone would seem to have been deleted."""
+        """Remove our annotations from the tenant's objects; otherwise their missing copies would
+        look deleted by someone else.
+        """
         await self._all(self._strip(item, annotations=(self._lister.known.marks.copied,)) for item in noted)
 
     async def strip(self, items: Sequence[Item]) -> None:
-        """Take our marks away, and leave the objects."""
+        """Remove our marks, and keep the objects."""
         await self._all(self._strip(item, labels=_unselected(item), annotations=item.annotations) for item in items)
 
     async def delete(self, items: Sequence[Item]) -> Mapping[Item, str]:
-        """Delete step by step; gives what stays since there is something of others in it."""
+        """Delete the objects in steps.
+
+        Return those that stay because they contain objects of others, with the reason.
+        """
         left: dict[Item, str] = {}
         for step in sorted({_step(item) for item in items}):
             mine = [item for item in items if _step(item) == step]
@@ -52,7 +59,7 @@ class Sweep:
         return left
 
     async def _all(self, works: Iterator[Coroutine[Any, Any, None]]) -> None:
-        """Do it all, a bounded number at a time."""
+        """Run all coroutines, a bounded number at a time."""
 
         async def some() -> None:
             for work in works:
@@ -66,7 +73,7 @@ class Sweep:
                 tasks.create_task(some())
 
     async def _gone(self, items: Sequence[Item]) -> bool:
-        """Wait until what was deleted is gone; whether it is."""
+        """Wait until deleted objects are gone. Return True if they are."""
         clock, deadline = asyncio.get_running_loop().time, None
         while there := await self._still_there(items):
             graces = (obj["metadata"].get("deletionGracePeriodSeconds") or 0 for obj in there.values())
@@ -78,7 +85,7 @@ class Sweep:
         return True
 
     async def _still_there(self, items: Sequence[Item]) -> Mapping[Item, Obj]:
-        """Return what is still there of the items; where that can't be seen just now, ask again."""
+        """Return the items that still exist; retry while they can't be read."""
         for attempt in range(TRIES):
             try:
                 return await self._lister.still_there(items)
@@ -88,10 +95,11 @@ class Sweep:
                 await asyncio.sleep(_pause(error, attempt))
         raise AssertionError("every try returns, raises or is followed by another")
 
-    # -- one object ------------------------------------------------------------------------------------------------
+    # -- a single object ---------------------------------------------------------------------------
+    # -----------------------------------------------------------------------------------------------
 
     async def _delete_one(self, item: Item) -> None:
-        """Delete exactly this object, as long as it is ours."""
+        """Delete this very object while it is ours."""
 
         async def send(live: Obj | None) -> None:
             ours = self._lister.known.is_ours(item.side, item.resource, live) if live else True
@@ -106,7 +114,7 @@ class Sweep:
         await self._insist(item, send)
 
     async def _strip(self, item: Item, *, labels: Iterable[str] = (), annotations: Iterable[str] = ()) -> None:
-        """Take marks off exactly this object."""
+        """Remove marks from this very object."""
         metadata: dict[str, Any] = {"uid": item.uid, "annotations": dict.fromkeys(annotations)}
         if names := dict.fromkeys(labels):
             metadata["labels"] = names
@@ -117,9 +125,11 @@ class Sweep:
         await self._insist(item, send)
 
     async def _insist(self, item: Item, send: Callable[[Obj | None], Coroutine[Any, Any, None]]) -> None:
-        """Send a request, and again where it was not answered or the object had changed, until it is gone or done.
+        """Send a request, and repeat it if it got no answer or a conflict, until the object is gone
+        or the request succeeds.
 
-        It is sent first for the object as it was listed, later for the object as it is (given to ``send``).
+        It is sent first for the object as it was listed (``send`` gets None), later for the live
+        object.
         """
         for attempt in range(TRIES):
             try:
@@ -140,7 +150,11 @@ class Sweep:
 
 
 def _step(item: Item) -> int:
-    """When an object is deleted: what runs, what is made of other kinds, what these need, and what holds others."""
+    """Return the step in which an object is deleted.
+
+    First Pods, then the other objects on the host, those that Pods use last; then virtual objects,
+    and at the end containers.
+    """
     kind = str(item.resource)
     if kind in CONTAINERS:
         return 5
@@ -152,7 +166,7 @@ def _step(item: Item) -> int:
 
 
 def _unselected(item: Item) -> tuple[str, ...]:
-    """Return the labels that can be taken away without anything on the host losing what it selects."""
+    """Return the labels that can be removed without breaking a selector on the host."""
     return () if item.side is Side.HOST and str(item.resource) in _SELECTED else item.labels
 
 
@@ -164,5 +178,5 @@ def _unfinished(item: Item, live: Obj) -> str:
 
 
 def _pause(error: ClusterError, attempt: int) -> float:
-    """Seconds before the next try."""
+    """Return the seconds before the next attempt."""
     return error.retry_after if isinstance(error, TooMany) else float(0.1 * 2**attempt)

@@ -1,7 +1,8 @@
-"""Uninstall: remove all that is ours on both sides, or only our marks on it, so that nothing is left to be synced.
+"""Uninstall: remove everything that we made on both sides, or only our marks, so that nothing is
+left to sync.
 
-Marks alone say what is ours, so an uninstall that was cut short is carried on by running it again. The note in
-the virtual cluster that says whose it is goes after everything else, and then the Lease.
+Marks alone tell which objects are ours, so an interrupted uninstall is finished by running it
+again. The identity in the virtual cluster is deleted after everything else, and then the Lease.
 """
 
 from collections import Counter
@@ -24,28 +25,30 @@ from syncer.engine.uninstall.sweep import Sweep
 
 @dataclass(slots=True)
 class Report:
-    """What an uninstall found and did, or would do."""
+    """The plan or the result of an uninstall."""
 
     items: Sequence[Item] = ()
-    #: What is ours and stays, each with the reason.
+    #: Our objects that stay, each with the reason.
     left: Mapping[Item, str] = field(default_factory=dict)
-    #: What could not be done, or not be looked at although it has to be.
+    #: Failures: objects that could not be removed, or kinds that had to be listed and could not.
     problems: list[str] = field(default_factory=list)
-    #: What else there is to know.
+    #: Further remarks.
     remarks: list[str] = field(default_factory=list)
-    #: Whether it was carried out.
+    #: True if the plan was carried out.
     done: bool = False
 
     @property
     def exit_code(self) -> int:
-        """0 where all is, or would be, as it should."""
+        """0 if everything is, or would be, removed."""
         return 1 if self.problems else 0
 
 
 async def uninstall(
     config: SyncerConfig, cluster: VirtualCluster, clusters: Mapping[Side, Cluster], *, yes: bool, keep: bool
 ) -> Report:
-    """Plan an uninstall and, with ``yes``, carry it out; ``keep`` leaves the objects and removes our marks from them.
+    """Plan an uninstall and, with ``yes``, carry it out.
+
+    ``keep`` only removes our marks and keeps the objects.
 
     Raises:
         SyncerError: A daemon leads, or the virtual cluster was synced under another identity.
@@ -64,7 +67,7 @@ async def uninstall(
 
 
 async def _last(report: Report, work: Coroutine[Any, Any, None]) -> None:
-    """Do what comes after everything else; where it fails, that is all there is to do by hand."""
+    """Run the final step. If it fails, report it as the only thing left to do by hand."""
     try:
         await work
     except ClusterError as error:
@@ -96,7 +99,7 @@ def _remarks(found: Inventory) -> list[str]:
 
 
 async def _carried_out(lister: Lister, may_write: Callable[[], bool], *, keep: bool) -> Report:
-    """Do it all; where something can't be done, what comes after it is not begun."""
+    """Carry everything out. If a step fails, the later ones are not started."""
     found, sweep = await lister.look(), Sweep(lister, may_write)
     report = Report(found.items, {}, found.problems, _remarks(found))
     if found.problems:
@@ -115,7 +118,7 @@ async def _carried_out(lister: Lister, may_write: Callable[[], bool], *, keep: b
 
 
 def _compare(report: Report, after: Inventory) -> None:
-    """Return True if nothing is left that should not be."""
+    """Report objects that are left and should not be."""
     report.problems += after.problems
     stays = {item.uid for item in report.left}
     again = [item for item in after.items if item.uid not in stays]
@@ -125,7 +128,9 @@ def _compare(report: Report, after: Inventory) -> None:
 
 @asynccontextmanager
 async def _alone(config: SyncerConfig, host: Cluster) -> AsyncIterator[Callable[[], bool]]:
-    """Hold the Lease; also where this configuration elects nobody, if there is one that another may hold."""
+    """Hold the Lease; even without leader election in this configuration, if there is a Lease that
+    another may hold.
+    """
     if not config.leader_election.enabled and await _lease(config, host):
         election = config.leader_election.model_copy(update={"enabled": True})
         config = config.model_copy(update={"leader_election": election})
@@ -143,7 +148,7 @@ async def _lease(config: SyncerConfig, host: Cluster) -> Obj | None:
 
 
 async def _drop_lease(config: SyncerConfig, host: Cluster) -> None:
-    """Delete the Lease, unless somebody has taken it since it was given up."""
+    """Delete the Lease, unless another process has taken it since it was released."""
     lease = await _lease(config, host)
     if lease is None:
         return

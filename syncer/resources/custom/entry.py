@@ -59,7 +59,7 @@ class Entry:
         """Return the options of its syncers by name: the entry's, and those of its related objects."""
         return {self.name: self.config, **dict(self._from_host())}
 
-    # -- inside ----------------------------------------------------------------------------------------------------
+    # -- inside ------------------------------------------------------------------------------------
 
     def _made(self, find: Find) -> Iterator[Syncer]:
         kind = self._kind(find, self.name, self.config)

@@ -148,7 +148,7 @@ class Belongs(Syncer[Related], SyncFromHost[Related], Sync[Related], Indexes):
             return skip(reason)
         return delete(virtual=virtual, reason="the host object is gone")
 
-    # -- inside ----------------------------------------------------------------------------------------------------
+    # -- inside ------------------------------------------------------------------------------------
 
     def _belonging(self, ctx: Context[Related], host: Obj) -> Belonging | None:
         if self._is_copy(ctx, host):

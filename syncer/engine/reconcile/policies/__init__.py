@@ -1,1 +1,1 @@
-"""Rules that hold for every kind: each takes a decision or its calls, and gives what is left of them."""
+"""Policies for every kind: each takes a decision or its calls, and returns what may be done."""

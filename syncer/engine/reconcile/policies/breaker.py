@@ -1,8 +1,10 @@
-"""Holds deletions that are too many to be meant: an API server that comes back empty must not cost all copies.
+"""The circuit breaker holds mass deletions: an API server that comes back empty must not cost all
+copies.
 
-Counted is what one scan of the patroller would delete, and what a list shows to be missing that no watch showed to go.
-What is held is parked until a person confirms it, or until it no longer is to be deleted. It is kept in this process's
-memory only: the next one lists everything, and finds the same.
+It counts the deletions of a scan of the patroller, and objects that a list shows to be missing
+although no watch reported their deletion. Held deletions are parked until a person confirms them,
+or until they are no longer due. They are kept in memory only: the next process lists everything,
+and finds the same.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -20,31 +22,31 @@ from syncer.engine.reconcile.plan import Observed
 from syncer.engine.reconcile.policies.drift_policy import policies
 from syncer.observe.logs import get_logger
 
-#: Why a request is parked.
+#: The reason of a parked request.
 REASON = "DeletionsHeld"
-#: Seconds between looks at whether a list is complete.
+#: Seconds between checks whether a list is complete.
 LOOK = 1.0
 
 log = get_logger(__name__)
 
 
 class Limits(Protocol):
-    """How many deletions are too many: more than so many, and more than so many percent."""
+    """The limits of the breaker: deletions that exceed both are held."""
 
     @property
     def count(self) -> int:
-        """So many."""
+        """The number of objects."""
         ...
 
     @property
     def percent(self) -> float:
-        """So many percent."""
+        """The percentage of objects."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedDeletion:
-    """One object that would be deleted, and the request by which."""
+    """An object that would be deleted, and its request."""
 
     side: Side
     key: Key
@@ -54,7 +56,7 @@ class PlannedDeletion:
 
 @dataclass(frozen=True, slots=True)
 class HeldDeletions:
-    """The deletions of one kind on one side that wait for a person."""
+    """The held deletions of a kind on a side."""
 
     syncer: str
     side: Side
@@ -69,7 +71,7 @@ class HeldDeletions:
 
 
 class CircuitBreaker:
-    """The deletions of one pair that are held; ``limits`` None holds none."""
+    """The held deletions of a pair. ``limits`` None disables the breaker."""
 
     def __init__(
         self,
@@ -78,26 +80,32 @@ class CircuitBreaker:
         decide: Callable[[Controller, Request], Decision],
         limits: Limits | None,
     ) -> None:
-        """``decide`` gives the decision about a request as a scan of the patroller would."""
+        """``decide`` returns the decision about a request as a scan of the patroller would make it."""
         self._settings, self._controllers, self._decide, self.limits = settings, controllers, decide, limits
         self.held: dict[tuple[str, Side], HeldDeletions] = {}
         self._confirmed: set[tuple[str, Side, Key, str]] = set()
-        #: The syncers of which something has been listed since deletions were last counted.
+        #: Syncers with a new list since deletions were last counted.
         self._listed: set[str] = set()
 
     def listed(self, store: Informer) -> None:
-        """A store has been filled by a list: what it shows to be missing is counted before any of it is deleted."""
+        """Handle a store that was filled by a list: missing objects are counted before any
+        counterpart is deleted.
+        """
         self._listed |= {name for name, one in self._controllers.items() if store in one.own_stores()}
 
     def recount(self) -> None:
-        """What waited may go on, and so be deleted: a pause has ended. It is counted before that."""
+        """Count again: a pause has ended, so that waiting requests may go on and delete objects."""
         self._listed |= self._controllers.keys()
 
     def admit(self, seen: Observed, decision: Decision) -> Decision:
-        """Return the decision without the deletions that a drift policy leaves. Raises Refused where one is held."""
+        """Return the decision without the deletions that a drift policy leaves alone.
+
+        Raises:
+            Refused: A deletion is held.
+        """
         unseen = any(write.verb is Verb.DELETE and self._is_unseen(seen, write) for write in decision.writes)
         if unseen and any(store.is_in_part for store in seen.controller.own_stores()):
-            # They are counted when the list is complete; each of its pages may show hundreds.
+            # Counting waits for the complete list, as each page may show hundreds.
             return wait(f"{decision.reason}, as a list shows that is not complete yet", after=LOOK)
         left = tuple(write for write in decision.writes if self._is_to_be_made(seen, write))
         if left == decision.writes:
@@ -106,9 +114,10 @@ class CircuitBreaker:
         return replace(decision, writes=left, reason=why, outcome=Outcome.IN_STEP if left else Outcome.SKIPPED)
 
     def scanned(self, controller: Controller, doomed: Iterable[PlannedDeletion]) -> None:
-        """Hold the deletions that a scan of a whole kind has found to be needed, where they are too many.
+        """Hold the deletions of a whole kind that a scan found, if they are too many.
 
-        What is held already stays so if it is to be deleted still: a list may have come since the scan has looked.
+        Deletions that are held already stay held while they are due: a list may have come since the
+        scan.
         """
         found = {(one.side, one.key, one.uid): one for one in doomed}
         for request in self.requests(controller.syncer.name):
@@ -117,7 +126,9 @@ class CircuitBreaker:
             self._judge(controller, side, [one for one in found.values() if one.side is side])
 
     def confirm(self, chosen: Callable[[str], bool]) -> list[HeldDeletions]:
-        """Let the deletions be made that are held of the chosen syncers; gives them, for their requests to be asked."""
+        """Release the held deletions of the chosen syncers, and return them, so that their requests
+        can be queued.
+        """
         confirmed = [held for held in self.held.values() if chosen(held.syncer)]
         for held in confirmed:
             del self.held[held.syncer, held.side]
@@ -131,11 +142,11 @@ class CircuitBreaker:
         return {each for (name, _), held in self.held.items() if name == syncer for each in held.objects.values()}
 
     def drop(self, syncer: str) -> None:
-        """Forget a syncer: it has stopped."""
+        """Forget a syncer that has stopped."""
         for side in Side:
             self.held.pop((syncer, side), None)
 
-    # -- inside ----------------------------------------------------------------------------------------------------
+    # -- inside ------------------------------------------------------------------------------------
 
     def _is_to_be_made(self, seen: Observed, write: Write) -> bool:
         if write.verb is not Verb.DELETE:
@@ -156,8 +167,8 @@ class CircuitBreaker:
         return True
 
     def _is_unseen(self, seen: Observed, write: Write) -> bool:
-        """Return True if a deletion follows from what is not there, and no watch showed it
-        go, or is another one by now.
+        """Return True if a deletion follows from a missing or different object whose deletion no
+        watch reported.
         """
         other = write.side.other
         store = seen.controller.store(other)
@@ -168,7 +179,7 @@ class CircuitBreaker:
         return other_owner(seen.virtual, seen.host, uid_mark=self._settings.marks.uid) is not None
 
     def _judge(self, controller: Controller, side: Side, doomed: list[PlannedDeletion]) -> None:
-        """Hold these deletions where they are too many, else none."""
+        """Hold these deletions if they are too many, otherwise release them."""
         name = controller.syncer.name
         now = {one for one in self._confirmed if one[:2] == (name, side)}
         meant = {(one.key, one.uid): one.request for one in doomed if (name, side, one.key, one.uid) not in now}
@@ -185,7 +196,7 @@ class CircuitBreaker:
             log.error("too many deletions at once, they are held", **about, what=held)
 
     def _total(self, controller: Controller, side: Side) -> int:
-        """How many objects of a kind there are on a side; on the host of this kind and no other that is kept beside."""
+        """Count the objects of a kind on a side; on the host only the copies of this kind."""
         store, virtual = controller.store(side), controller.virtual
         if store is None:
             return 0
@@ -195,9 +206,9 @@ class CircuitBreaker:
         return len(expected & set(store.keys())) + sum(1 for _ in self._orphans(controller, store, expected))
 
     def _missing(self, controller: Controller, side: Side) -> list[PlannedDeletion]:
-        """Return what would be deleted on a side since it has no counterpart, and nobody saw that go.
+        """Return the deletions on a side of objects whose counterpart went missing unseen.
 
-        None where few have.
+        Empty if few have.
         """
         suspects = list(self._suspects(controller, side))
         if self.limits is None or len(suspects) <= self.limits.count:
@@ -214,8 +225,8 @@ class CircuitBreaker:
                 yield PlannedDeletion(write.side, key_of(write.obj), uid_of(write.obj), request)
 
     def _suspects(self, controller: Controller, side: Side) -> Iterator[Request]:
-        """Yield the requests about objects of a side that have no counterpart, or that of
-        another, and nobody saw that go.
+        """Yield the requests of objects on a side whose counterpart went missing unseen, or is
+        another one.
         """
         direction, virtual, host = controller.direction, controller.virtual, controller.host
         if not (direction.by_virtual and direction.by_host):
@@ -235,7 +246,10 @@ class CircuitBreaker:
 
     @staticmethod
     def _is_of_another(virtual: Informer, key: Key, host: Informer, place: Key) -> bool:
-        """To look for the uid anywhere in the copy takes a tenth of the time that it takes to read its mark."""
+        """Return True if the copy is of another virtual object, whose replacement no watch reported.
+
+        Searching the copy's text for the uid takes a tenth of the time of reading the mark.
+        """
         copy, original = host.entry(place), virtual.entry(key)
         if copy is None or original is None or virtual.saw_replaced(key):
             return False

@@ -1,16 +1,17 @@
-"""Fields over which somebody else and we take turns: found, left alone for a while, then tried again.
+"""Contention: fields that another manager keeps reverting are found, frozen for a while, then tried
+again.
 
-A fight is the same change, from the same value to the same value of the same field of one object, made again and again
-without our wanting anything else there in between: so somebody sets it back each time. Who edits back and forth on the
-virtual side makes us want something else each time, and that is never one. An object that we make and that somebody
-deletes each time is one over the whole object.
+It is contention if the same change, from the same value to the same value of the same field of an
+object, is made again and again without another value being wanted in between: then someone reverts
+it each time. Edits back and forth on the virtual side change the wanted value each time, and never
+count. An object that is created and deleted again each time is contention over the whole object.
 
-A field that is fought over is frozen: left out of what we write, while the rest of the object is synced as ever. It
-thaws by a timer, by command, or as soon as something else is wanted there; if the fight goes on then, the next time
-that it is set back freezes it again.
+A contended field is frozen: it is left out of the writes, while the rest of the object is synced as
+usual. It thaws after a time, by command, or as soon as another value is wanted; if the contention
+goes on, the next revert freezes it again.
 
-Only hashes of values are kept, of a bounded number of objects, and in memory alone: after a restart a fight has to be
-found anew.
+Only hashes of values are kept, for a bounded number of objects, and in memory alone: after a
+restart, contention has to be found anew.
 """
 
 from array import array
@@ -31,16 +32,19 @@ from syncer.engine.reconcile.patch_paths import FIELDS, UNKNOWN, Change, Path, c
 from syncer.engine.reconcile.plan import Frozen, Place, PlannedWrite
 from syncer.observe.events import rfc3339
 
-#: Objects whose changes are remembered, and objects with frozen fields; the oldest are forgotten.
+#: Number of objects whose changes are remembered, and of objects with frozen fields; the oldest are
+#: forgotten.
 REMEMBERED, FROZEN = 10_000, 10_000
-#: Numbers a remembered change: hashes of path, our value and the value before; the time in milliseconds, of each write
-#: of an object another one.
+#: Integers for a remembered change: the hashes of path, new value and old value, and the time in
+#: milliseconds, which differs for each write of an object.
 WIDTH = 4
 
 
 @dataclass(frozen=True, slots=True)
 class ContentionRules:
-    """What counts as a fight: so many times (0: nothing does) within so many seconds; and how long it is frozen."""
+    """The rules of contention: how many equal changes (0: contention is ignored), within how many
+    seconds, and how many seconds a field stays frozen.
+    """
 
     times: int = 5
     window: float = 600.0
@@ -51,13 +55,13 @@ OFF = ContentionRules(times=0)
 
 
 def contention_rules(cluster: VirtualCluster) -> ContentionRules:
-    """Return the rules that the configuration of a virtual cluster gives."""
+    """Return the rules from the configuration of a virtual cluster."""
     return ContentionRules(cluster.fights.times, cluster.fights.window, cluster.fights.thaw)
 
 
 @dataclass(frozen=True, slots=True)
 class HeldFields:
-    """What of a request is not written because of fights: why, for how many seconds, and whether it is news."""
+    """The frozen fields of a request: why, for how many more seconds, and whether that is news."""
 
     reason: str
     after: float
@@ -65,7 +69,7 @@ class HeldFields:
 
 
 class Contention:
-    """What one pair has written lately, and which fields of its objects are frozen."""
+    """The recent changes of a pair, and the frozen fields of its objects."""
 
     def __init__(
         self, rules: ContentionRules, marks: Marks, *, clock: Callable[[], float], utcnow: Callable[[], datetime]
@@ -74,22 +78,22 @@ class Contention:
         self._clock, self._utcnow = clock, utcnow
         self._past: dict[Place, array[int]] = {}
         self._frozen: dict[Place, dict[Path, Frozen]] = {}
-        #: Fields frozen so far, by syncer.
+        #: Number of fields frozen so far, by syncer.
         self.count: Counter[str] = Counter()
 
     @property
     def is_on(self) -> bool:
-        """True if anything counts as a fight."""
+        """True if contention is detected."""
         return self.rules.times > 0
 
-    # -- before a write ------------------------------------------------------------------------------------------------
+    # -- before a write ----------------------------------------------------------------------------
 
     def sift(self, planned: PlannedWrite, request: Request) -> PlannedWrite:
-        """Return the write without the fields that are frozen."""
+        """Return the write without its frozen fields."""
         return self._sifted(planned, self._frozen_now(planned.place)) if planned.place in self._frozen else planned
 
     def hold(self, planned: PlannedWrite, request: Request) -> PlannedWrite:
-        """Return the write without the fields that are frozen, or that it would set once too often.
+        """Return the write without fields that are frozen, or that it would set once too often.
 
         The latter are frozen when the write is made (:meth:`freeze`).
         """
@@ -117,7 +121,7 @@ class Contention:
         return planned._replace(calls=left, held=held)
 
     def _without(self, call: Call, paths: Sequence[Path], live: Obj | None) -> Call | None:
-        """Return the call without fields; nor does it note on the object that both sides have them."""
+        """Return the call without these fields, and without recording them in the merge base."""
         noted = ("metadata", "annotations", self._marks.base)
         rest = without(call, [*paths, noted])
         text = ((call.body.get("metadata") or {}).get("annotations") or {}).get(self._marks.base)
@@ -144,7 +148,7 @@ class Contention:
                     yield Frozen(place, change.path, request, change.ours, now + self.rules.thaw, ends)
 
     def freeze(self, held: Iterable[Frozen]) -> None:
-        """Keep what :meth:`hold` has left out: from now on it is frozen until it thaws."""
+        """Freeze the fields that :meth:`hold` has left out."""
         for one in held:
             fields = self._frozen.get(one.place, {})
             if fields.get(one.path) is not one:
@@ -157,7 +161,7 @@ class Contention:
             del self._frozen[next(iter(self._frozen))]
 
     def _most(self, place: Place, path: Path) -> int:
-        """How often a change may be made; once where it was fought over before."""
+        """Return how often a change may be made; once if the field was frozen recently."""
         before = self._frozen.get(place, {}).get(path)
         again = before is not None and self._clock() < before.until + self.rules.window
         return 1 if again else self.rules.times
@@ -165,10 +169,13 @@ class Contention:
     def _is_over(self, fields: Mapping[Path, Frozen], now: float) -> bool:
         return all(one.until + self.rules.window <= now for one in fields.values())
 
-    # -- after a write -------------------------------------------------------------------------------------------------
+    # -- after a write -----------------------------------------------------------------------------
 
     def sent(self, place: Place, call: Call, live: Obj | None, *, changed: bool) -> None:
-        """Remember a call that was made over this object; one that failed or changed nothing says what is wanted."""
+        """Record a call over this object.
+
+        A call that failed or changed nothing still shows the wanted value.
+        """
         if call.kind is Operation.DELETE:
             self._past.pop(place, None)
             self._frozen.pop(place, None)
@@ -189,10 +196,10 @@ class Contention:
         if len(self._past) > REMEMBERED:
             del self._past[next(iter(self._past))]
 
-    # -- for people ----------------------------------------------------------------------------------------------------
+    # -- for people --------------------------------------------------------------------------------
 
     def thaw(self, is_meant: Callable[[Frozen], bool]) -> list[Frozen]:
-        """Let frozen fields be written again; gives those."""
+        """Thaw the chosen fields, and return them."""
         now = self._clock()
         found = [one for one in self.frozen() if is_meant(one)]
         for one in found:
@@ -200,21 +207,21 @@ class Contention:
         return found
 
     def frozen(self) -> list[Frozen]:
-        """Return what is frozen at the moment; may be asked from another thread."""
+        """Return the frozen fields. Thread-safe."""
         now = self._clock()
         return [one for fields in list(self._frozen.values()) for one in list(fields.values()) if one.until > now]
 
     def counted(self) -> Mapping[tuple[str, ...], int]:
-        """How often fields were frozen, by syncer."""
+        """Count how often fields were frozen, by syncer."""
         return {(syncer,): count for syncer, count in list(self.count.items())}
 
     def numbers(self) -> Mapping[tuple[str, ...], int]:
-        """Frozen fields by syncer, with a 0 for those that had any."""
+        """Count the frozen fields by syncer, with 0 for syncers that had any."""
         found = Counter(one.request.syncer for one in self.frozen())
         return {(syncer,): found[syncer] for syncer in list(self.count)}
 
     def held(self, frozen: Sequence[Frozen]) -> HeldFields:
-        """Return what to say about fields of one object that are left out; what is new is so only once."""
+        """Return the report about frozen fields of an object; each field is news only once."""
         new = [one for one in frozen if not one.announced]
         for one in new:
             one.announced = True
@@ -224,7 +231,7 @@ class Contention:
 
 
 def waiting(decision: Decision, held: Sequence[HeldFields]) -> Decision:
-    """Return the decision as it ends where parts of it are held back."""
+    """Return the decision as pending, because parts of it are held back."""
     if not held:
         return decision
     times = [one.after for one in held] + ([] if decision.after is None else [decision.after])
@@ -232,7 +239,7 @@ def waiting(decision: Decision, held: Sequence[HeldFields]) -> Decision:
     return Decision(decision.writes, reason, Outcome.PENDING, min(times), decision.on)
 
 
-# -- remembered changes ------------------------------------------------------------------------------------------------
+# -- remembered changes ----------------------------------------------------------------------------
 
 
 def _writes(past: "array[int]") -> int:
@@ -244,7 +251,7 @@ def _rows(past: "array[int]") -> list[Sequence[int]]:
 
 
 def _times(past: "array[int]", change: Change, since: float) -> int:
-    """How often this change was made lately, since something else was wanted there."""
+    """Count how often this change was made recently, since another value was last wanted."""
     number, its_path = 0, hash(change.path)
     for path, ours, theirs, at in reversed(_rows(past)):
         if path != its_path:
@@ -256,22 +263,22 @@ def _times(past: "array[int]", change: Change, since: float) -> int:
 
 
 def _since(past: "array[int]", since: float) -> "array[int]":
-    """Without what is too old to count."""
+    """Drop the changes that are too old to count."""
     if not past or past[WIDTH - 1] >= since * 1000:
         return past
     return past[bisect_left(past[WIDTH - 1 :: WIDTH], since * 1000) * WIDTH :]
 
 
 def _others(past: "array[int]", path: Path) -> "array[int]":
-    """Without the changes of one field."""
+    """Drop the changes of a field."""
     return array("q", [number for row in _rows(past) if row[0] != hash(path) for number in row])
 
 
-# -- words -------------------------------------------------------------------------------------------------------------
+# -- words -----------------------------------------------------------------------------------------
 
 
 def _told(one: Frozen, among: Iterable[Frozen]) -> str:
-    """Return the sentence about a field and those that share its fate."""
+    """Return the sentence about a field and those that are frozen for the same reason."""
     side, resource, _ = one.place
     end = f"frozen until {one.ends}; to try again now: syncer thaw {one.request.syncer} {one.request.key}"
     if not one.path:

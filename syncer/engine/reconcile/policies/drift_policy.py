@@ -1,7 +1,8 @@
-"""What of a write is left out because the drift policy of its kind leaves that drift alone.
+"""The drift policy: leave out those changes of a write that would repair drift which the policy
+leaves alone.
 
-Somebody's edit is told from a change of what we want by what we wanted before. Of a host copy that is kept on the copy
-itself, and so outlives a restart; of what flows up it is known for as long as this process runs.
+The last wanted state tells a manual edit from a change that we want. For a host copy it is stored
+on the copy, and so survives a restart; for fields that go up it is known while this process runs.
 """
 
 from collections.abc import Callable, Iterator, MutableMapping
@@ -21,13 +22,13 @@ from syncer.engine.reconcile.drift import patch_of
 from syncer.engine.reconcile.plan import Place, PlannedWrite
 from syncer.translate.three_way import digest
 
-#: Of how many objects on the virtual side it is remembered what was wanted last.
+#: Number of virtual objects whose last wanted state is remembered.
 REMEMBERED = 20_000
 _PATCHES = (Operation.PATCH, Operation.PATCH_STATUS, Operation.CONDITIONS)
 
 
 def policies(settings: Settings, syncer: str) -> DriftPolicies:
-    """Return what is done about drift of a syncer's kind."""
+    """Return the drift policies of a syncer's kind."""
     section = settings.sections.get(syncer)
     defaults: DriftPolicies = settings.patrol.drift if settings.patrol else DriftPolicies()
     return section.drift.over(defaults) if section else defaults
@@ -35,7 +36,10 @@ def policies(settings: Settings, syncer: str) -> DriftPolicies:
 
 @dataclass(frozen=True, slots=True)
 class DriftPolicy:
-    """The drift policies of one virtual cluster, applied to writes; ``policies`` gives those of a syncer."""
+    """The drift policies of a virtual cluster, applied to writes.
+
+    ``policies`` returns those of a syncer.
+    """
 
     marks: Marks
     policies: Callable[[str], DriftPolicies] = lambda syncer: DriftPolicies()
@@ -43,20 +47,20 @@ class DriftPolicy:
     _wanted: MutableMapping[Place, Any] = field(default_factory=lambda: LRUCache(REMEMBERED))
 
     def lenient(self, syncer: str) -> frozenset[DriftClass]:
-        """Return the classes of drift of a syncer's kind that aren't repaired."""
+        """Return the classes of drift that are not repaired for a syncer's kind."""
         found = self._lenient.get(syncer)
         if found is None:
             found = self._lenient[syncer] = frozenset(self.policies(syncer).lenient())
         return found
 
     def left_alone(self, planned: PlannedWrite, request: Request) -> PlannedWrite:
-        """Return the write without what is to be left as another manager has made it."""
+        """Return the write without the changes that a drift policy leaves alone."""
         if planned.live is None:
             return planned
         return planned._replace(calls=list(self._left(planned, planned.live, self.lenient(request.syncer))))
 
     def settled(self, syncer: str, planned: PlannedWrite) -> None:
-        """Remember that a write has been made, or that it took no call: it is what was wanted last."""
+        """Record the wanted state of a write that was made, or that needed no call."""
         write = planned.write
         if write.verb in (Verb.APPLY, Verb.CONDITIONS) and self.lenient(syncer):
             self._wanted[planned.place] = _hash(write)
@@ -82,7 +86,7 @@ def _hash(write: Write) -> str:
 
 
 def _without(call: Call, lenient: frozenset[DriftClass]) -> Obj | None:
-    """Return a patch without what is of these classes; None where nothing is left of it."""
+    """Return a patch without fields of these classes; None if nothing is left."""
     kept = {name: part for name, part in call.body.items() if name == "metadata" or _class_of(name) not in lenient}
     metadata = kept["metadata"]
     if "metadata" in lenient:

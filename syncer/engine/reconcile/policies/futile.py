@@ -1,4 +1,6 @@
-"""A patch that changed nothing is not sent again over the same version: the API server normalises what it says."""
+"""A patch that changed nothing is not sent again over the same version: the API server normalises
+its values.
+"""
 
 from cachetools import LRUCache
 
@@ -6,12 +8,12 @@ from syncer.api.objects import Request
 from syncer.engine.reconcile.calls import Call
 from syncer.engine.reconcile.plan import Place, PlannedWrite
 
-#: The most patches that are remembered; there should be none.
+#: Maximum number of remembered patches; there should be none.
 REMEMBERED = 1024
 
 
 class FutilePatches:
-    """The patches of one pair that changed nothing, each with the version that it was sent over."""
+    """The patches of a pair that changed nothing, each with the version that it was sent over."""
 
     def __init__(self) -> None:
         self._known: LRUCache[Place, tuple[str, Call]] = LRUCache(REMEMBERED)
@@ -27,10 +29,10 @@ class FutilePatches:
         return planned._replace(calls=[call for call in planned.calls if known != (version, call)])
 
     def note(self, place: Place, call: Call, version: str) -> None:
-        """Remember that a patch over this version changed nothing."""
+        """Record that a patch over this version changed nothing."""
         self._known[place] = (version, call)
 
     def forget(self, place: Place) -> None:
-        """Take it that patches of this object change something again."""
+        """Forget the patches of an object, which may change something again."""
         if self._known:
             self._known.pop(place, None)

@@ -1,4 +1,4 @@
-"""What the configuration rules for one syncer's decisions: who owns which fields, and what a deleted copy means."""
+"""The ownership policy: applies ``authority`` and ``onHostDeletion`` to a syncer's decisions."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -19,27 +19,32 @@ from syncer.translate.authority import Authority, authority_of
 from syncer.translate.host_deletion import Deletions
 from syncer.translate.three_way import Tree, overlaid
 
-#: The most bytes that a base may take; an API server takes 256 KiB of annotations, the tenant's included.
+#: Maximum size of a merge base in bytes; an API server accepts 256 KiB of annotations, including
+#: the tenant's.
 LARGEST_BASE = 128 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Ownership:
-    """The rules for one syncer in one virtual cluster."""
+    """The ownership rules for a syncer in a virtual cluster."""
 
     syncer: Syncer
     marks: Marks
     authority: Authority
-    #: Whether copies remember what was last wanted of them.
+    #: True if copies store a merge base.
     keeps_base: bool
-    #: None: a copy that is deleted is made again.
+    #: The host deletion policy; None: a deleted copy is created again.
     deletions: Deletions | None
 
     def ruled(self, seen: Observed, decision: Decision) -> Decision:
-        """Return the decision as it is under the rules. Raises Refused."""
+        """Apply the rules to a decision.
+
+        Raises:
+            Refused: A rule forbids it.
+        """
         virtual, host, settings = seen.virtual, seen.host, seen.ctx.settings
         if virtual is None or self.marks.is_from_here(virtual, cluster=settings.identity):
-            return decision  # it came from the host
+            return decision  # the object came from the host
         if self.authority.owners or self.keeps_base:
             decision = self._owned(seen.ctx, decision, virtual, host)
         if self.deletions is not None:
@@ -73,7 +78,7 @@ class Ownership:
         return exact_paths(self.syncer, write.side) if write.exact is None else write.exact
 
     def _up(self, write: Write, risen: Mapping[str, Tree], before: Base) -> Write:
-        """Return what goes up, with what is to be remembered of fields that both sides own."""
+        """Return the write that goes up, with the base of shared fields for the virtual object."""
         if not risen:
             return write
         base = Base(both=risen, ups=before.ups + 1, earlier=before.both)
@@ -89,7 +94,7 @@ class Ownership:
 
 
 def ownership_of(syncer: Syncer, config: Config, settings: Settings) -> Ownership | None:
-    """Return the rules for a syncer; None where all is as usual."""
+    """Return the rules for a syncer; None if all have their defaults."""
     authority = authority_of(syncer, config)
     drift = config.drift if settings.patrol is None else config.drift.over(settings.patrol.drift)
     keeps_base = bool(authority.shared) or not {"field", "metadata"}.isdisjoint(drift.lenient())
@@ -101,14 +106,12 @@ def ownership_of(syncer: Syncer, config: Config, settings: Settings) -> Ownershi
 
 
 def _known(on_host: Base | None, risen: Base) -> Mapping[str, Tree] | None:
-    """Return what is known of an earlier agreement: what went up, and is not on the copy yet,
-    is later than what is there.
-    """
+    """Return the base of shared fields: values that went up and that the copy doesn't record yet win."""
     return None if on_host is None else _laid(on_host.both, _pending(on_host, risen))
 
 
 def _pending(on_host: Base | None, risen: Base) -> Mapping[str, Tree]:
-    """Return what went up and is not on the copy yet."""
+    """Return the base of values that went up and that the copy doesn't record yet."""
     if on_host is None or on_host.ups >= risen.ups:
         return {}
     return risen.both if on_host.ups == risen.ups - 1 else _laid(risen.earlier, risen.both)

@@ -1,8 +1,9 @@
-"""Pause: what a person has marked stays as it is on both sides, until that mark is taken away.
+"""The pause policy: paused objects are not written on either side until the mark is removed.
 
-A mark stands on a virtual object or its copy, on a virtual Namespace, or on the note about the virtual cluster. It is
-read from what was last seen, so a pause outlives every restart. Of an object that has gone while it was paused only its
-copy can know: a pause by the object or its namespace is noted there, and that is the one write that it makes.
+The mark is on a virtual object or its copy, on a virtual Namespace, or on the ConfigMap of the
+virtual cluster. It is read from the cache, so a pause survives every restart. After an object was
+deleted while it was paused, only its copy can tell: a pause by the object or its namespace is
+recorded on the copy, and that is the only write during a pause.
 """
 
 from collections.abc import Callable, Iterable
@@ -20,37 +21,40 @@ from syncer.engine.leaderelection.identity import PLACE
 from syncer.engine.reconcile.plan import Observed
 from syncer.resources.kinds import CONFIG_MAPS, NAMESPACES
 
-#: In whose name the stores are wanted that tell of pauses.
+#: The owner of the stores that pauses are read from.
 OWNER = "pause"
-#: What a person writes.
+#: The value that a person writes.
 YES = "true"
-#: What we note on a copy: its virtual object is paused, or the namespace of that.
+#: The values that we write on a copy: its virtual object, or the namespace of that, is paused.
 BY_OBJECT, BY_NAMESPACE = "virtual", "namespace"
-#: How many objects that went while they were paused are remembered until their copies are marked.
+#: Number of objects deleted during a pause that are remembered until their copies are marked.
 REMEMBERED = 10_000
 
 _INDEX = "paused"
 
-#: Hears which virtual namespace is paused from now on or no longer; None stands for the virtual cluster.
+#: Receives the virtual namespace whose pause begins or ends; None is the whole virtual cluster.
 Changed = Callable[[str | None], None]
 
 
 class Pause:
-    """What is paused in one virtual cluster."""
+    """The pauses of a virtual cluster."""
 
     def __init__(self, settings: Settings, informers: Informers) -> None:
         self._marks, self._identity = settings.marks, settings.identity
-        #: Where it is read from; where these can't be watched, only marks on the objects themselves count.
+        #: The stores that pauses are read from. Without the right to watch them, only marks on the
+        #: objects themselves count.
         self.namespaces = informers.want(Source(Side.VIRTUAL, NAMESPACES), owner=OWNER)
         self.notes = informers.want(Source(Side.VIRTUAL, CONFIG_MAPS), Selection((PLACE.namespace,)), owner=OWNER)
         #: True while the whole virtual cluster is paused.
         self.is_on = False
         self._paused_namespaces: set[str] = set()
-        #: Syncer and uid of virtual objects that went while they were paused, until their copies are marked.
+        #: Syncer and uid of virtual objects deleted during a pause, until their copies are marked.
         self._went: LRUCache[tuple[str, str], None] = LRUCache(REMEMBERED)
 
     def watch(self, changed: Changed) -> None:
-        """Tell when a virtual namespace, or the virtual cluster, is paused from now on or no longer."""
+        """Call ``changed`` when the pause of a virtual namespace, or of the virtual cluster, begins
+        or ends.
+        """
 
         def notify(namespaces: Iterable[str]) -> None:
             for namespace in namespaces:
@@ -74,7 +78,9 @@ class Pause:
         self.notes.add_index(_INDEX, noted, owner=OWNER, notify=notify_all)
 
     def follow(self, store: Informer, syncer: str) -> None:
-        """Remember which virtual objects of a syncer go while they are paused: it may not have looked at them since."""
+        """Remember a syncer's virtual objects that are deleted during a pause: it may not have seen
+        them since.
+        """
 
         def paused(virtual: Obj) -> Iterable[tuple[Key, str]]:
             return [(key_of(virtual), uid_of(virtual))] if self._is_paused(virtual) else ()
@@ -88,7 +94,7 @@ class Pause:
         store.add_index(f"{_INDEX}/{syncer}", paused, owner=syncer, notify=changed)
 
     def answer(self, seen: Observed) -> Decision | None:
-        """Return what a pause makes of a request; None where nothing is paused."""
+        """Return the decision about a paused request; None if nothing is paused."""
         syncer, request, virtual, host = seen.controller.syncer, seen.request, seen.virtual, seen.host
         if virtual is None and host is None and not seen.controller.direction.fakes:
             return None
@@ -110,10 +116,12 @@ class Pause:
             return self._marked(syncer, request, virtual, copy)
         return self._wait(self._place(syncer, host)) if host is not None and mark == YES else None
 
-    # -- inside ----------------------------------------------------------------------------------------------------
+    # -- inside ------------------------------------------------------------------------------------
 
     def _marked(self, syncer: Syncer, request: Request, virtual: Obj | None, copy: Obj) -> Decision | None:
-        """For what nothing pauses now: our own mark on the copy says whether its virtual object went so."""
+        """Decide about an object that isn't paused now: our mark on its copy tells whether the
+        virtual object was deleted in a pause.
+        """
         here, mark = self._place(syncer, copy), self._mark_of(copy)
         gone = (syncer.name, annotations_of(copy).get(self._marks.uid, ""))
         if mark not in (YES, BY_OBJECT, BY_NAMESPACE):
@@ -137,11 +145,11 @@ class Pause:
         return self._noted(syncer, copy, value, decision.reason, *decision.on)
 
     def _wait(self, by: ObjectRef, why: str = "", *on: ObjectRef) -> Decision:
-        """Wait until the mark is taken away, or something else is there."""
+        """Return a wait until the mark is removed, or one of the objects changes."""
         return wait(f"paused: {why}remove the annotation {self._marks.paused} from {by} to go on", on=(by, *on))
 
     def _noted(self, syncer: Syncer, copy: Obj, value: str | None, reason: str, *on: ObjectRef) -> Decision:
-        """Put our mark on a copy, or take it away, and look again when that is seen."""
+        """Set or remove our mark on a copy, and decide again when that is seen."""
         own = copy["metadata"]
         metadata = {name: own[name] for name in ("name", "namespace", "uid") if name in own}
         metadata |= {"labels": {self._marks.cluster: self._identity}, "annotations": {self._marks.paused: value}}
@@ -153,7 +161,7 @@ class Pause:
         return ObjectRef(Side.HOST, syncer.host_resource, key_of(copy))
 
     def _is_copy(self, seen: Observed) -> bool:
-        """Return True if the host object is the copy of the request's virtual object, at its place."""
+        """Return True if the host object is the copy of the request's virtual object, at the right key."""
         if seen.host is None or seen.request.host_key is not None or not seen.controller.direction.goes_down:
             return False
         resource = seen.controller.syncer.resource
@@ -164,6 +172,9 @@ class Pause:
         return isinstance(annotations, dict) and annotations.get(self._marks.paused) == YES
 
     def _mark_of(self, obj: Obj | None) -> str:
-        """Return the mark, ``""`` for none; asked of everything that is watched, so nothing is taken for granted."""
+        """Return the mark, ``""`` if there is none.
+
+        The object may be any watched object, of any shape.
+        """
         annotations = obj["metadata"].get("annotations") if obj is not None else None
         return str(annotations.get(self._marks.paused, "")) if isinstance(annotations, dict) else ""

@@ -1,4 +1,4 @@
-"""A copy at another place than its virtual key translates to is never touched: the name translator was changed."""
+"""A copy at another key than its virtual key translates to is left alone: the name translator was changed."""
 
 from syncer.api.decision import Decision, skip
 from syncer.api.errors import Refused
@@ -6,7 +6,11 @@ from syncer.engine.reconcile.plan import Observed
 
 
 def refuse_other_place(seen: Observed) -> Decision | None:
-    """Refuse a request about a copy at another place than its key translates to. Raises Refused."""
+    """Refuse a request about such a copy.
+
+    Raises:
+        Refused: The copy is at another key.
+    """
     request, syncer = seen.request, seen.controller.syncer
     if not request.host_key or not seen.controller.direction.goes_down:
         return None

@@ -1,6 +1,7 @@
-"""A deletion that follows from an object on the other side names what the live API server has to confirm.
+"""Preconditions for deletions that follow from a missing object; the live API server must confirm them.
 
-The stores may be behind: an object that is missing in one, and was never seen to go, may be there.
+The cache may be stale: an object that is missing there, and whose deletion no watch reported, may
+exist.
 """
 
 from dataclasses import replace
@@ -13,7 +14,7 @@ from syncer.engine.reconcile.policies.staleness import is_fresh
 
 
 def with_preconditions(seen: Observed, decision: Decision) -> Decision:
-    """Return the decision with a precondition on each deletion that nothing seen confirms."""
+    """Return the decision with a precondition on each deletion that no watch event confirms."""
     writes = tuple([_with_precondition(seen, write) for write in decision.writes])
     return decision if writes == decision.writes else replace(decision, writes=writes)
 
@@ -33,9 +34,9 @@ def _with_precondition(seen: Observed, write: Write) -> Write:
 
 
 def _with_origin(seen: Observed, write: Write) -> Write:
-    """For a kind that begins on the host: confirm that its host object is gone.
+    """Add a precondition to a write of a syncer from the host: its host object is gone.
 
-    Where it is only no longer among the watched objects, it is taken into the store, and decided about as it is.
+    An object that merely left the selection is added to the cache, and decided about as it is.
     """
     host = seen.controller.host
     if not seen.controller.direction.comes_up or write.side is Side.HOST or seen.host is not None:
@@ -53,11 +54,12 @@ def _ref(seen: Observed, side: Side) -> ObjectRef:
 
 
 def _saw_go(seen: Observed, side: Side, write: Write, copied_from: str | None) -> bool:
-    """Return True if just that object was seen to go which the deletion follows from."""
+    """Return True if a watch reported the deletion of exactly the object that the write follows from."""
     store: Informer | None = seen.controller.store(side)
     if store is None:
         return True
     if side is Side.VIRTUAL:
         return store.saw_go(seen.request.key, copied_from)
-    # The object that went may have been the copy of an earlier one; that matters unless the tenant asked for the end.
+    # The deleted object may be an earlier copy; that matters unless the tenant deleted the virtual
+    # object.
     return is_deleting(write.obj) and store.saw_go(seen.host_key)

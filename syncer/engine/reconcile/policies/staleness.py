@@ -1,4 +1,6 @@
-"""A list may be old for some seconds: a write that can't be made good again is confirmed, or waits for the watch."""
+"""Staleness: a list may be outdated for some seconds; an irreversible write is confirmed, or waits
+for the watch.
+"""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -9,20 +11,20 @@ from syncer.api.objects import ObjectRef, Side, is_deleting, key_of, uid_of
 from syncer.engine.cache.informer import Informer
 from syncer.engine.reconcile.plan import Observed
 
-#: Seconds after a list in which it may still turn out to be old. Lists ask for the latest state, and an API server
-#: whose cache is behind, or was put back, answers with an older one all the same.
+#: Seconds during which a list may turn out to be stale. Lists ask for the latest state, but an API
+#: server whose cache is behind, or was restored, answers with an older one all the same.
 DOUBT_SECONDS = 4.0
-#: The least seconds before the next reconcile: what is left may be too little for a clock to show it.
+#: Minimum seconds before the next reconcile: the rest may be too short for the clock.
 LEAST_WAIT = 0.05
 
 
 def is_fresh(store: Informer) -> bool:
-    """Return True if a store was listed, or lost its watch, so short a time ago that it may be old."""
+    """Return True if a store may be stale: it was listed, or lost its watch, only recently."""
     return store.age < DOUBT_SECONDS
 
 
 def run_once(seen: Observed, decision: Decision) -> Decision:
-    """Make a Pod only as a copy of what the API server has at that moment: an ended one would run a second time."""
+    """Create a Pod only if the live virtual Pod is unchanged: a finished one would run a second time."""
     virtual = seen.virtual
     if seen.host is not None or virtual is None or not decision.writes or _doubt(seen) <= 0:
         return decision
@@ -37,7 +39,7 @@ def run_once(seen: Observed, decision: Decision) -> Decision:
 
 
 def unconfirmed_deletions_wait(seen: Observed, decision: Decision) -> Decision:
-    """Let a deletion that nothing confirms wait while it may follow from an old list."""
+    """Let an unconfirmed deletion wait while it may follow from a stale list."""
     if not any(_is_unconfirmed(seen, write) for write in decision.writes):
         return decision
     left = _doubt(seen)
@@ -47,16 +49,16 @@ def unconfirmed_deletions_wait(seen: Observed, decision: Decision) -> Decision:
 
 
 def _doubt(seen: Observed) -> float:
-    """Return the seconds for which a store that the decision may be made from counts as old."""
+    """Return the seconds for which a store of this decision may still be stale."""
     return DOUBT_SECONDS - min((store.age for store in _read(seen)), default=inf)
 
 
 def _is_unconfirmed(seen: Observed, write: Write) -> bool:
-    """Return True if a deletion follows neither from the other object's end nor from a precondition."""
+    """Return True if a deletion follows neither from the other object's deletion nor from a precondition."""
     if write.verb is not Verb.DELETE or is_deleting(write.obj):
         return False
     if seen.controller.direction.fakes and seen.host is None:
-        return True  # what needs a fake is no object of its own, which could be asked for
+        return True  # no single object decides whether a fake is needed, so none can be confirmed
     if write.precondition is not None:
         return False
     other = seen.on(write.side.other)
