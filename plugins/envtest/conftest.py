@@ -1,4 +1,4 @@
-"""In a checkout of vsyncer the control plane that is built there is used, unless another is named."""
+"""In a checkout of vsyncer, use the control plane that is built there, unless another is configured."""
 
 import os
 from pathlib import Path

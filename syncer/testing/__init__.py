@@ -1,13 +1,13 @@
-"""Testing of syncers, for authors of plugins too.
+"""Tools to test syncers, for authors of plugins too.
 
-* :class:`~syncer.testing.World`: decisions without a cluster, in memory and at once;
+* :class:`~syncer.testing.World`: decisions without a cluster, in memory;
 * :mod:`syncer.testing.objects`: builders of small objects;
 * :mod:`syncer.testing.cases`: cases written in YAML;
-* :mod:`syncer.testing.laws`: what holds for every syncer, checked by hypothesis;
-* :class:`~syncer.testing.ApiServer`: an API server in this process, that kubectl and the daemon can talk to;
+* :mod:`syncer.testing.laws`: laws that every syncer must obey, checked by hypothesis;
+* :class:`~syncer.testing.ApiServer`: an API server in this process, for kubectl and the daemon;
 * :class:`~syncer.testing.ControlPlane`: a real kube-apiserver.
 
-The last two are those of the distribution kube-envtest, which ``vsyncer[testing]`` brings.
+The last two are from the distribution kube-envtest, which ``vsyncer[testing]`` installs.
 """
 
 from importlib import import_module
@@ -24,10 +24,10 @@ _MODULES = {"ApiServer": "syncer.testing.in_process", "ControlPlane": "kube_envt
 
 
 def __getattr__(name: str) -> Any:
-    """Import what is first wanted then: pytest imports this package wherever it is installed.
+    """Import a name on first use, because pytest imports this package wherever it is installed.
 
     Raises:
-        ImportError: a server is wanted, and kube-envtest isn't installed.
+        ImportError: A server is used, and kube-envtest isn't installed.
     """
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

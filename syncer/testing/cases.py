@@ -46,17 +46,17 @@ Objects = tuple[Obj, ...]
 
 
 class Sides(Section):
-    """Objects of both sides."""
+    """The objects of both sides."""
 
     virtual: Objects = ()
     host: Objects = ()
 
 
 class Given(Sides):
-    """What there is when the key is asked about."""
+    """The objects that exist when the syncer is called."""
 
     in_step: bool = False
-    """Let it be carried out first, so that the copy is there."""
+    """Settle first, so that the copy exists."""
 
     changed: Sides = Sides()
     """Merge patches, each with kind and metadata of the object that changes (after ``inStep``)."""
@@ -66,7 +66,7 @@ class Given(Sides):
 
 
 class ExpectedWrite(Section):
-    """A write of the decision."""
+    """An expected write of the decision."""
 
     verb: Literal["apply", "delete", "bind", "conditions"]
     side: Literal["virtual", "host"]
@@ -77,17 +77,17 @@ class ExpectedWrite(Section):
 
 
 class Expected(Section):
-    """What should be decided; what isn't said is not compared."""
+    """The expected decision; a part that isn't given is not compared."""
 
     writes: tuple[ExpectedWrite, ...] | None = None
     calls: tuple[str, ...] | None = None
-    """The requests that it takes, as ``verb side resource namespace/name``."""
+    """The API calls, as ``verb side resource namespace/name``."""
     reason: str | None = None
     """A part of the reason."""
     outcome: Literal["in_step", "skipped", "pending"] | None = None
     after: float | None = None
     refused: str | None = None
-    """A part of why it is refused; then nothing else is compared."""
+    """A part of the refusal; nothing else is compared then."""
 
     @model_validator(mode="after")
     def _says_something(self) -> Self:
@@ -97,7 +97,7 @@ class Expected(Section):
 
 
 class CaseModel(Section):
-    """One case in a file."""
+    """A case in a file."""
 
     name: str = Field(min_length=1)
     ask: str = Field(min_length=1)
@@ -109,7 +109,7 @@ class CaseModel(Section):
 
 
 class CaseFile(Section):
-    """A file of cases of one syncer."""
+    """A file with cases for a syncer."""
 
     syncer: str
     config: Obj = Field(default_factory=dict)
@@ -126,7 +126,7 @@ class CaseFile(Section):
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One case, ready to be checked."""
+    """A loaded case."""
 
     path: str
     line: int | None
@@ -137,7 +137,10 @@ class Case:
         return f"{Path(self.path).stem}: {self.model.name}"
 
     def world(self, syncers: Iterable[type[Syncer]] | None = None) -> World:
-        """Return the world of the case, before the key is asked about. ``syncers`` None takes all built-in ones."""
+        """Return the world of the case before the syncer is called.
+
+        ``syncers`` None takes all built-in ones.
+        """
         now: datetime = self.model.now or self.file.now
         world = World(syncers, config=merged(self.file.config, self.model.config), now=now)
         controllers = (self.file.given, self.model.given)
@@ -151,7 +154,11 @@ class Case:
         return world
 
     def check(self, syncers: Iterable[type[Syncer]] | None = None) -> None:
-        """Raise AssertionError, with place and difference, where it is not as expected."""
+        """Check the case.
+
+        Raises:
+            AssertionError: The decision differs; the message says where.
+        """
         problems = list(self._problems(self.world(syncers)))
         if problems:
             where = f"{self.path}:{self.line}: {self.model.name}"
@@ -176,7 +183,8 @@ class Case:
 def load(path: str | Path) -> list[Case]:
     """Return the cases in a file, or in all ``*.yaml`` files below a folder.
 
-    Raises ConfigError with every problem, each with its line: unknown keys are problems, and so is a folder of none.
+    Raises:
+        ConfigError: A file is invalid, with every problem and its line; or a folder has no cases.
     """
     top = Path(path)
     files = sorted(top.rglob("*.yaml")) if top.is_dir() else [top]

@@ -1,4 +1,4 @@
-"""Lets a syncer read only what it has said that it reads, as in a daemon where it is the only one."""
+"""Restrict a syncer to the sources that it declares, as in a daemon with no other syncer."""
 
 from collections.abc import Iterable
 
@@ -8,14 +8,18 @@ from syncer.engine.cache.informers import Informers
 
 
 class Declared:
-    """The stores of a link, but only those of a syncer's own sources."""
+    """The stores of a pair, restricted to a syncer's own sources."""
 
     def __init__(self, informers: Informers, syncer: Syncer, sources: Iterable[Source]) -> None:
         self._informers, self._syncer = informers, syncer
         self._allowed = {(source.side, source.resource) for source in sources}
 
     def store(self, side: Side, resource: Resource) -> Informer:
-        """Return the store of a resource on one side. Raises KeyError where the syncer has not declared it."""
+        """Return the store of a resource on a side.
+
+        Raises:
+            KeyError: The syncer doesn't declare it.
+        """
         if (side, resource) not in self._allowed:
             raise KeyError(
                 f"{type(self._syncer).__name__} reads {resource} of the {side.value} side, which it does not declare: "
@@ -24,5 +28,5 @@ class Declared:
         return self._informers.store(side, resource)
 
     def has(self, side: Side, resource: Resource) -> bool:
-        """Return True if the syncer has declared a resource on a side."""
+        """Return True if the syncer declares a resource on a side."""
         return (side, resource) in self._allowed

@@ -1,11 +1,11 @@
-"""Where two JSON values differ, in words for the one who wrote the expected one."""
+"""Describe the differences of two JSON values for the author of the expected one."""
 
 from collections.abc import Iterator
 from typing import Any
 
 
 def differences(expected: Any, found: Any, path: str, *, whole: bool) -> Iterator[str]:
-    """Yield a line for each place that differs. With ``whole`` False, mappings may have keys that aren't expected."""
+    """Yield a line for each difference. With ``whole`` False, mappings may have further keys."""
     if isinstance(expected, dict) and isinstance(found, dict):
         for key in sorted(expected.keys() | (found.keys() if whole else set())):
             yield from _at(expected, found, key, f"{path}.{key}", whole=whole)

@@ -1,4 +1,6 @@
-"""The pytest plugin of the package: registered in the entry-point group ``pytest11``, so the fixture is just there."""
+"""The pytest plugin of the package, registered in the entry-point group ``pytest11``, so that the
+fixture needs no import.
+"""
 
 import pytest
 
@@ -7,8 +9,9 @@ import syncer.testing
 
 @pytest.fixture
 def world() -> "syncer.testing.World":
-    """Return a virtual cluster ``vc`` and its host namespace ``vc-ns``, empty, with all built-
-    in syncers as configured by
-    default. A syncer of a plugin joins when it is first asked: ``world.decide(MySyncer, "shop/db")``.
+    """Return a world with the virtual cluster ``vc``, the host namespace ``vc-ns`` and all built-in
+    syncers with defaults.
+
+    A plugin's syncer is added when it is first used: ``world.decide(MySyncer, "shop/db")``.
     """
     return syncer.testing.World()

@@ -1,4 +1,4 @@
-"""The in-process API server of kube-envtest, reached through memory by the daemon's own client."""
+"""The in-process API server of kube-envtest, connected to the daemon's own client through memory."""
 
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
@@ -7,7 +7,7 @@ import kube_envtest
 from kube_envtest.apiserver.memory import MemoryStream
 from syncer.clusters.transport import ConnectionFailed, DeadlineExceeded, HttpRequest, HttpResponse, Stream
 
-#: The User-Agent, from which the server takes the field manager.
+#: The User-Agent, which the server uses as the field manager.
 AGENT = "syncer"
 
 
@@ -20,18 +20,18 @@ class ApiServer(kube_envtest.ApiServer):
     """
 
     def transport(self, user: str | kube_envtest.User = "admin") -> "MemoryTransport":
-        """Return a transport straight into the server, as a user who is named in ``tokens``, or as any other."""
+        """Return a transport into the server. ``user`` is a name in ``tokens``, or any other user."""
         return MemoryTransport(self, user)
 
 
 class MemoryTransport:
-    """Requests and streams as one user; the contract of ``syncer.clusters.transport.Transport``."""
+    """Requests and streams of a user, by the protocol ``syncer.clusters.transport.Transport``."""
 
     def __init__(self, server: kube_envtest.ApiServer, user: str | kube_envtest.User = "admin") -> None:
         self._client = server.client(user, agent=AGENT)
 
     async def send(self, request: HttpRequest) -> HttpResponse:
-        """Send a request and wait for the whole reply; errors as the protocol says."""
+        """Send a request and return the whole response; errors as in the protocol."""
         with _errors():
             reply = await self._client.request(
                 request.method,
@@ -45,7 +45,7 @@ class MemoryTransport:
 
     @asynccontextmanager
     async def stream(self, request: HttpRequest) -> AsyncIterator[Stream]:
-        """Send a GET and hand over the reply line by line; errors as the protocol says."""
+        """Send a GET and yield its response line by line; errors as in the protocol."""
         opening = self._client.stream(
             request.path,
             accept=request.accept,
@@ -88,7 +88,7 @@ class _MemoryStream:
 
 @contextmanager
 def _errors() -> Iterator[None]:
-    """Raise the errors of the protocol in place of Python's."""
+    """Convert Python's errors to those of the protocol."""
     try:
         yield
     except TimeoutError as late:

@@ -42,12 +42,12 @@ from syncer.testing.world import World
 
 __all__ = ["Scene", "Trial", "laws_for"]
 
-#: Worlds are slower to make than numbers, and some laws are about some of the objects only.
+#: Worlds are slower to create than numbers, and some laws are only about some objects.
 _UNCHECKED = (HealthCheck.too_slow, HealthCheck.filter_too_much)
 
 _FOREIGN = {"metadata": {"labels": {"app": "changed"}, "annotations": {"example.org/note": "by somebody else"}}}
 
-#: What may have happened before a law is checked.
+#: The events that may happen before a law is checked.
 EVENTS: Mapping[str, Event] = {
     "somebody edits the copy": lambda trial: trial.change_copy(_FOREIGN),
     "the copy loses its contents": lambda trial: trial.change_copy({"data": None, "immutable": None}),
@@ -57,10 +57,10 @@ EVENTS: Mapping[str, Event] = {
     "the syncer is asked until it rests": Trial.settle,
 }
 
-#: Asserts something of a trial; the law of places also takes two keys.
+#: Asserts a property of a trial; the law about host keys also takes two keys.
 Law = Callable[..., None]
 
-#: Any two keys, and two that give the same text when their parts are joined by ``-x-``.
+#: Pairs of keys, including those whose parts give the same text when joined by ``-x-``.
 _PAIRS = st.one_of(
     st.tuples(st.builds(Key, LABELS, NAMES), st.builds(Key, LABELS, NAMES)),
     st.builds(lambda a, b, c: (Key(c, f"{a}-x-{b}"), Key(f"{b}-x-{c}", a)), LABELS, LABELS, LABELS),
@@ -80,11 +80,16 @@ def laws_for(
 ) -> type:
     """Return a class of tests for pytest.
 
-    ``objects`` gives virtual objects of the syncer, or :class:`Scene` where others must be there too (a Secret needs
-    a Pod that uses it) or where it begins on the host. ``together`` are syncers that must be on as well, ``config``
-    is what stands in the configuration (but the name translator).
-    ``dropped`` lists dotted paths of fields that the copy leaves out on purpose.
-    ``events`` names more that may happen to the objects while nobody looks.
+    Args:
+        syncer: The syncer.
+        objects: A strategy for virtual objects of the syncer, or for a :class:`Scene` if others
+            must exist too (a Secret needs a Pod that uses it), or if the objects begin on the host.
+        config: The configuration, without the name translator.
+        translator: The class of the name translator.
+        together: Syncers that must be enabled as well.
+        dropped: Dotted paths of fields that the copy leaves out on purpose.
+        events: Further events that may happen to the objects unseen, by name.
+        examples: The number of examples for each test.
     """
     made = syncer() if isinstance(syncer, type) else syncer
     world = partial(World, [made, *together], config=config, translator=translator)
@@ -111,7 +116,7 @@ def laws_for(
 
 
 def test_what_happens(trial: Trial) -> None:
-    """Whatever has happened, each law of :data:`LAWS` holds when the syncer has been asked until it rests."""
+    """Whatever has happened, each law of :data:`LAWS` holds once the syncer is at rest."""
     trial.live()
     trial.settle()
     for law in LAWS:
@@ -119,13 +124,13 @@ def test_what_happens(trial: Trial) -> None:
 
 
 def it_is_at_rest(trial: Trial) -> None:
-    """Carried out, then asked again, nothing is left to write; and a new process sees it so too."""
+    """Check that nothing is left to write after a decision was carried out, even for a new process."""
     assert trial.step() == [], "asked again, something is left to write"
     assert trial.restart().step() == [], "after a restart, something is left to write"
 
 
 def its_marks_lead_back(trial: Trial) -> None:
-    """The marks of a copy name the key that it is the copy of."""
+    """Check that the marks of a copy name the key that it is the copy of."""
     copied, known = trial.copied(), trial.world.settings
     if copied is not None and direction_of(trial.syncer).goes_down:
         told = known.marks.virtual_key(copied)
@@ -135,18 +140,20 @@ def its_marks_lead_back(trial: Trial) -> None:
 
 
 def nothing_is_left_behind(trial: Trial) -> None:
-    """When the original is gone, from any state, no copy stays behind."""
+    """Check that no copy is left when the original is gone, from any state."""
     syncer = trial.syncer
     trial.remove_source()
     trial.settle()
     if direction_of(syncer).comes_up and not isinstance(syncer, Sync):
-        return  # what it reports stays as long as the virtual side keeps it
+        return  # its status stays as long as the virtual side keeps it
     assert trial.refused == "", f"it can't be cleaned up: {trial.refused}"
     assert trial.copies() == [], "the original is gone, and the copy is not"
 
 
 def only_what_is_marked_is_touched(trial: Trial) -> None:
-    """Nothing unmarked is written or deleted, and nothing outside the namespaces of the virtual cluster."""
+    """Check that no unmarked object is written or deleted, and none outside the namespaces of the
+    virtual cluster.
+    """
     for sent, before in trial.sent:
         assert _may(trial, sent, before), f"{sent}: the object is not ours"
         assert _inside(trial, sent), f"{sent}: the namespace is not one of this virtual cluster"
@@ -156,21 +163,23 @@ def only_what_is_marked_is_touched(trial: Trial) -> None:
 
 
 def no_more_rights_are_needed_than_generated(trial: Trial) -> None:
-    """Every request is within the rights that are generated for the syncer."""
+    """Check that every request is allowed by the rights that are generated for the syncer."""
     granted = rights_of([trial.syncer], settings=trial.world.settings)
     for sent, _ in trial.sent:
         assert allows(granted, sent.side, sent.resource, sent.verb, sent.subresource), f"no right to {sent}"
 
 
 def names_fit(trial: Trial) -> None:
-    """An API server takes the name of everything that is made."""
+    """Check that an API server accepts the name of every object that is created."""
     for sent, _ in trial.sent:
         if sent.verb == "create" and not sent.subresource:
             assert form_of(sent.resource).fits(sent.key.name), f"{sent}: no name for a {sent.resource.kind}"
 
 
 def nothing_of_ours_belongs_to_what_is_not(trial: Trial) -> None:
-    """No copy has an owner that isn't a copy itself: the garbage collector would delete it with that owner."""
+    """Check that each owner of a copy is a copy itself; otherwise the garbage collector would
+    delete the copy with its owner.
+    """
     for side in Side:
         ours = [obj for obj in trial.objects(side) if trial.marked(obj)]
         uids = {uid_of(obj) for obj in ours}
@@ -181,16 +190,16 @@ def nothing_of_ours_belongs_to_what_is_not(trial: Trial) -> None:
 
 
 def doing_nothing_has_a_reason(trial: Trial) -> None:
-    """A decision without writes says why."""
+    """Check that a decision without writes has a reason."""
     assert all(trial.idle), "a decision that writes nothing gives no reason"
 
 
 def inputs_are_not_changed(trial: Trial) -> None:
-    """What a syncer is given is afterwards as it was before."""
+    """Check that the syncer doesn't change its arguments."""
     assert not trial.changed_inputs, "the syncer has changed what it was given"
 
 
-#: The laws of what has happened, in the order in which they are checked: the third lets the original be gone.
+#: The laws, in the order in which they are checked: the third deletes the original.
 LAWS: tuple[Law, ...] = (
     it_is_at_rest,
     its_marks_lead_back,
@@ -205,7 +214,7 @@ LAWS: tuple[Law, ...] = (
 
 
 def test_squatters_are_left_alone(trial: Trial) -> None:
-    """An object of somebody else at the place of the copy stays as it is, whether or not it bears our label."""
+    """An object of someone else at the copy's key is left alone, whether or not it bears our label."""
     trial.settle()
     copied = trial.copied()
     assume(copied is not None)
@@ -222,7 +231,7 @@ def test_squatters_are_left_alone(trial: Trial) -> None:
 
 
 def test_owners_stay_behind(trial: Trial) -> None:
-    """What a tenant's object, or one on the host, belongs to is no owner of the copy."""
+    """The owners of the original are not owners of the copy."""
     owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-1", "uid": "owner-1", "controller": True}
     for source in trial.sources():
         owned = merged(source, {"metadata": {"ownerReferences": [owner]}})
@@ -232,7 +241,7 @@ def test_owners_stay_behind(trial: Trial) -> None:
 
 
 def test_unknown_fields_are_kept(trial: Trial) -> None:
-    """A field that the syncer has never heard of is in the copy, unless its path is listed as dropped."""
+    """An unknown field is in the copy, unless its path is listed as dropped."""
     paths = trial.syncer.down if trial.source_side() is Side.VIRTUAL else None
     for source in trial.sources()[:1]:
         changed = planted(source, paths=paths, dropped=trial.dropped)
@@ -245,7 +254,7 @@ def test_unknown_fields_are_kept(trial: Trial) -> None:
 
 
 def test_no_two_keys_share_a_place(trial: Trial, keys: tuple[Key, Key]) -> None:
-    """No two keys have their copies at one place."""
+    """No two keys have the same host key."""
     one, other = keys
     assume(one != other)
     known = trial.world.settings
@@ -253,14 +262,15 @@ def test_no_two_keys_share_a_place(trial: Trial, keys: tuple[Key, Key]) -> None:
     assert places[0] != places[1], f"{one} and {other} share the place {places[0]}"
 
 
-# -- how they are checked --------------------------------------------------------------------------
+# -- checking
+# -----------------------------------------------------------------------------------------------------------
 
 
 def _test(name: str, law: Law, drawn: dict[str, st.SearchStrategy[Any]], examples: int) -> Any:
     def test(self: Any, **arguments: Any) -> None:
         law(**arguments)
 
-    # Hypothesis keeps failures by this name.
+    # Hypothesis stores failures under this name.
     test.__name__, test.__doc__ = f"{law.__name__}_{name.replace('-', '_')}", law.__doc__
     checked = given(**drawn)(test)
     return settings(max_examples=examples, deadline=None, suppress_health_check=_UNCHECKED)(checked)
@@ -271,8 +281,8 @@ def _scene(found: Any) -> Scene:
 
 
 def _may(trial: Trial, sent: Sent, before: Obj | None) -> bool:
-    """Return True if a request is about something of ours: it bears the mark, or it is the
-    tenant's own object of the key.
+    """Return True if a request concerns our object: it bears the mark, or it is the tenant's own
+    object of the key.
     """
     if sent.subresource == "token":
         return sent.side is Side.VIRTUAL
@@ -290,8 +300,10 @@ def _inside(trial: Trial, sent: Sent) -> bool:
 
 
 def _labels_of_others(trial: Trial, copied: Obj) -> list[dict[str, None]]:
-    """Changes that make the labels of a copy somebody else's. On the host, our label alone makes nothing ours: a
-    controller there may have copied it from a copy.
+    """Return label changes that make a copy someone else's.
+
+    On the host, our label alone makes no object ours: a controller there may have copied it from a
+    copy.
     """
     marks = trial.world.settings.marks
     unmarked: dict[str, None] = {key: None for key in labels_of(copied) if marks.is_mark(key)}

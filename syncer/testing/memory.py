@@ -1,4 +1,6 @@
-"""Two API servers reduced to what a decision can do to them: objects in memory, without sockets, loops or time."""
+"""Two API servers reduced to the effects of a decision: objects in memory, without sockets, event
+loop or time.
+"""
 
 import copy
 from collections.abc import Callable
@@ -13,16 +15,16 @@ from syncer.clusters.transport import HttpRequest, Transport
 from syncer.testing.merge import merged
 from syncer.testing.objects import uid_for
 
-#: Kinds without a status subresource: what is written to them is written whole.
+#: Kinds without a status subresource: they are written as a whole.
 WITHOUT_STATUS = frozenset({"configmaps", "secrets", "serviceaccounts", "events", "endpoints", "endpointslices"})
-#: Kinds whose status an API server keeps when they are created.
+#: Kinds whose status an API server keeps on creation.
 _BORN_WITH_STATUS = WITHOUT_STATUS | {"nodes"}
 _DEFAULT_GRACE = 30
 
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """One request that was made: the verb of RBAC, and to what."""
+    """A request that was made: its verb as in RBAC, and its object."""
 
     side: Side
     verb: str
@@ -37,17 +39,18 @@ class Sent:
 
 
 class MemoryCluster(Cluster):
-    """One side of a :class:`~syncer.testing.World`. Methods are coroutines that never wait."""
+    """One side of a :class:`~syncer.testing.World`. Its coroutines never wait."""
 
     def __init__(self, side: Side, sent: list[Sent], now: Callable[[], datetime]) -> None:
         super().__init__("world", side, _Unreachable())
         self.objects: dict[Resource, dict[Key, Obj]] = {}
         self._sent, self._now, self._version = sent, now, 0
 
-    # -- what the world does -----------------------------------------------------------------------
+    # -- for the world
+    # ------------------------------------------------------------------------------
 
     def put(self, resource: Resource, obj: Obj) -> None:
-        """Set an object as it is given, with what an API server would add to its metadata."""
+        """Store an object as it is, with the metadata that an API server adds."""
         obj = copy.deepcopy(obj)
         metadata, before = obj["metadata"], self.find(resource, key_of(obj))
         metadata.setdefault("uid", uid_of(before) if before else uid_for(self.side.value, obj))
@@ -59,17 +62,27 @@ class MemoryCluster(Cluster):
         return self.objects.get(resource, {}).get(key)
 
     def drop(self, resource: Resource, key: Key) -> None:
-        """Let an object be gone, whatever waits for it."""
+        """Remove an object at once, whatever its finalizers."""
         self.objects.get(resource, {}).pop(key, None)
 
-    # -- what the flow does ------------------------------------------------------------------------
+    # -- for the engine
+    # -----------------------------------------------------------------------------
 
     async def get(self, resource: Resource, key: Key, *, subresource: str = "") -> Obj:
-        """Return the object. Raises Missing."""
+        """Return the object.
+
+        Raises:
+            Missing: There is none.
+        """
         return copy.deepcopy(self._there(resource, key))
 
     async def create(self, resource: Resource, obj: Obj, *, subresource: str = "", key: Key | None = None) -> Obj:
-        """Create an object, bind a Pod, or make a token. Raises Exists, Conflict."""
+        """Create an object, bind a Pod, or issue a token.
+
+        Raises:
+            Exists: The name is taken.
+            Conflict: The Pod is bound already.
+        """
         place = key or key_of(obj)
         self._note("create", resource, place, subresource, obj)
         if subresource == "token":
@@ -95,7 +108,12 @@ class MemoryCluster(Cluster):
         subresource: str = "",
         force: bool = False,
     ) -> Obj:
-        """Apply a merge patch, or set conditions by type. Raises Missing, and Conflict for another uid."""
+        """Apply a merge patch, or merge conditions by type.
+
+        Raises:
+            Missing: There is no such object.
+            Conflict: The object has another uid.
+        """
         assert isinstance(patch, dict)
         self._note("patch", resource, key, subresource, patch)
         before = self._there(resource, key)
@@ -119,7 +137,12 @@ class MemoryCluster(Cluster):
         grace: int | None = None,
         propagation: Propagation | None = None,
     ) -> Obj | None:
-        """Delete an object; one with finalizers, and a Pod on a node, is only marked. Raises Missing, Conflict."""
+        """Delete an object; one with finalizers, and a Pod on a node, is only marked as terminating.
+
+        Raises:
+            Missing: There is no such object.
+            Conflict: The object has another uid or version.
+        """
         self._note("delete", resource, key, "", {"uid": uid, "gracePeriodSeconds": grace})
         obj = self._there(resource, key)
         if uid is not None and uid != uid_of(obj):
@@ -163,23 +186,23 @@ class MemoryCluster(Cluster):
 
 
 class _Unreachable(Transport):
-    """There is no server behind a world."""
+    """The transport of a world, which has no server."""
 
     async def send(self, request: HttpRequest) -> Any:
-        """Raise ClusterError: a world has objects and no server."""
+        """Raise ClusterError: a world has no server."""
         raise ClusterError(f"{request.method} {request.path} was sent from a World, where only objects in memory are")
 
     def stream(self, request: HttpRequest) -> Any:
-        """Raise ClusterError: a world has objects and no server."""
+        """Raise ClusterError: a world has no server."""
         raise ClusterError(f"{request.path} was opened from a World, where only objects in memory are")
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing."""
 
 
 def _parts(patch: Obj, resource: Resource, subresource: str) -> Obj:
-    """Return what of a patch takes effect: a status is changed through its own path only, and
-    nothing else through it.
+    """Return the effective part of a patch: a status changes only through its own path, and nothing
+    else does.
     """
     if resource.plural in WITHOUT_STATUS:
         return patch
@@ -187,7 +210,7 @@ def _parts(patch: Obj, resource: Resource, subresource: str) -> Obj:
 
 
 def _by_type(before: Obj, patch: Obj) -> list[Obj]:
-    """Return the conditions, merged by their type as a strategic merge patch does."""
+    """Return the conditions, merged by type as in a strategic merge patch."""
     found = {one["type"]: one for one in (before.get("status") or {}).get("conditions") or ()}
     for one in patch["status"]["conditions"]:
         found[one["type"]] = {**found.get(one["type"], {}), **one}
@@ -195,7 +218,7 @@ def _by_type(before: Obj, patch: Obj) -> list[Obj]:
 
 
 def _grace(resource: Resource, obj: Obj, grace: int | None) -> int:
-    """Seconds for which a Pod that runs somewhere stays."""
+    """Return the grace period in seconds of a Pod that runs."""
     spec = obj.get("spec") or {}
     if resource.plural != "pods" or not spec.get("nodeName"):
         return 0
@@ -209,7 +232,7 @@ def _refuse_changed_immutable(before: Obj, after: Obj) -> None:
 
 
 def _allocated(obj: Obj, number: int) -> Obj:
-    """Return the object with what an API server allocates: the addresses and node ports of a Service."""
+    """Return the object with the addresses and node ports that an API server allocates for a Service."""
     spec = obj.get("spec") or {}
     if obj.get("kind") != "Service" or spec.get("type") == "ExternalName":
         return obj

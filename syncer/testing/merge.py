@@ -7,7 +7,7 @@ from syncer.api import Obj
 
 
 def merged(target: Obj, patch: Mapping[str, Any]) -> Obj:
-    """Return the target with a merge patch (RFC 7386) applied; neither argument is changed."""
+    """Return the target with a merge patch (RFC 7386) applied; the arguments are not changed."""
     result = dict(target)
     for key, value in patch.items():
         if value is None:

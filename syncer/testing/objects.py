@@ -1,7 +1,8 @@
-"""Builders of small Kubernetes objects, valid enough for a real API server, for tests.
+"""Builders of small Kubernetes objects for tests, valid for a real API server.
 
-Each takes the name first and ``namespace="shop"``; any other keyword is merged over the object, so that
-``pod("web", spec={"nodeName": "n1"}, metadata={"labels": {"app": "web"}})`` says only what the test is about.
+Each takes the name first and ``namespace="shop"``. Other keywords are merged over the object, so
+that a test only names what it is about: ``pod("web", spec={"nodeName": "n1"}, metadata={"labels":
+{"app": "web"}})``.
 """
 
 import base64
@@ -16,7 +17,7 @@ from syncer.testing.merge import merged
 NAMESPACE = "shop"
 IMAGE = "registry.example.org/app:1"
 
-#: The virtual cluster and the host namespace of a World that is given no others.
+#: The default virtual cluster and host namespace of a World.
 CLUSTER, HOST_NAMESPACE = "vc", "vc-ns"
 _SETTINGS = Settings(CLUSTER, HOST_NAMESPACE, SingleNamespace(cluster=CLUSTER, namespace=HOST_NAMESPACE))
 
@@ -24,18 +25,18 @@ _KINDS = {(one.api_version, one.kind): one for one in vars(kinds).values() if is
 
 
 def resource_of(obj: Obj) -> Resource:
-    """Return the resource of an object: a well-known one, or the obvious plural."""
+    """Return the resource of an object: a well-known one, or a guess with the regular plural."""
     kind = (obj["apiVersion"], obj["kind"])
     return _KINDS.get(kind) or Resource(*kind, kind[1].lower() + "s", namespaced="namespace" in obj["metadata"])
 
 
 def uid_for(side: str, obj: Obj) -> str:
-    """Return the uid that a World makes up for an object that has none."""
+    """Return the uid that a World gives to an object without one."""
     return f"{side}-{obj['kind']}-{key_of(obj)}".lower().replace("/", "-")
 
 
 def host_copy(virtual: Obj, **parts: Any) -> Obj:
-    """Return a host object that is marked as our copy of a virtual one, without contents but the ``parts``."""
+    """Return a host object that is marked as our copy, with only ``parts`` as contents."""
     resource, key, marks = resource_of(virtual), key_of(virtual), _SETTINGS.marks
     place = _SETTINGS.names.to_host(resource, key)
     known = merged({"metadata": {"uid": uid_for("virtual", virtual)}}, virtual)
@@ -47,7 +48,7 @@ def host_copy(virtual: Obj, **parts: Any) -> Obj:
 
 
 def build(resource: Resource, name: str, *, namespace: str = NAMESPACE, **parts: Any) -> Obj:
-    """Return an object of any resource; each keyword is a top-level part, merged over what is there."""
+    """Return an object of any resource; each keyword is a top-level part, merged over the defaults."""
     metadata = {"name": name, "namespace": namespace} if resource.namespaced else {"name": name}
     obj = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata}
     return merged(obj, parts)
@@ -75,7 +76,7 @@ def service(
     namespace: str = NAMESPACE,
     **parts: Any,
 ) -> Obj:
-    """Return a Service that selects ``app: <name>`` unless told otherwise."""
+    """Return a Service that selects ``app: <name>`` by default."""
     spec = {
         "ports": [{"name": f"p{port}", "port": port, "protocol": "TCP", "targetPort": port} for port in ports],
         "selector": dict(selector if selector is not None else {"app": name}),
@@ -137,7 +138,7 @@ def pod_mounting(name: str, *, secret: str = "", configmap: str = "", namespace:
 
 
 def ingress(name: str, *, service: str = "web", tls_secret: str = "", namespace: str = NAMESPACE, **parts: Any) -> Obj:
-    """Return an Ingress for one host name that leads to port 80 of a Service."""
+    """Return an Ingress for a host name that leads to port 80 of a Service."""
     backend = {"service": {"name": service, "port": {"number": 80}}}
     host = f"{name}.example.org"
     spec: Obj = {

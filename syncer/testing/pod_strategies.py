@@ -1,4 +1,4 @@
-"""Hypothesis strategies for Pods: every way to refer to something, and what makes the translation think."""
+"""Hypothesis strategies for Pods, with every kind of reference and every field that is translated."""
 
 from hypothesis import strategies as st
 
@@ -129,5 +129,5 @@ def _contents(draw: st.DrawFn) -> Obj:
 
 
 def pods() -> Made:
-    """Pods that are not scheduled yet, as an API server has them after its defaults and admission."""
+    """Return Pods that are not scheduled yet, with the defaults and the admission of an API server."""
     return objects(Resource("v1", "Pod", "pods"), _contents())

@@ -1,4 +1,4 @@
-"""What stands in a World for the parts of the engine that wait: the queue, the metrics, and the loop."""
+"""Stand-ins of a World for the parts of the engine that wait: queue, metrics, and event loop."""
 
 from collections.abc import Coroutine
 from typing import Any, TypeVar
@@ -11,29 +11,29 @@ T = TypeVar("T")
 
 
 class Notebook(Queue):
-    """A queue that only writes down what is put into it."""
+    """A queue that only records its requests."""
 
     def __init__(self, notes: list[Request]) -> None:
         super().__init__(clock=lambda: 0.0)
         self._notes = notes
 
     def add(self, request: Request, *, after: float = 0.0, low: bool = False) -> None:
-        """Write the request down."""
+        """Record the request."""
         self._notes.append(request)
 
 
 class Deaf:
-    """Hears of writes and keeps nothing; a world has its own list."""
+    """A recorder that keeps nothing; a world has its own list."""
 
     def wrote(self, side: Side, verb: str) -> None:
-        """One API call that changed something."""
+        """Ignore a write."""
 
     def futile(self, side: Side) -> None:
-        """Refuse a call that changed nothing: it is a defect of whoever decided it."""
+        """Refuse a call that changed nothing: it is a defect of its decision."""
         raise AssertionError(f"a write to the {side.value} side changed nothing")
 
     def held(self, held: HeldFields) -> None:
-        """Fields of one object are left alone; in a world none are."""
+        """Ignore frozen fields; a world has none."""
 
 
 def at_once(coroutine: Coroutine[Any, Any, T]) -> T:

@@ -1,7 +1,9 @@
-"""Hypothesis strategies: objects as tenants may make them, valid enough for an API server, and odd where it lets them.
+"""Hypothesis strategies for objects as tenants may create them: valid for an API server, and as odd
+as it allows.
 
-Each object strategy gives dicts for :func:`syncer.testing.laws.laws_for`. Strings that a server doesn't restrict are
-any text; maps may be empty, null or absent; and every object may bear forged marks, foreign finalizers and owners.
+The strategies are for :func:`syncer.testing.laws.laws_for`. Strings that a server doesn't restrict
+are any text; maps may be empty, null or absent; and every object may have forged marks, foreign
+finalizers and owners.
 """
 
 import base64
@@ -16,11 +18,11 @@ from syncer.testing.objects import build
 Made = st.SearchStrategy[Obj]
 
 _WORDS = st.sampled_from(["a", "b", "db", "web", "x", "0", "a-x-b", "x-a", "long" * 15])
-#: DNS-1123 labels, with the pieces that name translators have to be careful with.
+#: DNS-1123 labels, with the parts that are difficult for name translators.
 LABELS = st.lists(_WORDS, min_size=1, max_size=3).map("-".join).map(lambda text: text[:63].rstrip("-"))
 #: DNS-1035 labels, for Services.
 SERVICE_NAMES = LABELS.map(lambda text: f"s{text}"[:63])
-#: DNS-1123 subdomains of any length that is allowed.
+#: DNS-1123 subdomains of any valid length.
 NAMES = st.one_of(LABELS, LABELS, st.lists(LABELS, min_size=2, max_size=5).map(".".join).map(lambda text: text[:253]))
 NAMES = NAMES.map(lambda text: text.rstrip("-."))
 
@@ -56,13 +58,13 @@ def _metadata(draw: st.DrawFn) -> Obj:
 
 
 def some(fields: dict[str, Any]) -> Made:
-    """Mappings with some of the fields; a value is a strategy or itself."""
+    """Return mappings with some of the fields; a value is a strategy or a constant."""
     optional = {key: value if isinstance(value, st.SearchStrategy) else st.just(value) for key, value in fields.items()}
     return st.fixed_dictionaries({}, optional=optional)
 
 
 def objects(resource: Resource, contents: Made, *, names: st.SearchStrategy[str] = NAMES) -> Made:
-    """Objects of any resource, with metadata as tenants may write it and the given contents."""
+    """Return objects of any resource, with metadata as tenants may write it and the given contents."""
     metadata = _metadata()
     if not resource.namespaced:
         return st.builds(
@@ -86,7 +88,7 @@ _DATA_KEYS = st.sampled_from(["a", "config.yaml", "_x", "A-1"])
 
 
 def configmaps() -> Made:
-    """ConfigMaps: text, bytes, both or nothing, immutable or not."""
+    """Return ConfigMaps: text, bytes, both or nothing, immutable or not."""
     contents = {
         "data": st.dictionaries(_DATA_KEYS, TEXT, max_size=3),
         "binaryData": st.dictionaries(st.just("bin"), _ENCODED),
@@ -96,7 +98,7 @@ def configmaps() -> Made:
 
 
 def secrets() -> Made:
-    """Secrets of the types that are treated alike, and of those that aren't."""
+    """Return Secrets of all types, including those with special treatment."""
     types = ["Opaque", "kubernetes.io/tls", "example.org/any", "kubernetes.io/service-account-token"]
     contents = {
         "data": st.dictionaries(_DATA_KEYS, _ENCODED, max_size=3),
@@ -107,7 +109,7 @@ def secrets() -> Made:
 
 
 def serviceaccounts() -> Made:
-    """ServiceAccounts with and without the lists that must not cross."""
+    """Return ServiceAccounts with and without the lists that must not cross."""
     contents = {
         "automountServiceAccountToken": st.booleans(),
         "secrets": [{"name": "default-token"}],
@@ -147,13 +149,13 @@ def _service_spec(draw: st.DrawFn) -> Obj:
 
 
 def services() -> Made:
-    """Services of every type, headless ones too, as an API server has them after its defaults."""
+    """Return Services of every type, including headless ones, with the defaults of an API server."""
     contents = st.fixed_dictionaries({"spec": _service_spec(), "status": st.just({"loadBalancer": {}})})
     return objects(Resource("v1", "Service", "services"), contents, names=SERVICE_NAMES)
 
 
 def ingresses() -> Made:
-    """Ingresses with rules, a default backend, and certificates."""
+    """Return Ingresses with rules, a default backend, and certificates."""
     backend = st.builds(lambda name: {"service": {"name": name, "port": {"number": 80}}}, SERVICE_NAMES)
     path = st.fixed_dictionaries({"pathType": st.sampled_from(["Prefix", "Exact"]), "backend": backend})
     rule = st.fixed_dictionaries(
@@ -174,7 +176,7 @@ def ingresses() -> Made:
 
 
 def events(about: Made) -> Made:
-    """Events about an object that ``about`` gives, with its kind, name and uid."""
+    """Return Events about an object that ``about`` yields, with its kind, name and uid."""
     resource = Resource("v1", "Event", "events")
     contents = some({"message": TEXT, "type": st.sampled_from(["Normal", "Warning"]), "count": st.integers(1, 9)})
 
@@ -202,7 +204,9 @@ def _schema(draw: st.DrawFn) -> Obj:
 
 @st.composite
 def crds(draw: st.DrawFn, *names: str) -> Obj:
-    """CustomResourceDefinitions of these names, of one to three versions, with and without conversion webhooks."""
+    """Draw CustomResourceDefinitions of these names, of one to three versions, with and without
+    conversion webhooks.
+    """
     name = draw(st.sampled_from(names))
     plural, _, group = name.partition(".")
     stored = draw(st.integers(0, 2))

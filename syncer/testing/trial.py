@@ -1,4 +1,4 @@
-"""One scene played in one world, with everything written down that the laws speak of."""
+"""A scene played in a world, with a record of everything that the laws are about."""
 
 import copy
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -23,59 +23,60 @@ from syncer.testing.memory import Sent
 from syncer.testing.merge import merged
 from syncer.testing.world import World
 
-#: How often a key is asked about, with pods ending in between, before it must be at rest.
+#: How often a syncer is called, with pods ending in between, before it must be at rest.
 ROUNDS = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """What there is when a key is asked about. What the syncer copies must be among it."""
+    """The objects that exist when the syncer is called, including the one that it copies."""
 
     key: Key
     virtual: tuple[Obj, ...] = ()
     host: tuple[Obj, ...] = ()
 
 
-#: Something that happens to the objects of a trial.
+#: An event that happens to the objects of a trial.
 Event = Callable[["Trial"], None]
 
 
 @dataclass(slots=True)
 class Trial:
-    """A syncer asked about one key, in a world of its own."""
+    """A syncer called about a key, in a world of its own."""
 
     syncer: Syncer = field(repr=False)
     scene: Scene
     make: Callable[[], World] = field(repr=False)
-    #: What happens first, by name.
+    #: The names of the events that happen first.
     history: Sequence[str] = ()
     events: Mapping[str, Event] = field(default_factory=dict, repr=False)
     #: Paths of fields that the copy leaves out on purpose.
     dropped: tuple[str, ...] = field(default=(), repr=False)
     world: World = field(init=False, repr=False)
-    #: All requests, with the object as it was before each (None: it wasn't there).
+    #: All requests, each with the object before it (None: there was none).
     sent: list[tuple[Sent, Obj | None]] = field(default_factory=list, repr=False)
     #: Reasons of decisions without writes.
     idle: list[str] = field(default_factory=list, repr=False)
-    #: Why it was refused, by us or by an API server, at the end.
+    #: The refusal at the end, by us or by an API server; ``""`` if there was none.
     refused: str = field(default="", repr=False)
-    #: All that was ever refused.
+    #: All refusals.
     refusals: list[str] = field(default_factory=list, repr=False)
-    #: Whether the syncer has changed an object that it was given.
+    #: True if the syncer changed one of its arguments.
     changed_inputs: bool = field(default=False, repr=False)
 
     def __post_init__(self) -> None:
         self.world = self.make().given(virtual=self.scene.virtual, host=self.scene.host)
 
-    # -- what happens ------------------------------------------------------------------------------
+    # -- events
+    # -------------------------------------------------------------------------------------
 
     def live(self) -> None:
-        """Let the history happen."""
+        """Let the events happen."""
         for name in self.history:
             self.events[name](self)
 
     def settle(self) -> None:
-        """Ask and carry out until nothing is left to do, or it is refused; pods that end are gone in between."""
+        """Reconcile until nothing is left to do, or until refused; pods that end are removed in between."""
         for _ in range(ROUNDS):
             if not self.step() and not self.end_pods():
                 return
@@ -83,7 +84,7 @@ class Trial:
         raise AssertionError(f"{self.scene.key} needs writes again and again, and is never in step: {calls}")
 
     def step(self) -> list[Sent]:
-        """Ask once, and carry out what is decided; gives the requests that were made."""
+        """Reconcile once, and return the requests that were made."""
         before = {(side, *place): obj for side in Side for place, obj in self._all(side)}
         start, self.refused = len(self.world.sent), ""
         try:
@@ -100,11 +101,14 @@ class Trial:
         return [] if self.refused else made
 
     def step_once(self) -> None:
-        """Ask once, and carry out what is decided."""
+        """Reconcile once."""
         self.step()
 
     def end_pods(self) -> bool:
-        """Let host objects that are being deleted and have no finalizer be gone; says whether there were any."""
+        """Remove host objects that are terminating and have no finalizer.
+
+        Return True if there were any.
+        """
         ending = [
             obj
             for _, obj in self.world.objects(Side.HOST)
@@ -114,43 +118,44 @@ class Trial:
         return bool(ending)
 
     def restart(self) -> "Trial":
-        """Return the same objects in a new world: all that a process that has just started knows."""
+        """Return the same objects in a new world: all that a newly started process knows."""
         scene = Scene(self.scene.key, tuple(self.objects(Side.VIRTUAL)), tuple(self.objects(Side.HOST)))
         return Trial(self.syncer, scene, self.make)
 
     def remove_source(self) -> None:
-        """Let what is copied be gone."""
+        """Remove the original."""
         self.world.gone(**{self.source_side().value: self.sources()})
 
     def change_copy(self, patch: Mapping[str, Any]) -> None:
-        """Change the copy as somebody else on that side would, if there is one."""
+        """Change the copy, if there is one, like someone else on that side."""
         copied = self.copied()
         if copied is not None:
             self.world.given(**{self.copy_side().value: [merged(copied, patch)]})
 
     def remove_copy(self) -> None:
-        """Let somebody delete the copy, if there is one."""
+        """Delete the copy, if there is one, like someone else."""
         copied = self.copied()
         if copied is not None:
             self.world.gone(**{self.copy_side().value: [copied]})
 
     def remake_source(self) -> None:
-        """Let what is copied be deleted and made again while nobody looked: the same key, another uid."""
+        """Delete the original and create it again unseen: the same key, another uid."""
         remade = [merged(obj, {"metadata": {"uid": f"{obj['metadata']['uid']}-again"}}) for obj in self.sources()]
         self.world.given(**{self.source_side().value: remade})
 
-    # -- what there is -----------------------------------------------------------------------------
+    # -- objects
+    # ------------------------------------------------------------------------------------
 
     def source_side(self) -> Side:
-        """Return the side on which what is copied begins."""
+        """Return the side that the original is on."""
         return Side.VIRTUAL if direction_of(self.syncer).goes_down else Side.HOST
 
     def copy_side(self) -> Side:
-        """Return the side on which copies are made."""
+        """Return the side that copies are on."""
         return self.source_side().other
 
     def sources(self) -> list[Obj]:
-        """Return what the copy is made of: the object of the key, or all that was given on that side."""
+        """Return the originals of the copy: the object of the key, or all objects given on that side."""
         if self.source_side() is Side.VIRTUAL:
             found = [self.world.virtual(self.syncer.resource.kind, self.scene.key)]
         else:
@@ -158,7 +163,7 @@ class Trial:
         return [obj for obj in found if obj is not None]
 
     def copied(self) -> Obj | None:
-        """Return the copy, if there is one that bears our mark."""
+        """Return the copy, if there is one with our mark."""
         if self.copy_side() is Side.VIRTUAL:
             found = self.world.virtual(self.syncer.resource.kind, self.scene.key)
         else:
@@ -166,7 +171,7 @@ class Trial:
         return found if found is not None and self.marked(found) else None
 
     def copies(self) -> list[Obj]:
-        """All objects of ours on the side of copies, whatever their kind, that were not given."""
+        """Return all our objects on the side of copies, of any kind, that were not given."""
         given = {(obj["kind"], key_of(obj)) for obj in (*self.scene.virtual, *self.scene.host)}
         found = self.objects(self.copy_side())
         return [obj for obj in found if self.marked(obj) and (obj["kind"], key_of(obj)) not in given]
@@ -177,11 +182,13 @@ class Trial:
         return bool(labels_of(obj).get(settings.marks.cluster) == settings.identity)
 
     def objects(self, side: Side) -> list[Obj]:
-        """Private copies of all objects of a side."""
+        """Return private copies of all objects on a side."""
         return [obj for _, obj in self.world.objects(side)]
 
     def _compare_inputs(self) -> None:
-        """Ask with objects that are compared afterwards; in a World each decision gets copies of its own."""
+        """Reconcile with objects that are compared afterwards, as a World gives each decision its
+        own copies.
+        """
         syncer, key = self.syncer, self.scene.key
         virtual = self.world.virtual(syncer.resource.kind, key)
         direction = direction_of(syncer)

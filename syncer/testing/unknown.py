@@ -1,4 +1,4 @@
-"""Plants fields that no syncer has heard of, as the next version of Kubernetes will."""
+"""Plant unknown fields in objects, like those of the next version of Kubernetes."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -8,18 +8,19 @@ from syncer.api import FieldPath, Obj, Steps, dig, path_steps, path_text
 #: The name of the planted fields, and their value.
 MARKER = "zzAddedInTheNextVersion"
 
-#: Parts that every object has, and where copies differ by nature.
+#: Parts that identify an object, and in which copies differ by nature.
 _IDENTITY = ("apiVersion", "kind", "metadata", "status")
-#: Maps of a tenant's own keys, not of fields: what is new in them is no sign of a new version.
+#: Maps with keys of the tenant's choice, where a new key is no unknown field.
 _MAPS = frozenset(
     {"annotations", "data", "binaryData", "labels", "limits", "matchLabels", "nodeSelector", "requests", "selector"}
 )
 
 
 def planted(obj: Obj, *, paths: Sequence[FieldPath] | None, dropped: Iterable[str] = ()) -> Obj:
-    """Return the object with a new field in every mapping below the paths (None: below all
-    parts but the metadata and the
-    status). Paths that are listed as dropped are left as they are; ``[]`` in them stands for any element of a list.
+    """Return the object with an unknown field in every mapping below the paths (None: all parts but
+    metadata and status).
+
+    Dropped paths are left as they are; ``[]`` in them stands for any element of a list.
     """
     left_out = frozenset(dropped)
     wanted: Sequence[FieldPath] = paths if paths is not None else [part for part in obj if part not in _IDENTITY]
@@ -32,7 +33,7 @@ def planted(obj: Obj, *, paths: Sequence[FieldPath] | None, dropped: Iterable[st
 
 
 def count(value: Any) -> int:
-    """How many planted fields there are."""
+    """Count the planted fields."""
     if isinstance(value, dict):
         return (MARKER in value) + sum(count(below) for below in value.values())
     return sum(count(below) for below in value) if isinstance(value, list) else 0

@@ -1,4 +1,4 @@
-"""Decisions without a cluster: the real engine over two sides that are objects in memory.
+"""Decisions without a cluster: the real engine over objects in memory.
 
 Nothing is awaited and no time passes, so a test calls a function and compares a value::
 
@@ -28,18 +28,18 @@ from syncer.testing.merge import merged
 from syncer.testing.objects import CLUSTER, HOST_NAMESPACE, resource_of
 from syncer.testing.stand_ins import Deaf, Notebook, at_once
 
-#: The time in a world unless it is given another.
+#: The default time in a world.
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
-#: How often a key is asked about before it is said that it never comes to rest.
+#: How often a key is reconciled before the test fails because it never comes to rest.
 ROUNDS = 8
 
 AnySyncer = Syncer
-#: A syncer as a test may name it: itself, its class, or its name.
+#: A syncer: an instance, its class, or its name.
 Named = AnySyncer | type[AnySyncer] | str
 
 
 class World:
-    """A virtual cluster and its host, as far as syncers see them."""
+    """A virtual cluster and its host, as syncers see them."""
 
     def __init__(
         self,
@@ -52,11 +52,17 @@ class World:
         now: datetime = NOON,
         serves: Iterable[Resource] = (),
     ) -> None:
-        """``syncers`` None takes all built-in ones; ``config`` is what would stand in the file, ``{"sync": …}``.
+        """Create a world.
 
-        ``serves`` are resources that both sides have by CRDs, for the ``custom`` part of the configuration.
-
-        Only syncers that the configuration switches on can be asked.
+        Args:
+            syncers: The syncers; None for all built-in ones. Only those that the configuration
+                enables can be called.
+            config: The configuration, as in a file: ``{"sync": …}``.
+            cluster: The name of the virtual cluster.
+            host_namespace: The host namespace for the copies.
+            translator: The class of the name translator.
+            now: The time.
+            serves: Custom resources that both sides serve, for ``sync.custom``.
         """
         self.now = now
         self._translator = translator
@@ -72,10 +78,11 @@ class World:
             self._add(syncer)
         self._pair = self._paired()
 
-    # -- what there is -----------------------------------------------------------------------------
+    # -- objects
+    # ------------------------------------------------------------------------------------
 
     def given(self, *, virtual: Iterable[Obj] = (), host: Iterable[Obj] = ()) -> Self:
-        """Put objects there, or in the place of those that are. A uid is made up where an object has none."""
+        """Create or replace objects. An object without a uid gets one."""
         for side, objects in ((Side.VIRTUAL, virtual), (Side.HOST, host)):
             for obj in objects:
                 self._sides[side].put(self._resource(obj), obj)
@@ -83,7 +90,7 @@ class World:
         return self
 
     def gone(self, *, virtual: Iterable[Obj] = (), host: Iterable[Obj] = ()) -> Self:
-        """Let objects (named by kind and key) be gone, finalizers or not."""
+        """Remove objects (by kind and key), whatever their finalizers."""
         for side, objects in ((Side.VIRTUAL, virtual), (Side.HOST, host)):
             for obj in objects:
                 self._sides[side].drop(self._resource(obj), key_of(obj))
@@ -91,7 +98,7 @@ class World:
         return self
 
     def configure(self, config: Mapping[str, Any]) -> Self:
-        """Merge more into the configuration, as it would stand in the file."""
+        """Merge further options into the configuration, as in a file."""
         self._config = merged(self._config, config)
         self._pair = self._paired()
         return self
@@ -105,7 +112,7 @@ class World:
         return self._copy(Side.HOST, kind, key)
 
     def objects(self, side: Side) -> list[tuple[Resource, Obj]]:
-        """Private copies of all objects of a side."""
+        """Return private copies of all objects on a side."""
         return [
             (resource, at_once(self._sides[side].get(resource, key)))
             for resource, objects in self._sides[side].objects.items()
@@ -113,18 +120,22 @@ class World:
         ]
 
     def copy_of(self, syncer: Named, key: str | Key) -> Obj | None:
-        """Return the object on the host at the place that a virtual key translates to, whoever put it there."""
+        """Return the object at the host key of a virtual key, whoever made it."""
         made, key = self.syncer(syncer), _key(key)
         place = made.host_key(self.settings, key)
         return self._copy(Side.HOST, made.host_resource.kind, place)
 
-    # -- asking ------------------------------------------------------------------------------------
+    # -- decisions
+    # ----------------------------------------------------------------------------------
 
     def decide(self, syncer: Named, key: str | Key, *, host_key: str | Key | None = None) -> Decision:
-        """Return what the syncer decides about a virtual key. Raises Refused, and whatever the syncer raises.
+        """Return the syncer's decision about a virtual key.
 
-        A syncer for what begins on the host is asked about the host object that leads to this key. ``host_key`` names
-        another place on the host than the translated one.
+        A syncer from the host is called with the host object that leads to this key. ``host_key``
+        is the host key, if it isn't the translated one.
+
+        Raises:
+            Refused: The syncer refuses the objects. Any other exception of it is passed on, too.
         """
         made, virtual = self.syncer(syncer), _key(key)
         self._last = made
@@ -135,9 +146,13 @@ class World:
         return self._pair.reconciler.decide(controller, request, self._reads(made), controller.pipeline)[1]
 
     def apply(self, decision: Decision, *, by: Named | None = None) -> list[Sent]:
-        """Carry a decision out; gives the requests that it took, none where all is as decided.
+        """Carry out a decision. Return the requests that it took; none if everything is in step.
 
-        ``by`` names the syncer, if it isn't the one that was asked last. Raises Refused and ClusterError.
+        ``by`` is the syncer, if it isn't the one that was called last.
+
+        Raises:
+            Refused: A write is forbidden.
+            ClusterError: A request failed.
         """
         syncer = self.syncer(by) if by is not None else self._last
         assert syncer is not None, "say whose decision it is: apply(decision, by=SYNCER)"
@@ -151,7 +166,11 @@ class World:
         return self.sent[before:]
 
     def settle(self, syncer: Named, key: str | Key, *, host_key: str | Key | None = None) -> list[Sent]:
-        """Ask and carry out until nothing is left to do; gives all requests. AssertionError if that never comes."""
+        """Reconcile until nothing is left to do, and return all requests.
+
+        Raises:
+            AssertionError: It never comes to rest.
+        """
         sent: list[Sent] = []
         for _ in range(ROUNDS):
             calls = self.apply(self.decide(syncer, key, host_key=host_key))
@@ -161,26 +180,27 @@ class World:
         raise AssertionError(f"{key} still needs writes after {ROUNDS} rounds: {'; '.join(map(str, calls))}")
 
     def woken(self) -> list[Request]:
-        """Return the requests that changes have put into the queue since this was asked last, each once."""
+        """Return the requests that changes have queued since the last call, each once."""
         requests = list(dict.fromkeys(self._woken))
         self._woken.clear()
         return requests
 
-    # -- for those who want to look closer ---------------------------------------------------------
+    # -- a closer look
+    # ------------------------------------------------------------------------------
 
     @property
     def pair(self) -> ClusterPair:
-        """The engine's own link between the two sides."""
+        """The engine's own cluster pair."""
         return self._pair
 
     @property
     def settings(self) -> Any:
-        """The settings that syncers see."""
+        """The settings of the syncers."""
         return self._pair.settings
 
     def syncer(self, named: Named) -> AnySyncer:
-        """Return the syncer that is meant; one that the world doesn't know yet joins it."""
-        # A syncer that the configuration made is known by itself, not by its class.
+        """Return a syncer; one that is not in the world yet is added."""
+        # A syncer made from configuration is known by itself, not by its class.
         is_known = any(controller.syncer is named for controller in self._pair.controllers.values())
         if not isinstance(named, str) and not is_known and self._class(named) not in self._syncers:
             self._add(named)
@@ -192,7 +212,7 @@ class World:
         return self._pair.controllers[name].syncer
 
     def context(self, syncer: Named) -> Any:
-        """Return the context that a syncer is asked with."""
+        """Return the context of a syncer."""
         made = self.syncer(syncer)
         return self._pair.controllers[made.name].context(self._reads(made))
 
@@ -228,7 +248,7 @@ class World:
         return pair
 
     def _custom(self, cluster: VirtualCluster) -> Iterator[tuple[AnySyncer, Config]]:
-        """Yield the syncers of the ``custom`` part of the configuration."""
+        """Yield the syncers of ``sync.custom``."""
         for entry in cluster.custom_entries():
             found = entry.syncers(self._find)
             if isinstance(found, str):
@@ -243,14 +263,14 @@ class World:
         return None
 
     def _reads(self, syncer: AnySyncer) -> Reads:
-        """Return the reader of only those stores that the syncer has asked for: in a daemon
-        no other syncer may be on.
+        """Return a reader restricted to the stores that the syncer declares: in a daemon, no other
+        syncer may be enabled.
         """
         declared = Declared(self._pair.informers, syncer, sources(syncer))
         return Reads(cast("Informers", declared), self._pair.references)
 
     def _show(self) -> None:
-        """Let the stores hold what their watches would have brought."""
+        """Update the stores, as watches would."""
         for store in self._pair.informers:
             marked = self._pair.informers.is_marked(store.side, store.resource)
             there = self._sides[store.side].objects.get(store.resource, {})
@@ -268,7 +288,7 @@ class World:
         return bool(labels.get(self.settings.marks.cluster) == self.settings.identity)
 
     def _origin(self, syncer: AnySyncer, key: Key) -> Key | None:
-        """For what begins on the host: the place of the host object that leads to the key."""
+        """Return the host key of the object that leads to a virtual key, for a syncer from the host."""
         controller = self._pair.controllers[syncer.name]
         if not controller.direction.comes_up:
             return None
@@ -280,7 +300,7 @@ class World:
         return None
 
     def _resource(self, obj: Obj) -> Resource:
-        """Return the resource of an object: one that a syncer names, or what its kind suggests."""
+        """Return the resource of an object: one of a syncer, or a guess from its kind."""
         named = {(store.resource.api_version, store.resource.kind): store.resource for store in self._pair.informers}
         return named.get((obj["apiVersion"], obj["kind"])) or resource_of(obj)
 
@@ -293,7 +313,10 @@ class World:
 
 @lru_cache(maxsize=64)
 def _model(syncers: tuple[type[AnySyncer], ...], translator: type[NameTranslator]) -> type[SyncerConfig]:
-    """Return the model of the configuration; it takes 20 ms to make, and a property test makes hundreds of worlds."""
+    """Return the configuration model.
+
+    Cached: building it takes 20 ms, and a property test creates hundreds of worlds.
+    """
     return config_with(syncers, translator=translator)
 
 

@@ -1,1 +1,1 @@
-"""Lets a host's cert-manager issue the certificates of virtual clusters."""
+"""Lets the host's cert-manager issue certificates for virtual clusters."""

@@ -1,4 +1,4 @@
-"""What was issued on the host comes back as the Secret that the tenant's Certificate names."""
+"""Issued certificates come back from the host as the Secret that the tenant's Certificate names."""
 
 from collections.abc import Iterable, Sequence
 
@@ -31,9 +31,11 @@ _CERTIFICATES = Source(Side.VIRTUAL, CERTIFICATES)
 
 
 class CertificateSecretSyncer(Syncer, SyncFromHost, Sync, Indexes, Watches):
-    """The host side owns all of the Secret; it bears our mark because the Certificate's copy asks cert-manager for it.
+    """The host owns the whole Secret; it bears our mark because the Certificate's copy asks
+    cert-manager for it.
 
-    As with cert-manager itself, the Secret outlives its Certificate; here until the tenant deletes it.
+    As with cert-manager itself, the Secret outlives its Certificate; here until the tenant deletes
+    it.
     """
 
     name = "certificate-secrets"
@@ -45,23 +47,23 @@ class CertificateSecretSyncer(Syncer, SyncFromHost, Sync, Indexes, Watches):
     rights = (Right(Side.HOST, SECRETS, ("delete",)),)
 
     def indexes(self) -> Sequence[Index]:
-        """Certificates by the Secret that they name, as ``namespace/name``."""
+        """Return the index of Certificates by the Secret that they name, as ``namespace/name``."""
         return [Index(_CERTIFICATES, self.name, lambda certificate: map(str, _secrets_of(certificate)))]
 
     def watches(self) -> Sequence[Watch]:
-        """Look again when a Certificate begins or ceases to name one."""
+        """Requeue a Secret when a Certificate begins or ceases to name it."""
         return [Watch(_CERTIFICATES, _named_by)]
 
     def virtual_key(self, ctx: Context, host: Obj) -> Key | None:
-        """Return the Secret that its marks name.
+        """Return the key of the Secret in its marks.
 
-        None where it was not issued for a Certificate of this virtual cluster.
+        None if it was not issued for a Certificate of this virtual cluster.
         """
         ours = ctx.marks.is_ours(host, cluster=ctx.identity, resource=CERTIFICATES)
         return ctx.marks.virtual_key(host) if ours else None
 
     def sync_from_host(self, ctx: Context, host: Obj) -> Decision:
-        """Make the virtual Secret; where nobody wants it any more, remove the one on the host."""
+        """Create the virtual Secret; delete the host's if no Certificate names it any more."""
         key = self.virtual_key(ctx, host)
         if key is None:
             return skip("it was not issued for a Certificate of this virtual cluster")
@@ -71,7 +73,7 @@ class CertificateSecretSyncer(Syncer, SyncFromHost, Sync, Indexes, Watches):
         return apply(virtual=_copy(ctx, host, key, certificate), reason="the host has issued it")
 
     def sync(self, ctx: Context, pair: Pair) -> Decision:
-        """Keep the virtual Secret as the host has it: it is issued anew before it expires."""
+        """Update the virtual Secret from the host's, which is renewed before it expires."""
         key = key_of(pair.virtual)
         certificate = self._certificate(ctx, key)
         if certificate is None:
@@ -94,7 +96,7 @@ def _named_by(certificate: Obj, settings: Settings) -> Iterable[Key]:
 
 
 def _copy(ctx: Context, host: Obj, key: Key, certificate: Obj) -> Obj:
-    """Return the virtual Secret, with the virtual names in cert-manager's notes."""
+    """Return the virtual Secret, with virtual names in cert-manager's annotations."""
     virtual = ctx.virtual_copy(host, key)
     virtual |= {part: value for part, value in host.items() if part not in ("apiVersion", "kind", "metadata")}
     noted = virtual["metadata"].get("annotations") or {}

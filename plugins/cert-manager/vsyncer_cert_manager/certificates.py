@@ -1,4 +1,4 @@
-"""Certificates are issued on the host, each into a Secret that bears our mark, so that it can be brought back."""
+"""Certificates are issued on the host, each into a Secret with our marks, so that it can be copied back."""
 
 from collections.abc import Mapping
 from typing import ClassVar
@@ -9,14 +9,14 @@ from vsyncer_cert_manager.kinds import CERTIFICATES, CLUSTER_ISSUERS, GROUP, ISS
 
 
 class CertificateSyncer(Mirror):
-    """The virtual side owns what is wanted, the host side what has been issued."""
+    """The virtual side owns the spec, the host the status."""
 
     name = "certificates"
     resource = CERTIFICATES
     down = ("spec",)
     up = ("status",)
     reads = (Source(Side.VIRTUAL, SECRETS),)
-    #: The passwords of keystores must be there. The Secret of ``secretName`` begins on the host.
+    #: The passwords of keystores must be on the host. The Secret of ``secretName`` begins there.
     references: ClassVar[References] = {
         "spec.keystores.jks.passwordSecretRef.name": SECRETS,
         "spec.keystores.pkcs12.passwordSecretRef.name": SECRETS,
@@ -24,7 +24,7 @@ class CertificateSyncer(Mirror):
     }
 
     def translate(self, ctx: Context, virtual: Obj) -> Obj:
-        """Return the copy, with our marks on the Secret that will be made, and the issuer's name on the host."""
+        """Return the copy, with our marks for the Secret that will be created, and the issuer's host name."""
         host, namespace = super().translate(ctx, virtual), key_of(virtual).namespace
         spec: Obj = host.get("spec") or {}
         if name := dig(virtual, "spec.secretName"):
@@ -35,7 +35,9 @@ class CertificateSyncer(Mirror):
 
 
 def _refuse_taken(ctx: Context, key: Key) -> None:
-    """cert-manager would write into the host copy of a Secret of the tenant's, and we would write it back, for ever."""
+    """Refuse a Certificate whose Secret the tenant has created: cert-manager and the daemon would
+    overwrite it in turns.
+    """
     secret = ctx.virtual(SECRETS, key)
     if secret is not None and not ctx.marks.is_from_here(secret, cluster=ctx.identity):
         why = f"there is a Secret {key} that was not issued for a Certificate. Delete it, or name another"
@@ -45,8 +47,7 @@ def _refuse_taken(ctx: Context, key: Key) -> None:
 def _marked(ctx: Context, key: Key, template: Obj) -> Obj:
     """Return the ``secretTemplate`` with the marks that lead the Secret back.
 
-    Their kind is that of a Certificate, and so
-    nobody takes the Secret for the copy of a virtual one.
+    Their kind is Certificate, so that the Secret is never taken for the copy of a virtual Secret.
     """
     place = ctx.names.to_host(SECRETS, key)
     original = {"metadata": {"name": key.name, "namespace": key.namespace}}
@@ -64,8 +65,8 @@ def _without_marks(ctx: Context, template: Obj, part: str) -> dict[str, str]:
 
 
 def _issuer(ctx: Context, namespace: str, reference: Obj) -> Obj:
-    """Return the reference to the issuer on the host: the copy of a tenant's own, or one that
-    the host has published.
+    """Return the reference to the issuer on the host: the copy of a tenant's own, or one that the
+    host publishes.
     """
     name, kind = dig(reference, "name", ""), reference.get("kind") or ISSUERS.kind
     if (reference.get("group") or GROUP) != GROUP:

@@ -1,4 +1,4 @@
-"""ClusterIssuers of the host that tenants may use: they see that one is there and whether it works, no more."""
+"""ClusterIssuers of the host that tenants may use: they see only its name and its status."""
 
 from syncer.api import (
     Config,
@@ -20,14 +20,14 @@ from vsyncer_cert_manager.kinds import CLUSTER_ISSUERS
 
 
 class ClusterIssuerConfig(Config):
-    """Which ClusterIssuers of the host the tenant may use."""
+    """The ClusterIssuers of the host that the tenant may use."""
 
     names: tuple[str, ...] = ()
-    """Their names. None unless said so: whoever may use one gets certificates from it."""
+    """Their names. None by default: a tenant who may use an issuer gets certificates from it."""
 
 
 class ClusterIssuerSyncer(Syncer[ClusterIssuerConfig], SyncFromHost[ClusterIssuerConfig], Sync[ClusterIssuerConfig]):
-    """The host side owns them. Their spec stays there: it names accounts and Secrets of the host."""
+    """The host owns them. Their spec is not copied: it names accounts and Secrets of the host."""
 
     name = "clusterissuers"
     section = "fromHost.clusterIssuers"
@@ -37,7 +37,7 @@ class ClusterIssuerSyncer(Syncer[ClusterIssuerConfig], SyncFromHost[ClusterIssue
     reverts_virtual_changes = True
 
     def virtual_key(self, ctx: Context[ClusterIssuerConfig], host: Obj) -> Key | None:
-        """Return the same name, for those that are published."""
+        """Return the same name if the issuer is published, otherwise None."""
         return key_of(host) if key_of(host).name in ctx.config.names else None
 
     def host_key(self, settings: Settings, key: Key) -> Key:
@@ -52,7 +52,7 @@ class ClusterIssuerSyncer(Syncer[ClusterIssuerConfig], SyncFromHost[ClusterIssue
         return apply(virtual=shown, reason="the host publishes it")
 
     def sync(self, ctx: Context[ClusterIssuerConfig], pair: Pair) -> Decision:
-        """Keep it as the host has it, for as long as it is published."""
+        """Update it while it is published."""
         if self.virtual_key(ctx, pair.host) is None:
             return delete(virtual=pair.virtual, reason=f"sync.{self.section}.names doesn't name it any more")
         return self.sync_from_host(ctx, pair.host)

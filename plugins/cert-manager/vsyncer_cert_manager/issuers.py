@@ -1,4 +1,4 @@
-"""Issuers work on the host for the Certificates of the virtual namespace that they are in."""
+"""Issuers work on the host for the Certificates of their virtual namespace."""
 
 from syncer.api import Context, Mirror, Obj, Reference, References, Refused, dig
 from vsyncer_cert_manager.kinds import ISSUERS, SECRETS, SERVICE_ACCOUNTS
@@ -19,10 +19,10 @@ _DNS01 = (
 )
 _SOLVER_POD = "acme.solvers[].http01.{}.podTemplate.spec"
 
-#: ServiceAccounts are on the host whether or not something names them.
+#: ServiceAccounts are on the host whether or not an Issuer names them.
 _ACCOUNT = Reference(SERVICE_ACCOUNTS, use="named")
 
-#: What an Issuer names in its namespace. (cert-manager's API reference, ``IssuerSpec`` of v1.)
+#: The references in an Issuer. (cert-manager's API reference, ``IssuerSpec`` of v1.)
 REFERENCES: References = {
     "spec.ca.secretName": SECRETS,
     "spec.acme.privateKeySecretRef.name": SECRETS,
@@ -44,7 +44,7 @@ REFERENCES: References = {
     "spec.venafi.cloud.apiTokenSecretRef.name": SECRETS,
 }
 
-#: What can't be made right on the host, with the reason.
+#: Fields that can't be translated to the host, with the reason.
 REFUSED = {
     "dns01.webhook": "only the webhook knows which names in its config are those of Secrets",
     "http01.ingress.name": "cert-manager would edit the copy of that Ingress. Use ingressClassName",
@@ -52,9 +52,9 @@ REFUSED = {
 
 
 class IssuerSyncer(Mirror):
-    """The virtual side owns how certificates are issued, the host side whether that works.
+    """The virtual side owns the spec, the host the status.
 
-    Every Secret that an Issuer names is synced. An ACME account key that the tenant hasn't got is made on the host.
+    Every Secret that an Issuer names is synced. A missing ACME account key is created on the host.
     """
 
     name = "issuers"
@@ -64,7 +64,11 @@ class IssuerSyncer(Mirror):
     references = REFERENCES
 
     def translate(self, ctx: Context, virtual: Obj) -> Obj:
-        """Return the copy, unless it would do on the host what the tenant may not."""
+        """Return the copy.
+
+        Raises:
+            Refused: The Issuer would do on the host what the tenant may not.
+        """
         host = super().translate(ctx, virtual)
         for place, solver in enumerate(dig(host, "spec.acme.solvers") or ()):
             for path, why in REFUSED.items():

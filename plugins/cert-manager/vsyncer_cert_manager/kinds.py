@@ -1,4 +1,4 @@
-"""The resources that the syncers of this package sync or name."""
+"""The resources that the syncers of this package use."""
 
 from syncer.api import Resource
 

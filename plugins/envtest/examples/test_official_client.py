@@ -11,7 +11,10 @@ from kube_envtest import BackgroundApiServer, Rule
 
 
 def scale_up(apps: client.AppsV1Api, namespace: str, least: int) -> list[str]:
-    """The code under test: give every Deployment of a namespace some replicas; return the names of those changed."""
+    """Set a minimum of replicas for every Deployment of a namespace; return the names of those changed.
+
+    The code under test.
+    """
     changed = []
     for deployment in apps.list_namespaced_deployment(namespace).items:
         if deployment.spec.replicas < least:
@@ -22,7 +25,7 @@ def scale_up(apps: client.AppsV1Api, namespace: str, least: int) -> list[str]:
 
 
 def deployment(name: str, replicas: int) -> dict[str, Any]:
-    """A Deployment in the namespace ``shop``."""
+    """Return a Deployment in the namespace ``shop``."""
     labels = {"app": name}
     return {
         "apiVersion": "apps/v1",
@@ -41,7 +44,7 @@ def deployment(name: str, replicas: int) -> dict[str, Any]:
 
 @pytest.fixture
 def api(api_server_kubeconfig: Path) -> Iterator[client.ApiClient]:
-    """The client, logged in as the administrator of the fixture ``api_server``."""
+    """Return a client, logged in as the administrator of ``api_server``."""
     with config.new_client_from_config(str(api_server_kubeconfig)) as logged_in:
         yield logged_in
 

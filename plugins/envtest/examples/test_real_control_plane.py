@@ -1,6 +1,6 @@
-"""A real etcd and kube-apiserver as a fixture, for what no imitation should be trusted with.
+"""A real etcd and kube-apiserver as a fixture, for tests that no imitation should be trusted with.
 
-Skipped where ``kube_envtest.find`` finds none; it says what to set.
+Skipped if ``kube_envtest.find`` finds none; it says what to set.
 """
 
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ SERVICE: dict[str, Any] = {
 
 @pytest.fixture
 def core(control_plane: ControlPlane) -> Iterator[client.CoreV1Api]:
-    """The official client on the control plane that all tests of the session share."""
+    """Return the official client of the control plane that all tests of the session share."""
     with config.new_client_from_config(str(control_plane.kubeconfig())) as api:
         yield client.CoreV1Api(api)
 
@@ -40,7 +40,7 @@ def test_a_user_may_do_nothing_at_first(control_plane: ControlPlane, tmp_path: P
 
 @pytest.fixture(scope="module")
 def own_plane(control_plane_programs: Programs) -> Iterator[ControlPlane]:
-    """A control plane that this module may break; with controllers, which setup-envtest hasn't."""
+    """Return a control plane that this module may break; with controllers, which setup-envtest lacks."""
     controllers = "*" if control_plane_programs.has("kube-controller-manager") else ""
     with ControlPlane("own", programs=control_plane_programs, controllers=controllers) as plane:
         yield plane

@@ -9,7 +9,10 @@ LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
 
 
 async def insist(client: MemoryClient, name: str) -> int:
-    """The code under test: create a Lease, every five minutes until it works; return how often it was tried."""
+    """Create a Lease, retrying every five minutes; return the number of attempts.
+
+    The code under test.
+    """
     body = json.dumps({"metadata": {"name": name}, "spec": {"holderIdentity": "me"}}).encode()
     tries = 1
     while (await client.request("POST", LEASES, body=body)).status != 201:

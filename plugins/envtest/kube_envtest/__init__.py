@@ -1,8 +1,10 @@
 """API servers for tests of Kubernetes clients, controllers and operators.
 
-* :class:`ApiServer` is an API server in the test's own process, on its event loop: at once there, in virtual time too
-  (:mod:`kube_envtest.virtual_time`), and it can be broken in every way that an API server can (:class:`Rule`);
-* :class:`BackgroundApiServer` is the same server on a thread of its own, for tests and clients that block;
+* :class:`ApiServer` is an API server in the test's own process, on its event loop: it starts at
+  once, runs in virtual time too (:mod:`kube_envtest.virtual_time`), and can be broken in every way
+  that an API server can be (:class:`Rule`);
+* :class:`BackgroundApiServer` is the same server on a thread of its own, for tests and clients that
+  block;
 * :class:`ControlPlane` is a real etcd and kube-apiserver, found by :func:`find`.
 
 Where this package is installed, pytest has the fixtures ``api_server`` and ``control_plane``:
@@ -67,7 +69,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Import a server when it is first wanted: pytest imports this package wherever it is installed."""
+    """Import a server on first use, because pytest imports this package wherever it is installed."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.{'controlplane' if name in _CONTROLPLANE else 'apiserver'}"), name)

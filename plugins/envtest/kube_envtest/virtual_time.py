@@ -7,12 +7,13 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-#: Real seconds that a loop without any timer waits for the outside world before it says that nothing can happen.
+#: Real seconds that a loop without any timer waits for the outside world before it fails, as
+#: nothing can happen.
 STUCK_AFTER = 30.0
 
 
 class _JumpingSelector(selectors.DefaultSelector):
-    """Answers at once and moves the clock by what it was asked to wait for."""
+    """A selector that returns at once, and moves the clock by its timeout instead."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -31,18 +32,18 @@ class _JumpingSelector(selectors.DefaultSelector):
 
 
 class VirtualTimeLoop(asyncio.SelectorEventLoop):
-    """An asyncio loop for flow tests: sleeping takes no time, and ``loop.time()`` starts at 0 and is exact."""
+    """An asyncio loop for tests: sleeping takes no time, and ``loop.time()`` starts at 0 and is exact."""
 
     def __init__(self) -> None:
         self._virtual = _JumpingSelector()
         super().__init__(self._virtual)
 
     def time(self) -> float:
-        """Seconds of virtual time since the loop was made."""
+        """Return the seconds of virtual time since the loop was created."""
         return self._virtual.now
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
-    """Run ``main`` to its end in virtual time; the contract of ``asyncio.run``."""
+    """Run ``main`` to its end in virtual time, like ``asyncio.run``."""
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
         return runner.run(main)

@@ -1,4 +1,4 @@
-"""Foos of the sample controller: what is wanted goes down, what became of it comes up, what nobody wants goes away."""
+"""Foos of the sample controller: the spec goes down, the status comes up, and unwanted copies are deleted."""
 
 from syncer.api import Context, Decision, Obj, Pair, Resource, Sync, SyncDown, Syncer, SyncUp, apply, delete
 
@@ -14,15 +14,17 @@ class FooSyncer(Syncer, SyncDown, Sync, SyncUp):
     up = ("status",)
 
     def sync_down(self, ctx: Context, virtual: Obj) -> Decision:
-        """Downward, where the tenant has a Foo and the host has none."""
+        """Create the copy: the tenant has a Foo and the host has none."""
         return apply(host=self._wanted(ctx, virtual), reason="the Foo has no copy on the host yet")
 
     def sync(self, ctx: Context, pair: Pair) -> Decision:
-        """Downward what the tenant wants, upward what the host says: one answer, whichever of the two has changed."""
+        """Return the wanted spec on the host and the wanted status in the virtual cluster,
+        whichever side has changed.
+        """
         return apply(host=self._wanted(ctx, pair.virtual), virtual=self._reported(pair))
 
     def sync_up(self, ctx: Context, host: Obj) -> Decision:
-        """Downward again, where the tenant's Foo is gone and our copy is still there."""
+        """Delete the copy: the tenant's Foo is gone."""
         return delete(host=host, reason="the virtual Foo is gone")
 
     def _wanted(self, ctx: Context, virtual: Obj) -> Obj:

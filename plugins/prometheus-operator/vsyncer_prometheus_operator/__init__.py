@@ -1,1 +1,1 @@
-"""Lets the Prometheus of a host scrape what runs in virtual clusters."""
+"""Lets the host's Prometheus scrape workloads of virtual clusters."""

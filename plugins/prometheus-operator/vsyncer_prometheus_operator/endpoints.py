@@ -1,4 +1,4 @@
-"""An endpoint of a monitor: whom it names, and what a tenant may not say in it."""
+"""The endpoints of a monitor: the objects that they name, and the fields that a tenant may not set."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -14,7 +14,8 @@ _TLS = {
     "keySecret.name": SECRETS,
 }
 
-#: What an endpoint names in its monitor's namespace. (The API reference of prometheus-operator, v1.)
+#: The references in an endpoint, in the monitor's namespace. (The API reference of
+#: prometheus-operator, v1.)
 NAMES: Mapping[str, Resource] = {
     "authorization.credentials.name": SECRETS,
     "basicAuth.username.name": SECRETS,
@@ -28,17 +29,19 @@ NAMES: Mapping[str, Resource] = {
 
 
 def named_in(endpoints: str) -> References:
-    """Return what all endpoints of a monitor name; ``endpoints`` is the field of the spec that has them."""
+    """Return the references of all endpoints of a monitor; ``endpoints`` is the field of the spec
+    with the endpoints.
+    """
     return {f"spec.{endpoints}[].{path}": kind for path, kind in NAMES.items()}
 
 
-#: Files that Prometheus would read for the tenant, its own token among them; and headers whose values come from Secrets
-#: that would be the host's.
+#: Files that Prometheus would read for the tenant, including its own token; and headers whose
+#: values would come from the host's Secrets.
 _FORBIDDEN = ("bearerTokenFile", "caFile", "certFile", "keyFile", "proxyConnectHeader")
 
 
 def forbidden(endpoint: Any, path: str = "") -> Iterator[str]:
-    """Yield the paths in an endpoint of what a tenant may not say."""
+    """Yield the paths of fields in an endpoint that a tenant may not set."""
     for name, value in endpoint.items() if isinstance(endpoint, dict) else ():
         if name in _FORBIDDEN and value:
             yield path + name

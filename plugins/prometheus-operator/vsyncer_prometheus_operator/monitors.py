@@ -1,4 +1,6 @@
-"""ServiceMonitors and PodMonitors: each selects on the host the copies of what it selects in its virtual cluster."""
+"""ServiceMonitors and PodMonitors: on the host, each selects the copies of the objects that it
+selects in its virtual cluster.
+"""
 
 from typing import ClassVar
 
@@ -9,16 +11,19 @@ from vsyncer_prometheus_operator.selection import narrowed, places
 
 
 class _Monitor(Mirror):
-    """What both have in common. They have no status for the tenant: it would name the Prometheuses of the host."""
+    """The base of both.
+
+    They have no status for the tenant, as it would name the host's Prometheuses.
+    """
 
     down = ("spec",)
-    #: What is selected.
+    #: The resource of the selected objects.
     selected: ClassVar[Resource]
-    #: Where in the spec the endpoints are.
+    #: The field of the spec with the endpoints.
     endpoints: ClassVar[str]
 
     def translate(self, ctx: Context, virtual: Obj) -> Obj:
-        """Return the copy: it selects this tenant's objects of the namespaces that it names."""
+        """Return the copy; it selects only this tenant's objects in the namespaces that the monitor names."""
         host, namespace = super().translate(ctx, virtual), key_of(virtual).namespace
         spec = host.get("spec") or {}
         endpoints = spec.get(self.endpoints) or []
@@ -35,7 +40,7 @@ class _Monitor(Mirror):
 
 
 class ServiceMonitorSyncer(_Monitor):
-    """Scrapes what stands behind Services."""
+    """Scrapes the endpoints of Services."""
 
     name = "servicemonitors"
     section = "toHost.serviceMonitors"

@@ -1,4 +1,7 @@
-"""What a monitor selects: copies on the host bear their virtual namespace as a label, so that one can select by it."""
+"""The selectors of a monitor.
+
+Copies on the host have their virtual namespace as a label, so it can be selected.
+"""
 
 from syncer.api import Context, Key, Obj, Resource, selectors
 
@@ -15,7 +18,7 @@ def narrowed(ctx: Context, spec: Obj, namespace: str) -> Obj:
 
 
 def places(ctx: Context, spec: Obj, namespace: str, selected: Resource) -> Obj:
-    """Return the ``namespaceSelector`` on the host: where the name translator puts objects of these namespaces."""
+    """Return the ``namespaceSelector`` on the host, for the host namespaces of these virtual namespaces."""
     wanted = _namespaces(spec, namespace)
     if wanted is not None:
         found = {ctx.names.to_host(selected, Key(each, "any")).namespace for each in wanted}
@@ -25,7 +28,7 @@ def places(ctx: Context, spec: Obj, namespace: str, selected: Resource) -> Obj:
 
 
 def _namespaces(spec: Obj, namespace: str) -> list[str] | None:
-    """Return the virtual namespaces that a monitor looks into: its own where it names none; None for all."""
+    """Return the virtual namespaces of a monitor: its own if it names none; None for all."""
     selector = spec.get("namespaceSelector") or {}
     if selector.get("any"):
         return None

@@ -1,4 +1,4 @@
-"""Widgets run on the host; the tenant sees how they fare."""
+"""Widgets run on the host; tenants see their status."""
 
 from pydantic import Field
 
@@ -8,14 +8,14 @@ WIDGETS = Resource("example.org/v1", "Widget", "widgets")
 
 
 class WidgetConfig(Config):
-    """Which Widgets tenants may have."""
+    """The options of Widgets."""
 
     max_size: int = Field(default=10, ge=1)
-    """The largest `spec.size` that a tenant may ask for."""
+    """Largest `spec.size` that a tenant may request."""
 
 
 class WidgetSyncer(Mirror[WidgetConfig]):
-    """The virtual side owns the spec, the host side the status; the host may tell by the spec whose Widget it is."""
+    """The virtual side owns the spec, the host the status; the spec on the host names the tenant."""
 
     name = "widgets"
     resource = WIDGETS
@@ -23,7 +23,10 @@ class WidgetSyncer(Mirror[WidgetConfig]):
     up = ("status",)
 
     def translate(self, ctx: Context[WidgetConfig], virtual: Obj) -> Obj:
-        """Return the host copy: name, labels, marks and the spec are there already; the owner is our twist."""
+        """Return the host copy.
+
+        The base class sets name, labels, marks and spec; this adds the owner.
+        """
         size = dig(virtual, "spec.size", 0)
         if not isinstance(size, int):
             raise Refused("it is not a whole number", path="spec.size")

@@ -1,11 +1,11 @@
-"""Real clusters for tests, in seconds: etcd and kube-apiserver on loopback ports, to be killed, frozen, compacted.
+"""Real clusters for tests, in seconds: etcd and kube-apiserver on loopback ports, to be killed, frozen and compacted.
 
 ::
 
     one, other = ControlPlane("one"), ControlPlane("other", controllers="*")
     start_all(one, other)
 
-Where the programs come from: see `find`.
+See `find` for where the programs come from.
 """
 
 from kube_envtest.controlplane.errors import NotAvailable, StartFailed

@@ -1,4 +1,4 @@
-"""How tests and people get into a cluster: its address, users, kubeconfigs, kubectl, single requests."""
+"""Access to a cluster, for tests and people: its address, users, kubeconfigs, kubectl, single requests."""
 
 from __future__ import annotations
 
@@ -34,26 +34,31 @@ class Access:
 
     @property
     def source(self) -> str:
-        """Where its programs come from, for people."""
+        """The origin of its programs, for people."""
         return self._programs.source
 
     @property
     def url(self) -> str:
-        """Address of the API server."""
+        """The address of the API server."""
         return self._layout.url
 
     @property
     def folder(self) -> Path:
-        """Temporary folder with certificates, logs (`kube-apiserver.log`, …) and kubeconfigs; `stop` removes it."""
+        """The temporary folder with certificates, logs (`kube-apiserver.log`, …) and kubeconfigs;
+        `stop` removes it.
+        """
         return self._layout.folder
 
     @property
     def ca_file(self) -> Path:
-        """The certificate to trust, PEM."""
+        """The file with the CA certificate, PEM."""
         return self._layout.folder / "ca.crt"
 
     def add_user(self, name: str, *groups: str) -> None:
-        """Add somebody with a token and no rights of their own; before the start, as tokens are read only then."""
+        """Add a user with a token and without rights.
+
+        Before the start, since tokens are read only then.
+        """
         if self._running_layout is not None:
             raise RuntimeError(f"{self.name} is running: add users before the start")
         self._users[name] = User(name, secrets.token_hex(16), groups)
@@ -63,11 +68,13 @@ class Access:
         return self._user(user).token
 
     def kubeconfig(self, user: str = ADMIN, *, path: Path | None = None) -> Path:
-        """Write a self-contained kubeconfig, mode 0600; the admin's has a client certificate, others' a token.
+        """Write a self-contained kubeconfig, mode 0600.
+
+        The admin's has a client certificate, those of others a token.
 
         Args:
-            user: One of those predefined, or of `add_user`.
-            path: Where to; by default into `folder`.
+            user: A predefined user, or one of `add_user`.
+            path: The file; by default one in `folder`.
         """
         path = path or self.folder / f"{user}.kubeconfig"
         if user == ADMIN:
@@ -78,17 +85,17 @@ class Access:
 
     @property
     def kubectl_command(self) -> tuple[str, ...]:
-        """How kubectl is called; empty where there is none."""
+        """The command line of kubectl; empty if there is none."""
         return self._programs.kubectl
 
     def kubectl(
         self, *arguments: str, user: str = ADMIN, stdin: str | None = None, check: bool = True
     ) -> subprocess.CompletedProcess[str]:
-        """Run kubectl as the user, at most a minute.
+        """Run kubectl as the user, for at most a minute.
 
         Raises:
-            AssertionError: it failed and `check` is set; the message is what it said.
-            NotAvailable: there is no kubectl.
+            AssertionError: It failed and `check` is set; the message is its output.
+            NotAvailable: There is no kubectl.
         """
         if not self._programs.kubectl:
             raise NotAvailable(f"no kubectl with {self.source}: put one on the PATH")
@@ -109,10 +116,12 @@ class Access:
     def request(
         self, method: str, path: str, body: Any = None, *, user: str = ADMIN, timeout: float = 30.0
     ) -> tuple[int, Any]:
-        """Send one request; return its HTTP status and the decoded JSON (or text). PATCH is a merge patch.
+        """Send a request; return its HTTP status and the decoded JSON, or the text.
+
+        PATCH is a merge patch.
 
         Raises:
-            OSError: no connection, or no answer within `timeout` seconds.
+            OSError: There is no connection, or no answer within `timeout` seconds.
         """
         as_admin = user == ADMIN
         tls = http.tls(self.folder, as_admin=as_admin)

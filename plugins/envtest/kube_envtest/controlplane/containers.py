@@ -1,7 +1,7 @@
-"""Control-plane programs in Docker containers: K3s, or an image built FROM scratch out of our own binary.
+"""Control-plane programs in Docker containers: K3s, or an image built FROM scratch with our own binary.
 
-Both need the docker daemon of this machine: they share files with it, and `scratch` shares the network too.
-Containers outlive a test that is killed; the next one that starts a container removes them.
+Both need the docker daemon of this machine: they share files with it, and `scratch` also shares the
+network. Containers outlive a killed test; the next test that starts a container removes them.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ class Container:
 
     @property
     def pid(self) -> int:
-        """Process id as this machine sees it."""
+        """The process id on this machine."""
         self._container.reload()
         return int(self._container.attrs["State"]["Pid"])
 
     def alive(self) -> bool:
-        """Whether it runs (or is frozen)."""
+        """True if it runs or is frozen."""
         self._container.reload()
         return self._container.status in ("created", "running", "paused")
 
@@ -57,11 +57,11 @@ class Container:
         self._container.pause()
 
     def thaw(self) -> None:
-        """Let it run again."""
+        """Thaw the container's cgroup."""
         self._container.unpause()
 
     def kill(self) -> None:
-        """End what runs in it; the container stays until `clean`."""
+        """Kill its processes; the container stays until `clean`."""
         self._container.reload()
         if self._container.status == "paused":
             self._container.unpause()  # dockerd before 26 refuses to kill a paused container
@@ -70,12 +70,14 @@ class Container:
         self._container.wait()
 
     def last_lines(self) -> str:
-        """The end of its log."""
+        """Return the end of its log."""
         return str(self._container.logs(tail=LOG_LINES).decode(errors="replace"))
 
 
 class Scratch:
-    """Each program in a container of our own image, on the machine's network, with the plane's folder mounted."""
+    """Each program in a container of our own image, on the machine's network, with the plane's
+    folder mounted.
+    """
 
     def __init__(self, client: DockerClient, binary: Path) -> None:
         self.source = f"Docker image {IMAGE}"
@@ -83,7 +85,7 @@ class Scratch:
         self._client = client
 
     def has(self, name: str) -> bool:
-        """Whether the program is there: all are in the binary."""
+        """Return True: the binary has all programs."""
         return name in flags.ARGUMENTS
 
     def start(self, name: str, layout: Layout) -> Program:
@@ -106,7 +108,9 @@ class Scratch:
 
 
 class K3s:
-    """One container with all of a control plane and a node; it has SQLite for etcd, and makes its own certificates."""
+    """A single container with a whole control plane and a node; it has SQLite instead of etcd, and
+    its own certificates.
+    """
 
     def __init__(self, client: DockerClient) -> None:
         self.source = "K3s in Docker"
@@ -115,11 +119,11 @@ class K3s:
         self._client = client
 
     def has(self, name: str) -> bool:
-        """All are in the one container, but no etcd."""
+        """Return True for all programs but etcd: they are in the one container."""
         return name in (APISERVER, CONTROLLER_MANAGER, SCHEDULER)
 
     def start(self, name: str, layout: Layout) -> Program | None:
-        """Start the container, or the one that was killed; the rest starts with it."""
+        """Start the container, or restart a killed one; all programs start with it."""
         if name != APISERVER:
             return None
         for container in find_containers(self._client, layout.folder):
@@ -136,7 +140,8 @@ class K3s:
 
 
 def _start_k3s(layout: Layout) -> Any:
-    # The daemon is this machine's; testcontainers guesses otherwise in a container, and asks too early for a K3s.
+    # The daemon is on this machine; in a container, testcontainers guesses otherwise, and asks too
+    # early for a K3s.
     testcontainers_config.tc_host_override = "127.0.0.1"
     testcontainers_config.connection_mode_override = ConnectionMode.docker_host
     container = K3SContainer()
@@ -160,7 +165,7 @@ def k3s_command(layout: Layout) -> list[str]:
 
 
 def _take_credentials(kubeconfig: str, folder: Path) -> None:
-    """Put what K3s made in place of our own certificates."""
+    """Replace our own certificates by those of K3s."""
     document = yaml.safe_load(kubeconfig)
     cluster, user = document["clusters"][0]["cluster"], document["users"][0]["user"]
     for name, encoded in {
@@ -175,16 +180,16 @@ def k3s() -> K3s:
     """Return K3s in containers.
 
     Raises:
-        NotAvailable: no docker daemon answers.
+        NotAvailable: No docker daemon answers.
     """
     return K3s(_connect())
 
 
 def scratch(binary: Path) -> Scratch:
-    """Return our binary in containers; builds the image unless it was built from this very file.
+    """Return our binary in containers. Builds the image, unless it was built from this very file.
 
     Raises:
-        NotAvailable: no docker daemon answers, or it can't build the image.
+        NotAvailable: No docker daemon answers, or it can't build the image.
     """
     client = _connect()
     try:
@@ -206,7 +211,9 @@ def _connect() -> DockerClient:
 
 
 def _check_socket(host: str) -> None:
-    """The SDK's error for a missing socket is long, and it forgets to close its own."""
+    """Check the socket first: the SDK's error for a missing one is long, and the SDK doesn't close
+    its own.
+    """
     if not host.startswith("unix://"):
         return
     with socket.socket(socket.AF_UNIX) as probe:
@@ -252,7 +259,7 @@ def remove_containers(client: DockerClient, folder: Path) -> None:
 
 
 def remove_orphans(client: DockerClient) -> None:
-    """Remove the containers of planes whose owner was killed."""
+    """Remove the containers of planes whose process was killed."""
     for container in client.client.containers.list(all=True, filters={"label": FOLDER_LABEL}):
         if is_orphan(Path(container.labels[FOLDER_LABEL])):
             container.remove(force=True, v=True)

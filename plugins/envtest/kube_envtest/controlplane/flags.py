@@ -1,4 +1,4 @@
-"""The command lines of a control plane's programs: pure functions of its layout."""
+"""The command lines of a control plane's programs, as pure functions of its layout."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ ISSUER = "https://kubernetes.default.svc.cluster.local"
 
 
 def etcd(layout: Layout) -> list[str]:
-    """A single member that never waits for the disk: what it writes needn't outlive the machine."""
+    """Return etcd's command line: a single member that never syncs to disk, since its data needn't
+    survive the machine.
+    """
     return [
         f"--data-dir={layout.folder / 'etcd'}",
         f"--listen-client-urls={layout.etcd_url}",
@@ -23,7 +25,10 @@ def etcd(layout: Layout) -> list[str]:
 
 
 def apiserver(layout: Layout) -> list[str]:
-    """RBAC on, users by client certificate and by token; the plane's own flags last, so that they win."""
+    """Return the API server's: RBAC, users by client certificate and by token.
+
+    The plane's own flags come last, so they win.
+    """
     folder = layout.folder
     return [
         f"--etcd-servers={layout.etcd_url}",
@@ -38,7 +43,7 @@ def apiserver(layout: Layout) -> list[str]:
         f"--service-account-key-file={folder / 'sa.pub'}",
         f"--service-account-signing-key-file={folder / 'sa.key'}",
         f"--service-cluster-ip-range={layout.service_range}",
-        "--endpoint-reconciler-type=none",  # its address is the loopback, which no Endpoints may name
+        "--endpoint-reconciler-type=none",  # its address is the loopback, which Endpoints may not contain
         "--profiling=false",
         "--allow-privileged=true",
         *_without_service_accounts(layout.controllers),
@@ -47,7 +52,7 @@ def apiserver(layout: Layout) -> list[str]:
 
 
 def controller_manager(layout: Layout) -> list[str]:
-    """The only one of its kind (no leader election), with no port of its own, and not held back by client limits."""
+    """Return the controller manager's: no leader election, no port, and no client-side rate limit."""
     return [
         f"--kubeconfig={layout.folder / 'admin.kubeconfig'}",
         f"--controllers={layout.controllers}",
@@ -62,7 +67,7 @@ def controller_manager(layout: Layout) -> list[str]:
 
 
 def scheduler(layout: Layout) -> list[str]:
-    """The only one of its kind, with no port of its own."""
+    """Return the scheduler's: no leader election, no port."""
     return [
         f"--kubeconfig={layout.folder / 'admin.kubeconfig'}",
         "--leader-elect=false",
@@ -74,13 +79,15 @@ def scheduler(layout: Layout) -> list[str]:
 
 
 def runs(controllers: str, name: str) -> bool:
-    """Whether a `--controllers` list lets the named controller run: its own entry counts before the star."""
+    """Return True if a `--controllers` list enables the controller: its own entry counts before the star."""
     entries = controllers.split(",")
     return f"-{name}" not in entries and (name in entries or "*" in entries)
 
 
 def _without_service_accounts(controllers: str) -> list[str]:
-    """Admission wants the ServiceAccount of each pod to exist: nothing makes the default one without its controller."""
+    """Disable the ServiceAccount admission if the controller that creates the default
+    ServiceAccounts is disabled.
+    """
     if runs(controllers, "serviceaccount-controller"):
         return []
     return ["--disable-admission-plugins=ServiceAccount"]

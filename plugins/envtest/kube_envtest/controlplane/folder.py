@@ -14,17 +14,19 @@ PREFIX = "kube-envtest-"
 
 
 class Folder:
-    """A temporary folder, locked while this process lives, so that a later one may remove what a killed one left."""
+    """A temporary folder, locked while this process lives, so that a later process can remove those
+    of killed ones.
+    """
 
     def __init__(self) -> None:
         remove_orphans()
         hidden = Path(tempfile.mkdtemp(prefix=f".{PREFIX}"))
         self._lock = _lock(hidden)
-        # Renamed only when locked: nobody ever sees a folder in use without its lock.
+        # Renamed only when locked, so that a folder in use is never visible without its lock.
         self.path = hidden.rename(hidden.with_name(hidden.name.removeprefix(".")))
 
     def remove(self) -> None:
-        """Remove the folder with all that is in it, and the lock."""
+        """Remove the folder with its contents, and the lock."""
         shutil.rmtree(self.path, ignore_errors=True)
         if self._lock is not None:
             os.close(self._lock)
@@ -32,14 +34,14 @@ class Folder:
 
 
 def remove_orphans() -> None:
-    """Remove folders whose owner is gone."""
+    """Remove folders whose process is gone."""
     for path in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
         if is_orphan(path):
             shutil.rmtree(path, ignore_errors=True)
 
 
 def is_orphan(path: Path) -> bool:
-    """Whether the folder of a control plane has lost the process that it belonged to, or is gone itself."""
+    """Return True if the process that made a control plane's folder is gone, or the folder itself is."""
     try:
         lock = _lock(path)
     except FileNotFoundError:
@@ -53,7 +55,7 @@ def is_orphan(path: Path) -> bool:
 
 
 def _lock(path: Path) -> int | None:
-    """Lock a folder; None if somebody else has."""
+    """Lock a folder; return None if another process has locked it."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -64,10 +66,11 @@ def _lock(path: Path) -> int | None:
 
 
 def free_ports(count: int) -> list[int]:
-    """Return loopback ports that nobody listens on.
+    """Return unused loopback ports.
 
-    They lie below the range from which the kernel takes ports for outgoing connections: else a client could get the
-    port of an API server which is just being restarted, or even connect to itself through it.
+    They are below the range from which the kernel takes ports for outgoing connections: otherwise a
+    client could get the port of an API server that is being restarted, or even connect to itself
+    through it.
     """
     ports: list[int] = []
     while len(ports) < count:

@@ -1,4 +1,4 @@
-"""One request at a time to an API server, and etcd's HTTP gateway: all that the fixture itself needs."""
+"""Single requests to an API server, and to etcd's HTTP gateway."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 
 def tls(folder: Path, *, as_admin: bool) -> ssl.SSLContext:
-    """Return a context that trusts the plane's CA and, as admin, shows the admin's certificate."""
+    """Return a context that trusts the plane's CA and, as admin, presents the admin's certificate."""
     context = ssl.create_default_context(cafile=str(folder / "ca.crt"))
     if as_admin:
         context.load_cert_chain(folder / "admin.crt", folder / "admin.key")
@@ -22,10 +22,10 @@ def tls(folder: Path, *, as_admin: bool) -> ssl.SSLContext:
 def request(
     port: int, method: str, path: str, *, tls: ssl.SSLContext, token: str | None, body: Any, timeout: float
 ) -> tuple[int, Any]:
-    """Send one request over a connection of its own; return the status and the decoded JSON, or the text.
+    """Send a request over a new connection; return the status and the decoded JSON, or the text.
 
     Raises:
-        OSError: no connection, or no answer within `timeout` seconds.
+        OSError: There is no connection, or no answer within `timeout` seconds.
     """
     connection = http.client.HTTPSConnection("127.0.0.1", port, context=tls, timeout=timeout)
     try:
@@ -51,7 +51,7 @@ def _decoded(body: bytes) -> Any:
 
 
 def compact(etcd_url: str) -> int:
-    """Throw away every revision of etcd but the newest; return that one."""
+    """Compact etcd to its latest revision, and return that."""
     found = _gateway(f"{etcd_url}/v3/kv/range", {"key": base64.b64encode(b"/").decode()})
     revision = found["header"]["revision"]
     _gateway(f"{etcd_url}/v3/kv/compaction", {"revision": revision, "physical": True})
@@ -59,7 +59,9 @@ def compact(etcd_url: str) -> int:
 
 
 def no_space(etcd_url: str, *, alarm: bool) -> None:
-    """Raise or clear the alarm NOSPACE, which etcd itself raises when its quota is used up, and never clears."""
+    """Raise or clear the alarm NOSPACE, which etcd itself raises when its quota is exceeded, and
+    never clears.
+    """
     body = {"action": "ACTIVATE" if alarm else "DEACTIVATE", "memberID": _member(etcd_url), "alarm": "NOSPACE"}
     _gateway(f"{etcd_url}/v3/maintenance/alarm", body)
 
@@ -69,6 +71,6 @@ def _member(etcd_url: str) -> str:
 
 
 def _gateway(url: str, body: dict[str, Any]) -> Any:
-    straight = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # etcd is here, whatever HTTP_PROXY says
+    straight = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # etcd is local, whatever HTTP_PROXY says
     with straight.open(url, json.dumps(body).encode(), timeout=30) as reply:
         return json.load(reply)

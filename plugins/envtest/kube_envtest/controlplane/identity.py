@@ -23,7 +23,7 @@ SERVER_NAMES = ("localhost", "127.0.0.1", "kubernetes", "kubernetes.default", "k
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """Somebody whom the API server knows by a token."""
+    """A user with a token."""
 
     name: str
     token: str
@@ -31,7 +31,9 @@ class User:
 
 
 def write_certificates(folder: Path, service_range: str) -> None:
-    """Write `ca.crt/.key`, `server.crt/.key` and `admin.crt/.key`, the admin's in the group system:masters."""
+    """Write `ca.crt/.key`, `server.crt/.key` and `admin.crt/.key`; the admin is in the group
+    system:masters.
+    """
     authority = trustme.CA()
     authority.cert_pem.write_to_path(folder / "ca.crt")
     authority.private_key_pem.write_to_path(folder / "ca.key")
@@ -46,7 +48,7 @@ def _write_pair(folder: Path, name: str, certificate: trustme.LeafCert) -> None:
 
 
 def write_service_account_keys(folder: Path) -> None:
-    """Write `sa.key` and `sa.pub`, with which tokens of ServiceAccounts are signed and checked."""
+    """Write `sa.key` and `sa.pub`, which sign and verify tokens of ServiceAccounts."""
     key = ec.generate_private_key(ec.SECP256R1())
     (folder / "sa.key").write_bytes(
         key.private_bytes(
@@ -60,7 +62,7 @@ def write_service_account_keys(folder: Path) -> None:
 
 
 def write_tokens(folder: Path, users: Mapping[str, User]) -> None:
-    """Write `tokens.csv` in the form of `--token-auth-file`: token, name, uid, groups."""
+    """Write `tokens.csv` in the format of `--token-auth-file`: token, name, uid, groups."""
     lines = (f'{user.token},{user.name},{user.name},"{",".join(user.groups)}"\n' for user in users.values())
     (folder / "tokens.csv").write_text("".join(lines))
 
@@ -80,7 +82,7 @@ def token_kubeconfig(folder: Path, url: str, user: User) -> str:
 
 
 def replace(path: Path, text: str) -> None:
-    """Write a file that only we may read, at once: who reads it meanwhile sees the old or the new, never a half."""
+    """Write a private file atomically: a concurrent reader sees the old or the new one, never a part."""
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
     with os.fdopen(descriptor, "w") as file:
         file.write(text)
@@ -88,7 +90,10 @@ def replace(path: Path, text: str) -> None:
 
 
 def _kubeconfig(folder: Path, url: str, user: str, credentials: dict[str, str]) -> str:
-    """Everything inline, so that the file can be copied elsewhere; JSON is YAML."""
+    """Return a kubeconfig with everything inline, so that the file can be copied.
+
+    As JSON, which is YAML.
+    """
     document: dict[str, Any] = {
         "apiVersion": "v1",
         "kind": "Config",

@@ -1,7 +1,7 @@
-"""Become another program that ends when the process which started it ends, even by SIGKILL.
+"""Run another program that ends when the process that started it ends, even by SIGKILL.
 
-A program of its own and not a `preexec_fn`: that one runs between fork and exec of a process with threads, where
-Python may not run safely, and Python 3.12 warns of it.
+A separate program rather than a `preexec_fn`, which would run between fork and exec of a process
+with threads, where Python may not run safely; Python 3.12 warns of it.
 """
 
 import ctypes
@@ -9,11 +9,15 @@ import os
 import signal
 import sys
 
-PR_SET_PDEATHSIG = 1  # linux/prctl.h; kept over exec
+PR_SET_PDEATHSIG = 1  # linux/prctl.h; survives exec
 
 
 def main() -> None:
-    """Usage: launch.py PARENT-PID DESCRIPTOR PROGRAM [ARGUMENT...]; closes the descriptor when bound to the parent."""
+    """Run.
+
+    Usage: launch.py PARENT-PID DESCRIPTOR PROGRAM [ARGUMENT...]. Closes the descriptor once bound
+    to the parent.
+    """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != int(sys.argv[1]):

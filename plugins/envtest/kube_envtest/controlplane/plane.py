@@ -1,4 +1,6 @@
-"""A real cluster for tests: etcd, kube-apiserver and, where asked for, kube-controller-manager and kube-scheduler."""
+"""A real cluster for tests: etcd, kube-apiserver and, optionally, kube-controller-manager and
+kube-scheduler.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,7 @@ from kube_envtest.controlplane.sources import find
 POLL_SECONDS = 0.05
 START_SECONDS = 120.0
 BASICS = ("/readyz", "/api/v1/namespaces/default", "/api/v1/namespaces/kube-system")
-"""/readyz can be ok before the first namespaces are there."""
+"""/readyz can be ok before the first namespaces exist."""
 
 
 class ControlPlane(Access):
@@ -53,20 +55,21 @@ class ControlPlane(Access):
         apiserver_flags: Sequence[str] = (),
         service_range: str = "10.96.0.0/16",
     ) -> None:
-        """Nothing is started yet.
+        """Create a cluster; `start` starts it.
 
         Args:
-            name: For messages.
-            programs: Where to run what; by default `find()` decides.
-            controllers: The `--controllers` list of a kube-controller-manager, e.g. "*" for all;
-                empty: none runs. Without the serviceaccount controller the ServiceAccount admission plugin is off:
-                pods need no ServiceAccount and get no token volume.
-            scheduler: Whether a kube-scheduler runs.
+            name: The name in messages.
+            programs: Where to run the programs; by default `find()` decides.
+            controllers: The `--controllers` list of a kube-controller-manager, such as "*" for all;
+                empty for none. Without the serviceaccount controller, the ServiceAccount admission
+                plugin is
+                off: pods need no ServiceAccount and get no token volume.
+            scheduler: True to run a kube-scheduler.
             apiserver_flags: Further flags of the kube-apiserver; they win over ours.
-            service_range: ClusterIPs, as a CIDR.
+            service_range: The range of ClusterIPs, as a CIDR.
 
         Raises:
-            NotAvailable: there is no real API server here; the message says how to get one.
+            NotAvailable: There is no real API server here; the message says how to get one.
         """
         super().__init__(name, programs or find())
         self._options = (service_range, controllers, tuple(apiserver_flags))
@@ -78,7 +81,7 @@ class ControlPlane(Access):
 
     @property
     def controllers(self) -> str:
-        """The `--controllers` list of its kube-controller-manager; empty: none runs."""
+        """The `--controllers` list of its kube-controller-manager; empty if there is none."""
         return self._options[1]
 
     def launch(self) -> None:
@@ -94,18 +97,21 @@ class ControlPlane(Access):
                 self._start(name)
 
     def start(self) -> None:
-        """Start the cluster; returns when it is ready.
+        """Start the cluster, and wait until it is ready.
 
         Raises:
-            StartFailed: a program ended or wasn't ready in time. Nothing is left running.
+            StartFailed: A program ended or wasn't ready in time. Nothing is left running.
         """
         start_all(self)
 
     def wait_ready(self, timeout: float = START_SECONDS) -> None:
-        """Wait, at most `timeout` seconds, until the cluster can be used; starts what needs a ready API server.
+        """Wait until the cluster is ready, and start the programs that need a ready API server.
+
+        Args:
+            timeout: The maximum time, in seconds.
 
         Raises:
-            StartFailed: a program ended or wasn't ready in time.
+            StartFailed: A program ended or wasn't ready in time.
         """
         deadline = time.monotonic() + timeout
         for path in BASICS:
@@ -118,7 +124,7 @@ class ControlPlane(Access):
             self._wait_for("/api/v1/namespaces/default/serviceaccounts/default", deadline)
 
     def stop(self) -> None:
-        """End all programs, etcd last, and remove all files; does nothing when nothing runs."""
+        """Stop all programs, etcd last, and remove all files. Does nothing if nothing runs."""
         for name in (SCHEDULER, CONTROLLER_MANAGER, APISERVER, ETCD):
             if program := self._running.pop(name, None):
                 program.kill()
@@ -140,24 +146,25 @@ class ControlPlane(Access):
 
     @property
     def apiserver_pid(self) -> int:
-        """Process id of the API server."""
+        """The process id of the API server."""
         return self._apiserver.pid
 
     @property
     def pids(self) -> dict[str, int]:
-        """Process ids of all that runs, by program."""
+        """Return the process ids of all running programs, by name."""
         return {name: program.pid for name, program in self._running.items()}
 
     def kill_apiserver(self) -> None:
-        """End the API server at once (SIGKILL); etcd and the data stay."""
+        """Kill the API server (SIGKILL); etcd and the data stay."""
         self._apiserver.kill()
         del self._running[APISERVER]
 
     def restart_apiserver(self) -> None:
-        """Kill the API server if it runs, start it anew on the same port, wait until it is ready.
+        """Kill the API server if it runs, start it again on the same port, and wait until it is ready.
 
-        It comes with an empty watch cache: a watch from a resourceVersion older than the newest one of that resource
-        gets an in-stream ERROR 410. Lists at an old resourceVersion and `continue` tokens still work, as etcd has them.
+        It starts with an empty watch cache: a watch from a resourceVersion older than the newest
+        one of that resource gets an in-stream ERROR 410. Lists at an old resourceVersion and
+        `continue` tokens still work, as etcd has them.
         """
         if APISERVER in self._running:
             self.kill_apiserver()
@@ -165,16 +172,16 @@ class ControlPlane(Access):
         self.wait_ready()
 
     def freeze(self) -> None:
-        """Stop the API server from running (SIGSTOP): connections stay open and nothing is answered."""
+        """Freeze the API server (SIGSTOP): connections stay open and nothing is answered."""
         self._apiserver.freeze()
 
     def thaw(self) -> None:
-        """Let a frozen API server run again."""
+        """Thaw a frozen API server."""
         self._apiserver.thaw()
 
     @contextlib.contextmanager
     def frozen(self) -> Iterator[None]:
-        """Freeze the API server for the length of a `with`."""
+        """Freeze the API server while the block runs."""
         self.freeze()
         try:
             yield
@@ -182,47 +189,50 @@ class ControlPlane(Access):
             self.thaw()
 
     def compact_etcd(self) -> int:
-        """Throw away etcd's history; return the newest revision, the only one that is left.
+        """Compact etcd, and return its latest revision, the only one left.
 
-        A running API server doesn't show it: it answers watches and lists of the past out of its own memory. After
-        `restart_apiserver` it has no such memory, and watches from an old resourceVersion (in the stream), lists at one
-        and `continue` tokens (as HTTP status) all get 410.
+        A running API server doesn't show it: it answers watches and lists of the past from its
+        memory. After `restart_apiserver`, watches from an old resourceVersion (in the stream),
+        lists at an old one and `continue` tokens (as HTTP status) all get 410.
 
         Raises:
-            NotAvailable: the cluster has no etcd (k3s).
+            NotAvailable: The cluster has no etcd (k3s).
         """
         self._check_etcd()
         return http.compact(self._layout.etcd_url)
 
     def kill_etcd(self) -> None:
-        """End etcd at once (SIGKILL); the API server lives on, and soon says that it isn't ready.
+        """Kill etcd (SIGKILL); the API server keeps running, and soon reports that it isn't ready.
 
         Raises:
-            NotAvailable: the cluster has no etcd (k3s).
+            NotAvailable: The cluster has no etcd (k3s).
         """
         self._check_etcd()
         self._running.pop(ETCD).kill()
 
     def restart_etcd(self) -> None:
-        """Kill etcd if it runs, start it anew on its data, wait until the API server is ready again."""
+        """Kill etcd if it runs, start it again with its data, and wait until the API server is
+        ready again.
+        """
         if ETCD in self._running:
             self.kill_etcd()
         self._start(ETCD)
         self.wait_ready()
 
     def fill_disk(self) -> None:
-        """Let etcd take itself to be full, as it does when its quota is used up, until `free_disk`.
+        """Make etcd behave as if its quota was exceeded, until `free_disk`.
 
-        Reads work, and deletes of what has no finalizer; creates and changes are answered with HTTP status 500.
+        Reads work, and deletions of objects without finalizers; creations and changes get HTTP
+        status 500.
 
         Raises:
-            NotAvailable: the cluster has no etcd (k3s).
+            NotAvailable: The cluster has no etcd (k3s).
         """
         self._check_etcd()
         http.no_space(self._layout.etcd_url, alarm=True)
 
     def free_disk(self) -> None:
-        """Let etcd write again after `fill_disk`."""
+        """End the effect of `fill_disk`."""
         http.no_space(self._layout.etcd_url, alarm=False)
 
     @property
@@ -244,7 +254,7 @@ class ControlPlane(Access):
             self._running[name] = program
 
     def _wait_for(self, path: str, deadline: float) -> None:
-        """Poll the path until it answers 200."""
+        """Poll the path until it returns 200."""
         while (answer := self._answer(path)) != "200":
             self._check_alive()
             if time.monotonic() > deadline:
@@ -267,10 +277,10 @@ class ControlPlane(Access):
 
 
 def start_all(*planes: ControlPlane) -> None:
-    """Start several clusters at the same time; returns when all are ready.
+    """Start several clusters at the same time, and wait until all are ready.
 
     Raises:
-        StartFailed: one of them failed; none is left running.
+        StartFailed: One of them failed; none is left running.
     """
     for plane in planes:
         plane._check_stopped()

@@ -33,35 +33,35 @@ class Process:
 
     @property
     def pid(self) -> int:
-        """Process id."""
+        """The process id."""
         return self._process.pid
 
     def alive(self) -> bool:
-        """Whether it runs (or is frozen)."""
+        """True if it runs or is frozen."""
         return self._process.poll() is None
 
     def freeze(self) -> None:
-        """SIGSTOP; returns when the kernel says that it is stopped."""
+        """Send SIGSTOP, and wait until the kernel reports the process stopped."""
         self._process.send_signal(signal.SIGSTOP)
         os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
 
     def thaw(self) -> None:
-        """SIGCONT."""
+        """Send SIGCONT."""
         self._process.send_signal(signal.SIGCONT)
 
     def kill(self) -> None:
-        """SIGKILL, which a stopped process obeys too."""
+        """Send SIGKILL, which a stopped process obeys, too."""
         self._process.kill()
         self._process.wait()
 
     def last_lines(self) -> str:
-        """The end of its log."""
+        """Return the end of its log."""
         lines = self._log.read_text(errors="replace").splitlines()
         return "\n".join(lines[-LOG_LINES:])
 
 
 class Processes:
-    """Programs that are files of this machine."""
+    """Programs that are files on this machine."""
 
     def __init__(self, source: str, commands: Mapping[str, tuple[str, ...]]) -> None:
         self.source = source
@@ -69,7 +69,7 @@ class Processes:
         self._commands = dict(commands)
 
     def has(self, name: str) -> bool:
-        """Whether the program is there."""
+        """Return True if the program exists."""
         return name in self._commands
 
     def start(self, name: str, layout: Layout) -> Program:
@@ -79,13 +79,14 @@ class Processes:
         return Process(name, spawn(command, log, layout.folder), log)
 
     def clean(self, layout: Layout) -> None:
-        """Nothing: a process leaves nothing."""
+        """Do nothing: a process leaves nothing behind."""
 
 
 def spawn(command: list[str], log: Path, folder: Path) -> subprocess.Popen[bytes]:
     """Start a process that ends with this one; its output is appended to the log.
 
-    The kernel ends it when the *thread* that started it ends, so one thread, which never ends, starts them all.
+    The kernel ends it when the *thread* that started it ends, so a thread that never ends starts
+    them all.
     """
     future: Future[subprocess.Popen[bytes]] = Future()
     _spawner(os.getpid()).put((lambda: _open(command, log, folder), future))
@@ -108,13 +109,13 @@ def _open(command: list[str], log: Path, folder: Path) -> subprocess.Popen[bytes
             )
         finally:
             os.close(tell)
-        waiting.read()  # until the launcher closes its end: frozen earlier, it would outlive us
+        waiting.read()  # until the launcher closes its end: a process frozen earlier would outlive us
     return process
 
 
 @functools.cache
 def _spawner(_pid: int) -> SimpleQueue[Order]:
-    """Return the queue to the starting thread of this process; a forked child gets a thread of its own."""
+    """Return the queue to this process's starter thread; a forked child gets a thread of its own."""
     orders: SimpleQueue[Order] = SimpleQueue()
     threading.Thread(target=_serve, args=(orders,), name="controlplane-spawner", daemon=True).start()
     return orders

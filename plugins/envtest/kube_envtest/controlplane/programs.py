@@ -1,4 +1,4 @@
-"""What a control plane asks of the place where its programs run: processes here, or containers."""
+"""The interface of a place where the programs of a control plane run: processes, or containers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SCHEDULER = "kube-scheduler"
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where one control plane keeps its files and listens, and what its programs are told beyond that."""
+    """The files, ports and options of a control plane."""
 
     folder: Path
     port: int
@@ -25,53 +25,53 @@ class Layout:
 
     @property
     def url(self) -> str:
-        """Address of the API server."""
+        """The address of the API server."""
         return f"https://127.0.0.1:{self.port}"
 
     @property
     def etcd_url(self) -> str:
-        """Address of etcd, for its clients."""
+        """The address of etcd, for its clients."""
         return f"http://127.0.0.1:{self.etcd_port}"
 
 
 class Program(Protocol):
-    """One running program."""
+    """A running program."""
 
     name: str
 
     @property
     def pid(self) -> int:
-        """Process id on this machine."""
+        """The process id on this machine."""
 
     def alive(self) -> bool:
-        """Whether it runs (or is frozen)."""
+        """True if it runs or is frozen."""
 
     def freeze(self) -> None:
-        """Stop it from running, without its knowing; returns when it no longer runs."""
+        """Freeze it without its notice, and wait until it no longer runs."""
 
     def thaw(self) -> None:
-        """Let it run again."""
+        """Thaw it."""
 
     def kill(self) -> None:
-        """End it at once, frozen or not; returns when it is gone."""
+        """Kill it, frozen or not, and wait until it is gone."""
 
     def last_lines(self) -> str:
-        """The end of its log."""
+        """Return the end of its log."""
 
 
 class Programs(Protocol):
     """A set of programs that can be started."""
 
     source: str
-    """Where they come from, for people."""
+    """Their origin, for people."""
     kubectl: tuple[str, ...]
-    """How kubectl is called; empty where there is none."""
+    """The command line of kubectl; empty if there is none."""
 
     def has(self, name: str) -> bool:
-        """Whether the program is there; an etcd that isn't is a part of the API server."""
+        """Return True if the program exists. A missing etcd is a part of the API server."""
 
     def start(self, name: str, layout: Layout) -> Program | None:
-        """Start it, without waiting until it is ready; None where it is a part of one that runs already."""
+        """Start it, without waiting until it is ready. None if it is a part of a running one."""
 
     def clean(self, layout: Layout) -> None:
-        """Remove what ended programs of the plane left beyond its folder."""
+        """Remove the leftovers of a plane's programs outside its folder."""

@@ -1,4 +1,4 @@
-"""Where real API servers can be had."""
+"""Find a real API server."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _assets(folder: Path) -> Processes:
 
 
 def _in_docker(kind: str, environ: Mapping[str, str]) -> Programs:
-    """Docker is asked for by hand, so its packages are imported only then."""
+    """Return programs in Docker, whose packages are only imported here."""
     if kind not in ("k3s", "scratch"):
         raise NotAvailable(f"ENVTEST_DOCKER={kind}: is neither k3s nor scratch")
     try:
