@@ -14,6 +14,7 @@ from syncer.cli.patrol import patrol
 from syncer.cli.plugins import plugins
 from syncer.cli.rbac import rbac
 from syncer.cli.run import run, start
+from syncer.cli.status import status
 from syncer.cli.thaw import thaw
 from syncer.cli.uninstall import uninstall
 from syncer.version import VERSION
@@ -83,5 +84,5 @@ def app(ctx: click.Context, given: Given) -> None:
     ctx.exit(start(given))
 
 
-for command in (run, parked, patrol, thaw, uninstall, config, names, plugins, rbac, show_version, completion):
+for command in (run, status, parked, patrol, thaw, uninstall, config, names, plugins, rbac, show_version, completion):
     app.add_command(command)

@@ -13,6 +13,7 @@ from syncer.engine.controllers.request_status import RequestStatus, State
 from syncer.engine.engine import Engine
 from syncer.engine.patrol.patrollers import confirm, report
 from syncer.engine.reconcile.controller import Controller
+from syncer.engine.status import IN_STEP, syncers
 from syncer.observe.control import Control
 from syncer.translate.times import written
 
@@ -65,6 +66,23 @@ def parked(engine: Engine, chosen: Selection) -> list[dict[str, Any]]:
     """Return the parked requests of a selection, the longest parked first."""
     found = sorted(_parked(engine, chosen), key=lambda each: (each[1].since, each[0].syncer, each[0].key))
     return [_said(engine, request, status) for request, status in found]
+
+
+def standing(engine: Engine, pairs: Iterable[ClusterPair]) -> list[dict[str, Any]]:
+    """Return the standing and the counts of each syncer of these pairs."""
+    return [
+        {
+            "cluster": one.cluster,
+            "syncer": one.syncer,
+            "standing": one.standing.value,
+            "mapped": one.mapped,
+            "inStep": one.objects.get(IN_STEP, 0),
+            **{state.value: one.objects.get(state, 0) for state in State},
+            "collisions": one.collisions,
+            "reason": one.reason,
+        }
+        for one in syncers(engine, pairs)
+    ]
 
 
 def retry(engine: Engine, chosen: Selection) -> list[dict[str, Any]]:
@@ -127,6 +145,9 @@ def add(control: Control, engine: Engine) -> None:
         cluster, kind, key = (str(given.get(word) or "") for word in ("cluster", "kind", "key"))
         return selection(engine, cluster=cluster, kinds=(kind,), key=key)
 
+    async def answer_status(given: Mapping[str, Any]) -> Any:
+        return standing(engine, objects(given).pairs)
+
     async def answer_parked(given: Mapping[str, Any]) -> Any:
         return parked(engine, objects(given))
 
@@ -151,6 +172,7 @@ def add(control: Control, engine: Engine) -> None:
             for cluster, one in held
         ]
 
+    control.add("GET", "/status", answer_status)
     control.add("GET", "/parked", answer_parked)
     control.add("POST", "/retry", answer_retry)
     control.add("POST", "/thaw", answer_thaw)

@@ -202,21 +202,17 @@ class Engine:
     def _run_controllers(self) -> None:
         """Run the syncers' own controllers while this process works on the queue, except during a pause."""
         for pair, controller in self._parts() if self._working else ():
-            place = (pair.name, controller.syncer.name)
-            if isinstance(controller.syncer, OwnController) and place not in self._own_controllers and pair.may_run:
-                self._own_controllers[place] = asyncio.create_task(
-                    self._own(controller.syncer, self._live(pair, place[1]))
-                )
+            place, syncer = (pair.name, controller.name), controller.syncer
+            if isinstance(syncer, OwnController) and place not in self._own_controllers and pair.may_run(syncer.name):
+                own = self._own(syncer, self._live(pair, syncer.name))
+                self._own_controllers[place] = asyncio.create_task(own)
 
     def _paused_or_not(self, pair: ClusterPair) -> None:
-        """Stop the controllers of a virtual cluster when it is paused, and run them again afterwards."""
-        if pair.may_run:
-            self._run_controllers()
-            return
-        for place in [
-            place for place, task in self._own_controllers.items() if place[0] == pair.name and not task.done()
-        ]:
-            self._own_controllers.pop(place).cancel()
+        """Stop the own controllers of what is paused, and run them again afterwards."""
+        for place, task in list(self._own_controllers.items()):
+            if place[0] == pair.name and not task.done() and not pair.may_run(place[1]):
+                self._own_controllers.pop(place).cancel()
+        self._run_controllers()
 
     async def _own(self, syncer: OwnController, live: Live) -> None:
         """Run a controller until it returns; if it raises, run it again with increasing delays."""

@@ -2,7 +2,9 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
 
 from syncer.api.errors import NameTaken
 from syncer.engine.cache.informer import Informer
@@ -11,6 +13,8 @@ from syncer.engine.controllers.request_status import State
 from syncer.engine.engine import Engine
 from syncer.engine.reconcile.controller import Controller
 
+#: The state of objects that are as they should be on both sides.
+IN_STEP = "in_step"
 #: Seconds between checks of :func:`settle`.
 LOOK = 0.02
 
@@ -64,7 +68,7 @@ def states(engine: Engine) -> Mapping[tuple[str, ...], int]:
         for controller in list(pair.controllers.values()):
             place = (pair.name, controller.syncer.name)
             total = len(controller.virtual) if controller.virtual is not None else 0
-            counts[*place, "in_step"] = max(total - others[place], 0)
+            counts[*place, IN_STEP] = max(total - others[place], 0)
     return counts
 
 
@@ -115,6 +119,62 @@ def _made(controller: Controller) -> Informer | None:
     if controller.direction.goes_down:
         return controller.host
     return controller.virtual if controller.direction.comes_up else None
+
+
+class Standing(StrEnum):
+    """The state of a syncer as a whole."""
+
+    READY = "ready"
+    STARTING = "starting"
+    WAITING = "waiting"
+    DEGRADED = "degraded"
+    PAUSED = "paused"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class SyncerStatus:
+    """The standing of a syncer of a virtual cluster, and the counts of its objects.
+
+    ``mapped`` is None for a syncer that creates nothing on the other side, and before it has begun.
+    ``objects`` are counted by state.
+    """
+
+    cluster: str
+    syncer: str
+    standing: Standing
+    reason: str = ""
+    mapped: int | None = None
+    objects: Mapping[str, int] = field(default_factory=dict)
+    collisions: int = 0
+
+
+def syncers(engine: Engine, pairs: Iterable[ClusterPair]) -> Iterator[SyncerStatus]:
+    """Yield the standing of each syncer of these pairs, and of each name in a pause that no syncer has."""
+    counts, taken, troubles, absent = states(engine), collisions(engine), degraded(engine), waiting(engine)
+    for pair in pairs:
+        names = {*pair.controllers, *(name for cluster, name in absent if cluster == pair.name)}
+        for name in sorted(names):
+            place, controller = (pair.name, name), pair.controllers.get(name)
+            yield SyncerStatus(
+                *place,
+                *_standing(controller, troubles.get(place, ""), is_paused=pair.policies.pause.is_paused(name)),
+                mapped(pair, controller) if controller is not None else None,
+                {state: counts.get((*place, state), 0) for state in (IN_STEP, *State)},
+                taken.get(place, 0),
+            )
+        for name in sorted(pair.policies.pause.syncers - names):
+            yield SyncerStatus(pair.name, name, Standing.UNKNOWN, "a pause names it, and no syncer is called so")
+
+
+def _standing(controller: Controller | None, trouble: str, *, is_paused: bool) -> tuple[Standing, str]:
+    if controller is None:
+        return Standing.WAITING, trouble
+    if is_paused:
+        return Standing.PAUSED, trouble
+    if trouble:
+        return Standing.DEGRADED, trouble
+    return (Standing.READY, "") if controller.ready else (Standing.STARTING, "its caches are being filled")
 
 
 async def settle(engine: Engine, *, quiet: float = 0.5, patience: float = 5.0) -> None:

@@ -211,7 +211,10 @@ def test_control_answers_are_about_the_virtual_cluster_that_is_asked_about(tmp_p
             )
             pair.policies.breaker.held["configmaps", Side.HOST] = held
             freeze(pair, request._replace(cluster=pair.name))
-        asked = ("GET", "/parked"), ("POST", "/retry"), ("GET", "/patrol"), ("POST", "/confirm"), ("POST", "/thaw")
+        asked = (
+            *(("GET", "/status"), ("GET", "/parked"), ("GET", "/patrol")),
+            *(("POST", "/retry"), ("POST", "/confirm"), ("POST", "/thaw")),
+        )
         for method, path in asked:
             assert clusters(await answers(method, path, "bank")) == ["bank"], path
             with pytest.raises(Unanswered, match=r"no virtual cluster 'bnak'; it serves bank, shop"):

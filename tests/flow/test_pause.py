@@ -31,6 +31,7 @@ from syncer.testing.objects import configmap, ingress, namespace, pod, secret, s
 
 PAUSED = "vsyncer.dev/paused"
 MAPS = built_in("configmaps")
+SOME = built_in("configmaps", "services")
 OPTIONS: Mapping[str, Any] = {**ALL, "ingresses": {"enabled": True}}
 TIER = {"metadata": {"labels": {"tier": "gold"}}}
 
@@ -392,6 +393,83 @@ def test_an_own_controller_stands_still_while_the_virtual_cluster_is_paused(two:
             pause_cluster(two, None)
             assert await until(lambda: Controls.running == [CLUSTER]) < 1
         assert Controls.running == []
+
+    play(scenario)
+
+
+# -- one syncer --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_syncer_that_is_paused_is_left_alone_and_no_other(two: Two, restarted: bool) -> None:
+    async def scenario() -> None:
+        for name in ("x", "gone"):
+            two.virtual.put(configmap(name))
+            two.virtual.put(service(name))
+        async with two.daemon(SOME) as daemon:
+            await until(lambda: two.copy("configmaps", "gone") and two.copy("services", "gone"))
+            await daemon.settled()
+            pause_cluster(two, "configmaps, nothing-of-this-name")
+            await daemon.settled()
+            if not restarted:
+                await left_alone(two, daemon)
+        if restarted:
+            async with two.daemon(SOME) as daemon:
+                await left_alone(two, daemon)
+
+    async def left_alone(two: Two, daemon: Daemon) -> None:
+        seen = len(two.host.requests)
+        for plural in ("configmaps", "services"):
+            change(two, plural)
+            two.virtual.delete(plural, f"{NAMESPACE}/gone")
+        two.virtual.put(configmap("new"))
+        await until(lambda: changed(two, "services") and two.copy("services", "gone") is None)
+        await daemon.settled()
+        assert [line for line in writes(two.host, seen) if "configmaps" in line] == []
+        for name in ("x", "gone", "new"):
+            expected = f"take configmaps out of the annotation {PAUSED} of the virtual ConfigMap kube-system/vsyncer"
+            assert expected in reason(daemon, name)
+        pause_cluster(two, "services")
+        assert await until(lambda: changed(two, "configmaps") and two.copy("configmaps", "new")) < 1
+        assert await until(lambda: two.copy("configmaps", "gone") is None) < 1
+        two.virtual.delete("services", f"{NAMESPACE}/x")
+        await daemon.settled()
+        assert two.copy("services", "x")
+        pause_cluster(two, None)
+        assert await until(lambda: two.copy("services", "x") is None) < 1
+
+    play(scenario)
+
+
+def test_own_controller_of_a_paused_syncer_stands_still(two: Two) -> None:
+    async def scenario() -> None:
+        Controls.running.clear()
+        pause_cluster(two, "controls")
+        async with two.daemon([Controls]) as daemon:
+            await daemon.settled()
+            assert Controls.running == []
+            pause_cluster(two, "services")
+            assert await until(lambda: Controls.running == [CLUSTER]) < 1
+            pause_cluster(two, "services,controls")
+            assert await until(lambda: Controls.running == []) < 1
+            pause_cluster(two, None)
+            assert await until(lambda: Controls.running == [CLUSTER]) < 1
+
+    play(scenario)
+
+
+def test_patroller_leaves_a_paused_syncer_alone(two: Two) -> None:
+    async def scenario() -> None:
+        two.virtual.put(configmap("x"))
+        async with two.daemon(SOME) as daemon:
+            await until(lambda: two.copy("configmaps", "x"))
+            pause_cluster(two, "configmaps")
+            await daemon.settled()
+            two.host.put(merged(there(two.host, "configmaps", place("x")), {"data": {"color": "theirs"}}))
+            [patroller] = daemon.engine.patrollers()
+            for scan in await patroller.scan_all():
+                assert (scan.findings, scan.problem) == ([], "")
+            assert (two.copy("configmaps", "x") or {})["data"] == {"color": "theirs"}
 
     play(scenario)
 

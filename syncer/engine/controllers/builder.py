@@ -88,7 +88,7 @@ def build_pair(
         settings, virtual, host, queue, informers, references, reconciler, policies, applier, controllers
     )
     references.wake, references.ask = pair.may_be_used, pair.ask
-    policies.pause.watch(pair.pause_changed)
+    policies.pause.watch(pair.pause_changed, pair.syncer_pause_changed)
     for syncer, config in enabled:
         join(pair, syncer, config)
     return pair

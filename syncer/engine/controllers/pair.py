@@ -43,8 +43,8 @@ class ClusterPair:
     controllers: dict[str, Controller]
     #: Called when a CustomResourceDefinition changes, so that other kinds may be served now.
     definitions_changed: Callable[[], None] = lambda: None
-    #: Called when a pause of the whole virtual cluster begins or ends, so that own controllers stop
-    #: or run again.
+    #: Called when a pause of the whole virtual cluster, or of a syncer, begins or ends, so that own
+    #: controllers stop or run again.
     paused_or_not: Callable[[], None] = lambda: None
     reflectors: dict[Place, Reflector] = field(default_factory=dict)
 
@@ -72,11 +72,10 @@ class ClusterPair:
         error = reflector.error if reflector else None
         return not store.synced and error is not None and not isinstance(error, Unreachable)
 
-    @property
-    def may_run(self) -> bool:
-        """True if own controllers may run: the virtual cluster is not paused, or that can't be known."""
+    def may_run(self, syncer: str) -> bool:
+        """Return True if a syncer's own controller may run: it is not paused, or that can't be known."""
         pause = self.policies.pause
-        return (pause.notes.synced or self.given_up(pause.notes)) and not pause.is_on
+        return (pause.notes.synced or self.given_up(pause.notes)) and not pause.is_paused(syncer)
 
     # -- notifications -----------------------------------------------------------------------------
     # -------------------------------------------------------------------------------------------------
@@ -167,6 +166,14 @@ class ClusterPair:
                         self.queue.add(controller.request(key))
         if namespace is None:
             self.paused_or_not()
+
+    def syncer_pause_changed(self, syncer: str) -> None:
+        """Queue every key of the syncer whose pause begins or ends; there may be no such syncer."""
+        self.policies.breaker.recount()
+        controller = self.controllers.get(syncer)
+        if controller and controller.ready:
+            self.ask_all(controller)
+        self.paused_or_not()
 
     def ask(self, syncer: str, key: Key) -> None:
         """Queue a key of a syncer."""

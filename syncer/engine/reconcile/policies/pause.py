@@ -1,9 +1,10 @@
 """The pause policy: paused objects are not written on either side until the mark is removed.
 
 The mark is on a virtual object or its copy, on a virtual Namespace, or on the ConfigMap of the
-virtual cluster. It is read from the cache, so a pause survives every restart. After an object was
-deleted while it was paused, only its copy can tell: a pause by the object or its namespace is
-recorded on the copy, and that is the only write during a pause.
+virtual cluster. There it pauses the whole virtual cluster (``true``) or the syncers that it names.
+It is read from the cache, so a pause survives every restart. After an object was deleted while it
+was paused, only its copy can tell: a pause by the object or its namespace is recorded on the copy,
+and that is the only write during a pause.
 """
 
 from collections.abc import Callable, Iterable
@@ -27,13 +28,18 @@ OWNER = "pause"
 YES = "true"
 #: The values that we write on a copy: its virtual object, or the namespace of that, is paused.
 BY_OBJECT, BY_NAMESPACE = "virtual", "namespace"
+#: Number of syncer names that are read from the mark on the ConfigMap.
+MOST_NAMES = 100
 #: Number of objects deleted during a pause that are remembered until their copies are marked.
 REMEMBERED = 10_000
 
 _INDEX = "paused"
+_NOTE = ObjectRef(Side.VIRTUAL, CONFIG_MAPS, PLACE)
 
 #: Receives the virtual namespace whose pause begins or ends; None is the whole virtual cluster.
 Changed = Callable[[str | None], None]
+#: Receives the name of the syncer whose pause begins or ends; there may be no such syncer.
+SyncerChanged = Callable[[str], None]
 
 
 class Pause:
@@ -47,13 +53,19 @@ class Pause:
         self.notes = informers.want(Source(Side.VIRTUAL, CONFIG_MAPS), Selection((PLACE.namespace,)), owner=OWNER)
         #: True while the whole virtual cluster is paused.
         self.is_on = False
+        #: The names of the syncers that are paused.
+        self.syncers: frozenset[str] = frozenset()
         self._paused_namespaces: set[str] = set()
         #: Syncer and uid of virtual objects deleted during a pause, until their copies are marked.
         self._went: LRUCache[tuple[str, str], None] = LRUCache(REMEMBERED)
 
-    def watch(self, changed: Changed) -> None:
+    def is_paused(self, syncer: str) -> bool:
+        """Return True if all objects of a syncer are paused."""
+        return self.is_on or syncer in self.syncers
+
+    def watch(self, changed: Changed, syncer_changed: SyncerChanged) -> None:
         """Call ``changed`` when the pause of a virtual namespace, or of the virtual cluster, begins
-        or ends.
+        or ends, and ``syncer_changed`` when that of a syncer does.
         """
 
         def notify(namespaces: Iterable[str]) -> None:
@@ -64,18 +76,26 @@ class Pause:
                     self._paused_namespaces.discard(namespace)
                 changed(namespace)
 
-        def notify_all(_: Iterable[str]) -> None:
-            self.is_on = bool(self.notes.indexer.keys(_INDEX, YES))
-            changed(None)
+        def notify_noted(names: Iterable[str]) -> None:
+            paused = frozenset(self.notes.indexer.values(_INDEX))
+            self.is_on, self.syncers = YES in paused, paused - {YES}
+            for name in names:
+                if name == YES:
+                    changed(None)
+                else:
+                    syncer_changed(name)
 
         def named(namespace: Obj) -> Iterable[str]:
             return [key_of(namespace).name] if self._is_paused(namespace) else ()
 
         def noted(note: Obj) -> Iterable[str]:
-            return [YES] if self._is_paused(note) and key_of(note) == PLACE else ()
+            names = self._mark_of(note)
+            if not names or key_of(note) != PLACE:
+                return ()
+            return filter(None, map(str.strip, names.split(",", MOST_NAMES)[:MOST_NAMES]))
 
         self.namespaces.add_index(_INDEX, named, owner=OWNER, notify=notify)
-        self.notes.add_index(_INDEX, noted, owner=OWNER, notify=notify_all)
+        self.notes.add_index(_INDEX, noted, owner=OWNER, notify=notify_noted)
 
     def follow(self, store: Informer, syncer: str) -> None:
         """Remember a syncer's virtual objects that are deleted during a pause: it may not have seen
@@ -99,7 +119,10 @@ class Pause:
         if virtual is None and host is None and not seen.controller.direction.fakes:
             return None
         if self.is_on:
-            return self._wait(ObjectRef(Side.VIRTUAL, CONFIG_MAPS, PLACE))
+            return self._wait(_NOTE)
+        if syncer.name in self.syncers:
+            why = f"paused: take {syncer.name} out of the annotation {self._marks.paused} of {_NOTE} to go on"
+            return wait(why, on=(_NOTE,))
         namespace = request.key.namespace
         mark = self._mark_of(host) if host is not None else ""
         by_object = virtual is not None and self._is_paused(virtual)

@@ -8,7 +8,7 @@ from engine_fakes import KEY, MARKS, PLACE, SETTINGS, copy_of, observed, virtual
 from syncer.api import Obj, Outcome, Request, Side, Verb, Write, annotations_of
 from syncer.engine.cache.informers import Informers
 from syncer.engine.reconcile.calls import needed
-from syncer.engine.reconcile.policies.pause import Pause
+from syncer.engine.reconcile.policies.pause import MOST_NAMES, Pause
 from syncer.testing.merge import merged
 
 REQUEST = Request("vc", "widgets", KEY)
@@ -16,7 +16,7 @@ REQUEST = Request("vc", "widgets", KEY)
 
 def pause() -> Pause:
     made = Pause(SETTINGS, Informers(clock=lambda: 0.0))
-    made.watch(lambda namespace: None)
+    made.watch(lambda namespace: None, lambda syncer: None)
     return made
 
 
@@ -85,6 +85,40 @@ def test_a_namespace_and_the_note_pause_what_they_are_about() -> None:
     made.notes.seen_live(paused({"apiVersion": "v1", "kind": "ConfigMap", **note}))
     assert made.is_on
     assert made.answer(observed(other, virtual=virtual(), host=None))
+
+
+NOTE = {
+    "apiVersion": "v1",
+    "kind": "ConfigMap",
+    "metadata": {"name": "vsyncer", "namespace": "kube-system", "resourceVersion": "1"},
+}
+
+
+@pytest.mark.parametrize(
+    ("value", "syncers"),
+    [
+        ("pods", {"pods"}),
+        (" pods,,widgets , ", {"pods", "widgets"}),
+        ("false", {"false"}),
+        ("", set()),
+        ("true,pods", {"pods"}),
+        (",".join(f"s{number}" for number in range(9999)), {f"s{number}" for number in range(MOST_NAMES)}),
+    ],
+)
+def test_note_names_the_syncers_that_are_paused(value: str, syncers: set[str]) -> None:
+    told: list[str] = []
+    made = Pause(SETTINGS, Informers(clock=lambda: 0.0))
+    made.watch(lambda namespace: None, told.append)
+    made.notes.seen_live(paused(NOTE, value))
+    assert made.syncers == set(told) == syncers
+    assert made.is_on is value.startswith("true")
+    assert made.is_paused("widgets") is (made.is_on or "widgets" in syncers)
+    decision = made.answer(observed(REQUEST, virtual=virtual(), host=None))
+    assert bool(decision) is made.is_paused("widgets")
+    made.notes.seen_live(merged(NOTE, {"metadata": {"resourceVersion": "2"}}))
+    assert made.syncers == set()
+    assert set(told) == syncers
+    assert not made.is_on
 
 
 # -- the write ---------------------------------------------------------------------------------------------------------

@@ -1,0 +1,51 @@
+"""``syncer status``: how each syncer stands."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from syncer.cli import show
+from syncer.cli.options import Given, output, pass_given, settings
+
+#: Counts of objects by column.
+_COUNTS = {
+    "in-step": "inStep",
+    "pending": "pending",
+    "skipped": "skipped",
+    "failing": "failing",
+    "parked": "parked",
+    "collisions": "collisions",
+}
+
+
+@click.command()
+@settings()
+@output("table", "json", "yaml")
+@pass_given
+def status(given: Given, output: str, no_headers: bool) -> None:
+    """Show how each syncer stands, and how many objects it has.
+
+    A syncer is ready, starting, waiting for its resource to be served, degraded or paused. MAPPED are its objects
+    that have a counterpart on the other side, and COLLISIONS the parked ones whose name another object has.
+
+    \b
+    Example:
+      syncer status -o json
+    """
+    from syncer.cli.daemon import ask
+    from syncer.cli.loading import loaded
+
+    found = ask(loaded(given)[0], "GET", "/status")
+    show.records(found if output != "table" else list(map(_row, found)), output, headers=not no_headers)
+
+
+def _row(each: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "cluster": each["cluster"],
+        "syncer": each["syncer"],
+        "standing": each["standing"],
+        "mapped": "-" if each["mapped"] is None else each["mapped"],
+        **{column: each[name] for column, name in _COUNTS.items()},
+        "reason": each["reason"] or "-",
+    }

@@ -1,0 +1,86 @@
+"""How each syncer stands, as ``syncer status`` shows it."""
+
+from typing import Any
+
+from harness import CLUSTER, NAMESPACE, Daemon, Two, built_in, play
+from small_syncers import Maps, Widgets
+
+from kube_envtest import Rule
+from syncer.engine import control as control_api
+from syncer.observe.control import Control
+from syncer.testing.merge import merged
+from syncer.testing.objects import configmap, service
+
+NOTE = "kube-system/vsyncer"
+
+
+async def status(daemon: Daemon) -> dict[str, dict[str, Any]]:
+    """The rows by syncer."""
+    control = Control()
+    control_api.add(control, daemon.engine)
+    code, rows = await control.answer("GET", "/status", {})
+    assert code == 200
+    assert {row.pop("cluster") for row in rows} == {CLUSTER}
+    return {row.pop("syncer"): row for row in rows}
+
+
+def pause(two: Two, value: str) -> None:
+    note = two.virtual.get("configmaps", NOTE) or configmap("vsyncer", namespace="kube-system")
+    two.virtual.put(merged(note, {"metadata": {"annotations": {"vsyncer.dev/paused": value}}}))
+
+
+def test_status_has_the_standing_of_each_syncer_and_counts_its_objects(two: Two) -> None:
+    async def scenario() -> None:
+        two.virtual.put(service("s"))
+        two.virtual.put(configmap("x"))
+        two.host.put(configmap(f"x-x-{NAMESPACE}-x-vc", namespace="vc-ns"))
+        async with two.daemon([Maps, Widgets, *built_in("services", "nodes")]) as daemon:
+            await daemon.settled()
+            found = await status(daemon)
+            assert {name: row["standing"] for name, row in found.items()} == {
+                "maps": "ready",
+                "nodes": "ready",
+                "services": "ready",
+                "widgets": "waiting",
+            }
+            assert "widgets.example.org" in found["widgets"]["reason"]
+            maps = found["maps"]
+            assert (maps["parked"], maps["collisions"]) == (1, 1)
+            assert maps["mapped"] == maps["inStep"] > 1
+            assert (found["nodes"]["mapped"], found["widgets"]["mapped"]) == (None, None)
+
+    play(scenario)
+
+
+def test_status_has_what_is_paused_and_names_in_a_pause_that_no_syncer_has(two: Two) -> None:
+    async def scenario() -> None:
+        two.virtual.put(configmap("x"))
+        async with two.daemon([Maps, *built_in("services")]) as daemon:
+            await daemon.settled()
+            pause(two, "maps,map")
+            await daemon.settled()
+            found = await status(daemon)
+            assert {name: row["standing"] for name, row in found.items()} == {
+                "map": "unknown",
+                "maps": "paused",
+                "services": "ready",
+            }
+            assert found["maps"]["pending"] == found["maps"]["mapped"] + 1, "the note came while it was paused"
+            pause(two, "true")
+            await daemon.settled()
+            assert {row["standing"] for row in (await status(daemon)).values()} == {"paused"}
+
+    play(scenario)
+
+
+def test_status_has_the_reason_of_a_degraded_syncer(two: Two) -> None:
+    async def scenario() -> None:
+        two.host.faults.add(Rule(verb="list", resource="services", status=403))
+        async with two.daemon([Maps, *built_in("services")]) as daemon:
+            await daemon.settled()
+            found = await status(daemon)
+            assert found["services"]["standing"] == "degraded"
+            assert "services" in found["services"]["reason"]
+            assert found["maps"]["standing"] == "ready"
+
+    play(scenario)
