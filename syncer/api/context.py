@@ -2,10 +2,10 @@
 sides, and the time.
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Generic, Protocol
+from typing import TYPE_CHECKING, Generic, Protocol
 
 from typing_extensions import TypeVar
 
@@ -16,6 +16,9 @@ from syncer.api.names import NameTranslator
 from syncer.api.networking import Networking
 from syncer.api.objects import Key, Obj, Resource, Side, key_of
 from syncer.api.patrol import Patrol
+
+if TYPE_CHECKING:
+    from syncer.api.roles import Syncer
 
 C = TypeVar("C", bound=Config, default=Config, covariant=True)
 Section = TypeVar("Section", bound=Config)
@@ -45,6 +48,10 @@ class Reader(Protocol):
 
     def used(self, resource: Resource, virtual: Obj) -> bool | None:
         """Return True if a synced object refers to a virtual object, None if that is not known yet."""
+        ...
+
+    def copied_by(self, group: str, kind: str) -> "Sequence[Syncer]":
+        """Return the syncers at work whose copies on the host are of this kind."""
         ...
 
 
@@ -149,6 +156,14 @@ class Context(Generic[C]):
         delete a copy then.
         """
         return self.reader.used(self.resource, virtual)
+
+    def copied_by(self, group: str, kind: str) -> "Sequence[Syncer]":
+        """Return the syncers at work whose copies on the host are of this kind, such as ``Pod`` of
+        the group ``""``.
+
+        Their copies and originals can be read with ``reads_copies``, and only then.
+        """
+        return self.reader.copied_by(group, kind)
 
     def virtual(self, resource: Resource, key: Key) -> Obj | None:
         """Return a virtual object from the cache by its virtual key, or None.

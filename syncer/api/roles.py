@@ -73,6 +73,8 @@ class Syncer(Role, Generic[C]):
     own_deletion: ClassVar[bool] = False
     #: Other resources that its decisions read.
     reads: ClassVar[tuple[Source, ...]] = ()
+    #: True: its decisions read the copies of other syncers, and the originals (``ctx.copied_by``).
+    reads_copies: ClassVar[bool] = False
     #: Rights besides those that follow from its roles and sources.
     rights: ClassVar[tuple[Right, ...]] = ()
     #: True: a copy of an earlier object of the same name is taken over. False: it is deleted and

@@ -1,6 +1,6 @@
 """Events of the host about copies appear in the virtual cluster, about the virtual objects."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from syncer.api import (
@@ -8,28 +8,15 @@ from syncer.api import (
     Decision,
     Key,
     Obj,
+    Refers,
     Resource,
-    Side,
-    Source,
     Syncer,
     SyncFromHost,
     apply,
     skip,
     uid_of,
 )
-from syncer.resources.kinds import CONFIG_MAPS, EVENTS, INGRESSES, PODS, SECRETS, SERVICE_ACCOUNTS, SERVICES
-from syncer.resources.pods.references import PATHS
-
-#: The kinds that an Event may be about, each with the syncer that copies it and the virtual
-#: resource.
-KINDS: Mapping[str, tuple[str, Resource]] = {
-    "Pod": ("pods", PODS),
-    "Service": ("services", SERVICES),
-    "ConfigMap": ("configmaps", CONFIG_MAPS),
-    "Secret": ("secrets", SECRETS),
-    "ServiceAccount": ("serviceaccounts", SERVICE_ACCOUNTS),
-    "Ingress": ("ingresses", INGRESSES),
-}
+from syncer.resources.kinds import EVENTS, PODS
 
 #: Fields that are recomputed, or that name host objects which a tenant can't see.
 _NOT_COPIED = frozenset({"apiVersion", "kind", "metadata", "involvedObject", "message", "related"})
@@ -40,29 +27,26 @@ _LONGEST_NAME = 253
 class Subject(NamedTuple):
     """The virtual object that a host Event is about."""
 
-    resource: Resource
+    #: The syncer that copies it.
+    syncer: Syncer
     key: Key
     uid: str
 
 
 class EventSyncer(Syncer, SyncFromHost):
-    """Shows Events of the host about copies. They are never deleted: they expire on each side."""
+    """Shows Events of the host about copies, of whatever kind. They are never deleted: they expire on each side."""
 
     name = "events"
     section = "fromHost.events"
     resource = EVENTS
-    reads = tuple(
-        Source(side, resource, marked=side is Side.HOST, optional_with=syncer)
-        for syncer, resource in KINDS.values()
-        for side in Side
-    )
+    reads_copies = True
 
     def virtual_key(self, ctx: Context, host: Obj) -> Key | None:
         """Return a key in the namespace of the virtual object, with its name; None if the Event
         isn't about a copy.
         """
         subject = _subject(ctx, host)
-        return subject and Key(subject.key.namespace, _name(host, subject))
+        return subject and _place(host, subject)
 
     def sync_from_host(self, ctx: Context, host: Obj) -> Decision:
         """Create or update the Event: repetitions change its count and time."""
@@ -74,28 +58,39 @@ class EventSyncer(Syncer, SyncFromHost):
 
 def _subject(ctx: Context, event: Obj) -> Subject | None:
     involved = event.get("involvedObject") or {}
-    syncer, resource = KINDS.get(involved.get("kind", ""), ("", EVENTS))
-    if not involved.get("name") or not ctx.enabled(syncer):
+    if not involved.get("name"):
         return None
+    group = involved.get("apiVersion", "").rpartition("/")[0]
     key = Key(involved.get("namespace", ""), involved["name"])
-    copy = ctx.host(resource, key)
+    found = (_told_by(ctx, syncer, key, involved) for syncer in ctx.copied_by(group, involved.get("kind", "")))
+    return next((subject for subject in found if subject), None)
+
+
+def _told_by(ctx: Context, syncer: Syncer, key: Key, involved: Obj) -> Subject | None:
+    """Return the object of a syncer whose copy an Event is about; None if it isn't about a copy of that syncer's."""
+    copy = ctx.host(syncer.host_resource, key)
     if copy is None:
-        return _by_name(ctx, resource, key)
-    if not ctx.marks.is_ours(copy, cluster=ctx.identity, resource=resource):
+        return _by_name(ctx, syncer, key)
+    if not ctx.marks.is_ours(copy, cluster=ctx.identity, resource=syncer.resource):
         return None
     if involved.get("uid") and involved["uid"] != uid_of(copy):
         return None  # about an earlier object of this name
     virtual = ctx.marks.virtual_key(copy)
-    return virtual and Subject(resource, virtual, copy["metadata"]["annotations"].get(ctx.marks.uid, ""))
+    return virtual and Subject(syncer, virtual, copy["metadata"]["annotations"].get(ctx.marks.uid, ""))
 
 
-def _by_name(ctx: Context, resource: Resource, key: Key) -> Subject | None:
+def _by_name(ctx: Context, syncer: Syncer, key: Key) -> Subject | None:
     """Find the virtual object of an Event that arrives before its object, or after it is gone, by name."""
-    found = ctx.names.to_virtual(resource, key)
-    virtual = ctx.virtual(resource, found) if found else None
-    if found is None or virtual is None or ctx.names.to_host(resource, found) != key:
+    found = ctx.names.to_virtual(syncer.host_resource, key)
+    virtual = ctx.virtual(syncer.resource, found) if found else None
+    if found is None or virtual is None or syncer.host_key(ctx.settings, found) != key:
         return None
-    return Subject(resource, found, uid_of(virtual))
+    return Subject(syncer, found, uid_of(virtual))
+
+
+def _place(event: Obj, subject: Subject) -> Key:
+    """Return the key of the virtual Event; one about an object without a namespace is in ``default``."""
+    return Key(subject.key.namespace or "default", _name(event, subject))
 
 
 def _name(event: Obj, subject: Subject) -> str:
@@ -111,14 +106,12 @@ def _name(event: Obj, subject: Subject) -> str:
 
 def _translated(ctx: Context, host: Obj, subject: Subject) -> Obj:
     involved = host["involvedObject"]
-    virtual = ctx.virtual_copy(host, Key(subject.key.namespace, _name(host, subject)))
+    virtual, resource = ctx.virtual_copy(host, _place(host, subject)), subject.syncer.resource
     virtual |= {part: value for part, value in host.items() if part not in _NOT_COPIED and value is not None}
-    kept = {part: value for part, value in involved.items() if part != "resourceVersion"}
-    virtual["involvedObject"] = kept | {
-        "namespace": subject.key.namespace,
-        "name": subject.key.name,
-        "uid": subject.uid,
-    }
+    kept = {part: value for part, value in involved.items() if part not in ("namespace", "resourceVersion")}
+    about = {"apiVersion": resource.api_version, "kind": resource.kind, "name": subject.key.name, "uid": subject.uid}
+    place = {"namespace": subject.key.namespace} if subject.key.namespace else {}
+    virtual["involvedObject"] = kept | about | place
     if message := host.get("message"):
         virtual["message"] = _told(message, _words(ctx, host, subject))
     return virtual
@@ -140,8 +133,13 @@ def _words(ctx: Context, event: Obj, subject: Subject) -> set[tuple[str, str]]:
         (f"{namespace}/{involved['name']}", f"{virtual}/{name}"),
         (f'"{namespace}"/', f'"{virtual}"/'),
     }
-    # Only warnings name other objects: those that are missing or can't be mounted.
-    pod = ctx.virtual(PODS, subject.key) if subject.resource is PODS and event.get("type") == "Warning" else None
-    if pod is not None:
-        words |= {(ctx.host_name(kind, virtual, other.name), other.name) for kind, other in PATHS.keys(pod)}
-    return words
+    return words | {(ctx.names.to_host(resource, key).name, key.name) for resource, key in _named(ctx, event, subject)}
+
+
+def _named(ctx: Context, event: Obj, subject: Subject) -> Iterable[tuple[Resource, Key]]:
+    """Return the objects that the message may name besides: those that the object itself names."""
+    syncer = subject.syncer
+    if not isinstance(syncer, Refers) or (syncer.resource == PODS and event.get("type") != "Warning"):
+        return ()  # of a Pod's Events, most of all, only warnings name what is missing or can't be mounted
+    virtual = ctx.virtual(syncer.resource, subject.key)
+    return () if virtual is None else (*syncer.refers(virtual), *syncer.made_on_host(virtual))

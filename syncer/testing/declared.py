@@ -14,6 +14,10 @@ class Declared:
         self._informers, self._syncer = informers, syncer
         self._allowed = {(source.side, source.resource) for source in sources}
 
+    def allow(self, stores: Iterable[Informer]) -> None:
+        """Let the syncer read these stores, too."""
+        self._allowed |= {(store.side, store.resource) for store in stores}
+
     def store(self, side: Side, resource: Resource) -> Informer:
         """Return the store of a resource on a side.
 

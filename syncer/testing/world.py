@@ -267,7 +267,9 @@ class World:
         syncer may be enabled.
         """
         declared = Declared(self._pair.informers, syncer, sources(syncer))
-        return Reads(cast("Informers", declared), self._pair.references)
+        if syncer.reads_copies:
+            declared.allow(self._pair.reconciler.view.copies())
+        return Reads(cast("Informers", declared), self._pair.references, self._pair.controllers)
 
     def _show(self) -> None:
         """Update the stores, as watches would."""

@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any, ClassVar
 
-from harness import HOME, Two, built_in, crd, place, play, until, verbs, widget, writes
+from harness import HOME, NAMESPACE, Two, built_in, crd, place, play, until, verbs, widget, writes
 from small_syncers import Maps, Widgets, copies
 
 from kube_envtest import Rule
@@ -11,7 +11,7 @@ from syncer.api import Config, Initialize, Key, Live, Mirror, Obj, OwnController
 from syncer.engine.status import degraded, waiting
 from syncer.resources.kinds import SECRETS
 from syncer.testing.merge import merged
-from syncer.testing.objects import configmap, secret
+from syncer.testing.objects import configmap, event, host_copy, secret
 
 PLURAL = "widgets.example.org"
 
@@ -232,5 +232,24 @@ def test_a_request_that_is_worked_on_when_its_syncer_stops_leaves_nothing_behind
             await until(lambda: ("vc", "widgets") in waiting(daemon.engine), within=90)
             await asyncio.sleep(600)
             assert list(daemon.engine.statuses.troubles()) == []
+
+    play(scenario)
+
+
+def test_events_about_the_copies_of_a_kind_that_comes_later_are_told_when_it_comes(two: Two) -> None:
+    async def scenario() -> None:
+        known = merged(widget("w", spec={}), {"metadata": {"uid": "u-1"}})
+        two.host.put(crd("widgets"))
+        copy = two.host.put(host_copy(known, spec={}))
+        two.host.put(event(f"{copy['metadata']['name']}.17", about=copy))
+        async with two.daemon([Widgets, *built_in("events")]):
+            await asyncio.sleep(30)
+            assert [one for one in two.virtual.objects("events") if one["reason"] == "BackOff"] == []
+            two.virtual.put(crd("widgets"))
+            two.virtual.put(known)
+            assert await until(lambda: [one for one in two.virtual.objects("events") if one["reason"] == "BackOff"])
+            [found] = [one for one in two.virtual.objects("events") if one["reason"] == "BackOff"]
+            assert found["involvedObject"]["name"] == "w"
+            assert found["metadata"]["namespace"] == NAMESPACE
 
     play(scenario)

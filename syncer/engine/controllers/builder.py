@@ -56,10 +56,10 @@ def build_pair(
     """Build the pair of a virtual cluster and the host, with controllers for these syncers."""
     informers = Informers(clock=clock, ordered=ordered)
     references = References(informers)
-    view = View(settings, informers, references, utcnow)
+    controllers: dict[str, Controller] = {}
+    view = View(settings, informers, references, utcnow, controllers)
     bound: LRUCache[str, None] = LRUCache(BOUND)
     reconciler = Reconciler(view, settings.names, has_status, bound)
-    controllers: dict[str, Controller] = {}
     policies = Policies(
         pause=Pause(settings, informers),
         breaker=CircuitBreaker(

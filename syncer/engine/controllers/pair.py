@@ -119,7 +119,8 @@ class ClusterPair:
         """Return the stores of other syncers' objects that a syncer reads, if available."""
         syncer = controller.syncer
         users = self.references.stores(syncer.resource) if syncer.when_used else ()
-        others = (*controller.extras, *users, self.policies.pause.namespaces, self.policies.pause.notes)
+        copies = self.reconciler.view.copies() if syncer.reads_copies else ()
+        others = (*controller.extras, *copies, *users, self.policies.pause.namespaces, self.policies.pause.notes)
         return [store for store in dict.fromkeys(others) if store not in controller.stores]
 
     def lacks(self, controller: Controller) -> list[Informer]:

@@ -41,10 +41,10 @@ class Read(NamedTuple):
 class Reads:
     """The cached reads of a single decision (:class:`~syncer.api.Reader`)."""
 
-    __slots__ = ("_informers", "_references", "noted")
+    __slots__ = ("_controllers", "_informers", "_references", "noted")
 
-    def __init__(self, informers: Informers, references: References) -> None:
-        self._informers, self._references = informers, references
+    def __init__(self, informers: Informers, references: References, controllers: "Mapping[str, Controller]") -> None:
+        self._informers, self._references, self._controllers = informers, references, controllers
         #: The objects that the decision read besides its own two, in order.
         self.noted: list[Read] = []
 
@@ -71,6 +71,13 @@ class Reads:
         """Return True if a synced object refers to a virtual object, None if that is not known yet."""
         return self._references.of(resource, virtual)
 
+    def copied_by(self, group: str, kind: str) -> Sequence[Syncer]:
+        """Return the syncers at work whose copies on the host are of this kind."""
+        going_down = (each.syncer for each in self._controllers.values() if each.direction.goes_down)
+        return [
+            syncer for syncer in going_down if (syncer.host_resource.group, syncer.host_resource.kind) == (group, kind)
+        ]
+
 
 @dataclass(frozen=True, slots=True)
 class View:
@@ -82,10 +89,17 @@ class View:
     informers: Informers
     references: References
     utcnow: Callable[[], datetime]
+    #: All controllers at work, by the name of their syncers.
+    controllers: "Mapping[str, Controller]"
 
     def reads(self) -> Reads:
         """Return a reader for a decision."""
-        return Reads(self.informers, self.references)
+        return Reads(self.informers, self.references, self.controllers)
+
+    def copies(self) -> list[Informer]:
+        """Return the stores of copies and of their originals."""
+        going_down = (each for each in self.controllers.values() if each.direction.goes_down)
+        return [store for each in going_down for store in each.own_stores()]
 
 
 @dataclass(slots=True, eq=False)

@@ -117,6 +117,9 @@ class Reader:
     def used(self, *place: Any) -> bool | None:
         return None
 
+    def copied_by(self, *kind: str) -> list[Syncer]:
+        return []
+
 
 def context(syncer: Syncer) -> Context:
     now = datetime(2026, 1, 1, tzinfo=UTC)
@@ -129,7 +132,7 @@ def observed(
     """A request with its two objects, in a pair whose stores are empty."""
     made = syncer or Widgets()
     informers = Informers(clock=lambda: 0.0)
-    view = View(SETTINGS, informers, References(informers), lambda: datetime(2026, 1, 1, tzinfo=UTC))
+    view = View(SETTINGS, informers, References(informers), lambda: datetime(2026, 1, 1, tzinfo=UTC), {})
     controller = Controller(made, Config(), view, None, None, direction_of(made), ())
     host_key = request.host_key or made.host_key(SETTINGS, request.key)
     return Observed(controller, request, context(made), virtual, host, host_key)

@@ -1,13 +1,17 @@
 """Events of the host about copies of ours are told about the virtual objects."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
-from syncer.api import Obj
+from syncer.api import Mirror, Obj, References, Resource, SyncDown, Syncer, key_of
+from syncer.names import PerNamespace, SingleNamespace
+from syncer.plugins import installed
+from syncer.resources.events import EventSyncer
+from syncer.resources.kinds import SECRETS
 from syncer.testing import World
 from syncer.testing.merge import merged
-from syncer.testing.objects import configmap, event, pod, pod_mounting, serviceaccount
+from syncer.testing.objects import build, configmap, crd, event, pod, pod_mounting, serviceaccount
 
 COPY = "vc-ns/web-x-shop-x-vc"
 
@@ -83,3 +87,75 @@ def test_others_affairs_are_not_told(world: World, copy: Obj) -> None:
     syncer = world.syncer("events")
     for about in (theirs, earlier, of_a_node, copied):
         assert syncer.virtual_key(ctx, event("web-x-shop-x-vc.17", about=about)) is None  # type: ignore[attr-defined]
+
+
+DOWN = [syncer for syncer in installed().syncers() if issubclass(syncer, SyncDown)]
+TOKEN = {"serviceAccountToken": {"path": "token", "expirationSeconds": 3600}}
+MOUNTING = {"spec": {"volumes": [{"name": "t", "projected": {"sources": [TOKEN]}}]}}
+
+
+@pytest.mark.parametrize("syncer", DOWN, ids=lambda syncer: syncer.name)
+def test_event_about_a_copy_of_any_built_in_kind_is_told(syncer: type[Syncer]) -> None:
+    place, section = syncer.section.split(".")
+    options: dict[str, Any] = {"enabled": True}
+    options |= {"all": True} if syncer.name in ("configmaps", "secrets") else {}
+    options |= {"names": ["things.example.org"]} if syncer.name == "tenant-crds" else {}
+    special = {"tenant-crds": crd("things.example.org"), "pods": pod("x"), "pod-tokens": merged(pod("x"), MOUNTING)}
+    given = special.get(syncer.name) or build(syncer.resource, "x")
+    translator = PerNamespace if syncer.name == "namespaces" else SingleNamespace
+    world = World(config={"sync": {place: {section: options}}}, translator=translator)
+    world.given(virtual=[given, serviceaccount("default")]).settle("serviceaccounts", "shop/default")
+    world.settle(syncer.name, key_of(given))
+    copy = world.copy_of(syncer.name, key_of(given))
+    assert copy
+    name = copy["metadata"]["name"]
+    world.given(host=[event(f"{name}.17", about=copy, message=f"{name} is in trouble")])
+    space = given["metadata"].get("namespace")
+    told = f"{given['metadata']['name']}.17"
+    world.settle("events", f"{space or 'default'}/{told}")
+    found = world.virtual("Event", f"{space or 'default'}/{told}")
+    assert found, "nothing is told"
+    expected = {part: given[part] for part in ("apiVersion", "kind")}
+    original = world.virtual(given["kind"], key_of(given)) or {}
+    metadata = {part: original["metadata"][part] for part in ("name", "namespace", "uid") if part in given["metadata"]}
+    assert found["involvedObject"] == expected | metadata | {"uid": original["metadata"]["uid"]}
+    assert found["message"] == f"{given['metadata']['name']} is in trouble"
+
+
+VIRTUAL = Resource("tenant.example.org/v2", "Database", "databases")
+
+
+class Databases(Mirror):
+    """A kind that is another one on the host, with a place of its own there."""
+
+    name = "databases"
+    resource = VIRTUAL
+    host_resource = Resource("host.example.org/v1", "Instance", "instances")
+    down = ("spec",)
+    references: ClassVar[References] = {"spec.password.name": SECRETS}
+
+
+def test_event_about_a_plugins_copy_of_another_kind_is_about_the_tenants_object_and_what_it_names() -> None:
+    world = World([Databases, EventSyncer]).given(virtual=[build(VIRTUAL, "db", spec={"password": {"name": "root"}})])
+    world.settle("databases", "shop/db")
+    copy = world.copy_of("databases", "shop/db")
+    assert copy
+    name, secret = copy["metadata"]["name"], copy["spec"]["password"]["name"]
+    assert secret != "root"
+    message = f'instance vc-ns/{name}: secret "{secret}" not found'
+    found = told(world, event(f"{name}.17", about=copy, message=message), "db.17")
+    about = found["involvedObject"]
+    assert (about["apiVersion"], about["kind"], about["name"]) == ("tenant.example.org/v2", "Database", "db")
+    assert found["message"] == 'instance shop/db: secret "root" not found'
+
+
+def test_event_about_the_copy_of_a_custom_resource_is_told() -> None:
+    kind = Resource("example.org/v1", "Widget", "widgets")
+    world = World([EventSyncer], config={"sync": {"custom": {"widgets.example.org": {}}}}, serves=[kind])
+    world.given(virtual=[build(kind, "w", spec={})]).settle("widgets.example.org", "shop/w")
+    copy = world.host("Widget", "vc-ns/w-x-shop-x-vc")
+    assert copy
+    assert told(world, event("w-x-shop-x-vc.17", about=copy), "w.17")["involvedObject"]["kind"] == "Widget"
+    stranger = {**copy, "apiVersion": "other.org/v1"}
+    ctx, syncer = world.context("events"), world.syncer("events")
+    assert syncer.virtual_key(ctx, event("w-x-shop-x-vc.18", about=stranger)) is None  # type: ignore[attr-defined]

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from syncer.api import Config, Context, Decision, Key, Obj, Patches, Resource, Settings, Side, apply
+from syncer.api import Config, Context, Decision, Key, Obj, Patches, Resource, Settings, Side, Syncer, apply
 from syncer.names import SingleNamespace
 from syncer.translate.named import named
 from syncer.translate.patches import Patcher
@@ -37,6 +37,9 @@ class Copies:
 
     def used(self, resource: Resource, virtual: Obj) -> bool | None:
         return None
+
+    def copied_by(self, group: str, kind: str) -> list[Syncer]:
+        return []
 
 
 def context(*copies: Obj, resource: Resource = WIDGETS) -> Context:

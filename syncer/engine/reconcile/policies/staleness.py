@@ -67,6 +67,7 @@ def _is_unconfirmed(seen: Observed, write: Write) -> bool:
 
 def _read(seen: Observed) -> Iterable[Informer]:
     """Return the stores that a decision may be made from."""
-    controller = seen.controller
-    users = controller.view.references.stores(controller.syncer.resource) if controller.syncer.when_used else ()
-    return (*controller.stores, *controller.extras, *users)
+    controller, view = seen.controller, seen.controller.view
+    users = view.references.stores(controller.syncer.resource) if controller.syncer.when_used else ()
+    copies = view.copies() if controller.syncer.reads_copies else ()
+    return (*controller.stores, *controller.extras, *copies, *users)
