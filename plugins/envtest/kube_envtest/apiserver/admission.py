@@ -1,4 +1,4 @@
-"""What looks at objects before they are stored: the namespace must live, a pod gets its service account."""
+"""Admission: the namespace must be active, and a pod gets its service account."""
 
 from random import Random
 from typing import Any
@@ -14,14 +14,17 @@ Obj = dict[str, Any]
 NAMESPACES = next(rt for rt in CORE if rt.plural == "namespaces")
 TOKEN_FOLDER = "/var/run/secrets/kubernetes.io/serviceaccount"
 
-#: Seconds that a pod's token is valid. Source: ``TokenExpirationSeconds`` of the ServiceAccount admission.
+#: Lifetime of a pod's token, in seconds. Source: ``TokenExpirationSeconds`` of the ServiceAccount
+#: admission.
 TOKEN_SECONDS = 3607
 
 
 class Plugins:
-    """The admission plugins NamespaceLifecycle, ServiceAccount and Priority; ``prepare`` has the others.
+    """The admission plugins NamespaceLifecycle, ServiceAccount and Priority; ``prepare`` has the
+    others.
 
-    ``service_accounts`` switches the second one, as ``--disable-admission-plugins=ServiceAccount`` does.
+    ``service_accounts`` False disables the second, like
+    ``--disable-admission-plugins=ServiceAccount``.
     """
 
     def __init__(self, storage: Storage, chance: Random, *, service_accounts: bool) -> None:
@@ -30,7 +33,11 @@ class Plugins:
         self._service_accounts = service_accounts
 
     def create(self, call: Call, obj: Obj) -> Obj:
-        """The object as it may be stored; raises ``NotFound`` or ``Forbidden``."""
+        """Return the object to store.
+
+        Raises:
+            ApiError: NotFound or Forbidden.
+        """
         namespace = obj["metadata"].get("namespace")
         if namespace:
             self._living(call, obj, namespace)
@@ -43,7 +50,7 @@ class Plugins:
         return {**obj, "spec": spec}
 
     def _priority(self, call: Call, obj: Obj, spec: Obj) -> Obj:
-        """The numbers of a named priority class, or of the default one."""
+        """Set the priority of the named priority class, or of the default one."""
         name = spec.get("priorityClassName")
         classes = [entry.obj for entry in self._storage.scan("scheduling.k8s.io/priorityclasses")]
         for one in classes:

@@ -11,12 +11,12 @@ from kube_envtest.apiserver.managed_fields import Entries, Entry, Identity, Obj
 from kube_envtest.apiserver.shapes import Shape, find, is_builtin, skeleton
 from kube_envtest.apiserver.structured import Change, KeylessItemError, compare, merge, owned, remove, with_structs
 
-#: The annotation in which `kubectl apply` without `--server-side` keeps what it applied.
+#: The annotation in which `kubectl apply` without `--server-side` stores the applied object.
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 class ApplyRefusedError(ValueError):
-    """An apply request that is wrong in itself; `code` is the HTTP status that the API server answers."""
+    """An invalid apply request; `code` is the API server's HTTP status."""
 
     def __init__(self, message: str, code: int = 400) -> None:
         super().__init__(message)
@@ -24,10 +24,10 @@ class ApplyRefusedError(ValueError):
 
 
 class ApplyConflict(Exception):
-    """Fields that other managers own would change: 409.
+    """409: fields that other managers own would change.
 
-    `conflicts` holds pairs of the other manager, as the API server prints it, and the field's path;
-    `causes` the same as the `details.causes` of the Status.
+    `conflicts` has pairs of the other manager, as the API server prints it, and the field's path;
+    `causes` are the same as `details.causes` of the Status.
     """
 
     def __init__(self, conflicts: list[tuple[str, str]]) -> None:
@@ -36,7 +36,7 @@ class ApplyConflict(Exception):
 
     @property
     def causes(self) -> list[Obj]:
-        """The causes of the Status, one a field."""
+        """The causes for the Status, one for each field."""
         reason = "FieldManagerConflict"
         return [{"reason": reason, "message": f"conflict with {who}", "field": at} for who, at in self.conflicts]
 
@@ -52,7 +52,7 @@ def _conflict_message(conflicts: list[tuple[str, str]]) -> str:
 
 
 def _compare(shape: Shape, old: Mapping[str, Any], new: Mapping[str, Any]) -> Change:
-    """Compare two objects without what nobody owns."""
+    """Compare two objects without the fields that nobody owns."""
     change = compare(shape, old, new, skip=("apiVersion", "kind", "metadata"))
     before, after = old.get("metadata", {}), new.get("metadata", {})
     if before is not after:
@@ -69,7 +69,7 @@ def _without_resets(change: Change, resets: Fields) -> Change:
 
 
 def _empty(api_version: str, kind: str) -> Mapping[str, Any]:
-    """Return what there is before an object is created."""
+    """Return the object before its creation."""
     return skeleton(kind) if is_builtin(api_version) else {}
 
 
@@ -83,11 +83,12 @@ def track_update(
     subresource: str = "",
     schema: Any = None,
 ) -> Obj:
-    """Return `new` with the managedFields that the API server would write for a create, update or patch.
+    """Return `new` with the managedFields that the API server writes for a create, update or patch.
 
-    `old` is the stored object, None for a create; `now` an RFC 3339 time with seconds. The manager comes to own what
-    differs from `old`, all others lose it. `schema` is a compiled CRD schema or its shape. An object whose
-    managedFields were emptied stays untracked until it is applied, as on the real server.
+    `old` is the stored object, None for a create; `now` is an RFC 3339 time in seconds. The manager
+    gets to own the fields that differ from `old`, and all others lose them. `schema` is a compiled
+    CRD schema or its shape. An object whose managedFields were emptied stays untracked until it is
+    applied, as on the real server.
     """
     kind = new.get("kind", "")
     entries = managed_fields.starting_point(old, new, subresource=subresource) if old is not None else _sent(new)
@@ -106,13 +107,13 @@ def track_update(
 
 
 def _sent(new: Obj) -> Entries:
-    """Return the entries that a create brings along."""
+    """Return the entries that a create request contains."""
     return managed_fields.read_or_none(new)
 
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """One apply request and the rules for its object."""
+    """An apply request, and the rules for its object."""
 
     identity: Identity
     shape: Shape
@@ -133,9 +134,12 @@ def server_side_apply(
 ) -> Obj:
     """Return the object after `applied` was applied over `live` (None: it doesn't exist).
 
-    The result is `live` itself where nothing changed, and isn't defaulted. `schema` is a compiled CRD schema or its
-    shape. Raises ApplyConflict where fields of other managers would change and `force` is off, ApplyRefusedError where
-    the request is wrong in itself. Source: `merge.Updater.Apply` of structured-merge-diff.
+    The result is `live` itself if nothing changed; it is not defaulted. `schema` is a compiled CRD
+    schema or its shape. Source: `merge.Updater.Apply` of structured-merge-diff.
+
+    Raises:
+        ApplyConflict: Fields of other managers would change and `force` is False.
+        ApplyRefusedError: The request is invalid.
     """
     if applied.get("metadata", {}).get("managedFields") is not None:
         raise ApplyRefusedError("metadata.managedFields must be nil")
@@ -164,7 +168,7 @@ def _gvk(obj: Obj) -> str:
 
 
 def _tracked(live: Obj, request: _Request, *, exists: bool) -> Entries:
-    """Return the live object's entries; what is there untracked belongs to `before-first-apply`."""
+    """Return the live object's entries; untracked fields belong to `before-first-apply`."""
     entries = managed_fields.read_or_none(live)
     if entries or not exists:
         return entries
@@ -176,7 +180,7 @@ def _tracked(live: Obj, request: _Request, *, exists: bool) -> Entries:
 
 
 def _applied(live: Obj, applied: Obj, entries: Entries, request: _Request, *, force: bool) -> tuple[Obj, Entries]:
-    """Merge, prune what its manager applied before and doesn't any more, then settle who owns what."""
+    """Merge, remove fields that the manager applied before and no longer does, then settle the owners."""
     last = entries.get(request.identity)
     mine = managed_fields.filtered(owned(request.shape, _without_nulls(applied)), request.resets)
     fields = managed_fields.strip(mine)
@@ -197,7 +201,7 @@ def _applied(live: Obj, applied: Obj, entries: Entries, request: _Request, *, fo
 
 
 def _without_nulls(applied: Obj) -> Obj:
-    """Return the configuration without `creationTimestamp: null` and its like, which generators write."""
+    """Return the configuration without `creationTimestamp: null` and the like, which generators write."""
     metadata = applied.get("metadata", {})
     kept = {key: value for key, value in metadata.items() if value is not None or key != "creationTimestamp"}
     return applied if len(kept) == len(metadata) else {**applied, "metadata": kept}
@@ -209,7 +213,7 @@ def _merged(shape: Shape, live: Obj, applied: Obj) -> Obj:
 
 
 def _pruned(shape: Shape, merged: Obj, last: Fields, owners: list[Fields]) -> Obj:
-    """Return the object without what was applied before and isn't any more, unless somebody else owns it."""
+    """Return the object without fields that are no longer applied, unless another manager owns them."""
     kept: Fields = {"f:metadata": {"f:name": {}}}
     for fields in owners:
         kept = union(kept, fields)
@@ -232,7 +236,7 @@ def _refuse_conflicts(live: Obj, change: Change, others: Entries, request: _Requ
 
 
 def _shown(entry: Entry) -> str:
-    """Return a manager as the API server prints it in a conflict; it never prints the time."""
+    """Format a manager as the API server does in a conflict; the time is never printed."""
     text = json.dumps(entry.manager)
     if entry.subresource:
         text += f" with subresource {json.dumps(entry.subresource)}"
@@ -240,7 +244,9 @@ def _shown(entry: Entry) -> str:
 
 
 def _once_applied(live: Obj, request: _Request) -> Fields:
-    """Return the fields that `kubectl apply` set before it went over to the server side: no conflicts for it."""
+    """Return the fields that `kubectl apply` set before it switched to the server side: no
+    conflicts for it.
+    """
     text = live.get("metadata", {}).get("annotations", {}).get(LAST_APPLIED)
     try:
         before = json.loads(text) if text else {}
@@ -252,7 +258,7 @@ def _once_applied(live: Obj, request: _Request) -> Fields:
 
 
 def _with_last_applied(new: Obj, applied: Obj) -> Obj:
-    """Return the object with the annotation of `kubectl apply` brought up to date, where it has it."""
+    """Return the object with the annotation of `kubectl apply` updated, if it has it."""
     metadata = new.get("metadata", {})
     annotations = metadata.get("annotations") or {}
     if not annotations.get(LAST_APPLIED):

@@ -1,4 +1,4 @@
-"""Puts the parts of the server together and fills in what is there from the start."""
+"""Assemble the server from its parts, and create the initial objects."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ Obj = dict[str, Any]
 
 @dataclass(slots=True)
 class Parts:
-    """What the server is made of."""
+    """The parts of the server."""
 
     storage: Storage
     registry: Registry
@@ -50,18 +50,26 @@ class Parts:
     allocator: Allocator
 
     def check_definitions(self, snapshot: Snapshot) -> None:
-        """Raise ``ValueError`` where a snapshot has other CustomResourceDefinitions than are served."""
+        """Check that a snapshot has the CustomResourceDefinitions that are served.
+
+        Raises:
+            ValueError: It has others.
+        """
         now, then = (tables.get(CRDS.table_name, {}) for tables in (self.storage.snapshot().tables, snapshot.tables))
         if {key: entry.revision for key, entry in now.items()} != {key: entry.revision for key, entry in then.items()}:
             raise ValueError("CustomResourceDefinitions have changed since the snapshot: take it after the last change")
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Put back what is stored."""
+        """Restore a snapshot."""
         self.storage.restore(snapshot)
         self.allocator.restore(entry.obj for entry in self.storage.scan(SERVICES.table_name))
 
     def impersonate(self, user: User, wanted: User) -> User:
-        """The user that ``user`` may act as; raises ``Forbidden``."""
+        """Return the user that ``user`` may act as.
+
+        Raises:
+            ApiError: Forbidden.
+        """
         attributes = {"verb": "impersonate", "group": "", "resource": "users", "subresource": "", "namespace": ""}
         attributes["name"] = wanted.name
         if not self.authority.allowed(user, attributes):
@@ -71,7 +79,7 @@ class Parts:
         return wanted
 
     def remove(self, rt: ResourceType, key: str, now: float) -> None:
-        """Delete an object without grace; nothing happens where there is none."""
+        """Delete an object without grace period; do nothing if there is none."""
         entry = self.storage.get(rt.table_name, key)
         if entry is not None:
             self.deleter.delete(rt, entry, DeleteOptions(grace=0, propagation="Background", now=now))
@@ -80,7 +88,7 @@ class Parts:
 def assemble(
     users: Mapping[str, User], chance: Random, clock: Clock, *, rbac: bool, controllers: bool, history: int
 ) -> Parts:
-    """A server with its first objects."""
+    """Return a server with its initial objects."""
     storage, registry = Storage(history=history), Registry()
     authority, tokens = Rbac(storage, enabled=rbac), Tokens(storage, users, chance)
     plugins = Plugins(storage, chance, service_accounts=controllers)
@@ -105,7 +113,7 @@ def assemble(
 
 
 def _handlers(pods: Pods, scaler: Scaler, tokens: Tokens, reviews: Reviews) -> dict[str, Handler]:
-    """Handlers by subresource and verb, or by resource and verb."""
+    """Return handlers by subresource and verb, or by resource and verb."""
     handlers: dict[str, Handler] = {
         "binding:create": pods.bind,
         "eviction:create": pods.evict,

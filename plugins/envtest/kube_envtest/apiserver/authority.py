@@ -1,4 +1,4 @@
-"""Who may do what: RBAC from the stored roles, or everything for everybody."""
+"""Authorisation: RBAC from the stored roles, or everything allowed."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -13,12 +13,12 @@ Obj = dict[str, Any]
 
 GROUP = "rbac.authorization.k8s.io"
 
-#: What the server itself acts as.
+#: The user of the server itself.
 SYSTEM = User("system:apiserver", ("system:masters",))
 
 
 class Rbac:
-    """Decides from the Roles and bindings in the storage."""
+    """Decides by the stored Roles and bindings."""
 
     def __init__(self, storage: Storage, *, enabled: bool) -> None:
         self._storage = storage
@@ -28,7 +28,7 @@ class Rbac:
         return [entry.obj for entry in self._storage.scan(f"{GROUP}/{plural}")]
 
     def allowed(self, user: User, attributes: Obj) -> bool:
-        """Whether RBAC allows it; ``attributes`` are the arguments of ``rbac.authorise``."""
+        """Return True if RBAC allows it; ``attributes`` are the arguments of ``rbac.authorise``."""
         if not self._enabled or "system:masters" in user.groups:
             return True
         return rbac.authorise(
@@ -41,7 +41,11 @@ class Rbac:
         )
 
     def permit(self, call: Call, verb: str) -> None:
-        """Raise ``Forbidden`` unless the caller may do ``verb`` to what the call is about."""
+        """Check that the caller may do ``verb`` to the object of the call.
+
+        Raises:
+            ApiError: Forbidden.
+        """
         namespace = call.name if call.type.plural == "namespaces" else call.namespace
         attributes = {
             "verb": verb,
@@ -55,13 +59,17 @@ class Rbac:
             raise forbidden(call.type, call.name, denial(call.request.user, attributes))
 
     def permit_path(self, request: Request) -> None:
-        """Raise ``Forbidden`` unless the caller may use a path that is no resource."""
+        """Check that the caller may use a path that is no resource.
+
+        Raises:
+            ApiError: Forbidden.
+        """
         verb = request.method.lower()
         if not self.allowed_path(request.user, verb, request.path):
             raise forbidden_path(request.user.name, verb, request.path)
 
     def allowed_path(self, user: User, verb: str, path: str) -> bool:
-        """Whether RBAC allows a URL that is no resource."""
+        """Return True if RBAC allows a path that is no resource."""
         if not self._enabled or "system:masters" in user.groups:
             return True
         return rbac.authorise_url(
@@ -74,7 +82,7 @@ class Rbac:
 
 
 def denial(user: User, attributes: Obj) -> str:
-    """Why something is forbidden, as the real server words it."""
+    """Return why something is forbidden, in the real server's words."""
     resource = attributes["resource"]
     if attributes["subresource"]:
         resource += f"/{attributes['subresource']}"

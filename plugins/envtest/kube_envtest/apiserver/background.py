@@ -1,4 +1,4 @@
-"""The in-process API server on a thread of its own, for tests and clients that block."""
+"""The in-process API server on its own thread, for tests and clients that block."""
 
 import asyncio
 import threading
@@ -38,20 +38,20 @@ class BackgroundApiServer:
 
     @property
     def certificate(self) -> str:
-        """The authority's certificate (PEM) where the server serves HTTPS, else ``""``."""
+        """The CA certificate (PEM) if the server serves HTTPS, else ``""``."""
         return self._server.certificate
 
     def start(self) -> None:
-        """Serve HTTP, or HTTPS where ``tls`` was given, on a free loopback port.
+        """Serve HTTP, or HTTPS if ``tls`` was given, on a free loopback port.
 
         Raises:
-            RuntimeError: it was started before; a server starts once.
+            RuntimeError: It was started before; a server starts only once.
         """
         self._thread.start()
         self._run(self._server.start(tls=self._tls))
 
     def stop(self) -> None:
-        """End every connection, and the thread."""
+        """Close every connection, and stop the thread."""
         self._run(self._server.stop())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
@@ -67,10 +67,10 @@ class BackgroundApiServer:
         self.stop()
 
     def call(self, work: Callable[[ApiServer], T]) -> T:
-        """Call ``work`` with the server on its own thread; return what it returns.
+        """Call ``work`` with the server on the server's thread, and return its result.
 
-        The way to everything that an :class:`ApiServer` can do, such as
-        ``call(lambda server: server.faults.add(Rule(verb="create", status=500)))``. Only there is it safe.
+        This gives access to everything that an :class:`ApiServer` can do, such as ``call(lambda
+        server: server.faults.add(Rule(verb="create", status=500)))``. Safe only there.
         """
 
         async def run() -> T:
@@ -79,23 +79,27 @@ class BackgroundApiServer:
         return self._run(run())
 
     def kubeconfig(self, path: str | Path, user: str = "admin") -> Path:
-        """Write a kubeconfig for a user who is named in ``tokens``; return its path."""
+        """Write a kubeconfig for a user in ``tokens``, and return its path."""
         return self._server.kubeconfig(path, user)
 
     def objects(self, resource: str | Resource, namespace: str = "") -> list[Obj]:
-        """Return copies of the objects of a resource (``"pods"``, ``"jobs.batch"``), of one namespace or of all."""
+        """Return copies of the objects of a resource (``"pods"``, ``"jobs.batch"``), in a namespace
+        or in all.
+        """
         return self.call(lambda server: server.objects(resource, namespace))
 
     def get(self, resource: str | Resource, key: Key) -> Obj | None:
-        """Return a copy of an object, ``get("pods", "shop/web")``; None where there is none."""
+        """Return a copy of an object, ``get("pods", "shop/web")``, or None."""
         return self.call(lambda server: server.get(resource, key))
 
     def put(self, obj: Obj) -> Obj:
-        """Create or replace an object with its status, and its namespace where that is missing; return a copy."""
+        """Create or replace an object with its status, and its namespace if that is missing; return
+        a copy.
+        """
         return self.call(lambda server: server.put(obj))
 
     def delete(self, resource: str | Resource, key: Key) -> None:
-        """Delete an object at once, whatever its grace period; finalizers hold it as ever."""
+        """Delete an object at once, whatever its grace period; finalizers still hold it."""
         self.call(lambda server: server.delete(resource, key))
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:

@@ -1,4 +1,4 @@
-"""Request bodies: JSON or YAML into objects of the resource that the path names."""
+"""Parse request bodies, JSON or YAML, into objects of the resource in the path."""
 
 from typing import Any
 
@@ -15,12 +15,12 @@ Obj = dict[str, Any]
 YAML = "application/yaml"
 ACCEPTED = ("application/json", YAML, protobuf.MEDIA_TYPE)
 
-#: Largest body of a request, bytes. Source: ``MaxRequestBodyBytes`` of apiserver.
+#: Largest request body, in bytes. Source: ``MaxRequestBodyBytes`` of apiserver.
 LARGEST = 3 * 1024 * 1024
 
 
 def parse(body: bytes, content_type: str) -> Any:
-    """The value that a body holds."""
+    """Parse a body."""
     if len(body) > LARGEST:
         message = f"Request entity too large: limit is {LARGEST}"
         raise ApiError(413, "RequestEntityTooLarge", message, {})
@@ -35,7 +35,11 @@ def parse(body: bytes, content_type: str) -> Any:
 
 
 def read_object(rt: ResourceType, body: bytes, content_type: str) -> Obj:
-    """An object of the resource; raises ``BadRequest`` for another kind or version."""
+    """Parse an object of the resource.
+
+    Raises:
+        ApiError: BadRequest: another kind or version.
+    """
     form = content_type.partition(";")[0].strip()
     if form and form not in ACCEPTED:
         raise unsupported_media_type(ACCEPTED)
@@ -63,7 +67,7 @@ def identified(rt: ResourceType, obj: Obj) -> Obj:
 
 
 def read_options(body: bytes, content_type: str) -> Obj:
-    """DeleteOptions; an empty body has none."""
+    """Parse DeleteOptions; an empty body has none."""
     if not body:
         return {}
     options = parse(body, content_type)

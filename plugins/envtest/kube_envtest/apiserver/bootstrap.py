@@ -1,4 +1,4 @@
-"""What every cluster has from its first moment: namespaces, the kubernetes Service, roles, priority classes."""
+"""The initial objects of every cluster: namespaces, the kubernetes Service, roles, priority classes."""
 
 from typing import Any
 
@@ -81,7 +81,7 @@ CLUSTER_ROLES: dict[str, list[Obj]] = {
     "system:public-info-viewer": [{"verbs": ["get"], "nonResourceURLs": PUBLIC}],
 }
 
-#: ClusterRole → groups to which it is bound.
+#: ClusterRole → groups that it is bound to.
 BOUND: dict[str, tuple[str, ...]] = {
     "cluster-admin": ("system:masters",),
     "system:basic-user": ("system:authenticated",),
@@ -102,7 +102,7 @@ PRIORITIES = {
 
 
 def furnish(registry: Registry, internal: Internal, *, rbac: bool) -> None:
-    """Make the first objects; roles only where they mean something."""
+    """Create the initial objects; roles only with RBAC."""
     for name in FIRST:
         internal.ensure("namespaces", {"metadata": {"name": name}})
     internal.ensure("services", SERVICE)

@@ -1,4 +1,4 @@
-"""Every change of what a server stores, told to a test as it happens, with its author."""
+"""Notify a test of every stored change, with its author."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,11 +11,11 @@ Obj = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One change; nobody may change the objects in it.
+    """A stored change. Its objects must not be modified.
 
-    ``user`` is who sent the request, ``""`` for what the server's own controllers and ``ApiServer.put`` and ``delete``
-    do. ``resource`` is as ``ApiServer.get`` takes it (``pods``, ``deployments.apps``). A new object has no ``before``,
-    one that is gone no ``after``.
+    ``user`` sent the request; it is ``""`` for the server's own controllers and for
+    ``ApiServer.put`` and ``delete``. ``resource`` is in the form of ``ApiServer.get`` (``pods``,
+    ``deployments.apps``). A new object has no ``before``, a deleted one no ``after``.
     """
 
     user: str
@@ -25,14 +25,14 @@ class Change:
 
     @property
     def obj(self) -> Obj:
-        """The object as it is now, or as it last was."""
+        """The object after the change, or before its deletion."""
         found = self.after or self.before
         assert found is not None
         return found
 
 
 class Changes:
-    """Tells followers of every change, with the user whose request is being answered."""
+    """Notifies followers of every change, with the user whose request is being answered."""
 
     def __init__(self, storage: Storage) -> None:
         self.user = ""
@@ -40,7 +40,7 @@ class Changes:
         self._followers: list[Callable[[Change], None]] = []
 
     def follow(self, follower: Callable[[Change], None]) -> None:
-        """Call ``follower`` on every change from now on."""
+        """Call ``follower`` for every change from now on."""
         if not self._followers:
             self._storage.listeners.append(self._tell)
         self._followers.append(follower)

@@ -1,4 +1,4 @@
-"""The server's time: the loop's where it is virtual, else the machine's."""
+"""The server's time: the event loop's if it is virtual, else the machine's."""
 
 import asyncio
 import time
@@ -8,15 +8,15 @@ from functools import lru_cache
 
 from kube_envtest.virtual_time import VirtualTimeLoop
 
-#: What virtual time 0 is: 2026-01-01T00:00:00Z, in seconds since 1970.
+#: The time that virtual time 0 stands for: 2026-01-01T00:00:00Z, in seconds since 1970.
 EPOCH = 1_767_225_600.0
 
-#: Seconds since 1970.
+#: Returns seconds since 1970.
 Clock = Callable[[], float]
 
 
 def loop_clock() -> float:
-    """Virtual time on a virtual loop, real time everywhere else."""
+    """Return virtual time on a virtual loop, real time otherwise."""
     try:
         loop = asyncio.get_running_loop()
     except RuntimeError:
@@ -25,7 +25,7 @@ def loop_clock() -> float:
 
 
 def timestamp(seconds: float) -> str:
-    """A time as objects have it, ``2026-01-01T00:00:00Z``."""
+    """Format a time as in objects: ``2026-01-01T00:00:00Z``."""
     return _timestamp(int(seconds))
 
 
@@ -35,17 +35,20 @@ def _timestamp(seconds: int) -> str:
 
 
 def micro_timestamp(seconds: float) -> str:
-    """A time as leases and events have it, ``2026-01-01T00:00:00.000000Z``."""
+    """Format a time as in Leases and Events: ``2026-01-01T00:00:00.000000Z``."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def seconds_of(text: str) -> float:
-    """Seconds since 1970 of a timestamp of either form."""
+    """Parse a timestamp of either form into seconds since 1970."""
     return datetime.fromisoformat(text).timestamp()
 
 
 def duration(seconds: float) -> str:
-    """A time span as kubectl shows it: ``5s``, ``3m20s``, ``4d``. Source: ``duration.HumanDuration``."""
+    """Format a time span as kubectl does: ``5s``, ``3m20s``, ``4d``.
+
+    Source: ``duration.HumanDuration``.
+    """
     whole = int(seconds)
     if whole < -1:
         return "<invalid>"

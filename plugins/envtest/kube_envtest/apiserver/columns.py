@@ -1,4 +1,4 @@
-"""The columns that ``kubectl get`` shows of built-in resources. A ``+`` marks those of ``-o wide``.
+"""The columns of ``kubectl get`` for built-in resources. A ``+`` marks those of ``-o wide``.
 
 Source: ``pkg/printers/internalversion/printers.go`` of kubernetes.
 """
@@ -15,7 +15,7 @@ UNKNOWN = "<unknown>"
 
 
 class Row(NamedTuple):
-    """One object, its age as text, and the time it is."""
+    """An object, its age as text, and the current time."""
 
     obj: Obj
     age: str
@@ -27,13 +27,13 @@ class Row(NamedTuple):
         return str(self.obj["metadata"]["name"])
 
     def part(self, name: str) -> Obj:
-        """``spec``, ``status`` or another mapping, empty where it is missing."""
+        """Return ``spec``, ``status`` or another mapping; empty if it is missing."""
         found: Obj = self.obj.get(name) or {}
         return found
 
 
 class Columns(NamedTuple):
-    """The names of the columns and what fills them."""
+    """The names of the columns, and the functions that compute them."""
 
     names: tuple[str, ...]
     cells: Callable[[Row], list[Any]]
@@ -93,7 +93,7 @@ def _port(port: Obj) -> str:
 
 
 def labels_text(labels: Obj | None) -> str:
-    """Labels as ``a=b,c=d``."""
+    """Format labels as ``a=b,c=d``."""
     return ",".join(f"{key}={value}" for key, value in sorted((labels or {}).items())) or NONE
 
 
@@ -223,7 +223,7 @@ WIDE_NODE = ("+Internal-IP", "+External-IP", "+OS-Image", "+Kernel-Version", "+C
 EVENT = ("Last Seen", "Type", "Reason", "Object", "+Subobject", "+Source", "Message", "+First Seen", "+Count", "+Name")
 CLAIM = ("Status", "Volume", "Capacity", "Access Modes", "StorageClass", "VolumeAttributesClass", "Age", "+VolumeMode")
 
-#: Columns by the table in which the resource is stored; all other resources show name and creation.
+#: Columns by the table of the resource; other resources show name and creation time.
 BUILTIN: Mapping[str, Columns] = {
     "/pods": Columns(("Name", "Ready", "Status", "Restarts", "Age", *WIDE_POD), _pod),
     "/services": Columns(("Name", "Type", "Cluster-IP", "External-IP", "Port(s)", "Age", "+Selector"), _service),

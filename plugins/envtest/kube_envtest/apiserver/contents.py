@@ -1,4 +1,4 @@
-"""What a test reads from and puts into a server, without a request."""
+"""Read and change a server's contents from a test, without a request."""
 
 from typing import Any, Protocol
 
@@ -11,7 +11,7 @@ Obj = dict[str, Any]
 
 
 class Resource(Protocol):
-    """A resource as other libraries describe it: any object with these three."""
+    """A resource of any library: any object with these attributes."""
 
     @property
     def group(self) -> str:
@@ -31,7 +31,7 @@ Key = str | tuple[str, str]
 
 
 class Contents:
-    """The helpers of a server that are not async: everything they return is a copy."""
+    """Helpers of a server that are not async; all results are copies."""
 
     def __init__(self, parts: Parts, clock: Clock) -> None:
         self._parts = parts
@@ -50,24 +50,28 @@ class Contents:
         return found
 
     def resources(self) -> list[str]:
-        """The resources of which there is any object, each as :meth:`objects` takes it."""
+        """Return the resources that have objects, in the form of :meth:`objects`."""
         named = (name.partition("/")[::2] for name, table in self._parts.storage.tables.items() if table.entries)
         return [f"{plural}.{group}" if group else plural for group, plural in named]
 
     def objects(self, resource: str | Resource, namespace: str = "") -> list[Obj]:
-        """Copies of all objects of a resource (``"pods"``, ``"deployments.apps"``), of one namespace or of all."""
+        """Return copies of the objects of a resource (``"pods"``, ``"deployments.apps"``), in a
+        namespace or in all.
+        """
         rt = self._type(resource)
         return [entry.copy() for entry in self._parts.storage.scan(rt.table_name, namespace)]
 
     def get(self, resource: str | Resource, key: Key) -> Obj | None:
-        """A copy of one object, ``get("pods", "shop/web")``; None where there is none."""
+        """Return a copy of an object, ``get("pods", "shop/web")``, or None."""
         entry = self._parts.storage.get(self._type(resource).table_name, _stored(key))
         return None if entry is None else entry.copy()
 
     def put(self, obj: Obj) -> Obj:
-        """Create or replace an object with its status, and its namespace where that is missing; returns a copy.
+        """Create or replace an object with its status, and its namespace if that is missing; return
+        a copy.
 
-        It is defaulted and, when new, validated; an object that is there is replaced even where a client couldn't.
+        It is defaulted and, if new, validated; an existing object is replaced even if a client
+        couldn't do so.
         """
         rt = self._parts.registry.by_kind(obj.get("apiVersion", ""), obj.get("kind", ""))
         if rt is None:
@@ -81,7 +85,7 @@ class Contents:
         return entry.copy()
 
     def delete(self, resource: str | Resource, key: Key) -> None:
-        """Delete an object at once, whatever its grace period; finalizers hold it as ever."""
+        """Delete an object at once, whatever its grace period; finalizers still hold it."""
         self._parts.remove(self._type(resource), _stored(key), self._clock())
         self._parts.controllers.run()
 

@@ -1,4 +1,4 @@
-"""What happens by itself after a write: namespaces are emptied, dependents collected, definitions served."""
+"""Controllers that react to a write: namespaces are emptied, dependents collected, definitions served."""
 
 from collections import deque
 from collections.abc import Callable
@@ -6,21 +6,22 @@ from typing import Protocol
 
 from kube_envtest.apiserver.storage import Event, Storage
 
-#: Most reactions to one write; more means that two controllers fight.
+#: Maximum number of reactions to a write; more mean that two controllers fight.
 MOST_STEPS = 1_000_000
 
 
 class Controller(Protocol):
-    """Reacts to changes; may write, which makes further changes."""
+    """Reacts to changes; it may write, which causes further changes."""
 
     def react(self, table: str, event: Event) -> None:
-        """A change has been stored."""
+        """React to a stored change."""
 
 
 class Controllers:
-    """Hands every change to every controller, in order, until nothing changes any more.
+    """Passes every change to every controller, in order, until nothing changes any more.
 
-    It runs right after each request has its reply, so that what follows from a write is there for the next request.
+    It runs right after each request, so the consequences of a write are visible to the next
+    request.
     """
 
     def __init__(self, storage: Storage) -> None:
@@ -30,14 +31,14 @@ class Controllers:
         storage.listeners.append(self._note)
 
     def add(self, controller: Controller) -> None:
-        """Let a controller take part."""
+        """Add a controller."""
         self._controllers.append(controller)
 
     def _note(self, table: str, event: Event) -> None:
         self._pending.append((table, event))
 
     def run(self) -> None:
-        """React to everything that is pending."""
+        """React to all pending changes."""
         if self._running:
             return
         self._running = True
@@ -52,5 +53,5 @@ class Controllers:
             self._running = False
 
 
-#: Seconds since 1970, as the controllers see them.
+#: Returns seconds since 1970, for the controllers.
 Now = Callable[[], float]

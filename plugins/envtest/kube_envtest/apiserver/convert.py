@@ -1,4 +1,4 @@
-"""Between the form in which an object is stored and the version in which it is served."""
+"""Convert between the stored form of an object and the served version."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ CORE_FIELDS = {new: old for old, new in EVENT_FIELDS.items()}
 
 
 def served(rt: ResourceType, entry: Entry) -> bytes:
-    """A stored object as JSON in the version of ``rt``."""
+    """Return a stored object as JSON in the version of ``rt``."""
     if rt.api_version == rt.stored_api_version:
         return entry.raw
     if rt.group == "events.k8s.io":
@@ -30,7 +30,7 @@ def served(rt: ResourceType, entry: Entry) -> bytes:
 
 
 def to_version(rt: ResourceType, obj: Obj) -> Obj:
-    """A stored object in the version of ``rt``; a new outer mapping where anything differs."""
+    """Return a stored object in the version of ``rt``; a new outer mapping if anything differs."""
     if rt.api_version == rt.stored_api_version:
         return obj
     if rt.group == "events.k8s.io":
@@ -39,14 +39,16 @@ def to_version(rt: ResourceType, obj: Obj) -> Obj:
 
 
 def to_stored(rt: ResourceType, obj: Obj) -> Obj:
-    """An object as a client sent it in the form to store: the stored version, identity first."""
+    """Return a client's object in the stored version, with kind, apiVersion and metadata first."""
     if rt.group == "events.k8s.io":
         obj = _renamed(obj, CORE_FIELDS)
     return canonical(rt, obj)
 
 
 def canonical(rt: ResourceType, obj: Obj) -> Obj:
-    """The same object with kind, apiVersion and metadata first: stored bytes begin with the type's prefix."""
+    """Return the object with kind, apiVersion and metadata first: stored bytes begin with the
+    type's prefix.
+    """
     head = {"kind": rt.kind, "apiVersion": rt.stored_api_version, "metadata": obj.get("metadata") or {}}
     return head | {key: value for key, value in obj.items() if key not in head}
 

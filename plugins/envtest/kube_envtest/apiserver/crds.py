@@ -1,4 +1,4 @@
-"""CustomResourceDefinitions: their conditions, the resources that they bring, and what goes with them."""
+"""CustomResourceDefinitions: their conditions, the resources that they define, and their cleanup."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -17,7 +17,7 @@ CRDS: ResourceType = next(rt for rt in GROUPED if rt.kind == "CustomResourceDefi
 
 
 class Definitions:
-    """Serves what is defined, says so in the definition's status, and cleans up after it."""
+    """Serves defined resources, updates the definition's status, and cleans up after it."""
 
     def __init__(self, storage: Storage, registry: Registry, objects: Objects, deleter: Deleter, now: Now) -> None:
         self._storage = storage
@@ -69,7 +69,9 @@ class Definitions:
             self._storage.table(rt.table_name)
 
     def _withdraw(self, name: str) -> None:
-        """Serve it no longer as it was; the real server ends the watches then, some of them a second later."""
+        """Stop serving a resource as before; the real server ends its watches then, some of them a
+        second later.
+        """
         self._specs.pop(name, None)
         for rt in self._served.pop(name, ()):
             self._registry.remove(rt)
@@ -89,7 +91,7 @@ class Definitions:
         }
 
     def _conflict(self, crd: Obj) -> str:
-        """Which of the names another resource of the group has."""
+        """Return which of the names another resource of the group has."""
         spec = crd["spec"]
         mine = crd["metadata"]["name"]
         for name, types in self._served.items():
@@ -98,7 +100,7 @@ class Definitions:
         return ""
 
     def _clean(self, entry: Entry) -> None:
-        """Delete what there is of a resource that ends."""
+        """Delete the objects of a resource that ends."""
         rt = next((one for one in types_of(entry.obj) if one.api_version == one.stored_api_version), None)
         if rt is not None:
             for found in list(self._storage.scan(rt.table_name)):
@@ -122,12 +124,12 @@ class Definitions:
 
 
 def storage_version(crd: Obj) -> str:
-    """The version in which instances are stored."""
+    """Return the version in which instances are stored."""
     return next((one["name"] for one in crd["spec"]["versions"] if one.get("storage")), "")
 
 
 def types_of(crd: Obj) -> Iterator[ResourceType]:
-    """The resource in each version that is served."""
+    """Yield the resource in each served version."""
     spec, names = crd["spec"], crd["spec"]["names"]
     for version in spec["versions"]:
         if not version.get("served"):
@@ -156,7 +158,7 @@ def types_of(crd: Obj) -> Iterator[ResourceType]:
 
 
 def _conditions(before: list[Obj], taken: str, now: str) -> list[Obj]:
-    """NamesAccepted and Established; a condition that says the same keeps its time."""
+    """Return NamesAccepted and Established; an unchanged condition keeps its time."""
     if taken:
         accepted = ("False", "KindConflict", taken)
         established = ("False", "NotAccepted", "not all names are accepted")

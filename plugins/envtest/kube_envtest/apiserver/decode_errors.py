@@ -1,6 +1,6 @@
-"""Values that a kind's Go struct can't hold: the API server can't even read such an object.
+"""Values that a kind's Go struct can't hold, so that the API server can't decode the object.
 
-Only the usual slips are looked for: maps of texts with something else in them, base64, times.
+Only common mistakes are detected: maps of strings with other values, base64, times.
 """
 
 import re
@@ -15,17 +15,17 @@ _BASE64 = re.compile("[A-Za-z0-9+/]*={0,2}")
 
 
 class DecodeError(ValueError):
-    """An object that the API server can't read; the message is what it answers with 400."""
+    """The object can't be decoded; the message is the API server's for 400."""
 
 
 def handled(kind: str, obj: Mapping[str, Any]) -> str:
-    """Return the beginning of the API server's sentence."""
+    """Return the beginning of the API server's message."""
     version = str(obj.get("apiVersion", "v1")).rpartition("/")[2]
     return f'{kind} in version "{version}" cannot be handled as a {kind}'
 
 
 def check_texts(kind: str, obj: Mapping[str, Any]) -> None:
-    """Refuse maps of texts that hold something else; the most usual slip of a template."""
+    """Refuse maps of strings with other values, the most common mistake in templates."""
     texts = [(obj.get("metadata") or {}, name, "ObjectMeta.metadata") for name in ("labels", "annotations")]
     if kind in ("ConfigMap", "Secret"):
         texts += [(obj, name, kind) for name in ("data", "stringData", "binaryData")]
@@ -55,7 +55,7 @@ def _check_base64(kind: str, obj: Mapping[str, Any], text: str) -> None:
 
 
 def check_micro_time(text: Any, kind: str, obj: Mapping[str, Any]) -> None:
-    """Refuse a time without six digits after the second, as the real decoder does."""
+    """Refuse a time without six digits after the second, like the real decoder."""
     if text is not None and not _MICRO_TIME.fullmatch(str(text)):
         why = f'parsing time "{text}" as "{_GO_MICRO_TIME}": cannot parse "{str(text)[19:]}" as ".000000"'
         raise DecodeError(f"{handled(kind, obj)}: {why}")

@@ -1,7 +1,7 @@
-"""What an object of a built-in kind loses when a Go struct is read from it and written again.
+"""Fields that an object of a built-in kind loses when it is decoded into a Go struct and encoded again.
 
-Source: the `json` tags of k8s.io/api: nearly all fields are `omitempty`, so that null, `[]`, `""` and, for fields that
-aren't pointers, `false` and 0 don't come back.
+Source: the `json` tags of k8s.io/api: nearly all fields are `omitempty`, so null, `[]`, `""` and,
+for fields that aren't pointers, `false` and 0 are dropped.
 """
 
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from typing import Any
 
 Obj = dict[str, Any]
 
-#: Maps of text to anything: what is in them is the user's. Empty ones aren't kept.
+#: Maps of strings to anything, with the user's contents. Empty ones are dropped.
 MAPS = frozenset(
     {
         *("labels", "annotations", "data", "binaryData", "stringData", "nodeSelector", "matchLabels", "limits"),
@@ -18,10 +18,10 @@ MAPS = frozenset(
     }
 )
 
-#: Left as they are, whatever is in them.
+#: Fields that are left as they are.
 _RAW = frozenset({"managedFields", "openAPIV3Schema"})
 
-#: Texts that are pointers or always written, so that "" comes back.
+#: Strings that are pointers or always written, so that "" is kept.
 _KEPT_TEXTS = frozenset(
     {
         *("storageClassName", "holderIdentity", "preferredHolder", "runtimeClassName", "loadBalancerClass"),
@@ -29,7 +29,7 @@ _KEPT_TEXTS = frozenset(
     }
 )
 
-#: Numbers and truths that aren't pointers: 0 and false don't come back.
+#: Numbers and booleans that aren't pointers: 0 and false are dropped.
 _ZEROS = frozenset(
     {
         *("hostNetwork", "hostPID", "hostIPC", "readOnly", "stdin", "stdinOnce", "tty", "unschedulable", "paused"),
@@ -41,15 +41,15 @@ _ZEROS = frozenset(
 
 
 def decoded(obj: Mapping[str, Any]) -> Obj:
-    """Return a private copy of an object as the API server would read it: all dicts and lists of it are new.
+    """Return a private copy of an object as the API server decodes it, with new dicts and lists.
 
-    What is inside of raw parts (`managedFields`, a CRD's schemas) is shared with the input.
+    The contents of raw parts (`managedFields`, a CRD's schemas) are shared with the input.
     """
     return {key: kept for key, value in obj.items() if (kept := _kept(key, value)) is not None}
 
 
 def _kept(key: str, value: Any) -> Any:
-    """Return what is left of a field's value, None for nothing."""
+    """Return the remaining value of a field, None for nothing."""
     kind = type(value)
     if kind is dict:
         return _dict(key, value)

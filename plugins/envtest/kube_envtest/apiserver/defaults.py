@@ -1,7 +1,7 @@
-"""Defaults that the API server fills in when it reads an object of a built-in kind.
+"""Defaults that the API server sets when it decodes an object of a built-in kind.
 
-Source: the `defaults.go` of `kubernetes/pkg/apis`, and the fields that Go's structs write although nobody set them.
-What admission and the kinds' strategies add afterwards is in `prepare`.
+Source: the `defaults.go` of `kubernetes/pkg/apis`, and fields that Go's structs always write.
+Values that admission and the kinds' strategies add later are in `prepare`.
 """
 
 import base64
@@ -24,10 +24,13 @@ _RBAC = "rbac.authorization.k8s.io"
 
 
 def default(kind: str, obj: Mapping[str, Any]) -> Obj:
-    """Return an object of a built-in kind as the API server reads it; kinds without defaults are only decoded.
+    """Return an object of a built-in kind as the API server decodes it; kinds without defaults are
+    only decoded.
 
-    The result is a private copy; the input isn't changed. Doing it twice changes nothing more. Raises DecodeError,
-    which the API server answers with 400, where a value has a type that the kind's struct can't hold.
+    The result is a private copy. Defaulting is idempotent.
+
+    Raises:
+        DecodeError: A value has a type that the kind's struct can't hold; the API server's 400.
     """
     check_texts(kind, obj)
     out = decoded(obj)

@@ -1,6 +1,7 @@
-"""Defaults of what administrators make: nodes, volumes, classes, quotas, webhooks, CRDs.
+"""Defaults of administrators' kinds: nodes, volumes, classes, quotas, webhooks, CRDs.
 
-Source: the `defaults.go` of `kubernetes/pkg/apis/{core,storage,scheduling,admissionregistration}` and of apiextensions.
+Source: the `defaults.go` of `kubernetes/pkg/apis/{core,storage,scheduling,admissionregistration}`
+and of apiextensions.
 """
 
 from typing import Any

@@ -1,6 +1,7 @@
 """Defaults of pods and pod templates.
 
-Source: `kubernetes/pkg/apis/core/v1/defaults.go`, and what conversion to the internal types and back writes.
+Source: `kubernetes/pkg/apis/core/v1/defaults.go`, and the conversion to the internal types and
+back.
 """
 
 from collections.abc import Iterator
@@ -14,7 +15,11 @@ _CONTAINERS = ("initContainers", "containers", "ephemeralContainers")
 
 
 def quantities_in(holder: Obj, *keys: str) -> None:
-    """Bring the quantities in maps of resources into canonical form; raises QuantityError where one is none."""
+    """Bring the quantities in resource maps into canonical form.
+
+    Raises:
+        QuantityError: A value isn't a quantity.
+    """
     for key in keys:
         for name, value in (holder.get(key) or {}).items():
             holder[key][name] = canonical(value)
@@ -34,7 +39,7 @@ def template(obj: Obj) -> None:
 
 
 def pod(obj: Obj) -> None:
-    """Fill in a pod: what a template gets, and a few things more."""
+    """Fill in a pod: the defaults of a template, and some more."""
     spec = obj.setdefault("spec", {})
     for container in _items(spec, "containers", "initContainers"):
         resources = container.get("resources") or {}
@@ -54,7 +59,7 @@ def _host_ports(container: Obj) -> None:
 
 
 def pod_spec(spec: Obj) -> None:
-    """Fill in a pod's or a template's spec."""
+    """Fill in the spec of a pod or template."""
     spec.setdefault("restartPolicy", "Always")
     spec.setdefault("terminationGracePeriodSeconds", 30)
     spec.setdefault("dnsPolicy", "ClusterFirst")
@@ -88,7 +93,7 @@ def container(one: Obj) -> None:
 
 
 def pull_policy(image: str) -> str:
-    """Return the pull policy that an image's tag implies: Always for `latest` or none at all."""
+    """Return the pull policy for an image: Always for the tag `latest` or no tag."""
     name, _, digest = image.partition("@")
     tag = name.rpartition("/")[2].partition(":")[2]
     return "Always" if tag == "latest" or not (tag or digest) else "IfNotPresent"
@@ -110,7 +115,7 @@ def _handler(handler: Obj) -> None:
 
 
 def _source(source: Obj) -> None:
-    """Fill in what a variable or a file takes its value from."""
+    """Fill in the source of a variable or a file."""
     if isinstance(source.get("fieldRef"), dict):
         source["fieldRef"].setdefault("apiVersion", "v1")
     resource = source.get("resourceFieldRef")
@@ -152,7 +157,7 @@ def claim_spec(spec: Obj) -> None:
 
 
 def status(found: Obj) -> None:
-    """Bring a pod's status into the form in which the API server hands it out."""
+    """Bring a pod's status into the form that the API server serves."""
     for one, many in (("podIP", "podIPs"), ("hostIP", "hostIPs")):
         if found.get(many):
             found.setdefault(one, found[many][0].get("ip"))

@@ -1,4 +1,4 @@
-"""Defaults of what makes pods: Deployments, Jobs and their like.
+"""Defaults of workloads: Deployments, Jobs and the like.
 
 Source: `kubernetes/pkg/apis/{apps,batch,autoscaling}/*/defaults.go`.
 """
@@ -16,7 +16,7 @@ def _filled(holder: Obj, **values: Any) -> None:
 
 
 def _no_times(obj: Obj, *names: str) -> None:
-    """Write the times that a condition always has, null where they aren't known."""
+    """Write the times that a condition always has, null if unknown."""
     for condition in (obj.get("status") or {}).get("conditions") or ():
         for name in names:
             condition.setdefault(name, None)
@@ -35,7 +35,7 @@ def deployment(obj: Obj) -> None:
 
 
 def daemon_set(obj: Obj) -> None:
-    """Fill in a DaemonSet; the internal type's template generation shows as an annotation."""
+    """Fill in a DaemonSet; the internal type's template generation appears as an annotation."""
     obj["metadata"].setdefault("annotations", {}).setdefault("deprecated.daemonset.template.generation", "1")
     spec = obj.setdefault("spec", {})
     _filled(spec, updateStrategy={}, revisionHistoryLimit=10)
@@ -117,7 +117,7 @@ def _job_spec(spec: Obj) -> None:
 
 
 def cron_job(obj: Obj) -> None:
-    """Fill in a CronJob; its Job gets no defaults of its own, the Jobs made of it do."""
+    """Fill in a CronJob; its Job template gets no defaults, the Jobs made from it do."""
     spec = obj.setdefault("spec", {})
     _filled(spec, concurrencyPolicy="Allow", suspend=False, successfulJobsHistoryLimit=3, failedJobsHistoryLimit=1)
     made = spec.setdefault("jobTemplate", {})

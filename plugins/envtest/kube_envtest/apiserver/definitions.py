@@ -1,4 +1,4 @@
-"""What a CustomResourceDefinition must be like, beside what every object must."""
+"""Validation of CustomResourceDefinitions, besides that of every object."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ Obj = dict[str, Any]
 
 
 def definition_problems(crd: Obj) -> list[FieldError]:
-    """What is wrong with a definition: its name, its versions, their schemas."""
+    """Return the problems of a definition: its name, its versions, their schemas."""
     spec = crd.get("spec") or {}
     names, versions = spec.get("names") or {}, spec.get("versions") or []
     found = []

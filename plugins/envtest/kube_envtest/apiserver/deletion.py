@@ -1,6 +1,7 @@
-"""Deletes: preconditions, grace periods, finalizers and collections.
+"""Deletion: preconditions, grace periods, finalizers and collections.
 
-Source: ``rest.BeforeDelete`` and ``Store.Delete`` of k8s.io/apiserver, ``podStrategy.CheckGracefulDelete``.
+Source: ``rest.BeforeDelete`` and ``Store.Delete`` of k8s.io/apiserver,
+``podStrategy.CheckGracefulDelete``.
 """
 
 from dataclasses import dataclass
@@ -24,9 +25,10 @@ PROPAGATION = {"Orphan": ORPHAN, "Foreground": FOREGROUND, "Background": ""}
 
 @dataclass(slots=True)
 class DeleteOptions:
-    """What a delete asks for; ``grace`` in seconds, None where the kind's own applies.
+    """The options of a deletion. ``grace`` is in seconds, None for the kind's own.
 
-    ``old_style``: dependents were asked for by ``orphanDependents: false``, which makes a delete that has to wait 202.
+    ``old_style``: the client used ``orphanDependents: false``; a deletion that has to wait gets 202
+    then.
     """
 
     grace: int | None = None
@@ -39,7 +41,7 @@ class DeleteOptions:
 
 
 class Deleted(NamedTuple):
-    """The object as the delete left it, and whether it is gone."""
+    """The object after the request, and True if it is gone."""
 
     entry: Entry
     gone: bool
@@ -94,7 +96,7 @@ class Deleter:
         self._objects = objects
 
     def delete(self, rt: ResourceType, entry: Entry, options: DeleteOptions) -> Deleted:
-        """Delete an object, or mark it where something has to happen first."""
+        """Delete an object, or mark it as terminating if it has to wait."""
         _check(rt, entry.obj["metadata"], options)
         if rt.table_name == "/namespaces":
             return self._namespace(rt, entry, options)
@@ -118,7 +120,9 @@ class Deleter:
         return Deleted(updated, gone=False) if waiting else self._remove(rt, updated, options)
 
     def _grace(self, rt: ResourceType, entry: Entry, options: DeleteOptions) -> tuple[Obj | None, bool]:
-        """The metadata of a graceful deletion, if it is one, and whether one is under way that stays as it is."""
+        """Return the metadata of a graceful deletion, or None, and True if one is in progress that
+        stays as it is.
+        """
         meta = entry.obj["metadata"]
         if rt.table_name != "/pods":
             return None, False
@@ -145,7 +149,7 @@ class Deleter:
         return Deleted(self._objects.remove(rt, entry), gone=True)
 
     def _namespace(self, rt: ResourceType, entry: Entry, options: DeleteOptions) -> Deleted:
-        """A namespace is only marked; it goes when its content and its finalizers are gone."""
+        """Mark a namespace as terminating; it is deleted when its contents and its finalizers are gone."""
         if "deletionTimestamp" in entry.obj["metadata"]:
             if not (entry.obj.get("spec") or {}).get("finalizers") and not entry.obj["metadata"].get("finalizers"):
                 return self._remove(rt, entry, options)
@@ -158,7 +162,7 @@ class Deleter:
         return Deleted(self._storage.update(rt.table_name, entry.key, obj), gone=False)
 
     def _definition(self, rt: ResourceType, entry: Entry, options: DeleteOptions) -> Deleted:
-        """A definition goes when everything that it defines is gone."""
+        """Mark a definition as terminating; it is deleted when its instances are gone."""
         if "deletionTimestamp" in entry.obj["metadata"]:
             return Deleted(entry, gone=False)
         meta = _marked(entry.obj["metadata"], options.now)
@@ -221,7 +225,7 @@ def _marked(meta: Obj, ends: float) -> Obj:
 
 
 def _finalizers(meta: Obj, options: DeleteOptions) -> list[str]:
-    """The object's finalizers with the garbage collector's own, as the options want them."""
+    """Return the finalizers with those of the garbage collector, according to the options."""
     now = meta.get("finalizers") or []
     if not options.propagation:
         return list(now)

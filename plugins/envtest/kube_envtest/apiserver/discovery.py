@@ -1,4 +1,4 @@
-"""What a client can find out without knowing anything: groups, resources, version, health, OpenAPI."""
+"""Discovery: groups, resources, version, health, OpenAPI."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from kube_envtest.apiserver.storage import encode
 
 Obj = dict[str, Any]
 
-#: The version that this server says it is.
+#: The version that this server reports.
 MAJOR, MINOR, PATCH = "1", "36", "0"
 GIT_VERSION = f"v{MAJOR}.{MINOR}.{PATCH}+inprocess"
 
@@ -20,7 +20,7 @@ BUILTIN_GROUPS = {rt.group for rt in BUILTIN}
 
 HEALTH = ("/healthz", "/livez", "/readyz")
 
-#: Kind of what a subresource takes: group, version, kind.
+#: The kind that a subresource accepts: group, version, kind.
 SUBRESOURCE_KINDS = {
     "scale": ("autoscaling", "v1", "Scale"),
     "binding": ("", "", "Binding"),
@@ -37,13 +37,17 @@ SUBRESOURCE_VERBS = {
 
 
 class Discovery:
-    """Answers the paths that are no resource."""
+    """Answers paths that are no resource."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
 
     def answer(self, request: Request) -> Response:
-        """The reply to a GET of such a path; raises :class:`NoSuchPath`."""
+        """Return the response to a GET of such a path.
+
+        Raises:
+            NoSuchPath: There is no such path.
+        """
         path = request.path.rstrip("/") or "/"
         if request.method == "GET":
             if path.startswith(HEALTH):
@@ -54,7 +58,7 @@ class Discovery:
         raise self._missing(path)
 
     def _missing(self, path: str) -> ApiError:
-        """A ``Status`` below what the server itself serves, plain text everywhere else."""
+        """Return a ``Status`` below paths that the server itself serves, plain text elsewhere."""
         parts = path.strip("/").split("/")
         own = parts[0] == "api" or (parts[0] == "apis" and len(parts) > 1 and parts[1] in BUILTIN_GROUPS)
         return unknown_path() if own else NoSuchPath()
@@ -188,7 +192,9 @@ def _aggregated_subresource(rt: ResourceType, name: str) -> Obj:
 
 
 def _response_kind(rt: ResourceType) -> Obj:
-    """The real server leaves group and version of a built-in resource's own kind empty."""
+    """Return the kind of a response; the real server leaves group and version of a built-in
+    resource's own kind empty.
+    """
     group, version = (rt.group, rt.version) if rt.custom else ("", "")
     return {"group": group, "version": version, "kind": rt.kind}
 

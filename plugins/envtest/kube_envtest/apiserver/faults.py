@@ -1,4 +1,4 @@
-"""Fault injection: what can go wrong between a client and an API server, on purpose and repeatably."""
+"""Fault injection: failures between a client and an API server, on purpose and reproducibly."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -16,19 +16,23 @@ MODIFIED = (
     "please apply your changes to the latest version and try again"
 )
 
-#: What a rule with ``reset`` does to the connection: before the server does anything, or after it has stored it.
+#: The effect of ``reset`` on the connection: before the server does anything, or after it has
+#: stored the change.
 BEFORE, AFTER = "before", "after"
 
 
 @dataclass(slots=True)
 class Rule:
-    """One fault. It applies to requests that all of its conditions match, at most ``count`` times.
+    """A fault. It applies to requests that match all its conditions, at most ``count`` times.
 
-    ``verb`` (``get list watch create update patch delete deletecollection``), ``resource`` (plural), ``user`` and
-    ``path`` are shell patterns. ``probability`` is drawn for each request, or for each event of a watch.
-    Effects: ``latency`` in seconds, before the server begins (virtual time is respected); ``status`` 409, 410, 429,
-    500 or 503 instead of the answer, with ``retry_after`` seconds where given; ``reset`` ``"before"`` or ``"after"``
-    the effect is stored; for watches ``drop``, ``duplicate`` and ``cut``, each for one event.
+    Conditions: ``verb`` (``get list watch create update patch delete deletecollection``),
+    ``resource`` (plural), ``user`` and ``path`` are shell patterns. ``probability`` is drawn for
+    each request, or for each event of a watch.
+
+    Effects: ``latency`` in seconds, before the server begins (in virtual time, too); ``status``
+    409, 410, 429, 500 or 503 instead of the response, with ``retry_after`` seconds if given;
+    ``reset`` ``"before"`` or ``"after"`` the change is stored; for watches ``drop``, ``duplicate``
+    and ``cut``, each for a single event.
     """
 
     verb: str = "*"
@@ -48,11 +52,11 @@ class Rule:
 
     @property
     def on_events(self) -> bool:
-        """Whether it is about the events of watches."""
+        """True if it is about the events of watches."""
         return self.drop or self.duplicate or self.cut
 
     def matches(self, verb: str, resource: str, request: "Request") -> bool:
-        """Whether a request is meant."""
+        """Return True if it applies to a request."""
         wanted = ((self.verb, verb), (self.resource, resource), (self.user, request.user.name))
         if any(pattern != "*" and not fnmatchcase(value, pattern) for pattern, value in wanted):
             return False
@@ -60,10 +64,10 @@ class Rule:
 
 
 class Faults:
-    """The rules of one server. ``seed`` makes probabilities repeatable.
+    """The faults of a server. ``seed`` makes probabilities reproducible.
 
-    ``faults.add(Rule(verb="create", status=503, count=3))``; ``add`` returns the rule, for ``remove`` and for its
-    ``hits``.
+    ``faults.add(Rule(verb="create", status=503, count=3))``; ``add`` returns the rule, for
+    ``remove`` and its ``hits``.
     """
 
     def __init__(self, seed: int = 0) -> None:
@@ -71,18 +75,18 @@ class Faults:
         self._chance = Random(seed)
 
     def add(self, rule: Rule) -> Rule:
-        """Let a rule apply from now on."""
+        """Add a rule."""
         if rule.reset not in ("", BEFORE, AFTER):
             raise ValueError(f"Rule.reset is {rule.reset!r}; it is 'before' or 'after'")
         self.rules.append(rule)
         return rule
 
     def remove(self, rule: Rule) -> None:
-        """Let a rule apply no longer."""
+        """Remove a rule."""
         self.rules.remove(rule)
 
     def clear(self) -> None:
-        """Let nothing go wrong any more."""
+        """Remove all rules."""
         self.rules.clear()
 
     def _strikes(self, rule: Rule) -> bool:
@@ -94,7 +98,7 @@ class Faults:
         return True
 
     def for_request(self, verb: str, resource: str, request: "Request") -> list[Rule]:
-        """The rules that strike this request."""
+        """Return the rules that apply to this request."""
         return [
             rule
             for rule in self.rules
@@ -102,7 +106,7 @@ class Faults:
         ]
 
     def for_events(self, resource: str, request: "Request") -> Callable[[], Rule | None]:
-        """Which rule strikes the next event of a watch.
+        """Return a function that returns the rule for the next event of a watch.
 
         Rules added while the watch is open apply to it.
         """
@@ -117,7 +121,7 @@ class Faults:
 
 
 def failure(rules: list[Rule]) -> ApiError | None:
-    """The error that the rules put in place of an answer."""
+    """Return the error that the rules raise instead of a response."""
     for rule in rules:
         if rule.status:
             return _error(rule)

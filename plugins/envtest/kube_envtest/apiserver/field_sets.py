@@ -1,8 +1,9 @@
-"""Sets of field paths, kept in the form of `managedFields[].fieldsV1`, and the algebra on them.
+"""Sets of field paths, in the form of `managedFields[].fieldsV1`, and their algebra.
 
-A set is a tree of dicts. A key names a step (`f:name`, `k:{"name":"x"}`, `v:"x"`); its value is `{}` for a member with
-nothing below, holds `"."` for a member with more below, and neither for a mere way to something deeper.
-Source: `sigs.k8s.io/structured-merge-diff/fieldpath`. No function changes what it is given.
+A set is a tree of dicts. A key is a step (`f:name`, `k:{"name":"x"}`, `v:"x"`); its value is `{}`
+for a member with nothing below, contains `"."` for a member with more below, and neither for a mere
+step to a deeper member. Source: `sigs.k8s.io/structured-merge-diff/fieldpath`. No function changes
+its arguments.
 """
 
 import json
@@ -26,14 +27,14 @@ def step_of_value(value: Any) -> str:
 
 
 def step_of_item(shape: Shape, item: Any) -> str | None:
-    """Return the step to an item of a list, or None where the item has no key at all (such an item can't be owned)."""
+    """Return the step to an item of a list, or None if the item has no key (such an item can't be owned)."""
     if shape.is_set:
         return step_of_value(item)
     if not isinstance(item, dict):
         return None
     try:
         return _step_of_keys(shape.keys, tuple([item.get(key, default) for key, default in shape.keys]))
-    except TypeError:  # a key that is no scalar: what it identifies can't be owned
+    except TypeError:  # a key that isn't a scalar: the item can't be owned
         return None
 
 
@@ -48,7 +49,7 @@ def _json(value: Any) -> str:
 
 
 def is_member(node: Fields) -> bool:
-    """Tell whether the path to `node` is itself in the set."""
+    """Return True if the path to `node` is itself in the set."""
     return not node or "." in node
 
 
@@ -82,7 +83,10 @@ def _node(below: Fields, *, member: bool) -> Fields:
 
 
 def difference(left: Fields, right: Fields) -> Fields:
-    """Return the paths of `left` that `right` has not; a parent's going leaves its children. `left` itself if all."""
+    """Return the paths of `left` that are not in `right`; removing a parent keeps its children.
+
+    `left` itself if that is all.
+    """
     out: Fields | None = None
     for step in left.keys() & right.keys():
         if step == ".":
@@ -138,7 +142,7 @@ def intersection(left: Fields, right: Fields) -> Fields:
 
 
 def paths(fields: Fields) -> Iterator[Path]:
-    """Yield every member, in the API server's order: members of a level first, then what is below them."""
+    """Yield every member, in the API server's order: the members of a level before those below them."""
     inner = sorted((step, node) for step, node in fields.items() if step != ".")
     yield from ((step,) for step, node in inner if is_member(node))
     for step, node in inner:
@@ -146,7 +150,7 @@ def paths(fields: Fields) -> Iterator[Path]:
 
 
 def path_text(path: Path) -> str:
-    """Return a path as the API server prints it in a conflict: `.spec.containers[name="web"].image`."""
+    """Format a path as the API server does in a conflict: `.spec.containers[name="web"].image`."""
     return "".join(map(_step_text, path))
 
 

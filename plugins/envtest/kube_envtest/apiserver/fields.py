@@ -1,4 +1,4 @@
-"""What is wrong with a field, worded as the API server words it.
+"""Errors about fields, in the API server's words.
 
 Source: `k8s.io/apimachinery/pkg/util/validation/field`.
 """
@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 
 class FieldError(NamedTuple):
-    """One bad field: where, what is wrong, and the machine-readable reason (`FieldValueInvalid`, …)."""
+    """An invalid field: its path, the problem, and the machine-readable reason (`FieldValueInvalid`, …)."""
 
     path: str
     message: str
@@ -17,7 +17,7 @@ class FieldError(NamedTuple):
 
     @property
     def cause(self) -> dict[str, str]:
-        """The error as one of the `details.causes` of a Status."""
+        """Return the error as an entry of `details.causes` of a Status."""
         return {"reason": self.reason, "message": self.message, "field": self.path}
 
     def __str__(self) -> str:
@@ -33,42 +33,42 @@ def _with_detail(text: str, detail: str) -> str:
 
 
 def invalid(path: str, value: Any, detail: str) -> FieldError:
-    """A value that breaks a rule."""
+    """Return the error for a value that breaks a rule."""
     return FieldError(path, _with_detail(f"Invalid value: {_shown(value)}", detail), "FieldValueInvalid")
 
 
 def wrong_type(path: str, value: Any, detail: str) -> FieldError:
-    """A value of another type than the schema's."""
+    """Return the error for a value of another type than the schema's."""
     return FieldError(path, _with_detail(f"Invalid value: {_shown(value)}", detail), "FieldValueTypeInvalid")
 
 
 def required(path: str, detail: str = "") -> FieldError:
-    """A value that must be there."""
+    """Return the error for a missing value."""
     return FieldError(path, _with_detail("Required value", detail), "FieldValueRequired")
 
 
 def forbidden(path: str, detail: str) -> FieldError:
-    """A value that may not be here or now."""
+    """Return the error for a value that is forbidden here or now."""
     return FieldError(path, _with_detail("Forbidden", detail), "FieldValueForbidden")
 
 
 def duplicate(path: str, value: Any) -> FieldError:
-    """A value that must be there once only."""
+    """Return the error for a value that may occur only once."""
     return FieldError(path, f"Duplicate value: {_shown(value)}", "FieldValueDuplicate")
 
 
 def not_supported(path: str, value: Any, supported: Iterable[str]) -> FieldError:
-    """A value that isn't among the allowed ones."""
+    """Return the error for a value that isn't among the allowed ones."""
     options = ", ".join(_shown(one) for one in sorted(supported))
     text = f"Unsupported value: {_shown(value)}"
     return FieldError(path, _with_detail(text, f"supported values: {options}"), "FieldValueNotSupported")
 
 
 def too_long(path: str, most: int) -> FieldError:
-    """A text or an object of too many bytes."""
+    """Return the error for a string or an object of too many bytes."""
     return FieldError(path, f"Too long: may not be more than {most} bytes", "FieldValueTooLong")
 
 
 def too_many(path: str, found: int, most: int) -> FieldError:
-    """A list with too many items."""
+    """Return the error for a list with too many items."""
     return FieldError(path, f"Too many: {found}: must have at most {most} items", "FieldValueTooMany")

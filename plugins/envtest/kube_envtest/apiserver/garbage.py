@@ -1,4 +1,4 @@
-"""The garbage collector: dependents go with their last owner.
+"""The garbage collector: dependents are deleted with their last owner.
 
 Source: kubernetes.io/docs/concepts/architecture/garbage-collection.
 """
@@ -30,7 +30,7 @@ class Garbage:
         self._dependents: dict[str, set[Place]] = {}
 
     def react(self, table: str, event: Event) -> None:
-        """Keep the graph, then collect what the change leaves without an owner."""
+        """Update the graph, then delete objects whose owners are gone."""
         meta = event.entry.obj["metadata"]
         place = (table, event.entry.key)
         before = _owners(event.previous.obj) if event.previous else set()
@@ -87,7 +87,7 @@ class Garbage:
         self._unblock({uid}, [(table, entry.key)])
 
     def _unblock(self, uids: set[str], places: Iterable[Place] = ()) -> None:
-        """Release owners that wait in the foreground and have nothing left to wait for."""
+        """Release owners that wait in the foreground for nothing any more."""
         for place in [*places, *self._waiting(uids)]:
             entry = self._storage.get(*place)
             if entry is not None and not self._blocking(entry.obj["metadata"]["uid"]):

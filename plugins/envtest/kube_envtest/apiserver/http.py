@@ -1,4 +1,4 @@
-"""The HTTP face of the server, for kubectl and everything else that has no Python."""
+"""The server's HTTP side, for kubectl and other programs."""
 
 import asyncio
 import ssl
@@ -31,7 +31,7 @@ class Site:
         self._open: set[asyncio.BaseTransport] = set()
 
     async def listen(self, host: str, port: int, context: ssl.SSLContext | None) -> None:
-        """Begin to listen; ``port`` 0 is any that is free."""
+        """Start to listen; ``port`` 0 is any free port."""
         web_server = web.Server(self._handle, access_log=None, handler_cancellation=True)
         self._runner = web.ServerRunner(web_server, shutdown_timeout=0.1)
         await self._runner.setup()
@@ -40,7 +40,7 @@ class Site:
         self.url = f"{'https' if context else 'http'}://{host}:{bound}"
 
     async def stop(self) -> None:
-        """Listen no longer and end every connection."""
+        """Stop to listen, and close every connection."""
         self.reset()
         if self._runner is not None:
             await self._runner.cleanup()
@@ -101,7 +101,7 @@ class Site:
 
 
 async def _body(incoming: web.BaseRequest) -> bytes:
-    """The body; of one that is too large only so much that this can be seen."""
+    """Return the body; of a too large one only enough to show that."""
     pieces, size = [], 0
     async for piece in incoming.content.iter_any():
         if size <= LARGEST:
@@ -130,7 +130,7 @@ def _broken(incoming: web.BaseRequest) -> web.StreamResponse:
 
 
 async def start(server: "ApiServer", host: str, port: int, *, tls: bool) -> Site:
-    """Serve ``server``; with ``tls`` under a certificate of an authority made for it."""
+    """Serve ``server``; with ``tls`` under a certificate of its own CA."""
     context, certificate = _certificate(host) if tls else (None, "")
     site = Site(server, certificate)
     await site.listen(host, port, context)
@@ -147,7 +147,7 @@ def _certificate(host: str) -> tuple[ssl.SSLContext, str]:
 
 
 def write_kubeconfig(path: Path, site: Site, user: str, token: str) -> Path:
-    """Write a kubeconfig that stands alone, readable to its owner only."""
+    """Write a self-contained kubeconfig that only its owner can read."""
     import base64
 
     cluster: dict[str, str] = {"server": site.url}

@@ -1,4 +1,4 @@
-"""How the server itself, and a test through it, writes objects: the same steps, without permissions."""
+"""Writes by the server itself, and by a test through it: the same steps, without authorisation."""
 
 from collections.abc import Callable
 from typing import Any
@@ -13,12 +13,12 @@ from kube_envtest.apiserver.storage import Entry, Storage, key_of
 Obj = dict[str, Any]
 
 
-#: What kube-root-ca.crt holds while there is no TLS: of the right form, and of no use.
+#: The contents of kube-root-ca.crt without TLS: a valid form, but useless.
 NO_CERTIFICATE = "-----BEGIN CERTIFICATE-----\nMA==\n-----END CERTIFICATE-----\n"
 
 
 class Internal:
-    """Writes as ``system:apiserver``; ``certificate`` is what kube-root-ca.crt holds."""
+    """Writes as ``system:apiserver``; ``certificate`` is stored in kube-root-ca.crt."""
 
     def __init__(self, storage: Storage, registry: Registry, objects: Objects, now: Callable[[], float]) -> None:
         self._storage = storage
@@ -28,12 +28,12 @@ class Internal:
         self.certificate = NO_CERTIFICATE
 
     def call(self, rt: ResourceType, verb: str, namespace: str, name: str, subresource: str = "") -> Call:
-        """A call as if it had come from outside."""
+        """Return a call as if it came from a client."""
         request = Request(verb.upper(), rt.path(namespace, name), {}, b"", JSON, JSON, SYSTEM, "kube-apiserver")
         return Call(request, rt, verb, namespace if rt.namespaced else "", name, subresource, timestamp(self._now()))
 
     def ensure(self, plural: str, obj: Obj) -> None:
-        """Create a built-in object of the core group unless it is there, or its namespace is not."""
+        """Create a built-in object of the core group unless it exists, or its namespace doesn't."""
         rt = self._registry.find("", "v1", plural)
         namespace = obj["metadata"].get("namespace", "")
         if rt is None or (namespace and not self._alive(namespace)):
@@ -41,13 +41,13 @@ class Internal:
         self.ensure_of(rt, obj)
 
     def ensure_of(self, rt: ResourceType, obj: Obj) -> None:
-        """Create an object unless it is there."""
+        """Create an object unless it exists."""
         namespace, name = obj["metadata"].get("namespace", ""), obj["metadata"]["name"]
         if self._storage.get(rt.table_name, key_of(namespace, name)) is None:
             self._objects.create(self.call(rt, "create", namespace, name), obj)
 
     def publish(self, certificate: str) -> None:
-        """Let every kube-root-ca.crt hold the certificate."""
+        """Store the certificate in every kube-root-ca.crt."""
         self.certificate = certificate
         rt = self._registry.find("", "v1", "configmaps")
         if rt is None:
@@ -61,7 +61,7 @@ class Internal:
         return found is not None and "deletionTimestamp" not in found.obj["metadata"]
 
     def put(self, rt: ResourceType, obj: Obj) -> Entry:
-        """Create or replace an object with all that it brings along, its status too."""
+        """Create or replace an object as it is given, including its status."""
         namespace, name = obj["metadata"].get("namespace", ""), obj["metadata"].get("name", "")
         found = self._storage.get(rt.table_name, key_of(namespace, name)) if name else None
         if found is None:

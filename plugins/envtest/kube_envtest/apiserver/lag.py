@@ -1,4 +1,4 @@
-"""A server whose watch cache has fallen behind: some clients' lists and watches show an older state for a while."""
+"""A stale watch cache: lists and watches of some clients show an older state for a while."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,9 +7,9 @@ from fnmatch import fnmatchcase
 
 @dataclass(eq=False, slots=True)
 class Lag:
-    """For the clients that it matches, nothing after ``revision`` has happened yet. GETs are fresh all the same.
+    """A lag: for matching clients, changes after ``revision`` are invisible, except to GETs.
 
-    ``user`` and ``resource`` (plural) are shell patterns. Make one with ``ApiServer.lag``.
+    ``user`` and ``resource`` (plural) are shell patterns. Create it with ``ApiServer.lag``.
     """
 
     revision: int
@@ -18,14 +18,14 @@ class Lag:
     ended: Callable[["Lag"], None]
 
     def matches(self, resource: str, user: str) -> bool:
-        """Whether a list or a watch of this resource by this user is meant."""
+        """Return True if it applies to a list or watch of this resource by this user."""
         return fnmatchcase(resource, self.resource) and fnmatchcase(user, self.user)
 
     def end(self) -> None:
-        """Catch up: watches show what they held back, in order, and lists are as of now."""
+        """End the lag: watches show the changes held back, in order, and lists are current."""
         self.ended(self)
 
 
 def shown(lags: list[Lag], resource: str, user: str) -> int | None:
-    """The revision after which nothing is shown to this user; None where everything is."""
+    """Return the revision after which this user sees nothing; None if there is no lag."""
     return min((lag.revision for lag in lags if lag.matches(resource, user)), default=None)

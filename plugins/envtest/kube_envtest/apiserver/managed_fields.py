@@ -1,4 +1,4 @@
-"""Who owns which field: the entries of `metadata.managedFields` and what an update does to them.
+"""Field ownership: the entries of `metadata.managedFields`, and the effect of an update on them.
 
 Source: `k8s.io/apimachinery/pkg/util/managedfields/internal`.
 """
@@ -11,7 +11,7 @@ from kube_envtest.apiserver.shapes import is_builtin
 
 Obj = dict[str, Any]
 
-#: Parts of `metadata` that the API server sets itself; nobody owns them.
+#: Parts of `metadata` that the API server sets itself, and that nobody owns.
 SYSTEM_METADATA = frozenset(
     {
         *("name", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp"),
@@ -20,12 +20,12 @@ SYSTEM_METADATA = frozenset(
 )
 _META_STEPS = frozenset("f:" + key for key in SYSTEM_METADATA)
 
-#: How many managers of updates an object remembers; older ones are put together as `ancient-changes`.
+#: Maximum number of managers of updates of an object; older ones are merged into `ancient-changes`.
 MOST_UPDATERS = 10
 
 
 class Identity(NamedTuple):
-    """What tells one entry from another; `api_version` is empty for an Apply."""
+    """The identity of an entry; `api_version` is empty for an Apply."""
 
     manager: str
     operation: str
@@ -34,7 +34,7 @@ class Identity(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """One entry: who, since when (RFC 3339, or None), which fields."""
+    """An entry: manager, time (RFC 3339, or None), fields."""
 
     manager: str
     operation: str
@@ -45,12 +45,12 @@ class Entry(NamedTuple):
 
     @property
     def identity(self) -> Identity:
-        """What tells this entry from others."""
+        """The identity of this entry."""
         version = "" if self.operation == "Apply" else self.api_version
         return Identity(self.manager, self.operation, self.subresource, version)
 
     def json(self) -> Obj:
-        """Return the entry as it is in the object."""
+        """Return the entry as in the object."""
         out: Obj = {"manager": self.manager, "operation": self.operation, "apiVersion": self.api_version}
         if self.time is not None:
             out["time"] = self.time
@@ -69,7 +69,11 @@ class BadEntryError(ValueError):
 
 
 def read(managed: Iterable[Mapping[str, Any]]) -> Entries:
-    """Return the entries of `metadata.managedFields`; raises BadEntryError where one can't be understood."""
+    """Parse the entries of `metadata.managedFields`.
+
+    Raises:
+        BadEntryError: An entry is malformed.
+    """
     out: Entries = {}
     for raw in managed:
         if raw.get("operation") not in ("Apply", "Update") or not raw.get("apiVersion"):
@@ -89,7 +93,7 @@ def read(managed: Iterable[Mapping[str, Any]]) -> Entries:
 
 
 def read_or_none(obj: Mapping[str, Any]) -> Entries:
-    """Return an object's entries, none where one is broken."""
+    """Return an object's entries, none if one is malformed."""
     try:
         return read(obj.get("metadata", {}).get("managedFields") or ())
     except BadEntryError:
@@ -97,7 +101,7 @@ def read_or_none(obj: Mapping[str, Any]) -> Entries:
 
 
 def starting_point(old: Mapping[str, Any], new: Mapping[str, Any], *, subresource: str) -> Entries:
-    """Return the entries before a write: a client may send its own, `[]` or `[{}]` forgets all of them."""
+    """Return the entries before a write. A client may send its own; `[]` or `[{}]` forgets all."""
     sent = new.get("metadata", {}).get("managedFields")
     if subresource or sent is None:
         return read_or_none(old)
@@ -111,7 +115,7 @@ def _sort_key(entry: Entry) -> tuple[str, str, str, str, str]:
 
 
 def write(obj: Obj, entries: Entries) -> Obj:
-    """Return a copy of `obj` that bears these entries, in the API server's order."""
+    """Return a copy of `obj` with these entries, in the API server's order."""
     metadata = {key: value for key, value in obj.get("metadata", {}).items() if key != "managedFields"}
     ordered = sorted(entries.values(), key=_sort_key) if len(entries) > 1 else entries.values()
     if entries:
@@ -120,7 +124,7 @@ def write(obj: Obj, entries: Entries) -> Obj:
 
 
 def strip(fields: Fields) -> Fields:
-    """Return a set without what the API server sets itself."""
+    """Return a set without fields that the API server sets itself."""
     metadata = fields.get("f:metadata")
     out = {step: node for step, node in fields.items() if step not in ("f:apiVersion", "f:kind", "f:metadata", ".")}
     if metadata:
@@ -131,10 +135,10 @@ def strip(fields: Fields) -> Fields:
 
 
 def reset_fields(api_version: str, kind: str, subresource: str) -> Fields:
-    """Return what a request through this (sub)resource can't change, so that it doesn't come to own it either.
+    """Return the fields that a request through this (sub)resource can't change, and so doesn't own.
 
-    Source: `GetResetFields` of the kinds' strategies. A custom resource's main resource isn't filtered here: whether
-    it has a status subresource is its CRD's matter.
+    Source: `GetResetFields` of the kinds' strategies. The main resource of a custom resource is not
+    covered: whether it has a status subresource is up to its CRD.
     """
     builtin = is_builtin(api_version)
     if subresource == "status":
@@ -155,12 +159,14 @@ def _status_resets(kind: str) -> Fields:
 
 
 def filtered(fields: Fields, resets: Fields) -> Fields:
-    """Return a set without what is reset."""
+    """Return a set without the reset fields."""
     return without_subtrees(fields, resets) if fields and resets else fields
 
 
 def taken_from(entries: Entries, lost: Fields) -> Entries:
-    """Return the entries without the fields that somebody else changed or removed; emptied ones go."""
+    """Return the entries without fields that another manager changed or removed; empty entries are
+    dropped.
+    """
     out: Entries = {}
     for identity, entry in entries.items():
         rest = difference(entry.fields, lost)
@@ -170,14 +176,14 @@ def taken_from(entries: Entries, lost: Fields) -> Entries:
 
 
 def given_to(entries: Entries, entry: Entry) -> Entries:
-    """Return the entries with the fields of `entry` added to its manager's own."""
+    """Return the entries with the fields of `entry` added to its manager's entry."""
     before = entries.get(entry.identity)
     merged = entry if before is None else entry._replace(fields=union(before.fields, entry.fields))
     return {**entries, entry.identity: merged}
 
 
 def capped(entries: Entries) -> Entries:
-    """Return the entries with the oldest updates put together as `ancient-changes`, where there are too many."""
+    """Return the entries, with the oldest updates merged into `ancient-changes` if there are too many."""
     updaters = [entry for entry in entries.values() if entry.operation == "Update"]
     if len(updaters) <= MOST_UPDATERS:
         return entries

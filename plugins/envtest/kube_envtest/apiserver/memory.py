@@ -1,4 +1,4 @@
-"""The way straight into the server: no sockets and no HTTP, so that virtual time works."""
+"""Direct access to the server, without sockets and HTTP, so that virtual time works."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
@@ -9,16 +9,16 @@ from kube_envtest.apiserver.rbac import User
 from kube_envtest.apiserver.request import Request, Response, make_request
 from kube_envtest.apiserver.watch import Watch, WatchCut
 
-#: Seconds until a request without an answer counts as lost.
+#: Timeout of a request, in seconds.
 REQUEST_SECONDS = 30.0
 
 
 class ConnectionLost(ConnectionError):
-    """The connection ended without an answer, or in the middle of a watch."""
+    """The connection ended without a response, or in the middle of a watch."""
 
 
 class Reply(NamedTuple):
-    """The server's answer, whatever its status; header names are lower-case."""
+    """The server's response, whatever its status; header names are lower-case."""
 
     status: int
     headers: Mapping[str, str]
@@ -26,7 +26,7 @@ class Reply(NamedTuple):
 
 
 class Server(Protocol):
-    """What the client needs of an API server."""
+    """The parts of an API server that the client needs."""
 
     async def serve(self, request: Request) -> Response | Watch:
         """Answer a request."""
@@ -36,7 +36,7 @@ class Server(Protocol):
 
 
 class MemoryClient:
-    """Requests and watches of one user; ``agent`` is the User-Agent, from which the server takes a field manager."""
+    """Requests and watches of a user; ``agent`` is the User-Agent, which determines the field manager."""
 
     def __init__(self, server: Server, user: User, agent: str) -> None:
         self._server = server
@@ -54,12 +54,12 @@ class MemoryClient:
         accept: str = "application/json",
         timeout: float = REQUEST_SECONDS,  # noqa: ASYNC109 - as HTTP clients have it
     ) -> Reply:
-        """Send a request to a path with its query; return the whole reply.
+        """Send a request to a path with its query; return the whole response.
 
         Raises:
-            ConnectionLost: the connection ended without an answer.
-            TimeoutError: no answer came within `timeout` seconds.
-            ValueError: the path is that of a watch.
+            ConnectionLost: The connection ended without a response.
+            TimeoutError: There was no response within `timeout` seconds.
+            ValueError: The path is that of a watch.
         """
         headers = {"content_type": content_type, "accept": accept, "agent": self._agent}
         request = make_request(method, path, body or b"", self._user, **headers)
@@ -88,11 +88,12 @@ class MemoryClient:
         connect_timeout: float = REQUEST_SECONDS,
         idle_timeout: float | None = None,
     ) -> AsyncIterator["MemoryStream"]:
-        """GET a path, such as that of a watch, and read the reply line by line.
+        """GET a path, such as that of a watch, and read the response line by line.
 
         Raises:
-            ConnectionLost: the connection ended, before the answer or in the middle of it.
-            TimeoutError: no answer within `connect_timeout` seconds, or no line for `idle_timeout` seconds.
+            ConnectionLost: The connection ended, before the response or in the middle of it.
+            TimeoutError: There was no response within `connect_timeout` seconds, or no line for
+                `idle_timeout` seconds.
         """
         request = make_request("GET", path, b"", self._user, accept=accept, agent=self._agent)
         answer = await self._answer(request, connect_timeout)
@@ -108,7 +109,7 @@ class MemoryClient:
 
 
 class MemoryStream:
-    """An open watch, or a reply that is no watch; iteration yields the lines that have arrived, in batches."""
+    """An open watch, or another response; iteration yields batches of lines."""
 
     def __init__(self, server: Server, answer: Response | Watch, idle_timeout: float | None) -> None:
         self._server = server
@@ -117,16 +118,16 @@ class MemoryStream:
 
     @property
     def status(self) -> int:
-        """The HTTP status of the reply."""
+        """The HTTP status of the response."""
         return self._answer.status if isinstance(self._answer, Response) else 200
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """The reply's headers; names are lower-case."""
+        """The headers of the response; names are lower-case."""
         return _headers(self._answer) if isinstance(self._answer, Response) else {"content-type": "application/json"}
 
     async def __aiter__(self) -> AsyncIterator[list[bytes]]:
-        """Yield what has arrived since the last batch."""
+        """Yield the lines that arrived since the last batch."""
         if isinstance(self._answer, Response):
             yield self._answer.body.splitlines()
             return

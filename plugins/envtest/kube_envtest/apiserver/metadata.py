@@ -1,4 +1,4 @@
-"""The metadata that every object has: what the server sets, keeps and refuses."""
+"""The metadata of every object: fields that the server sets, keeps and refuses."""
 
 from random import Random
 from typing import Any
@@ -14,7 +14,7 @@ NAME_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 NAME_TAIL = 5
 LONGEST_BASE = 63 - NAME_TAIL
 
-#: What a client can't set; the server does.
+#: Fields that only the server sets.
 SYSTEM_FIELDS = (
     "uid",
     "creationTimestamp",
@@ -26,17 +26,17 @@ SYSTEM_FIELDS = (
 
 
 def random_uid(chance: Random) -> str:
-    """A uid of the form that the real server makes."""
+    """Return a uid like the real server's."""
     return str(UUID(int=chance.getrandbits(128), version=4))
 
 
 def generated(base: str, chance: Random) -> str:
-    """A name from a ``generateName``: cut where it is too long, with five random letters behind it."""
+    """Return a name for ``generateName``: cut if too long, with five random characters appended."""
     return base[:LONGEST_BASE] + "".join(chance.choices(NAME_LETTERS, k=NAME_TAIL))
 
 
 def begin(metadata: Obj, *, now: str, chance: Random) -> None:
-    """Wipe what a client can't set and fill in what a new object has."""
+    """Remove fields that a client can't set, and set those of a new object."""
     for name in SYSTEM_FIELDS:
         metadata.pop(name, None)
     if not metadata.get("name") and metadata.get("generateName"):
@@ -47,14 +47,14 @@ def begin(metadata: Obj, *, now: str, chance: Random) -> None:
 
 
 def drop_empty(metadata: Obj) -> None:
-    """Leave out what the real server leaves out when empty."""
+    """Remove fields that the real server omits if empty."""
     for name in ("labels", "annotations", "finalizers", "ownerReferences", "managedFields", "generateName"):
         if name in metadata and not metadata[name]:
             del metadata[name]
 
 
 def keep(metadata: Obj, old: Obj) -> None:
-    """Carry over what an update can't change."""
+    """Copy the fields that an update can't change."""
     for name in ("creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation"):
         if name in old:
             metadata[name] = old[name]
@@ -66,7 +66,11 @@ def keep(metadata: Obj, old: Obj) -> None:
 
 
 def match_namespace(rt: ResourceType, metadata: Obj, namespace: str) -> None:
-    """An object without a namespace gets that of the path; another one is refused."""
+    """Set the namespace of the path if the object has none.
+
+    Raises:
+        ApiError: BadRequest: the object has another namespace.
+    """
     named = metadata.get("namespace") or ""
     if not rt.namespaced:
         if named:
@@ -79,7 +83,7 @@ def match_namespace(rt: ResourceType, metadata: Obj, namespace: str) -> None:
 
 
 def name_taken(rt: ResourceType, name: str) -> ApiError:
-    """409 where a generated name is in use."""
+    """Return 409 for a generated name that exists."""
     about = details(rt, name)
     message = (
         f'{rt.full_name} "{name}" already exists, the server was not able to generate a unique name for the object'

@@ -1,4 +1,4 @@
-"""Namespaces: those that exist from the start, what each one holds, and how one ends."""
+"""Namespaces: the initial ones, the default contents of each, and their deletion."""
 
 from typing import Any
 
@@ -12,14 +12,14 @@ from kube_envtest.apiserver.storage import Entry, Event, Storage, key_of, keys_i
 
 Obj = dict[str, Any]
 
-#: Namespaces that are there from the start. Source: the system-namespaces controller of kube-apiserver.
+#: The initial namespaces. Source: the system-namespaces controller of kube-apiserver.
 FIRST = ("default", "kube-system", "kube-public", "kube-node-lease")
 
-#: Where what each namespace has from the start is stored.
+#: The tables of the default contents of a namespace.
 FURNITURE = ("/serviceaccounts", "/configmaps")
 
-#: Conditions of a namespace that ends: type, reason and message while all is well.
-#: Source: ``pkg/controller/namespace/deletion`` of kubernetes.
+#: Conditions of a terminating namespace: type, reason and message while all is well. Source:
+#: ``pkg/controller/namespace/deletion`` of kubernetes.
 ENDING = (
     ("NamespaceDeletionDiscoveryFailure", "ResourcesDiscovered", "All resources successfully discovered"),
     ("NamespaceDeletionGroupVersionParsingFailure", "ParsedGroupVersions", "All legacy kube types successfully parsed"),
@@ -34,9 +34,9 @@ ENDING = (
 
 
 class Namespaces:
-    """The namespace controller, and the one that gives a namespace its default service account.
+    """The namespace controller, and the controller of default service accounts.
 
-    ``furnish`` switches the latter.
+    ``furnish`` enables the latter.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Namespaces:
         self._furnish = furnish
 
     def react(self, table: str, event: Event) -> None:
-        """Furnish a new namespace; go on with one that ends."""
+        """Create the default contents of a new namespace; continue the deletion of a terminating one."""
         if table == "/namespaces":
             if event.type == "ADDED" and self._furnish:
                 self._fill(event.entry.obj["metadata"]["name"])

@@ -1,4 +1,4 @@
-"""Creates and changes objects: the steps that every write goes through before it is stored.
+"""Create and change objects: the steps of every write before it is stored.
 
 Source: ``registry/rest`` and ``registry/generic/registry/store.go`` of k8s.io/apiserver.
 """
@@ -27,14 +27,14 @@ Obj = dict[str, Any]
 
 
 class Admission(Protocol):
-    """Looks at each object before it is stored; may change or refuse it."""
+    """Checks each object before it is stored; it may change or refuse it."""
 
     def create(self, call: Call, obj: Obj) -> Obj:
-        """The object, perhaps with more in it."""
+        """Return the object, possibly changed."""
 
 
 class Objects:
-    """The write half of the store of every resource."""
+    """The writing half of every resource's store."""
 
     def __init__(self, storage: Storage, strategies: Strategies, admission: Admission, chance: Random) -> None:
         self._storage = storage
@@ -43,9 +43,12 @@ class Objects:
         self._chance = chance
 
     def create(self, call: Call, obj: Obj, *, manage: bool = True) -> Entry:
-        """Store a new object; raises ``AlreadyExists``, ``Invalid``, ``Forbidden`` and others.
+        """Store a new object.
 
-        ``manage`` says whether managedFields are written; server-side apply has done so already.
+        ``manage`` False skips managedFields, for server-side apply, which has set them.
+
+        Raises:
+            ApiError: AlreadyExists, Invalid, Forbidden and others.
         """
         rt = call.type
         obj = to_stored(rt, obj)
@@ -80,7 +83,7 @@ class Objects:
             raise invalid(rt, obj["metadata"].get("name", ""), causes)
 
     def _tracked(self, call: Call, old: Obj | None, new: Obj) -> Obj:
-        """The object with its managedFields."""
+        """Return the object with its managedFields."""
         tracked: Obj = apply.track_update(
             old,
             new,
@@ -93,10 +96,14 @@ class Objects:
         return tracked
 
     def update(self, call: Call, entry: Entry, new: Obj, *, manage: bool = True, check: bool = True) -> Entry:
-        """Replace an object; the same object again is no write. Without ``check`` also what can't be changed changes.
+        """Replace an object; an equal object is not written.
 
-        Raises ``Conflict`` for another uid or resourceVersion and ``Invalid`` for what can't be changed. An object
-        that is being deleted and loses its last finalizer is removed.
+        ``check`` False also allows forbidden changes.
+
+        A terminating object that loses its last finalizer is removed.
+
+        Raises:
+            ApiError: Conflict: another uid or resourceVersion. Invalid: a forbidden change.
         """
         rt, old = call.type, entry.obj
         new = to_stored(rt, new)
@@ -134,12 +141,16 @@ class Objects:
         return self._storage.update(call.table, entry.key, new)
 
     def remove(self, rt: ResourceType, entry: Entry, last: Obj | None = None) -> Entry:
-        """Take an object out of the storage for good."""
+        """Remove an object from the storage for good."""
         self._strategies.removed(rt, entry.obj)
         return self._storage.delete(rt.table_name, entry.key, last)
 
     def existing(self, call: Call) -> Entry:
-        """The object of the path; raises ``NotFound``."""
+        """Return the object of the path.
+
+        Raises:
+            ApiError: NotFound.
+        """
         found = self._storage.get(call.table, call.key)
         if found is None:
             raise not_found(call.type, call.name)
@@ -147,7 +158,7 @@ class Objects:
 
 
 def emptied(new: Obj, old: Obj) -> bool:
-    """Whether an object is being deleted and nothing is left that it waits for."""
+    """Return True if an object is terminating and waits for nothing any more."""
     before, after = old["metadata"], new["metadata"]
     waiting = "deletionTimestamp" in before and not before.get("deletionGracePeriodSeconds")
     held = new["kind"] == "Namespace" and (new.get("spec") or {}).get("finalizers")
@@ -155,7 +166,7 @@ def emptied(new: Obj, old: Obj) -> bool:
 
 
 def uid_mismatch(call: Call, given: str, found: str) -> str:
-    """The reason of a ``Conflict`` about uids, as the real storage words it."""
+    """Return the reason of a ``Conflict`` about uids, in the real storage's words."""
     rt = call.type
     folder = f"{rt.group}/{rt.plural}" if rt.custom else STORAGE_FOLDERS.get(rt.plural, rt.plural)
     key = f"/registry/{folder}/{call.key.lstrip('/')}"
@@ -163,7 +174,8 @@ def uid_mismatch(call: Call, given: str, found: str) -> str:
     return f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: {why}"
 
 
-#: Where etcd has what isn't stored under its plural. Source: ``kubernetes/pkg/kubeapiserver``.
+#: Where etcd stores resources that aren't under their plural. Source:
+#: ``kubernetes/pkg/kubeapiserver``.
 STORAGE_FOLDERS = {
     "services": "services/specs",
     "endpoints": "services/endpoints",
@@ -179,12 +191,12 @@ def _version_missing(rt: ResourceType, name: str) -> Exception:
 
 
 def _own_metadata(obj: Obj) -> Obj:
-    """The object with metadata that may be changed."""
+    """Return the object with its own metadata, which may be changed."""
     return {**obj, "metadata": dict(obj["metadata"])}
 
 
 def _same(new: Obj, old: Obj) -> bool:
-    """Whether nothing changed but, perhaps, the times in managedFields."""
+    """Return True if nothing changed except times in managedFields."""
     if new.keys() != old.keys() or any(new[key] != old[key] for key in new if key != "metadata"):
         return False
     after, before = new["metadata"], old["metadata"]

@@ -1,4 +1,4 @@
-"""OpenAPI documents, as much as kubectl reads: which paths take which parameters, and schemas without detail."""
+"""OpenAPI documents with the parts that kubectl reads: parameters of paths, and schemas without details."""
 
 from collections.abc import Iterable
 from hashlib import sha512
@@ -10,15 +10,15 @@ Obj = dict[str, Any]
 
 INFO: Obj = {"title": "Kubernetes", "version": "v1.36.0"}
 
-#: Without strategic merge patches: kubectl would build them from schemas that have no detail here. Unnamed, it
-#: builds them from its own knowledge of the built-in kinds, which is right.
+#: Without strategic merge patches: kubectl would build them from these schemas, which have no
+#: details. Unlisted, it uses its own knowledge of the built-in kinds, which is right.
 PATCHES = ("application/apply-patch+yaml", "application/json-patch+json", "application/merge-patch+json")
 
 QUERY = ("dryRun", "fieldManager", "fieldValidation", "force", "pretty")
 
 
 def index(registry: Registry) -> Obj:
-    """``/openapi/v3``: where the document of each group and version is."""
+    """Return ``/openapi/v3``: the document of each group and version."""
     places = dict.fromkeys(rt.base_path.strip("/") for rt in registry.all())
     paths = {}
     for place in places:
@@ -29,7 +29,7 @@ def index(registry: Registry) -> Obj:
 
 
 def version_3(types: Iterable[ResourceType]) -> Obj:
-    """The document of one group and version."""
+    """Return the document of a group and version."""
     paths: Obj = {}
     schemas: Obj = {}
     for rt in types:
@@ -39,7 +39,7 @@ def version_3(types: Iterable[ResourceType]) -> Obj:
 
 
 def version_2(registry: Registry) -> Obj:
-    """``/openapi/v2``: the same for old clients."""
+    """Return ``/openapi/v2``: the same for old clients."""
     definitions = {schema_name(rt): _schema(rt) for rt in registry.all()}
     paths: Obj = {}
     for rt in registry.all():
@@ -49,7 +49,7 @@ def version_2(registry: Registry) -> Obj:
 
 
 def schema_name(rt: ResourceType) -> str:
-    """The name of a kind's schema."""
+    """Return the name of a kind's schema."""
     reverse = ".".join(reversed(rt.group.split("."))) if "." in rt.group else f"io.k8s.api.{rt.group or 'core'}"
     return f"{reverse}.{rt.version}.{rt.kind}"
 

@@ -1,4 +1,4 @@
-"""Continue tokens: where the next page begins, and as of which revision."""
+"""Continue tokens: the start of the next page, and its revision."""
 
 import base64
 from typing import NamedTuple
@@ -10,7 +10,7 @@ from kube_envtest.apiserver.storage import decode, encode
 
 
 class Page(NamedTuple):
-    """A page of ``table`` as it was at ``revision``, behind the key ``after``; revision -1: as it is now."""
+    """A page of ``table`` at ``revision``, after the key ``after``; revision -1 is the current state."""
 
     table: str
     revision: int
@@ -18,13 +18,17 @@ class Page(NamedTuple):
 
 
 def write_token(page: Page, last: str) -> str:
-    """The token of the page that begins behind the key ``last``."""
+    """Return the token of the page that begins after the key ``last``."""
     content = {"v": "meta.k8s.io/v1", "rv": page.revision, "start": f"{last}\x00"}
     return base64.urlsafe_b64encode(encode(content)).decode().rstrip("=")
 
 
 def read_token(token: str) -> Page:
-    """The page that a token stands for; raises ``BadRequest`` for anything that no server gave out."""
+    """Parse a token.
+
+    Raises:
+        ApiError: BadRequest: no server issued it.
+    """
     try:
         content = decode(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
         return Page("", int(content["rv"]), str(content["start"]).removesuffix("\x00"))

@@ -1,6 +1,7 @@
-"""JSON patch (RFC 6902), merge patch (RFC 7386) and strategic merge patch, with the API server's messages.
+"""JSON patch (RFC 6902), merge patch (RFC 7386) and strategic merge patch, with the API server's
+messages.
 
-No function changes what it is given; what a patch doesn't touch is shared between the input and the result.
+No function changes its arguments; unchanged parts are shared between the input and the result.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,8 +15,11 @@ __all__ = ["PatchError", "json_patch", "merge_patch", "strategic_merge"]
 def json_patch(doc: Any, ops: Sequence[Mapping[str, Any]]) -> Any:
     """Return `doc` after the operations of an RFC 6902 patch.
 
-    Raises PatchError: 422 where an operation doesn't fit the document, 400 where it is no operation. Messages and the
-    tolerated negative indexes are those of `gopkg.in/evanphx/json-patch.v4`, which the API server uses.
+    Messages and the accepted negative indexes are those of `gopkg.in/evanphx/json-patch.v4`, which
+    the API server uses.
+
+    Raises:
+        PatchError: 422 if an operation doesn't fit the document, 400 if it is malformed.
     """
     if not isinstance(ops, list | tuple):
         raise PatchError(
@@ -77,7 +81,7 @@ def _missing(kind: str, path: str) -> NoReturn:
 
 
 def _at(doc: Any, path: str, change: Any, *args: Any) -> Any:
-    """Return `doc` with `change(container, key, *args)` in place of the container that the path's last step is in."""
+    """Return `doc` with `change(container, key, *args)` replacing the container of the path's last step."""
     steps = _steps(path)
     kind = {_add_key: "add", _remove_key: "remove", _replace_key: "replace"}[change]
     if not steps:
@@ -103,7 +107,7 @@ def _descend(at: Any, steps: list[str], path: str, kind: str, change: Any) -> An
 
 
 def _existing(at: Any, step: str) -> Any:
-    """Return the key or index of what is there, None where nothing is."""
+    """Return the key or index of an existing value, otherwise None."""
     if isinstance(at, dict):
         return step if at.get(step) is not None else None
     try:
@@ -114,7 +118,7 @@ def _existing(at: Any, step: str) -> Any:
 
 
 def _index(items: list[Any], step: str, path: str, kind: str, *, past: int = 0) -> int:
-    """Return a list index; `past` is 1 where the place after the last item will do."""
+    """Return a list index; `past` is 1 if the index after the last item is allowed."""
     try:
         index = int(step)
     except ValueError:
@@ -185,7 +189,7 @@ def _test(doc: Any, path: str, expected: Any) -> Any:
 
 
 def _same(left: Any, right: Any) -> bool:
-    """Compare JSON values; Python alone would take True for 1."""
+    """Compare JSON values; in Python, True equals 1."""
     if isinstance(left, bool) or isinstance(right, bool):
         return left is right
     if isinstance(left, dict) and isinstance(right, dict):

@@ -1,4 +1,4 @@
-"""PATCH: the four kinds of patch, each over the object in the version of the path."""
+"""PATCH: the four kinds of patch, each on the object in the version of the path."""
 
 from collections.abc import Callable
 from typing import Any
@@ -22,12 +22,16 @@ MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
 APPLY = "application/apply-patch+yaml"
 
-#: Largest number of operations in a JSON patch. Source: ``maxJSONPatchOperations`` of apiserver.
+#: Maximum number of operations in a JSON patch. Source: ``maxJSONPatchOperations`` of apiserver.
 MOST_OPERATIONS = 10_000
 
 
 def patch_kind(call: Call) -> str:
-    """The media type of the patch; raises ``UnsupportedMediaType`` for one that the resource doesn't take."""
+    """Return the media type of the patch.
+
+    Raises:
+        ApiError: UnsupportedMediaType: the resource doesn't accept it.
+    """
     form = call.request.content_type.partition(";")[0].strip()
     accepted = [JSON_PATCH, MERGE_PATCH, *(() if call.type.custom else (STRATEGIC,)), APPLY]
     if form not in accepted:
@@ -36,7 +40,7 @@ def patch_kind(call: Call) -> str:
 
 
 def patched(call: Call, form: str, doc: Obj) -> Obj:
-    """The object after the patch; ``doc`` is a private copy."""
+    """Return the object after the patch; ``doc`` is a private copy."""
     try:
         return _apply(call, form, doc)
     except patches.PatchError as problem:
@@ -74,7 +78,11 @@ def _patch_error(problem: patches.PatchError) -> ApiError:
 
 
 def applied(call: Call, live: Obj | None) -> Obj:
-    """The object after a server-side apply; raises ``Conflict`` for fields that others own."""
+    """Return the object after a server-side apply.
+
+    Raises:
+        ApiError: Conflict: other managers own the fields.
+    """
     manager = call.query.get("fieldManager", "")
     if not manager:
         raise _no_manager()

@@ -1,4 +1,4 @@
-"""What only pods have: binding, eviction, ephemeral containers and resizing."""
+"""Subresources of pods: binding, eviction, ephemeral containers and resizing."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ class Pods:
         self._reader = reader
 
     def bind(self, call: Call, now: float) -> Response:
-        """POST of a Binding: the pod gets its node and its PodScheduled condition."""
+        """Handle a POST of a Binding: set the pod's node and its PodScheduled condition."""
         del now
         binding = parse(call.request.body, call.request.content_type)
         meta = binding.get("metadata") or {}
@@ -45,7 +45,7 @@ class Pods:
         return reply(201, {**SUCCESS, "code": 201})
 
     def evict(self, call: Call, now: float) -> Response:
-        """POST of an Eviction: a delete, unless a disruption budget forbids it."""
+        """Handle a POST of an Eviction: delete the pod, unless a disruption budget forbids it."""
         eviction = parse(call.request.body, call.request.content_type)
         if (eviction.get("metadata") or {}).get("name") != call.name:
             raise bad_request("name in URL does not match name in Eviction object")
@@ -66,7 +66,7 @@ class Pods:
         return reply(201, {**SUCCESS, "code": 201})
 
     def _budget(self, entry: Entry, now: float, *, dry_run: bool) -> None:
-        """Take one disruption from the budget that covers the pod."""
+        """Take a disruption from the budget that covers the pod."""
         covering = self._budgets(entry)
         if len(covering) > 1:
             text = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
@@ -89,7 +89,7 @@ class Pods:
         return [budget for budget in found if covers((budget.obj.get("spec") or {}).get("selector"), labels)]
 
     def part(self, call: Call, now: float) -> Response:
-        """GET, PUT and PATCH of ``ephemeralcontainers`` and ``resize``: nothing else of the pod changes."""
+        """Handle GET, PUT and PATCH of ``ephemeralcontainers`` and ``resize``, which change nothing else."""
         entry = self._objects.existing(call)
         if call.verb == "get":
             return Response(200, self._reader.view(call, now).one(entry))
@@ -156,7 +156,9 @@ def _disrupted(budget: Obj) -> ApiError:
 
 
 def covers(selector: Any, labels: Obj) -> bool:
-    """Whether a label selector (``matchLabels``, ``matchExpressions``) matches; None matches nothing."""
+    """Return True if a label selector (``matchLabels``, ``matchExpressions``) matches; None matches
+    nothing.
+    """
     return selector is not None and label_selector(selector)(labels)
 
 

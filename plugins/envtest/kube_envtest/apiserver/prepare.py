@@ -1,7 +1,8 @@
-"""What a new object gets after it was read: from admission, and from its kind's strategy; nobody owns these fields.
+"""Values that admission and the kinds' strategies set in a new object after decoding; nobody owns
+these fields.
 
-Source: `kubernetes/plugin/pkg/admission` (defaulttolerationseconds, nodetaint, priority, storageobjectinuseprotection)
-and the `strategy.go` of each kind.
+Source: `kubernetes/plugin/pkg/admission` (defaulttolerationseconds, nodetaint, priority,
+storageobjectinuseprotection) and the `strategy.go` of each kind.
 """
 
 from collections.abc import Callable, Mapping
@@ -9,7 +10,7 @@ from typing import Any
 
 Obj = dict[str, Any]
 
-#: Gives a Service its addresses: gets its spec, returns the clusterIPs.
+#: Allocates the addresses of a Service: takes its spec, returns the clusterIPs.
 AllocateClusterIP = Callable[[Obj], list[str]]
 
 _TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
@@ -18,9 +19,9 @@ _COMPUTE = ("cpu", "memory")
 
 
 def prepare(kind: str, obj: Obj, *, allocate_cluster_ip: AllocateClusterIP | None = None) -> Obj:
-    """Return a new, defaulted object of a built-in kind with what admission and strategy set.
+    """Return a new, defaulted object of a built-in kind with the values of admission and strategy.
 
-    Without `allocate_cluster_ip` Services get no addresses. The input isn't changed.
+    Without `allocate_cluster_ip`, Services get no addresses. The input isn't changed.
     """
     if kind == "Service":
         return _service(obj, allocate_cluster_ip)
@@ -29,7 +30,9 @@ def prepare(kind: str, obj: Obj, *, allocate_cluster_ip: AllocateClusterIP | Non
 
 
 def prepare_update(kind: str, obj: Obj) -> Obj:
-    """Return a changed, defaulted object with what admission sets on updates too: a pod's default tolerations."""
+    """Return a changed, defaulted object with the values that admission also sets on updates: a
+    pod's default tolerations.
+    """
     if kind != "Pod":
         return obj
     spec = obj.get("spec", {})
@@ -66,7 +69,7 @@ def _missing_tolerations(given: Any) -> list[Obj]:
 
 
 def qos_class(pod: Obj) -> str:
-    """Return the QoS class of a pod: Guaranteed where each container limits cpu and memory to what it requests."""
+    """Return the QoS class of a pod: Guaranteed if each container limits cpu and memory to its requests."""
     spec = pod.get("spec", {})
     needs = [one.get("resources") or {} for key in ("containers", "initContainers") for one in spec.get(key) or ()]
     if not any((need.get(side) or {}).get(name, "0") != "0" for need in needs for side in _SIDES for name in _COMPUTE):
@@ -106,7 +109,7 @@ def _finalized(name: str) -> Callable[[Obj], Obj]:
 
 
 def _job(obj: Obj) -> Obj:
-    """Give a Job the selector and the template labels that tell its pods from all others."""
+    """Set the selector and the template labels of a Job, which identify its pods."""
     spec, metadata = obj.get("spec", {}), obj.get("metadata", {})
     if spec.get("manualSelector"):
         return {**obj, "status": {}}
@@ -117,7 +120,7 @@ def _job(obj: Obj) -> Obj:
     about = template.get("metadata", {})
     own = about.get("labels", {})
     about = {**about, "labels": {**own, **labels}}
-    # Labels taken over from the template are the same map there, so that they get the new ones too.
+    # Labels taken over from the template are the same map, so they get the new ones too.
     if metadata.get("labels", own) == own:
         metadata = {**metadata, "labels": about["labels"]}
     spec = {**spec, "selector": {**spec.get("selector", {}), "matchLabels": mine}}

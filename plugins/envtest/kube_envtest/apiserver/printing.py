@@ -1,4 +1,4 @@
-"""Tables for kubectl: the columns of each resource and one object's cells."""
+"""Tables for kubectl: the columns of each resource, and the cells of an object."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -20,7 +20,7 @@ NAME: Obj = {
 
 
 def columns(rt: ResourceType) -> list[Obj]:
-    """The column definitions of a resource."""
+    """Return the column definitions of a resource."""
     builtin = BUILTIN.get(rt.table_name) if not rt.custom else None
     if builtin is not None:
         return [_column(name) for name in builtin.names]
@@ -48,7 +48,7 @@ def _custom_column(column: Obj) -> Obj:
 
 
 def cells(rt: ResourceType, obj: Obj, now: float) -> Sequence[Any]:
-    """One object's cells, in the order of the columns; ``now`` in seconds since 1970."""
+    """Return the cells of an object, in the order of the columns; ``now`` is in seconds since 1970."""
     name = obj["metadata"]["name"]
     builtin = BUILTIN.get(rt.table_name) if not rt.custom else None
     created = obj["metadata"].get("creationTimestamp", "")
@@ -72,7 +72,7 @@ def _custom_cell(obj: Obj, column: Obj, now: float) -> Any:
 
 
 def _indexed(obj: Obj, path: str) -> Any:
-    """The value at a JSONPath with filters on one field (``[?(@.type=="Ready")]``) or indexes."""
+    """Return the value at a JSONPath with filters on a field (``[?(@.type=="Ready")]``) or indexes."""
     found: Any = obj
     for step in _steps(path):
         found = step(found)

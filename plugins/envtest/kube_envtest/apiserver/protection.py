@@ -1,4 +1,4 @@
-"""Volumes and claims go when nobody uses them: the controllers that take their protecting finalizers away."""
+"""The controllers that remove the protecting finalizers of unused volumes and claims."""
 
 from collections.abc import Iterable
 
@@ -19,7 +19,7 @@ class Protection:
         self._objects = objects
 
     def react(self, table: str, event: Event) -> None:
-        """Look at what is being deleted, and at the claims of a pod that is gone."""
+        """Check objects that are terminating, and the claims of a deleted pod."""
         if table in FINALIZERS and event.type == "MODIFIED":
             self._release(table, event.entry.key)
         elif table == PODS and event.type == "DELETED":
@@ -51,6 +51,6 @@ class Protection:
 
 
 def claims_of(pod: Entry) -> Iterable[str]:
-    """Names of the claims that a pod uses."""
+    """Return the names of the claims that a pod uses."""
     volumes = (pod.obj.get("spec") or {}).get("volumes") or ()
     return [one["persistentVolumeClaim"]["claimName"] for one in volumes if "persistentVolumeClaim" in one]

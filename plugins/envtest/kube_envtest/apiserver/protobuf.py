@@ -1,7 +1,8 @@
-"""Reads Kubernetes protobuf, which kubectl's own generators (``kubectl create configmap``) send instead of JSON.
+"""Decode Kubernetes protobuf, which kubectl's own generators (``kubectl create configmap``) send
+instead of JSON.
 
-Source: "Protobuf encoding" in kubernetes.io/docs/reference/using-api/api-concepts: four bytes of magic, then a
-``runtime.Unknown`` with the type and the message.
+Source: "Protobuf encoding" in kubernetes.io/docs/reference/using-api/api-concepts: four bytes of
+magic, then a ``runtime.Unknown`` with the type and the message.
 """
 
 import base64
@@ -20,11 +21,15 @@ VARINT, EIGHT, BYTES, FOUR = 0, 1, 2, 5
 
 
 class ProtobufError(ValueError):
-    """The bytes are no Kubernetes protobuf, or of a kind that isn't known here."""
+    """The bytes are not Kubernetes protobuf, or of an unknown kind."""
 
 
 def decode(body: bytes) -> Obj:
-    """The object that the bytes hold; raises :class:`ProtobufError`."""
+    """Decode an object.
+
+    Raises:
+        ProtobufError: The bytes can't be decoded.
+    """
     if not body.startswith(MAGIC):
         raise ProtobufError("the body is no Kubernetes protobuf: it does not begin with k8s\\x00")
     parts = {number: value for number, _, value in _wire(body[len(MAGIC) :])}
@@ -98,7 +103,7 @@ def _number_or_text(value: bytes) -> Any:
 
 
 def _wire(content: bytes) -> Iterator[tuple[int, int, Any]]:
-    """Field number, wire type and value of each field."""
+    """Yield field number, wire type and value of each field."""
     at = 0
     while at < len(content):
         tag, at = _varint(content, at)

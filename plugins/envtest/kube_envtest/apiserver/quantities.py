@@ -1,4 +1,4 @@
-"""Resource quantities in the form in which the API server hands them out: `1000m` is `1`, `1024Mi` is `1Gi`.
+"""Resource quantities in the API server's canonical form: `1000m` is `1`, `1024Mi` is `1Gi`.
 
 Source: `k8s.io/apimachinery/pkg/api/resource`.
 """
@@ -15,19 +15,27 @@ _BINARY = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 
 
 class QuantityError(ValueError):
-    """A text that is no quantity."""
+    """A text that isn't a quantity."""
 
 
 def canonical(value: str | float, *, milli: bool = True) -> str:
-    """Return a quantity in canonical form; raises QuantityError where it is none.
+    """Return a quantity in canonical form.
 
-    `milli` rounds up to thousandths, as the API server does in lists of resources; otherwise billionths.
+    `milli` rounds up to thousandths, as the API server does in resource lists; otherwise to
+    billionths.
+
+    Raises:
+        QuantityError: The value isn't a quantity.
     """
     return _canonical(value.strip() if isinstance(value, str) else repr(value), milli=milli)
 
 
 def amount(value: str | float) -> Fraction:
-    """Return how much a quantity is; raises QuantityError where it is none."""
+    """Return the amount of a quantity.
+
+    Raises:
+        QuantityError: The value isn't a quantity.
+    """
     return _parsed(value.strip() if isinstance(value, str) else repr(value))[0]
 
 
@@ -60,7 +68,9 @@ def _parsed(text: str) -> tuple[Fraction, str]:
 
 
 def _is_reused(text: str, *, lowest: int) -> bool:
-    """Tell whether the API server takes a text for canonical and hands it out again, odd ones like `1.500` included."""
+    """Return True if the API server treats a text as canonical and returns it as it is, including
+    odd ones like `1.500`.
+    """
     found = _QUANTITY.fullmatch(text)
     if found is None:
         return False
@@ -74,7 +84,7 @@ def _is_reused(text: str, *, lowest: int) -> bool:
 
 
 def _rounded(exact: Fraction, digits: int) -> Fraction:
-    """Round away from zero to so many decimal digits."""
+    """Round away from zero to this number of decimal digits."""
     scale = 10**digits
     size = ceil(abs(exact) * scale)
     return Fraction(size if exact >= 0 else -size, scale)

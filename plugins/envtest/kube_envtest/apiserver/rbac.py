@@ -1,4 +1,4 @@
-"""May a user do it? Roles and bindings as the RBAC authoriser reads them.
+"""RBAC: evaluate roles and bindings like the real authoriser.
 
 Source: `kubernetes/plugin/pkg/auth/authorizer/rbac` and `pkg/apis/rbac/v1/evaluation_helpers.go`.
 """
@@ -12,7 +12,7 @@ from kube_envtest.apiserver.selectors import parse_labels
 Obj = dict[str, Any]
 Rule = Mapping[str, Any]
 
-#: The group that may do everything, whatever the roles say.
+#: The group that may do everything, whatever the roles.
 MASTERS = "system:masters"
 AUTHENTICATED = "system:authenticated"
 ANONYMOUS = "system:anonymous"
@@ -20,13 +20,13 @@ ANONYMOUS = "system:anonymous"
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """Who asks: a user name and groups, those of the system (`system:authenticated`, …) included or not."""
+    """A user name and groups, with or without those of the system (`system:authenticated`, …)."""
 
     name: str
     groups: tuple[str, ...] = ()
 
     def in_group(self, group: str) -> bool:
-        """Tell whether the user is in a group; everybody but the anonymous one is authenticated."""
+        """Return True if the user is in a group; all users but the anonymous one are authenticated."""
         if group in self.groups:
             return True
         match group:
@@ -55,7 +55,7 @@ def authorise(
     role_bindings: Iterable[Obj],
     cluster_role_bindings: Iterable[Obj],
 ) -> bool:
-    """Tell whether `user` may do `verb` on a resource.
+    """Return True if `user` may do `verb` on a resource.
 
     `namespace` is "" for the whole cluster, `name` "" for all objects.
     """
@@ -88,7 +88,9 @@ def authorise_url(
     cluster_roles: Iterable[Obj],
     cluster_role_bindings: Iterable[Obj],
 ) -> bool:
-    """Tell whether `user` may do `verb` (`get`, `post`, …) on a path that is no resource, such as `/healthz`."""
+    """Return True if `user` may do `verb` (`get`, `post`, …) on a path that is no resource, such as
+    `/healthz`.
+    """
     if MASTERS in user.groups:
         return True
 
@@ -127,7 +129,7 @@ def _bound(
     local: Iterable[Obj] = (),
     namespace: str = "",
 ) -> bool:
-    """Tell whether a binding that speaks of `user` refers to a role with a rule that allows it."""
+    """Return True if a binding of `user` refers to a role with a rule that allows it."""
     by_name: dict[tuple[str, str], Obj] | None = None
     for binding in bindings:
         if not any(_is_subject(user, subject, namespace) for subject in binding.get("subjects") or ()):
@@ -158,10 +160,11 @@ def _is_subject(user: User, subject: Mapping[str, Any], namespace: str) -> bool:
 
 
 def rules_of(role: Obj, cluster_roles: Iterable[Obj], *, above: tuple[int, ...] = ()) -> Iterator[Rule]:
-    """Yield a role's rules, and those of the ClusterRoles that it aggregates by their labels.
+    """Yield a role's rules, and those of the ClusterRoles that it aggregates by labels.
 
-    The real server's controller writes the aggregated rules into the role; here they are read where they are. `above`
-    holds the ids of the roles that aggregate this one, so that two that aggregate each other come to an end.
+    The real server's controller writes the aggregated rules into the role; here they are read at
+    the source. `above` has the ids of the roles that aggregate this one, so that two roles that
+    aggregate each other end the recursion.
     """
     yield from role.get("rules") or ()
     above = (*above, id(role))

@@ -1,4 +1,5 @@
-"""Reads an object as its kind has it: unknown fields are dropped, told of, or refused, as ``fieldValidation`` says.
+"""Decode an object by its kind: unknown fields are dropped, reported, or refused, according to
+``fieldValidation``.
 
 Source: "Field validation" in kubernetes.io/docs/reference/using-api/api-concepts.
 """
@@ -14,10 +15,11 @@ Obj = dict[str, Any]
 
 
 def read(call: Call, obj: Obj) -> Obj:
-    """The object without unknown fields, which go into the call's warnings.
+    """Return the object without unknown fields, which are added to the call's warnings.
 
-    Raises ``BadRequest`` for values of a wrong type and, where the client asked so, for unknown fields; ``Invalid``
-    where a patch has made them.
+    Raises:
+        ApiError: BadRequest: a value has a wrong type, or an unknown field is refused. Invalid: a
+            patch caused that.
     """
     known, unknown = known_part(call.type, obj)
     if unknown:
@@ -31,7 +33,7 @@ def read(call: Call, obj: Obj) -> Obj:
 
 
 def known_part(rt: ResourceType, obj: Obj) -> tuple[Obj, list[str]]:
-    """What of an object its kind has, and the paths of what it hasn't."""
+    """Return the object without unknown fields, and the paths of these."""
     if rt.custom:
         if rt.schema is None:
             return obj, []
@@ -58,7 +60,7 @@ def _refused(call: Call, told: str) -> ApiError:
 
 
 def refuse_undeclared(call: Call, obj: Obj) -> None:
-    """Server-side apply knows no field that the kind hasn't: 500, as on the real server."""
+    """Refuse an unknown field in server-side apply: 500, as on the real server."""
     _, unknown = known_part(call.type, obj)
     if unknown:
         namespace = obj["metadata"].get("namespace") or ""

@@ -23,38 +23,42 @@ from kube_envtest.apiserver.watch import Watch, WatchOptions
 
 Obj = dict[str, Any]
 
-#: Seconds after which the server ends a watch that sets no limit; drawn up to twice that.
-#: Source: ``--min-request-timeout`` of kube-apiserver.
+#: Seconds after which the server ends a watch without a limit; drawn up to twice that. Source:
+#: ``--min-request-timeout`` of kube-apiserver.
 WATCH_SECONDS = 1800
 
 
 class Reader:
-    """Answers what changes nothing."""
+    """Answers reading requests."""
 
     def __init__(self, storage: Storage, chance: random.Random) -> None:
         self._storage = storage
         self._chance = chance
 
     def view(self, call: Call, now: float) -> View:
-        """The form in which the client wants objects."""
+        """Return the form that the client accepts."""
         accept = read_accept(call.request.accept)
         return view_of(call.type, accept, call.query.get("includeObject", ""), now)
 
     def entry(self, call: Call) -> Entry:
-        """The object that the path names; raises ``NotFound``."""
+        """Return the object of the path.
+
+        Raises:
+            ApiError: NotFound.
+        """
         found = self._storage.get(call.table, call.key)
         if found is None:
             raise not_found(call.type, call.name)
         return found
 
     def get(self, call: Call, now: float) -> Response:
-        """One object; a resourceVersion that this server hasn't reached is refused."""
+        """Return an object. A resourceVersion in the future is refused."""
         if call.query.get("resourceVersion"):
             _check_reached(_revision(call.query["resourceVersion"]), self._storage.revision)
         return Response(200, self.view(call, now).one(self.entry(call)))
 
     def _latest(self, call: Call) -> int:
-        """The latest revision that lists and watches know of."""
+        """Return the latest revision that lists and watches see."""
         if call.until is None:
             return self._storage.revision
         if call.until < self._storage.oldest(call.table):
@@ -62,7 +66,7 @@ class Reader:
         return call.until
 
     def listing(self, call: Call, now: float) -> Response:
-        """A whole collection or one page of it."""
+        """Return a collection or a page of it."""
         check_list(call)
         limit = _number(call, "limit")
         page = self._page(call)
@@ -96,7 +100,7 @@ class Reader:
         return Page(call.table, page.revision, page.after)
 
     def _choose(self, page: Page, selection: Selection, limit: int) -> tuple[list[Entry], int]:
-        """The objects of one page and how many come after it."""
+        """Return the objects of a page, and the number of objects after it."""
         keys, entries = self._storage.table(page.table).at(page.revision)
         wanted: Sequence[str] = list(keys_in(keys, selection.namespace))
         if page.after:
@@ -109,11 +113,11 @@ class Reader:
         return chosen, len(matching) - len(chosen)
 
     def matching(self, call: Call) -> list[Entry]:
-        """Every object that a deletecollection is about."""
+        """Return the objects of a deletecollection."""
         return self._choose(Page(call.table, self._storage.revision), selection_of(call), 0)[0]
 
     def watch(self, call: Call, now: float) -> Watch:
-        """Begin a watch."""
+        """Start a watch."""
         initial = call.query.get("sendInitialEvents", "") == "true"
         check_initial(call, given="sendInitialEvents" in call.query)
         text = call.query.get("resourceVersion", "")
@@ -137,7 +141,7 @@ def _check_reached(asked: int, latest: int) -> None:
 
 
 def check_list(call: Call) -> None:
-    """Refuse combinations of resourceVersion, resourceVersionMatch and continue that have no meaning.
+    """Refuse invalid combinations of resourceVersion, resourceVersionMatch and continue.
 
     Source: ``ValidateListOptions`` of apimachinery.
     """
@@ -166,7 +170,7 @@ def _check_match(call: Call, match: str, version: str) -> None:
 
 
 def check_initial(call: Call, *, given: bool) -> None:
-    """``sendInitialEvents`` demands ``resourceVersionMatch=NotOlderThan`` and the other way round."""
+    """Check that ``sendInitialEvents`` and ``resourceVersionMatch=NotOlderThan`` are used together."""
     match = call.query.get("resourceVersionMatch", "")
     if not given and match:
         text = "Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
@@ -193,7 +197,7 @@ def _revision(text: str) -> int:
 
 
 def bad_revision(text: str) -> str:
-    """What is wrong with a resourceVersion that is no number."""
+    """Return the message about a resourceVersion that is not a number."""
     return f'resourceVersion: Invalid value: "{text}": strconv.ParseUint: parsing "{text}": invalid syntax'
 
 

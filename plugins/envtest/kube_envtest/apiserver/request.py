@@ -1,4 +1,4 @@
-"""A request as the server sees it, the resource that its path names, and the reply."""
+"""A request as the server sees it, the resource in its path, and the response."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ JSON = "application/json"
 
 @dataclass(slots=True)
 class Request:
-    """One HTTP request, parsed as far as every request needs it; ``query`` has the last value of each parameter."""
+    """A parsed HTTP request; ``query`` has the last value of each parameter."""
 
     method: str
     path: str
@@ -30,17 +30,17 @@ class Request:
 
     @property
     def dry_run(self) -> bool:
-        """Whether nothing may be stored."""
+        """True if nothing may be stored."""
         return self.query.get("dryRun") == "All"
 
     @property
     def manager(self) -> str:
-        """The field manager: named in the query, or the program's name."""
+        """The field manager: from the query, or else the program's name."""
         return self.query.get("fieldManager") or self.agent.partition("/")[0] or "unknown"
 
 
 def make_request(method: str, target: str, body: bytes, user: User, **headers: str) -> Request:
-    """Split a request target into path and query; ``headers``: content_type, accept, agent, client."""
+    """Create a request from its target, path and query; ``headers``: content_type, accept, agent, client."""
     path, _, query = target.partition("?")
     return Request(
         method,
@@ -57,7 +57,7 @@ def make_request(method: str, target: str, body: bytes, user: User, **headers: s
 
 @dataclass(slots=True)
 class Response:
-    """A whole reply."""
+    """A whole response."""
 
     status: int
     body: bytes
@@ -66,12 +66,12 @@ class Response:
 
 
 def reply(status: int, obj: Any) -> Response:
-    """A reply with an object as its body."""
+    """Return a response with an object as its body."""
     return Response(status, encode(obj))
 
 
 class Target(NamedTuple):
-    """What a path names; ``group`` None where it isn't a resource at all."""
+    """The target of a path; ``group`` is None if it isn't a resource."""
 
     group: str | None
     version: str = ""
@@ -82,7 +82,7 @@ class Target(NamedTuple):
 
 
 def parse_target(path: str) -> Target:
-    """Read a path the way the real server's RequestInfo does."""
+    """Parse a path like the real server's RequestInfo."""
     parts = [part for part in path.split("/") if part]
     if len(parts) >= 3 and parts[0] == "api":
         group, version, rest = "", parts[1], parts[2:]
@@ -101,7 +101,7 @@ def parse_target(path: str) -> Target:
 
 @dataclass(slots=True)
 class Call:
-    """A request for a resource: the resource, the object and the verb that it comes to."""
+    """A request for a resource: the resource, the object and the verb."""
 
     request: Request
     type: ResourceType
@@ -111,7 +111,7 @@ class Call:
     subresource: str
     now: str
     warnings: list[str] = field(default_factory=list)
-    #: The revision after which a list or a watch shows nothing, where the server has fallen behind.
+    #: The revision after which a list or a watch shows nothing, during a lag; otherwise None.
     until: int | None = None
 
     @property
@@ -121,24 +121,24 @@ class Call:
 
     @property
     def key(self) -> str:
-        """Where the object is stored."""
+        """The key under which the object is stored."""
         return key_of(self.namespace, self.name)
 
     @property
     def table(self) -> str:
-        """Where objects of the resource are stored."""
+        """The table of the resource."""
         return self.type.table_name
 
 
 class Accept(NamedTuple):
-    """The form of the reply: ``form`` is "", "Table", "PartialObjectMetadata" or the list of the latter."""
+    """The accepted form: ``form`` is "", "Table", "PartialObjectMetadata" or the list of the latter."""
 
     form: str = ""
     parameters: Mapping[str, str] = {}
 
 
 def read_accept(header: str) -> Accept:
-    """The first of the accepted forms that this server has; plain JSON for everything else."""
+    """Return the first accepted form that this server has; plain JSON for all others."""
     for part in header.split(","):
         kind, *rest = (piece.strip() for piece in part.split(";"))
         if kind not in (JSON, "*/*", "application/*", ""):

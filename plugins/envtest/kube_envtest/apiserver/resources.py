@@ -1,4 +1,4 @@
-"""The resources that the server ships, and what the server has to know about each."""
+"""The built-in resources, with their properties."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -7,16 +7,17 @@ from typing import Any
 
 Obj = dict[str, Any]
 
-#: Verbs of an ordinary resource, in the order in which discovery lists them.
+#: Verbs of an ordinary resource, in the order of discovery.
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 
 
 @dataclass(frozen=True)
 class ResourceType:
-    """One resource in one version, as served.
+    """A resource in a served version.
 
-    ``table`` names where objects are stored: versions of one resource share it, and so do the two Event groups.
-    ``subresources`` names those served; ``generation`` says whether the server counts changes of the spec.
+    ``table`` is where its objects are stored: versions of a resource share it, and so do the two
+    Event groups. ``subresources`` are those served; ``generation`` is True if the server counts
+    changes of the spec.
     """
 
     group: str
@@ -48,12 +49,12 @@ class ResourceType:
 
     @cached_property
     def full_name(self) -> str:
-        """``pods`` or ``deployments.apps``: how messages name the resource."""
+        """``pods`` or ``deployments.apps``, as in messages."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
     @cached_property
     def table_name(self) -> str:
-        """Where objects of this resource are stored."""
+        """The table of its objects."""
         return self.table or f"{self.group}/{self.plural}"
 
     @cached_property
@@ -66,12 +67,12 @@ class ResourceType:
 
     @cached_property
     def prefix(self) -> bytes:
-        """The first bytes of each object as served."""
+        """The first bytes of each served object."""
         return f'{{"kind":"{self.kind}","apiVersion":"{self.api_version}",'.encode()
 
     @cached_property
     def stored_prefix(self) -> bytes:
-        """The first bytes of each object as stored."""
+        """The first bytes of each stored object."""
         return f'{{"kind":"{self.kind}","apiVersion":"{self.stored_api_version}",'.encode()
 
     @cached_property
@@ -80,7 +81,7 @@ class ResourceType:
         return f"/apis/{self.api_version}" if self.group else f"/api/{self.version}"
 
     def path(self, namespace: str = "", name: str = "") -> str:
-        """The path of a collection or of one object."""
+        """Return the path of a collection or of an object."""
         scope = f"/namespaces/{namespace}" if namespace else ""
         return f"{self.base_path}{scope}/{self.plural}" + (f"/{name}" if name else "")
 
@@ -205,12 +206,12 @@ GROUPED = (
     _review("authentication.k8s.io", "TokenReview", "tokenreviews"),
 )
 
-#: Every resource that is there before the first CustomResourceDefinition.
+#: The resources before the first CustomResourceDefinition.
 BUILTIN = (*CORE, *GROUPED)
 
 
 class Registry:
-    """Which resources are served now; CustomResourceDefinitions add to it and take away."""
+    """The resources that are served; CustomResourceDefinitions add and remove some."""
 
     def __init__(self, types: Iterable[ResourceType] = BUILTIN) -> None:
         self._types: dict[tuple[str, str, str], ResourceType] = {}
@@ -218,27 +219,27 @@ class Registry:
             self.add(rt)
 
     def add(self, rt: ResourceType) -> None:
-        """Serve ``rt``, or serve it anew."""
+        """Serve ``rt``, replacing an earlier version of it."""
         self._types[rt.group, rt.version, rt.plural] = rt
 
     def remove(self, rt: ResourceType) -> None:
-        """Serve ``rt`` no longer."""
+        """Stop serving ``rt``."""
         self._types.pop((rt.group, rt.version, rt.plural), None)
 
     def find(self, group: str, version: str, plural: str) -> ResourceType | None:
-        """The resource at a path."""
+        """Return the resource at a path."""
         return self._types.get((group, version, plural))
 
     def all(self) -> list[ResourceType]:
-        """Every resource in every version."""
+        """Return every resource in every version."""
         return list(self._types.values())
 
     def stored(self) -> list[ResourceType]:
-        """One resource for each table, in the version that is stored."""
+        """Return a resource for each table, in its stored version."""
         return [rt for rt in self._types.values() if rt.api_version == rt.stored_api_version and "list" in rt.verbs]
 
     def by_kind(self, api_version: str, kind: str) -> ResourceType | None:
-        """The resource of an object."""
+        """Return the resource of an object."""
         group, _, version = api_version.rpartition("/")
         for rt in self._types.values():
             if rt.kind == kind and rt.group == group and rt.version == version and "list" in rt.verbs:
@@ -246,17 +247,17 @@ class Registry:
         return None
 
     def versions(self, group: str) -> list[str]:
-        """The versions of a group, the preferred one first."""
+        """Return the versions of a group, the preferred one first."""
         found = dict.fromkeys(rt.version for rt in self._types.values() if rt.group == group)
         return sorted(found, key=version_priority, reverse=True)
 
     def groups(self) -> list[str]:
-        """Every group but the core one, in the order in which they came."""
+        """Return every group except the core group, in the order of registration."""
         return list(dict.fromkeys(rt.group for rt in self._types.values() if rt.group))
 
 
 def version_priority(version: str) -> tuple[int, int, int]:
-    """How versions are ordered: v2 > v1 > v1beta2 > v1beta1 > v1alpha1 > anything else.
+    """Return the sort key of a version: v2 > v1 > v1beta2 > v1beta1 > v1alpha1 > anything else.
 
     Source: "Version priority", kubernetes.io/docs/tasks/extend-kubernetes/custom-resources.
     """

@@ -1,4 +1,4 @@
-"""From a request to its answer: what the path names, whether the user may, and who carries it out."""
+"""From a request to its response: resolve the path, authorise the user, call the handler."""
 
 from collections.abc import Callable, Mapping
 from typing import Protocol
@@ -20,17 +20,25 @@ WATCHED = ("true", "1")
 
 
 class Authority(Protocol):
-    """Says who may do what; each raises ``Forbidden``."""
+    """Authorises requests."""
 
     def permit(self, call: Call, verb: str) -> None:
-        """Whether the caller may do ``verb`` to what the call is about."""
+        """Check that the caller may do ``verb`` to the object of the call.
+
+        Raises:
+            ApiError: Forbidden.
+        """
 
     def permit_path(self, request: Request) -> None:
-        """Whether the caller may read a path that is no resource."""
+        """Check that the caller may read a path that is no resource.
+
+        Raises:
+            ApiError: Forbidden.
+        """
 
 
 class Rest:
-    """Answers requests for resources; ``other`` answers every other path."""
+    """Answers requests for resources; ``other`` answers all other paths."""
 
     def __init__(
         self,
@@ -57,7 +65,7 @@ class Rest:
         }
 
     def answer(self, request: Request, call: Call | None, now: float) -> Response | Watch:
-        """The reply, or the watch that has begun; ``call`` is what ``call_of`` said of the request."""
+        """Return the response, or the watch that was started; ``call`` is the result of ``call_of``."""
         try:
             return self._answer(request, call, now)
         except ApiError as problem:
@@ -73,7 +81,7 @@ class Rest:
         return self._handler(call)(call, now)
 
     def call_of(self, request: Request, now: float) -> Call | None:
-        """The resource, object and verb of a request; None where the path is no resource."""
+        """Return the resource, object and verb of a request; None if the path is no resource."""
         target = parse_target(request.path)
         if target.group is None:
             return None
@@ -112,14 +120,14 @@ def _verb(request: Request, target: Target) -> str:
 
 
 def _fits(rt: ResourceType, target: Target) -> bool:
-    """Whether the path has a namespace exactly where the resource has one."""
+    """Return True if the path has a namespace exactly if the resource is namespaced."""
     if rt.namespaced:
         return bool(target.namespace) or not target.name
     return not target.namespace or rt.plural == "namespaces"
 
 
 def refusal(problem: ApiError) -> Response:
-    """The reply to a request that fails."""
+    """Return the response to a failed request."""
     if isinstance(problem, NoSuchPath):
         return Response(404, b"404 page not found\n", "text/plain; charset=utf-8")
     answer = reply(problem.code, problem.status())

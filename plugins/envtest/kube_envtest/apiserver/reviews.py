@@ -1,4 +1,4 @@
-"""The kinds that are questions: access reviews, token reviews, "who am I"."""
+"""Reviews: access reviews, token reviews, "who am I"."""
 
 from typing import Any
 
@@ -20,13 +20,13 @@ class Reviews:
         self._tokens = tokens
 
     def self_access(self, call: Call, now: float) -> Response:
-        """SelfSubjectAccessReview: whether the caller may."""
+        """Answer a SelfSubjectAccessReview about the caller."""
         del now
         body = self._body(call)
         return self._access(call, body, call.request.user)
 
     def access(self, call: Call, now: float) -> Response:
-        """SubjectAccessReview and LocalSubjectAccessReview: whether somebody may."""
+        """Answer a SubjectAccessReview or LocalSubjectAccessReview about a user."""
         del now
         body = self._body(call)
         spec = body["spec"]
@@ -59,14 +59,14 @@ class Reviews:
         return reply(201, {**body, "metadata": body["metadata"], "status": status})
 
     def me(self, call: Call, now: float) -> Response:
-        """SelfSubjectReview: who the caller is."""
+        """Answer a SelfSubjectReview: the name and groups of the caller."""
         del now
         user = call.request.user
         info = {"username": user.name, "groups": list(user.groups)}
         return reply(201, {**self._body(call), "status": {"userInfo": info}})
 
     def token(self, call: Call, now: float) -> Response:
-        """TokenReview: whose token it is."""
+        """Answer a TokenReview: the user of a token."""
         body = self._body(call)
         try:
             user = self._tokens.user(body["spec"].get("token", ""), now)

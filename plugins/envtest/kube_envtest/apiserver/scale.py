@@ -1,4 +1,4 @@
-"""The scale subresource: replicas of anything, in one form."""
+"""The scale subresource: replicas of any kind, in a common form."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,7 +13,7 @@ from kube_envtest.apiserver.storage import Entry
 
 Obj = dict[str, Any]
 
-#: Where replicas are in the built-in kinds; a CustomResourceDefinition says so itself.
+#: The paths of replicas in the built-in kinds; a CustomResourceDefinition declares its own.
 PATHS: Mapping[str, str] = {
     "specReplicasPath": ".spec.replicas",
     "statusReplicasPath": ".status.replicas",
@@ -30,12 +30,12 @@ class Scaler:
         self._objects = objects
 
     def get(self, call: Call, now: float) -> Response:
-        """GET: the replicas that are wanted and there."""
+        """Handle GET: return the wanted and the current replicas."""
         del now
         return reply(200, scale_of(call.type, self._objects.existing(call)))
 
     def change(self, call: Call, now: float) -> Response:
-        """PUT or PATCH: set the replicas that are wanted."""
+        """Handle PUT and PATCH: set the wanted replicas."""
         del now
         entry = self._objects.existing(call)
         wanted = self._wanted(call, scale_of(call.type, entry))
@@ -67,7 +67,7 @@ def _paths(rt: ResourceType) -> Mapping[str, str]:
 
 
 def scale_of(rt: ResourceType, entry: Entry) -> Obj:
-    """The Scale of an object."""
+    """Return the Scale of an object."""
     obj, paths = entry.obj, _paths(rt)
     replicas = find(obj, paths["specReplicasPath"])
     if rt.custom and replicas is None:
@@ -91,7 +91,7 @@ def _selector(rt: ResourceType, obj: Obj, paths: Mapping[str, str]) -> str:
 
 
 def find(obj: Obj, path: str) -> Any:
-    """The value at a path like ``.spec.replicas``, None where there is none."""
+    """Return the value at a path like ``.spec.replicas``, or None."""
     found: Any = obj
     for step in path.strip(".").split("."):
         if not isinstance(found, dict):

@@ -1,7 +1,7 @@
-"""Checks whether a schema is structural, so that a CRD may have it.
+"""Check that a schema is structural, as a CRD requires.
 
-Source: `k8s.io/apiextensions-apiserver/pkg/apiserver/schema/validation.go` and the "Specifying a structural schema"
-document.
+Source: `k8s.io/apiextensions-apiserver/pkg/apiserver/schema/validation.go` and the "Specifying a
+structural schema" document.
 """
 
 import re
@@ -15,7 +15,7 @@ Node = Mapping[str, Any]
 _TYPES = ("array", "boolean", "integer", "number", "object", "string")
 _LEVELS = {"root": "at the root", "item": "for specified array items", "field": "for specified object fields"}
 _COMBINED = ("allOf", "anyOf", "oneOf")
-#: What a schema may not have: name of the keyword, and why.
+#: Forbidden keywords, with the reason.
 _FORBIDDEN = {
     "$ref": "$ref is not supported",
     "definitions": "definitions is not supported",
@@ -28,7 +28,8 @@ _FORBIDDEN = {
     "writeOnly": "writeOnly is not supported",
     "xml": "xml is not supported",
 }
-#: What a schema inside allOf, anyOf, oneOf or not may not say, because the structure must not depend on values.
+#: Keywords that a schema inside allOf, anyOf, oneOf or not may not have, because the structure must
+#: not depend on values.
 _NOT_NESTED = {
     "type": "must be empty to be structural",
     "default": "must be undefined to be structural",
@@ -49,8 +50,8 @@ _INT_OR_STRING = [{"type": "integer"}, {"type": "string"}]
 def check(openapi: Node, path: str = "spec.validation.openAPIV3Schema") -> list[FieldError]:
     """Return why a CRD may not have this schema.
 
-    `path` is where it is in the CRD; the default is what the API server says where all versions have the same schema.
-    Later checks are made only where the earlier ones found nothing, as there.
+    `path` is its place in the CRD; the default is the API server's if all versions have the same
+    schema. As there, later checks only run if the earlier ones found nothing.
     """
     for phase in (_words, _structure, _completeness):
         found = sorted(phase(openapi, path, "root"), key=str)
@@ -60,7 +61,7 @@ def check(openapi: Node, path: str = "spec.validation.openAPIV3Schema") -> list[
 
 
 def _words(schema: Node, path: str, level: str) -> Iterator[FieldError]:
-    """Check what each schema says by itself, and what is nested in its allOf, anyOf, oneOf and not."""
+    """Check each schema by itself, and those nested in its allOf, anyOf, oneOf and not."""
     yield from _keywords(schema, path)
     yield from _lists(schema, path)
     for keyword in _COMBINED:
@@ -87,7 +88,7 @@ def _structure(schema: Node, path: str, level: str) -> Iterator[FieldError]:
 
 
 def _children(schema: Node, path: str) -> Iterator[tuple[Node, str, str]]:
-    """Yield the schemas right below this one, each with its path and its level."""
+    """Yield the schemas directly below this one, each with its path and its level."""
     for key, inner in (schema.get("properties") or {}).items():
         yield inner, f"{path}.properties[{key}]", "field"
     if isinstance(schema.get("items"), Mapping):
@@ -186,7 +187,9 @@ def _metadata(schema: Node, path: str, level: str) -> Iterator[FieldError]:
 
 
 def _nested(schema: Node, path: str, *, typed: bool = False) -> Iterator[FieldError]:
-    """Check a schema in allOf, anyOf, oneOf or not; only the two halves of an int-or-string may say a type again."""
+    """Check a schema in allOf, anyOf, oneOf or not; only the two halves of an int-or-string may
+    repeat a type.
+    """
     for keyword, why in _NOT_NESTED.items():
         if schema.get(keyword) and not typed:
             yield forbidden(f"{path}.{keyword}", why)
@@ -201,7 +204,7 @@ def _nested(schema: Node, path: str, *, typed: bool = False) -> Iterator[FieldEr
 
 
 def _completeness(schema: Node, path: str, level: str) -> Iterator[FieldError]:
-    """Check that what a nested schema speaks of is described outside of it too."""
+    """Check that the fields of a nested schema are also described outside of it."""
     for keyword in _COMBINED:
         for index, part in enumerate(schema.get(keyword) or ()):
             yield from _described(part, schema, f"{path}.{keyword}[{index}]", path)

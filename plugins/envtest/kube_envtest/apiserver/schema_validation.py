@@ -1,4 +1,4 @@
-"""Is a custom resource as its schema says? With the messages that the API server gives.
+"""Validate a custom resource by its schema, with the API server's messages.
 
 Source: `k8s.io/kube-openapi/pkg/validation` and `apiextensions-apiserver/pkg/apiserver/validation`.
 """
@@ -25,7 +25,10 @@ Node = Mapping[str, Any]
 
 
 def validate(schema: Node, obj: Any, old: Any = None) -> list[FieldError]:
-    """Return what is wrong with an object; a part that is as it was in `old` is let pass, as CRD ratcheting does."""
+    """Return the errors of an object.
+
+    Parts that are unchanged from `old` are accepted, as in CRD ratcheting.
+    """
     return list(_value(schema, obj, old, ""))
 
 
@@ -134,7 +137,7 @@ def _items(schema: Node, value: list[Any], old: Any, path: str) -> Iterator[Fiel
 
 
 def _by_place(schema: Node, old: Any) -> Callable[[int, Any], Any]:
-    """Return how to find what an item was before: lists of type map by key; others have no counterpart."""
+    """Return a function that finds the old value of an item: lists of type map by key; others have none."""
     keys = schema.get("x-kubernetes-list-map-keys")
     if not keys or not isinstance(old, list):
         return lambda index, item: None
@@ -183,7 +186,7 @@ def _fits(schema: Node, value: Any) -> bool:
 
 
 def _of_the_whole(why: str) -> FieldError:
-    """Return an error that the API server blames on no field; its text names the place."""
+    """Return an error that the API server attributes to no field; its text names the place."""
     return invalid("<nil>", "", why)
 
 
@@ -200,7 +203,7 @@ def _combined(schema: Node, value: Any, path: str) -> Iterator[FieldError]:
 
 
 def _options(schema: Node, value: Any, path: str, shown: str) -> Iterator[FieldError]:
-    """Check `anyOf` and `oneOf`; where no option fits, say what the first one misses too."""
+    """Check `anyOf` and `oneOf`; if no option matches, also report the errors of the first."""
     for keyword in ("anyOf", "oneOf"):
         options = schema.get(keyword) or ()
         count = sum(_fits(option, value) for option in options)
@@ -236,7 +239,7 @@ def _date_time(value: str) -> datetime:
     return datetime.fromisoformat(value.upper().replace(" ", "T"))
 
 
-#: The formats that the API server checks; others are only said.
+#: The formats that the API server validates; others are only informative.
 FORMATS: Mapping[str, Callable[[str], bool]] = {
     "date": _parses(date.fromisoformat),
     "date-time": _parses(_date_time),

@@ -1,6 +1,7 @@
-"""Structural schemas of custom resources: what they prune, what they fill in, and how they merge.
+"""Structural schemas of custom resources: pruning, defaulting, validation and merging.
 
-Source: `k8s.io/apiextensions-apiserver/pkg/apiserver/schema`. CEL rules (`x-kubernetes-validations`) aren't evaluated.
+Source: `k8s.io/apiextensions-apiserver/pkg/apiserver/schema`. CEL rules
+(`x-kubernetes-validations`) aren't evaluated.
 """
 
 import copy
@@ -21,7 +22,7 @@ _META = ("apiVersion", "kind", "metadata")
 
 
 class Schema:
-    """A compiled schema; its methods don't change what they are given."""
+    """A compiled schema; its methods don't change their arguments."""
 
     def __init__(self, openapi: Node) -> None:
         self._root = openapi
@@ -29,28 +30,28 @@ class Schema:
         self.shape: Shape = from_openapi(openapi)
 
     def prune(self, obj: Obj) -> Obj:
-        """Return an object without the fields that the schema doesn't know."""
+        """Return an object without unknown fields."""
         body = {key: value for key, value in obj.items() if key not in _META}
         kept: Obj = _pruned(body, self._root)
         return {key: obj[key] for key in _META if key in obj} | kept
 
     def default(self, obj: Obj) -> Obj:
-        """Return an object with the schema's defaults, and without nulls where null isn't allowed."""
+        """Return an object with the schema's defaults, and without forbidden nulls."""
         out: Obj = _defaulted(_without_nulls(obj, self._root), self._root)
         return out
 
     def validate(self, obj: Obj, old: Obj | None = None) -> list[FieldError]:
-        """Return what is wrong with an object; what is as it was in `old` is let pass."""
+        """Return the errors of an object; parts that are unchanged from `old` are accepted."""
         return validate(self._root, obj, old)
 
 
 def compile(openapi: Node) -> Schema:  # noqa: A001 -- as in re.compile
-    """Return the compiled form of an `openAPIV3Schema`; `check` tells whether it is one that a CRD may have."""
+    """Compile an `openAPIV3Schema`; `check` tells whether a CRD may have it."""
     return Schema(openapi)
 
 
 def _inner(schema: Node | None, key: str) -> Node | None:
-    """Return the schema of a map's field; None where there is none."""
+    """Return the schema of a map's field, or None."""
     if schema is None:
         return None
     known: Node | None = (schema.get("properties") or {}).get(key)
@@ -61,7 +62,7 @@ def _inner(schema: Node | None, key: str) -> Node | None:
 
 
 def _keeps(schema: Node | None, key: str) -> bool:
-    """Tell whether a key of a map that no property describes stays."""
+    """Return True if a key of a map without a property stays."""
     if schema is None:
         return False
     if schema.get("x-kubernetes-preserve-unknown-fields") or schema.get("additionalProperties"):
@@ -106,7 +107,7 @@ def _without_nulls(value: Any, schema: Node | None) -> Any:
 
 
 def _defaulted(value: Any, schema: Node | None) -> Any:
-    """Fill defaults into a private copy; returns it."""
+    """Set defaults in a private copy, and return it."""
     if schema is None:
         return value
     if isinstance(value, list):

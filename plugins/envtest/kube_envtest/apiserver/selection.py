@@ -1,4 +1,4 @@
-"""Which objects a list, a watch or a deletecollection is about."""
+"""The selection of a list, a watch or a deletecollection."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ Obj = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Objects of one namespace (or of all) that both selectors match."""
+    """Objects of a namespace (or of all) that match both selectors."""
 
     namespace: str = ""
     labels: Callable[[dict[str, str]], bool] | None = None
@@ -22,11 +22,11 @@ class Selection:
 
     @property
     def everything(self) -> bool:
-        """Whether there is no selector."""
+        """True if there is no selector."""
         return self.labels is None and self.fields is None
 
     def chooses(self, entry: Entry) -> bool:
-        """Whether an object is among them."""
+        """Return True if an object is selected."""
         if self.namespace and not entry.key.startswith(self.namespace + "/"):
             return False
         if self.labels is not None and not self.labels(entry.obj["metadata"].get("labels") or {}):
@@ -35,7 +35,11 @@ class Selection:
 
 
 def selection_of(call: Call) -> Selection:
-    """Read ``labelSelector`` and ``fieldSelector``; raises ``BadRequest`` as the real server words it."""
+    """Parse ``labelSelector`` and ``fieldSelector``.
+
+    Raises:
+        ApiError: BadRequest, in the real server's words.
+    """
     labels = fields = None
     if text := call.query.get("labelSelector"):
         try:
@@ -60,7 +64,7 @@ def _fields(call: Call, text: str) -> Callable[[Obj], bool]:
 
 
 def _worded(call: Call, problem: str) -> str:
-    """Kinds without selectable fields of their own say it in other words."""
+    """Return the message; kinds without selectable fields of their own have another one."""
     prefix, separator, name = problem.partition("field label not supported: ")
     if not separator or prefix or call.type.custom or call.type.kind in selectors.SELECTABLE:
         return problem

@@ -1,4 +1,4 @@
-"""Label and field selectors: text to predicate, with the API server's grammar and messages.
+"""Parse label and field selectors into predicates, with the API server's grammar and messages.
 
 Source: `k8s.io/apimachinery/pkg/labels` and `pkg/fields`.
 """
@@ -14,7 +14,7 @@ from kube_envtest.apiserver.syntax import label_value, qualified_name
 Obj = dict[str, Any]
 Labels = Mapping[str, str]
 
-#: The fields by which a kind can be selected beside its name and namespace.
+#: The fields that a kind can be selected by besides its name and namespace.
 SELECTABLE: Mapping[str, frozenset[str]] = {
     "Pod": frozenset(
         {
@@ -41,7 +41,7 @@ SELECTABLE: Mapping[str, frozenset[str]] = {
 
 
 class SelectorError(ValueError):
-    """A selector that can't be understood; the message is the API server's."""
+    """A malformed selector; the message is the API server's."""
 
 
 _TOKEN = re.compile(r"\s*(==|!=|[=!(),<>]|[^\s=!(),<>]+)")
@@ -50,7 +50,7 @@ _EXPECTED = "in, notin, =, ==, !=, gt, lt"
 
 
 class _Tokens:
-    """The words and signs of a label selector, one after the other; `""` is the end."""
+    """The tokens of a label selector in order; `""` is the end."""
 
     def __init__(self, text: str) -> None:
         self._items = _TOKEN.findall(text.strip())
@@ -71,7 +71,11 @@ def _is_word(token: str) -> bool:
 
 @lru_cache(1024)
 def parse_labels(text: str) -> Callable[[Labels], bool]:
-    """Return a predicate on labels for `a=b,c!=d,e in (f,g),h notin (i),j,!k,l>1`; raises SelectorError."""
+    """Return a predicate on labels for `a=b,c!=d,e in (f,g),h notin (i),j,!k,l>1`.
+
+    Raises:
+        SelectorError: The selector is malformed.
+    """
     requirements = list(_requirements(_Tokens(text)))
 
     def matches(labels: Labels) -> bool:
@@ -190,7 +194,11 @@ _TERM = re.compile(r"(?:\\.|[^,\\])+")
 
 @lru_cache(1024)
 def _terms(text: str) -> tuple[tuple[str, str, str], ...]:
-    """Split a field selector into field, operator and value; raises SelectorError."""
+    """Split a field selector into field, operator and value.
+
+    Raises:
+        SelectorError: The selector is malformed.
+    """
     out = []
     for term in _TERM.findall(text):
         field, operator, raw = _split(term, text)
@@ -217,9 +225,13 @@ def _unescaped(raw: str) -> str:
 
 
 def parse_fields(text: str) -> Callable[[Obj], bool]:
-    """Return a predicate on objects for `metadata.name=a,spec.nodeName!=b`; raises SelectorError.
+    """Return a predicate on objects for `metadata.name=a,spec.nodeName!=b`.
 
-    Any dotted path will do; whether a kind can be selected by it is `check_fields`' matter. A missing field is "".
+    Any dotted path is accepted; `check_fields` knows which of them a kind can be selected by. A
+    missing field is "".
+
+    Raises:
+        SelectorError: The selector is malformed.
     """
     terms = _terms(text)
 
@@ -230,9 +242,12 @@ def parse_fields(text: str) -> Callable[[Obj], bool]:
 
 
 def check_fields(text: str, kind: str, extra: Iterable[str] = ()) -> None:
-    """Refuse a field selector that uses what `kind` can't be selected by.
+    """Refuse a field selector with fields that `kind` can't be selected by.
 
-    `extra` are paths without the leading dot that a CRD lists as `selectableFields`. Raises SelectorError.
+    `extra` are the paths without the leading dot that a CRD lists as `selectableFields`.
+
+    Raises:
+        SelectorError: The selector has such a field.
     """
     known = {"metadata.name", "metadata.namespace", *SELECTABLE.get(kind, ()), *extra}
     for field, _, _ in _terms(text):
@@ -244,7 +259,7 @@ def check_fields(text: str, kind: str, extra: Iterable[str] = ()) -> None:
 
 
 def _value(obj: Obj, path: str) -> str:
-    """Return the text that a field selector compares."""
+    """Return the string that a field selector compares."""
     match path:
         case "source":
             return str((obj.get("source") or {}).get("component") or obj.get("reportingComponent") or "")
@@ -261,7 +276,7 @@ def _value(obj: Obj, path: str) -> str:
 
 
 def _absent(path: str) -> str:
-    """Return what stands for a field that isn't there: a number and a truth have a zero of their own."""
+    """Return the value of a missing field: a number and a boolean have a zero value."""
     if path in ("status.replicas", "status.succeeded"):
         return "0"
     return "false" if path in ("spec.unschedulable", "spec.hostNetwork") else ""

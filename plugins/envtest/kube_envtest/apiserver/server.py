@@ -1,4 +1,4 @@
-"""The in-process API server: what a test makes, asks and breaks."""
+"""The in-process API server: its tests create it, send requests, and break it."""
 
 import asyncio
 from collections import deque
@@ -27,17 +27,18 @@ Obj = dict[str, Any]
 #: The user who may do everything.
 ADMIN = User("admin", ("system:masters", "system:authenticated"))
 
-#: Who comes without a credential where RBAC is on.
+#: The user without a credential, with RBAC.
 ANONYMOUS = User("system:anonymous", ("system:unauthenticated",))
 
-#: Requests that ``ApiServer.requests`` remembers.
+#: Number of requests in ``ApiServer.requests``.
 REMEMBERED = 200_000
 
 
 class Logged(NamedTuple):
-    """One request: verb (``get``, ``watch``, …), path without query, user, HTTP status, plural, and when (seconds).
+    """A request: verb (``get``, ``watch``, …), path without query, user, HTTP status, plural, and
+    time in seconds.
 
-    The status is 0 where the connection was lost before an answer.
+    The status is 0 if the connection was lost before a response.
     """
 
     verb: str
@@ -49,13 +50,18 @@ class Logged(NamedTuple):
 
 
 class ApiServer(Contents):
-    """A Kubernetes API server in this process: over HTTP for kubectl, or straight through memory for flow tests.
+    """A Kubernetes API server in this process: over HTTP for kubectl, or directly in memory.
 
-    ``tokens`` maps bearer tokens to users (default: ``admin-token`` is the administrator). ``rbac`` enforces roles;
-    otherwise everybody may do everything. ``clock`` gives seconds since 1970; by default it is virtual time on a
-    virtual loop, else real time. ``controllers`` switches what a kube-controller-manager does: garbage collection,
-    default service accounts (and with them the ServiceAccount admission). ``seed`` makes uids and generated names
-    repeatable; two servers of one test need different seeds. ``history`` is how many changes of each resource are kept.
+    Args:
+        tokens: Bearer tokens of users; by default ``admin-token`` is the administrator's.
+        rbac: True to enforce roles; otherwise every user may do everything.
+        clock: Returns seconds since 1970; by default virtual time on a virtual loop, else real
+            time.
+        controllers: True to run controllers of a kube-controller-manager: garbage collection, and
+            default service accounts (with the ServiceAccount admission).
+        seed: Makes uids and generated names reproducible; two servers of a test need different
+            seeds.
+        history: The number of changes that are kept for each resource.
     """
 
     def __init__(
@@ -89,7 +95,10 @@ class ApiServer(Contents):
     # --- requests -----------------------------------------------------------------------------------------------
 
     def client(self, user: str | User = "admin", *, agent: str = "kube-envtest") -> MemoryClient:
-        """Return a client straight into the server, as a user who is named in ``tokens``, or as any other."""
+        """Return a client with direct access to the server.
+
+        ``user`` is a name in ``tokens``, or any other user.
+        """
         return MemoryClient(self, self._user(user), agent)
 
     def _user(self, user: str | User) -> User:
@@ -101,17 +110,29 @@ class ApiServer(Contents):
         return known.get(user) or User(user, ("system:authenticated",))
 
     def authenticate(self, token: str) -> User:
-        """The user of a bearer token; raises ``Unauthorized``."""
+        """Return the user of a bearer token.
+
+        Raises:
+            ApiError: Unauthorized.
+        """
         if not token:
             return ANONYMOUS if self.rbac else ADMIN
         return self._parts.tokens.user(token, self._clock())
 
     def impersonate(self, user: User, wanted: User) -> User:
-        """The user that ``user`` may act as; raises ``Forbidden``."""
+        """Return the user that ``user`` may act as.
+
+        Raises:
+            ApiError: Forbidden.
+        """
         return self._parts.impersonate(user, wanted)
 
     async def serve(self, request: Request) -> Response | Watch:
-        """Answer a request; raises :class:`ConnectionLost` where no answer comes."""
+        """Answer a request.
+
+        Raises:
+            ConnectionLost: There is no response.
+        """
         death = self._death
         if asyncio.get_running_loop().time() < self._down_until:
             raise ConnectionLost("the API server is down")
@@ -190,15 +211,15 @@ class ApiServer(Contents):
     # --- breaking it --------------------------------------------------------------------------------------------
 
     def freeze(self) -> None:
-        """Answer nothing and send nothing, with all connections open, as after SIGSTOP."""
+        """Answer and send nothing, with all connections open, as after SIGSTOP."""
         self._gate.clear()
 
     def thaw(self) -> None:
-        """Go on after :meth:`freeze`."""
+        """End :meth:`freeze`."""
         self._gate.set()
 
     def restart(self, *, down: float = 0.0) -> None:
-        """Lose every connection and watch, keep what is stored; refuse connections for ``down`` seconds."""
+        """Close every connection and watch, keep the storage; refuse connections for ``down`` seconds."""
         if down:
             self._down_until = asyncio.get_running_loop().time() + down
         death, self._death = self._death, asyncio.Event()
@@ -209,17 +230,19 @@ class ApiServer(Contents):
             self._site.reset()
 
     def snapshot(self) -> Snapshot:
-        """Return what is stored now, for :meth:`restore`."""
+        """Return the stored state, for :meth:`restore`."""
         return self._parts.storage.snapshot()
 
     def restore(self, snapshot: Snapshot, *, down: float = 0.0) -> None:
-        """Put back a snapshot and restart, as after etcd is restored: resourceVersions go back, and are given anew.
+        """Restore a snapshot and restart, as after etcd is restored: resourceVersions go back, and
+        are reused.
 
-        A watch from a version of the lost history shows nothing, not even bookmarks, until that version is reached
-        again. Followers (:meth:`follow`) are not told.
+        A watch from a version of the lost history shows nothing, not even bookmarks, until that
+        version is reached again. Followers (:meth:`follow`) are not notified.
 
         Raises:
-            ValueError: CustomResourceDefinitions have changed since the snapshot; these can't be put back.
+            ValueError: CustomResourceDefinitions have changed since the snapshot; they can't be
+                restored.
         """
         self._parts.check_definitions(snapshot)
         self._lags.clear()
@@ -227,14 +250,14 @@ class ApiServer(Contents):
         self._parts.restore(snapshot)
 
     def cut_watches(self) -> int:
-        """Tear every open watch; returns how many."""
+        """Break every open watch; return their number."""
         watches, self._watches = self._watches, {}
         for watch in watches:
             watch.tear()
         return len(watches)
 
     def expire_watches(self) -> None:
-        """Compact, and tell every open watch in its stream that it is too old: an ERROR event with code 410."""
+        """Compact, and send every open watch an ERROR event with code 410."""
         self.compact()
         watches, self._watches = self._watches, {}
         for watch in watches:
@@ -244,11 +267,21 @@ class ApiServer(Contents):
         watch.fail(ApiError(410, "Expired", f"too old resource version: {watch.seen} ({self.revision})"))
 
     def lag(self, revision: int, *, user: str = "*", resource: str = "*", relist: bool = False) -> Lag:
-        """Fall behind: lists and watches show nothing after ``revision`` until ``end()`` of what is returned.
+        """Fall behind: lists and watches show nothing after ``revision`` until ``end()`` of the
+        result is called.
 
-        ``user`` and ``resource`` (plural) are shell patterns that say for whom. GETs are fresh, as quorum reads are.
-        Open watches stall; with ``relist`` they end with 410, so that their clients go back in time. It needs the
-        history, so not across :meth:`compact`. Raises ``ValueError`` where ``revision`` can't be shown.
+        GETs are fresh, as quorum reads are. It needs the history, so it doesn't work across
+        :meth:`compact`.
+
+        Args:
+            revision: The last visible revision.
+            user: Shell pattern of the affected users.
+            resource: Shell pattern of the affected resources, by plural.
+            relist: True: open watches end with 410, so that their clients go back in time. False:
+                they stall.
+
+        Raises:
+            ValueError: ``revision`` can't be shown.
         """
         if not self._parts.storage.compacted <= revision <= self.revision:
             why = "is compacted" if revision < self.revision else f"is not reached, {self.revision} is"
@@ -274,12 +307,12 @@ class ApiServer(Contents):
         self._parts.storage.compact()
 
     def follow(self, follower: Callable[[Change], None]) -> None:
-        """Tell ``follower`` of every change of what is stored, at once and with its author."""
+        """Call ``follower`` for every stored change, at once and with its author."""
         self._changes.follow(follower)
 
     @property
     def certificate(self) -> str:
-        """The authority's certificate (PEM) where the server serves HTTPS, else ""."""
+        """The CA certificate (PEM) if the server serves HTTPS, else ""."""
         return self._site.certificate if self._site is not None else ""
 
     @property
@@ -289,13 +322,13 @@ class ApiServer(Contents):
 
     @property
     def open_watches(self) -> int:
-        """How many watches are open."""
+        """The number of open watches."""
         return sum(1 for watch in self._watches if watch.open)
 
     # --- over HTTP ----------------------------------------------------------------------------------------------
 
     async def start(self, port: int = 0, *, host: str = "127.0.0.1", tls: bool = False) -> str:
-        """Serve HTTP, or HTTPS with a certificate made for it, on a port (0: any); returns the URL."""
+        """Serve HTTP, or HTTPS with its own certificate, on a port (0: any); return the URL."""
         self._site = await http.start(self, host, port, tls=tls)
         self.url = self._site.url
         if tls:
@@ -303,14 +336,14 @@ class ApiServer(Contents):
         return self.url
 
     async def stop(self) -> None:
-        """Serve HTTP no longer."""
+        """Stop serving HTTP."""
         self.cut_watches()
         if self._site is not None:
             await self._site.stop()
             self._site = None
 
     def kubeconfig(self, path: str | Path, user: str = "admin") -> Path:
-        """Write a kubeconfig for a user who is named in ``tokens``; :meth:`start` first."""
+        """Write a kubeconfig for a user in ``tokens``; call :meth:`start` first."""
         if self._site is None:
             raise RuntimeError("the server has no URL yet: await server.start() before server.kubeconfig(…)")
         tokens = [token for token, one in self._parts.tokens.users.items() if one.name == user]

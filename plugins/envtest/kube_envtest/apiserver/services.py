@@ -11,12 +11,12 @@ Obj = dict[str, Any]
 
 SERVICES: ResourceType = next(rt for rt in CORE if rt.plural == "services")
 
-#: Ports that a NodePort Service can get. Source: ``--service-node-port-range``.
+#: Ports of NodePort Services. Source: ``--service-node-port-range``.
 NODE_PORTS = range(30000, 32768)
 
 
 class Allocator:
-    """Gives each Service that needs one a ClusterIP and node ports, and takes them back."""
+    """Allocates and releases the ClusterIPs and node ports of Services."""
 
     def __init__(self, cidr: str = "10.96.0.0/16") -> None:
         self._network = ipaddress.ip_network(cidr)
@@ -31,7 +31,11 @@ class Allocator:
                 yield str(ipaddress.ip_address(first + offset))
 
     def allocate(self, service: Obj, old: Obj | None = None) -> Obj:
-        """The Service with the addresses and ports that it still needs; raises ``Invalid`` for what is taken."""
+        """Return the Service with the addresses and ports that it lacks.
+
+        Raises:
+            ApiError: Invalid: a requested one is taken.
+        """
         spec = dict(service.get("spec") or {})
         before = (old or {}).get("spec") or {}
         if _has_address(spec):
@@ -46,13 +50,13 @@ class Allocator:
         return {**service, "spec": spec}
 
     def restore(self, services: Iterable[Obj]) -> None:
-        """Take it that these Services have their addresses and ports, and no others."""
+        """Replace all allocations by those of these Services."""
         specs = [service.get("spec") or {} for service in services]
         self._addresses = {spec["clusterIP"] for spec in specs if spec.get("clusterIP")}
         self._ports = {port for spec in specs for port in _ports(spec)}
 
     def release(self, service: Obj) -> None:
-        """A Service is gone."""
+        """Release the addresses and ports of a deleted Service."""
         spec = service.get("spec") or {}
         self._addresses.discard(spec.get("clusterIP", ""))
         self._ports -= set(_ports(spec))
@@ -95,9 +99,10 @@ class Allocator:
 
 
 def carried(new: Obj, old: Obj) -> Obj:
-    """A changed Service with what its old version was given, as far as its type still has that.
+    """Return a changed Service with its old allocations, as far as its type still has them.
 
-    Source: ``patchAllocatedValues`` and ``dropTypeDependentFields`` of kubernetes/pkg/registry/core/service.
+    Source: ``patchAllocatedValues`` and ``dropTypeDependentFields`` of
+    kubernetes/pkg/registry/core/service.
     """
     spec, before = dict(new.get("spec") or {}), old.get("spec") or {}
     if _has_address(before) and _has_address(spec):

@@ -1,4 +1,6 @@
-"""How the fields of an object merge: a tree of rules beside the object, for built-in kinds and for custom resources."""
+"""The merge rules of an object's fields, as a tree beside the object, for built-in kinds and custom
+resources.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,25 +12,25 @@ from kube_envtest.apiserver.shape_table import ALWAYS, GROUPS, TABLE
 
 @dataclass(slots=True, eq=False)
 class Shape:
-    """The rules for one value: how apply owns and merges it, and how a strategic merge does."""
+    """The rules for a value: how apply owns and merges it, and how a strategic merge does."""
 
-    #: Rules of the named fields.
+    #: The rules of the named fields.
     fields: dict[str, "Shape"] = field(default_factory=dict)
-    #: Rules of all other keys of a map, or of a list's items.
+    #: The rules of all other keys of a map, or of a list's items.
     element: "Shape | None" = None
-    #: The value is owned and replaced as a whole.
+    #: True if the value is owned and replaced as a whole.
     atomic: bool = False
-    #: A list of objects told apart by these keys, each with its default or None.
+    #: The keys of a list of objects, each with its default or None.
     keys: tuple[tuple[str, Any], ...] = ()
-    #: A list of scalars that are owned one by one.
+    #: True for a list of scalars that are owned individually.
     is_set: bool = False
-    #: Keys that `fields` doesn't list are fields of a struct, not entries of a map.
+    #: True if keys that `fields` doesn't list are fields of a struct, not entries of a map.
     named: bool = False
     #: The key by which a strategic merge merges the list's items.
     merge_key: str = ""
-    #: A strategic merge joins the list of scalars.
+    #: True if a strategic merge joins the list of scalars.
     merge_scalars: bool = False
-    #: A strategic merge replaces the map as a whole.
+    #: True if a strategic merge replaces the map as a whole.
     replace: bool = False
 
     def of(self, key: str) -> "Shape":
@@ -36,25 +38,25 @@ class Shape:
         return self.fields.get(key) or self.element or FREE
 
     def has_field(self, key: str) -> bool:
-        """Tell whether `key` is a field of a struct: apply owns what is in it, not itself."""
+        """Return True if `key` is a field of a struct: apply owns its contents, not the field itself."""
         return self.named or key in self.fields
 
     @property
     def granular(self) -> bool:
-        """Tell whether a list's items are owned one by one."""
+        """True if a list's items are owned individually."""
         return bool(self.keys) or self.is_set
 
 
-#: Anything without a schema: maps entry by entry, lists as a whole.
+#: A value without a schema: maps entry by entry, lists as a whole.
 FREE = Shape()
-#: A struct of a built-in kind of which the table says nothing.
+#: A struct of a built-in kind that is not in the table.
 STRUCT = Shape(named=True)
 STRUCT.element = STRUCT
 ATOMIC = Shape(atomic=True)
 
 
 def _rule(words: list[str], types: Mapping[str, Shape]) -> Shape:
-    """Read a field's rules: see the table's docstring."""
+    """Parse a field's rules: see the table's docstring."""
     element = types[words[words.index(":") + 1]] if ":" in words else STRUCT
     rules = words[: words.index(":")] if ":" in words else words
     if "map" not in rules and "merge" not in rules and "set" not in rules and ":" in words:
@@ -72,7 +74,9 @@ def _rule(words: list[str], types: Mapping[str, Shape]) -> Shape:
 
 
 def _key(text: str) -> tuple[str, Any]:
-    """Read a key and its default; one that isn't told is the zero of its type, as all keys are required fields."""
+    """Parse a key and its default; without one it is the zero value of its type, as all keys are
+    required fields.
+    """
     name, told, default = text.partition("=")
     return name, default if told else 0 if name in ("port", "containerPort") else ""
 
@@ -94,7 +98,7 @@ def _types() -> Mapping[str, Shape]:
 
 @cache
 def builtin(kind: str) -> Shape:
-    """Return the rules of a built-in kind; one that the table doesn't know has those of every object's metadata."""
+    """Return the rules of a built-in kind; an unknown kind has those of every object's metadata."""
     types = _types()
     known = types.get(kind)
     return Shape(
@@ -105,7 +109,7 @@ def builtin(kind: str) -> Shape:
 
 
 def is_builtin(api_version: str) -> bool:
-    """Tell whether an apiVersion names a group of Kubernetes itself, so that kinds mean what the table says."""
+    """Return True if an apiVersion is of a group of Kubernetes itself, so that the table applies."""
     group, slash, _ = api_version.partition("/")
     return not slash or group in GROUPS
 
@@ -117,7 +121,7 @@ def untyped() -> Shape:
 
 
 def find(api_version: str, kind: str, schema: Shape | None = None) -> Shape:
-    """Return the rules for an object: its CRD's where given, else the built-in kind's."""
+    """Return the rules for an object: its CRD's if given, else the built-in kind's."""
     if schema is not None:
         return schema
     return builtin(kind) if is_builtin(api_version) else untyped()
@@ -125,7 +129,7 @@ def find(api_version: str, kind: str, schema: Shape | None = None) -> Shape:
 
 @cache
 def skeleton(kind: str) -> Mapping[str, Any]:
-    """Return what an object of a built-in kind holds before its first write: empty structs, and null lists."""
+    """Return the contents of a built-in object before its first write: empty structs, and null lists."""
     empty: dict[str, Any] = {"metadata": {}}
     for line in ALWAYS.splitlines():
         owner, *paths = line.split() or [""]

@@ -1,4 +1,6 @@
-"""Objects by resource in one sequence of resourceVersions, with a bounded history that watches and pages read."""
+"""The storage: objects by resource with a common sequence of resourceVersions, and a bounded
+history for watches and pages.
+"""
 
 from bisect import bisect_left, insort
 from collections import deque
@@ -12,12 +14,12 @@ Obj = dict[str, Any]
 encode: Callable[[Any], bytes] = msgspec.json.Encoder().encode
 decode: Callable[[bytes], Any] = msgspec.json.Decoder().decode
 
-#: Changes of one resource that are kept for watches that come back and for the later pages of a list.
+#: Changes of a resource that are kept for resumed watches and for later pages of a list.
 HISTORY = 5_000
 
 
 class Entry:
-    """One object as stored. Nobody changes ``obj``: what is to change is decoded anew from ``raw``."""
+    """A stored object. ``obj`` must not be changed: decode ``raw`` instead."""
 
     __slots__ = ("_raw", "key", "obj", "revision")
 
@@ -29,19 +31,21 @@ class Entry:
 
     @property
     def raw(self) -> bytes:
-        """The object as JSON, made once."""
+        """The object as JSON, encoded once."""
         if self._raw is None:
             self._raw = encode(self.obj)
         return self._raw
 
     def copy(self) -> Obj:
-        """A private copy of the object."""
+        """Return a private copy of the object."""
         copied: Obj = decode(self.raw)
         return copied
 
 
 class Event:
-    """A change: ADDED, MODIFIED or DELETED, the object after it (a deleted one as it last was) and before it."""
+    """A change: ADDED, MODIFIED or DELETED, the object after it (a deleted one as it last was) and
+    before it.
+    """
 
     __slots__ = ("entry", "previous", "revision", "type")
 
@@ -53,26 +57,26 @@ class Event:
 
 
 class Snapshot(NamedTuple):
-    """What was stored at one revision, by table and key."""
+    """The stored objects at a revision, by table and key."""
 
     revision: int
     tables: Mapping[str, Mapping[str, Entry]]
 
 
 class Watcher(Protocol):
-    """Somebody who follows a table."""
+    """A follower of a table."""
 
     def offer(self, event: Event) -> None:
-        """A change has happened."""
+        """Receive a change."""
         ...
 
     def end(self) -> None:
-        """The table isn't served any longer as it was."""
+        """End: the table is no longer served as before."""
         ...
 
 
 class Table:
-    """The objects of one resource, ordered as etcd orders them, and their latest changes."""
+    """The objects of a resource in etcd's order, and their latest changes."""
 
     def __init__(self, name: str, history: int) -> None:
         self.name = name
@@ -84,7 +88,7 @@ class Table:
         self._limit = history
 
     def record(self, event: Event) -> None:
-        """Apply a change, remember it and tell the watchers."""
+        """Apply and record a change, and notify the watchers."""
         key = event.entry.key
         if event.type == "DELETED":
             del self.entries[key]
@@ -100,18 +104,18 @@ class Table:
             watcher.offer(event)
 
     def restore(self, entries: Mapping[str, Entry], revision: int) -> None:
-        """Put back entries as of a revision, without the history that led to them."""
+        """Restore entries at a revision, without the history."""
         self.entries, self.keys = dict(entries), sorted(entries)
         self.history.clear()
         self.forgotten = revision
 
     def end_watches(self) -> None:
-        """End every watch in good order, as happens when the resource is served anew or no more."""
+        """End every watch regularly, as when the resource is changed or no longer served."""
         for watcher in list(self.watchers.values()):
             watcher.end()
 
     def since(self, revision: int) -> list[Event]:
-        """The changes after ``revision``, oldest first."""
+        """Return the changes after ``revision``, oldest first."""
         found: list[Event] = []
         for event in reversed(self.history):
             if event.revision <= revision:
@@ -120,7 +124,7 @@ class Table:
         return found[::-1]
 
     def at(self, revision: int) -> tuple[list[str], dict[str, Entry]]:
-        """Keys in order and entries as they were at ``revision``: the present, with later changes taken back."""
+        """Return keys in order and entries at ``revision``: the current state, with later changes undone."""
         later = self.since(revision)
         if not later:
             return self.keys, self.entries
@@ -134,7 +138,7 @@ class Table:
 
 
 class Storage:
-    """What etcd is to the real server: every write takes the next revision and leaves an event."""
+    """The counterpart of etcd: every write takes the next revision and leaves an event."""
 
     def __init__(self, *, history: int = HISTORY) -> None:
         self.revision = 1
@@ -144,18 +148,18 @@ class Storage:
         self._history = history
 
     def table(self, name: str) -> Table:
-        """The table of that name, made when first asked for."""
+        """Return the table of this name; it is created on first use."""
         found = self.tables.get(name)
         if found is None:
             found = self.tables[name] = Table(name, self._history)
         return found
 
     def get(self, table: str, key: str) -> Entry | None:
-        """The object at a key, if there is one."""
+        """Return the object at a key, if there is one."""
         return self.table(table).entries.get(key)
 
     def scan(self, table: str, namespace: str = "") -> Iterator[Entry]:
-        """All objects of a table, or those of one namespace, in order."""
+        """Yield the objects of a table, or those of a namespace, in order."""
         found = self.table(table)
         return (found.entries[key] for key in keys_in(found.keys, namespace))
 
@@ -164,7 +168,7 @@ class Storage:
         return self._write("ADDED", table, key, obj, None)
 
     def update(self, table: str, key: str, obj: Obj) -> Entry:
-        """Replace an object that is there."""
+        """Replace an existing object."""
         return self._write("MODIFIED", table, key, obj, self.table(table).entries[key])
 
     def delete(self, table: str, key: str, last: Obj | None = None) -> Entry:
@@ -184,21 +188,21 @@ class Storage:
         return entry
 
     def snapshot(self) -> Snapshot:
-        """Return what is stored now."""
+        """Return the stored state."""
         return Snapshot(self.revision, {name: dict(table.entries) for name, table in self.tables.items()})
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Go back to a snapshot: the revisions after it are given anew. Tell nobody."""
+        """Restore a snapshot: later revisions are reused. Nobody is notified."""
         self.revision = self.compacted = snapshot.revision
         for name, table in self.tables.items():
             table.restore(snapshot.tables.get(name, {}), snapshot.revision)
 
     def oldest(self, table: str) -> int:
-        """The oldest revision from which a watch can still start, and at which a list can still be read."""
+        """Return the oldest revision from which a watch can start, and at which a list can be read."""
         return max(self.compacted, self.table(table).forgotten)
 
     def compact(self) -> None:
-        """Forget every change so far: watches and pages from before now are expired."""
+        """Forget the history: watches and pages from before now are expired."""
         self.compacted = self.revision
         for table in self.tables.values():
             table.history.clear()
@@ -206,12 +210,12 @@ class Storage:
 
 
 def key_of(namespace: str, name: str) -> str:
-    """The key under which an object is stored; the namespace of a cluster-scoped object is ``""``."""
+    """Return the key of an object; the namespace of a cluster-scoped object is ``""``."""
     return f"{namespace}/{name}"
 
 
 def keys_in(keys: list[str], namespace: str) -> Iterable[str]:
-    """Those of the ordered keys that are in a namespace; all of them where none is named."""
+    """Return the ordered keys in a namespace; all for ``""``."""
     if not namespace:
         return list(keys)
     return keys[bisect_left(keys, f"{namespace}/") : bisect_left(keys, f"{namespace}0")]

@@ -1,6 +1,7 @@
-"""Strategic merge patch: a merge patch that knows which lists of a kind are merged, and by which key.
+"""Strategic merge patch: a merge patch that merges the lists of a kind by their keys.
 
-Source: `k8s.io/apimachinery/pkg/util/strategicpatch`, and the "Strategic Merge Patch" document of sig-api-machinery.
+Source: `k8s.io/apimachinery/pkg/util/strategicpatch`, and the "Strategic Merge Patch" document of
+sig-api-machinery.
 """
 
 from collections.abc import Callable
@@ -14,15 +15,15 @@ _DELETE = "$deleteFromPrimitiveList"
 _ORDER = "$setElementOrder"
 
 
-#: All that the API server says of a patch that it could read but not apply.
+#: The API server's message about a patch that it could decode but not apply.
 REJECTED = "the server rejected our request due to an error in our request"
 
 
 class PatchError(ValueError):
     """A patch that can't be applied.
 
-    `code` is the HTTP status that the API server answers, `message` what it says: for 422 a general sentence that hides
-    the reason, which is this exception's text.
+    `code` is the API server's HTTP status, `message` its message: for 422 a general sentence
+    without the reason, which is this exception's text.
     """
 
     def __init__(self, why: str, code: int = 422) -> None:
@@ -34,7 +35,10 @@ class PatchError(ValueError):
 def strategic_merge(doc: Any, patch: Any, *, resource: str) -> Any:
     """Return `doc`, an object of the built-in kind `resource`, after a strategic merge patch.
 
-    Raises PatchError where the patch isn't one. Neither argument is changed.
+    The arguments are not changed.
+
+    Raises:
+        PatchError: The patch can't be applied.
     """
     if not isinstance(patch, dict):
         raise PatchError("error decoding patch: json: cannot unmarshal array into Go value of a map", 400)
@@ -42,7 +46,7 @@ def strategic_merge(doc: Any, patch: Any, *, resource: str) -> Any:
 
 
 def _go(value: Any) -> str:
-    """Return a value as Go prints it with `%v`."""
+    """Format a value like Go's `%v`."""
     if isinstance(value, dict):
         return "map[" + " ".join(f"{key}:{_go(sub)}" for key, sub in sorted(value.items())) + "]"
     if isinstance(value, list):
@@ -77,7 +81,7 @@ def _directed(patch: dict[str, Any], directive: Any) -> dict[str, Any]:
 
 
 def _target(key: str, what: str) -> str:
-    """Return the field that a directive's key speaks of."""
+    """Return the field that a directive's key is about."""
     _, slash, name = key.partition("/")
     if not slash:
         raise PatchError(f"invalid patch format of {what}", 400)
@@ -100,7 +104,7 @@ def _delete_scalars(out: dict[str, Any], key: str, gone: Any) -> None:
 
 
 def _merge_key(out: dict[str, Any], key: str, value: Any, shape: Shape) -> None:
-    """Merge one field of a patch into `out`."""
+    """Merge a field of a patch into `out`."""
     before = out.get(key)
     inner = shape.of(key)
     if value is None:
@@ -116,7 +120,7 @@ def _merge_key(out: dict[str, Any], key: str, value: Any, shape: Shape) -> None:
 
 
 def _clean(value: Any) -> Any:
-    """Return a value that has nothing to be merged into: without nulls, directives and what bears one."""
+    """Return a value that replaces nothing: without nulls, directives and items with directives."""
     if isinstance(value, dict):
         kept = {key: sub for key, sub in value.items() if sub is not None and not key.startswith("$")}
         return {key: _clean(sub) for key, sub in kept.items() if not _is_directive(sub)}
@@ -156,7 +160,7 @@ def _key_of(name: str) -> Callable[[Any], Any]:
 def _without_specials(
     before: list[Any], patch: list[Any], name: str, key: Callable[[Any], Any]
 ) -> tuple[list[Any], list[Any]]:
-    """Carry out the items that delete or replace; return the list that is left and the plain items of the patch."""
+    """Apply the items that delete or replace; return the remaining list and the plain items of the patch."""
     plain, replace = [], False
     for item in patch:
         if not _is_directive(item):
@@ -190,7 +194,7 @@ def _merged_items(before: list[Any], patch: list[Any], shape: Shape, key: Callab
 
 
 def _ordered_lists(out: dict[str, Any], patch: dict[str, Any], shape: Shape) -> set[str]:
-    """Carry out `$setElementOrder/…`; return the fields that are done with it."""
+    """Apply `$setElementOrder/…`; return the fields that are done."""
     done = set()
     for directive, order in patch.items():
         if not directive.startswith(_ORDER):
@@ -220,7 +224,7 @@ def _check_order(items: list[Any], order: list[Any], key: Callable[[Any], Any]) 
 
 
 def _arranged(merged: list[Any], order: list[Any], before: list[Any], key: Callable[[Any], Any]) -> list[Any]:
-    """Return the items in the patch's order, those it doesn't name woven in where the stored list had them."""
+    """Return the items in the patch's order, with items that it doesn't list at their old positions."""
     rank = {key(item): index for index, item in reversed(list(enumerate(order)))}
     place = {key(item): index for index, item in reversed(list(enumerate(before)))}
     named = sorted((item for item in merged if key(item) in rank), key=lambda item: rank[key(item)])

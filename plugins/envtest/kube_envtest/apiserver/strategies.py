@@ -1,4 +1,4 @@
-"""What the server does to an object of a kind before it is stored: status kept apart, generation counted.
+"""The strategies of kinds before an object is stored: status kept separate, generation counted.
 
 Source: the ``strategy.go`` of each resource in kubernetes/pkg/registry.
 """
@@ -15,7 +15,7 @@ from kube_envtest.apiserver.validation_metadata import check_metadata, check_met
 
 Obj = dict[str, Any]
 
-#: The status that a new object has where ``prepare`` gives none; what the client sent as status is dropped.
+#: The initial status of new objects without one from ``prepare``; the client's status is dropped.
 FIRST_STATUS: Mapping[str, Obj] = {
     "networking.k8s.io/ingresses": {"loadBalancer": {}},
     "apps/deployments": {},
@@ -37,28 +37,31 @@ FIRST_STATUS: Mapping[str, Obj] = {
     "/resourcequotas": {},
 }
 
-#: Resources that take a status with their first version.
+#: Resources that keep the status on creation.
 STATUS_AT_CREATE = {"/nodes"}
 
 CRD = "CustomResourceDefinition"
 
-#: Resources whose whole content, and not a spec, is what the generation counts.
+#: Resources whose generation counts changes of all contents rather than of a spec.
 WHOLE_CONTENT = {"discovery.k8s.io/endpointslices", "scheduling.k8s.io/priorityclasses"}
 
 NOT_COUNTED = {"kind", "apiVersion", "metadata", "status"}
 
 
 class Strategies:
-    """Prepares objects in two steps: ``decoded`` before field ownership is written down, the others after it.
+    """Prepares objects in two steps: ``decoded`` before field ownership is computed, the others
+    after it.
 
-    ``allocator`` gives Services their addresses.
+    ``allocator`` allocates the addresses of Services.
     """
 
     def __init__(self, allocator: Allocator) -> None:
         self._allocator = allocator
 
     def decoded(self, rt: ResourceType, new: Obj, old: Obj | None, subresource: str = "") -> Obj:
-        """The object pruned and with its defaults; a custom resource's status only where the endpoint may set it."""
+        """Return the object pruned and with its defaults; a custom resource's status only if the
+        endpoint may set it.
+        """
         if not rt.custom:
             return _read(rt, new)
         if subresource == "status" and old is not None:
@@ -68,7 +71,7 @@ class Strategies:
         return new if rt.schema is None else rt.schema.default(new)
 
     def create(self, rt: ResourceType, obj: Obj) -> Obj:
-        """The object as it will be stored."""
+        """Return the object to store."""
         if not rt.custom:
             obj = prepare.prepare(rt.kind, _first_status(rt, obj))
         if rt.generation:
@@ -78,11 +81,15 @@ class Strategies:
         return _with_stored_versions(obj, {}) if rt.kind == CRD else obj
 
     def allocate(self, rt: ResourceType, obj: Obj, old: Obj | None) -> Obj:
-        """The object with what is given out only when everything else is settled; raises ``Invalid``."""
+        """Return the object with values that are allocated last.
+
+        Raises:
+            ApiError: Invalid.
+        """
         return self._allocator.allocate(obj, old) if rt.table_name == "/services" else obj
 
     def update(self, rt: ResourceType, new: Obj, old: Obj, subresource: str) -> Obj:
-        """The object as it will be stored: what the endpoint can't change is as it was."""
+        """Return the object to store, with the old values of fields that the endpoint can't change."""
         if subresource == "status":
             return _status_only(rt, new, old)
         if rt.table_name == "/services":
@@ -100,7 +107,7 @@ class Strategies:
         return new
 
     def check_create(self, rt: ResourceType, obj: Obj) -> list[Obj]:
-        """The causes why an object can't be created."""
+        """Return the causes why an object can't be created."""
         if rt.custom:
             problems = [*check_metadata(rt.kind, obj["metadata"]), *_schema_problems(rt, obj)]
         else:
@@ -111,7 +118,7 @@ class Strategies:
         return [problem.cause for problem in problems]
 
     def check_update(self, rt: ResourceType, old: Obj, new: Obj, subresource: str) -> list[Obj]:
-        """The causes why an object can't be changed that way."""
+        """Return the causes why an object can't be changed this way."""
         if rt.custom:
             problems = [*check_metadata_update(old["metadata"], new["metadata"]), *_schema_problems(rt, new)]
         elif subresource == "status":
@@ -124,7 +131,7 @@ class Strategies:
         return [problem.cause for problem in problems]
 
     def removed(self, rt: ResourceType, obj: Obj) -> None:
-        """An object is gone: free what it was given."""
+        """Release the allocations of a deleted object."""
         if rt.table_name == "/services":
             self._allocator.release(obj)
 
@@ -134,7 +141,11 @@ def _schema_problems(rt: ResourceType, obj: Obj) -> list[Any]:
 
 
 def _read(rt: ResourceType, obj: Obj) -> Obj:
-    """The object as a Go struct would hold it; raises ``BadRequest`` for what none can."""
+    """Return the object as decoded into a Go struct.
+
+    Raises:
+        ApiError: BadRequest: it can't be decoded.
+    """
     try:
         read: Obj = defaults.default(rt.kind, obj)
     except defaults.DecodeError as problem:
@@ -157,7 +168,7 @@ def _namespace(obj: Obj) -> Obj:
 
 
 def _with_stored_versions(crd: Obj, old: Obj) -> Obj:
-    """A definition whose status lists the version that is stored now."""
+    """Return a definition whose status lists the currently stored version."""
     status = old.get("status") or {}
     stored = list(status.get("storedVersions") or ())
     versions = (crd.get("spec") or {}).get("versions") or ()
@@ -176,7 +187,7 @@ def _status_only(rt: ResourceType, new: Obj, old: Obj) -> Obj:
 
 
 def _with(obj: Obj, field: str, source: Obj) -> Obj:
-    """``obj`` with one field as ``source`` has it, or without it."""
+    """Return ``obj`` with a field of ``source``, or without it."""
     rest = {key: value for key, value in obj.items() if key != field}
     if field in source:
         rest[field] = source[field]

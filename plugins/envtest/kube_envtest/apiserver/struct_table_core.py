@@ -1,9 +1,9 @@
-"""Fields of the kinds that the server ships, the core group: their names, numbers and types.
+"""Fields of the built-in kinds, the core group: names, numbers and types.
 
-A line is a struct: its name, then ``number:field:type``. Types: ``s`` text, ``i`` and ``l`` integers of 32 and 64
-bits, ``b`` boolean, ``y`` bytes, ``d`` a fraction, or a struct; ``*`` before it a list, ``{…}`` a map by text, ``^``
-fields that JSON shows in the struct around them. An indented line goes on. Source: ``generated.proto`` and the
-``json`` tags of k8s.io/api v0.36.
+A line is a struct: its name, then ``number:field:type``. Types: ``s`` string, ``i`` and ``l``
+integers of 32 and 64 bits, ``b`` boolean, ``y`` bytes, ``d`` a fraction, or a struct; ``*`` before
+it a list, ``{…}`` a map by string, ``^`` fields that JSON shows in the enclosing struct. An
+indented line continues. Source: ``generated.proto`` and the ``json`` tags of k8s.io/api v0.36.
 """
 
 TABLE = """

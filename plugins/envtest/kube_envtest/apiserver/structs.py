@@ -1,4 +1,4 @@
-"""The structs of the built-in kinds: which fields there are, and what each can hold."""
+"""The structs of the built-in kinds: their fields, and the values that each can hold."""
 
 from collections.abc import Iterator
 from functools import cache
@@ -12,7 +12,7 @@ Obj = dict[str, Any]
 
 
 class Field(NamedTuple):
-    """One field: its number, its JSON name, its type, and its form: "", ``*`` list, ``{`` map, ``^`` inline."""
+    """A field: its number, its JSON name, its type, and its form: "", ``*`` list, ``{`` map, ``^`` inline."""
 
     number: int
     name: str
@@ -25,7 +25,7 @@ Struct = dict[int, Field]
 
 @cache
 def structs() -> dict[str, Struct]:
-    """Every struct by name: its fields by number."""
+    """Return every struct by name: its fields by number."""
     found = {}
     for line in (CORE_TABLE + TABLE).replace("\n ", " ").split("\n"):
         name, *fields = line.split() or [""]
@@ -40,7 +40,7 @@ def _field(text: str) -> Field:
 
 
 def name_of(api_version: str, kind: str) -> str:
-    """The struct of a kind; "" where there is none here."""
+    """Return the struct of a kind; "" if there is none."""
     group = api_version.rpartition("/")[0].partition(".")[0] or "core"
     name = kind if kind in structs() else f"{group}.{kind}"
     return name if name in structs() else ""
@@ -48,17 +48,17 @@ def name_of(api_version: str, kind: str) -> str:
 
 @cache
 def by_name(struct: str) -> dict[str, Field]:
-    """The fields of a struct as JSON shows them."""
+    """Return the fields of a struct as in JSON."""
     found: dict[str, Field] = {}
     for field in structs()[struct].values():
         found |= by_name(field.type) if field.form == "^" else {field.name: field}
     return found
 
 
-#: Types that hold whatever they are given, as far as this server cares.
+#: Types that accept any value here.
 FREE = frozenset({"FieldsV1", "RawExtension", "authentication.ExtraValue", "authorization.ExtraValue", "Quantity"})
 
-#: Python types of a scalar, and what Go calls it.
+#: Python types of a scalar, and Go's name for it.
 SCALARS: dict[str, tuple[tuple[type, ...], str]] = {
     "s": ((str,), "string"),
     "i": ((int,), "int32"),
@@ -73,14 +73,16 @@ SCALARS: dict[str, tuple[tuple[type, ...], str]] = {
 
 
 class Reader:
-    """Reads one object: drops what its struct doesn't have and remembers the paths in ``unknown``."""
+    """Decodes an object: drops fields that its struct doesn't have, and records their paths in
+    ``unknown``.
+    """
 
     def __init__(self, what: str) -> None:
         self.unknown: list[str] = []
         self._what = what
 
     def struct(self, name: str, value: Obj, path: str, plain: str) -> Obj:
-        """A struct without unknown fields; ``path`` has indexes, ``plain`` has none."""
+        """Return a struct without unknown fields; ``path`` has indexes, ``plain`` has none."""
         fields = by_name(name)
         out = {}
         for key, item in value.items():
@@ -133,12 +135,12 @@ class Reader:
 
 
 def go_name(kind: str) -> str:
-    """How Go calls a type."""
+    """Return Go's name of a type."""
     return SCALARS[kind][1] if kind in SCALARS else f"v1.{kind.rpartition('.')[2]}"
 
 
 def lost(before: Any, after: Any, path: str = "") -> Iterator[str]:
-    """The paths of the fields that ``after`` lacks."""
+    """Yield the paths of fields that ``after`` lacks."""
     if isinstance(before, dict) and isinstance(after, dict):
         for key, value in before.items():
             below = f"{path}.{key}" if path else key

@@ -1,4 +1,4 @@
-"""Compare, merge and prune objects by their shape, as `sigs.k8s.io/structured-merge-diff/typed` does."""
+"""Compare, merge and prune objects by their shape, like `sigs.k8s.io/structured-merge-diff/typed`."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from kube_envtest.apiserver.shapes import Shape
 
 
 class KeylessItemError(ValueError):
-    """An item of a list that is merged by keys has none of them, or two items have the same."""
+    """A list that is merged by keys has an item without a key, or two items with the same key."""
 
     def __init__(self, why: str, path: str = "") -> None:
         super().__init__(f"{path}: {why}" if path else why)
@@ -17,13 +17,13 @@ class KeylessItemError(ValueError):
         self.path = path
 
     def under(self, step: str) -> "KeylessItemError":
-        """Return the error as seen from a level further up."""
+        """Return the error as seen from a parent level."""
         return KeylessItemError(self.why, path_text((step,)) + self.path)
 
 
 @dataclass(slots=True)
 class Change:
-    """What tells a new object from an old one, as sets of field paths."""
+    """The differences between an old and a new object, as sets of field paths."""
 
     removed: Fields = field(default_factory=dict)
     modified: Fields = field(default_factory=dict)
@@ -33,7 +33,7 @@ class Change:
         return bool(self.removed or self.modified or self.added)
 
     def adopt(self, step: str, inner: "Change") -> None:
-        """Hang the changes below `step` into this one."""
+        """Add the changes below `step`."""
         if inner.removed:
             self.removed[step] = inner.removed
         if inner.modified:
@@ -42,16 +42,16 @@ class Change:
             self.added[step] = inner.added
 
     def gained(self) -> Fields:
-        """Return what the author of the change comes to own."""
+        """Return the fields that the author of the change gets to own."""
         return union(self.modified, self.added)
 
     def lost(self) -> Fields:
-        """Return what everybody else ceases to own."""
+        """Return the fields that all others cease to own."""
         return union(self.removed, union(self.modified, self.added))
 
 
 def compare(shape: Shape, old: Mapping[str, Any], new: Mapping[str, Any], *, skip: Iterable[str] = ()) -> Change:
-    """Return the changes from `old` to `new`, both maps; keys in `skip` aren't looked at."""
+    """Return the changes from `old` to `new`, both maps; keys in `skip` are ignored."""
     change = Change()
     for key, value in new.items():
         if key in skip:
@@ -69,7 +69,7 @@ def compare(shape: Shape, old: Mapping[str, Any], new: Mapping[str, Any], *, ski
 
 
 def _compare_at(change: Change, step: str, shape: Shape, old: Any, new: Any) -> None:
-    """Write into `change` how two unequal values under `step` differ."""
+    """Add the differences of two unequal values under `step` to `change`."""
     if shape.atomic:
         change.modified[step] = {}
         return
@@ -87,7 +87,7 @@ def _is(kind: type, value: Any) -> bool:
 
 
 def _compare_leaves(change: Change, step: str, shape: Shape, old: Any, new: Any) -> None:
-    """Treat both as leaves; what was or is below them goes or comes with them."""
+    """Treat both as leaves; everything below them is removed or added with them."""
     change.modified[step] = {}
     for value, into in ((old, change.removed), (new, change.added)):
         below = {key: sub for key, sub in whole(shape, value).items() if key != "."}
@@ -128,7 +128,7 @@ def _grouped(shape: Shape, items: list[Any]) -> dict[str, list[Any]]:
 
 
 def whole(shape: Shape, value: Any) -> Fields:
-    """Return the node of a value that is there on one side only: itself and everything below are members."""
+    """Return the node of a value that exists on one side only: itself and everything below are members."""
     if not value or shape.atomic:
         return {}
     if isinstance(value, dict):
@@ -143,7 +143,9 @@ def whole(shape: Shape, value: Any) -> Fields:
 
 
 def owned(shape: Shape, value: Mapping[str, Any]) -> Fields:
-    """Return what applying a map makes its manager own: leaves, list items and map entries, but no structs."""
+    """Return the fields that applying a map makes its manager own: leaves, list items and map
+    entries, but no structs.
+    """
     out: Fields = {}
     for key, sub in value.items():
         try:
@@ -156,7 +158,7 @@ def owned(shape: Shape, value: Mapping[str, Any]) -> Fields:
 
 
 def _owned_at(shape: Shape, value: Any, *, member: bool) -> Fields | None:
-    """Return the node for `value`, or None where nothing of it is owned."""
+    """Return the node for `value`, or None if nothing of it is owned."""
     if shape.atomic:
         return {}
     if isinstance(value, dict) and value:
@@ -180,7 +182,11 @@ def _owned_item(shape: Shape, step: str, item: Any) -> Fields:
 
 
 def keyed(shape: Shape, items: list[Any]) -> list[tuple[str, Any]]:
-    """Return a list's items with their steps; raises KeylessItemError where one has no key or shares another's."""
+    """Return a list's items with their steps.
+
+    Raises:
+        KeylessItemError: An item has no key, or two items share it.
+    """
     out: dict[str, Any] = {}
     for index, item in enumerate(items):
         step = step_of_item(shape, item)
@@ -195,7 +201,7 @@ def keyed(shape: Shape, items: list[Any]) -> list[tuple[str, Any]]:
 
 
 def merge(shape: Shape, live: Any, applied: Any) -> Any:
-    """Return `live` with `applied` laid over it: maps by key, lists by their kind, anything else replaced."""
+    """Return `live` with `applied` laid over it: maps by key, lists by their kind, other values replaced."""
     if shape.atomic or live is None:
         return applied
     if isinstance(live, dict) and isinstance(applied, dict):
@@ -211,7 +217,7 @@ def merge(shape: Shape, live: Any, applied: Any) -> Any:
 
 
 def _merge_lists(shape: Shape, live: list[Any], applied: list[Any]) -> list[Any]:
-    """Merge two lists of items by key: applied items in their own order, live ones where they were between them."""
+    """Merge two lists by key: applied items in their own order, live ones between them as before."""
     ours = [(step_of_item(shape, item), item) for item in live]
     known = {step: item for step, item in ours if step is not None}
     element = shape.element or shape
@@ -230,7 +236,7 @@ def _merge_lists(shape: Shape, live: list[Any], applied: list[Any]) -> list[Any]
 
 
 def remove(shape: Shape, value: Any, gone: Fields) -> Any:
-    """Return `value` without the paths in `gone`; None where nothing is left."""
+    """Return `value` without the paths in `gone`; None if nothing is left."""
     if not gone or not value:
         return value
     if shape.atomic:
@@ -258,7 +264,9 @@ def _kept(
 
 
 def with_structs(shape: Shape, fields: Fields) -> Fields:
-    """Return a set with the structs on the way to its members, so that an emptied struct goes with its last field."""
+    """Return a set with the structs on the way to its members, so that an emptied struct is removed
+    with its last field.
+    """
     out: Fields = {}
     for step, node in fields.items():
         if step == ".":

@@ -1,6 +1,9 @@
-"""The syntax of names, labels and keys; each check returns what is wrong, nothing if all is well.
+"""The syntax of names, labels and keys.
 
-Source: `k8s.io/apimachinery/pkg/api/validate/content` and `pkg/util/validation`, messages included.
+Each check returns the problems, an empty list if there are none.
+
+Source: `k8s.io/apimachinery/pkg/api/validate/content` and `pkg/util/validation`, including the
+messages.
 """
 
 import re
@@ -24,7 +27,7 @@ def _matches(pattern: str, value: str) -> bool:
 
 
 def _rule(text: str, pattern: str, *examples: str) -> str:
-    # The API server's own text, its stray blank after "or" included.
+    # The API server's own text, including its stray space after "or".
     shown = ", ".join(("or " if index else "") + f"'{example}'" for index, example in enumerate(examples))
     shown = shown.replace(", or", ",  or")
     return f"{text} (e.g. {shown}, regex used for validation is '{pattern}')"
@@ -58,7 +61,7 @@ def dns1123_subdomain(value: str) -> Sequence[str]:
 
 @lru_cache(4096)
 def path_segment(value: str) -> Sequence[str]:
-    """Check a name that need only fit into a URL: roles and bindings."""
+    """Check a name that only has to fit into a URL: roles and bindings."""
     if value in (".", ".."):
         return (f"may not be '{value}'",)
     return tuple(f"may not contain '{bad}'" for bad in ("/", "%") if bad in value)

@@ -1,4 +1,4 @@
-"""Credentials: the tokens that a test names, and those that service accounts get from TokenRequest."""
+"""Credentials: a test's tokens, and those of service accounts from TokenRequest."""
 
 import base64
 import hashlib
@@ -30,7 +30,10 @@ BOUND_TABLES = {"Pod": "pods", "Secret": "secrets", "Node": "nodes"}
 
 
 class Tokens:
-    """Who a bearer token stands for. Service account tokens are JWTs that this server signs (HS256) and nobody else."""
+    """The users of bearer tokens.
+
+    Service account tokens are JWTs that only this server signs (HS256).
+    """
 
     def __init__(self, storage: Storage, users: Mapping[str, User], chance: Random) -> None:
         self._storage = storage
@@ -39,7 +42,11 @@ class Tokens:
         self.users = dict(users)
 
     def user(self, token: str, now: float) -> User:
-        """The user of a token; raises ``Unauthorized``."""
+        """Return the user of a token.
+
+        Raises:
+            ApiError: Unauthorized.
+        """
         found = self.users.get(token)
         if found is not None:
             return found
@@ -52,7 +59,7 @@ class Tokens:
         return User(f"system:serviceaccount:{namespace}:{name}", groups)
 
     def claims(self, token: str) -> Obj | None:
-        """What a JWT of this server says; None for anything else."""
+        """Return the claims of a JWT of this server; None for any other token."""
         head, _, signature = token.rpartition(".")
         if head.count(".") != 1 or not hmac.compare_digest(signature, self._signature(head)):
             return None
@@ -78,7 +85,7 @@ class Tokens:
         return _text(hmac.new(self._secret, text.encode(), hashlib.sha256).digest())
 
     def request(self, call: Call, now: float) -> Response:
-        """POST of a TokenRequest."""
+        """Handle a POST of a TokenRequest."""
         body = parse(call.request.body, call.request.content_type) if call.request.body else {}
         account = self._storage.get(call.table, call.key)
         if account is None:
@@ -92,7 +99,7 @@ class Tokens:
         return reply(201, _answer(account.obj["metadata"], spec, audiences, seconds, self.sign(claims), now))
 
     def sign(self, claims: Obj) -> str:
-        """A JWT with these claims."""
+        """Return a JWT with these claims."""
         head = f"{_text(encode({'alg': 'HS256', 'typ': 'JWT'}))}.{_text(encode(claims))}"
         return f"{head}.{self._signature(head)}"
 

@@ -1,6 +1,6 @@
-"""Is an object of a built-in kind valid, and is a change of it allowed? With the API server's messages.
+"""Validate objects of built-in kinds and changes of them, with the API server's messages.
 
-Source: `kubernetes/pkg/apis/*/validation`. Objects are expected defaulted.
+Source: `kubernetes/pkg/apis/*/validation`. Objects must be defaulted.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -35,14 +35,14 @@ Obj = Mapping[str, Any]
 
 
 def validate_create(kind: str, obj: Obj) -> list[FieldError]:
-    """Return what is wrong with a new object of a built-in kind."""
+    """Return the errors of a new object of a built-in kind."""
     found = [*check_metadata(kind, obj.get("metadata") or {})]
     check = _KINDS.get(kind)
     return [*found, *(check(obj) if check else ())]
 
 
 def validate_update(kind: str, old: Obj, new: Obj) -> list[FieldError]:
-    """Return what is wrong with a change of an object of a built-in kind, through its main resource."""
+    """Return the errors of a change of an object of a built-in kind, through its main resource."""
     found = [*check_metadata_update(old.get("metadata") or {}, new.get("metadata") or {})]
     if kind == "Pod":
         return [*found, *check_pod_update(old, new)]
@@ -52,7 +52,7 @@ def validate_update(kind: str, old: Obj, new: Obj) -> list[FieldError]:
 
 
 def validate_status_update(kind: str, old: Obj, new: Obj) -> list[FieldError]:
-    """Return what is wrong with a change through the status subresource."""
+    """Return the errors of a change through the status subresource."""
     found = [*check_metadata_update(old.get("metadata") or {}, new.get("metadata") or {})]
     balancer = (new.get("status") or {}).get("loadBalancer") or {}
     if kind == "Service" and balancer.get("ingress") and (new.get("spec") or {}).get("type") != "LoadBalancer":
@@ -233,7 +233,7 @@ _KINDS: Mapping[str, Callable[[Obj], Iterator[FieldError]]] = {
     "Service": _service,
     "StatefulSet": check_workload,
 }
-#: Kinds of which the new state is checked before the change; it decides the order of the messages.
+#: Kinds whose new state is checked before the change, which decides the order of the messages.
 _STATE_FIRST = frozenset({"DaemonSet", "Deployment", "Job", "PersistentVolumeClaim", "ReplicaSet"})
 _CHANGES: Mapping[str, Callable[[Obj, Obj], Iterator[FieldError]]] = {
     "ClusterRoleBinding": _role_ref_change,

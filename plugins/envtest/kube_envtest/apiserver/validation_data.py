@@ -14,7 +14,7 @@ from kube_envtest.apiserver.validation_metadata import IMMUTABLE
 
 Obj = Mapping[str, Any]
 
-#: The data of a ConfigMap or Secret, in bytes.
+#: Maximum size of the data of a ConfigMap or Secret, in bytes.
 MOST_DATA = 1024 * 1024
 
 _FROZEN = "field is immutable when `immutable` is set"
@@ -25,7 +25,7 @@ def _size(texts: Obj) -> int:
 
 
 def _bytes(values: Obj) -> int:
-    """Return how many bytes base64 texts stand for."""
+    """Return the decoded size of base64 strings, in bytes."""
     return sum(len(value) * 3 // 4 - value[-2:].count("=") for value in values.values())
 
 
@@ -36,7 +36,7 @@ def _keys(values: Obj, path: str) -> Iterator[FieldError]:
 
 
 def check_config_map(obj: Obj) -> Iterator[FieldError]:
-    """Check a ConfigMap: its keys, and its size."""
+    """Check a ConfigMap: its keys and its size."""
     data, binary = obj.get("data") or {}, obj.get("binaryData") or {}
     yield from _keys(data, "data")
     for key in data.keys() & binary.keys():
@@ -56,7 +56,7 @@ _SECRET_KEYS = {
 
 
 def check_secret(obj: Obj) -> Iterator[FieldError]:
-    """Check a Secret: its keys, its size, and what its type demands."""
+    """Check a Secret: its keys, its size, and the requirements of its type."""
     data, kind = obj.get("data") or {}, obj.get("type")
     yield from _keys(data, "data")
     if _bytes(data) > MOST_DATA:
@@ -76,7 +76,7 @@ def check_secret(obj: Obj) -> Iterator[FieldError]:
 
 
 def _json_problem(encoded: str) -> str:
-    """Return why a base64 text isn't that of a JSON object, in Go's words; "" if it is."""
+    """Return why a base64 string isn't a JSON object, in Go's words; "" if it is."""
     text = base64.b64decode(encoded)
     try:
         found = json.loads(text)
@@ -101,7 +101,7 @@ def check_frozen_data(old: Obj, new: Obj) -> Iterator[FieldError]:
 
 
 def check_secret_change(old: Obj, new: Obj) -> Iterator[FieldError]:
-    """Check a change of a Secret: its type stays."""
+    """Check that the type of a Secret doesn't change."""
     if new.get("type") != old.get("type"):
         yield invalid("type", new.get("type"), IMMUTABLE)
     yield from check_frozen_data(old, new)

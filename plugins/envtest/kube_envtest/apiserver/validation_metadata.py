@@ -18,7 +18,7 @@ from kube_envtest.apiserver.syntax import (
 
 Obj = Mapping[str, Any]
 
-#: All annotations of an object together, keys and values, in bytes.
+#: Maximum size of all annotations of an object, keys and values, in bytes.
 MOST_ANNOTATIONS = 256 * 1024
 
 IMMUTABLE = "field is immutable"
@@ -37,7 +37,7 @@ _NAMES: Mapping[str, Check] = {
 
 
 def check_metadata(kind: str, metadata: Obj) -> Iterator[FieldError]:
-    """Check the metadata of a new object, its name generated already."""
+    """Check the metadata of a new object whose name is generated already."""
     name = metadata.get("name")
     if not name:
         yield required("metadata.name", "name or generateName is required")
@@ -50,7 +50,7 @@ def check_metadata(kind: str, metadata: Obj) -> Iterator[FieldError]:
 
 
 def check_metadata_update(old: Obj, new: Obj) -> Iterator[FieldError]:
-    """Check the metadata of a changed object: what can't change, and the syntax of what can."""
+    """Check the metadata of a changed object: immutable fields, and the syntax of the others."""
     if old.get("deletionTimestamp"):
         extra = sorted(set(new.get("finalizers") or ()) - set(old.get("finalizers") or ()))
         if extra:
@@ -70,7 +70,7 @@ def _common(metadata: Obj) -> Iterator[FieldError]:
 
 
 def check_text(rule: Check, value: Any, path: str) -> Iterator[FieldError]:
-    """Check one text by a rule of syntax."""
+    """Check a string by a rule of syntax."""
     for problem in rule(str(value)):
         yield invalid(path, value, problem)
 
@@ -93,7 +93,7 @@ def _finalizers(finalizers: Iterable[str]) -> Iterator[FieldError]:
 def _annotations(annotations: Obj) -> Iterator[FieldError]:
     size = 0
     for key, value in annotations.items():
-        # The API server lowers the case first: annotations may be CamelCased in the prefix.
+        # The API server lowers the case first: the prefix of an annotation may be CamelCase.
         for problem in qualified_name(key.lower()):
             yield invalid("metadata.annotations", key, problem)
         size += len(key.encode()) + len(str(value).encode())

@@ -1,6 +1,7 @@
 """Checks of pods and pod templates.
 
-Source: `kubernetes/pkg/apis/core/validation/validation.go`; what a syncer's host or tenant can run into, not all of it.
+Source: `kubernetes/pkg/apis/core/validation/validation.go`; the parts that a syncer can run into,
+not all of it.
 """
 
 from collections.abc import Iterator, Mapping
@@ -33,7 +34,7 @@ def check_pod(pod: Obj) -> Iterator[FieldError]:
 
 
 def check_pod_spec(spec: Obj, path: str) -> Iterator[FieldError]:
-    """Check the spec of a pod or of a template."""
+    """Check the spec of a pod or template."""
     volumes: set[str] = set()
     yield from _volumes(spec.get("volumes") or (), f"{path}.volumes", volumes)
     if not spec.get("containers"):
@@ -201,7 +202,9 @@ def _gates(before: Obj, after: Obj) -> Iterator[FieldError]:
 
 
 def _frozen(after: Obj, before: Obj) -> dict[str, Any]:
-    """Return the new spec with the old values of all that may change: equal to the old one if nothing else did."""
+    """Return the new spec with the old values of all mutable fields: equal to the old one if
+    nothing else changed.
+    """
     changeable = ["activeDeadlineSeconds", "schedulingGates", "tolerations"]
     if (before.get("terminationGracePeriodSeconds") or 0) < 0 and after.get("terminationGracePeriodSeconds") == 1:
         changeable.append("terminationGracePeriodSeconds")
@@ -217,7 +220,9 @@ def _frozen(after: Obj, before: Obj) -> dict[str, Any]:
 
 
 def _free_placement(out: dict[str, Any], before: Obj) -> None:
-    """A gated pod may yet be narrowed down: more labels in its node selector, a node affinity where it had none."""
+    """Keep allowed changes of a gated pod's placement: more labels in its node selector, or a first
+    node affinity.
+    """
     selector = before.get("nodeSelector") or {}
     if selector.items() <= (out.get("nodeSelector") or {}).items():
         out.pop("nodeSelector", None)

@@ -1,4 +1,4 @@
-"""Checks of what makes pods: selectors, templates and what of them can't change.
+"""Checks of workloads: selectors, templates and immutable fields.
 
 Source: `kubernetes/pkg/apis/{apps,batch}/validation/validation.go`.
 """
@@ -14,7 +14,7 @@ from kube_envtest.apiserver.validation_pods import check_pod_spec
 
 Obj = Mapping[str, Any]
 
-#: What a workload's selector must be there for, and the kinds whose pods must be restarted always.
+#: The kinds that need a selector, and those whose pods must always be restarted.
 _SELECTED = {
     "Deployment": "deployment",
     "ReplicaSet": "replicaset",
@@ -64,14 +64,14 @@ def _selects(selector: Obj, labels: Mapping[str, str]) -> bool:
 
 
 def check_selector_change(old: Obj, new: Obj) -> Iterator[FieldError]:
-    """Check that a workload's selector stays."""
+    """Check that a workload's selector doesn't change."""
     before, after = (old.get("spec") or {}).get("selector"), (new.get("spec") or {}).get("selector")
     if before != after:
         yield invalid("spec.selector", after, IMMUTABLE)
 
 
 def check_job_change(old: Obj, new: Obj) -> Iterator[FieldError]:
-    """Check that what makes a Job's pods stays; a suspended Job's template may change."""
+    """Check that a Job's pod template doesn't change; that of a suspended Job may."""
     before, after = old.get("spec") or {}, new.get("spec") or {}
     for key in ("selector", "completionMode", "template"):
         if before.get(key) != after.get(key) and not (key == "template" and before.get("suspend")):

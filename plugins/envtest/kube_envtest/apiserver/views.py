@@ -1,4 +1,4 @@
-"""How objects go out: whole, as their metadata alone, or as a table for kubectl."""
+"""The forms of a response: whole objects, their metadata alone, or a table for kubectl."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
@@ -15,33 +15,33 @@ META_VERSION = "meta.k8s.io/v1"
 
 
 class View(Protocol):
-    """One way to write objects down."""
+    """A form of objects."""
 
     def one(self, entry: Entry) -> bytes:
-        """The body of a reply with one object."""
+        """Return the body of a response with an object."""
 
     def many(self, entries: Iterable[Entry], metadata: Obj) -> bytes:
-        """The body of a list."""
+        """Return the body of a list."""
 
     def frame(self, kind: str, entry: Entry) -> bytes:
-        """A line of a watch."""
+        """Return a line of a watch."""
 
     def bookmark(self, revision: int, annotations: Mapping[str, str] | None = None) -> bytes:
-        """The line that says how far a watch has come."""
+        """Return the bookmark line of a watch."""
 
 
 class Whole:
-    """Objects as they are; items of built-in lists go without kind and apiVersion, as the real server sends them."""
+    """Whole objects; items of built-in lists have no kind and apiVersion, as on the real server."""
 
     def __init__(self, rt: ResourceType) -> None:
         self._rt = rt
 
     def one(self, entry: Entry) -> bytes:
-        """The object."""
+        """Return the object."""
         return served(self._rt, entry)
 
     def many(self, entries: Iterable[Entry], metadata: Obj) -> bytes:
-        """``…List`` with items."""
+        """Return ``…List`` with items."""
         rt = self._rt
         skip = 0 if rt.custom else len(rt.prefix)
         items = [served(rt, entry) for entry in entries]
@@ -49,11 +49,11 @@ class Whole:
         return _list_head(f"{rt.kind}List", rt.api_version, metadata) + body + b"]}"
 
     def frame(self, kind: str, entry: Entry) -> bytes:
-        """``{type, object}``."""
+        """Return ``{type, object}``."""
         return b'{"type":"%s","object":%s}' % (kind.encode(), served(self._rt, entry))
 
     def bookmark(self, revision: int, annotations: Mapping[str, str] | None = None) -> bytes:
-        """An object that has only a version."""
+        """Return an object that has only a version."""
         return _bookmark(self._rt.kind, self._rt.api_version, revision, annotations)
 
 
@@ -68,25 +68,25 @@ class MetadataOnly:
         return encode({"kind": "PartialObjectMetadata", "apiVersion": META_VERSION, "metadata": metadata})
 
     def one(self, entry: Entry) -> bytes:
-        """The object's metadata."""
+        """Return the object's metadata."""
         return self._body(entry)
 
     def many(self, entries: Iterable[Entry], metadata: Obj) -> bytes:
-        """PartialObjectMetadataList."""
+        """Return PartialObjectMetadataList."""
         body = b",".join(encode({"metadata": entry.obj["metadata"]}) for entry in entries)
         return _list_head("PartialObjectMetadataList", META_VERSION, metadata) + body + b"]}"
 
     def frame(self, kind: str, entry: Entry) -> bytes:
-        """``{type, object}``."""
+        """Return ``{type, object}``."""
         return b'{"type":"%s","object":%s}' % (kind.encode(), self._body(entry))
 
     def bookmark(self, revision: int, annotations: Mapping[str, str] | None = None) -> bytes:
-        """An object that has only a version."""
+        """Return an object that has only a version."""
         return _bookmark("PartialObjectMetadata", META_VERSION, revision, annotations)
 
 
 class Tabular:
-    """A Table with one row for each object; only the first of a watch names the columns."""
+    """A Table with a row for each object; only the first of a watch has the columns."""
 
     def __init__(self, rt: ResourceType, include: str, now: float) -> None:
         self._rt = rt
@@ -112,27 +112,27 @@ class Tabular:
         return row
 
     def one(self, entry: Entry) -> bytes:
-        """A table with one row."""
+        """Return a table with a single row."""
         self._told = False
         return encode(self._table([entry], {"resourceVersion": str(entry.revision)}))
 
     def many(self, entries: Iterable[Entry], metadata: Obj) -> bytes:
-        """A table."""
+        """Return a table."""
         self._told = False
         return encode(self._table(entries, metadata))
 
     def frame(self, kind: str, entry: Entry) -> bytes:
-        """``{type, object}`` with a table of one row."""
+        """Return ``{type, object}`` with a table of a single row."""
         return encode({"type": kind, "object": self._table([entry], {"resourceVersion": str(entry.revision)})})
 
     def bookmark(self, revision: int, annotations: Mapping[str, str] | None = None) -> bytes:
-        """An empty table that has a version."""
+        """Return an empty table that has a version."""
         del annotations
         return encode({"type": "BOOKMARK", "object": self._table([], {"resourceVersion": str(revision)})})
 
 
 def view_of(rt: ResourceType, accept: Accept, include: str, now: float) -> View:
-    """The form that the client asked for; ``include`` is the query's ``includeObject``."""
+    """Return the form that the client accepts; ``include`` is the query's ``includeObject``."""
     if accept.form == "Table":
         return Tabular(rt, include, now)
     if accept.form.startswith("PartialObjectMetadata"):

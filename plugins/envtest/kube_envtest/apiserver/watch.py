@@ -1,4 +1,4 @@
-"""A watch: the changes of one selection from a resourceVersion on, as lines of JSON."""
+"""A watch: the changes of a selection from a resourceVersion on, as lines of JSON."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -12,7 +12,7 @@ from kube_envtest.apiserver.views import View
 #: Seconds between bookmarks. Source: ``bookmarkFrequency`` of the real server's watch cache.
 BOOKMARK_SECONDS = 60.0
 
-#: Lines that wait for a reader before the watch is cut, as the real server cuts a reader that is too slow.
+#: Unread lines after which the watch is cut, as the real server does to a slow reader.
 BUFFER = 20_000
 
 INITIAL_END = {"k8s.io/initial-events-end": "true"}
@@ -20,9 +20,11 @@ INITIAL_END = {"k8s.io/initial-events-end": "true"}
 
 @dataclass(frozen=True, slots=True)
 class WatchOptions:
-    """What the query says; ``revision`` 0 begins with the state as it is, ``timeout`` is in seconds.
+    """The options in the query.
 
-    Nothing after ``until`` is shown, where that is given, before :meth:`Watch.show` says so.
+    ``revision`` 0 begins with the current state, ``timeout`` is in seconds.
+
+    ``until`` hides later changes until :meth:`Watch.show` is called.
     """
 
     revision: int = 0
@@ -34,13 +36,14 @@ class WatchOptions:
 
 
 class WatchCut(Exception):
-    """The connection is torn down in the middle of the stream."""
+    """The connection is cut in the middle of the stream."""
 
 
 class Watch:
-    """One open watch. It follows its table from the moment it is made; ``close`` it when done.
+    """An open watch. It follows its table from its creation until ``close``.
 
-    ``batches`` yields lists of lines, without newlines. ``mangle`` may drop or repeat lines (fault injection).
+    ``batches`` yields lists of lines, without newlines. ``mangle`` may drop or repeat lines (fault
+    injection).
     """
 
     def __init__(self, storage: Storage, table: str, selection: Selection, view: View, options: WatchOptions) -> None:
@@ -80,7 +83,7 @@ class Watch:
         self._table.watchers[id(self)] = self
 
     def offer(self, event: Event) -> None:
-        """Take a change: as it is, or as the ADDED or DELETED that it means to this selection."""
+        """Take a change: as it is, or as ADDED or DELETED if it enters or leaves the selection."""
         if event.revision <= self.seen:
             return
         if self._until is not None and event.revision > self._until:
@@ -96,7 +99,9 @@ class Watch:
             self._put("DELETED", event.entry if event.type == "DELETED" else _as_of(previous, event.revision))
 
     def show(self, until: int | None) -> None:
-        """Show nothing after a revision from now on, or (None) everything, beginning with what was held back."""
+        """Hide changes after a revision from now on, or (None) show everything, beginning with the
+        hidden changes.
+        """
         self._until = until
         held, self._held = self._held, []
         for event in held:
@@ -121,27 +126,31 @@ class Watch:
         self._fail(error)
 
     def end(self) -> None:
-        """End in good order after what is buffered."""
+        """End regularly after the buffered lines."""
         self._ended = True
         self._wake.set()
         self.close()
 
     def tear(self) -> None:
-        """End as a broken connection does, losing what is buffered."""
+        """End like a broken connection, losing the buffered lines."""
         self._torn = True
         self.end()
 
     @property
     def open(self) -> bool:
-        """Whether it follows its table still."""
+        """True if it still follows its table."""
         return id(self) in self._table.watchers
 
     def close(self) -> None:
-        """Follow the table no longer."""
+        """Stop following the table."""
         self._table.watchers.pop(id(self), None)
 
     async def batches(self) -> AsyncIterator[list[bytes]]:
-        """Yield what there is, then wait; bookmarks in between. Raises :class:`WatchCut` where it was torn."""
+        """Yield available lines, then wait; bookmarks in between.
+
+        Raises:
+            WatchCut: The watch was cut.
+        """
         loop = asyncio.get_running_loop()
         end = loop.time() + self._options.timeout
         bookmark = loop.time() + BOOKMARK_SECONDS
@@ -165,7 +174,7 @@ class Watch:
         raise WatchCut
 
     def _has_come(self) -> bool:
-        """Return True if the version exists from which the watch begins; until then it shows nothing at all."""
+        """Return True if the version exists that the watch begins at; until then it shows nothing."""
         return self._storage.revision >= self._options.revision
 
     def _bookmark(self) -> bytes:
@@ -181,6 +190,6 @@ class Watch:
 
 
 def _as_of(entry: Entry, revision: int) -> Entry:
-    """The object as it was, with the version of the change by which it left the selection."""
+    """Return the object as it was, with the version of the change by which it left the selection."""
     metadata = {**entry.obj["metadata"], "resourceVersion": str(revision)}
     return Entry(entry.key, {**entry.obj, "metadata": metadata}, revision)

@@ -1,4 +1,4 @@
-"""create, update, patch, delete and deletecollection: from the request to the reply."""
+"""create, update, patch, delete and deletecollection: from the request to the response."""
 
 from collections.abc import Callable
 from typing import Any
@@ -16,12 +16,12 @@ from kube_envtest.apiserver.storage import Entry, Storage, decode, encode
 
 Obj = dict[str, Any]
 
-#: Raises ``Forbidden`` unless the caller may also do what the verb says.
+#: Checks that the caller may also do the verb; raises ``Forbidden``.
 Permit = Callable[[Call, str], None]
 
 
 class Writer:
-    """Answers what changes objects."""
+    """Answers changing requests."""
 
     def __init__(self, storage: Storage, objects: Objects, deleter: Deleter, reader: Reader, permit: Permit) -> None:
         self._storage = storage
@@ -31,7 +31,7 @@ class Writer:
         self._permit = permit
 
     def create(self, call: Call, now: float) -> Response:
-        """POST to a collection."""
+        """Handle a POST to a collection."""
         obj = read_object(call.type, call.request.body, call.request.content_type)
         return self._reply(call, 201, self._objects.create(call, obj), now)
 
@@ -40,7 +40,7 @@ class Writer:
         return Response(status, self._reader.view(call, now).one(entry), headers=headers if call.warnings else {})
 
     def update(self, call: Call, now: float) -> Response:
-        """PUT of an object, or of its status."""
+        """Handle a PUT of an object, or of its status."""
         obj = read_object(call.type, call.request.body, call.request.content_type)
         name = obj["metadata"].get("name") or ""
         if not name:
@@ -54,7 +54,7 @@ class Writer:
         return self._reply(call, 200, entry, now)
 
     def patch(self, call: Call, now: float) -> Response:
-        """PATCH of an object, or of its status."""
+        """Handle a PATCH of an object, or of its status."""
         form = patch_kind(call)
         if form == APPLY:
             return self._apply(call, now)
@@ -77,7 +77,7 @@ class Writer:
         return self._reply(call, 201, self._objects.create(call, content, manage=False), now)
 
     def delete(self, call: Call, now: float) -> Response:
-        """DELETE of one object."""
+        """Handle a DELETE of an object."""
         options = options_of(call, now)
         entry = self._objects.existing(call)
         left, gone = self._deleter.delete(call.type, entry, options)
@@ -86,7 +86,7 @@ class Writer:
         return self._reply(call, 202 if options.old_style and not gone else 200, left, now)
 
     def delete_collection(self, call: Call, now: float) -> Response:
-        """DELETE of everything that the selectors choose; answers with the list of it."""
+        """Handle a DELETE of all selected objects; the response is a list of them."""
         options = options_of(call, now)
         chosen = self._reader.matching(call)
         self.delete_all(call.type, chosen, options)
@@ -94,7 +94,7 @@ class Writer:
         return Response(200, self._reader.view(call, now).many(chosen, metadata))
 
     def delete_all(self, rt: ResourceType, entries: list[Entry], options: DeleteOptions) -> None:
-        """Delete objects one by one, those that are gone already excepted."""
+        """Delete objects one by one, except those that are gone already."""
         for entry in entries:
             current = self._storage.get(rt.table_name, entry.key)
             if current is not None:
@@ -102,7 +102,7 @@ class Writer:
 
 
 def private(rt: ResourceType, entry: Entry) -> Obj:
-    """A copy of an object in the version of the path."""
+    """Return a copy of an object in the version of the path."""
     copied: Obj = decode(encode(to_version(rt, entry.obj)))
     return copied
 

@@ -48,7 +48,7 @@ class Container:
         return int(self._container.attrs["State"]["Pid"])
 
     def alive(self) -> bool:
-        """True if it runs or is frozen."""
+        """Return True if it runs or is frozen."""
         self._container.reload()
         return self._container.status in ("created", "running", "paused")
 

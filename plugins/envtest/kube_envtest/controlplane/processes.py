@@ -37,7 +37,7 @@ class Process:
         return self._process.pid
 
     def alive(self) -> bool:
-        """True if it runs or is frozen."""
+        """Return True if it runs or is frozen."""
         return self._process.poll() is None
 
     def freeze(self) -> None:

@@ -44,7 +44,7 @@ class Program(Protocol):
         """The process id on this machine."""
 
     def alive(self) -> bool:
-        """True if it runs or is frozen."""
+        """Return True if it runs or is frozen."""
 
     def freeze(self) -> None:
         """Freeze it without its notice, and wait until it no longer runs."""
