@@ -1,1 +1,1 @@
-"""What a contributor runs; no logic of the product."""
+"""Tools for contributors; nothing of the product."""

@@ -1,7 +1,9 @@
-"""Chaos between API servers in this process, with random seeds until the time is over: what was tried, and what broke.
+"""Chaos between in-process API servers, with random seeds until the time is over: what was tried,
+and what broke.
 
-One line of JSON a seed on standard error, and all of them together on standard output at the end. Exit status 1 where
-anything went wrong; the script beside it repeats that, and belongs into tests/flow/test_chaos_found.py.
+A line of JSON for each seed on standard error, and a summary on standard output at the end. Exit
+status 1 if anything went wrong; the script in the output repeats it, and belongs into
+tests/flow/test_chaos_found.py.
 """
 
 import argparse
@@ -22,19 +24,19 @@ from chaos.steps import written
 
 from syncer.observe.logs import configure
 
-#: Plays a seed; few, so that many seeds are tried.
+#: Runs of a seed; few, so that many seeds are tried.
 PLAYS = 10
 
 
 def attempt(seed: int, plays: int, length: int) -> Report:
-    """Try one seed, in a process of its own."""
+    """Try a seed, in a process of its own."""
     configure("error", "console")
-    with contextlib.redirect_stdout(sys.stderr):  # hypothesis says that it takes long to shorten a script
+    with contextlib.redirect_stdout(sys.stderr):  # hypothesis reports that shortening a script takes long
         return explore(seed, plays=plays, length=length)
 
 
 def reports(options: argparse.Namespace) -> Iterator[Report]:
-    """Yield the reports of one seed after the other, until the time is over."""
+    """Yield the reports of seeds until the time is over."""
     seeds = iter(range(options.seed, sys.maxsize))
     end = time.monotonic() + options.minutes * 60
     context = get_context("spawn")
@@ -53,13 +55,13 @@ def reports(options: argparse.Namespace) -> Iterator[Report]:
 
 
 def told(report: Report) -> dict[str, Any]:
-    """Return what a report says of one seed."""
+    """Return the summary of a report."""
     tried = {"seed": report.seed, "plays": report.plays, "steps": report.steps, "restarts": report.restarts}
     return tried | ({"wrong": report.wrong, "script": written(report.script)} if report.wrong else {})
 
 
 def summed(found: list[Report]) -> dict[str, Any]:
-    """All reports together."""
+    """Return the summary of all reports."""
     faults: Counter[str] = Counter()
     for report in found:
         faults += report.faults
@@ -74,13 +76,13 @@ def summed(found: list[Report]) -> dict[str, Any]:
 
 
 def show(options: argparse.Namespace) -> list[Report]:
-    """Try one seed in this process, and print each step before it is taken."""
+    """Try a seed in this process, and print each step before it is taken."""
     configure("error", "console")
     return [explore(options.seed, plays=options.plays, length=options.length, say=print)]
 
 
 def in_process(options: argparse.Namespace) -> list[Report]:
-    """Try seeds until the time is over, and tell of each."""
+    """Try seeds until the time is over, and report each."""
     found = []
     for report in reports(options):
         print(json.dumps(told(report)), file=sys.stderr, flush=True)
@@ -89,7 +91,7 @@ def in_process(options: argparse.Namespace) -> list[Report]:
 
 
 def parse() -> argparse.Namespace:
-    """Return the command line."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(prog="hack/chaos", description=__doc__)
     parser.add_argument("--minutes", type=float, default=1.0, help="how long to begin with new seeds (default: 1)")
     parser.add_argument("--seed", type=int, help="the first seed; the others count up from it (default: random)")
@@ -105,7 +107,7 @@ def parse() -> argparse.Namespace:
 
 
 def main() -> None:
-    """Try, tell, and exit with 1 where something went wrong."""
+    """Try, report, and exit with 1 if anything went wrong."""
     options = parse()
     if options.real:
         from hack import chaos_real

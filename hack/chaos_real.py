@@ -1,4 +1,4 @@
-"""`hack/chaos --real`: the same between real API servers and the real daemon, one seed after the other."""
+"""`hack/chaos --real`: chaos between real API servers with the real daemon, one seed after the other."""
 
 import argparse
 import json
@@ -14,12 +14,12 @@ from typing import Any
 from real_chaos.run import Play, Report, run
 from real_chaos.stage import Planes, planes
 
-#: Steps a seed.
+#: Steps of a seed.
 STEPS = 12
 
 
 def played(found: Planes, folder: Path, options: argparse.Namespace) -> Iterator[Report]:
-    """Play the first seed, and others until the time is over; of odd seeds with two daemons."""
+    """Run the first seed, and others until the time is over; odd seeds with two daemons."""
     end, seed = time.monotonic() + options.minutes * 60, options.seed
     while True:
         place = folder / str(seed)
@@ -34,7 +34,7 @@ def played(found: Planes, folder: Path, options: argparse.Namespace) -> Iterator
 
 
 def summed(found: list[Report], folder: Path) -> dict[str, Any]:
-    """All reports together."""
+    """Return the summary of all reports."""
     broken = [report for report in found if report.violations]
     return {
         "seeds": [report.seed for report in found],
@@ -46,7 +46,10 @@ def summed(found: list[Report], folder: Path) -> dict[str, Any]:
 
 
 def main(options: argparse.Namespace) -> int:
-    """Play, tell, and give the exit status. What daemons have said stays where something was violated."""
+    """Run, report, and return the exit status.
+
+    The daemons' logs are kept if an invariant was violated.
+    """
     folder, found = Path(tempfile.mkdtemp(prefix="syncer-chaos-")), []
     with planes(folder) as clusters:
         for report in played(clusters, folder, options):

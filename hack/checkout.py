@@ -1,4 +1,4 @@
-"""Checkouts of this repository, to compare versions; each has an environment of its own."""
+"""Checkouts of this repository, to compare versions; each has its own environment."""
 
 import argparse
 import os
@@ -9,7 +9,7 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class Checkout:
-    """A folder with a version of the sources and the `.venv` that `hack/venv` made there."""
+    """A folder with a version of the sources and the `.venv` that `hack/venv` created there."""
 
     folder: Path
 
@@ -25,7 +25,7 @@ class Checkout:
 
     @property
     def commit(self) -> str:
-        """The commit, with `-dirty` if files differ from it; empty outside git."""
+        """Return the commit, with `-dirty` if files differ from it; empty outside git."""
         command = [
             "git",
             "-C",
@@ -46,11 +46,11 @@ THIS = Checkout(Path(__file__).parents[1])
 def checkout(path: str) -> Checkout:
     """Return the checkout at a path of the command line.
 
-    Commands in `hack/` change to the root of their own checkout first, so a relative path counts
-    from `OLDPWD`.
+    Commands in `hack/` change to the root of their own checkout first, so a relative path is
+    relative to `OLDPWD`.
 
     Raises:
-        argparse.ArgumentTypeError: there is no checkout at this path, or it has no `.venv`.
+        argparse.ArgumentTypeError: There is no checkout at this path, or it has no `.venv`.
     """
     found = Checkout(Path(os.environ.get("OLDPWD", "."), path).resolve())
     if not (found.folder / "hack" / "venv").exists():

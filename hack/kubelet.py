@@ -1,6 +1,7 @@
-"""A small simulation of scheduler and kubelet: pods are bound to a node, and report Running and then Ready.
+"""A small simulation of scheduler and kubelet: pods are bound to a node, and become Running and
+then Ready.
 
-It remembers what it has reported and counts how often somebody else has overwritten it.
+It remembers the status that it has reported, and counts how often others have overwritten it.
 """
 
 import asyncio
@@ -15,7 +16,7 @@ from syncer.clusters import codec
 from syncer.clusters.client import Cluster
 from syncer.resources.kinds import EVENTS, NODES, PODS
 
-#: Seconds before what an API server refused is tried again.
+#: Seconds before a refused request is repeated.
 RETRY_SECONDS = 0.2
 
 
@@ -26,22 +27,22 @@ def is_ready(pod: Obj) -> bool:
 
 
 def now() -> str:
-    """Return the time as Kubernetes writes it."""
+    """Return the current time in Kubernetes' format."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 @dataclass
 class Kubelet:
-    """Plays scheduler and kubelet for all pods of one namespace of a cluster."""
+    """Simulates scheduler and kubelet for all pods in a namespace."""
 
     cluster: Cluster
     namespace: str
     node: str = "node-1"
     #: Seconds between the steps of a pod's life.
     pause: float = 0.0
-    #: Whether it also tells of its steps in Events, as a real one does.
+    #: True to also record Events, as a real kubelet does.
     events: bool = False
-    #: How many states of pods show that what was reported is gone.
+    #: Number of pod states that lack the reported status.
     overwritten: int = 0
     on_ready: Callable[[str], None] = lambda name: None
     _ready: set[str] = field(default_factory=set)
@@ -50,7 +51,7 @@ class Kubelet:
     _tasks: set["asyncio.Task[None]"] = field(default_factory=set)
 
     async def run(self) -> None:
-        """Play until cancelled."""
+        """Run until cancelled."""
         await self._make_node()
         while True:
             try:
@@ -102,7 +103,7 @@ class Kubelet:
         task.add_done_callback(self._tasks.discard)
 
     async def _live(self, pod: Obj) -> None:
-        """Bind, run, be ready; as a kubelet does, try again for as long as the pod is there."""
+        """Bind, run, become ready; retry, like a kubelet, while the pod exists."""
         uid, key = pod["metadata"]["uid"], key_of(pod)
         while uid in self._known:
             try:
@@ -152,7 +153,7 @@ class Kubelet:
             "firstTimestamp": time,
             "lastTimestamp": time,
         }
-        with contextlib.suppress(Exists):  # told of an earlier pod of this name
+        with contextlib.suppress(Exists):  # recorded for an earlier pod of this name
             await self.cluster.create(EVENTS, event)
 
     async def _report(self, key: Key, pod: Obj, *, ready: str) -> None:
@@ -189,7 +190,7 @@ class Kubelet:
         await self.cluster.patch(PODS, key, {"status": status}, kind="strategic", subresource="status")
 
     def _address(self, uid: str) -> str:
-        """One of its own for each pod."""
+        """Return an address that is unique to the pod."""
         number = self._addresses.setdefault(uid, len(self._addresses))
         return f"10.244.{number // 250 % 250}.{number % 250 + 1}"
 

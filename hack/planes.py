@@ -1,23 +1,23 @@
-"""Real control planes: the programs that they are made of in this checkout, and the controllers of each side."""
+"""Real control planes: their programs in this checkout, and the controllers for each side."""
 
 import os
 from pathlib import Path
 
 from kube_envtest import Programs, find
 
-#: What ``hack/controlplane/build`` makes.
+#: The output of ``hack/controlplane/build``.
 BINARY = Path(__file__).parent / "controlplane" / "bin" / "controlplane"
 
 VIRTUAL_CONTROLLERS = ",".join(
     (
         "*",
-        # A syncer decides which nodes there are, and whether they are ready.
+        # A syncer decides which nodes exist, and whether they are ready.
         "-node-lifecycle-controller",
         "-node-ipam-controller",
         "-taint-eviction-controller",
         "-device-taint-eviction-controller",
         "-ttl-controller",
-        # It removes pods whose node it can't find; a fake node may come after the pod.
+        # It removes pods whose node it can't find; a stand-in node may come after the pod.
         "-pod-garbage-collector-controller",
         # Volumes are bound and attached on the host.
         "-persistentvolume-binder-controller",
@@ -25,29 +25,29 @@ VIRTUAL_CONTROLLERS = ",".join(
         "-persistentvolume-expander-controller",
     )
 )
-"""For `ControlPlane(controllers=…)` of a virtual cluster: all but those that decide what the host decides."""
+"""For `ControlPlane(controllers=…)` of a virtual cluster: all but those whose work is the host's."""
 
 HOST_CONTROLLERS = ",".join(
     (
-        "namespace-controller",  # deletes what is in a deleted namespace
-        "garbage-collector-controller",  # deletes what is owned by a deleted object
+        "namespace-controller",  # deletes the contents of deleted namespaces
+        "garbage-collector-controller",  # deletes the dependents of deleted objects
         "serviceaccount-controller",
         "clusterrole-aggregation-controller",  # without it the roles admin, edit and view are empty
     )
 )
-"""For a host cluster whose nodes and pods are simulated: few, and none that looks after nodes or pods."""
+"""For a host cluster whose nodes and pods are simulated: few, and none for nodes or pods."""
 
 
 def find_programs() -> Programs:
-    """Return the programs that the environment names, else those of this checkout's own binary.
+    """Return the programs that the environment configures, else those of this checkout's own binary.
 
     Raises:
-        NotAvailable: there are none; the message says how to get them.
+        NotAvailable: There are none; the message says how to get them.
     """
     return find(environment())
 
 
 def environment() -> dict[str, str]:
-    """Return the environment, with this checkout's own binary where it names none."""
+    """Return the environment, with this checkout's own binary if it configures none."""
     chosen = os.environ.get("ENVTEST_CONTROLPLANE") or str(BINARY)
     return {**os.environ, "ENVTEST_CONTROLPLANE": chosen}

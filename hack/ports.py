@@ -4,5 +4,5 @@ from kube_envtest.controlplane.folder import free_ports
 
 
 def free_port() -> int:
-    """Return a port that nobody listens on now, and that no outgoing connection can take."""
+    """Return a port that is unused now and that no outgoing connection can take."""
     return free_ports(1)[0]

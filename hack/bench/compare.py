@@ -1,4 +1,4 @@
-"""Two installations measured by turns, and the ratios of their figures with their spread."""
+"""Measure two installations in turns, and the ratios of their figures with their spread."""
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack
@@ -10,13 +10,13 @@ import uvloop
 from hack.bench.phases import Bench, Figures, Load
 from hack.bench.scene import Planes, fresh_planes, scene
 
-#: Objects that come and go before anything is measured.
+#: Objects created and deleted before anything is measured.
 WARM_UP = 50
-#: Parts that the objects of a phase are written in, by turns.
+#: Parts that the objects of a phase are written in, in turns.
 PARTS = 4
-#: Restarts in a round, of which the middle one counts.
+#: Restarts in a round; the middle one counts.
 RESTARTS = 3
-#: Figures that are compared, and the phases that have them.
+#: The compared figures, and the phases that have them.
 COMPARED = {
     "cpu_ms_per_object": ("create", "update", "delete", "pods", "pods_delete"),
     "objects_per_s": ("create", "update", "delete", "pods", "pods_delete"),
@@ -34,22 +34,22 @@ Round = Mapping[str, Phases]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The commands of two installations, and the load that each gets in a round."""
+    """The commands of two installations, and the load for each in a round."""
 
     this: str
     other: str
     rounds: int
-    #: ConfigMaps, and how they are written.
+    #: The ConfigMaps.
     load: Load
-    #: Pods, which live from create to Ready.
+    #: The number of Pods, from creation to Ready.
     pods: int
-    #: Seconds in which nothing happens.
+    #: Seconds of rest.
     idle: float
 
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """One of the installations in one round."""
+    """An installation in a round."""
 
     maps: Bench
     pods: Bench
@@ -66,7 +66,7 @@ def run(plan: Plan) -> Iterator[Figures]:
     """Yield the figures of each phase of each round, then the ratios.
 
     Each round has fresh control planes, and each installation has its own. So neither is burdened
-    by what the other or an earlier round has left.
+    by leftovers of the other or of an earlier round.
     """
     rounds: list[Round] = []
     for number in range(plan.rounds):
@@ -81,7 +81,7 @@ def run(plan: Plan) -> Iterator[Figures]:
 
 
 async def _round(plan: Plan, number: int, planes: Mapping[str, Planes]) -> Round:
-    """Take both installations through all phases."""
+    """Run all phases with both installations."""
     async with AsyncExitStack() as stack:
         both = {
             "this": await _contender(plan, planes["this"], plan.this, stack),
@@ -101,7 +101,7 @@ async def _round(plan: Plan, number: int, planes: Mapping[str, Planes]) -> Round
 
 
 async def _contender(plan: Plan, planes: Planes, command: str, stack: AsyncExitStack) -> Contender:
-    """Start a daemon and let some objects come and go, so that it is warm."""
+    """Start a daemon, and create and delete some objects, so that it is warm."""
     made = await stack.enter_async_context(scene(planes, (command,)))
     warm_up = made.bench(replace(plan.load, n=WARM_UP, prefix="warm-up"))
     async with warm_up.watching():
@@ -132,7 +132,7 @@ async def _write(
 async def by_turns(
     turns: Sequence[Contender], times: int, act: Callable[[Contender, int], Awaitable[Figures]]
 ) -> list[list[Figures]]:
-    """Let both do something so many times, A B, B A, A B, …; return the figures of each."""
+    """Run ``act`` in turns, A B, B A, A B, …; return the figures of each installation."""
     found: list[list[Figures]] = [[] for _ in turns]
     for time in range(times):
         for number in (0, 1) if time % 2 == 0 else (1, 0):
@@ -141,12 +141,12 @@ async def by_turns(
 
 
 def middle(runs: Sequence[Figures]) -> Figures:
-    """Return the run that took neither the shortest nor the longest."""
+    """Return the run with the median duration."""
     return sorted(runs, key=lambda figures: figures["seconds"])[len(runs) // 2]
 
 
 def joined(parts: Sequence[Figures]) -> Figures:
-    """Return the figures of a phase from those of its parts; memory is as it was at the end."""
+    """Return the figures of a phase from those of its parts; memory is that at the end."""
     n, seconds, cpu = (sum(part[name] for part in parts) for name in ("n", "seconds", "cpu_s"))
     writes = sum(part["n"] * part["writes_per_object"] for part in parts)
     return {
@@ -163,7 +163,7 @@ def joined(parts: Sequence[Figures]) -> Figures:
 
 
 def ratios(rounds: Sequence[Round]) -> dict[str, dict[str, Figures]]:
-    """Return the ratios of this installation to the other by figure and phase.
+    """Return the ratios of this installation to the other, by figure and phase.
 
     A ratio is taken in each round, as its turns are close in time: `median`, `min` and `max` are of
     these. `this` and `other` are the medians of the figures themselves.

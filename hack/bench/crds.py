@@ -1,7 +1,7 @@
-"""Measures how a daemon copes with many CustomResourceDefinitions on the host, some of them public; JSON lines.
+"""Measure the daemon with many CustomResourceDefinitions on the host, some of them public; JSON lines.
 
-``start`` is a new virtual cluster, from the start of the process; ``plain`` says how long the same CRDs take a client
-that does nothing else; ``restart`` is with all in place.
+``start`` is a new virtual cluster, from the start of the process; ``plain`` is the time that the
+same CRDs take a client that does nothing else; ``restart`` is with all in place.
 """
 
 import argparse
@@ -29,19 +29,20 @@ from syncer.testing.objects import crd, crd_version
 
 HOST_NAMESPACE = "vc-shop"
 WRITES = ("POST", "PUT", "PATCH", "DELETE")
-#: The least and the most bytes of a CRD; those of cert-manager and prometheus-operator have 10 KB to 500 KB.
+#: The smallest and the largest CRD, in bytes; those of cert-manager and prometheus-operator have 10
+#: KB to 500 KB.
 SMALLEST, LARGEST = 10_000, 40_000
 #: Where the API groups are.
 GROUP = "bench.example.com"
-#: Seconds between two looks at what can't be waited for.
+#: Polling interval, in seconds.
 POLL = 0.2
-#: Requests at a time.
+#: Concurrent requests.
 CONCURRENCY = 16
 WORDS = ("volume", "replica", "backend", "policy", "window", "schedule", "endpoint", "region", "bucket", "retention")
 
 
 def make(number: int, *, public: bool) -> Obj:
-    """Return a CRD with a schema of some size, the same for the same number."""
+    """Return a CRD with a schema of random size, the same for the same number."""
     rng = random.Random(number)
     size, properties = rng.randint(SMALLEST, LARGEST), dict[str, Any]()
     while len(json.dumps(properties)) < size:
@@ -59,7 +60,7 @@ def _plural(number: int) -> str:
 
 
 def _part(rng: random.Random) -> Obj:
-    """Return an object with some fields, as generated schemas have them: more description than structure."""
+    """Return an object schema with some fields and long descriptions, like generated schemas."""
     fields: dict[str, Any] = {
         f"{rng.choice(WORDS)}{field}": {
             "type": rng.choice(["string", "integer", "boolean"]),
@@ -72,7 +73,7 @@ def _part(rng: random.Random) -> Obj:
 
 
 class Arrivals:
-    """Which CRDs a cluster has, and serves, as a watch shows them."""
+    """The CRDs that a cluster has and serves, by a watch."""
 
     def __init__(self, cluster: Cluster, wanted: int) -> None:
         self._cluster, self._wanted = cluster, wanted
@@ -103,7 +104,7 @@ class Arrivals:
 
 
 class Bench:
-    """One run."""
+    """A run of the benchmark."""
 
     def __init__(self, options: argparse.Namespace, virtual: ControlPlane, host: ControlPlane, folder: Path) -> None:
         self.options, self.virtual, self.host = options, virtual, host
@@ -112,7 +113,7 @@ class Bench:
         self.daemon = Daemon(self._config(), folder)
 
     async def run(self) -> None:
-        """All phases."""
+        """Run all phases."""
         host, virtual = _connect(self.host, Side.HOST), _connect(self.virtual, Side.VIRTUAL)
         try:
             await _create_all(host, [*self.others, *self.public])
@@ -146,7 +147,7 @@ class Bench:
         self._print(phase, line | self._cost())
 
     async def _at_work(self) -> None:
-        """Wait until the custom resources that are to be synced are watched on both sides."""
+        """Wait until the custom resources to sync are watched on both sides."""
         while self._watched(GROUP) < 2 * self.options.custom:  # noqa: ASYNC110 — there is no event for it
             await asyncio.sleep(POLL)
 
@@ -187,7 +188,7 @@ class Bench:
 
 
 async def plain(options: argparse.Namespace, plane: ControlPlane) -> None:
-    """What the API server itself needs: the public CRDs from a client that only creates them."""
+    """Measure the API server itself: the public CRDs from a client that only creates them."""
     cluster = _connect(plane, Side.VIRTUAL)
     arrivals = Arrivals(cluster, options.public)
     watching = asyncio.create_task(arrivals.run())
@@ -210,7 +211,7 @@ async def plain(options: argparse.Namespace, plane: ControlPlane) -> None:
 
 
 async def _discovered(cluster: Cluster, number: int) -> None:
-    """Wait until an API server's discovery shows so many kinds; it takes seconds where many are new."""
+    """Wait until an API server's discovery has this number of kinds; it takes seconds if many are new."""
     discovery = Discovery(cluster)
     while sum(GROUP in resource.group for resource in discovery.resources()) < number:
         await asyncio.sleep(POLL)
@@ -238,7 +239,7 @@ def _print(phase: str, figures: dict[str, Any]) -> None:
 
 
 def parse() -> argparse.Namespace:
-    """Return the command line."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(prog="hack/bench/crds", description=__doc__)
     parser.add_argument("-n", type=int, default=300, help="CRDs on the host")
     parser.add_argument("--public", type=int, default=50, help="how many of them are public")

@@ -1,4 +1,4 @@
-"""The daemon as a user would start it, in a process of its own, and what it costs: CPU, memory, requests."""
+"""The daemon in a process of its own, as a user starts it, and its CPU, memory and requests."""
 
 import re
 import signal
@@ -20,14 +20,14 @@ from hack.planes import find_programs
 from hack.ports import free_port
 from kube_envtest import ControlPlane, start_all
 
-#: A process is still that has used less CPU than this for so long.
+#: A process is idle if it used less CPU than this for this long.
 STILL_SECONDS, STILL_CPU_SECONDS = 0.6, 0.002
-#: With a process id, the number of that process's CPU clock, in nanoseconds: clock_getcpuclockid(3).
+#: With a process id, the number of that process's CPU clock: clock_getcpuclockid(3).
 _CPU_CLOCK = 2
 _SAMPLE = re.compile(r"^(\w+)(?:\{(.*)\})? ([0-9.e+-]+)$")
 
 
-#: The command beside the Python that runs this.
+#: The command installed beside the running Python.
 SYNCER = str(Path(sys.executable).with_name("syncer"))
 
 
@@ -40,23 +40,23 @@ class Daemon:
     process: "subprocess.Popen[bytes] | None" = None
     port: int = field(default_factory=free_port)
     health: int = field(default_factory=free_port)
-    #: How it is called.
+    #: The command line.
     command: Sequence[str] = (SYNCER,)
 
     @property
     def file(self) -> Path:
-        """Its configuration, as it is written when it is started."""
+        """Its configuration file, written when it starts."""
         return self.folder / "syncer.yaml"
 
     @property
     def socket(self) -> Path:
-        """Where it can be asked: in its folder, unless that is too far off: the path of a socket may have 107 bytes."""
+        """Its control socket: in its folder, unless the path is too long (107 bytes)."""
         near = self.folder / "control.sock"
         return near if len(str(near)) < 100 else Path(tempfile.gettempdir()) / f"vsyncer-{self.port}.sock"
 
     @property
     def log(self) -> Path:
-        """What it has written so far, over all its lives."""
+        """Its log, over all its lives."""
         return self.folder / "syncer.log"
 
     def write(self) -> None:
@@ -69,18 +69,18 @@ class Daemon:
         self.file.write_text(yaml.safe_dump({**self.config, **places}, sort_keys=False))
 
     def start(self) -> None:
-        """Start it and return when it is ready."""
+        """Start it, and wait until it is ready."""
         self.spawn()
         self.wait_ready()
 
     def spawn(self) -> None:
-        """Start it without waiting for anything."""
+        """Start it without waiting."""
         self.write()
         with self.log.open("ab") as log:
             self.process = subprocess.Popen([*self.command, "--config", str(self.file)], stdout=log, stderr=log)
 
     def wait_ready(self) -> None:
-        """Return when it is ready."""
+        """Wait until it is ready."""
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline:
             assert self.process is not None
@@ -90,13 +90,13 @@ class Daemon:
                 with urllib.request.urlopen(f"http://127.0.0.1:{self.health}/readyz", timeout=2):
                     return
             except (urllib.error.URLError, OSError):
-                time.sleep(0.1)  # each look costs the daemon half a millisecond
+                time.sleep(0.1)  # each probe costs the daemon half a millisecond
         raise SystemExit("the daemon did not become ready")
 
     def wait_still(self) -> float:
-        """Wait until it uses no CPU, and return since when, as `time.perf_counter` says it.
+        """Wait until it uses no CPU, and return since when, in terms of `time.perf_counter`.
 
-        It is not asked anything: a look at its metrics costs it 7 ms.
+        It gets no requests meanwhile: a scrape of its metrics costs it 7 ms.
         """
         used, since = self.cpu(), time.perf_counter()
         while time.perf_counter() - since < STILL_SECONDS:
@@ -107,7 +107,7 @@ class Daemon:
         return since
 
     def stop(self) -> None:
-        """End it as Kubernetes would."""
+        """Stop it as Kubernetes does."""
         if self.process and self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
             self.process.wait(30)
@@ -123,20 +123,20 @@ class Daemon:
         return time.clock_gettime((~self.pid << 3) | _CPU_CLOCK)
 
     def rss(self) -> float:
-        """Resident memory in MB."""
+        """Return the resident memory, in MB."""
         for line in Path(f"/proc/{self.pid}/status").read_text().splitlines():
             if line.startswith("VmRSS"):
                 return int(line.split()[1]) / 1024
         return 0.0
 
     def samples(self) -> dict[tuple[str, str], float]:
-        """All metrics by name and labels."""
+        """Return all metrics by name and labels."""
         with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=5) as page:
             found = (_SAMPLE.match(line) for line in page.read().decode().splitlines())
         return {(match[1], match[2] or ""): float(match[3]) for match in found if match}
 
     def calls(self) -> dict[str, float]:
-        """Return requests sent so far by method."""
+        """Return the requests sent so far, by method."""
         calls: dict[str, float] = {}
         for (name, labels), value in self.samples().items():
             if name == "rest_client_requests_total":
@@ -146,20 +146,22 @@ class Daemon:
         return calls
 
     def depth(self) -> float:
-        """Return requests that wait or are worked on."""
+        """Return the number of requests that wait or are worked on."""
         samples = self.samples()
         waiting = sum(value for (name, _), value in samples.items() if name == "workqueue_depth")
         active = sum(value for (name, _), value in samples.items() if name == "controller_runtime_active_workers")
         return waiting + active
 
     def total(self, name: str) -> float:
-        """Return the sum of one metric over all labels."""
+        """Return the sum of a metric over all labels."""
         return sum(value for (found, _), value in self.samples().items() if found == name)
 
 
 @contextmanager
 def two_planes() -> Iterator[tuple[ControlPlane, ControlPlane, Path]]:
-    """A virtual and a host cluster, and a folder for the daemon, whose last words are repeated at the end."""
+    """Yield a virtual and a host cluster, and a folder for the daemon; repeat the end of its log at
+    the end.
+    """
     found = find_programs()
     virtual, host = ControlPlane("virtual", programs=found), ControlPlane("host", programs=found)
     with tempfile.TemporaryDirectory(prefix="syncer-bench-") as folder:

@@ -1,4 +1,4 @@
-"""Measures what a decision costs: asked again for a pair that is in step, and made for a new object; JSON lines."""
+"""Measure the cost of a decision: for a pair that is in step, and for a new object; JSON lines."""
 
 import json
 import time
@@ -14,7 +14,7 @@ EVERYTHING = {"sync": {"toHost": {"configMaps": {"all": True}, "secrets": {"all"
 
 
 def per_call(step: Callable[[], object]) -> float:
-    """CPU microseconds a call."""
+    """Return the CPU microseconds of a call."""
     start = time.process_time()
     for _ in range(COUNT):
         step()
@@ -22,7 +22,7 @@ def per_call(step: Callable[[], object]) -> float:
 
 
 def measure(kind: str, obj: Obj) -> None:
-    """Print both figures of one kind."""
+    """Print both figures of a kind."""
     world = World(config=EVERYTHING).given(virtual=[serviceaccount("default"), obj])
     key = key_of(obj)
     pair = world.pair
@@ -40,7 +40,7 @@ def measure(kind: str, obj: Obj) -> None:
 
 
 def main() -> None:
-    """Measure the kinds that there are most of."""
+    """Measure the most frequent kinds."""
     measure("configmaps", configmap("settings", data={"text": TEXT}))
     measure("secrets", secret("db", data={"text": "eA=="}))
     measure("services", service("web"))

@@ -1,4 +1,4 @@
-"""Measures metrics: CPU of what is counted for one object, and CPU, series and memory of a scrape; JSON lines."""
+"""Measure metrics: CPU of recording an object, and CPU, series and memory of a scrape; JSON lines."""
 
 import argparse
 import gc
@@ -12,17 +12,19 @@ from hack.bench.store import rss
 from syncer.observe.metrics import Metrics, SyncerMetrics
 
 ROUNDS, COUNT = 5, 20_000
-#: The syncers that are on by default.
+#: The syncers that are enabled by default.
 SYNCERS = ("configmaps", "endpoints", "events", "ingresses", "namespaces", "nodes", "pods", "secrets", "services")
 
 
 def show(what: str, **figures: float) -> None:
-    """Print one line."""
+    """Print a line."""
     print(json.dumps({"bench": "metrics", "what": what, **{key: round(value, 3) for key, value in figures.items()}}))
 
 
 def per_call(step: Callable[[], object]) -> float:
-    """CPU microseconds a call: the least of some rounds, as other work on the machine only adds."""
+    """Return the CPU microseconds of a call: the minimum of some rounds, as other work on the
+    machine only adds.
+    """
     rounds = []
     for _ in range(ROUNDS):
         start = time.process_time()
@@ -33,7 +35,7 @@ def per_call(step: Callable[[], object]) -> float:
 
 
 def work(metrics: Metrics, cluster: str, syncer: str) -> Callable[[], None]:
-    """Everything that is counted while one new object is copied to the host."""
+    """Return a function that records everything about a new object that is copied to the host."""
     client = metrics.client("", "host", "127.0.0.1:6443")
 
     def counted() -> None:
@@ -51,13 +53,15 @@ def work(metrics: Metrics, cluster: str, syncer: str) -> Callable[[], None]:
 
 
 def single(of: SyncerMetrics) -> None:
-    """Measure the two kinds of metric that are recorded."""
+    """Measure the two kinds of recorded metrics."""
     show("count", cpu_us=per_call(of.no_op))
     show("observe", cpu_us=per_call(lambda: of.lag("down", 0.004)))
 
 
 def fleet(clusters: int) -> None:
-    """Measure a scrape of so many virtual clusters, each of whose syncers has copied something both ways."""
+    """Measure a scrape of this number of virtual clusters, each of whose syncers has copied an
+    object both ways.
+    """
     metrics = Metrics(version="bench")
     gc.collect()
     before = rss()
@@ -73,7 +77,7 @@ def fleet(clusters: int) -> None:
 
 
 def main() -> None:
-    """Measure."""
+    """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--clusters", type=int, default=100, help="virtual clusters of the fleet (100)")
     clusters = parser.parse_args().clusters

@@ -1,8 +1,9 @@
-"""Whether objects that fail for good slow down those that are fine; prints JSON.
+"""Measure whether failing objects slow down healthy ones; prints JSON.
 
-Two virtual clusters share a host that refuses red ConfigMaps. One has a thousand of them, the other none. Fine ones
-are created in both, one at a time and by turns, and each is timed from the reply to its create to its copy's event on
-the host. Half-way the red ones move to the other virtual cluster, so that no difference between the two is measured.
+Two virtual clusters share a host that refuses red ConfigMaps. One has a thousand of them, the other
+none. Healthy ones are created in both, one at a time and in turns, and each is timed from the
+response to its creation to its copy's event on the host. Half-way, the red ones move to the other
+virtual cluster, so that no difference between the two is measured.
 """
 
 import argparse
@@ -36,9 +37,9 @@ POLICIES = Resource(ADMISSION, "ValidatingAdmissionPolicy", "validatingadmission
 BINDINGS = Resource(
     ADMISSION, "ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings", namespaced=False
 )
-#: Red ones created at a time, and fine ones before those that count.
+#: Concurrent creations of red ones, and healthy ones before those that count.
 CONCURRENCY, WARM_UP = 16, 20
-#: Seconds between two looks at what can't be waited for.
+#: Polling interval, in seconds.
 POLL = 0.2
 
 
@@ -50,7 +51,7 @@ def config_map(name: str, color: str) -> Obj:
 
 @dataclass
 class Tenant:
-    """A virtual cluster, its daemon, and what it has measured: latencies in ms without and with the red ones."""
+    """A virtual cluster, its daemon, and its latencies in ms without and with the red ones."""
 
     name: str
     cluster: Cluster
@@ -59,12 +60,12 @@ class Tenant:
     cpu: dict[bool, float] = field(default_factory=lambda: {False: 0.0, True: 0.0})
 
     def parked(self) -> float:
-        """How many requests its daemon has parked."""
+        """Return the number of parked requests of its daemon."""
         return self.daemon.total("syncer_parked")
 
 
 class Bench:
-    """One run."""
+    """A run of the benchmark."""
 
     def __init__(self, options: argparse.Namespace, tenants: list[Tenant], host: Cluster) -> None:
         self.options, self.tenants, self.host = options, tenants, host
@@ -72,7 +73,7 @@ class Bench:
         self._numbers = iter(range(1_000_000))
 
     async def run(self) -> dict[str, Any]:
-        """Both halves."""
+        """Run both halves."""
         await self._refuse_red()
         watching = asyncio.create_task(self._watch())
         await asyncio.sleep(0.5)
@@ -112,7 +113,7 @@ class Bench:
             await asyncio.sleep(POLL)
 
     async def _burden(self, tenant: Tenant) -> None:
-        """Give a tenant its red ones, and wait until all are parked, and their owner is told of each."""
+        """Create the red ones of a tenant, and wait until all are parked and have their events."""
         names = iter(range(self.options.failing))
 
         async def writer() -> None:
@@ -125,7 +126,7 @@ class Bench:
         await self._calm(tenant)
 
     async def _calm(self, tenant: Tenant) -> None:
-        """Wait until its daemon sends nothing any more."""
+        """Wait until its daemon sends no more requests."""
         before: dict[str, float] = {}
         now = await asyncio.to_thread(tenant.daemon.calls)
         while now != before:
@@ -156,7 +157,7 @@ class Bench:
             tenant.cpu[tenant is burdened] += tenant.daemon.cpu() - before[tenant.name]
 
     async def _one(self, tenant: Tenant) -> float:
-        """Create a fine one; gives the milliseconds until its copy was there."""
+        """Create a healthy one; return the milliseconds until its copy exists."""
         name = f"fine-{next(self._numbers)}"
         arrived: asyncio.Future[float] = asyncio.get_running_loop().create_future()
         self._arrived[name] = arrived
@@ -194,7 +195,7 @@ class Bench:
 
 @contextmanager
 def planes() -> Iterator[tuple[list[ControlPlane], Path]]:
-    """Two virtual clusters and a host, and a folder."""
+    """Yield two virtual clusters and a host, and a folder."""
     found = find_programs()
     made = [ControlPlane(name, programs=found) for name in (*NAMES, "host")]
     with tempfile.TemporaryDirectory(prefix="syncer-bench-") as folder:
@@ -223,7 +224,7 @@ def daemon_of(name: str, plane: ControlPlane, host: ControlPlane, folder: Path) 
 
 
 async def measure(options: argparse.Namespace, pair: list[ControlPlane], folder: Path) -> dict[str, Any]:
-    """Start the daemons and measure."""
+    """Start the daemons and run the benchmark."""
     *virtuals, host = pair
     tenants = [
         Tenant(name, _connect(plane, Side.VIRTUAL), daemon_of(name, plane, host, folder))
@@ -247,7 +248,7 @@ def _connect(plane: ControlPlane, side: Side) -> Cluster:
 
 
 def main() -> None:
-    """Start three control planes and measure."""
+    """Start three control planes and run the benchmark."""
     parser = argparse.ArgumentParser(prog="hack/bench/parked", description=__doc__)
     parser.add_argument("-n", type=int, default=200, help="fine objects in each of both cases")
     parser.add_argument("--failing", type=int, default=1000, help="objects that the host refuses")

@@ -1,6 +1,7 @@
-"""Measures the patroller: CPU of a scan of the stores, and from fresh lists, and memory over many scans; JSON lines.
+"""Measure the patroller: CPU of a scan of the cache and from fresh lists, and memory over many
+scans; JSON lines.
 
-The API servers are in a process of their own, so CPU and memory are the daemon's alone.
+The API servers are in a separate process, so CPU and memory are the daemon's alone.
 """
 
 import argparse
@@ -29,7 +30,7 @@ from syncer.observe.logs import configure
 from syncer.plugins import installed
 from syncer.testing.objects import configmap, namespace
 
-#: What each object holds.
+#: The contents of each object.
 TEXT = "x" * 1000
 CLUSTER, HOME = "vc", "vc-ns"
 KIND = "configmaps"
@@ -39,7 +40,7 @@ KIND = "configmaps"
 
 
 async def serve(folder: Path, count: int) -> None:
-    """Serve a virtual cluster with so many ConfigMaps, and a host; until standard input ends."""
+    """Serve a virtual cluster with this number of ConfigMaps, and a host, until standard input ends."""
     virtual, host = ApiServer(seed="virtual"), ApiServer(seed="host")
     host.put(namespace(HOME))
     for number in range(count):
@@ -53,7 +54,7 @@ async def serve(folder: Path, count: int) -> None:
 
 @contextlib.contextmanager
 def served(count: int) -> Iterator[Path]:
-    """The API servers in another process; gives the folder with their kubeconfigs."""
+    """Run the API servers in another process; yield the folder with their kubeconfigs."""
     with tempfile.TemporaryDirectory(prefix="syncer-bench-") as folder:
         command = [sys.executable, "-m", "hack.bench.patrol", "--serve", folder, "-n", str(count)]
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
@@ -84,7 +85,7 @@ def configured(folder: Path) -> SyncerConfig:
 
 @contextlib.asynccontextmanager
 async def in_step(folder: Path) -> AsyncIterator[tuple[Engine, ClusterPair]]:
-    """Note that a request ended with both sides as they should be."""
+    """Yield an engine and its pair once both sides are in step."""
     config = configured(folder)
     async with prepared(config, config.cluster()) as (engine, pair), engine.running():
         working = asyncio.create_task(engine.work())
@@ -97,7 +98,7 @@ async def in_step(folder: Path) -> AsyncIterator[tuple[Engine, ClusterPair]]:
 
 
 def rss() -> float:
-    """Resident memory in MB."""
+    """Return the resident memory, in MB."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("VmRSS"):
             return int(line.split()[1]) / 1024
@@ -105,7 +106,7 @@ def rss() -> float:
 
 
 def requests(engine: Engine) -> int:
-    """How many requests have been sent."""
+    """Return the number of requests sent."""
     return int(
         sum(
             sample.value
@@ -117,7 +118,7 @@ def requests(engine: Engine) -> int:
 
 
 async def scanned(engine: Engine, pair: ClusterPair, *, fresh: bool) -> tuple[float, Scan]:
-    """Scan once; gives the CPU seconds that it took."""
+    """Scan once; return the CPU seconds that it took, and the scan."""
     [patroller] = engine.patrollers()
     start = time.process_time()
     scan = await patroller.scan(pair.controllers[KIND], fresh=fresh)
@@ -128,7 +129,7 @@ async def scanned(engine: Engine, pair: ClusterPair, *, fresh: bool) -> tuple[fl
 
 
 def show(what: str, **figures: Any) -> None:
-    """Print one line."""
+    """Print a line."""
     rounded = {name: round(value, 4) if isinstance(value, float) else value for name, value in figures.items()}
     print(json.dumps({"bench": "patrol", "what": what, **rounded}), flush=True)
 
@@ -150,7 +151,7 @@ async def measure(folder: Path, scans: int) -> None:
 
 
 async def steady(engine: Engine, pair: ClusterPair, scans: int) -> None:
-    """Print what memory does over many scans, each tenth from fresh lists."""
+    """Print the memory over many scans, every tenth from fresh lists."""
     gc.collect()
     before, highest = rss(), 0.0
     for number in range(scans):
@@ -161,7 +162,7 @@ async def steady(engine: Engine, pair: ClusterPair, scans: int) -> None:
 
 
 def main() -> None:
-    """Measure."""
+    """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("-n", type=int, default=10_000, help="pairs")
     parser.add_argument("--scans", type=int, default=100, help="scans over which memory is watched")

@@ -23,27 +23,27 @@ WRITES = ("POST", "PUT", "PATCH", "DELETE")
 
 #: The figures of a phase.
 Figures = dict[str, Any]
-#: A write of the object of this name.
+#: Writes the object of this name.
 Write = Callable[[str], Awaitable[Any]]
-#: The name of the object that an event shows to have arrived; None for another event.
+#: Returns the name of the object whose arrival an event shows; None for other events.
 Arrival = Callable[[str, Obj], str | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """The objects of a run, and how they are written."""
+    """The objects of a run."""
 
     kind: str = "configmaps"
     n: int = 1000
-    #: Bytes of content an object.
+    #: Size of an object's contents, in bytes.
     size: int = 1000
-    #: Writes a second; 0: as fast as they go.
+    #: Writes per second; 0: as fast as possible.
     rate: float = 0.0
-    #: Writers.
+    #: Concurrent writers.
     concurrency: int = 16
-    #: Pods alone: play scheduler and kubelet until they are Ready.
+    #: For Pods only: simulate scheduler and kubelet until they are Ready.
     life: bool = False
-    #: The beginning of each object's name.
+    #: The prefix of the objects' names.
     prefix: str = "object"
 
     def make(self, name: str, revision: int) -> Obj:
@@ -69,7 +69,7 @@ class Load:
 
 @dataclass
 class Waiting:
-    """The objects that are to arrive: when each was written, and when it came."""
+    """The objects that are to arrive: when each was written, and when it arrived."""
 
     written: dict[str, float] = field(default_factory=dict)
     arrived: dict[str, float] = field(default_factory=dict)
@@ -77,20 +77,20 @@ class Waiting:
     done: asyncio.Event = field(default_factory=asyncio.Event)
 
     def expect(self, number: int) -> None:
-        """Begin a phase."""
+        """Start a phase."""
         self.written.clear()
         self.arrived.clear()
         self.expected = number
         self.done.clear()
 
     def arrive(self, name: str) -> None:
-        """Note that an object has arrived."""
+        """Record that an object has arrived."""
         self.arrived.setdefault(name, time.perf_counter())
         if len(self.arrived) >= self.expected:
             self.done.set()
 
     def latencies(self) -> list[float]:
-        """Return the milliseconds from written to arrived."""
+        """Return the milliseconds from write to arrival."""
         arrived = self.arrived
         taken = (arrived[name] - at for name, at in self.written.items() if name in arrived)
         return [max(seconds, 0.0) * 1000 for seconds in taken]
@@ -98,7 +98,7 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What the daemon had used at a moment."""
+    """The resources that the daemon had used at a moment."""
 
     calls: dict[str, float]
     futile: float
@@ -107,7 +107,7 @@ class Reading:
 
     @classmethod
     def of(cls, daemon: Daemon) -> "Reading":
-        """Read the daemon; the CPU last, as a look at its metrics costs it some."""
+        """Read the daemon; the CPU last, since reading its metrics costs it some."""
         calls, futile = daemon.calls(), daemon.total("syncer_futile_writes_total")
         return cls(calls, futile, daemon.cpu(), time.perf_counter())
 
@@ -139,7 +139,7 @@ class Bench:
         return await self._phase("delete", names, self._delete, self._is_gone)
 
     async def restart(self) -> Figures:
-        """Stop the daemon and start it with all objects there."""
+        """Stop the daemon, and start it with all objects there."""
         self.daemon.stop()
         start = time.perf_counter()
         self.daemon.start()
@@ -148,7 +148,7 @@ class Bench:
         return self._figures("restart", self.load.n, nothing, seconds=still - start, cpu=cpu)
 
     async def idle(self, seconds: float) -> Figures:
-        """Let nothing happen."""
+        """Measure a rest."""
         before = Reading.of(self.daemon)
         await asyncio.sleep(seconds)
         cpu, passed = self.daemon.cpu(), time.perf_counter() - before.at
@@ -156,7 +156,7 @@ class Bench:
         return figures | {"cpu_percent": round(100 * figures["cpu_s"] / figures["seconds"], 3)}
 
     async def _phase(self, phase: str, names: Sequence[str], write: Write, arrival: Arrival) -> Figures:
-        """Write objects, wait until all have arrived and the daemon has nothing more to do."""
+        """Write objects, wait until all have arrived and the daemon is idle."""
         self._arrival = arrival
         self.waiting.expect(len(names))
         before = Reading.of(self.daemon)
@@ -182,7 +182,7 @@ class Bench:
         await asyncio.gather(*(writer() for _ in range(load.concurrency)))
 
     async def _calm(self) -> float:
-        """Wait until the daemon has nothing to do; return its CPU seconds before that was asked."""
+        """Wait until the daemon is idle; return its CPU seconds before it was asked."""
         while True:
             await asyncio.to_thread(self.daemon.wait_still)
             cpu = self.daemon.cpu()
@@ -226,7 +226,7 @@ class Bench:
     async def _delete(self, name: str) -> None:
         await self.virtual.delete(self.resource, Key(NAMESPACE, name))
 
-    # -- what counts as arrived ------------------------------------------------------------------
+    # -- arrivals --------------------------------------------------------------------------------
 
     def _is_written(self, wanted: str, revision: int) -> Arrival:
         def arrival(event: str, obj: Obj) -> str | None:
@@ -247,7 +247,7 @@ class Bench:
 
     @asynccontextmanager
     async def watching(self) -> AsyncIterator[None]:
-        """See what arrives; play the kubelet where that is wanted."""
+        """Watch arrivals while the block runs; simulate the kubelet if configured."""
         tasks = [asyncio.create_task(self._watch())]
         if self.load.life:
             self.kubelet = Kubelet(self.host, HOST_NAMESPACE)
@@ -260,12 +260,12 @@ class Bench:
                 task.cancel()
 
     async def _watch(self) -> None:
-        """See what arrives: on the host, or with `life` what comes back to the virtual side."""
+        """Watch arrivals: on the host, or with `life` the status on the virtual side."""
         cluster, namespace, selector = self.host, HOST_NAMESPACE, MARK
         if self.load.life:
             cluster, namespace, selector = self.virtual, NAMESPACE, ""
         version = ""
-        while True:  # the API server ends the watch of a reader that it finds too slow
+        while True:  # the API server ends the watch of a slow reader
             try:
                 async with cluster.watch(
                     self.resource, namespace=namespace, selector=selector, resource_version=version

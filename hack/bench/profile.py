@@ -1,4 +1,4 @@
-"""CPU profiles of the daemon at work: a table and the stacks of each phase."""
+"""CPU profiles of the daemon: a table and the stacks of each phase."""
 
 import json
 import re
@@ -11,18 +11,18 @@ from typing import Any
 from hack.bench import sampler
 from hack.bench.phases import Figures
 
-#: Functions in a table.
+#: Rows of a table.
 TOP = 25
-#: The beginning of a path that says where a package is installed.
+#: The part of a path that depends on the place of installation.
 _INSTALLED_IN = re.compile(r"( \()/.*/(?:site-packages/|lib/python[\d.]+/|(?=syncer/))")
 
-#: How often each stack was seen: frames from the outermost to the innermost.
+#: How often each stack was seen; frames from the outermost to the innermost.
 Stacks = Counter[tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """Writes the profiles of phases to a folder, which is made if there is none."""
+    """Writes the profiles of phases to a folder, which is created."""
 
     folder: Path
     #: The figures of the phases so far, each with its beginning and end by `time.perf_counter`.
@@ -50,7 +50,7 @@ class Profile:
 
 
 def seen(found: Any, begin: float, end: float) -> Stacks:
-    """Return the stacks that were seen from `begin` to `end`, of what a sampler has written."""
+    """Return the stacks that a sampler recorded from `begin` to `end`."""
     counts = Counter(number for at, number in found["samples"] if begin <= at <= end)
     return Stacks({tuple(map(short, found["stacks"][one])): count for one, count in counts.items()})
 
@@ -61,7 +61,7 @@ def short(frame: str) -> str:
 
 
 def table(stacks: Mapping[tuple[str, ...], int], cpu_us: float) -> Iterator[str]:
-    """Yield a table of functions by the time that they took themselves.
+    """Yield a table of functions by the time spent in themselves.
 
     `cpu_us` is the CPU time of an object in microseconds, which is shared out.
     """

@@ -24,7 +24,7 @@ from functools import cache
 from pathlib import Path
 from types import CodeType, FrameType
 
-#: Seconds of CPU time from sample to sample; the kernel makes it a tick.
+#: Seconds of CPU time between samples; the kernel rounds it up to a tick.
 INTERVAL = 0.001
 
 
@@ -36,13 +36,13 @@ class Sampler:
         self._stacks: dict[tuple[CodeType, ...], int] = {}
 
     def start(self) -> None:
-        """Sample from now on."""
+        """Start sampling."""
         signal.signal(signal.SIGPROF, self._sample)
         signal.siginterrupt(signal.SIGPROF, False)
         signal.setitimer(signal.ITIMER_PROF, INTERVAL, INTERVAL)
 
     def stop(self) -> None:
-        """Sample no more."""
+        """Stop sampling."""
         signal.setitimer(signal.ITIMER_PROF, 0)
 
     def write(self, path: Path) -> None:
@@ -66,7 +66,7 @@ def _codes(frame: FrameType | None) -> Iterator[CodeType]:
 
 @cache
 def _resumes(code: CodeType) -> frozenset[int]:
-    """Return where a function begins or goes on."""
+    """Return the instructions at which a function begins or resumes."""
     return frozenset(one.offset for one in dis.get_instructions(code) if one.opname == "RESUME")
 
 

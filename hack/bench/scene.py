@@ -1,4 +1,4 @@
-"""A daemon between two real API servers, and the load's connections to these."""
+"""A daemon between two real API servers, and the connections of the load."""
 
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
@@ -23,7 +23,7 @@ class Planes:
     folder: Path
 
     def config(self) -> dict[str, Any]:
-        """Return the daemon's configuration; every version since 0.1.0 understands it."""
+        """Return the daemon's configuration, which every version since 0.1.0 understands."""
         host = {"kubeconfig": str(self.host.kubeconfig()), "namespace": HOST_NAMESPACE}
         return {
             "apiVersion": "vsyncer.dev/v1alpha1",
@@ -48,7 +48,7 @@ def fresh_planes() -> Iterator[Planes]:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """A daemon that runs, and the load's connections."""
+    """A running daemon, and the connections of the load."""
 
     daemon: Daemon
     virtual: Cluster
@@ -61,7 +61,7 @@ class Scene:
 
 @asynccontextmanager
 async def scene(planes: Planes, command: Sequence[str]) -> AsyncIterator[Scene]:
-    """Connect the load and run the daemon, which is called by this command."""
+    """Connect the load, and run the daemon with this command."""
     virtual, host = (
         connect(ConnectionSettings(str(plane.kubeconfig())), side=side, environ={})
         for plane, side in ((planes.virtual, Side.VIRTUAL), (planes.host, Side.HOST))

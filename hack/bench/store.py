@@ -1,4 +1,4 @@
-"""Measures the store: CPU of an event, an echo and a read, and bytes an object; one JSON line each."""
+"""Measure the cache: CPU of an event, an echo and a read, and bytes of an object; a JSON line each."""
 
 import gc
 import json
@@ -32,7 +32,7 @@ def configmap(number: int) -> Obj:
 
 
 def rss() -> float:
-    """Resident memory in bytes."""
+    """Return the resident memory, in bytes."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("VmRSS"):
             return int(line.split()[1]) * 1024
@@ -40,7 +40,7 @@ def rss() -> float:
 
 
 def per_item(items: Iterable[object], step: Callable[[object], object]) -> float:
-    """CPU microseconds a step."""
+    """Return the CPU microseconds of a step."""
     todo = list(items)
     start = time.process_time()
     for item in todo:
@@ -49,12 +49,12 @@ def per_item(items: Iterable[object], step: Callable[[object], object]) -> float
 
 
 def show(what: str, **figures: float) -> None:
-    """Print one line."""
+    """Print a line."""
     print(json.dumps({"bench": "store", "what": what, "n": COUNT, **{key: round(v, 2) for key, v in figures.items()}}))
 
 
 def main() -> None:
-    """Measure."""
+    """Run the benchmark."""
     lines = [json.dumps(configmap(number)).encode() for number in range(COUNT)]
     store = Informer(Side.VIRTUAL, RESOURCE, clock=time.monotonic)
     raws = [codec.Raw(line) for line in lines]

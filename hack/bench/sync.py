@@ -1,10 +1,10 @@
-"""Measures the daemon between two real API servers; one JSON line a phase.
+"""Measure the daemon between two real API servers; a JSON line for each phase.
 
-Latency is from the reply to the virtual write to the host's watch event (for pods with `--life`:
-from the reply to the create to the virtual watch event that shows the pod Ready). CPU and memory
-are the daemon's alone. With `--against PATH`, this checkout and the one at PATH are measured by
-turns, with ConfigMaps, restarts, some rest, and the life of pods; the last line has the ratios of
-this one's figures to the other's.
+Latency is from the response to the virtual write to the host's watch event (for pods with `--life`:
+from the response to the creation to the virtual watch event that shows the pod Ready). CPU and
+memory are the daemon's alone. With `--against PATH`, this checkout and the one at PATH are measured
+in turns, with ConfigMaps, restarts, some rest, and the life of pods; the last line has the ratios
+of this checkout's figures to the other's.
 """
 
 import argparse
@@ -26,12 +26,12 @@ from hack.checkout import checkout
 
 
 def show(figures: Figures) -> None:
-    """Print one line."""
+    """Print a line."""
     print(json.dumps(figures), flush=True)
 
 
 def steps(bench: Bench, options: argparse.Namespace) -> Iterator[Callable[[], Awaitable[Figures]]]:
-    """Yield the phases that are wanted."""
+    """Yield the chosen phases."""
     yield partial(bench.create, bench.names)
     if not options.life:
         yield partial(bench.update, bench.names)
@@ -43,7 +43,7 @@ def steps(bench: Bench, options: argparse.Namespace) -> Iterator[Callable[[], Aw
 
 
 async def measure(options: argparse.Namespace, load: Load, planes: Planes) -> None:
-    """Measure one installation, and print each phase."""
+    """Measure an installation, and print each phase."""
     profile = Profile(Path(options.profile)) if options.profile else None
     command = profile.command(options.syncer) if profile else (options.syncer,)
     async with scene(planes, command) as made:
@@ -60,7 +60,7 @@ async def measure(options: argparse.Namespace, load: Load, planes: Planes) -> No
 
 
 def at_least(least: int) -> Callable[[str], int]:
-    """Return what reads a number of the command line that must not be smaller."""
+    """Return a parser for a number with a minimum."""
 
     def number(text: str) -> int:
         if int(text) < least:
@@ -71,7 +71,7 @@ def at_least(least: int) -> Callable[[str], int]:
 
 
 def parse() -> argparse.Namespace:
-    """Return the command line."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(prog="hack/bench/sync", description=__doc__)
     add = parser.add_argument
     add("--kind", choices=sorted(RESOURCES), help="what is written (configmaps)")
@@ -105,7 +105,7 @@ def parse() -> argparse.Namespace:
 
 
 def main() -> None:
-    """Measure one installation, or two by turns."""
+    """Measure an installation, or two in turns."""
     options = parse()
     load = Load(
         kind=options.kind or "configmaps",

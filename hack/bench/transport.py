@@ -1,6 +1,7 @@
-"""What a request costs in CPU: POSTs of 3 KB over TLS, answered with 4.6 KB by a server of its own.
+"""Measure the CPU of a request: POSTs of 3 KB over TLS, answered with 4.6 KB by a server of its own.
 
-Each variant runs in a process of its own against the same server, which runs in another; one JSON line a variant.
+Each variant runs in its own process against the same server, which runs in another; a JSON line for
+each variant.
 """
 
 import argparse
@@ -28,7 +29,7 @@ from syncer.clusters.transport import Endpoint, HttpRequest, Transport
 
 REPLY_BYTES, BODY_BYTES = 4600, 3000
 CONFIGMAPS = Resource("v1", "ConfigMap", "configmaps")
-#: variant → event loop, whether through the client (encoding and decoding JSON too)
+#: variant → event loop, and True to go through the client (including encoding and decoding JSON)
 VARIANTS = {"transport": ("uvloop", False), "asyncio": ("asyncio", False), "client": ("uvloop", True)}
 Run = Callable[[Any], Any]
 
@@ -37,7 +38,7 @@ class Server(asyncio.Protocol):
     """Answers each request with the same object."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep the way to answer."""
+        """Keep the transport for the responses."""
         self._transport = transport
         self._parser = httptools.HttpRequestParser(self)
         body = json.dumps(config_map(REPLY_BYTES)).encode()
@@ -45,22 +46,22 @@ class Server(asyncio.Protocol):
         self._reply = head.encode() + body
 
     def data_received(self, data: bytes) -> None:
-        """Bytes of a request."""
+        """Parse a part of a request."""
         self._parser.feed_data(data)
 
     def on_message_complete(self) -> None:
-        """A request is whole."""
+        """Answer the request."""
         self._transport.write(self._reply)  # type: ignore[attr-defined]
 
 
 def config_map(size: int) -> Obj:
-    """Return a ConfigMap of about so many bytes, in values of 100."""
+    """Return a ConfigMap of about this size in bytes, in values of 100."""
     data = {f"key-{index}": "x" * 100 for index in range((size - 200) // 112)}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "shop"}, "data": data}
 
 
 async def serve(directory: Path) -> None:
-    """Make certificates, listen, write down the port, and stay."""
+    """Create certificates, listen, write the port down, and serve."""
     ca = trustme.CA()
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     ca.issue_cert("127.0.0.1").configure_cert(context)
@@ -72,7 +73,7 @@ async def serve(directory: Path) -> None:
 
 
 async def measure(directory: Path, variant: str, n: int, concurrency: int) -> dict[str, object]:
-    """Send ``n`` requests from so many tasks, after a tenth of them to warm up."""
+    """Send ``n`` requests from ``concurrency`` tasks, after a tenth of them to warm up."""
     _, through_client = VARIANTS[variant]
     transport = _transport(directory)
     send = _by_client(transport) if through_client else _bare(transport)
@@ -120,7 +121,7 @@ def _runner(loop: str) -> Run:
 
 
 def main() -> None:
-    """Start the server, then each variant after the other."""
+    """Start the server, then each variant in order."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("-n", type=int, default=20_000, help="requests a variant")
     parser.add_argument("-c", "--concurrency", type=int, default=16, help="requests at a time")

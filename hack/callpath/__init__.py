@@ -1,1 +1,1 @@
-"""Which functions of the daemon one object passes through, from watch event to POST."""
+"""The functions of the daemon that handle an object, from watch event to POST."""

@@ -1,6 +1,6 @@
-"""Count functions and files of the daemon on the way of one ConfigMap, from watch event to POST.
+"""Count functions and files of the daemon on the path of a ConfigMap, from watch event to POST.
 
-The count begins where the bytes of the virtual API server's watch event enter the daemon and ends
+The count begins where the bytes of the virtual API server's watch event enter the daemon, and ends
 where the bytes of the POST to the host leave it. ConfigMaps are copied one after the other; the
 figures are those of the ConfigMap with the fewest calls, and `spread` has the calls of all. A call
 is the start of a function of the package `syncer` outside `syncer/testing`. Generators and
@@ -19,7 +19,7 @@ from hack.checkout import THIS, Checkout, checkout
 
 
 def parse() -> argparse.Namespace:
-    """Return the command line."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(prog="hack/measure", description=__doc__)
     parser.add_argument("-n", type=int, default=10, help="ConfigMaps that are counted (10)")
     parser.add_argument("--calls", action="store_true", help="print the calls, each below its caller")
@@ -28,7 +28,7 @@ def parse() -> argparse.Namespace:
 
 
 def measured(installed: Checkout, options: argparse.Namespace) -> dict[str, Any]:
-    """Return the figures of a checkout, after printing its calls where that is wanted."""
+    """Return the figures of a checkout, after printing its calls if configured."""
     found = asyncio.run(ways(installed.python, options.n))
     if options.calls:
         print(f"{installed.folder} {installed.commit}", *tree(shortest(found.steps)), sep="\n")
@@ -36,7 +36,7 @@ def measured(installed: Checkout, options: argparse.Namespace) -> dict[str, Any]
 
 
 def main() -> None:
-    """Measure this checkout, and another one if that is wanted."""
+    """Measure this checkout, and another one if configured."""
     options = parse()
     try:
         result = measured(THIS, options)

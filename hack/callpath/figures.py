@@ -1,4 +1,4 @@
-"""From recorded steps to figures, and to a tree that a person can read."""
+"""Turn recorded steps into figures, and into a readable tree."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -8,22 +8,22 @@ from typing import Any
 
 from hack.callpath.probe import Step
 
-#: The columns of the tree that a step's place begins in.
+#: The column of the tree in which the place of a step begins.
 PLACE_COLUMN = 72
 
 
 def calls(steps: Iterable[Step]) -> int:
-    """Return how many functions were called; a resumption is no call."""
+    """Return the number of calls, without resumptions."""
     return sum(not step.resumed for step in steps)
 
 
 def shortest(ways: Sequence[Sequence[Step]]) -> Sequence[Step]:
-    """Return the way with the fewest calls: nothing else that the daemon does at times is in it."""
+    """Return the path with the fewest calls, without occasional other work of the daemon."""
     return min(ways, key=calls)
 
 
 def figures(ways: Sequence[Sequence[Step]]) -> dict[str, Any]:
-    """Return the figures of the shortest way, and how many calls the others took."""
+    """Return the figures of the shortest path, and the number of calls of the others."""
     way = shortest(ways)
     counts = sorted(calls(one) for one in ways)
     return {
@@ -53,15 +53,15 @@ def _by(way: Iterable[Step], *, depth: int) -> dict[str, dict[str, int]]:
 
 
 def ratios(this: dict[str, Any], other: dict[str, Any]) -> dict[str, float | None]:
-    """Return the figures of this checkout divided by those of the other; None for a zero there."""
+    """Return the figures of this checkout divided by those of the other; None for a division by zero."""
     names = ("calls", "files", "resumptions")
     return {name: round(this[name] / other[name], 3) if other[name] else None for name in names}
 
 
 def tree(way: Iterable[Step]) -> Iterator[str]:
-    """Yield a line a step, indented below its caller, with the places of definition and call.
+    """Yield a line for each step, indented below its caller, with the places of definition and call.
 
-    A resumption begins with ``~``; what asyncio calls has no caller.
+    A resumption begins with ``~``; functions called by asyncio have no caller.
     """
     for step in way:
         name = f"{'  ' * step.depth}{'~ ' if step.resumed else ''}{step.function}"

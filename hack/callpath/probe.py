@@ -41,10 +41,10 @@ Start = Callable[[FrameType, bool], None]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A function that starts or, if `resumed`, goes on, with the place that it is called from.
+    """A function that starts or, if `resumed`, resumes, with the place that it is called from.
 
-    `depth` is the number of functions of the package that are below it on the stack. Files are
-    relative to the package. `caller` is None where asyncio calls.
+    `depth` is the number of functions of the package below it on the stack. Files are relative to
+    the package. `caller` is None for calls by asyncio.
     """
 
     function: str
@@ -62,14 +62,14 @@ class Tracer(Protocol):
     name: str
 
     def start(self, report: Start) -> None:
-        """Report from now on, for this thread."""
+        """Start to report, for this thread."""
 
     def stop(self) -> None:
-        """Report no more."""
+        """Stop reporting."""
 
 
 class Monitoring:
-    """`sys.monitoring`, which Python has since 3.12."""
+    """`sys.monitoring`, in Python since 3.12."""
 
     name = "sys.monitoring"
 
@@ -77,7 +77,7 @@ class Monitoring:
         self._monitoring: Any = getattr(sys, "monitoring", None)
 
     def start(self, report: Start) -> None:
-        """Report from now on, for this thread."""
+        """Start to report, for this thread."""
         monitoring, thread = self._monitoring, threading.get_ident()
 
         def reporter(resumed: bool) -> Callable[..., None]:
@@ -96,7 +96,7 @@ class Monitoring:
         monitoring.set_events(tool, events.PY_START | sum(resumptions))
 
     def stop(self) -> None:
-        """Report no more."""
+        """Stop reporting."""
         tool = self._monitoring.PROFILER_ID
         self._monitoring.set_events(tool, 0)
         self._monitoring.free_tool_id(tool)
@@ -108,7 +108,7 @@ class Profiling:
     name = "sys.setprofile"
 
     def start(self, report: Start) -> None:
-        """Report from now on, for this thread."""
+        """Start to report, for this thread."""
 
         def profile(frame: FrameType, event: str, _: object) -> None:
             if event == "call":
@@ -117,7 +117,7 @@ class Profiling:
         sys.setprofile(profile)
 
     def stop(self) -> None:
-        """Report no more."""
+        """Stop reporting."""
         sys.setprofile(None)
 
 
@@ -142,10 +142,10 @@ class Recorder:
     _files: dict[CodeType, str | None] = field(default_factory=dict)
 
     def begin(self, name: str) -> None:
-        """Begin a recording, unless there is one of this name or one is under way.
+        """Begin a recording, unless there is one of this name or one in progress.
 
-        Functions that are on the stack now, such as those that run the event loop, count neither
-        as callers nor in depth.
+        Functions on the stack at this moment, such as those of the event loop, count neither as
+        callers nor in depth.
         """
         if self._below or name in self.records:
             return
@@ -154,7 +154,7 @@ class Recorder:
         self.tracer.start(lambda frame, resumed: self._step(steps, frame, resumed))
 
     def end(self) -> None:
-        """End the recording that is under way, if any."""
+        """End the recording in progress, if any."""
         if self._below:
             self.tracer.stop()
             self._below = frozenset()
@@ -187,7 +187,7 @@ def _stack(frame: FrameType | None) -> Iterator[FrameType]:
 
 
 class ObservedProtocol(asyncio.Protocol):
-    """The daemon's protocol of one connection; a recorder sees its traffic."""
+    """The daemon's protocol of a connection, whose traffic a recorder sees."""
 
     def __init__(self, inner: Any, recorder: Recorder, pattern: re.Pattern[bytes]) -> None:
         if hasattr(inner, "get_buffer"):
@@ -199,34 +199,34 @@ class ObservedProtocol(asyncio.Protocol):
         return getattr(self.inner, name)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Give the daemon a transport that is observed."""
+        """Give the daemon an observed transport."""
         self.inner.connection_made(ObservedTransport(transport, self._recorder))
 
     def data_received(self, data: bytes) -> None:
-        """Begin a recording if these bytes have a name to record."""
+        """Begin a recording if these bytes match."""
         if found := self._pattern.search(data):
             self._recorder.begin(found[0].decode())
         self.inner.data_received(data)
 
     def eof_received(self) -> Any:
-        """Pass it on."""
+        """Pass it on to the daemon's protocol."""
         return self.inner.eof_received()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Pass it on."""
+        """Pass it on to the daemon's protocol."""
         self.inner.connection_lost(exc)
 
     def pause_writing(self) -> None:
-        """Pass it on."""
+        """Pass it on to the daemon's protocol."""
         self.inner.pause_writing()
 
     def resume_writing(self) -> None:
-        """Pass it on."""
+        """Pass it on to the daemon's protocol."""
         self.inner.resume_writing()
 
 
 class ObservedTransport:
-    """A transport of asyncio's whose first bytes of a POST end the recording."""
+    """A transport of asyncio whose first bytes of a POST end the recording."""
 
     def __init__(self, inner: asyncio.BaseTransport, recorder: Recorder) -> None:
         self._inner, self._recorder = inner, recorder
@@ -235,7 +235,7 @@ class ObservedTransport:
         return getattr(self._inner, name)
 
     def write(self, data: bytes) -> None:
-        """End the recording if this is the request that it is about."""
+        """End the recording if this is the request that ends it."""
         if END.match(data):
             self._recorder.end()
         cast("asyncio.WriteTransport", self._inner).write(data)
@@ -265,7 +265,7 @@ def observe(loop: Any, recorder: Recorder, pattern: re.Pattern[bytes]) -> None:
 
 
 def main() -> None:
-    """Run the command and write what was recorded."""
+    """Run the command, and write the recordings."""
     _, records, pattern, *arguments = sys.argv
     spec = importlib.util.find_spec("syncer")
     if spec is None or not spec.origin:

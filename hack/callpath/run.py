@@ -1,4 +1,4 @@
-"""Run the daemon of an installation between two API servers and record the way of ConfigMaps."""
+"""Run the daemon of an installation between two API servers, and record the path of ConfigMaps."""
 
 import asyncio
 import json
@@ -15,11 +15,11 @@ from kube_envtest import ApiServer
 from syncer.testing.objects import configmap, namespace
 
 HOST_NAMESPACE = "vc-shop"
-#: ConfigMaps that are copied, one after the other, before those that are recorded.
+#: ConfigMaps that are copied before those that are recorded.
 WARM_UP = 20
-#: Seconds without a request after which the daemon is at rest, and the longest wait for a copy.
+#: Seconds without a request after which the daemon is idle, and the timeout for a copy.
 REST, PATIENCE = 0.3, 30.0
-#: Seconds between two looks for a copy.
+#: Polling interval for a copy, in seconds.
 POLL = 0.02
 
 
@@ -29,14 +29,14 @@ class NotMeasured(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Ways:
-    """The steps of each recorded ConfigMap, and with what they were recorded."""
+    """The steps of each recorded ConfigMap, and the facility that recorded them."""
 
     counted_with: str
     steps: Sequence[Sequence[Step]]
 
 
 async def ways(python: Path, count: int) -> Ways:
-    """Record `count` ConfigMaps, one after the other, in the daemon that `python` has installed."""
+    """Record `count` ConfigMaps, one after the other, in the daemon installed for `python`."""
     virtual, host = ApiServer(seed="virtual"), ApiServer(seed="host")
     host.put(namespace(HOST_NAMESPACE))
     virtual.put(namespace("shop"))
@@ -86,7 +86,7 @@ async def _copied(virtual: ApiServer, host: ApiServer, name: str) -> None:
 
 
 async def _at_rest(*servers: ApiServer) -> None:
-    """Return when no request has come for a moment."""
+    """Wait until no request has come for a moment."""
     seen = -1
     while (now := sum(len(server.requests) for server in servers)) != seen:
         seen = now

@@ -1,1 +1,1 @@
-"""What hack/demo runs: two clusters, the daemon between them, and a web shop."""
+"""The implementation of hack/demo: two clusters, the daemon between them, and a web shop."""

@@ -18,7 +18,7 @@ from syncer.api import SyncerError
 
 
 def main() -> int:
-    """Run the demo; the exit status is 0 where all arrived, or it was ended by Ctrl-C after that."""
+    """Run the demo; the exit status is 0 if everything arrived."""
     parser = argparse.ArgumentParser(prog="hack/demo", description=__doc__)
     parser.add_argument("--once", action="store_true", help="print the table when all has arrived, and end")
     parser.add_argument("--embedded", action="store_true", help="clusters in this process instead of real ones")
@@ -41,7 +41,7 @@ def main() -> int:
     except asyncio.CancelledError:
         say("stopped before all had arrived" if demo.once else "ended; nothing is left running")
         status = 130 if demo.once else 0
-    except BrokenPipeError:  # of `hack/demo | head`: nobody listens any more
+    except BrokenPipeError:  # of `hack/demo | head`: the reader has gone
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         status = 1
     else:
@@ -51,7 +51,7 @@ def main() -> int:
 
 
 async def _interruptible(demo: Demo) -> None:
-    """Run it; the first Ctrl-C ends it in good order, and later ones don't disturb that."""
+    """Run it; the first Ctrl-C ends it regularly, and later ones don't disturb that."""
     running, loop = asyncio.ensure_future(demo.run()), asyncio.get_running_loop()
 
     def interrupt() -> None:

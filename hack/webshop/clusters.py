@@ -1,4 +1,4 @@
-"""The demo's two clusters: real ones where they can be had, else in-process ones."""
+"""The demo's two clusters: real ones if available, else in-process ones."""
 
 import asyncio
 import os
@@ -19,13 +19,13 @@ from syncer.api import Side
 ROOT = Path(__file__).parents[2]
 BUILD = ROOT / "hack" / "controlplane" / "build"
 
-#: The user whom the daemon logs in as.
+#: The user that the daemon logs in as.
 DAEMON = "daemon"
 
-#: Writes the kubeconfig of a user for one side to a path.
+#: Writes the kubeconfig of a user for a side to a path.
 WriteKubeconfig = Callable[[Side, str, Path], Path]
 
-#: Settings that say where real clusters come from; where one is given, nothing is built in its stead.
+#: Settings for real clusters; if one is set, nothing is built instead.
 _CHOSEN = ("ENVTEST_DOCKER", "KUBEBUILDER_ASSETS", "ENVTEST_CONTROLPLANE")
 
 
@@ -35,19 +35,19 @@ class Clusters:
 
     #: Of an administrator.
     kubeconfigs: Mapping[Side, Path]
-    #: Of a user who may do nothing yet.
+    #: Of a user without rights.
     daemon_kubeconfigs: Mapping[Side, Path]
-    #: How kubectl is called; empty where there is none.
+    #: The command line of kubectl; empty if there is none.
     kubectl: tuple[str, ...]
-    #: Whether something makes Pods of a Deployment in the virtual cluster.
+    #: True if a controller creates Pods of a Deployment in the virtual cluster.
     deployments: bool
-    #: How long they took to start.
+    #: The time that they took to start.
     seconds: float
 
 
 @asynccontextmanager
 async def started(folder: Path, *, embedded: bool) -> AsyncIterator[Clusters]:
-    """Two clusters for as long as the context is open, their kubeconfigs in the folder."""
+    """Run two clusters while the block runs, with their kubeconfigs in the folder."""
     programs: Programs | str = "because of --embedded" if embedded else await _programs()
     begun = time.monotonic()
     async with AsyncExitStack() as stack:
@@ -64,7 +64,7 @@ async def started(folder: Path, *, embedded: bool) -> AsyncIterator[Clusters]:
 
 
 async def _programs() -> Programs | str:
-    """Return what real clusters are made of, or why there are none."""
+    """Return the programs of real clusters, or why there are none."""
     try:
         return find_programs()
     except NotAvailable as missing:
@@ -119,7 +119,7 @@ async def _embedded(stack: AsyncExitStack) -> WriteKubeconfig:
 
 
 def kubectl(programs: Programs | None) -> tuple[str, ...]:
-    """How kubectl is called: the one that came with the clusters, else that of our binary, else the user's own."""
+    """Return the command line of kubectl: the clusters' own, else our binary's, else the user's."""
     if programs is not None and programs.kubectl:
         return programs.kubectl
     try:

@@ -1,4 +1,4 @@
-"""The daemon of the demo: a process of its own with a configuration file, as a user would start it."""
+"""The demo's daemon: a process with a configuration file, as a user starts it."""
 
 import asyncio
 import time
@@ -22,15 +22,15 @@ READY_SECONDS = 60.0
 
 
 class Daemon(daemon.Daemon):
-    """It ends with the demo, however that ends."""
+    """A process that ends with the demo, however that ends."""
 
     def spawn(self) -> None:
-        """Start it without waiting for anything."""
+        """Start it without waiting."""
         self.write()
         self.process = spawn([*self.command, "--config", str(self.file)], self.log, self.folder)
 
     def rights(self) -> Mapping[Side, list[Obj]]:
-        """Return the roles that it needs on each side, bound to its user, as `syncer rbac` prints them."""
+        """Return the roles that it needs on each side, bound to its user, as printed by `syncer rbac`."""
         cluster = load(str(self.file), installed()).cluster
         return manifests(
             needed(cluster.all_syncers(), settings=cluster.settings()),
@@ -41,7 +41,11 @@ class Daemon(daemon.Daemon):
         )
 
     async def ready(self) -> None:
-        """Wait until it says that it is; :class:`Failed` where it doesn't."""
+        """Wait until it is ready.
+
+        Raises:
+            Failed: It doesn't become ready.
+        """
         deadline = time.monotonic() + READY_SECONDS
         while not await in_thread(self._answers):
             self.check()
@@ -50,7 +54,11 @@ class Daemon(daemon.Daemon):
             await asyncio.sleep(0.05)
 
     def check(self) -> None:
-        """:class:`Failed` where it has ended."""
+        """Check that it is running.
+
+        Raises:
+            Failed: It has ended.
+        """
         if self.process is not None and self.process.poll() is not None:
             last = "\n".join(self.log.read_text().splitlines()[-12:])
             raise Failed(f"the daemon has ended with status {self.process.returncode}; its log {self.log} says\n{last}")
@@ -64,7 +72,7 @@ class Daemon(daemon.Daemon):
 
 
 def make(clusters: Clusters, folder: Path) -> Daemon:
-    """Return the daemon between the two clusters; not yet started."""
+    """Return the daemon between the two clusters, not yet started."""
     config = {
         "apiVersion": "vsyncer.dev/v1alpha1",
         "kind": "SyncerConfig",

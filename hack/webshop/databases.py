@@ -1,4 +1,4 @@
-"""What the host offers tenants besides pods: the kind Database, and a small simulation of its operator."""
+"""A service of the host for tenants: the kind Database, and a small simulation of its operator."""
 
 import asyncio
 import base64
@@ -16,24 +16,24 @@ from syncer.resources.kinds import CUSTOM_RESOURCE_DEFINITIONS, SECRETS
 CRD: Obj = yaml.safe_load(Path(__file__).with_name("databases.yaml").read_text())
 NAME: str = CRD["metadata"]["name"]
 DATABASES = Resource("platform.example.org/v1", "Database", "databases")
-#: How the daemon is told of it, under ``sync.custom``.
+#: Its entry under ``sync.custom``.
 SYNCED: Obj = {
     "references": {"spec.secretName": "Secret"},
     "related": [{"resource": "secrets", "origin": "host", "by": {"reference": "spec.secretName"}}],
 }
-#: Seconds between looks, and before what failed is tried again.
+#: Seconds between rounds, and before a failed request is repeated.
 PAUSE = 0.2
 
 
 @dataclass
 class Operator:
-    """For each Database of a namespace it makes the Secret with its login, and says where it is."""
+    """Creates the Secret with the login for each Database in a namespace, and sets its status."""
 
     cluster: Cluster
     namespace: str
 
     async def run(self) -> None:
-        """Install the kind and play until cancelled."""
+        """Install the kind, and run until cancelled."""
         await self.cluster.create(CUSTOM_RESOURCE_DEFINITIONS, CRD)
         while True:
             with contextlib.suppress(ClusterError):  # not served yet, or gone with the cluster

@@ -1,4 +1,4 @@
-"""The demo from its first to its last step."""
+"""The demo, from its first to its last step."""
 
 import asyncio
 import math
@@ -22,23 +22,29 @@ from syncer.clusters.client import Cluster
 from syncer.clusters.connection import ConnectionSettings, connect
 from syncer.resources.kinds import NAMESPACES
 
-#: Seconds between two looks at the clusters.
+#: Seconds between two rounds of reads.
 GLANCE = 0.2
 
 
 @dataclass(frozen=True)
 class Demo:
-    """One run: where its files are, whether it ends when all has arrived, and how long that may take in seconds."""
+    """A run: the folder of its files, whether it ends when everything has arrived, and its timeout
+    in seconds.
+    """
 
     folder: Path
     once: bool
     embedded: bool
     timeout: float
-    #: Whether to start the clusters alone, for a configuration of one's own.
+    #: True to start the clusters alone, for a configuration of the user's.
     clusters_only: bool = False
 
     async def run(self) -> None:
-        """Start all, apply the samples, show what happens until cancelled; :class:`Failed` where it can't."""
+        """Start everything, apply the samples, and show the state until cancelled.
+
+        Raises:
+            Failed: It can't go on.
+        """
         async with AsyncExitStack() as stack:
             clusters = await stack.enter_async_context(started(self.folder, embedded=self.embedded))
             say(f"   They took {clusters.seconds:.1f} s to start.")
@@ -74,7 +80,7 @@ class Demo:
         return daemon
 
     async def _begun(self, daemon: Daemon, virtual: Cluster) -> None:
-        """Wait until tenants can use what the host offers them."""
+        """Wait until tenants can use the host's services."""
         await daemon.ready()
         try:
             async with asyncio.timeout(self.timeout):
@@ -90,7 +96,7 @@ class Demo:
         say(*_indented(await shop.apply(clusters, samples, virtual, self.folder)))
 
     async def _follow(self, virtual: Cluster, host: Cluster, samples: Samples, daemon: Daemon) -> None:
-        """Look again and again; what the samples must bring counts only until all of it is there."""
+        """Show the state repeatedly; the samples' objects are required only until all of them are there."""
         wanted: Samples | None = samples
         screen, found = table.screen(), list[Row]()
         deadline = time.monotonic() + (self.timeout if self.once else math.inf)
@@ -116,7 +122,7 @@ def _rbac(kind: str) -> Resource:
 
 
 async def _look(virtual: Cluster, host: Cluster, wanted: Samples | None) -> list[Row]:
-    """The rows; none while a cluster can't be reached."""
+    """Return the rows; none while a cluster can't be reached."""
     try:
         return rows(await read(virtual, host, HOST_NAMESPACE), wanted)
     except ClusterError:
@@ -131,7 +137,7 @@ def _missing(found: Iterable[Row], seconds: float, daemon: Daemon) -> str:
 
 @asynccontextmanager
 async def _connected(clusters: Clusters) -> AsyncIterator[tuple[Cluster, Cluster]]:
-    """Clients of both clusters, virtual and host; the host has the namespace that copies are put into."""
+    """Yield clients of both clusters, virtual and host, and create the host namespace for the copies."""
     virtual, host = (
         connect(ConnectionSettings(str(clusters.kubeconfigs[side])), side=side, environ={})
         for side in (Side.VIRTUAL, Side.HOST)
@@ -157,7 +163,7 @@ async def _simulation(host: Cluster) -> AsyncIterator[None]:
 
 
 def _blank_sheet(clusters: Clusters) -> Sequence[str]:
-    """How a configuration of one's own begins."""
+    """Return the beginning of a configuration for the clusters."""
     return (
         "",
         "2. No daemon. For a configuration of your own, in another terminal (.venv/bin/syncer --config FILE):",
@@ -171,7 +177,7 @@ def _blank_sheet(clusters: Clusters) -> Sequence[str]:
 
 
 def _hints(clusters: Clusters) -> Sequence[str]:
-    """Return what to do with two running clusters."""
+    """Return hints for using two running clusters."""
     kubectl = "kubectl" if shutil.which("kubectl") else " ".join(map(_short, clusters.kubectl)) or "kubectl"
     virtual, host = (f"{kubectl} --kubeconfig {clusters.kubeconfigs[side]}" for side in (Side.VIRTUAL, Side.HOST))
     return (
@@ -186,7 +192,7 @@ def _hints(clusters: Clusters) -> Sequence[str]:
 
 
 def _short(path: str | Path) -> str:
-    """Return a path as it is seen from the top of the repository."""
+    """Return a path relative to the repository."""
     path = Path(path)
     return str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else str(path)
 

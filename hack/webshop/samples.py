@@ -1,4 +1,4 @@
-"""The web shop's objects, and how they get into the virtual cluster."""
+"""The web shop's objects, and how to apply them."""
 
 import os
 from collections.abc import Sequence
@@ -42,7 +42,7 @@ class Samples:
 
 
 def command(clusters: Clusters, samples: Samples) -> list[str]:
-    """How a user would apply them; empty without kubectl."""
+    """Return the command that applies them; empty without kubectl."""
     files = [part for file in samples.files for part in ("-f", str(file.relative_to(ROOT)))]
     if not clusters.kubectl:
         return []
@@ -50,7 +50,7 @@ def command(clusters: Clusters, samples: Samples) -> list[str]:
 
 
 async def apply(clusters: Clusters, samples: Samples, virtual: Cluster, folder: Path) -> Sequence[str]:
-    """Apply them with kubectl, without one through the client; returns a line for each."""
+    """Apply them with kubectl, or else with the client; return a line for each."""
     if with_kubectl := command(clusters, samples):
         environ = {**os.environ, "KUBECACHEDIR": str(folder / "kubectl-cache"), "KUBERC": "off"}
         return (await output_of(with_kubectl, environ)).splitlines()

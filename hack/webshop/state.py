@@ -1,4 +1,4 @@
-"""What both clusters hold, and which of it is a copy of what: one row for each pair."""
+"""The objects of both clusters, in pairs: a row for each."""
 
 import asyncio
 from collections import defaultdict
@@ -31,23 +31,23 @@ from syncer.resources.services import KUBERNETES
 
 MARKS = Marks()
 
-#: What goes to the host, in the order in which it is shown.
+#: The kinds that go to the host, in the order of the table.
 DOWN = (SERVICE_ACCOUNTS, CONFIG_MAPS, SECRETS, SERVICES, INGRESSES, PODS, DATABASES)
-#: Those of them of which the host tells how they fare.
+#: Those of them whose status comes back.
 BACK = (PODS, DATABASES)
-#: What is looked at in the virtual cluster.
+#: The kinds that are read in the virtual cluster.
 VIRTUAL = (*DOWN, NODES, EVENTS, DEPLOYMENTS, CUSTOM_RESOURCE_DEFINITIONS)
-#: What is looked at on the host; in the daemon's namespace, where a kind has namespaces.
+#: The kinds that are read on the host; namespaced ones in the daemon's namespace.
 HOST = (*DOWN, EVENTS, CUSTOM_RESOURCE_DEFINITIONS)
 TO_HOST, TO_VIRTUAL, BOTH = "->", "<-", "<->"
 NOTHING = "-"
 
-#: Each namespace of each cluster has one; it matters only where a Pod uses it.
+#: Every namespace of every cluster has it; it matters only if a Pod uses it.
 ROOT_CA = "kube-root-ca.crt"
 
 
 class Row(NamedTuple):
-    """One pair: which objects, which way content goes, when the daemon last wrote, and whether all is as it should."""
+    """A pair: its objects, the direction, the time of the daemon's last write, and whether it is in step."""
 
     kind: str
     virtual: str
@@ -60,14 +60,14 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True)
 class State:
-    """All objects of both sides that the demo looks at."""
+    """The objects of both sides that the demo reads."""
 
     virtual: Mapping[Resource, list[Obj]]
     host: Mapping[Resource, list[Obj]]
 
 
 async def read(virtual: Cluster, host: Cluster, namespace: str) -> State:
-    """Ask both clusters, the host one for its namespace."""
+    """Read both clusters; the host in its namespace."""
     up = asyncio.gather(*(_list(virtual, resource) for resource in VIRTUAL))
     down = asyncio.gather(*(_list(host, resource, namespace if resource.namespaced else "") for resource in HOST))
     ups, downs = await asyncio.gather(up, down)
@@ -75,7 +75,7 @@ async def read(virtual: Cluster, host: Cluster, namespace: str) -> State:
 
 
 async def _list(cluster: Cluster, resource: Resource, namespace: str = "") -> list[Obj]:
-    """All objects; none of a kind that isn't served yet."""
+    """Return all objects; none of a kind that isn't served yet."""
     try:
         return await cluster.list(resource, namespace=namespace)
     except Missing:
@@ -83,7 +83,7 @@ async def _list(cluster: Cluster, resource: Resource, namespace: str = "") -> li
 
 
 def rows(state: State, samples: Samples | None) -> list[Row]:
-    """All pairs; with ``samples`` also those of them that are missing."""
+    """Return all pairs; with ``samples`` including the missing ones."""
     return [
         *(row for resource in DOWN for row in _copies(state, resource, samples)),
         *_tokens(state),
@@ -110,12 +110,12 @@ def _copies(state: State, resource: Resource, samples: Samples | None) -> Iterat
 
 
 def _is_system(resource: Resource, key: Key) -> bool:
-    """Return True if it is what each cluster has of its own."""
+    """Return True for an object that every cluster has of its own."""
     return key.namespace.startswith("kube-") or (resource is SERVICES and key == KUBERNETES)
 
 
 def _used(state: State, resource: Resource) -> set[Key] | None:
-    """Return the keys that virtual Pods refer to, for those kinds that are synced only then, else None."""
+    """Return the keys that virtual Pods refer to, for kinds that are only synced then, else None."""
     if resource not in (CONFIG_MAPS, SECRETS):
         return None
     return {key for pod in state.virtual[PODS] for kind, key in PATHS.keys(pod) if kind == resource}
@@ -192,7 +192,7 @@ _STATUS: Mapping[Resource, Callable[[Obj, Obj], tuple[str, bool]]] = {
 
 
 def _tokens(state: State) -> Iterator[Row]:
-    """Yield the Secrets with the tokens of virtual Pods: copies of nothing."""
+    """Yield the Secrets with the tokens of virtual Pods, which are copies of nothing."""
     for key, secret in sorted(_by_virtual(state.host[SECRETS], kind_mark(PODS)).items()):
         status = f"the Pod's token, until {annotations_of(secret).get(MARKS.token_expires, '?')}"
         yield Row("Secret", f"(Pod {key})", TO_HOST, str(key_of(secret)), _written(secret), status, good=True)
@@ -202,7 +202,7 @@ def _tokens(state: State) -> Iterator[Row]:
 
 
 def _logins(state: State) -> Iterator[Row]:
-    """Yield the Secrets that the host's operator makes, where Databases ask for them."""
+    """Yield the Secrets that the host's operator creates for Databases."""
     secrets = {key_of(secret): secret for secret in state.virtual[SECRETS]}
     made = {key_of(secret): secret for secret in state.host[SECRETS]}
     copies = _by_virtual(state.host[DATABASES], kind_mark(DATABASES))
@@ -217,7 +217,7 @@ def _logins(state: State) -> Iterator[Row]:
 
 
 def _definitions(state: State) -> Iterator[Row]:
-    """Yield the kinds of the host that tenants get too."""
+    """Yield the host's CRDs that tenants get too."""
     there = {key_of(crd): crd for crd in state.virtual[CUSTOM_RESOURCE_DEFINITIONS]}
     for key in sorted(key_of(crd) for crd in state.host[CUSTOM_RESOURCE_DEFINITIONS] if PUBLIC_LABEL in labels_of(crd)):
         crd = there.get(key)
@@ -237,7 +237,7 @@ def _nodes(state: State, samples: Samples | None) -> Iterator[Row]:
 
 
 def _events(state: State) -> Iterator[Row]:
-    """Yield what was told about each Pod that has a copy, one row a Pod."""
+    """Yield the Events about each Pod with a copy, in a row for each Pod."""
     told, retold = _by_pod(state.host[EVENTS]), _by_pod(state.virtual[EVENTS])
     for key, copy in sorted(_by_virtual(state.host[PODS], kind_mark(PODS)).items()):
         there, own = (_reasons(events) for events in (told[key_of(copy)], retold[key]))
@@ -261,7 +261,11 @@ def _reasons(events: list[Obj]) -> list[str]:
 
 
 def _deployments(state: State) -> Iterator[Row]:
-    """They are not synced: that they are ready shows that the tenant's controllers hear how their Pods fare."""
+    """Yield Deployments.
+
+    They are not synced: that they are ready shows that the tenant's controllers see the status of
+    their Pods.
+    """
     for obj in state.virtual[DEPLOYMENTS]:
         wanted, ready = dig(obj, "spec.replicas") or 0, dig(obj, "status.readyReplicas") or 0
         status = f"stays here: {ready} of {wanted} Pods ready"
@@ -269,7 +273,7 @@ def _deployments(state: State) -> Iterator[Row]:
 
 
 def _written(*objects: Obj | None) -> str:
-    """When the daemon last wrote one of them, as a wall clock here shows it; empty where it never did."""
+    """Return the time of the daemon's last write to one of them, in local time; empty if there was none."""
     entries = (entry for obj in objects if obj for entry in dig(obj, "metadata.managedFields") or ())
     times = [entry["time"] for entry in entries if entry.get("manager") == FIELD_MANAGER and entry.get("time")]
     return datetime.fromisoformat(max(times)).astimezone().strftime("%H:%M:%S") if times else ""

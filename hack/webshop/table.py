@@ -1,4 +1,4 @@
-"""The table of what was synced where: live on a terminal with rich, else plain text."""
+"""The table of synced objects: live on a terminal with rich, else plain text."""
 
 import importlib.util
 import sys
@@ -14,10 +14,10 @@ HEAD = Row("KIND", "VIRTUAL CLUSTER", "", "HOST CLUSTER", "LAST WRITE", "STATUS"
 
 
 class Screen(Protocol):
-    """Where rows are shown."""
+    """A way to show rows."""
 
     def show(self, rows: Sequence[Row]) -> None:
-        """Show the rows as they are now."""
+        """Show the current rows."""
 
     def end(self, rows: Sequence[Row]) -> None:
         """Show the rows for the last time."""
@@ -30,7 +30,7 @@ class Plain:
         self._shown: list[Row] = []
 
     def show(self, rows: Sequence[Row]) -> None:
-        """Print the rows once all are as they should be, and from then on what has become of them."""
+        """Print the rows once all are in step, and after that the changed ones."""
         if self._shown:
             self._follow(rows)
         elif rows and all(row.good for row in rows):
@@ -46,7 +46,7 @@ class Plain:
             print("\n".join(lines(changed, head=False)), flush=True)
 
     def end(self, rows: Sequence[Row]) -> None:
-        """Print the table unless it was."""
+        """Print the table unless it was printed."""
         if not self._shown:
             print("\n".join(lines(rows)), flush=True)
 
@@ -61,7 +61,7 @@ def lines(rows: Sequence[Row], *, head: bool = True) -> list[str]:
 
 
 class Live:
-    """A table that follows what happens."""
+    """A table that follows the changes."""
 
     def __init__(self) -> None:
         from rich.console import Console
@@ -72,11 +72,11 @@ class Live:
         self._live.start()
 
     def show(self, rows: Sequence[Row]) -> None:
-        """Draw it anew."""
+        """Draw the current rows."""
         self._live.update(_drawn(rows), refresh=True)
 
     def end(self, rows: Sequence[Row]) -> None:
-        """Leave the last one standing."""
+        """Leave the last table on the screen."""
         self._live.stop()
         self._console.print(_drawn(rows))
 
@@ -94,5 +94,5 @@ def _drawn(rows: Sequence[Row]) -> "Table":
 
 
 def screen() -> Screen:
-    """Return the best that this terminal, or file, can show."""
+    """Return the best way to show rows on this terminal, or in this file."""
     return Live() if sys.stdout.isatty() and importlib.util.find_spec("rich") else Plain()

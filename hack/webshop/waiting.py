@@ -1,4 +1,4 @@
-"""How the demo speaks, and does what blocks beside the event loop that its clusters may live in."""
+"""Output of the demo, and blocking calls beside the event loop that its clusters may run in."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -13,12 +13,15 @@ class Failed(Exception):
 
 
 def say(*lines: str) -> None:
-    """Tell the user at once, also through a pipe."""
+    """Print lines at once, also through a pipe."""
     print("\n".join(lines), flush=True)
 
 
 async def in_thread(function: Callable[[], T]) -> T:
-    """Call what blocks, in a thread; cancelled, it ends only after the thread has, so nothing goes on behind it."""
+    """Call a blocking function in a thread.
+
+    If cancelled, it ends only after the thread, so that nothing goes on unseen.
+    """
     running = asyncio.ensure_future(asyncio.to_thread(function))
     try:
         return await asyncio.shield(running)
@@ -28,7 +31,11 @@ async def in_thread(function: Callable[[], T]) -> T:
 
 
 async def output_of(command: Sequence[str | Path], environ: dict[str, str]) -> str:
-    """Run a program and return what it says; :class:`Failed` with that where it fails."""
+    """Run a program and return its output.
+
+    Raises:
+        Failed: It fails; the message is its output.
+    """
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(
         *command, env=environ, stdin=asyncio.subprocess.DEVNULL, stdout=pipe, stderr=asyncio.subprocess.STDOUT
