@@ -1,7 +1,6 @@
 """A transport that reads from an API server, and writes down each write instead of sending it."""
 
 import itertools
-from collections.abc import Iterable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -12,6 +11,7 @@ from syncer.clusters import codec
 from syncer.clusters.api_requests import PATCH_TYPES
 from syncer.clusters.paths import Target
 from syncer.clusters.transport import HttpRequest, HttpResponse, Stream, Transport
+from syncer.translate.merge_patch import merged
 from syncer.translate.times import written
 
 #: The made-up resourceVersions begin here: later than any real one, so that a reply counts as news.
@@ -186,28 +186,5 @@ def _put(live: Obj, content: Obj, target: Target) -> Obj:
 
 
 def _patched_by(live: Obj, patch: Any, request: HttpRequest) -> Obj:
-    strategic = request.content_type == PATCH_TYPES["strategic"]
-    changed: Obj = _patched(live, patch, by_type=strategic) if isinstance(patch, dict) else live
-    return changed
-
-
-def _patched(live: Any, patch: Any, *, by_type: bool) -> Any:
-    """Apply a merge patch (RFC 7386); ``by_type`` merges lists of conditions as a strategic one does."""
-    if by_type and isinstance(patch, list) and isinstance(live, list) and all("type" in one for one in [*live, *patch]):
-        return _by_type(live, patch)
-    if not isinstance(patch, dict):
-        return patch
-    result = dict(live) if isinstance(live, dict) else {}
-    for name, value in patch.items():
-        if value is None:
-            result.pop(name, None)
-        else:
-            result[name] = _patched(result.get(name), value, by_type=by_type)
-    return result
-
-
-def _by_type(live: Iterable[Obj], patch: Iterable[Obj]) -> list[Obj]:
-    found = {one["type"]: one for one in live}
-    for one in patch:
-        found[one["type"]] = {**found.get(one["type"], {}), **one}
-    return list(found.values())
+    by_type = request.content_type == PATCH_TYPES["strategic"]
+    return merged(live, patch, by_type=by_type) if isinstance(patch, dict) else live

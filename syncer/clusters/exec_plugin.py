@@ -11,10 +11,10 @@ import os
 import signal
 import time
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any
 
 from syncer.clusters.login import ExecPlugin, LegacyProvider, PluginFailed
+from syncer.translate import times
 
 #: Seconds that a plugin may take; many ask an identity service over the network.
 PLUGIN_SECONDS = 60.0
@@ -65,7 +65,7 @@ def parse(plugin: ExecPlugin, output: bytes) -> Issued:
 
 
 def _timestamp(text: str | None) -> float:
-    return datetime.fromisoformat(text).timestamp() if text else float("inf")
+    return times.read(text).timestamp() if text else float("inf")
 
 
 async def _run(plugin: ExecPlugin, seconds: float) -> bytes:

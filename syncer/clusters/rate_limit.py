@@ -5,24 +5,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 
 from syncer.clusters.transport import DeadlineExceeded, HttpRequest, HttpResponse, Stream, Transport
-
-
-class TokenBucket:
-    """Says how long to wait before the next request; pure, the time comes in as an argument."""
-
-    def __init__(self, *, qps: float, burst: int, now: float) -> None:
-        self._qps, self._burst = qps, max(float(burst), 1.0)
-        self._tokens, self._at = self._burst, now
-
-    def take(self, now: float) -> float:
-        """Take a token, which may be one of the future, and tell how many seconds away it is."""
-        self._tokens = min(self._burst, self._tokens + (now - self._at) * self._qps) - 1.0
-        self._at = now
-        return max(0.0, -self._tokens / self._qps)
-
-    def give_back(self) -> None:
-        """Return a token that was not used."""
-        self._tokens += 1.0
+from syncer.token_bucket import TokenBucket
 
 
 class RateLimited:
@@ -31,7 +14,7 @@ class RateLimited:
     def __init__(self, transport: Transport, *, qps: float, burst: int) -> None:
         self._transport = transport
         self._loop = asyncio.get_running_loop()
-        self._bucket = TokenBucket(qps=qps, burst=burst, now=self._loop.time())
+        self._bucket = TokenBucket(rate=qps, burst=burst, now=self._loop.time())
 
     async def send(self, request: HttpRequest) -> HttpResponse:
         """Wait for a turn, then send; the wait is a part of the deadline."""

@@ -8,7 +8,6 @@ events and chooses much of their text: events about an object (``BURST`` at once
 """
 
 import asyncio
-import math
 import re
 import sys
 import time
@@ -22,6 +21,8 @@ from cachetools import LRUCache, TTLCache
 from syncer.api import Key, LiveClient, Missing, Obj, Resource
 from syncer.observe.logs import get_logger
 from syncer.resources.kinds import EVENTS
+from syncer.token_bucket import TokenBucket
+from syncer.translate.times import written
 
 #: client-go's limits: events about an object at once, and seconds until another is allowed.
 BURST, REFILL = 25, 300.0
@@ -108,10 +109,11 @@ class EventRecorder:
         self._series: TTLCache[Note, _Series] = TTLCache(
             SERIES_BYTES, SERIES_LIFE, timer=clock, getsizeof=lambda series: series.size
         )
-        self._limits = _Limits(clock)
+        self._limit = TokenBucket(rate=CLUSTER_RATE, burst=CLUSTER_BURST, now=clock())
+        #: By the hash of an object, for the objects that had events recently.
+        self._limits: LRUCache[int, TokenBucket] = LRUCache(REMEMBERED)
         self._waiting: dict[Note, int] = {}
         self._waiting_bytes = 0
-        self._next = -math.inf
         self._wake, self._idle = asyncio.Event(), asyncio.Event()
         self._idle.set()
         self._complained = False
@@ -142,7 +144,7 @@ class EventRecorder:
         while True:
             await self._wake.wait()
             while self._waiting:
-                await self._turn()
+                await asyncio.sleep(self._limit.take(self._clock()))
                 note = next(iter(self._waiting))
                 self._waiting_bytes -= note.size
                 await self._write(note, self._waiting.pop(note))
@@ -154,7 +156,7 @@ class EventRecorder:
         await self._idle.wait()
 
     def _record(self, note: Note) -> None:
-        if not self._limits.allow(note):
+        if not self._is_allowed(note):
             return
         if note not in self._waiting:
             size = note.size
@@ -165,11 +167,13 @@ class EventRecorder:
         self._idle.clear()
         self._wake.set()
 
-    async def _turn(self) -> None:
-        """Wait until the limit allows another event of this virtual cluster."""
-        turn = max(self._next, self._clock() - CLUSTER_BURST / CLUSTER_RATE)
-        self._next = turn + 1 / CLUSTER_RATE
-        await asyncio.sleep(max(0.0, turn - self._clock()))
+    def _is_allowed(self, note: Note) -> bool:
+        """Return True if the limit of the note's object allows another event."""
+        about, now = hash((note.kind, note.namespace, note.name, note.uid)), self._clock()
+        limit = self._limits.get(about)
+        if limit is None:
+            limit = self._limits[about] = TokenBucket(rate=1 / REFILL, burst=BURST, now=now)
+        return limit.take_now(now)
 
     async def _write(self, note: Note, times: int) -> None:
         try:
@@ -192,14 +196,14 @@ class EventRecorder:
 
     async def _count_up(self, series: _Series, times: int) -> None:
         count = series.count + times
-        patch = {"count": count, "lastTimestamp": rfc3339(self._utcnow())}
+        patch = {"count": count, "lastTimestamp": written(self._utcnow())}
         await self._client.patch(EVENTS, series.key, patch)
         series.count = count
 
     async def _create(self, note: Note, times: int) -> None:
         now = self._utcnow()
         key = Key(note.namespace or "default", self._name(note, now))
-        await self._client.create(EVENTS, self._event(note, key, times, rfc3339(now)))
+        await self._client.create(EVENTS, self._event(note, key, times, written(now)))
         self._series[note] = _Series(key, times, note.size + sys.getsizeof(key.name))
 
     def _name(self, note: Note, now: datetime) -> str:
@@ -238,23 +242,6 @@ class EventRecorder:
             log.warning("an event could not be written", **about, reason=note.reason, error=str(error) or "no answer")
 
 
-class _Limits:
-    """A token bucket for each object that had events recently."""
-
-    def __init__(self, clock: Callable[[], float]) -> None:
-        self._clock = clock
-        self._buckets: LRUCache[int, tuple[float, float]] = LRUCache(REMEMBERED)
-
-    def allow(self, note: Note) -> bool:
-        """Take a token for the note's object; return False if there is none."""
-        about, now = hash((note.kind, note.namespace, note.name, note.uid)), self._clock()
-        tokens, last = self._buckets.get(about, (float(BURST), now))
-        tokens = min(float(BURST), tokens + (now - last) / REFILL)
-        allowed = tokens >= 1
-        self._buckets[about] = (tokens - 1 if allowed else tokens, now)
-        return allowed
-
-
 def note_about(resource: Resource, obj: Obj, level: Level, reason: str, message: str) -> Note:
     """Return a note about an object, of which only the identity is used."""
     metadata = obj["metadata"]
@@ -276,11 +263,6 @@ def virtual_names(message: str, names: Mapping[str, str]) -> str:
         return message
     alternatives = "|".join(map(re.escape, names))
     return re.sub(rf"(?<![\w.-])(?:{alternatives})(?![\w-]|\.\w)", lambda found: names[found[0]], message)
-
-
-def rfc3339(time: datetime) -> str:
-    """Format a time in whole seconds, as the core API does: ``2026-01-31T12:00:00Z``."""
-    return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _shortened(message: str) -> str:

@@ -39,8 +39,8 @@ from syncer.config.document import Document, read
 from syncer.config.problems import explained
 from syncer.testing.differences import differences
 from syncer.testing.memory import Sent
-from syncer.testing.merge import merged
 from syncer.testing.world import NOON, World
+from syncer.translate.merge_patch import merged
 
 Objects = tuple[Obj, ...]
 

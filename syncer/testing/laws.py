@@ -34,11 +34,11 @@ from syncer.names.forms import form_of
 from syncer.rbac import allows
 from syncer.rbac import needed as rights_of
 from syncer.testing.memory import Sent
-from syncer.testing.merge import merged
 from syncer.testing.strategies import LABELS, NAMES
 from syncer.testing.trial import Event, Scene, Trial
 from syncer.testing.unknown import MARKER, count, planted
 from syncer.testing.world import World
+from syncer.translate.merge_patch import merged
 
 __all__ = ["Scene", "Trial", "laws_for"]
 

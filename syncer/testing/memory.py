@@ -12,8 +12,9 @@ from syncer.api import ClusterError, Conflict, Exists, Invalid, Key, Missing, Ob
 from syncer.clusters.api_requests import PatchKind, Propagation
 from syncer.clusters.client import Cluster
 from syncer.clusters.transport import HttpRequest, Transport
-from syncer.testing.merge import merged
 from syncer.testing.objects import uid_for
+from syncer.translate.merge_patch import merged
+from syncer.translate.times import written
 
 #: Kinds without a status subresource: they are written as a whole.
 WITHOUT_STATUS = frozenset({"configmaps", "secrets", "serviceaccounts", "events", "endpoints", "endpointslices"})
@@ -54,7 +55,7 @@ class MemoryCluster(Cluster):
         obj = copy.deepcopy(obj)
         metadata, before = obj["metadata"], self.find(resource, key_of(obj))
         metadata.setdefault("uid", uid_of(before) if before else uid_for(self.side.value, obj))
-        metadata.setdefault("creationTimestamp", _rfc3339(self._now()))
+        metadata.setdefault("creationTimestamp", written(self._now()))
         self._keep(resource, obj)
 
     def find(self, resource: Resource, key: Key) -> Obj | None:
@@ -92,7 +93,7 @@ class MemoryCluster(Cluster):
         if self.find(resource, place) is not None:
             raise Exists(f"{resource} {place} already exists on the {self.side.value} side")
         self._version += 1
-        metadata = {"uid": f"{self.side.value}-uid-{self._version}", "creationTimestamp": _rfc3339(self._now())}
+        metadata = {"uid": f"{self.side.value}-uid-{self._version}", "creationTimestamp": written(self._now())}
         made = merged(copy.deepcopy(obj), {"metadata": metadata})
         if resource.plural not in _BORN_WITH_STATUS:
             made.pop("status", None)
@@ -120,9 +121,7 @@ class MemoryCluster(Cluster):
         uid = patch.get("metadata", {}).get("uid")
         if uid is not None and uid != uid_of(before):
             raise Conflict(f"{resource} {key} is another object: its uid is {uid_of(before)}, not {uid}")
-        after = merged(before, _parts(patch, resource, subresource))
-        if kind == "strategic":
-            after["status"] = {**after["status"], "conditions": _by_type(before, patch)}
+        after = merged(before, _parts(patch, resource, subresource), by_type=kind == "strategic")
         _refuse_changed_immutable(before, after)
         after = _allocated(copy.deepcopy(after), self._version)
         return copy.deepcopy(before) if after == before else self._keep(resource, after)
@@ -151,7 +150,7 @@ class MemoryCluster(Cluster):
         if not seconds and not obj["metadata"].get("finalizers"):
             self.drop(resource, key)
             return None
-        mark = {"deletionTimestamp": _rfc3339(self._now()), "deletionGracePeriodSeconds": seconds}
+        mark = {"deletionTimestamp": written(self._now()), "deletionGracePeriodSeconds": seconds}
         return self._keep(resource, merged(obj, {"metadata": mark}))
 
     # -- inside ------------------------------------------------------------------------------------
@@ -182,7 +181,7 @@ class MemoryCluster(Cluster):
         ends = self._now() + timedelta(seconds=request["spec"]["expirationSeconds"])
         audiences = ",".join(request["spec"].get("audiences") or ())
         token = f"token of {key} for {audiences or 'the API server'}"
-        return {"status": {"token": token, "expirationTimestamp": _rfc3339(ends)}}
+        return {"status": {"token": token, "expirationTimestamp": written(ends)}}
 
 
 class _Unreachable(Transport):
@@ -207,14 +206,6 @@ def _parts(patch: Obj, resource: Resource, subresource: str) -> Obj:
     if resource.plural in WITHOUT_STATUS:
         return patch
     return {part: value for part, value in patch.items() if (part == "status") == (subresource == "status")}
-
-
-def _by_type(before: Obj, patch: Obj) -> list[Obj]:
-    """Return the conditions, merged by type as in a strategic merge patch."""
-    found = {one["type"]: one for one in (before.get("status") or {}).get("conditions") or ()}
-    for one in patch["status"]["conditions"]:
-        found[one["type"]] = {**found.get(one["type"], {}), **one}
-    return list(found.values())
 
 
 def _grace(resource: Resource, obj: Obj, grace: int | None) -> int:
@@ -243,7 +234,3 @@ def _allocated(obj: Obj, number: int) -> Obj:
         for place, port in enumerate(spec["ports"]):
             port.setdefault("nodePort", 30000 + number % 1000 + place)
     return obj
-
-
-def _rfc3339(time: datetime) -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -12,7 +12,7 @@ from typing import Any
 from syncer.api import Obj, Resource, Settings, key_of
 from syncer.names import SingleNamespace
 from syncer.resources import kinds
-from syncer.testing.merge import merged
+from syncer.translate.merge_patch import merged
 
 NAMESPACE = "shop"
 IMAGE = "registry.example.org/app:1"

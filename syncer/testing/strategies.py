@@ -12,8 +12,8 @@ from typing import Any
 from hypothesis import strategies as st
 
 from syncer.api import Obj, Resource
-from syncer.testing.merge import merged
 from syncer.testing.objects import build
+from syncer.translate.merge_patch import merged
 
 Made = st.SearchStrategy[Obj]
 

@@ -20,8 +20,8 @@ from syncer.api import (
 from syncer.directions import direction_of
 from syncer.engine.reconcile.dispatch import dispatch
 from syncer.testing.memory import Sent
-from syncer.testing.merge import merged
 from syncer.testing.world import World
+from syncer.translate.merge_patch import merged
 
 #: How often a syncer is called, with pods ending in between, before it must be at rest.
 ROUNDS = 10

@@ -24,9 +24,9 @@ from syncer.plugins import installed
 from syncer.rbac import sources
 from syncer.testing.declared import Declared
 from syncer.testing.memory import WITHOUT_STATUS, MemoryCluster, Sent
-from syncer.testing.merge import merged
 from syncer.testing.objects import CLUSTER, HOST_NAMESPACE, resource_of
 from syncer.testing.stand_ins import Deaf, Notebook, at_once
+from syncer.translate.merge_patch import merged
 
 #: The default time in a world.
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

@@ -8,6 +8,11 @@ def written(time: datetime) -> str:
     return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+def written_in_micros(time: datetime) -> str:
+    """Format a time in microseconds, like ``metav1.MicroTime``."""
+    return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
 def read(text: str) -> datetime:
     """Parse a time.
 

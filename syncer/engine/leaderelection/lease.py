@@ -30,6 +30,7 @@ from syncer.api import (
     SyncerError,
 )
 from syncer.observe.logs import get_logger
+from syncer.translate.times import written_in_micros
 
 LEASES = Resource("coordination.k8s.io/v1", "Lease", "leases")
 
@@ -306,11 +307,11 @@ class Lease:
         return {"metadata": {"resourceVersion": seen.version}, "spec": begins | self._renewal()}
 
     def _term_spec(self, transitions: int) -> Obj:
-        return {"acquireTime": micro_time(self._utcnow()), "leaseTransitions": transitions}
+        return {"acquireTime": written_in_micros(self._utcnow()), "leaseTransitions": transitions}
 
     def _renewal(self) -> Obj:
         duration = math.ceil(self._duration)
-        renewed = micro_time(self._utcnow())
+        renewed = written_in_micros(self._utcnow())
         return {"holderIdentity": self._identity, "leaseDurationSeconds": duration, "renewTime": renewed}
 
     async def _release(self) -> None:
@@ -325,7 +326,7 @@ class Lease:
         if not self._sure:
             await self._look()
         if self._seen and self._seen.holder == self._identity:
-            now = micro_time(self._utcnow())
+            now = written_in_micros(self._utcnow())
             spec = {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": now, "acquireTime": now}
             patch = {"metadata": {"resourceVersion": self._seen.version}, "spec": spec}
             self._seen = LeaseRecord.of(await self._client.patch(LEASES, self._key, patch), at=self._clock())
@@ -337,11 +338,6 @@ class Lease:
         if error != self._complaint:
             self._complaint = error
             log.warning("can't take or renew the lease", lease=self._key, error=error)
-
-
-def micro_time(time: datetime) -> str:
-    """Format a time as in a Lease: ``2026-01-31T12:00:00.000000Z``."""
-    return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def _said(error: Exception) -> str:

@@ -3,8 +3,8 @@
 import asyncio
 
 from syncer.api.objects import Request
-from syncer.clusters.rate_limit import TokenBucket
 from syncer.engine.workqueue.lane import Lane
+from syncer.token_bucket import TokenBucket
 
 
 class Gate:
@@ -20,8 +20,8 @@ class Gate:
         """``concurrency`` and ``writes_per_second`` 0: any number. ``inside`` requests are let in already."""
         self.cluster = cluster
         self._concurrency = concurrency
-        rate, burst = writes_per_second, int(writes_per_second)
-        self._bucket = TokenBucket(qps=rate, burst=burst, now=now) if rate else None
+        rate = writes_per_second
+        self._bucket = TokenBucket(rate=rate, burst=int(rate), now=now) if rate else None
         self._lane = Lane()
         self._inside = inside
         #: The time before which nothing is let in.

@@ -5,20 +5,8 @@ import asyncio
 import pytest
 from cluster_servers import Call, plain_transport, serve
 
-from syncer.clusters.rate_limit import RateLimited, TokenBucket
+from syncer.clusters.rate_limit import RateLimited
 from syncer.clusters.transport import DeadlineExceeded, HttpRequest
-
-
-def test_a_burst_and_then_the_steady_rate() -> None:
-    bucket = TokenBucket(qps=10, burst=3, now=100.0)
-    assert [round(bucket.take(100.0), 6) for _ in range(6)] == [0, 0, 0, 0.1, 0.2, 0.3]
-    assert round(bucket.take(100.3), 6) == 0.1
-    assert [round(bucket.take(200.0), 6) for _ in range(4)] == [0, 0, 0, 0.1]
-
-
-def test_without_a_burst_one_request_goes_at_once() -> None:
-    bucket = TokenBucket(qps=2, burst=0, now=0.0)
-    assert [bucket.take(0.0), bucket.take(0.0)] == [0, 0.5]
 
 
 def test_a_turn_beyond_the_deadline_is_refused_at_once_and_not_counted() -> None:

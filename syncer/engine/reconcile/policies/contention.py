@@ -30,7 +30,7 @@ from syncer.engine.reconcile import merge_base as base
 from syncer.engine.reconcile.calls import Call, Operation
 from syncer.engine.reconcile.patch_paths import FIELDS, UNKNOWN, Change, Path, changes, wanted, without
 from syncer.engine.reconcile.plan import Frozen, Place, PlannedWrite
-from syncer.observe.events import rfc3339
+from syncer.translate.times import written
 
 #: Number of objects whose changes are remembered, and of objects with frozen fields; the oldest are
 #: forgotten.
@@ -144,7 +144,7 @@ class Contention:
                 most = self._most(place, change.path)
                 often = past[::WIDTH].count(hash(change.path)) >= most
                 if often and _times(past, change, now - self.rules.window) >= most:
-                    ends = rfc3339(self._utcnow() + timedelta(seconds=self.rules.thaw))
+                    ends = written(self._utcnow() + timedelta(seconds=self.rules.thaw))
                     yield Frozen(place, change.path, request, change.ours, now + self.rules.thaw, ends)
 
     def freeze(self, held: Iterable[Frozen]) -> None:
