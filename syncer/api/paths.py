@@ -61,10 +61,9 @@ def path_steps(path: FieldPath) -> Steps:
     return tuple(steps)
 
 
-@lru_cache(maxsize=4096)
 def path_text(path: FieldPath) -> str:
     """Return the canonical text of a path: dotted if that can be parsed back, otherwise a JSON pointer."""
-    steps = path_steps(path)
+    steps = path_steps(path) if isinstance(path, str) else path
     if all(step == EACH or _PLAIN.fullmatch(step) for step in steps):
         return ".".join(steps).replace(f".{EACH}", EACH)
     return "".join("/" + step.replace("~", "~0").replace("/", "~1") for step in steps)

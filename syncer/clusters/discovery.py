@@ -5,11 +5,15 @@ document a group and version (https://kubernetes.io/docs/concepts/overview/kuber
 """
 
 import asyncio
+import contextlib
 import difflib
 import re
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
+
+from cachetools import LRUCache
 
 from syncer.api.errors import ClusterError, Forbidden, Missing
 from syncer.api.objects import Obj, Resource
@@ -40,6 +44,14 @@ class Served:
         return name in (resource.plural, resource.kind, self.singular, *self.short_names)
 
 
+def _size(served: Served) -> int:
+    """Return the bytes of memory that an entry takes at most."""
+    resource = served.resource
+    texts = (resource.api_version, resource.kind, resource.plural, served.singular)
+    names = (*served.verbs, *served.subresources, *served.short_names)
+    return OVERHEAD + sum(map(sys.getsizeof, (*texts, *names)))
+
+
 class Changes(NamedTuple):
     """What a look found that the one before did not, and the other way round."""
 
@@ -49,6 +61,10 @@ class Changes(NamedTuple):
     def __bool__(self) -> bool:
         return bool(self.added or self.removed)
 
+
+#: Bytes of memory for the resources of a cluster that are gone, and for an entry besides its text. A
+#: tenant may define, and delete, as many as it likes.
+GONE_BYTES, OVERHEAD = 1 << 20, 1000
 
 #: The first minor version of Kubernetes 1 that promises that resourceVersions of one resource are in order (KEP-5504).
 ORDERED_SINCE = 35
@@ -64,8 +80,8 @@ class Discovery:
         self.cluster = cluster
         self._versions: dict[str, list[Served]] = {}
         self._by_resource: dict[tuple[str, str], Served] = {}
-        #: Whatever was served at any time, as it was then.
-        self._ever: dict[tuple[str, str], Served] = {}
+        #: Resources that are not served any more, as they last were.
+        self._gone: LRUCache[tuple[str, str], Served] = LRUCache(GONE_BYTES, getsizeof=_size)
         self._lock = asyncio.Lock()
         self._looks = self._last_good = 0
         #: Group versions of which the server could not say at the last look what they serve: what serves them is down.
@@ -122,7 +138,8 @@ class Discovery:
 
         Of what isn't served now, whether it had: an API server that starts serves custom resources last.
         """
-        served = self._ever.get((resource.api_version, resource.plural))
+        key = (resource.api_version, resource.plural)
+        served = self._by_resource.get(key) or self._gone.get(key)
         return served is not None and name in served.subresources
 
     def resources(self) -> list[Resource]:
@@ -142,7 +159,10 @@ class Discovery:
         self._versions = versions
         self._by_resource = {(s.resource.api_version, s.resource.plural): s for s in self._in_order()}
         after = self._by_resource
-        self._ever |= after
+        for key, served in before.items():
+            if key not in after:
+                with contextlib.suppress(ValueError):  # a single one that takes more than all may
+                    self._gone[key] = served
         return Changes(
             tuple(after[key].resource for key in after if key not in before),
             tuple(before[key].resource for key in before if key not in after),

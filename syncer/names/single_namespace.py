@@ -13,6 +13,9 @@ from syncer.names.joined import join, split
 #: several times. functools' cache answers in 0.2 µs, cachetools' in 0.4 µs; a readable name takes
 #: 1.4 µs to compute and a hashed one 5 µs.
 REMEMBERED = 16384
+#: The most characters of a namespace and a name together whose translation is remembered. API servers
+#: accept 63 and 253, but a reference may contain any text, and would be kept long after its object.
+LONGEST = 316
 
 
 class SingleNamespace:
@@ -30,7 +33,8 @@ class SingleNamespace:
 
     def to_host(self, resource: Resource, key: Key) -> Key:
         """Return the host key; never refuses."""
-        return self._remembered(resource, key)
+        translate = self._remembered if len(key.namespace) + len(key.name) <= LONGEST else self._translate
+        return translate(resource, key)
 
     def to_virtual(self, resource: Resource, key: Key) -> Key | None:
         """Return the virtual key, if the name is a readable one of this virtual cluster."""

@@ -5,7 +5,7 @@ from functools import lru_cache
 
 from syncer.api import Key, NameTranslator, Resource
 from syncer.names.forms import form_of
-from syncer.names.single_namespace import REMEMBERED
+from syncer.names.single_namespace import LONGEST, REMEMBERED
 from syncer.names.template import Template
 
 #: A made-up resource, to find out how a translator behaves.
@@ -29,7 +29,10 @@ class Templated:
         Raises:
             Refused: The wrapped translator refuses the key.
         """
-        return self._remembered(resource, key) if str(resource) in self.templates else self.inner.to_host(resource, key)
+        if str(resource) not in self.templates:
+            return self.inner.to_host(resource, key)
+        translate = self._remembered if len(key.namespace) + len(key.name) <= LONGEST else self._translate
+        return translate(resource, key)
 
     def to_virtual(self, resource: Resource, key: Key) -> Key | None:
         """Return the virtual key, if the name is readable."""

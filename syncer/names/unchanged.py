@@ -6,7 +6,7 @@ from typing import ClassVar
 from syncer.api import Key, Resource
 from syncer.names.joined import SEPARATOR
 from syncer.names.reserved import move_away, move_back
-from syncer.names.single_namespace import REMEMBERED
+from syncer.names.single_namespace import LONGEST, REMEMBERED
 
 
 class Unchanged:
@@ -30,7 +30,8 @@ class Unchanged:
         Raises:
             Refused: The name is reserved and has no room for the suffix.
         """
-        return self._remembered(resource, key)
+        translate = self._remembered if len(key.namespace) + len(key.name) <= LONGEST else self._translate
+        return translate(resource, key)
 
     def to_virtual(self, resource: Resource, key: Key) -> Key | None:
         """Return the same key; None for the host's own reserved objects."""

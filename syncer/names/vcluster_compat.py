@@ -5,7 +5,7 @@ from functools import lru_cache
 
 from syncer.api import Key, Resource
 from syncer.names.joined import SEPARATOR, split
-from syncer.names.single_namespace import REMEMBERED
+from syncer.names.single_namespace import LONGEST, REMEMBERED
 
 #: The longest name of vcluster, whatever the kind.
 _LIMIT = 63
@@ -30,7 +30,8 @@ class VclusterCompat:
 
     def to_host(self, resource: Resource, key: Key) -> Key:
         """Return the host key that vcluster uses; never refuses."""
-        return self._remembered(resource, key)
+        translate = self._remembered if len(key.namespace) + len(key.name) <= LONGEST else self._translate
+        return translate(resource, key)
 
     def to_virtual(self, resource: Resource, key: Key) -> Key | None:
         """Return the virtual key, if the name can be read in a single way."""

@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
+
+from cachetools import LRUCache, cached
 
 from syncer.api import selectors
 from syncer.api.objects import Key, Obj, Resource, Side, key_of, labels_of
@@ -15,6 +16,9 @@ from syncer.engine.cache.informers import Informers
 
 #: The index of objects by the uids of their owners.
 OWNERS = "owners"
+
+#: Bytes of memory for the selectors that are remembered, about, and for each besides its text.
+SELECTOR_BYTES, OVERHEAD = 1 << 22, 500
 
 #: What a function of a syncer becomes so that its errors stop nobody else.
 Safely = Callable[[Callable[[Obj], Iterable[Any]]], Callable[[Obj], Iterable[Any]]]
@@ -178,7 +182,7 @@ def _selections(role: Refers, obj: Obj) -> Iterable[tuple[Resource, str, str]]:
     return [(resource, namespace, codec.encode_sorted(selector)) for resource, selector in role.selects(obj)]
 
 
-@lru_cache(maxsize=1024)
+@cached(LRUCache(SELECTOR_BYTES, getsizeof=lambda selector: OVERHEAD + 4 * len(codec.encode(selector))))
 def _selector(text: str) -> Obj:
     """Return the selector of this text; it is used many times, and must not be changed."""
     found: Obj = codec.decode(text.encode())

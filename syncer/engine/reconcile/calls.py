@@ -21,6 +21,9 @@ from syncer.clusters import codec
 from syncer.translate.alike import covers
 
 #: A tree of names: which fields we set. A leaf is 1.
+#: The longest note of fields, in characters, and the most names of labels and annotations that are
+#: remembered with what follows from them: those of usual objects, as tenants choose both.
+LONGEST_NOTE, MOST_NAMES = 2048, 100
 Tree = dict[str, Any]
 #: Paths as nested mappings of their steps; None is the end of a path.
 Nested = Mapping[str, Any]
@@ -298,7 +301,9 @@ def said_before(live: Obj, marks: Marks) -> Tree:
     Empty where there is no note or it can't be read.
     """
     text = annotations_of(live).get(marks.fields)
-    return _read(text) if text else {}
+    if not text:
+        return {}
+    return _read(text) if len(text) <= LONGEST_NOTE else _read.__wrapped__(text)
 
 
 @lru_cache(maxsize=1024)
@@ -314,7 +319,9 @@ def _read(text: str) -> Tree:
 def _names_of(want: Obj, exact: Nested, marks: Marks, *, partial: bool) -> Tree:
     tree: Tree = {}
     metadata = want["metadata"]
-    own = _metadata_names(tuple(metadata.get("labels") or ()), tuple(metadata.get("annotations") or ()), marks.prefix)
+    labels, annotations = tuple(metadata.get("labels") or ()), tuple(metadata.get("annotations") or ())
+    are_few = len(labels) + len(annotations) <= MOST_NAMES
+    own = (_metadata_names if are_few else _metadata_names.__wrapped__)(labels, annotations, marks.prefix)
     if own:
         tree["metadata"] = own
     for part, value in () if partial else want.items():
