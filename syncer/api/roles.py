@@ -169,21 +169,21 @@ class SyncUp(Role, Generic[C]):
         """Return ``delete(host=…)``, or another decision about the orphan."""
 
     def virtual_key(self, ctx: Context[C], host: Obj) -> Key | None:
-        """Deprecated; see ``SyncFromHost.virtual_key``."""
+        """Return the virtual key of a host object; deprecated, see ``SyncFromHost.virtual_key``."""
         if ctx.marks.is_ours(host, cluster=ctx.identity, resource=ctx.resource):
             return ctx.marks.virtual_key(host)
         return None
 
     def host_gone(self, ctx: Context[C], virtual: Obj) -> Decision:
-        """Deprecated; see ``SyncFromHost.host_gone``."""
+        """Decide about a virtual object without host object; deprecated, see ``SyncFromHost.host_gone``."""
         return delete(virtual=virtual, reason="the host object is gone")
 
     def host_selector(self, settings: Settings) -> str:
-        """Deprecated; see ``SyncFromHost.host_selector``."""
+        """Return the selector of host objects; deprecated, see ``SyncFromHost.host_selector``."""
         return ""
 
     def host_namespaces(self, settings: Settings) -> tuple[str, ...] | None:
-        """Deprecated; see ``SyncFromHost.host_namespaces``."""
+        """Return the host namespaces; deprecated, see ``SyncFromHost.host_namespaces``."""
         return None
 
 

@@ -1,1 +1,1 @@
-"""The only code that talks to an API server: connecting, requests, watches, discovery."""
+"""The only code that communicates with API servers: connections, requests, watches, discovery."""

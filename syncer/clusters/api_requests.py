@@ -1,4 +1,4 @@
-"""The requests of the Kubernetes API as values: each function builds one, and sends nothing.
+"""Build requests of the Kubernetes API as values. Nothing is sent here.
 
 See https://kubernetes.io/docs/reference/using-api/api-concepts/ .
 """
@@ -12,7 +12,7 @@ from syncer.clusters import codec
 from syncer.clusters.paths import object_path
 from syncer.clusters.transport import REQUEST_SECONDS, HttpRequest
 
-#: The name under which the API server records our writes in ``managedFields``.
+#: The field manager of our writes in ``managedFields``.
 FIELD_MANAGER = "vsyncer"
 
 PatchKind = Literal["merge", "strategic", "json", "apply"]
@@ -28,20 +28,22 @@ _WRITE = f"?fieldManager={FIELD_MANAGER}"
 
 
 def get(resource: Resource, key: Key, subresource: str = "", *, timeout: float = REQUEST_SECONDS) -> HttpRequest:
-    """Read an object."""
+    """Return the request to read an object."""
     return HttpRequest("GET", object_path(resource, key, subresource), timeout=timeout)
 
 
 def create(
     resource: Resource, key: Key, obj: Obj, subresource: str = "", *, timeout: float = REQUEST_SECONDS
 ) -> HttpRequest:
-    """Create an object, or with a ``subresource`` (``binding``, ``token``, ``eviction``) ask for one of ``key``."""
+    """Return the request to create an object, or with a ``subresource`` (``binding``, ``token``,
+    ``eviction``) of ``key``.
+    """
     path = object_path(resource, key, subresource) if subresource else resource.collection(key.namespace)
     return HttpRequest("POST", path + _WRITE, codec.encode(obj), timeout=timeout)
 
 
 def replace(resource: Resource, obj: Obj, subresource: str = "", *, timeout: float = REQUEST_SECONDS) -> HttpRequest:
-    """Write a whole object over the version that it names."""
+    """Return the request to replace an object; with a resourceVersion only that version."""
     path = object_path(resource, key_of(obj), subresource) + _WRITE
     return HttpRequest("PUT", path, codec.encode(obj), timeout=timeout)
 
@@ -56,7 +58,9 @@ def patch(
     force: bool = False,
     timeout: float = REQUEST_SECONDS,
 ) -> HttpRequest:
-    """Change parts of an object; ``force`` takes fields from other managers and is for ``apply`` only."""
+    """Return the request to patch an object; ``force`` takes fields from other managers, for
+    ``apply`` only.
+    """
     path = object_path(resource, key, subresource) + _WRITE + ("&force=true" if force else "")
     return HttpRequest("PATCH", path, codec.encode(change), PATCH_TYPES[kind], timeout=timeout)
 
@@ -71,7 +75,9 @@ def delete(
     propagation: Propagation | None = None,
     timeout: float = REQUEST_SECONDS,
 ) -> HttpRequest:
-    """Delete an object, only if it still has this uid and version where they are given; ``grace`` is in seconds."""
+    """Return the request to delete an object, with uid and version as preconditions if given;
+    ``grace`` is in seconds.
+    """
     preconditions = {"uid": uid, "resourceVersion": resource_version}
     options: dict[str, Any] = {
         "preconditions": {name: value for name, value in preconditions.items() if value is not None} or None,
@@ -93,7 +99,10 @@ def list_page(
     token: str = "",
     timeout: float = REQUEST_SECONDS,
 ) -> HttpRequest:
-    """Read a page of a list: the first, or the one that a ``token`` of the page before leads to. ``limit`` 0: all."""
+    """Return the request for a page of a list: the first, or the one that ``token`` continues with.
+
+    ``limit`` 0 is no limit.
+    """
     query = _query(labelSelector=selector, fieldSelector=fields, limit=limit or "", **{"continue": token})
     return HttpRequest("GET", resource.collection(namespace) + query, timeout=timeout)
 
@@ -109,7 +118,9 @@ def watch(
     idle_timeout: float | None = None,
     timeout: float = REQUEST_SECONDS,
 ) -> HttpRequest:
-    """Hear of changes after a version, with bookmarks, until the server ends it after ``timeout_seconds``."""
+    """Return the request for a watch from a version on, with bookmarks; the server ends it after
+    ``timeout_seconds``.
+    """
     query = _query(
         watch="1",
         allowWatchBookmarks="true",
@@ -122,6 +133,6 @@ def watch(
 
 
 def _query(**parameters: str | int) -> str:
-    """Return a query string of those parameters that are not empty."""
+    """Return a query string of the non-empty parameters."""
     chosen = {name: value for name, value in parameters.items() if value != ""}
     return f"?{urlencode(chosen)}" if chosen else ""

@@ -1,4 +1,4 @@
-"""Reading certificates: until when they are valid, and an SSLContext from files or inline data."""
+"""Read certificates: their validity, and SSL contexts from files or inline data."""
 
 import base64
 import os
@@ -16,20 +16,24 @@ _EXPLICIT_0, _UTC_TIME = 0xA0, 0x17
 
 
 class Validity(NamedTuple):
-    """The time in which a certificate may be used."""
+    """The time in which a certificate is valid."""
 
     begins: datetime
     ends: datetime
 
     def wrong(self, now: datetime) -> str:
-        """``"expired at …"`` or ``"is valid only from …"``, and ``""`` where the certificate may be used now."""
+        """Return ``"expired at …"`` or ``"is valid only from …"``; ``""`` if the certificate is valid now."""
         if now < self.begins:
             return f"is valid only from {self.begins:%Y-%m-%d %H:%M:%S}Z on"
         return f"expired at {self.ends:%Y-%m-%d %H:%M:%S}Z" if now >= self.ends else ""
 
 
 def first_certificate(pem: bytes) -> bytes:
-    """Return the DER form of the first certificate in PEM text; raises ``ValueError`` where there is none."""
+    """Return the first certificate of a PEM text in DER form.
+
+    Raises:
+        ValueError: There is none.
+    """
     found = _PEM.search(pem)
     if found is None:
         raise ValueError("no certificate in PEM form")
@@ -37,10 +41,13 @@ def first_certificate(pem: bytes) -> bytes:
 
 
 def validity(der: bytes) -> Validity:
-    """When a certificate in DER form begins and ends to be valid; raises ``ValueError`` for anything else.
+    """Return the validity of a certificate in DER form.
 
-    The standard library tells this only of a peer's trusted certificate, and what is asked here is asked when the
-    peer is *not* trusted; so the two dates are read from the ASN.1 of RFC 5280 §4.1.
+    The standard library decodes only a peer's trusted certificate, but this is used when the peer
+    is *not* trusted; so the two dates are read from the ASN.1 of RFC 5280 §4.1.
+
+    Raises:
+        ValueError: The data isn't a certificate.
     """
     try:
         [whole] = _elements(der)
@@ -59,7 +66,7 @@ class _Element(NamedTuple):
 
 
 def _elements(data: bytes) -> list[_Element]:
-    """Yield the changed fields of a list's elements: a list is written whole, but seldom differs as a whole."""
+    """Split DER data into its elements."""
     found, at = [], 0
     while at < len(data):
         tag, length, start = data[at], data[at + 1], at + 2
@@ -81,12 +88,13 @@ def _time(element: _Element) -> datetime:
 
 
 def client_context(*, ca: bytes | None, insecure: bool) -> ssl.SSLContext:
-    """Return a context that trusts this CA bundle (PEM), or the system's where there is none.
+    """Return a context that trusts a CA bundle (PEM), or the system's CAs if there is none.
 
-    Raises ``ssl.SSLError``.
+    Like Go's client, and unlike Python 3.13's default, it accepts an intermediate CA as the root of
+    trust and certificates without key identifiers, as kubeadm and many others make them.
 
-    Like Go's client, and unlike Python 3.13's default, it accepts an intermediate CA as the root of trust and
-    certificates without key identifiers: kubeadm and many others make such.
+    Raises:
+        ssl.SSLError: The CA bundle can't be read.
     """
     context = ssl.create_default_context(cadata=ca.decode("ascii", "replace") if ca else None)
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
@@ -99,7 +107,7 @@ def client_context(*, ca: bytes | None, insecure: bool) -> ssl.SSLContext:
 
 
 def proxy_context(*, ca: bytes | None, insecure: bool) -> ssl.SSLContext:
-    """Return a context for an https proxy: it trusts the system's authorities and the cluster's.
+    """Return a context for an https proxy: it trusts the system's CAs and the cluster's.
 
     Raises:
         ssl.SSLError: The CA bundle (PEM) can't be read.
@@ -111,14 +119,20 @@ def proxy_context(*, ca: bytes | None, insecure: bool) -> ssl.SSLContext:
 
 
 def load_client_certificate(context: ssl.SSLContext, *, certificate: bytes, key: bytes) -> None:
-    """Let a context show this certificate (PEM, with its chain); raises ``ssl.SSLError`` where key and it differ."""
+    """Load a client certificate (PEM, with its chain) into a context.
+
+    Raises:
+        ssl.SSLError: The key isn't the certificate's.
+    """
     with _as_file(certificate + b"\n" + key) as path:
         context.load_cert_chain(path)
 
 
 @contextmanager
 def _as_file(data: bytes) -> Iterator[str]:
-    """A file with this content, in memory where the system can: OpenSSL reads keys from files only."""
+    """Yield the path of a file with this content, in memory if possible: OpenSSL reads keys only
+    from files.
+    """
     if hasattr(os, "memfd_create"):
         descriptor = os.memfd_create("certificate")
         path = f"/proc/self/fd/{descriptor}"

@@ -1,4 +1,6 @@
-"""The API of one cluster on plain JSON: each method is one request, each refusal one :class:`ClusterError`."""
+"""The client of an API server, on plain JSON: each method makes a request; a failure is a
+:class:`ClusterError`.
+"""
 
 import time
 from collections.abc import AsyncIterator
@@ -15,24 +17,27 @@ from syncer.clusters.watching import Watch
 if TYPE_CHECKING:
     from kubernetes.aio.client import ApiClient
 
-#: Items a page of a list; larger pages hold up the event loop for longer.
+#: Items in a page of a list; larger pages block the event loop for longer.
 PAGE = 500
 
 Objs = list[Obj]
 
 
 class Observer(Protocol):
-    """Hears of every request; for metrics."""
+    """Receives every request, for metrics."""
 
     def request(self, method: str, code: int, seconds: float) -> None:
-        """A reply came with this status, or none did: code 0. Of a watch it is told when its head has come."""
+        """Count a request by the status of its response, 0 if there was none.
+
+        A watch is counted when its head has arrived.
+        """
 
 
 class Cluster:
-    """One API server, virtual or host.
+    """A client of an API server, virtual or host.
 
-    Every method raises a :class:`~syncer.api.errors.ClusterError`, whose class says what to do next, and has a
-    deadline: ``timeout`` seconds a request.
+    Every method raises a :class:`~syncer.api.errors.ClusterError`, whose class says what to do
+    next. ``timeout`` is the deadline of a request, in seconds.
     """
 
     def __init__(
@@ -50,32 +55,32 @@ class Cluster:
 
     @property
     def virtual_cluster(self) -> str:
-        """The virtual cluster's name; ``""`` for the host, which all virtual clusters share."""
+        """The name of the virtual cluster; ``""`` for the host, which all virtual clusters share."""
         return self.name if self.side is Side.VIRTUAL else ""
 
     def over(self, transport: Transport) -> "Cluster":
-        """Return the same cluster through another transport, such as one around its own."""
+        """Return a client of the same cluster with another transport, such as a wrapper of its own."""
         return Cluster(
             self.name, self.side, transport, origin=self.origin, observer=self.observer, timeout=self.timeout
         )
 
     async def get(self, resource: Resource, key: Key, *, subresource: str = "") -> Obj:
-        """Read one object."""
+        """Read an object."""
         request = api_requests.get(resource, key, subresource, timeout=self.timeout)
         return codec.decode((await self._send(request, "get", resource, key, subresource)).body)
 
     async def create(self, resource: Resource, obj: Obj, *, subresource: str = "", key: Key | None = None) -> Obj:
-        """POST an object and return it as the server has it.
+        """Create an object (POST), and return it as the server stored it.
 
-        With a ``subresource`` (``binding``, ``token``, ``eviction``) ``key`` names its parent, where the object's own
-        metadata doesn't.
+        With a ``subresource`` (``binding``, ``token``, ``eviction``), ``key`` is the parent object,
+        if the metadata of ``obj`` doesn't name it.
         """
         target = key or target_of(obj)
         request = api_requests.create(resource, target, obj, subresource, timeout=self.timeout)
         return codec.decode((await self._send(request, "create", resource, target, subresource)).body)
 
     async def replace(self, resource: Resource, obj: Obj, *, subresource: str = "") -> Obj:
-        """PUT a whole object; with a ``resourceVersion`` in it only over that version."""
+        """Replace an object (PUT); with a ``resourceVersion`` in it only that version."""
         request = api_requests.replace(resource, obj, subresource, timeout=self.timeout)
         return codec.decode((await self._send(request, "update", resource, key_of(obj), subresource)).body)
 
@@ -89,7 +94,7 @@ class Cluster:
         subresource: str = "",
         force: bool = False,
     ) -> Obj:
-        """Change parts of an object; ``force`` takes fields from other managers and is for ``apply`` only."""
+        """Patch an object; ``force`` takes fields from other managers, for ``apply`` only."""
         request = api_requests.patch(resource, key, patch, subresource, kind=kind, force=force, timeout=self.timeout)
         return codec.decode((await self._send(request, "patch", resource, key, subresource)).body)
 
@@ -103,11 +108,14 @@ class Cluster:
         grace: int | None = None,
         propagation: Propagation | None = None,
     ) -> Obj | None:
-        """Delete an object, only if it still has this uid and version where they are given.
+        """Delete an object, with uid and version as preconditions if given.
 
-        Returns ``None`` where it is gone at once and the object where it is only marked and waits for finalizers or
-        its grace period. One that isn't there is :class:`~syncer.api.errors.Missing`, one of another uid
-        :class:`~syncer.api.errors.Conflict`.
+        Returns None if it is gone at once, and the object if it is only marked and waits for
+        finalizers or its grace period.
+
+        Raises:
+            Missing: There is no such object.
+            Conflict: The object has another uid or version.
         """
         request = api_requests.delete(
             resource,
@@ -124,7 +132,11 @@ class Cluster:
     async def list_pages(
         self, resource: Resource, *, namespace: str = "", selector: str = "", fields: str = "", limit: int = PAGE
     ) -> AsyncIterator[Page]:
-        """List page by page, items undecoded. :class:`~syncer.api.errors.Expired`: begin again."""
+        """Yield the pages of a list, with undecoded items.
+
+        Raises:
+            Expired: The list took too long; begin again.
+        """
         token = ""
         while True:
             request = api_requests.list_page(
@@ -143,7 +155,7 @@ class Cluster:
                 return
 
     async def list(self, resource: Resource, *, namespace: str = "", selector: str = "", fields: str = "") -> Objs:
-        """List all objects decoded; each says its ``apiVersion`` and ``kind``, which the server leaves out."""
+        """List all objects, decoded, with their ``apiVersion`` and ``kind``, which the server leaves out."""
         found: Objs = []
         named = {"apiVersion": resource.api_version, "kind": resource.kind}
         async for page in self.list_pages(resource, namespace=namespace, selector=selector, fields=fields):
@@ -161,10 +173,11 @@ class Cluster:
         timeout_seconds: int | None = None,
         idle_timeout: float | None = None,
     ) -> Watch:
-        """Hear of changes after a version, with bookmarks, in batches of what has arrived.
+        """Watch changes from a version on, with bookmarks, in batches of the events that have arrived.
 
-        The server ends the watch after ``timeout_seconds``; ``idle_timeout`` seconds without a byte, or a cut
-        connection, are :class:`~syncer.api.errors.Unreachable`. ERROR events are handed over like the others.
+        The server ends the watch after ``timeout_seconds``. ``idle_timeout`` seconds without a
+        byte, or a lost connection, raise :class:`~syncer.api.errors.Unreachable`. ERROR events are
+        returned like others.
         """
         request = api_requests.watch(
             resource,
@@ -186,14 +199,16 @@ class Cluster:
         )
 
     async def fetch(self, path: str, *, accept: str = "application/json") -> Obj:
-        """GET a path that is no object: ``/version``, ``/apis``, ``/openapi/v3``."""
+        """GET a path other than an object's: ``/version``, ``/apis``, ``/openapi/v3``."""
         request = HttpRequest("GET", path, accept=accept, timeout=self.timeout)
         return codec.decode((await self._send(request, f"get {path} from")).body)
 
     def kubernetes_client(self) -> "ApiClient":
-        """Return a new ``kubernetes.aio.client.ApiClient`` whose requests go the way of this client's.
+        """Return a new ``kubernetes.aio.client.ApiClient`` that sends its requests through this
+        client's transport.
 
-        A plugin makes one and keeps it. It is closed by closing this client. The first call imports the package.
+        A plugin creates one and keeps it; closing this client closes it. The first call imports the
+        package.
         """
         from syncer.clusters import official
 
@@ -201,11 +216,11 @@ class Cluster:
 
     @property
     def place(self) -> str:
-        """The cluster in a message: ``virtual cluster``, with its name where that says more."""
+        """The cluster in messages: ``virtual cluster``, with its name if that adds something."""
         return Where(self.name, self.side, "").place
 
     async def close(self) -> None:
-        """End all connections."""
+        """Close all connections."""
         await self.transport.close()
 
     async def _send(
@@ -216,7 +231,7 @@ class Cluster:
         key: Key | None = None,
         subresource: str = "",
     ) -> HttpResponse:
-        """Send a request; all but it is for the message of the error that a refusal becomes."""
+        """Send a request; the other parameters are for the error message."""
         start, code = time.perf_counter(), 0
         try:
             response = await self.transport.send(request)
@@ -237,16 +252,16 @@ class Cluster:
 
 
 def target_of(obj: Obj) -> Key:
-    """Where a new object goes; its name may be left to the server."""
+    """Return the key of a new object; the name may be left to the server."""
     metadata = obj.get("metadata") or {}
     return Key(metadata.get("namespace") or "", metadata.get("name") or metadata.get("generateName") or "")
 
 
 def _only_marked(answer: Obj) -> bool:
-    """Return True if the reply to a DELETE shows an object that still exists.
+    """Return True if the response to a DELETE shows an object that still exists.
 
-    Most kinds answer with a ``Status`` when the object is gone; Pods, ServiceAccounts, PersistentVolumeClaims and
-    some more answer with the object even then.
+    Most kinds answer with a ``Status`` when the object is gone; Pods, ServiceAccounts,
+    PersistentVolumeClaims and some more answer with the object even then.
     """
     metadata = answer.get("metadata") or {}
     if answer.get("kind") == "Status" or "deletionTimestamp" not in metadata:

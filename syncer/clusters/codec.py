@@ -1,10 +1,10 @@
-"""JSON in and out, and the shortcuts past it: the only module that imports msgspec.
+"""JSON in and out, and shortcuts that avoid decoding. The only module that imports msgspec.
 
-Integers of any size stay integers (``msgspec`` keeps those over 64 bits, other fast codecs turn them into floats);
-``1.0`` stays a float; a float that doesn't fit 64 bits is an error; of equal keys the last one stays.
+Integers of any size stay integers (other fast codecs turn those over 64 bits into floats); ``1.0``
+stays a float; a float that doesn't fit 64 bits is an error; of equal keys the last wins.
 
-A :class:`Raw` taken from a list or a watch line is a view into the whole reply and keeps it in memory: copy it with
-:func:`exact` before keeping it.
+A :class:`Raw` from a list or a watch line is a view into the whole response and keeps it in memory:
+copy it with :func:`exact` before keeping it.
 """
 
 import re
@@ -16,11 +16,12 @@ import msgspec
 from syncer.api.objects import Key, Obj
 from syncer.clusters import pieces
 
-#: In place of the contents of an object that can't be read: why. No API server sends a field of this name.
+#: Replaces the contents of an undecodable object, with the reason. No API server sends a field of
+#: this name.
 UNREADABLE = "vsyncer.dev/unreadable"
 
 Raw = msgspec.Raw
-#: What a JSON text that can't be read raises.
+#: Raised for malformed JSON.
 DecodeError = msgspec.DecodeError
 
 _decode = msgspec.json.Decoder().decode
@@ -29,7 +30,11 @@ _encode_sorted = msgspec.json.Encoder(order="sorted").encode
 
 
 def decode(data: bytes | memoryview | msgspec.Raw) -> Obj:
-    """Read a JSON object; each call gives a private copy. Raises :data:`DecodeError`."""
+    """Decode a JSON object into a private copy.
+
+    Raises:
+        DecodeError: The text is malformed.
+    """
     try:
         decoded: Obj = _decode(data)
     except RecursionError as error:
@@ -38,15 +43,22 @@ def decode(data: bytes | memoryview | msgspec.Raw) -> Obj:
 
 
 def _told(error: Exception) -> DecodeError:
-    """API servers take what is nested 10,000 deep, we 1,000; nobody but an attacker writes either."""
+    """Return the error with a hint: API servers accept 10,000 levels of nesting, and we 1,000; only
+    an attacker writes either.
+    """
     return error if isinstance(error, DecodeError) else DecodeError("it is nested deeper than can be read")
 
 
 def seen(data: bytes | msgspec.Raw) -> Obj:
-    """Read an object that an API server has sent; one that can't be read comes without its contents.
+    """Decode an object that an API server has sent.
 
-    Its place says why (:data:`UNREADABLE`), so that it is there for all, stops no other one, and isn't taken for gone.
-    Raises :data:`DecodeError` where not even its name can be made out.
+    An undecodable object comes without its contents.
+
+    The reason replaces them (:data:`UNREADABLE`), so that the object exists for every reader, stops
+    no other object, and doesn't count as gone.
+
+    Raises:
+        DecodeError: Not even its name is readable.
     """
     try:
         return decode(data)
@@ -55,7 +67,7 @@ def seen(data: bytes | msgspec.Raw) -> Obj:
 
 
 def _without_contents(text: bytes, error: Exception) -> bytes:
-    """Return the identity of an object that can't be read, and its labels and annotations where these can be."""
+    """Return the identity of an undecodable object, and its labels and annotations if they are readable."""
     whole = pieces.members(text)
     metadata = _readable(pieces.members(whole.get(b'"metadata"', b"{}")))
     if not isinstance(metadata.get("name"), str):
@@ -65,7 +77,7 @@ def _without_contents(text: bytes, error: Exception) -> bytes:
 
 
 def _readable(members: Mapping[bytes, bytes]) -> Obj:
-    """Those members that can be read."""
+    """Return the readable members."""
     found: Obj = {}
     for name, value in members.items():
         try:
@@ -76,21 +88,21 @@ def _readable(members: Mapping[bytes, bytes]) -> Obj:
 
 
 def encode(value: Any) -> bytes:
-    """Write JSON as bytes of exactly their size.
+    """Encode JSON as bytes of exactly their size.
 
-    The encoder's own result is cut down from a larger buffer, and memory allocators do not fill the holes that
-    remain: 3.2 KB for each 2.5 KB object that is kept. A copy costs 0.4 µs and avoids it.
+    The encoder's own result is shrunk from a larger buffer, and memory allocators do not fill the
+    remaining holes: 3.2 KB for each cached object of 2.5 KB. A copy costs 0.4 µs and avoids that.
     """
     return bytes(memoryview(_encode(value)))
 
 
 def encode_sorted(value: Any) -> str:
-    """Write JSON as text with the names of every object in order, so that equal values give equal texts."""
+    """Encode JSON as text with sorted keys, so that equal values give equal texts."""
     return _encode_sorted(value).decode()
 
 
 def exact(raw: bytes | msgspec.Raw) -> bytes:
-    """Return the bytes of a view alone, so that what it was cut from can go."""
+    """Return a copy of the bytes of a view, so that the response can be freed."""
     return bytes(raw)
 
 
@@ -106,7 +118,7 @@ class _Head(msgspec.Struct, gc=False):
 
 
 class Head(NamedTuple):
-    """What identifies one version of an object."""
+    """The identity of a version of an object."""
 
     key: Key
     uid: str
@@ -116,8 +128,8 @@ class Head(NamedTuple):
 _decode_head = msgspec.json.Decoder(_Head).decode
 
 
-#: How the API server writes the beginning of its own kinds: the fields of the Go types in their order. Custom resources
-#: are written in another order, and begin otherwise.
+#: The beginning of a built-in object as the API server writes it: the fields of the Go types in
+#: their order. Custom resources have another order.
 _BEGINNING = re.compile(
     rb'\{(?:"kind":"[^"\\]*","apiVersion":"[^"\\]*",)?"metadata":\{"name":"([^"\\]*)"'
     rb'(?:,"generateName":"[^"\\]*")?(?:,"namespace":"([^"\\]*)")?,"uid":"([^"\\]*)","resourceVersion":"([^"\\]*)"'
@@ -125,9 +137,10 @@ _BEGINNING = re.compile(
 
 
 def head(data: bytes | msgspec.Raw) -> Head:
-    """Key, uid and resourceVersion of an object, without decoding it where it begins as usual.
+    """Return key, uid and resourceVersion of an object, without decoding it if it begins as usual.
 
-    Raises :data:`DecodeError`, but not for what is wrong behind a usual beginning.
+    Raises:
+        DecodeError: The object is malformed. Not raised for errors behind a usual beginning.
     """
     found = _BEGINNING(data)
     if found:
@@ -141,7 +154,7 @@ def head(data: bytes | msgspec.Raw) -> Head:
 
 
 class WatchEvent(msgspec.Struct, gc=False, frozen=True):
-    """One line of a watch: ``ADDED``, ``MODIFIED``, ``DELETED``, ``BOOKMARK`` or ``ERROR`` and its object."""
+    """A line of a watch: ``ADDED``, ``MODIFIED``, ``DELETED``, ``BOOKMARK`` or ``ERROR``, and its object."""
 
     type: str
     object: msgspec.Raw
@@ -150,7 +163,7 @@ class WatchEvent(msgspec.Struct, gc=False, frozen=True):
 _decode_event = msgspec.json.Decoder(WatchEvent).decode
 
 
-#: How an API server writes the envelope of an event, with the length of that: opened so, nothing is read of the object.
+#: The envelopes of an API server's events, with their length: cut off without reading the object.
 _ENVELOPES = tuple(
     (kind, b'{"type":"%s","object":{' % kind.encode(), len(kind) + len('{"type":"","object":'))
     for kind in ("ADDED", "MODIFIED", "DELETED")
@@ -158,9 +171,10 @@ _ENVELOPES = tuple(
 
 
 def watch_event(line: bytes) -> WatchEvent:
-    """Open the envelope of a watch line and leave the object as it is.
+    """Cut a watch line out of its envelope, without decoding the object.
 
-    Raises :data:`DecodeError`, but not for what is wrong within a usual envelope.
+    Raises:
+        DecodeError: The line is malformed. Not raised for errors within a usual envelope.
     """
     for kind, beginning, at in _ENVELOPES:
         if line.startswith(beginning) and line.endswith(b"}}"):
@@ -189,9 +203,10 @@ _decode_list = msgspec.json.Decoder(_List).decode
 
 
 class Page(NamedTuple):
-    """A part of a list: undecoded items, the version of the whole list, and how many are still to come, if known.
+    """A part of a list: undecoded items, the version of the list, and the number of remaining
+    items, if known.
 
-    The items of built-in kinds have no ``apiVersion`` and ``kind`` of their own.
+    The items of built-in kinds have no ``apiVersion`` and ``kind``.
     """
 
     items: list[msgspec.Raw]
@@ -201,7 +216,11 @@ class Page(NamedTuple):
 
 
 def split_list(data: bytes) -> Page:
-    """Cut the reply to a LIST into its items, without decoding these. Raises :data:`DecodeError`."""
+    """Split the response to a LIST into its items, without decoding them.
+
+    Raises:
+        DecodeError: The response is malformed.
+    """
     try:
         whole = _decode_list(data)
     except (DecodeError, RecursionError) as error:
@@ -211,7 +230,7 @@ def split_list(data: bytes) -> Page:
 
 
 def _cut_up(data: bytes, error: Exception) -> _List:
-    """Return a list of which some item can't be read."""
+    """Split a list with an undecodable item."""
     parts = pieces.members(data)
     if not parts.keys() >= {b'"metadata"', b'"items"'}:
         raise error

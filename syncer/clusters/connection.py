@@ -1,4 +1,6 @@
-"""From settings to a connected cluster: reads the login, picks the transport, and says what is wrong at the start."""
+"""Connect to a cluster from its settings: read the login, create the transport, and explain
+problems at the start.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,11 +18,11 @@ from syncer.clusters.transport import REQUEST_SECONDS, Transport
 
 @dataclass(frozen=True, slots=True)
 class ConnectionSettings:
-    """How to reach one cluster.
+    """How to reach a cluster.
 
-    Without ``kubeconfig`` it is found as kubectl finds it, or the Pod's service account is used; ``in_cluster`` insists
-    on the latter. ``qps`` and ``burst`` limit the requests a second; 0: no limit. ``timeout`` is the deadline of a
-    request in seconds.
+    Without ``kubeconfig`` it is found as by kubectl, or the Pod's service account is used;
+    ``in_cluster`` requires the latter. ``qps`` and ``burst`` limit requests per second; 0 is no
+    limit. ``timeout`` is the deadline of a request, in seconds.
     """
 
     kubeconfig: str = ""
@@ -38,9 +40,10 @@ def connect(
     environ: Mapping[str, str],
     name: str = "",
 ) -> Cluster:
-    """Make the client of a cluster, within a running event loop; nothing is sent yet.
+    """Create the client of a cluster, in a running event loop; nothing is sent yet.
 
-    Raises :class:`~syncer.api.errors.ConfigError` where the kubeconfig can't be used.
+    Raises:
+        ConfigError: The kubeconfig can't be used.
     """
     login = read_login(settings, environ)
     credentials = LoginCredentials(login)
@@ -52,16 +55,24 @@ def connect(
 
 
 def read_login(settings: ConnectionSettings, environ: Mapping[str, str]) -> Login:
-    """Where the cluster is and who we are to it; raises :class:`~syncer.api.errors.ConfigError`."""
+    """Return the address of the cluster and our credentials.
+
+    Raises:
+        ConfigError: The kubeconfig can't be used.
+    """
     if settings.in_cluster:
         return kubeconfig.in_cluster(environ)
     return kubeconfig.read(settings.kubeconfig, context=settings.context, environ=environ)
 
 
 async def first_contact(cluster: Cluster) -> str:
-    """Ask the API server for its version, such as ``v1.36.3``: it is there, trusted, and accepts the credentials.
+    """Return the API server's version, such as ``v1.36.3``: it is there, trusted, and accepts the
+    credentials.
 
-    Raises :class:`~syncer.api.errors.Unreachable` and :class:`~syncer.api.errors.Unauthorized`, whose messages name the
-    address, the file and the certificate at fault.
+    The messages of the errors name the address, the file and the certificate at fault.
+
+    Raises:
+        Unreachable: There is no response, or the server isn't trusted.
+        Unauthorized: The credentials aren't accepted.
     """
     return str((await cluster.fetch("/version")).get("gitVersion", ""))

@@ -1,8 +1,8 @@
-"""What a request needs to be let in, kept fresh: tokens, exec credentials and certificates rotate under it.
+"""Credentials of requests, kept fresh while tokens, exec credentials and certificates rotate.
 
-An :class:`Access` is a value; a new one appears when a token file, a certificate or an exec credential changes.
-Connections remember the TLS context that they were made with, so that new ones use the new certificate while running
-watches go on.
+An :class:`Access` is a value; a new one is created when a token file, a certificate or an exec
+credential changes. Connections remember the TLS context that they were made with, so new ones use
+the new certificate while running watches go on.
 """
 
 import asyncio
@@ -31,11 +31,11 @@ from syncer.clusters.transport import CredentialsFailed
 
 log = logging.getLogger(__name__)
 
-#: Seconds between two looks at the files; a kubelet renews a token when a fifth of its life is left.
+#: Seconds between checks of the files; a kubelet renews a token when a fifth of its life is left.
 CHECK_SECONDS = 10.0
-#: Seconds before its end that an exec credential is renewed.
+#: Seconds before its expiry at which an exec credential is renewed.
 EARLY_SECONDS = 30.0
-#: Seconds in which a plugin is not run twice, however many requests are refused at once.
+#: Seconds during which a plugin isn't run again, however many requests are refused at once.
 PLUGIN_PAUSE = 10.0
 
 Header = tuple[str, str]
@@ -43,9 +43,9 @@ Header = tuple[str, str]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Access:
-    """Headers and TLS contexts for the requests of the moment; another object means that something changed.
+    """The current headers and TLS contexts of requests; a new object means that something changed.
 
-    ``tls`` is for the API server, ``proxy_tls`` for the way to an https proxy.
+    ``tls`` is for the API server, ``proxy_tls`` for an https proxy.
     """
 
     headers: tuple[Header, ...] = field(default=(), repr=False)
@@ -54,20 +54,24 @@ class Access:
 
 
 class Credentials(Protocol):
-    """Gives an access for each request and hears when one was not accepted."""
+    """Provides the access for each request, and is notified of refusals."""
 
     async def access(self) -> Access:
-        """Return what to send now. Raises :class:`CredentialsFailed` where there is nothing to send."""
+        """Return the current access.
+
+        Raises:
+            CredentialsFailed: There are no credentials.
+        """
 
     async def refused(self, access: Access) -> bool:
-        """Return a request with this access was answered 401; whether a second try with a new access makes sense."""
+        """Handle a 401. Return True if a second attempt with a new access makes sense."""
 
     async def explain(self, error: ssl.SSLError) -> str:
-        """Why a TLS connection failed, in words for people."""
+        """Return why a TLS connection failed, for people."""
 
 
 class LoginCredentials:
-    """The credentials of a :class:`Login`, renewed as its files and plugins renew them."""
+    """The credentials of a :class:`Login`, renewed with its files and plugins."""
 
     def __init__(self, login: Login, *, clock: Callable[[], float] = time.time) -> None:
         self.login = login
@@ -80,9 +84,9 @@ class LoginCredentials:
         self._asked_at = self._checked_at = float("-inf")
 
     async def access(self) -> Access:
-        """Return the access of the moment.
+        """Return the current access.
 
-        Looks at the files every ten seconds and runs a plugin when its answer ends.
+        Checks the files every ten seconds, and runs a plugin when its credentials expire.
         """
         now = self._clock()
         if self._access is not None and now < self._checked_at + CHECK_SECONDS and not self._ended(now):
@@ -91,7 +95,10 @@ class LoginCredentials:
             return await self._renew(now)
 
     async def refused(self, access: Access) -> bool:
-        """Read all files anew and run the plugin again; true where that gave something else than was refused."""
+        """Read all files again and run the plugin again.
+
+        Return True if the credentials differ from the refused ones.
+        """
         async with self._lock:
             if self._access is access:
                 now = self._clock()
@@ -101,11 +108,11 @@ class LoginCredentials:
             return self._access is not access
 
     async def explain(self, error: ssl.SSLError) -> str:
-        """Why the server is not trusted, with the file to look at."""
+        """Return why the server is not trusted, with the file to check."""
         return await why_not_trusted(self.login, error)
 
     def complaint(self) -> str:
-        """Return what is wrong with the client certificate, ``""`` where nothing is."""
+        """Return the problem of the client certificate; ``""`` if there is none."""
         certificate = self._issued.certificate if self._issued else b""
         try:
             pem = certificate or self.login.certificate.read()
@@ -119,7 +126,10 @@ class LoginCredentials:
         return self._issued is not None and now >= self._issued.expires - EARLY_SECONDS
 
     async def _renew(self, now: float) -> Access:
-        """Look at everything again; what can't be read any more leaves the old access in place, with a warning."""
+        """Check everything again.
+
+        If something can't be read any more, keep the old access, with a warning.
+        """
         try:
             await self._ask_plugin(now)
             seen = (self._issued, _signatures(self.login), _token(self.login))
@@ -180,14 +190,16 @@ class LoginCredentials:
 
 
 def _token(login: Login) -> str:
-    """Return the token; what stands in the file goes before what stands in the kubeconfig, as in Go's client."""
+    """Return the token; that of the file wins over that in the kubeconfig, as in Go's client."""
     if login.token_file is not None:
         return login.token_file.read_text(encoding="ascii").strip()
     return login.token
 
 
 def _signatures(login: Login) -> tuple[tuple[int, int, int], ...]:
-    """Return what changes when one of the certificate files does; a mounted Secret is swapped by a symbolic link."""
+    """Return a value that changes when a certificate file does; a mounted Secret is replaced by a
+    symbolic link.
+    """
     paths = (login.ca.path, login.certificate.path, login.key.path)
     return tuple(_signature(path) for path in paths if path is not None)
 

@@ -1,4 +1,4 @@
-"""Why a server's certificate is not trusted: OpenSSL says what, people need which one, since when, from which file."""
+"""Explain why a server's certificate is not trusted: which certificate, since when, from which file."""
 
 import asyncio
 import ssl
@@ -9,7 +9,7 @@ from syncer.clusters.certificates import client_context, first_certificate, prox
 from syncer.clusters.dial import dial
 from syncer.clusters.login import Login
 
-#: Seconds for the second look at a server whose certificate is not trusted.
+#: Timeout of the second connection to a server whose certificate is not trusted, in seconds.
 LOOK_SECONDS = 5.0
 # Codes of OpenSSL's x509_vfy.h.
 _OUT_OF_DATE = frozenset({9, 10})
@@ -36,7 +36,7 @@ async def why_not_trusted(login: Login, error: ssl.SSLError) -> str:
 
 
 async def _which_is_out_of_date(login: Login) -> str:
-    """Return the server's certificate or the authority's, with the date."""
+    """Return the certificate that is out of date, the server's or the CA's, with its date."""
     address, now = login.endpoint.authority, datetime.now(UTC)
     found = []
     if login.ca:
@@ -51,7 +51,9 @@ async def _which_is_out_of_date(login: Login) -> str:
 
 
 async def _peer_certificate(login: Login) -> bytes:
-    """Return what the server shows, in DER form, without trusting it: nothing is sent over this connection."""
+    """Return the server's certificate in DER form, without trusting it: nothing is sent over this
+    connection.
+    """
     endpoint = login.endpoint
     context, look = client_context(ca=None, insecure=True), _Look()
     async with asyncio.timeout(LOOK_SECONDS):
@@ -62,7 +64,7 @@ async def _peer_certificate(login: Login) -> bytes:
 
 
 class _Look(asyncio.Protocol):
-    """A connection over which nothing goes."""
+    """A connection that nothing is sent over."""
 
     transport: asyncio.Transport
 

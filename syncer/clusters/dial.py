@@ -1,4 +1,4 @@
-"""Opening a connection to an API server: directly, or through an HTTP proxy."""
+"""Open a connection to an API server, directly or through an HTTP proxy."""
 
 import asyncio
 import re
@@ -8,7 +8,7 @@ from typing import cast
 from syncer.clusters.proxy import Proxy
 from syncer.clusters.transport import USER_AGENT, ConnectionFailed, Endpoint
 
-#: Bytes of the longest head of a proxy's answer that is read.
+#: Longest head of a proxy's response that is read, in bytes.
 _LONGEST_HEAD = 16 << 10
 _status_line = re.compile(rb"HTTP/1\.[01] (\d{3})(?: ([ -~]*))?\r?\n").match
 
@@ -21,12 +21,12 @@ async def dial(
 ) -> None:
     """Connect a protocol to an API server, through the endpoint's proxy if it has one.
 
-    With ``tls`` a proxy is asked for a tunnel (CONNECT); without, it gets the requests themselves. ``proxy_tls`` is for
-    the way to a proxy that is reached by https.
+    With ``tls``, a proxy is asked for a tunnel (CONNECT); without, it gets the requests themselves.
+    ``proxy_tls`` is for a proxy that is reached by https.
 
     Raises:
-        ConnectionFailed: The proxy is not there, not trusted, or refuses.
-        OSError: The API server is not there; ``ssl.SSLError``: it is not trusted.
+        ConnectionFailed: The proxy can't be reached, is not trusted, or refuses.
+        OSError: The API server can't be reached; ``ssl.SSLError`` if it is not trusted.
     """
     loop = asyncio.get_running_loop()
     if endpoint.proxy is None:
@@ -57,7 +57,7 @@ async def _tunnel(
     tls: ssl.SSLContext,
     proxy_tls: ssl.SSLContext | None,
 ) -> None:
-    """Ask a proxy for a tunnel to the API server, and speak TLS with the server through it."""
+    """Ask a proxy for a tunnel to the API server, and start TLS with the server through it."""
     loop = asyncio.get_running_loop()
     asking = _Asking(endpoint.authority, proxy)
     await _reach(asking, proxy, proxy_tls)
@@ -74,7 +74,7 @@ async def _tunnel(
 
 
 class _Asking(asyncio.Protocol):
-    """Sends CONNECT, and sets ``answered`` when the proxy has agreed or refused."""
+    """Sends CONNECT, and sets ``answered`` when the proxy accepts or refuses."""
 
     transport: asyncio.Transport
 
@@ -116,4 +116,4 @@ class _Asking(asyncio.Protocol):
     def _fail(self, why: str) -> None:
         if not self.answered.done():
             self.answered.set_exception(ConnectionFailed(f"{self._proxy} {why}"))
-            self.answered.exception()  # seen, even where nothing waits for it any more
+            self.answered.exception()  # retrieved, even if nothing waits for it any more

@@ -1,7 +1,9 @@
-"""Which resources an API server serves, with their verbs and subresources, and which are new since the last look.
+"""Discovery: the resources that an API server serves, with their verbs and subresources, and
+changes since the last time.
 
-Asks for aggregated discovery (two requests, Kubernetes 1.26 and later) and, where the server doesn't know that, for one
-document a group and version (https://kubernetes.io/docs/concepts/overview/kubernetes-api/#discovery-api).
+Uses aggregated discovery (two requests, Kubernetes 1.26 and later) or, if the server doesn't
+support that, a document for each group and version
+(https://kubernetes.io/docs/concepts/overview/kubernetes-api/#discovery-api).
 """
 
 import asyncio
@@ -30,7 +32,7 @@ _AGGREGATED = ",".join(
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """A resource in one version, as the server serves it."""
+    """A resource in a served version."""
 
     resource: Resource
     verbs: frozenset[str]
@@ -39,7 +41,7 @@ class Served:
     short_names: tuple[str, ...] = ()
 
     def is_called(self, name: str) -> bool:
-        """Return True if people may mean this one by a plural, singular, short name or kind."""
+        """Return True if a name may mean this resource: its plural, singular, short name or kind."""
         resource = self.resource
         return name in (resource.plural, resource.kind, self.singular, *self.short_names)
 
@@ -53,7 +55,7 @@ def _size(served: Served) -> int:
 
 
 class Changes(NamedTuple):
-    """What a look found that the one before did not, and the other way round."""
+    """The differences between two discoveries."""
 
     added: tuple[Resource, ...] = ()
     removed: tuple[Resource, ...] = ()
@@ -62,38 +64,44 @@ class Changes(NamedTuple):
         return bool(self.added or self.removed)
 
 
-#: Bytes of memory for the resources of a cluster that are gone, and for an entry besides its text. A
-#: tenant may define, and delete, as many as it likes.
+#: Memory for the resources of a cluster that are gone, and for an entry besides its text, in bytes. A
+#: tenant may define and delete as many as it likes.
 GONE_BYTES, OVERHEAD = 1 << 20, 1000
 
-#: The first minor version of Kubernetes 1 that promises that resourceVersions of one resource are in order (KEP-5504).
+#: The first minor version of Kubernetes 1 that guarantees ordered resourceVersions (KEP-5504).
 ORDERED_SINCE = 35
 
-#: ``apiVersion`` → what it serves; ``None`` where the server can't say at the moment (an aggregated API that is down).
+#: ``apiVersion`` → its resources; None if the server doesn't know them at present (an aggregated
+#: API that is down).
 _Found = dict[str, list[Served] | None]
 
 
 class Discovery:
-    """The resources of one cluster as of the last :meth:`refresh`; empty before the first."""
+    """The resources of a cluster as of the last :meth:`refresh`; empty before the first."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
         self._versions: dict[str, list[Served]] = {}
         self._by_resource: dict[tuple[str, str], Served] = {}
-        #: Resources that are not served any more, as they last were.
+        #: Resources that are no longer served, in their last form.
         self._gone: LRUCache[tuple[str, str], Served] = LRUCache(GONE_BYTES, getsizeof=_size)
         self._lock = asyncio.Lock()
         self._looks = self._last_good = 0
-        #: Group versions of which the server could not say at the last look what they serve: what serves them is down.
+        #: Group versions whose resources were unknown at the last discovery: their API server is
+        #: down.
         self.silent: tuple[str, ...] = ()
-        #: Whether the server promises, as of the first look, that resourceVersions of one resource are in order.
+        #: True if the server guarantees ordered resourceVersions, as of the first discovery.
         self.orders_versions = False
 
     async def refresh(self) -> Changes:
-        """Look again: at the start, when a CustomResourceDefinition or APIService changed, and at intervals.
+        """Discover again: at the start, when a CustomResourceDefinition or APIService changed, and
+        at intervals.
 
-        Calls that wait while another one looks share one further look; its changes go to the first of them. Raises
-        :class:`~syncer.api.errors.ClusterError`; what was known stays then.
+        Calls during a running discovery share a single further one; its changes are returned to the
+        first of them.
+
+        Raises:
+            ClusterError: Discovery failed; the previous result is kept.
         """
         looks = self._looks
         async with self._lock:
@@ -107,10 +115,13 @@ class Discovery:
             return self._take_over(found)
 
     def find(self, name: str) -> Resource:
-        """Return the resource that people mean, in the version that the server prefers unless one is named.
+        """Return the resource of a name, in the server's preferred version unless the name has one.
 
-        ``configmaps``, ``ConfigMap``, ``certificates.cert-manager.io``, ``certificates.cert-manager.io/v1``; without a
-        group the core group goes first. Raises :class:`~syncer.api.errors.Missing` with the nearest names.
+        ``configmaps``, ``ConfigMap``, ``certificates.cert-manager.io``,
+        ``certificates.cert-manager.io/v1``; without a group, the core group wins.
+
+        Raises:
+            Missing: There is none; the message has similar names.
         """
         plain, _, version = name.partition("/")
         plural, _, group = plain.partition(".")
@@ -121,29 +132,31 @@ class Discovery:
         raise self._missing(name)
 
     def served(self, resource: Resource) -> Served | None:
-        """All that is known of a resource in its version, ``None`` where the server does not serve it."""
+        """Return the details of a resource in its version; None if the server doesn't serve it."""
         return self._by_resource.get((resource.api_version, resource.plural))
 
     def verbs(self, resource: Resource) -> frozenset[str]:
-        """Return what the server can do with a resource; empty where it does not serve it."""
+        """Return the verbs of a resource; empty if the server doesn't serve it."""
         served = self.served(resource)
         return served.verbs if served else frozenset()
 
     def has_status(self, resource: Resource) -> bool:
-        """Return True if the status is a subresource, which is written by requests of its own."""
+        """Return True if the status is a subresource, which is written by separate requests."""
         return self.has_subresource(resource, "status")
 
     def has_subresource(self, resource: Resource, name: str) -> bool:
-        """Return True if a resource has a subresource: ``status``, ``scale``, ``binding``, ``eviction``.
+        """Return True if a resource has a subresource: ``status``, ``scale``, ``binding``,
+        ``eviction``.
 
-        Of what isn't served now, whether it had: an API server that starts serves custom resources last.
+        For a resource that isn't served now, return its last state: a starting API server serves
+        custom resources last.
         """
         key = (resource.api_version, resource.plural)
         served = self._by_resource.get(key) or self._gone.get(key)
         return served is not None and name in served.subresources
 
     def resources(self) -> list[Resource]:
-        """Every resource in every version, in the server's order: preferred versions first."""
+        """Return every resource in every version, in the server's order: preferred versions first."""
         return [served.resource for served in self._in_order()]
 
     def _in_order(self) -> Iterator[Served]:
@@ -189,7 +202,9 @@ async def _look(cluster: Cluster) -> _Found:
 
 
 async def _orders_versions(cluster: Cluster) -> bool:
-    """Return True if a server is of Kubernetes 1.35 or later; providers write its minor version as ``35+``."""
+    """Return True if a server is of Kubernetes 1.35 or later; providers write its minor version as
+    ``35+``.
+    """
     try:
         version = await cluster.fetch("/version")
     except (Forbidden, Missing):
@@ -222,7 +237,7 @@ def _served_by_aggregated(api_version: str, entry: Obj) -> Served:
 
 
 async def _one_by_one(cluster: Cluster, document: Obj) -> _Found:
-    """From ``APIVersions`` or ``APIGroupList``: ask for each group and version by itself, preferred ones first."""
+    """Request each group and version in ``APIVersions`` or ``APIGroupList``, preferred ones first."""
     names = [(version, f"/api/{version}") for version in document.get("versions") or []]
     for group in document.get("groups") or []:
         preferred = (group.get("preferredVersion") or {}).get("groupVersion")
@@ -237,7 +252,7 @@ async def _one_by_one(cluster: Cluster, document: Obj) -> _Found:
 
 
 async def _resource_list(cluster: Cluster, path: str) -> Obj | None:
-    """``None`` where the API server that is asked through this one does not answer."""
+    """Return an ``APIResourceList``; None if the API server behind this one doesn't answer."""
     try:
         return await cluster.fetch(path)
     except ClusterError as error:

@@ -1,4 +1,4 @@
-"""A transport that reads from an API server, and writes down each write instead of sending it."""
+"""A transport that reads from an API server, and records each write instead of sending it."""
 
 import itertools
 from contextlib import AbstractAsyncContextManager
@@ -14,21 +14,21 @@ from syncer.clusters.transport import HttpRequest, HttpResponse, Stream, Transpo
 from syncer.translate.merge_patch import merged
 from syncer.translate.times import written
 
-#: The made-up resourceVersions begin here: later than any real one, so that a reply counts as news.
+#: The first made-up resourceVersion: later than any real one, so that a response counts as new.
 LATEST = 10**18
-#: What uids and tokens begin with that no API server has given.
+#: The prefix of made-up uids and tokens.
 MADE_UP = "dry-run"
-#: Seconds that a token lives where a request doesn't say it.
+#: Default lifetime of a token, in seconds.
 TOKEN_SECONDS = 3600
 
-#: API groups whose objects are questions: what is created there is answered and not stored.
+#: API groups of reviews: they are answered, not stored.
 _QUESTIONS = ("authorization.k8s.io", "authentication.k8s.io")
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedWrite:
-    """A request that was not sent: the RBAC verb, where to, and the object, patch or delete options in it."""
+    """A write that was not sent: the RBAC verb, the target, and the object, patch or delete options in it."""
 
     verb: str
     target: Target
@@ -39,18 +39,18 @@ class PlannedWrite:
 
 
 class DryRun:
-    """Let reads through, and keep every write in :attr:`writes`, in order, without sending it.
+    """Sends reads, and records every write in :attr:`writes`, in order, without sending it.
 
-    A write answers with the object as it would be then, with a made-up uid and resourceVersion, and a later ``GET``
-    shows it so; lists and watches show what is really there. What a write would be refused for is refused where that
-    can be told without the server: an object that is there already, is not there, or is another one. What the server
-    adds to an object (defaults, allocated addresses) is missing, and JSON patches change nothing.
+    A write returns the object as it would be then, with a made-up uid and resourceVersion, and a
+    later ``GET`` returns it; lists and watches show the real state. A write is refused if that is
+    certain without the server: the object exists, doesn't exist, or is another one. Values that the
+    server sets (defaults, allocated addresses) are missing, and JSON patches change nothing.
     """
 
     def __init__(self, transport: Transport) -> None:
         self.writes: list[PlannedWrite] = []
         self._transport = transport
-        #: By the object's path: the object as it would be, ``None`` where it would be gone.
+        #: By path: the object as it would be, None if it would be gone.
         self._would_be: dict[str, Obj | None] = {}
         self._numbers = itertools.count(1)
 
@@ -77,11 +77,11 @@ class DryRun:
                 return await self._change(target, content, request)
 
     def stream(self, request: HttpRequest) -> AbstractAsyncContextManager[Stream]:
-        """Watch what is really there."""
+        """Watch the real state."""
         return self._transport.stream(request)
 
     async def close(self) -> None:
-        """End all connections."""
+        """Close all connections."""
         await self._transport.close()
 
     async def _create(self, target: Target, content: Obj, request: HttpRequest) -> HttpResponse:
@@ -101,7 +101,7 @@ class DryRun:
         return self._keep(place, made, 201)
 
     async def _change(self, target: Target, content: Any, request: HttpRequest) -> HttpResponse:
-        """Answer a PUT or PATCH; a patch that changes nothing answers with the version that is there."""
+        """Answer a PUT or PATCH; a patch that changes nothing keeps the version."""
         live = await self._live(target, request)
         if live.status == 404 and request.content_type == PATCH_TYPES["apply"]:
             return await self._create(replace(target, subresource=""), content, request)
@@ -159,7 +159,7 @@ def _response(status: int, obj: Obj) -> HttpResponse:
 
 
 def _status(code: int, reason: str, message: str, target: Target | None = None) -> HttpResponse:
-    """Return a ``Status`` object, as API servers refuse with it and answer deletions."""
+    """Return a ``Status`` object, for refusals and deletions."""
     details = {"name": target.key.name, "group": target.group, "kind": target.plural} if target else {}
     said = {"reason": reason, "message": message, "details": details} if reason else {}
     outcome = {"status": "Failure" if reason else "Success", "code": code}
@@ -167,7 +167,7 @@ def _status(code: int, reason: str, message: str, target: Target | None = None) 
 
 
 def _is_other(live: Obj, said: Obj) -> bool:
-    """Return True where a write names another uid or version than that of the live object."""
+    """Return True if a write names another uid or version than the live object's."""
     names = ("uid", "resourceVersion")
     return any(said.get(name) and said[name] != live["metadata"].get(name) for name in names)
 

@@ -1,4 +1,4 @@
-"""From a refused or lost request to the error that says what the flow does next, in words for people."""
+"""Turn a failed request into the error that says what the engine does next, in words for people."""
 
 import re
 from collections.abc import Callable
@@ -26,28 +26,29 @@ from syncer.api.objects import Key, Obj, Resource, Side
 from syncer.clusters import codec
 from syncer.clusters.transport import ConnectionFailed, CredentialsFailed, HttpResponse
 
-#: Seconds to wait where the server asks for patience without saying how long.
+#: Seconds to wait if the server asks for that without a time.
 DEFAULT_RETRY_AFTER = 1.0
-#: Longest wait that a server is believed.
+#: Longest delay that is accepted from a server, in seconds.
 LONGEST_RETRY_AFTER = 60.0
-#: How an API server says that an authorizer has refused (``ForbiddenMessage`` in k8s.io/apiserver).
+#: The message of an authorizer's refusal (``ForbiddenMessage`` in k8s.io/apiserver).
 _REFUSAL = re.compile(
     r'User "([^"]*)" cannot (\S+) resource "([^"]*)"(?: in API group "([^"]*)")?(?: in the namespace "([^"]*)")?'
 )
-#: How the quota plugin refuses, and how a refusal of a webhook or a policy is told, whatever its status is.
+#: The message of the quota plugin, and that of a webhook's or policy's refusal, with any status.
 _QUOTA = re.compile(r"exceeded quota: ([^,\s]+)(?:, requested: (.*?), used: )?")
 _BY_POLICY = re.compile(r"admission webhook \S+ denied the request|ValidatingAdmissionPolicy \S+ .*denied request")
-#: How admission says no; ``could not find the requested resource`` and the like are no such refusals.
+#: The message of admission; ``could not find the requested resource`` and the like are no such
+#: refusals.
 _ADMISSION = re.compile(r"is forbidden: ")
 _TERMINATING = "being terminated"
 _MOST_CAUSES = 5
 _MOST_MESSAGE = 500
 
 
-#: The verbs that admission is asked about.
+#: The verbs that are subject to admission.
 _WRITES = ("create", "update", "patch", "delete")
 
-#: Makes an error of its message and the fields of a request.
+#: Creates an error from its message and the fields of a request.
 Kind = Callable[..., ClusterError]
 
 
@@ -57,9 +58,9 @@ def _nothing() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """What messages say of a cluster: its address, the file it comes from, and the state of its credentials.
+    """The origin of a cluster in messages: its address, its file, and its credentials.
 
-    ``credentials`` describes them; ``complaint`` says what is known to be wrong with them, ``""``: nothing.
+    ``credentials`` describes them; ``complaint`` is their known problem, or ``""``.
     """
 
     address: str = ""
@@ -73,7 +74,7 @@ UNKNOWN_ORIGIN = Origin()
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """One request, as a message speaks of it."""
+    """A request, as in messages."""
 
     cluster: str
     side: Side
@@ -89,7 +90,7 @@ class Where:
 
     @property
     def place(self) -> str:
-        """The cluster: its side, and its name where that says more."""
+        """The cluster: its side, and its name if that adds something."""
         return f"{self.side} cluster" + (f" {self.cluster}" if self.cluster not in ("", self.side.value) else "")
 
     def fields(self) -> dict[str, Any]:
@@ -104,16 +105,14 @@ class Where:
 
 
 def from_response(reply: HttpResponse, where: Where, origin: Origin = UNKNOWN_ORIGIN) -> ClusterError:
-    """Return the error for a reply whose status is not 2xx."""
+    """Return the error for a response whose status is not 2xx."""
     return from_status(_status_of(reply), where, origin, retry_after=_retry_after(reply))
 
 
 def from_status(
     status: Obj, where: Where, origin: Origin = UNKNOWN_ORIGIN, *, retry_after: float | None = None
 ) -> ClusterError:
-    """Return the error for a ``Status`` object: the body of a refused request, or the object of
-    a watch's ERROR event.
-    """
+    """Return the error for a ``Status`` object: a refused request, or an ERROR event of a watch."""
     code = int(status.get("code") or 500)
     details = status.get("details") or {}
     if retry_after is None and details.get("retryAfterSeconds"):
@@ -127,7 +126,7 @@ def from_status(
 
 
 def from_failure(failure: ConnectionFailed, where: Where, origin: Origin = UNKNOWN_ORIGIN) -> ClusterError:
-    """Return the error for a request that got no reply."""
+    """Return the error for a request without a response."""
     if isinstance(failure, CredentialsFailed):
         source = f" in {origin.source}" if origin.source else ""
         message = f"{where.place}: there are no usable credentials{source}: {failure}{_complaint(origin)}"
@@ -182,7 +181,7 @@ def _what_is_missing(status: Obj, where: Where) -> str:
 
 
 def _forbidden(said: str, where: Where) -> tuple[Kind, str]:
-    """Why a request is forbidden: a right is missing, there is no room, admission says no."""
+    """Return why a request is forbidden: a right is missing, a quota is exceeded, or admission refuses."""
     if refusal := _REFUSAL.search(said):
         user, verb, resource, group, namespace = (part or "" for part in refusal.groups())
         place = f" in namespace {namespace}" if namespace else ""
@@ -199,10 +198,10 @@ def _forbidden(said: str, where: Where) -> tuple[Kind, str]:
 
 
 def _causes(status: Obj) -> str:
-    """Which fields are wrong and why.
+    """Return which fields are invalid, and why.
 
-    Only what the API server itself says about them; its messages quote values for some kinds of error, so the
-    quoted values of a Secret are cut out.
+    Only with the API server's own words; some of its messages quote values, so those of a Secret
+    are removed.
     """
     details = status.get("details") or {}
     causes = details.get("causes") or []
@@ -212,7 +211,7 @@ def _causes(status: Obj) -> str:
 
 
 def _cause_text(cause: Obj) -> str:
-    """``Invalid value: "s3cr3t": must be …`` without the value."""
+    """Return ``Invalid value: "s3cr3t": must be …`` without the value."""
     text = str(cause.get("message") or cause.get("reason") or "")
     title, colon, rest = text.partition(": ")
     if not colon or title not in ("Invalid value", "Duplicate value", "Unsupported value", "Too many"):
@@ -222,12 +221,12 @@ def _cause_text(cause: Obj) -> str:
 
 
 def _harmless(details: Obj) -> Obj:
-    """Return what the flow may need of a Status' details, without the causes, which may quote values."""
+    """Return the details of a Status without the causes, which may quote values."""
     return {name: value for name, value in details.items() if name != "causes"}
 
 
 def _status_of(reply: HttpResponse) -> Obj:
-    """Return the Status in a reply; a proxy's error page becomes one that says only the code."""
+    """Return the Status of a response; a proxy's error page becomes a Status with the code alone."""
     try:
         status = codec.decode(reply.body)
     except codec.DecodeError:

@@ -1,7 +1,8 @@
-"""Running the programs that print credentials (client.authentication.k8s.io, KEP-541).
+"""Run programs that print credentials (client.authentication.k8s.io, KEP-541).
 
-``kubernetes.config`` can do it too, but importing any part of that package costs 200 ms of CPU and 31 MB, its runs
-have no timeout and it never runs a plugin again on a 401; it is imported for the legacy auth providers alone.
+``kubernetes.config`` can do that, too, but importing any part of that package costs 200 ms of CPU
+and 31 MB, its runs have no timeout, and it never runs a plugin again after a 401; it is only
+imported for the legacy auth providers.
 """
 
 import asyncio
@@ -16,9 +17,9 @@ from typing import Any
 from syncer.clusters.login import ExecPlugin, LegacyProvider, PluginFailed
 from syncer.translate import times
 
-#: Seconds that a plugin may take; many ask an identity service over the network.
+#: Timeout of a plugin, in seconds; many ask an identity service over the network.
 PLUGIN_SECONDS = 60.0
-#: A token of a legacy provider says nothing of its end here, so it is asked for again after this time.
+#: Seconds after which a legacy provider's token, whose expiry is unknown here, is requested again.
 LEGACY_SECONDS = 300.0
 _MOST_OUTPUT, _MOST_COMPLAINT = 1 << 20, 2000
 _API_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
@@ -26,7 +27,7 @@ _API_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.i
 
 @dataclass(frozen=True, slots=True)
 class Issued:
-    """What a plugin gave, and until when it is valid (seconds since 1970; ``inf`` where the plugin doesn't say)."""
+    """The credentials from a plugin, and their expiry (seconds since 1970; ``inf`` if unknown)."""
 
     token: str = field(default="", repr=False)
     certificate: bytes = b""
@@ -35,14 +36,22 @@ class Issued:
 
 
 async def issue(plugin: ExecPlugin | LegacyProvider, *, seconds: float = PLUGIN_SECONDS) -> Issued:
-    """Ask a plugin for credentials; raises :class:`PluginFailed`."""
+    """Request credentials from a plugin.
+
+    Raises:
+        PluginFailed: There are none.
+    """
     if isinstance(plugin, LegacyProvider):
         return Issued(token=await asyncio.to_thread(_legacy_token, plugin), expires=time.time() + LEGACY_SECONDS)
     return parse(plugin, await _run(plugin, seconds))
 
 
 def parse(plugin: ExecPlugin, output: bytes) -> Issued:
-    """Read the ``ExecCredential`` that a plugin printed; raises :class:`PluginFailed`."""
+    """Parse the ``ExecCredential`` that a plugin printed.
+
+    Raises:
+        PluginFailed: It is malformed.
+    """
     try:
         answer = json.loads(output)
         version, status = answer["apiVersion"], answer["status"]
@@ -101,7 +110,7 @@ async def _run(plugin: ExecPlugin, seconds: float) -> bytes:
 
 
 async def _read(stream: asyncio.StreamReader | None) -> bytes:
-    """Read to the end, so that the plugin never hangs, but keep only so much."""
+    """Read to the end, so that the plugin never blocks, but keep only a limited part."""
     kept = b""
     while stream is not None and (piece := await stream.read(1 << 16)):
         kept = (kept + piece)[-_MOST_OUTPUT:]

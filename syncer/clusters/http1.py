@@ -1,4 +1,4 @@
-"""One HTTP/1.1 connection on asyncio: httptools reads the replies, a timer that rarely moves keeps the deadlines."""
+"""An HTTP/1.1 connection on asyncio: httptools parses the responses, a lazy timer enforces the deadlines."""
 
 import asyncio
 import socket
@@ -10,14 +10,15 @@ import httptools
 
 from syncer.clusters.transport import ConnectionFailed, DeadlineExceeded, Headers, HttpResponse
 
-#: A deadline that does not come.
+#: A deadline that never comes.
 NEVER = float("inf")
 
 
 class Deadline:
-    """A timer that is set for each request and cleared after it, and touches the loop only when it must.
+    """A timer that is set for each request and cleared after it, and seldom touches the event loop.
 
-    Clearing leaves the loop's timer where it is; it finds nothing to do, or moves on to the deadline set meanwhile.
+    Clearing leaves the loop's timer in place; it finds nothing to do, or moves to the deadline set
+    meanwhile.
     """
 
     __slots__ = ("_armed", "_at", "_expired", "_handle", "_loop")
@@ -35,11 +36,11 @@ class Deadline:
             self._arm(at)
 
     def clear(self) -> None:
-        """Nothing is waited for now."""
+        """Clear the deadline."""
         self._at = NEVER
 
     def close(self) -> None:
-        """Drop the loop's timer."""
+        """Cancel the loop's timer."""
         if self._handle is not None:
             self._handle.cancel()
         self._handle, self._armed = None, NEVER
@@ -60,7 +61,7 @@ class Deadline:
 
 
 def _tune(sock: socket.socket) -> None:
-    """Send at once, and notice within two minutes that the other side has gone without a word."""
+    """Send at once (no Nagle), and detect a dead peer within two minutes."""
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for option, value in (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 6)):
@@ -69,7 +70,9 @@ def _tune(sock: socket.socket) -> None:
 
 
 class Connection(asyncio.Protocol):
-    """What an exchange and a watch have in common: the parser, the reply's head, the end of the connection."""
+    """The common base of an exchange and a watch: the parser, the head of the response, the end of
+    the connection.
+    """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, access_tls: ssl.SSLContext | None = None) -> None:
         self.tls = access_tls
@@ -82,10 +85,10 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport = cast("asyncio.Transport", None)
         self._failure: ConnectionFailed | None = None
 
-    # What asyncio calls.
+    # Called by asyncio.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The connection is open: keep-alive probes on, no waiting for more to send."""
+        """Handle the open connection: enable keep-alive probes, disable Nagle's algorithm."""
         self._transport = cast("asyncio.Transport", transport)
         self.open = True
         sock = transport.get_extra_info("socket")
@@ -93,7 +96,7 @@ class Connection(asyncio.Protocol):
             _tune(sock)
 
     def data_received(self, data: bytes) -> None:
-        """Bytes of a reply."""
+        """Parse a part of a response."""
         self.answered = True
         try:
             self._parser.feed_data(data)
@@ -103,22 +106,22 @@ class Connection(asyncio.Protocol):
             self.fail(error)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Who waits for a reply is told."""
+        """Notify those who wait for a response."""
         self.open = False
         self._deadline.close()
         self._lost(self._failure or ConnectionFailed(f"connection lost: {exc or 'closed by the server'}"))
 
-    # What the parser calls.
+    # Called by the parser.
 
     def on_message_begin(self) -> None:
-        """A new reply begins."""
+        """Begin a new response."""
         self._lines = []
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """One header line."""
+        """Add a header."""
         self._lines.append((name, value))
 
-    # What subclasses fill in.
+    # Implemented by subclasses.
 
     def _expired(self) -> None:
         self.fail(DeadlineExceeded("no reply in time"))
@@ -126,35 +129,35 @@ class Connection(asyncio.Protocol):
     def _lost(self, failure: ConnectionFailed) -> None:
         raise AssertionError
 
-    # What everybody may call.
+    # Called by users.
 
     def fail(self, failure: ConnectionFailed) -> None:
-        """Give up the connection; who waits on it gets this failure."""
+        """Close the connection; requests in progress raise this failure."""
         self._failure = failure
         self.open = False
         self._transport.abort()
         self._lost(failure)
 
     def close(self) -> None:
-        """End the connection; a request under way on it fails."""
+        """Close the connection; a request in progress fails."""
         self.open = False
         self._deadline.close()
         self._transport.close()
 
     def abort(self) -> None:
-        """End the connection without waiting for the other side."""
+        """Close the connection without waiting for the other side."""
         self.open = False
         self._deadline.close()
         self._transport.abort()
 
     def _until_closed(self) -> bool:
-        """Return True if the body of this reply ends where the connection ends."""
+        """Return True if the body of this response ends with the connection."""
         headers = Headers(self._lines)
         return "content-length" not in headers and headers.get("transfer-encoding", "").lower() != "chunked"
 
 
 class Exchange(Connection):
-    """A keep-alive connection: one request, one reply, then the next."""
+    """A keep-alive connection with a single request at a time."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, access_tls: ssl.SSLContext | None = None) -> None:
         super().__init__(loop, access_tls)
@@ -166,7 +169,7 @@ class Exchange(Connection):
         self._complete_head = False
 
     async def exchange(self, data: bytes, *, deadline: float, head_only: bool = False) -> HttpResponse:
-        """Send a request and wait for its reply until ``deadline`` on the loop's clock."""
+        """Send a request and wait for its response until ``deadline`` on the loop's clock."""
         self.answered = self._complete_head = False
         self.used_before, self._used = self._used, True
         self._head_only = head_only
@@ -181,7 +184,7 @@ class Exchange(Connection):
             self._deadline.clear()
 
     def on_headers_complete(self) -> None:
-        """The head of a reply is there."""
+        """Handle the complete head of a response."""
         self._complete_head = True
         self._body = []
         if self._head_only:
@@ -189,11 +192,11 @@ class Exchange(Connection):
             self._answer(done, b"")
 
     def on_body(self, piece: bytes) -> None:
-        """A piece of the body."""
+        """Add a piece of the body."""
         self._body.append(piece)
 
     def on_message_complete(self) -> None:
-        """The reply is whole."""
+        """Deliver the complete response."""
         if self._parser.get_status_code() < 200:
             self._complete_head = False
             return

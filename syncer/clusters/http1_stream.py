@@ -1,4 +1,4 @@
-"""One HTTP/1.1 connection whose reply is read line by line: a watch."""
+"""An HTTP/1.1 connection whose response is read line by line: a watch."""
 
 import asyncio
 import ssl
@@ -9,9 +9,9 @@ from syncer.clusters.transport import ConnectionFailed, Headers, Lines
 
 
 class LineStream(Connection):
-    """A connection for one watch: the reply is handed over in batches of lines while it arrives."""
+    """A connection for a watch: yields batches of lines as they arrive."""
 
-    #: Bytes of lines that may wait for a slow reader before the server is made to wait.
+    #: Bytes of unread lines after which the server is slowed down.
     HIGH_WATER = 4 << 20
 
     def __init__(self, loop: asyncio.AbstractEventLoop, access_tls: ssl.SSLContext | None = None) -> None:
@@ -25,11 +25,11 @@ class LineStream(Connection):
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """The reply's headers; names are lower-case."""
+        """The headers of the response; names are lower-case."""
         return Headers(self._lines)
 
     async def start(self, data: bytes, *, deadline: float) -> None:
-        """Send the request and wait for the head of the reply until ``deadline`` on the loop's clock."""
+        """Send the request and wait for the head of the response until ``deadline`` on the loop's clock."""
         self._transport.write(data)
         while not self.status:
             await self._wait(deadline)
@@ -48,7 +48,7 @@ class LineStream(Connection):
         return self._received.take()
 
     async def body(self) -> bytes:
-        """Read the whole body; for a status other than 200."""
+        """Read the whole body, for a status other than 200."""
         while not self._ended:
             await self._wait(self._idle_deadline())
         return b"".join(self._pieces)
@@ -73,7 +73,7 @@ class LineStream(Connection):
             self._waiter.set_result(None)
 
     def data_received(self, data: bytes) -> None:
-        """Bytes of a reply."""
+        """Parse a part of a response."""
         super().data_received(data)
         if self.status == 200 and self._failure is None:
             try:
@@ -93,16 +93,16 @@ class LineStream(Connection):
             self._transport.pause_reading()
 
     def on_headers_complete(self) -> None:
-        """The head of a reply is there."""
+        """Handle the complete head of a response."""
         status = self._parser.get_status_code()
         self.status = status if status >= 200 else 0
 
     def on_body(self, piece: bytes) -> None:
-        """A piece of the body."""
+        """Add a piece of the body."""
         self._pieces.append(piece)
 
     def on_message_complete(self) -> None:
-        """The reply is whole."""
+        """Handle the end of the response."""
         self._ended = bool(self.status)
 
     def _lost(self, failure: ConnectionFailed) -> None:

@@ -1,6 +1,8 @@
-"""The transport: HTTP/1.1 on asyncio and httptools, at about a third of the CPU that aiohttp takes for a request.
+"""The HTTP transport: HTTP/1.1 on asyncio and httptools, with about a third of aiohttp's CPU per
+request.
 
-Measured with ``hack/bench/transport``. Requests share a pool of keep-alive connections, each watch has its own.
+Measured with ``hack/bench/transport``. Requests share a pool of keep-alive connections; each watch
+has its own.
 """
 
 import asyncio
@@ -28,11 +30,11 @@ C = TypeVar("C", bound=Connection)
 
 
 class HttpTransport:
-    """One API server over HTTP/1.1 with a bounded pool of connections."""
+    """An API server over HTTP/1.1, with a bounded pool of connections."""
 
     def __init__(self, endpoint: Endpoint, credentials: Credentials, *, connections: int = CONNECTIONS) -> None:
         self.endpoint = endpoint
-        #: A proxy without a tunnel is asked for whole URLs.
+        #: A proxy without a tunnel gets whole URLs.
         self._prefix = endpoint.url if endpoint.proxy and not endpoint.tls else endpoint.prefix
         self._credentials = credentials
         self._loop = asyncio.get_running_loop()
@@ -42,7 +44,7 @@ class HttpTransport:
         self._head = ""
 
     async def send(self, request: HttpRequest) -> HttpResponse:
-        """Send a request; on 401 once more with renewed credentials, if there are others to be had."""
+        """Send a request; after a 401 once more with renewed credentials, if there are any."""
         deadline = self._loop.time() + request.timeout
         access = await self._credentials.access()
         response = await self._send(access, request, deadline)
@@ -52,11 +54,11 @@ class HttpTransport:
         return response
 
     def stream(self, request: HttpRequest) -> AbstractAsyncContextManager[Stream]:
-        """Send a request on a connection of its own and read the reply line by line."""
+        """Send a request on a connection of its own, and read the response line by line."""
         return self._stream(request)
 
     async def close(self) -> None:
-        """End all connections."""
+        """Close all connections."""
         self._pool.close()
         for stream in tuple(self._streams):
             stream.fail(ConnectionFailed("closed by us"))
@@ -80,11 +82,13 @@ class HttpTransport:
         return await self._send_again(access, data, deadline, head_only)
 
     async def _send_again(self, access: Access, data: bytes, deadline: float, head_only: bool) -> HttpResponse:
-        """Once more on a new connection, because the reused one had died before the first byte of a reply.
+        """Send a request once more on a new connection, because the reused one had died before a
+        response.
 
-        The server may have carried the request out and died after it. That is harmless here: a second create
-        answers 409 AlreadyExists, a second update 409 Conflict, a second delete 404, all of which the caller
-        settles from fresh state. (A create by ``generateName`` would make a second object; the daemon sends none.)
+        The server may have carried the request out and died after it. That is harmless here: a
+        second create gets 409 AlreadyExists, a second update 409 Conflict, a second delete 404, all
+        of which the caller resolves from fresh state. (A create by ``generateName`` would create a
+        second object; the daemon sends none.)
         """
         self._pool.drop_idle()
         connection = await self._pool.acquire(access, deadline=deadline)
@@ -126,7 +130,7 @@ class HttpTransport:
         stream.abort()
 
     def _encode(self, access: Access, request: HttpRequest) -> bytes:
-        """Write a request down as it goes over the wire."""
+        """Encode a request."""
         if access is not self._access:
             self._access, self._head = access, self._fixed_head(access)
         body = request.body
@@ -138,7 +142,7 @@ class HttpTransport:
         return head.encode("latin-1") + body
 
     def _fixed_head(self, access: Access) -> str:
-        """Return the header lines that all requests with one access share."""
+        """Return the header lines that all requests with an access share."""
         lines = [("Host", self.endpoint.authority), ("User-Agent", USER_AGENT), *access.headers]
         proxy = self.endpoint.proxy
         if proxy is not None and proxy.authorization and not self.endpoint.tls:
@@ -149,7 +153,7 @@ class HttpTransport:
         return await self._open(Exchange(self._loop, access.tls), access, deadline)
 
     async def _open(self, connection: C, access: Access, deadline: float) -> C:
-        """Connect; every way of failing becomes a ConnectionFailed that names the address."""
+        """Connect; any failure becomes a ConnectionFailed that names the address."""
         endpoint = self.endpoint
         try:
             async with asyncio.timeout_at(deadline):

@@ -1,8 +1,8 @@
-"""Reading kubeconfig files and a Pod's service account into a :class:`Login`.
+"""Read kubeconfig files and a Pod's service account into a :class:`Login`.
 
-``kubernetes.config`` is not used for it: importing any part of that package costs 200 ms of CPU and 31 MB (PyYAML
-alone: 14 ms, 1 MB), a quarter of what the daemon may take in all; it reads token files and certificates only once;
-and its errors name neither the file nor the entry at fault. The format is
+``kubernetes.config`` is not used: importing any part of that package costs 200 ms of CPU and 31 MB
+(PyYAML alone: 14 ms, 1 MB), a quarter of the daemon's budget; it reads token files and certificates
+only once; and its errors name neither the file nor the entry at fault. The format is
 https://kubernetes.io/docs/reference/config-api/kubeconfig.v1/ .
 """
 
@@ -26,48 +26,52 @@ from syncer.clusters.transport import Endpoint
 _LISTS = {"clusters": "cluster", "contexts": "context", "users": "user"}
 _SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 _EXEC_EXTENSION = "client.authentication.k8s.io/exec"
-#: PyYAML's fast loader where it is compiled in; a kubeconfig with many users is read in milliseconds.
+#: PyYAML's fast loader if available; it reads a kubeconfig with many users in milliseconds.
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class Section:
-    """A mapping of a kubeconfig that knows the file and the path at which it stands, for error messages."""
+    """A mapping of a kubeconfig, with its file and path for error messages."""
 
     def __init__(self, values: Mapping[str, Any], *, file: Path, path: str) -> None:
         self.values, self.file, self.path = values, file, path
 
     def refuse(self, name: str, message: str, *, hint: str = "") -> Never:
-        """Raise a :class:`ConfigError` at one of the entries."""
+        """Refuse an entry.
+
+        Raises:
+            ConfigError: Always.
+        """
         path = ".".join(part for part in (self.path, name) if part)
         raise ConfigError(Problem(_sentence(message, hint), path=path, file=str(self.file), hint=hint))
 
     def text(self, name: str) -> str:
-        """Return a string, ``""`` where it is not set."""
+        """Return a string, ``""`` if it is not set."""
         value = self.values.get(name)
         if value is not None and not isinstance(value, str):
             self.refuse(name, f"expected a string, found {type(value).__name__}")
         return value or ""
 
     def section(self, name: str) -> "Section":
-        """Return a mapping within, empty where it is not set."""
+        """Return a nested mapping, empty if it is not set."""
         value = self.values.get(name) or {}
         if not isinstance(value, Mapping):
             self.refuse(name, f"expected a mapping, found {type(value).__name__}")
         return Section(value, file=self.file, path=f"{self.path}.{name}")
 
     def entries(self, name: str) -> list[Any]:
-        """Return a list, empty where it is not set."""
+        """Return a list, empty if it is not set."""
         value = self.values.get(name) or []
         if not isinstance(value, list):
             self.refuse(name, f"expected a list, found {type(value).__name__}")
         return value
 
     def strings(self, name: str) -> tuple[str, ...]:
-        """Return a list whose entries are taken as strings."""
+        """Return a list of strings."""
         return tuple(map(str, self.entries(name)))
 
     def named(self, name: str, value: str) -> dict[str, Any]:
-        """Return a list of mappings with a ``name`` and a value, as a mapping of the one to the other."""
+        """Convert a list of mappings with ``name`` and a value to a mapping from name to value."""
         found: dict[str, Any] = {}
         for index, entry in enumerate(self.entries(name)):
             if not isinstance(entry, Mapping) or not isinstance(entry.get("name"), str):
@@ -76,12 +80,12 @@ class Section:
         return found
 
     def local_path(self, name: str) -> Path | None:
-        """Return a file name, seen from the directory of the kubeconfig."""
+        """Return a file path, relative to the directory of the kubeconfig."""
         text = self.text(name)
         return self.file.parent / text if text else None
 
     def material(self, name: str) -> Material:
-        """Return what ``NAME-data`` holds inline or the file ``NAME`` holds; the data goes first."""
+        """Return the inline data of ``NAME-data``, or else the file ``NAME``."""
         data = self.text(f"{name}-data")
         if not data:
             return Material(path=self.local_path(name))
@@ -92,7 +96,7 @@ class Section:
 
 
 class Kubeconfig:
-    """One or several kubeconfig files, merged as kubectl merges them: what is named first stays."""
+    """One or more kubeconfig files, merged as by kubectl: the first of equal names wins."""
 
     def __init__(self, files: list[Path]) -> None:
         self.files = files
@@ -102,7 +106,11 @@ class Kubeconfig:
             self._add(Section(_load(file), file=file, path=""))
 
     def login(self, context: str = "") -> Login:
-        """Return the login of a context, of the current one where none is named; raises :class:`ConfigError`."""
+        """Return the login of a context, or of the current context for ``""``.
+
+        Raises:
+            ConfigError: The context can't be used.
+        """
         name = context or self.current_context
         if not name:
             self._refuse("no context is named and there is no current-context", self._choices("contexts"))
@@ -143,7 +151,9 @@ class Kubeconfig:
 
 
 def find_files(path: str, environ: Mapping[str, str]) -> list[Path]:
-    """Which files to read: the one named, else those of ``KUBECONFIG`` that exist, else ``~/.kube/config``."""
+    """Return the files to read: the given one, else those of ``KUBECONFIG`` that exist, else
+    ``~/.kube/config``.
+    """
     if path:
         return [Path(path).expanduser()]
     listed = environ.get("KUBECONFIG", "")
@@ -153,9 +163,10 @@ def find_files(path: str, environ: Mapping[str, str]) -> list[Path]:
 
 
 def read(path: str = "", *, context: str = "", environ: Mapping[str, str]) -> Login:
-    """Return the login of a kubeconfig, or of the Pod that this runs in where there is no kubeconfig.
+    """Return the login of a kubeconfig, or of the Pod's service account if there is no kubeconfig.
 
-    Raises :class:`ConfigError`, which names the file and the entry at fault.
+    Raises:
+        ConfigError: It can't be used; the message names the file and the entry at fault.
     """
     files = find_files(path, environ)
     if files:
@@ -170,7 +181,8 @@ def read(path: str = "", *, context: str = "", environ: Mapping[str, str]) -> Lo
 def in_cluster(environ: Mapping[str, str], *, directory: Path = _SERVICE_ACCOUNT) -> Login:
     """Return the login of the Pod's service account.
 
-    Raises :class:`ConfigError` where this is not a Pod or has none.
+    Raises:
+        ConfigError: This is not a Pod, or it has no service account.
     """
     host = environ.get("KUBERNETES_SERVICE_HOST", "")
     token, ca = directory / "token", directory / "ca.crt"
@@ -242,7 +254,7 @@ def _proxy(cluster: Section) -> Proxy | None:
 
 
 def _through_proxy(login: Login, environ: Mapping[str, str]) -> Login:
-    """Return the login with the proxy that the environment names, where the kubeconfig names none."""
+    """Return the login with the proxy of the environment, if the kubeconfig names none."""
     endpoint = login.endpoint
     if endpoint.proxy is not None:
         return login
@@ -302,7 +314,7 @@ def _exec_plugin(section: Section, cluster: Section) -> ExecPlugin:
 
 
 def _cluster_info(cluster: Section) -> dict[str, Any]:
-    """``spec.cluster`` of an ExecCredential (client.authentication.k8s.io/v1, type Cluster)."""
+    """Return ``spec.cluster`` of an ExecCredential (client.authentication.k8s.io/v1, type Cluster)."""
     ca = cluster.material("certificate-authority")
     info: dict[str, Any] = {
         "server": cluster.text("server"),

@@ -1,4 +1,6 @@
-"""The ``auth-provider`` section of a kubeconfig (oidc, gcp), which only the ``kubernetes`` package understands."""
+"""The ``auth-provider`` section of a kubeconfig (oidc, gcp), which only the ``kubernetes`` package
+supports.
+"""
 
 from typing import Any
 
@@ -9,7 +11,7 @@ from syncer.clusters.login import LegacyProvider, PluginFailed
 
 
 def token(provider: LegacyProvider) -> str:
-    """Return the token that a provider gives, which it may have to ask for over the network.
+    """Return a provider's token, which it may request over the network.
 
     Raises:
         PluginFailed: There is none.
@@ -28,7 +30,7 @@ def token(provider: LegacyProvider) -> str:
 
 
 def _kubeconfig(provider: LegacyProvider) -> dict[str, Any]:
-    """Return a kubeconfig of nothing but this provider, as a copy: the loader writes renewed tokens into it."""
+    """Return a kubeconfig with only this provider, as a copy: the loader writes renewed tokens into it."""
     user = {"auth-provider": {"name": provider.name, "config": dict(provider.config)}}
     return {
         "current-context": "only",

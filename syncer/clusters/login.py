@@ -1,4 +1,4 @@
-"""Who we are to a cluster, as a kubeconfig or a Pod's service account says it: plain values, nothing read yet."""
+"""The login of a cluster from a kubeconfig or a Pod's service account: plain values, nothing read yet."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from syncer.clusters.transport import Endpoint
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """Something that stands inline or in a file, such as a certificate."""
+    """A value that is given inline or as a file, such as a certificate."""
 
     data: bytes = b""
     path: Path | None = None
@@ -19,7 +19,11 @@ class Material:
         return bool(self.data or self.path)
 
     def read(self) -> bytes:
-        """Return the content; raises ``OSError``."""
+        """Return the content.
+
+        Raises:
+            OSError: The file can't be read.
+        """
         return self.data or (self.path.read_bytes() if self.path else b"")
 
     def __str__(self) -> str:
@@ -30,7 +34,7 @@ class Material:
 class ExecPlugin:
     """A program that prints credentials: the ``exec`` section of a kubeconfig user.
 
-    ``cluster`` is what the plugin is told about the cluster where it asks for it (``provideClusterInfo``).
+    ``cluster`` is the description of the cluster for plugins that want it (``provideClusterInfo``).
     """
 
     command: str
@@ -43,19 +47,19 @@ class ExecPlugin:
 
 @dataclass(frozen=True, slots=True)
 class LegacyProvider:
-    """An ``auth-provider`` section (oidc, gcp), which only the ``kubernetes`` package understands."""
+    """An ``auth-provider`` section (oidc, gcp), which only the ``kubernetes`` package supports."""
 
     name: str
     config: Mapping[str, Any] = field(repr=False)
 
 
 class PluginFailed(Exception):
-    """A plugin gave no credentials; the message says which, why, and what to do."""
+    """A plugin provided no credentials; the message says which, why, and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Impersonation:
-    """As whom to act; needs the right to impersonate."""
+    """The user to act as; needs the right to impersonate."""
 
     user: str = ""
     uid: str = ""
@@ -65,7 +69,7 @@ class Impersonation:
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """All that is needed to open a connection to one cluster."""
+    """The values needed to connect to a cluster."""
 
     endpoint: Endpoint
     ca: Material = Material()
@@ -80,7 +84,7 @@ class Login:
     impersonation: Impersonation | None = None
 
     def __str__(self) -> str:
-        """Where the credentials come from, for people."""
+        """Return the origin of the credentials, for people."""
         match self.plugin:
             case ExecPlugin(command=command):
                 return f"{self.endpoint.source} (exec plugin {command})"

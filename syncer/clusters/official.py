@@ -1,9 +1,10 @@
-"""The client of the ``kubernetes`` package over a transport of ours, for plugins that know its models and helpers.
+"""The client of the ``kubernetes`` package over our transport, for plugins that use its models and
+helpers.
 
-Its requests go the way of all others: with the same credentials, renewed under it, the same TLS, proxy and limit of
-requests, and in a dry run no write is sent. Only this module and :mod:`~syncer.clusters.legacy_provider` import the
-package, and nothing imports them before they are needed: it costs 0.3 s of CPU and 45 MB, and the classes for the kinds
-(``CoreV1Api``) twice as much.
+Its requests are sent like all others: with the same credentials, renewed automatically, the same
+TLS, proxy and rate limit, and in a dry run no write is sent. Only this module and
+:mod:`~syncer.clusters.legacy_provider` import the package, on first use: it costs 0.3 s of CPU and
+45 MB, and the classes for the kinds (``CoreV1Api``) twice as much.
 """
 
 import asyncio
@@ -21,12 +22,12 @@ from multidict import CIMultiDict
 
 from syncer.clusters.transport import USER_AGENT, DeadlineExceeded, HttpRequest, Stream, Transport
 
-#: Headers that a request takes from its caller; all others are those of the connection.
+#: Headers that are taken from the request; all others are the connection's.
 _HEADERS = ("accept", "content-type", "user-agent")
 
 
 def api_client(transport: Transport, *, address: str) -> ApiClient:
-    """Return a new ``ApiClient`` whose requests a transport sends; ``address`` (host and port) is for people."""
+    """Return a new ``ApiClient`` that uses a transport; ``address`` (host and port) is for messages."""
     configuration = Configuration(host=f"https://{address}")
     client = ApiClient(configuration)
     client.rest_client = _Rest(configuration, transport)
@@ -35,7 +36,7 @@ def api_client(transport: Transport, *, address: str) -> ApiClient:
 
 
 class _Rest(RESTClientObject):
-    """The package's way from a call to HTTP, which ends at our transport instead of aiohttp."""
+    """The package's REST layer, which ends at our transport instead of aiohttp."""
 
     def __init__(self, configuration: Configuration, transport: Transport) -> None:
         super().__init__(configuration)
@@ -60,12 +61,12 @@ class _Session:
         timeout: Any,  # noqa: ASYNC109  (aiohttp's interface)
         data: str | bytes | None = None,
     ) -> "_Response":
-        """Send a request; a watch and a log that is followed are read while they arrive.
+        """Send a request; a watch and a followed log are read as they arrive.
 
         Raises:
-            TimeoutError: No reply came in time, as aiohttp says it.
-            OSError: No reply came.
-            ValueError: The request has what our connection can't send.
+            TimeoutError: There was no response in time, as with aiohttp.
+            OSError: There was no response.
+            ValueError: The request has values that our connection can't send.
         """
         request = _request(method, url.removeprefix(self._host), headers, timeout, data)
         with _late_as_timeout():
@@ -96,7 +97,7 @@ def _request(method: str, path: str, headers: Mapping[str, str], timeout: Any, d
 
 
 def _is_endless(request: HttpRequest) -> bool:
-    """Return True for a watch, and for a log that is followed."""
+    """Return True for a watch, and for a followed log."""
     asked = parse_qs(urlsplit(request.path).query)
     said = [value.lower() for name in ("watch", "follow") for value in asked.get(name, ())]
     return request.method == "GET" and ("true" in said or "1" in said)
@@ -111,7 +112,7 @@ def _late_as_timeout() -> Iterator[None]:
 
 
 class _Response:
-    """A whole response, with the part of aiohttp's that the package uses."""
+    """A whole response, with the part of aiohttp's interface that the package uses."""
 
     def __init__(self, status: int, headers: Mapping[str, str], body: bytes = b"") -> None:
         self.status, self.reason = status, _phrase(status)
@@ -140,9 +141,9 @@ class _Response:
 
 
 class _Arriving(_Response):
-    """A response that is read line by line while it arrives; empty lines are left out."""
+    """A response that is read line by line as it arrives; empty lines are left out."""
 
-    #: The tasks that end streams which were closed; asyncio itself keeps no task alive.
+    #: The tasks that close streams; asyncio itself keeps no strong reference to a task.
     closing: ClassVar[set[asyncio.Task[Any]]] = set()
 
     def __init__(self, opened: AbstractAsyncContextManager[Stream], stream: Stream) -> None:
@@ -170,7 +171,7 @@ class _Arriving(_Response):
         return b"".join([line + b"\n" async for batch in self._batches for line in batch])
 
     def close(self) -> None:
-        """End the connection."""
+        """Close the connection."""
         if not self._closed:
             self._closed = True
             task = asyncio.ensure_future(self._opened.__aexit__(None, None, None))
@@ -179,7 +180,7 @@ class _Arriving(_Response):
 
 
 async def _refusal(stream: Stream) -> AsyncIterator[list[bytes]]:
-    """Yield the body of a response whose status is an error, as one batch of lines."""
+    """Yield the body of an error response, as a single batch of lines."""
     yield (await stream.body()).splitlines()
 
 

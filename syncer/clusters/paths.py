@@ -1,4 +1,4 @@
-"""The URL paths of the Kubernetes API: from a resource and key to the path of an object, and back."""
+"""URL paths of the Kubernetes API: from resource and key to a path, and back."""
 
 import re
 from dataclasses import dataclass
@@ -8,12 +8,16 @@ from syncer.api.objects import Key, Resource
 
 _plain = re.compile(r"[A-Za-z0-9._:~-]+").fullmatch
 _rooted = re.compile(r"/(?:api|apis/(?P<group>[^/]+))/(?P<version>[^/]+)/(?P<rest>.+)").fullmatch
-#: Subresources of a Namespace; any other word behind its name is a collection in it, as k8s.io/apiserver reads paths.
+#: Subresources of a Namespace; any other word behind its name is a collection in it, as in
+#: k8s.io/apiserver.
 _OF_NAMESPACES = ("status", "finalize")
 
 
 def object_path(resource: Resource, key: Key, subresource: str = "") -> str:
-    """Return the path of an object; the names of some kinds may have characters that mean something in a URL."""
+    """Return the path of an object.
+
+    Names of some kinds may contain characters with a meaning in URLs, which are quoted.
+    """
     if not _plain(key.name):
         key = Key(key.namespace, quote(key.name, safe=":"))
     return resource.path(key, subresource)
@@ -21,7 +25,7 @@ def object_path(resource: Resource, key: Key, subresource: str = "") -> str:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a path leads to: an object, one of its subresources, or with an empty name a collection.
+    """The target of a path: an object, its subresource, or with an empty name a collection.
 
     ``root`` is the part up to the version, ``/api/v1`` or ``/apis/apps/v1``.
     """
@@ -34,7 +38,7 @@ class Target:
 
     @classmethod
     def of(cls, path: str) -> "Target | None":
-        """Read a path, with or without a query; ``None`` where it leads to no resource, as ``/version`` does."""
+        """Parse a path, with or without a query; None if it is no resource, like ``/version``."""
         path = path.partition("?")[0]
         found = _rooted(path)
         if found is None:

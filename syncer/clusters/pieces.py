@@ -1,4 +1,4 @@
-"""Cuts JSON text into its pieces without reading them: for objects that no reader takes."""
+"""Split JSON text without decoding it, for objects that no decoder accepts."""
 
 import re
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ _name = re.compile(rb"\s*(" + _STRING + rb")\s*:", re.DOTALL).match
 
 
 def elements(text: bytes) -> Iterator[bytes]:
-    """Yield the elements of an array, or the members of an object with their names, as they are written."""
+    """Yield the elements of an array, or the members of an object with their names, unchanged."""
     depth = start = 0
     for found in _marks(text):
         mark = found[0]
@@ -29,6 +29,6 @@ def elements(text: bytes) -> Iterator[bytes]:
 
 
 def members(text: bytes) -> dict[bytes, bytes]:
-    """Return the members of an object: each name, with its quotation marks, and its value as it is written."""
+    """Return the members of an object: each name with its quotation marks, and its unchanged value."""
     named = ((_name(piece), piece) for piece in elements(text))
     return {found[1]: piece[found.end() :].strip() for found, piece in named if found}

@@ -1,4 +1,7 @@
-"""The keep-alive connections to one API server: the last one used goes first, and who finds none waits in line."""
+"""A pool of keep-alive connections to an API server.
+
+The last used goes first; requests wait in line for a free one.
+"""
 
 import asyncio
 import ssl
@@ -9,10 +12,12 @@ from syncer.clusters.credentials import Access
 from syncer.clusters.http1 import Exchange
 from syncer.clusters.transport import DeadlineExceeded
 
-#: Connections to one API server; more do not make it faster, and a server that hangs must not collect them.
+#: Maximum number of connections to an API server; more are not faster, and a hanging server must
+#: not collect them.
 CONNECTIONS = 32
-#: Seconds after which an idle connection is not used again: below the 90 s after which a kube-apiserver closes it,
-#: so that no request is lost to a connection that the server closes at the same moment.
+#: Seconds after which an idle connection is not used again: less than the 90 s after which a
+#: kube-apiserver closes it, so that no request is lost to a connection that is closed at the same
+#: moment.
 IDLE_SECONDS = 60.0
 
 Open = Callable[[Access, float], Awaitable[Exchange]]
@@ -21,8 +26,8 @@ Open = Callable[[Access, float], Awaitable[Exchange]]
 class Pool:
     """Up to ``size`` connections, opened by ``open_connection(access, deadline)``.
 
-    A request first takes one of ``size`` places, then an idle connection or, where there is none, a new one; so
-    there are never more connections than places.
+    A request first takes one of ``size`` slots, then an idle connection or, if there is none, a new
+    one; so there are never more connections than slots.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, open_connection: Open, *, size: int = CONNECTIONS) -> None:
@@ -33,10 +38,10 @@ class Pool:
         self._waiters: deque[asyncio.Future[None]] = deque()
 
     async def acquire(self, access: Access, *, deadline: float) -> Exchange:
-        """Return a connection that was made with the TLS context of this access, once there is a place for it.
+        """Return a connection made with the TLS context of this access, once there is a slot for it.
 
         Raises:
-            DeadlineExceeded: All places were taken until the deadline.
+            DeadlineExceeded: All slots were taken until the deadline.
             ConnectionFailed: A new connection could not be made.
         """
         if self._places:
@@ -54,7 +59,7 @@ class Pool:
         return connection
 
     def release(self, connection: Exchange) -> None:
-        """Give a connection back after its reply."""
+        """Return a connection to the pool after its response."""
         self._busy.discard(connection)
         if connection.open:
             connection.idle_since = self._loop.time()
@@ -62,18 +67,18 @@ class Pool:
         self._free_place()
 
     def discard(self, connection: Exchange) -> None:
-        """Give a connection back that must not be used again."""
+        """Return a connection that must not be used again."""
         connection.close()
         self.release(connection)
 
     def drop_idle(self) -> None:
-        """Close every connection that is not in use."""
+        """Close all idle connections."""
         for connection in self._idle:
             connection.close()
         self._idle.clear()
 
     def close(self) -> None:
-        """Close every connection; requests under way fail."""
+        """Close all connections; requests in progress fail."""
         self.drop_idle()
         for connection in tuple(self._busy):
             connection.close()

@@ -1,8 +1,9 @@
-"""The proxy that leads to an API server, found as Go's client finds it: in the kubeconfig, else in the environment.
+"""Find the proxy for an API server, like Go's client: in the kubeconfig, else in the environment.
 
-The rules of the environment are those of golang.org/x/net/http/httpproxy: ``HTTPS_PROXY`` for servers with TLS,
-``HTTP_PROXY`` for those without, in capitals or small letters; never for this host itself, nor for what ``NO_PROXY``
-lists: ``*``, names with all names below them, IP addresses and ranges, names and addresses with a port.
+The rules of the environment are those of golang.org/x/net/http/httpproxy: ``HTTPS_PROXY`` for
+servers with TLS, ``HTTP_PROXY`` for those without, in upper or lower case; never for this host
+itself, nor for entries of ``NO_PROXY``: ``*``, names with all names below them, IP addresses and
+ranges, names and addresses with a port.
 """
 
 import base64
@@ -18,7 +19,7 @@ _Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 @dataclass(frozen=True, slots=True)
 class Proxy:
-    """An HTTP proxy, reached with or without TLS; ``source`` says for people where it comes from.
+    """An HTTP proxy, reached with or without TLS; ``source`` is its origin, for people.
 
     ``authorization`` is the value of the ``Proxy-Authorization`` header, ``""`` for none.
     """
@@ -35,10 +36,11 @@ class Proxy:
 
 
 def parse(url: str, *, source: str) -> Proxy:
-    """Read the URL of a proxy, with a user and password in it or not.
+    """Parse the URL of a proxy, with or without user and password.
 
     Raises:
-        ValueError: It is no URL of an http or https proxy; the message never quotes it, as a password may be in it.
+        ValueError: It is not the URL of an http or https proxy; the message never quotes it, as it
+            may contain a password.
     """
     try:
         parts = urlsplit(url)
@@ -57,10 +59,11 @@ def parse(url: str, *, source: str) -> Proxy:
 
 
 def from_environment(host: str, port: int, *, tls: bool, environ: Mapping[str, str]) -> Proxy | None:
-    """Return the proxy that the environment names for an API server, ``None`` where it is reached directly.
+    """Return the environment's proxy for an API server, None for a direct connection.
 
     Raises:
-        ValueError: The environment names a proxy that can't be used; the message says which variable.
+        ValueError: The environment names a proxy that can't be used; the message says which
+            variable.
     """
     name = "HTTPS_PROXY" if tls else "HTTP_PROXY"
     source = name if environ.get(name) else name.lower()
@@ -74,7 +77,7 @@ def from_environment(host: str, port: int, *, tls: bool, environ: Mapping[str, s
 
 
 def _is_excepted(host: str, port: int, no_proxy: str) -> bool:
-    """Return True where ``NO_PROXY`` or the rule for this host itself keeps an address from the proxy."""
+    """Return True if ``NO_PROXY``, or the rule for this host itself, exempts an address from the proxy."""
     host = host.lower()
     address = _address(host)
     if host == "localhost" or (address is not None and address.is_loopback):
@@ -84,7 +87,7 @@ def _is_excepted(host: str, port: int, no_proxy: str) -> bool:
 
 
 def _covers(entry: str, host: str, address: _Address | None, port: int) -> bool:
-    """Return True where an entry of ``NO_PROXY`` is about an address."""
+    """Return True if an entry of ``NO_PROXY`` matches an address."""
     if entry == "*":
         return True
     if "/" in entry:
@@ -107,7 +110,7 @@ def _in_range(address: _Address, entry: str) -> bool:
 
 
 def _split_port(entry: str) -> tuple[str, str]:
-    """Split ``name:port``; an IPv6 address has a port only where it stands in brackets."""
+    """Split ``name:port``; an IPv6 address has a port only if it is in brackets."""
     if entry.startswith("["):
         name, _, rest = entry[1:].partition("]")
         return name, rest.removeprefix(":")

@@ -1,4 +1,4 @@
-"""A limit of requests a second in front of a transport, as Go's client has it (``QPS`` and ``Burst``)."""
+"""A limit of requests per second around a transport, like Go's client (``QPS`` and ``Burst``)."""
 
 import asyncio
 from contextlib import AbstractAsyncContextManager
@@ -9,7 +9,10 @@ from syncer.token_bucket import TokenBucket
 
 
 class RateLimited:
-    """A transport that sends at most ``qps`` requests a second after the first ``burst``. Watches are not counted."""
+    """A transport that sends at most ``qps`` requests per second after the first ``burst``.
+
+    Watches are not limited.
+    """
 
     def __init__(self, transport: Transport, *, qps: float, burst: int) -> None:
         self._transport = transport
@@ -17,7 +20,7 @@ class RateLimited:
         self._bucket = TokenBucket(rate=qps, burst=burst, now=self._loop.time())
 
     async def send(self, request: HttpRequest) -> HttpResponse:
-        """Wait for a turn, then send; the wait is a part of the deadline."""
+        """Wait for a token, then send; the wait is part of the deadline."""
         delay = self._bucket.take(self._loop.time())
         if delay >= request.timeout:
             self._bucket.give_back()
@@ -32,5 +35,5 @@ class RateLimited:
         return self._transport.stream(request)
 
     async def close(self) -> None:
-        """End all connections."""
+        """Close all connections."""
         await self._transport.close()

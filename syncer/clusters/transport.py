@@ -1,4 +1,4 @@
-"""The interface between the API client and HTTP: requests, streams, and the two ways they end without an answer."""
+"""The interface between the API client and HTTP: requests, streams, and their two kinds of failure."""
 
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager
@@ -7,31 +7,31 @@ from typing import NamedTuple, Protocol
 
 from syncer.clusters.proxy import Proxy
 
-#: Seconds until a request without an answer counts as lost.
+#: Timeout of a request, in seconds.
 REQUEST_SECONDS = 30.0
-#: How we name ourselves to API servers, in their audit logs too.
+#: Our User-Agent, also in audit logs.
 USER_AGENT = "vsyncer"
 
 
 class ConnectionFailed(OSError):
-    """No reply came: refused, reset, not resolved, not trusted, or cut in the middle of the reply."""
+    """There was no response: refused, reset, not resolved, not trusted, or cut in the middle."""
 
 
 class DeadlineExceeded(ConnectionFailed):
-    """No reply came in time."""
+    """There was no response in time."""
 
 
 class CredentialsFailed(ConnectionFailed):
-    """Nothing was sent, because there are no credentials to send; the message says why."""
+    """Nothing was sent, because there are no credentials; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class HttpRequest:
-    """A request as a value: what to send, and how long to wait for the reply.
+    """A request as a value: its content and its timeouts.
 
-    ``path`` is absolute and has the query in it. ``timeout`` is in seconds: until the whole reply is there for
-    :meth:`Transport.send`, until its head is there for :meth:`Transport.stream`. ``idle_timeout`` is the seconds
-    without a byte after which a stream is given up; ``None``: never.
+    ``path`` is absolute and includes the query. ``timeout`` is in seconds: until the whole response
+    for :meth:`Transport.send`, until its head for :meth:`Transport.stream`. ``idle_timeout`` is the
+    number of seconds without a byte after which a stream fails; None for no limit.
 
     Raises:
         ValueError: The path would break the request line.
@@ -52,7 +52,7 @@ class HttpRequest:
 
 
 class HttpResponse(NamedTuple):
-    """The server's answer, whatever the status; header names are lower-case."""
+    """The server's response, with any status; header names are lower-case."""
 
     status: int
     headers: Mapping[str, str]
@@ -60,56 +60,56 @@ class HttpResponse(NamedTuple):
 
 
 class Stream(Protocol):
-    """An open reply that is read line by line.
+    """An open response that is read line by line.
 
-    Iteration yields batches of complete lines without their newline, ends where the server ends the reply in good
-    order, and raises :class:`ConnectionFailed` where the reply is cut, :class:`DeadlineExceeded` where no byte came
-    for ``idle_timeout`` seconds.
+    Iteration yields batches of complete lines without their newline. It ends when the server ends
+    the response regularly, raises :class:`ConnectionFailed` if the response is cut, and
+    :class:`DeadlineExceeded` if no byte comes for ``idle_timeout`` seconds.
     """
 
     @property
     def status(self) -> int:
-        """The HTTP status of the reply."""
+        """The HTTP status of the response."""
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """The reply's headers; names are lower-case."""
+        """The headers of the response; names are lower-case."""
 
     def __aiter__(self) -> AsyncIterator[list[bytes]]:
-        """Yield what has arrived since the last batch."""
+        """Yield the lines that arrived since the last batch."""
 
     async def body(self) -> bytes:
         """Read the whole body instead, for a status other than 200."""
 
 
 class Transport(Protocol):
-    """A way to one API server. Every HTTP status is returned and none raised.
+    """A connection to an API server. Every HTTP status is returned, none raised.
 
     A rate limit, a dry run and the faults of a test are transports around another transport.
     """
 
     async def send(self, request: HttpRequest) -> HttpResponse:
-        """Send a request and wait for the whole reply.
+        """Send a request and wait for the whole response.
 
         Raises:
-            ConnectionFailed: No reply came.
-            DeadlineExceeded: No reply came within the request's ``timeout``.
+            ConnectionFailed: There was no response.
+            DeadlineExceeded: There was no response within the request's ``timeout``.
         """
 
     def stream(self, request: HttpRequest) -> AbstractAsyncContextManager[Stream]:
-        """Send a request and hand over the reply line by line while it arrives."""
+        """Send a request, and yield the response line by line as it arrives."""
 
     async def close(self) -> None:
-        """End all connections; requests under way fail."""
+        """Close all connections; requests in progress fail."""
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where an API server is and how it is reached.
+    """The address of an API server, and how it is reached.
 
-    ``prefix`` stands in front of every path (``/k8s/clusters/c-1``), ``server_name`` is the name in the server's
-    certificate where it isn't ``host``, ``proxy`` is on the way to it, ``source`` says for people where all this comes
-    from.
+    ``prefix`` precedes every path (``/k8s/clusters/c-1``), ``server_name`` is the name in the
+    server's certificate if it isn't ``host``, ``proxy`` is the proxy to use, ``source`` is the
+    origin of all this, for people.
     """
 
     host: str
@@ -122,7 +122,7 @@ class Endpoint:
 
     @property
     def authority(self) -> str:
-        """Host and port as a URL has them; an IPv6 address in brackets."""
+        """Host and port as in a URL; an IPv6 address in brackets."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{host}:{self.port}"
 
@@ -133,7 +133,7 @@ class Endpoint:
 
 
 class Headers(Mapping[str, str]):
-    """Header lines as the parser saw them, made into a mapping only when somebody looks."""
+    """The header lines from the parser, converted to a mapping on first use."""
 
     __slots__ = ("_lines", "_names")
 
@@ -157,11 +157,13 @@ class Headers(Mapping[str, str]):
 
 
 class Lines:
-    """Splits a body that arrives in pieces into lines; a long line costs one copy, however many pieces it has."""
+    """Splits a body that arrives in pieces into lines; a long line costs a single copy, however
+    many pieces it has.
+    """
 
     __slots__ = ("_tail", "_tail_size", "ready", "size")
 
-    #: Longest line accepted; the largest object that an API server stores is far below.
+    #: Longest accepted line, in bytes; the largest object that an API server stores is far below.
     LONGEST = 64 << 20
 
     def __init__(self) -> None:
@@ -171,9 +173,9 @@ class Lines:
         self._tail_size = 0
 
     def feed(self, piece: bytes) -> None:
-        """Add a piece; complete lines appear in ``ready`` and their bytes in ``size``."""
+        """Add a piece; complete lines are added to ``ready`` and their bytes to ``size``."""
         end = piece.find(b"\n")
-        if 0 < end == len(piece) - 1 and end <= self.LONGEST and not self._tail:  # as events come, as a rule
+        if 0 < end == len(piece) - 1 and end <= self.LONGEST and not self._tail:  # the usual case of an event
             self.ready.append(piece[:end])
             self.size += end
             return
@@ -198,10 +200,10 @@ class Lines:
             self._tail, self._tail_size = [], 0
 
     def take(self) -> list[bytes]:
-        """Everything complete so far, leaving nothing."""
+        """Return and remove all complete lines."""
         taken, self.ready, self.size = self.ready, [], 0
         return taken
 
     def finish(self) -> None:
-        """The body has ended: what is left is a line too."""
+        """Handle the end of the body: the remainder is a line, too."""
         self._complete()

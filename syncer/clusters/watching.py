@@ -1,4 +1,4 @@
-"""An open watch: batches of events while they arrive, failures as errors of ours."""
+"""An open watch: yields batches of events as they arrive, and converts failures to our errors."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
@@ -13,9 +13,11 @@ from syncer.clusters.transport import ConnectionFailed, HttpRequest, HttpRespons
 
 
 class Watch:
-    """``async with`` opens the watch, ``async for`` yields lists of events, the end of the loop is the server's end.
+    """``async with`` opens the watch, ``async for`` yields lists of events until the server ends it.
 
-    Raises :class:`~syncer.api.errors.ClusterError` for a refusal at the start and ``Unreachable`` for a cut later.
+    Raises:
+        ClusterError: The watch is refused.
+        Unreachable: The connection was lost.
     """
 
     def __init__(

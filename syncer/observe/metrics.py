@@ -1,8 +1,9 @@
-"""The metrics of the process, exposed by prometheus-client: recorded as things happen, or read at a scrape.
+"""The metrics of the process, exposed by prometheus-client: recorded as things happen, or read at a
+scrape.
 
-The event loop's thread alone records, in plain numbers, since a lock and the checks of prometheus-client's own counters
-for each of an object's nine observations cost a twentieth of its CPU. A scrape comes on another thread and makes
-families of copies.
+Only the event loop's thread records, in plain numbers, since a lock and the checks of
+prometheus-client's own counters for each of an object's nine observations would cost a twentieth of
+its CPU. A scrape runs on another thread and builds families from copies.
 """
 
 import platform
@@ -22,17 +23,18 @@ from syncer.observe.logs import get_logger
 Result = Literal["success", "error", "requeue", "requeue_after"]
 Direction = Literal["down", "up"]
 
-#: Upper bounds in seconds of every histogram: from a decision without a write to an API server that is away. Each bound
-#: is a series for each histogram of each syncer of each virtual cluster, so there are few.
+#: Upper bounds in seconds of every histogram: from a decision without a write to an unreachable API
+#: server. Each bound is a series for each histogram of each syncer of each virtual cluster, so
+#: there are few.
 BOUNDS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0, 300.0)
 
-#: The values of the label ``le``, as Prometheus writes them.
+#: The values of the label ``le`` in Prometheus' format.
 LE = (*map(floatToGoString, BOUNDS), "+Inf")
 
-#: The labels ``name`` and ``controller`` of the one queue.
+#: The labels ``name`` and ``controller`` of the queue.
 QUEUE = ("syncer", "syncer")
 
-#: Return the present values of a metric by label values, in the order of the catalogue.
+#: Returns the current values of a metric by label values, in the order of the catalogue.
 Reading = Callable[[], Mapping[tuple[str, ...], float]]
 
 log = get_logger(__name__)
@@ -42,7 +44,7 @@ Series = TypeVar("Series", "Count", "Timings")
 
 
 class Count:
-    """One series of a counter."""
+    """A series of a counter."""
 
     __slots__ = ("value",)
 
@@ -50,12 +52,12 @@ class Count:
         self.value = 0
 
     def inc(self) -> None:
-        """Count one more."""
+        """Add 1."""
         self.value += 1
 
 
 class Timings:
-    """One series of a histogram: how many durations fell between each two of :data:`BOUNDS`, and their sum."""
+    """A series of a histogram: the number of durations in each bucket of :data:`BOUNDS`, and their sum."""
 
     __slots__ = ("counts", "seconds")
 
@@ -70,7 +72,7 @@ class Timings:
 
 
 class _Children(dict[Labels, Series]):
-    """The series of one metric by the labels that differ; a series is made when it is first asked for."""
+    """The series of a metric by the variable labels; a series is created on first use."""
 
     def __init__(self, make: Callable[[Labels], Series]) -> None:
         self._make: Callable[[Labels], Series] = make
@@ -82,7 +84,7 @@ class _Children(dict[Labels, Series]):
 
 
 class _Recorded(Collector):
-    """The recorded metrics: plain numbers, of which prometheus-client's families are made at a scrape."""
+    """The recorded metrics, as plain numbers; prometheus-client's families are built at a scrape."""
 
     def __init__(self) -> None:
         self._counters: dict[str, dict[tuple[str, ...], Count]] = {}
@@ -107,11 +109,11 @@ class _Recorded(Collector):
             _drop(cluster, timings)
 
     def describe(self) -> Iterable[CounterMetricFamily | HistogramMetricFamily]:
-        """Describe nothing: the catalogue has no name twice."""
+        """Describe nothing: the catalogue's names are unique."""
         return ()
 
     def collect(self) -> Iterator[CounterMetricFamily | HistogramMetricFamily]:
-        """Yield a family for each metric, from copies: the loop goes on counting meanwhile."""
+        """Yield a family for each metric, from copies, as the loop goes on counting."""
         for metric in RECORDED:
             if metric.kind == "counter":
                 counter = CounterMetricFamily(metric.name, metric.help, labels=metric.labels)
@@ -132,7 +134,7 @@ def _drop(cluster: str, series: dict[tuple[str, ...], Series]) -> None:
 
 
 class SyncerMetrics:
-    """Count the work of one syncer of one virtual cluster."""
+    """Counts the work of a syncer of a virtual cluster."""
 
     __slots__ = ("_errors", "_failed", "_futile", "_lag", "_noop", "_results", "_time", "_writes")
 
@@ -152,10 +154,10 @@ class SyncerMetrics:
         self._futile = counters("syncer_futile_writes")
         self._errors = counters("syncer_errors")
         for side in ("virtual", "host"):
-            self._futile[side,]  # shown from the beginning, as any other value is a bug
+            self._futile[side,]  # shown from the beginning, as any value but 0 is a bug
 
     def reconciled(self, result: Result, seconds: float) -> None:
-        """Count a request that was worked on for so many seconds."""
+        """Count a request that took so many seconds."""
         self._results[result,].inc()
         self._time.observe(seconds)
         if result == "error":
@@ -178,12 +180,12 @@ class SyncerMetrics:
         self._lag[direction,].observe(seconds)
 
     def failed(self, reason: str) -> None:
-        """Count an error; ``reason`` is its class, so that there are few."""
+        """Count an error; ``reason`` is its class, so that there are few values."""
         self._errors[reason,].inc()
 
 
 class QueueMetrics:
-    """Count the requests of one virtual cluster in the queue."""
+    """Counts the requests of a virtual cluster in the queue."""
 
     __slots__ = ("_adds", "_retries", "_waited", "_worked")
 
@@ -194,7 +196,7 @@ class QueueMetrics:
         self._worked = recorded.histogram("workqueue_work_duration_seconds", cluster, *QUEUE)
 
     def added(self) -> None:
-        """Count a request that was put in and wasn't in yet."""
+        """Count a request that was added to the queue."""
         self._adds.inc()
 
     def waited(self, seconds: float) -> None:
@@ -202,16 +204,16 @@ class QueueMetrics:
         self._waited.observe(seconds)
 
     def worked(self, seconds: float) -> None:
-        """Count a request on which the work has ended."""
+        """Count a request whose work has ended."""
         self._worked.observe(seconds)
 
     def retried(self) -> None:
-        """Count a request that was put back to be tried again."""
+        """Count a request that was queued again after a failure."""
         self._retries.inc()
 
 
 class ClientMetrics:
-    """Count the requests to one API server; an :class:`~syncer.clusters.client.Observer`."""
+    """Counts the requests to an API server; an :class:`~syncer.clusters.client.Observer`."""
 
     __slots__ = ("_durations", "_requests")
 
@@ -224,13 +226,13 @@ class ClientMetrics:
         )
 
     def request(self, method: str, code: int, seconds: float) -> None:
-        """Count a request by the status of its reply; 0 for none becomes ``<error>``, as client-go has it."""
+        """Count a request by the status of its response; 0 becomes ``<error>``, as in client-go."""
         self._requests[code, method].inc()
         self._durations[method].observe(seconds)
 
 
 class Metrics:
-    """All metrics of this process; ``registry`` is what the metrics server shows."""
+    """The metrics of this process; ``registry`` is exposed by the metrics server."""
 
     def __init__(self, *, version: str) -> None:
         self.registry = CollectorRegistry()
@@ -246,14 +248,14 @@ class Metrics:
         self.ask("syncer_build_info", lambda: {build: 1})
 
     def syncer(self, cluster: str, name: str) -> SyncerMetrics:
-        """Return the metrics of a syncer of a virtual cluster, always the same for both names."""
+        """Return the metrics of a syncer of a virtual cluster, the same object for the same names."""
         found = self._syncers.get((cluster, name))
         if found is None:
             found = self._syncers[cluster, name] = SyncerMetrics(self._recorded, cluster, name)
         return found
 
     def queue(self, cluster: str) -> QueueMetrics:
-        """Return the metrics of the queue for a virtual cluster, always the same for a name."""
+        """Return the metrics of the queue for a virtual cluster, the same object for the same name."""
         found = self._queues.get(cluster)
         if found is None:
             found = self._queues[cluster] = QueueMetrics(self._recorded, cluster)
@@ -264,20 +266,23 @@ class Metrics:
         return ClientMetrics(self._recorded, cluster, side, host)
 
     def watch_restarted(self, cluster: str, side: str, resource: str) -> None:
-        """Count a watch that was begun anew."""
+        """Count a watch that was opened again."""
         self._recorded.counter("syncer_watch_restarts", cluster, side, resource).inc()
 
     def ask(self, name: str, read: Reading) -> None:
-        """Show the values that ``read`` returns at each scrape, under a name of the catalogue.
+        """Expose the values that ``read`` returns at each scrape, under a name of the catalogue.
 
-        It runs on the scrape's thread: it must be quick, and copy (``list(d.items())``) what the loop may change. A
-        reading that raises is left out of that scrape, and logged once. Raises KeyError for a name that is not to be
-        read.
+        It runs on the scrape's thread: it must be quick, and copy (``list(d.items())``) mappings
+        that the loop may change. If it raises, its metric is left out of that scrape, and the
+        exception is logged once.
+
+        Raises:
+            KeyError: The catalogue has no such metric to be read.
         """
         self._readings.add(name, read)
 
     def drop(self, cluster: str) -> None:
-        """Forget a virtual cluster that has left, and all its series."""
+        """Forget a virtual cluster that has left, and remove all its series."""
         self._recorded.drop(cluster)
         self._queues.pop(cluster, None)
         for place in [place for place in self._syncers if place[0] == cluster]:
@@ -293,12 +298,16 @@ class _Readings(Collector):
         self._failed: set[str] = set()
 
     def add(self, name: str, read: Reading) -> None:
-        """Read a metric so from now on. Raises KeyError for an unknown name."""
+        """Read a metric with this function.
+
+        Raises:
+            KeyError: The name is unknown.
+        """
         self._known[name]
         self._reads[name] = read
 
     def describe(self) -> Iterable[CounterMetricFamily | GaugeMetricFamily]:
-        """Describe nothing: else registering would read everything."""
+        """Describe nothing: otherwise registering would read everything."""
         return ()
 
     def collect(self) -> Iterator[CounterMetricFamily | GaugeMetricFamily]:
@@ -312,7 +321,7 @@ class _Readings(Collector):
                 yield family
 
     def _values(self, name: str, read: Reading) -> Mapping[tuple[str, ...], float]:
-        """Return nothing for a metric that can't be read: without the others nobody sees what is wrong."""
+        """Return the values of a metric, none if it can't be read, so that the others are still shown."""
         try:
             return read()
         except Exception as error:  # noqa: BLE001  # whatever a callback raises

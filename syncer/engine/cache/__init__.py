@@ -1,1 +1,1 @@
-"""Steps 1 and 2: what is on both sides, listed and watched, and kept."""
+"""The cache: all objects of both sides that syncers read, listed and watched."""

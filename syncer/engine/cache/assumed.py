@@ -1,9 +1,10 @@
-"""Our own writes, from the request until the watch shows them.
+"""Assumed objects: our own writes, from the request until the watch shows them.
 
-The reply to a write is newer than what the watch has shown. It is assumed, as the kube-scheduler assumes the Pods that
-it has bound: put at once, so that the next decision is made from it, and its version is noted until the watch has
-caught up. Against these versions an event is *old*, *ours*
-or *new*. While a write is under way nobody can say yet which states are our own doing, so these are held back.
+The response to a write is newer than anything the watch has shown. It is assumed, as the
+kube-scheduler assumes the Pods that it has bound: stored at once, so that the next decision is made
+from it, and its version is remembered until the watch has caught up. Compared with these versions,
+an event is *old*, *ours* or *new*. While a write is in progress, it is unknown which states are our
+own doing, so events are held back.
 """
 
 from collections.abc import Callable, Collection, Iterator
@@ -15,22 +16,24 @@ from syncer.clusters import codec
 from syncer.engine.cache.handlers import Handler
 from syncer.engine.cache.versions import is_later
 
-#: Seconds for which, where versions have no order, whatever differs from our own write is taken to be older.
+#: Seconds during which, without ordered versions, any state that differs from our own write counts
+#: as older.
 ECHO_SECONDS = 10.0
-#: Own writes of one object that are told from the writes of others while the watch shows none of them.
+#: Maximum number of our own writes of an object that are remembered while the watch shows none of
+#: them.
 MOST_VERSIONS = 16
 
 
 class Verdict(StrEnum):
-    """What an event brings for an object that we have written."""
+    """The meaning of an event for an object that we have written."""
 
-    OLD = "old"  # somebody else's change from before our write
-    OURS = "ours"  # a write of our own
+    OLD = "old"  # someone else's change before our write
+    OURS = "ours"  # our own write
     NEW = "new"  # a later state; the watch has caught up
 
 
 class Assumed(NamedTuple):
-    """What is known of one object beyond the watch: the versions that we made, or the uid of what we deleted."""
+    """Knowledge of an object ahead of the watch: the versions that we made, or the uid that we deleted."""
 
     versions: tuple[str, ...]
     gone: str
@@ -38,20 +41,23 @@ class Assumed(NamedTuple):
 
 
 class Writing:
-    """A write of ours under way, as a ``with`` block.
+    """A write in progress, as a ``with`` block.
 
-    Which of the states that the watch shows meanwhile is our own doing, the reply says. So handlers are notified when
-    the block ends, and of the state that we made not at all; that something has gone they hear whoever did it.
+    Only the response tells which of the states that the watch shows meanwhile is our own doing. So
+    handlers are notified when the block ends, except of our own state; of a deletion they are
+    notified whoever did it.
     """
 
     __slots__ = ("_key", "_notify", "_under_way", "before", "held", "void")
 
     def __init__(self, under_way: "dict[Key, list[Writing]]", key: Key, before: str, notify: Handler) -> None:
-        #: The version of the object when the write began; ``""`` for none.
+        #: The version of the object when the write began; ``""`` if there was none.
         self.before = before
-        #: The states shown meanwhile: by version, or by the uid of what has gone; None where there is nothing to tell.
+        #: The states shown meanwhile: by version, or by the uid of a deleted object; None for
+        #: nothing to notify.
         self.held: dict[str, Obj | None] = {}
-        #: Whether a list has begun meanwhile whose place in time isn't known, so that the reply may be older or newer.
+        #: True if a list began meanwhile that can't be ordered in time, so that the response may be
+        #: older or newer.
         self.void = False
         self._under_way, self._key, self._notify = under_way, key, notify
 
@@ -70,37 +76,37 @@ class Writing:
 
 
 class AssumedObjects:
-    """The table of our own writes to one resource; ``clock`` gives seconds."""
+    """The table of our own writes of a resource; ``clock`` returns seconds."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self.table: dict[Key, Assumed] = {}
-        #: The writes that have no reply yet.
+        #: The writes without a response yet.
         self.under_way: dict[Key, list[Writing]] = {}
         self._clock = clock
 
     def wrote(self, key: Key, version: str) -> None:
-        """Assume the state of a reply, or of a GET, until the watch shows it."""
+        """Assume the state of a response, or of a GET, until the watch shows it."""
         known = self.table.get(key)
         before = known.versions[1 - MOST_VERSIONS :] if known else ()
         self.table[key] = Assumed((*before, version), "", self._clock())
 
     def wrote_before(self, key: Key, version: str) -> None:
-        """Note a write of ours whose reply came after that of a later one."""
+        """Record a write of ours whose response came after that of a later one."""
         known = self.table.get(key)
         if known is not None and known.versions:
             self.table[key] = known._replace(versions=(version, *known.versions[1 - MOST_VERSIONS :]))
 
     def deleted(self, key: Key, uid: str) -> None:
-        """Assume that the object of this uid is gone, until the watch shows its end."""
+        """Assume that the object with this uid is gone, until the watch shows its deletion."""
         self.table[key] = Assumed((), uid, self._clock())
 
     def is_gone(self, key: Key, uid: str) -> bool:
-        """Return True if we have deleted the object of this uid, and the watch hasn't shown its end."""
+        """Return True if we deleted the object with this uid and the watch hasn't shown that yet."""
         known = self.table.get(key)
         return known is not None and not known.versions and known.gone == uid
 
     def judge(self, head: codec.Head, *, deleted: bool, uid: str, ordered: bool) -> Verdict:
-        """Return what an event brings for an object of the table; ``uid`` is that of the object as it is kept."""
+        """Return the meaning of an event for an object in the table; ``uid`` is that of the cached object."""
         key, version = head.key, head.resource_version
         known = self.table[key]
         if not known.versions:
@@ -133,11 +139,11 @@ class AssumedObjects:
         return (known.versions[-1] for known in self.table.values() if known.versions)
 
     def forget_deletions(self) -> None:
-        """Forget what we have deleted: a list that is asked for from now on lacks it."""
+        """Forget our deletions: a list that is requested from now on lacks these objects."""
         self.table = {key: known for key, known in self.table.items() if known.versions}
 
     def catch_up(self, version: str) -> Collection[Key]:
-        """Forget the writes that a list of this version includes; gives their keys."""
+        """Forget the writes that a list of this version includes; return their keys."""
         included = [
             key for key, known in self.table.items() if known.versions and not is_later(known.versions[-1], version)
         ]
@@ -146,7 +152,9 @@ class AssumedObjects:
         return included
 
     def clear(self) -> Collection[Key]:
-        """Forget all, and let the writes under way teach nothing when their replies come; gives the keys written."""
+        """Forget everything, and ignore the responses of writes in progress; return the keys that
+        were written.
+        """
         written = self.written()
         self.table.clear()
         for writings in self.under_way.values():

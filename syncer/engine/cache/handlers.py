@@ -1,4 +1,4 @@
-"""Who is notified of the changes of one resource: map functions, event handlers, and those who wait for one key."""
+"""The subscribers to changes of a resource: map functions, event handlers, and waiters for a key."""
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -6,16 +6,17 @@ from typing import Literal
 
 from syncer.api.objects import Key, Obj
 
-#: Takes the key of an object that has changed, and the object as it is now or, where it is gone, as it last was.
+#: Takes the key of a changed object, and the object as it is now or, if it is gone, as it last was.
 Handler = Callable[[Key, Obj], None]
 
 
 @dataclass(slots=True)
 class MapFunction:
-    """Maps an object to keys of another resource, and notifies ``notify`` of those that a change concerns.
+    """Maps an object to keys of another resource, and calls ``notify`` with the keys that a change
+    concerns.
 
-    With ``when`` ``"keys"`` these are the keys that the object names from now on or no longer, with ``"change"`` all
-    that it names or has named.
+    With ``when="keys"`` these are the keys that the object begins or ceases to name, with
+    ``"change"`` all that it names or named.
     """
 
     owner: str
@@ -25,7 +26,7 @@ class MapFunction:
     named: dict[Key, frozenset[Key]] = field(default_factory=dict)
 
     def update(self, key: Key, obj: Obj | None) -> None:
-        """Take the new state of an object; None: it is gone."""
+        """Update the state of an object; None if it is gone."""
         before = self.named.get(key, frozenset())
         now = frozenset(self.keys(obj)) if obj is not None else frozenset()
         if now:
@@ -38,15 +39,15 @@ class MapFunction:
 
 
 class Handlers:
-    """The map functions and event handlers of one resource, each with its owner."""
+    """The map functions and event handlers of a resource, each with its owner."""
 
     def __init__(self) -> None:
-        #: For whoever changes objects: each one is to be updated.
+        #: Whoever changes an object updates each of them.
         self.map_functions: list[MapFunction] = []
         self._handlers: list[tuple[str, Handler]] = []
 
     def add(self, handler: Handler, *, owner: str) -> None:
-        """Notify a handler of each change that isn't our own."""
+        """Add a handler for every change that isn't our own."""
         self._handlers.append((owner, handler))
 
     def forget(self, owner: str) -> None:
@@ -55,7 +56,7 @@ class Handlers:
         self._handlers = [(whose, handler) for whose, handler in self._handlers if whose != owner]
 
     def mapped_keys(self, owner: str) -> Iterator[Key]:
-        """Yield the keys to which the map functions of an owner map the objects; some more than once."""
+        """Yield the keys that an owner's map functions return for all objects; some more than once."""
         for function in self.map_functions:
             if function.owner == owner:
                 for keys in function.named.values():
@@ -69,7 +70,7 @@ class Handlers:
 
 
 class Waiters:
-    """Who waits for the next change of an object, by key. Each is notified once."""
+    """The waiters for the next change of an object, by key. Each is notified once."""
 
     def __init__(self) -> None:
         self._waiting: dict[Key, dict[Hashable, Callable[[], None]]] = {}
@@ -78,11 +79,13 @@ class Waiters:
         return key in self._waiting
 
     def add(self, key: Key, who: Hashable, notify: Callable[[], None]) -> None:
-        """Call ``notify`` when the object of a key appears, changes or goes; the last one counts of each ``who``."""
+        """Call ``notify`` when the object of a key appears, changes or goes; ``who`` may wait only
+        once for it.
+        """
         self._waiting.setdefault(key, {})[who] = notify
 
     def remove(self, key: Key, who: Hashable) -> None:
-        """Take back what ``who`` has asked for by :meth:`add`."""
+        """Remove a waiter."""
         waiting = self._waiting.get(key)
         if waiting is not None:
             waiting.pop(who, None)
@@ -90,6 +93,6 @@ class Waiters:
                 del self._waiting[key]
 
     def notify(self, key: Key) -> None:
-        """Notify those who wait for a key."""
+        """Notify the waiters for a key."""
         for notify in self._waiting.pop(key, {}).values():
             notify()

@@ -1,4 +1,4 @@
-"""The values by which objects of one resource are found."""
+"""Indexes of a resource's objects by values."""
 
 from collections.abc import Callable, Collection, Hashable, Iterable
 from dataclasses import dataclass, field
@@ -11,7 +11,9 @@ _NO_VALUES: frozenset[Hashable] = frozenset()
 
 @dataclass(slots=True)
 class Index:
-    """Keys by value, and values by key so that they can be taken back; ``notify`` gets the values gained and lost."""
+    """Keys by value, and values by key so that they can be removed; ``notify`` gets the values
+    gained and lost.
+    """
 
     owner: str
     values: Callable[[Obj], Iterable[Hashable]]
@@ -20,7 +22,7 @@ class Index:
     by_key: dict[Key, frozenset[Hashable]] = field(default_factory=dict)
 
     def update(self, key: Key, obj: Obj | None) -> None:
-        """Replace the values of a key by those of an object; None: the object is gone."""
+        """Replace the values of a key by those of an object; None if the object is gone."""
         before = self.by_key.get(key, _NO_VALUES)
         now = frozenset(self.values(obj)) if obj is not None else _NO_VALUES
         if now == before:
@@ -41,15 +43,15 @@ class Index:
 
 
 class Indexer:
-    """The indexes of one resource, by name."""
+    """The indexes of a resource, by name."""
 
     def __init__(self) -> None:
-        #: For whoever changes objects: each one is to be updated.
+        #: Whoever changes an object updates each of them.
         self.indexes: list[Index] = []
         self._by_name: dict[str, Index] = {}
 
     def add(self, name: str, index: Index) -> None:
-        """Keep an index under a name, in place of the one that had it."""
+        """Add an index, replacing one of the same name."""
         self._set({**self._by_name, name: index})
 
     def forget(self, owner: str) -> None:
@@ -57,11 +59,19 @@ class Indexer:
         self._set({name: index for name, index in self._by_name.items() if index.owner != owner})
 
     def keys(self, index: str, value: Hashable) -> Collection[Key]:
-        """Return the keys of the objects that have a value. Raises KeyError where there is no such index."""
+        """Return the keys of the objects that have a value.
+
+        Raises:
+            KeyError: There is no such index.
+        """
         return self._by_name[index].by_value.get(value, ())
 
     def values(self, index: str) -> Collection[Any]:
-        """Return all values of an index. Raises KeyError where there is no such index."""
+        """Return all values of an index.
+
+        Raises:
+            KeyError: There is no such index.
+        """
         return self._by_name[index].by_value.keys()
 
     def _set(self, by_name: dict[str, Index]) -> None:

@@ -1,14 +1,15 @@
-"""One resource of one cluster as it was last seen: fed by a reflector, and by the replies to our own writes.
+"""The cache of a resource in a cluster: fed by a reflector, and by the responses to our own writes.
 
-A reply is the newest state there is, so it is put at once and a decision that follows is made from it. What the watch
-shows then is compared with it by resourceVersion (:mod:`syncer.engine.cache.assumed`): our own state brings nothing
-new. An older one isn't put, but somebody else's is notified all the same: our reply already includes that change, but
-our decision was made without it. A state that is shown before the reply is put, and notified when the reply says that
-it isn't ours.
+A response is the newest state there is, so it is stored at once, and the following decision is made
+from it. Later states from the watch are compared with it by resourceVersion
+(:mod:`syncer.engine.cache.assumed`): our own state brings nothing new. An older state isn't stored,
+but a dropped event of someone else still notifies handlers: our response already includes that
+change, but our decision was made without it. A state that is shown before the response is stored,
+and handlers are notified when the response says that it isn't ours.
 
-A list is the truth, whatever is known from before, but for the writes that are surely later than it. Where it may be
-from an older state, or versions have no order, the table of our own writes is cleared, and the replies that come still
-teach nothing; the watch that follows shows everything again.
+A list is the truth, whatever was known before, except for writes that are certainly later. If it
+may be an older state, or versions have no order, the table of our own writes is cleared, and
+pending responses are ignored; the following watch shows everything again.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
@@ -24,17 +25,18 @@ from syncer.engine.cache.indexer import Index, Indexer
 from syncer.engine.cache.store import Store
 from syncer.engine.cache.versions import WentBack, is_decimal, is_later
 
-#: Deletions that are remembered to have been seen.
+#: Number of observed deletions that are remembered.
 WITNESSED = 10_000
 
-#: Takes the items of a page, and the version of the list that it is of.
+#: Takes the items of a page, and the version of its list.
 Page = Callable[[Iterable[codec.Raw], str], None]
 
 
 class Informer(Store):
-    """The store of one resource, its indexes, and who is notified of changes.
+    """The store of a resource, its indexes, and its subscribers.
 
-    ``clock`` gives seconds. ``ordered`` says whether the API server promises that versions can be compared.
+    ``clock`` returns seconds. ``ordered`` says whether the API server guarantees that versions can
+    be compared.
     """
 
     def __init__(
@@ -47,30 +49,34 @@ class Informer(Store):
     ) -> None:
         super().__init__(resource)
         self.side = side
-        #: Whether a list has been read to its end.
+        #: True once a list was read to its end.
         self.synced = False
-        #: The version of the latest list, event or bookmark: what the watch goes on from.
+        #: The version of the latest list, event or bookmark, at which the watch resumes.
         self.version = ""
-        #: Whether versions can be compared, as of the latest list.
+        #: True if versions can be compared, as of the latest list.
         self.is_ordered = False
-        #: Whether the latest list was older than what had been seen before; never where versions have no order.
+        #: True if the latest list was older than a state seen before; never without ordered
+        #: versions.
         self.went_back = False
         self.indexer, self.handlers, self.waiters = Indexer(), Handlers(), Waiters()
         self._clock, self._ordered = clock, ordered
         self._assumed = AssumedObjects(clock)
-        #: The uids of what was seen to go, by a watch or by our own doing; if it is there again, that was seen, too.
+        #: The uids of objects whose deletion was observed, by a watch or by our own doing; kept if
+        #: the key exists again.
         self._witnessed: dict[Key, str] = {}
-        #: The version of the latest list, complete or not: what it lacks was gone then.
+        #: The version of the latest list, complete or not: objects that it lacks were gone then.
         self._listed = ""
         self._listed_at = -inf
-        #: Whether a list is being read in place of all that is kept, and whether the latest one broke off.
+        #: True while a list replaces the cache, and after such a list was broken off.
         self._replacing = self._in_part = False
-        #: What has gone while a list is read beside the watch; None: no such list is being read.
+        #: Objects that were deleted while a list is read beside the watch; None if no such list is
+        #: being read.
         self._gone: set[Key] | None = None
-        #: Whether the watch is behind a list that was read beside it.
+        #: True while the watch is behind a list that was read beside it.
         self._overtaken = False
 
-    # -- who is notified -------------------------------------------------------------------------------------------
+    # -- subscribers
+    # ---------------------------------------------------------------------------------------------------
 
     def add_index(
         self,
@@ -80,7 +86,7 @@ class Informer(Store):
         owner: str = "",
         notify: Callable[[Iterable[Any]], None] | None = None,
     ) -> None:
-        """Keep objects findable by the values of a function; ``notify`` gets the values gained and lost."""
+        """Index objects by the values of a function; ``notify`` gets the values gained and lost."""
         index = Index(owner, values, notify)
         self._catch_up(index)
         self.indexer.add(name, index)
@@ -93,17 +99,19 @@ class Informer(Store):
         *,
         owner: str = "",
     ) -> None:
-        """Map each object to keys, and notify ``notify`` of those that a change concerns; see :class:`MapFunction`."""
+        """Map each object to keys, and call ``notify`` with those that a change concerns; see
+        :class:`MapFunction`.
+        """
         function = MapFunction(owner, keys, when, notify)
         self._catch_up(function)
         self.handlers.map_functions.append(function)
 
     def add_handler(self, handler: Handler, *, owner: str = "") -> None:
-        """Notify a handler of every change that isn't our own."""
+        """Add a handler for every change that isn't our own."""
         self.handlers.add(handler, owner=owner)
 
     def forget(self, owner: str) -> None:
-        """Remove all that was added in the name of an owner."""
+        """Remove all indexes, map functions and handlers of an owner."""
         self.indexer.forget(owner)
         self.handlers.forget(owner)
 
@@ -111,35 +119,40 @@ class Informer(Store):
         for key, entry in self._entries.items():
             newcomer.update(key, codec.seen(entry.raw))
 
-    # -- what is known ---------------------------------------------------------------------------------------------
+    # -- state
+    # ---------------------------------------------------------------------------------------------------------
 
     @property
     def age(self) -> float:
-        """Seconds for which the store has been kept by a watch, since the list that the watch began with."""
+        """Return the seconds since the list that the current watch began with."""
         return 0.0 if self._replacing else self._clock() - self._listed_at
 
     @property
     def is_in_part(self) -> bool:
-        """True if some of the objects are of a list that is not complete, so that the
-        others may have changed since.
-        """
+        """True if some objects are from an incomplete list, so that others may have changed since."""
         return self._in_part or self._gone is not None
 
     def saw_go(self, key: Key, uid: str | None = None) -> bool:
-        """Return True if the latest object of a key was seen to go; what is only missing may never have been listed.
+        """Return True if the deletion of a key's latest object was observed.
 
-        With a ``uid``: if that object is the one that went. A watch that is behind may show the end of an earlier one.
+        A missing object may merely never have been listed.
+
+        With a ``uid``: if that is the deleted object. A watch that is behind may show the deletion
+        of an earlier object.
         """
         return key not in self._entries and key in self._witnessed and uid in (None, self._witnessed[key])
 
     def saw_replaced(self, key: Key) -> bool:
-        """Return True if a watch has shown that an earlier object of a key went and another one came."""
+        """Return True if a watch has shown the deletion of an earlier object of the key, and its
+        successor.
+        """
         return key in self._witnessed and key in self._entries
 
-    # -- fed by the watch ------------------------------------------------------------------------------------------
+    # -- input from the watch
+    # ------------------------------------------------------------------------------------------
 
     def event(self, kind: str, raw: codec.Raw) -> None:
-        """Take an ADDED, MODIFIED or DELETED event."""
+        """Process an ADDED, MODIFIED or DELETED event."""
         head = codec.head(raw)
         key, uid, version = head
         if self._overtaken and self._is_overtaken(version):
@@ -166,26 +179,28 @@ class Informer(Store):
             self._put(key, codec.seen(raw), by_watch=True)
 
     def bookmark(self, version: str) -> None:
-        """Take it that the watch has shown everything up to a version."""
+        """Process a bookmark: the watch has shown everything up to this version."""
         if version and not (self._overtaken and self._is_overtaken(version)):
             self.version = version
 
     def left_behind(self) -> None:
-        """Take it that the watch can't go on: what is kept may be old, as may what is listed next."""
+        """Record that the watch can't resume: the cache may be stale, as may the next list."""
         self._listed_at = self._clock()
 
     def _is_overtaken(self, version: str) -> bool:
-        """Return True if the watch has yet to show what a list beside it has shown already."""
+        """Return True if the watch has yet to show a state that a list beside it has shown already."""
         self._overtaken = not is_later(version, self.version)
         return self._overtaken
 
-    # -- fed by lists ----------------------------------------------------------------------------------------------
+    # -- input from lists
+    # ----------------------------------------------------------------------------------------------
 
     @contextmanager
     def replacing(self) -> Iterator[Page]:
-        """Replace all by a list, with no watch beside it: feed its pages; what was in none of them is gone after.
+        """Replace everything by a list, without a watch beside it: the block feeds pages; other
+        objects are removed afterwards.
 
-        Where the block ends by an error, what the pages brought stays and nothing is taken away.
+        If the block raises, objects of the pages stay and nothing is removed.
         """
         listed: set[Key] = set()
         known = [self.version, *self._assumed.latest()]
@@ -204,11 +219,11 @@ class Informer(Store):
                 entry = self._entries.get(key)
                 if key in self._assumed.table:
                     if self._assumed.is_gone(key, uid):
-                        self._remove(key)  # what is still kept is an earlier object of this name
+                        self._remove(key)  # the cached object is an earlier one of this name
                         continue
                     if entry is not None and entry.version == version:
                         del self._assumed.table[key]  # no watch will show it
-                    self._notify_anew(key)  # the list may have somebody else's change that we decided without
+                    self._notify_anew(key)  # the list may include someone else's change that we decided without
                 elif self.went_back or entry is None or entry.version != version:
                     self._put(key, codec.seen(raw))
 
@@ -222,22 +237,24 @@ class Informer(Store):
         self.synced = True
 
     def _take_up(self, version: str, known: Iterable[str]) -> None:
-        """Begin with the first page of a list, and the versions that were known when it was asked for."""
+        """Begin with the first page of a list, and the versions that were known when it was requested."""
         self.is_ordered = self._ordered() and is_decimal(version)
         self.went_back = self.is_ordered and any(is_later(each, version) for each in known)
         is_surely_later = self.is_ordered and not self.went_back
         included = self._assumed.catch_up(version) if is_surely_later else self._assumed.clear()
         self.version = self._listed = version
-        for key in included:  # nobody will say any more what others have changed before us
+        for key in included:  # no event will show changes that others made before us
             self._notify_anew(key)
 
     @contextmanager
     def comparing(self, wrong: Callable[[Key], None]) -> Iterator[Page]:
-        """Compare with a list that is read beside the watch, which goes on; only where versions are ordered.
+        """Compare with a list that is read beside the running watch; only with ordered versions.
 
-        What the watch has passed and the store had otherwise, the store had wrong: ``wrong`` gets the key, and no
-        handler of a syncer does. Where the block ends by an error nothing is taken away. Raises :class:`WentBack` from
-        the first page where the list is older than what the watch has shown.
+        If the watch was past an object that the cache had otherwise, the cache was wrong: ``wrong``
+        gets the key; syncers' handlers aren't notified. If the block raises, nothing is removed.
+
+        Raises:
+            WentBack: The list is older than the watch; raised by the first page.
         """
         listed: set[Key] = set()
         passed, of_list = self.version, ""
@@ -272,20 +289,24 @@ class Informer(Store):
                 if is_wrong:
                     wrong(key)
                 self._remove(key, missed=True, quiet=is_wrong)
-        for key in self._assumed.catch_up(of_list):  # the events that say what lay before are dropped
+        for key in self._assumed.catch_up(of_list):  # the events with the earlier states are dropped
             self._notify_anew(key)
         if is_later(of_list, self.version):
             self.version, self._overtaken = of_list, True
 
-    # -- fed by our own writes -------------------------------------------------------------------------------------
+    # -- input from our own writes
+    # -------------------------------------------------------------------------------------
 
     def writing(self, key: Key) -> Writing:
-        """Surround a write of ours, and call :meth:`wrote` or :meth:`deleted` within."""
+        """Surround a write of ours; :meth:`wrote` or :meth:`deleted` is called in the block."""
         entry = self._entries.get(key)
         return Writing(self._assumed.under_way, key, entry.version if entry else "", self.handlers.notify)
 
     def wrote(self, key: Key, writing: Writing, reply: Obj) -> bool:
-        """Take the reply to a create or a change; return False if it changed nothing: the version is the old one."""
+        """Process the response to a create or change.
+
+        Return False if it changed nothing: the version is the old one.
+        """
         version = reply["metadata"]["resourceVersion"]
         was_shown = version in writing.held
         writing.held.pop(version, None)
@@ -296,7 +317,7 @@ class Informer(Store):
         return True
 
     def deleted(self, key: Key, writing: Writing, uid: str) -> None:
-        """Take it that the object with this uid is gone at once."""
+        """Record that the object with this uid is gone at once."""
         if writing.void or self.saw_go(key, uid):
             return
         self._assumed.deleted(key, uid)
@@ -306,21 +327,21 @@ class Informer(Store):
             self._remove(key)
 
     def seen_live(self, obj: Obj, writing: Writing | None = None) -> None:
-        """Take an object that was read from the API server, because the store turned out to be behind.
+        """Process an object that was read from the API server, because the cache was behind.
 
-        ``writing`` is the write that showed it. Where the watch has shown the object meanwhile, it is no longer behind,
-        and what was read may be older.
+        ``writing`` is the write that showed that. If the watch has shown the object meanwhile, the
+        cache is no longer behind, and the read object may be older.
         """
         if writing is None or not writing.held:
             self._take(key_of(obj), obj, writing, own=False)
 
     def gone_live(self, key: Key, writing: Writing | None = None) -> None:
-        """Take it that the API server says there is no such object; ``writing`` as in :meth:`seen_live`."""
+        """Record that the API server has no such object; ``writing`` as in :meth:`seen_live`."""
         if key in self._entries and (writing is None or not (writing.held or writing.void)):
             self._remove(key, missed=True)
 
     def _take(self, key: Key, obj: Obj, writing: Writing | None, *, own: bool) -> bool:
-        """Put a reply and return True, if it is newer than what is kept, or than that nothing is."""
+        """Store a response and return True, if it is newer than the cached state."""
         metadata = obj["metadata"]
         version, entry = metadata["resourceVersion"], self._entries.get(key)
         if writing is not None and writing.void:
@@ -334,7 +355,7 @@ class Informer(Store):
             is_ahead = not self.is_ordered or is_later(version, self.version)
             if is_ahead:
                 self._assumed.wrote(key, version)
-            self._put(key, obj, own=own and is_ahead)  # else no watch will say what others have changed before us
+            self._put(key, obj, own=own and is_ahead)  # otherwise no event will show changes that others made before us
         return is_news
 
     # -- changes ---------------------------------------------------------------------------------------------------
@@ -345,14 +366,17 @@ class Informer(Store):
             del self._witnessed[next(iter(self._witnessed))]
 
     def _put(self, key: Key, obj: Obj, *, by_watch: bool = False, own: bool = False, quiet: bool = False) -> None:
-        """Keep an object. Only a watch shows whether another one of this name went before."""
+        """Store an object.
+
+        Only a watch can show that another object of this name was deleted before.
+        """
         if not by_watch:
             self._witnessed.pop(key, None)
         obj = self.keep(key, obj)
         self._changed(key, obj, obj, state=obj["metadata"]["resourceVersion"] if by_watch else "", own=own, quiet=quiet)
 
     def _remove(self, key: Key, *, by_watch: bool = False, missed: bool = False, quiet: bool = False) -> None:
-        """Remove an object; ``missed``: nobody has seen it go."""
+        """Remove an object; ``missed`` if its deletion was not observed."""
         if missed:
             self._witnessed.pop(key, None)
         if self._gone is not None:
@@ -364,9 +388,10 @@ class Informer(Store):
     def _changed(
         self, key: Key, now: Obj | None, last: Obj, *, state: str, own: bool = False, quiet: bool = False
     ) -> None:
-        """Notify of a change.
+        """Notify subscribers of a change.
 
-        A ``state`` that a watch shows is held back while a write is under way that may have made it.
+        A ``state`` shown by a watch is held back while a write is in progress that may have made
+        it.
         """
         for index in self.indexer.indexes:
             index.update(key, now)
@@ -383,7 +408,9 @@ class Informer(Store):
             self.handlers.notify(key, last, quiet=quiet)
 
     def _notify_anew(self, key: Key) -> None:
-        """Notify of an object whose state is known already, since others may have made it what it is."""
+        """Notify subscribers of an object whose state is known already, since others may have
+        contributed to it.
+        """
         obj = self.get(key)
         if obj is not None:
             self.handlers.notify(key, obj)

@@ -1,4 +1,4 @@
-"""The stores of both sides that one virtual cluster's syncers read."""
+"""The stores of both sides that a virtual cluster's syncers read."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import NamedTuple
@@ -7,29 +7,31 @@ from syncer.api.objects import Key, Obj, Resource, Side
 from syncer.api.sources import Source
 from syncer.engine.cache.informer import Informer
 
-#: Where a store belongs.
+#: The side and resource of a store.
 Place = tuple[Side, Resource]
 
 
 class Selection(NamedTuple):
-    """The part of a collection that is watched: in these namespaces (None: all), and with these labels."""
+    """The watched part of a collection: these namespaces (None: all), with these labels."""
 
     namespaces: tuple[str, ...] | None = None
     selector: str = ""
 
     def with_(self, other: "Selection") -> "Selection":
-        """Return what holds both parts."""
+        """Return a selection that contains both."""
         both = None if self.namespaces is None or other.namespaces is None else (*self.namespaces, *other.namespaces)
         namespaces = None if both is None else tuple(dict.fromkeys(both))
         return Selection(namespaces, self.selector if self.selector == other.selector else "")
 
     def is_within(self, namespace: str, selector: str) -> bool:
-        """Return True if a watch of this namespace (``""``: all) and label selector brings all of it."""
+        """Return True if a watch of this namespace (``""``: all) and label selector contains the
+        selection.
+        """
         return namespace in ("", self.namespace) and selector in ("", self.selector)
 
     @property
     def namespace(self) -> str:
-        """The one namespace that a request names, or ``""`` for all: an API server knows nothing in between."""
+        """Return the only namespace, or ``""`` for all: an API server supports nothing in between."""
         return self.namespaces[0] if self.namespaces and len(self.namespaces) == 1 else ""
 
 
@@ -37,7 +39,7 @@ EVERYTHING = Selection()
 
 
 class Informers:
-    """A store a side and resource."""
+    """A store for each side and resource."""
 
     def __init__(self, *, clock: Callable[[], float], ordered: Callable[[Side], bool] = lambda side: False) -> None:
         self._clock, self._ordered = clock, ordered
@@ -45,7 +47,10 @@ class Informers:
         self._wanted: dict[Place, dict[str, tuple[Selection, bool]]] = {}
 
     def want(self, source: Source, selection: Selection = EVERYTHING, *, owner: str = "") -> Informer:
-        """Return the store of a source, made if need be; it holds all that any of those who want it wants."""
+        """Return the store of a source, created if need be.
+
+        It holds the selections of all its owners.
+        """
         place = (source.side, source.resource)
         if place not in self._stores:
             self._stores[place] = Informer(
@@ -57,7 +62,7 @@ class Informers:
         return self._stores[place]
 
     def leave(self, owner: str) -> list[Place]:
-        """Forget what somebody wanted; gives the stores that nobody wants any more, which are gone."""
+        """Remove an owner; return the stores without any owner left, which are removed."""
         for store in self:
             store.forget(owner)
         for wants in self._wanted.values():
@@ -68,18 +73,22 @@ class Informers:
         return unwanted
 
     def selection(self, store: Informer) -> Selection:
-        """Return the part of its collection that a store has to hold."""
+        """Return the selection that a store has to hold."""
         first, *others = (selection for selection, _ in self._wanted[store.side, store.resource].values())
         for other in others:
             first = first.with_(other)
         return first
 
     def is_marked(self, side: Side, resource: Resource) -> bool:
-        """Return True if a store holds only what bears our mark."""
+        """Return True if a store holds only objects with our mark."""
         return all(marked for _, marked in list(self._wanted[side, resource].values()))
 
     def store(self, side: Side, resource: Resource) -> Informer:
-        """Return the store of a resource on one side. Raises KeyError where it isn't watched."""
+        """Return the store of a resource on a side.
+
+        Raises:
+            KeyError: It isn't watched.
+        """
         try:
             return self._stores[side, resource]
         except KeyError:
@@ -96,11 +105,11 @@ class Informers:
         return iter(list(self._stores.values()))
 
     def sizes(self) -> Mapping[tuple[str, ...], int]:
-        """Objects kept by side and resource."""
+        """Count the cached objects, by side and resource."""
         return {(side.value, str(resource)): len(store) for (side, resource), store in list(self._stores.items())}
 
     def get(self, side: Side, resource: Resource, key: Key) -> Obj | None:
-        """Return the object as a private copy."""
+        """Return a private copy of an object, or None."""
         return self.store(side, resource).get(key)
 
     def keys(self, side: Side, resource: Resource) -> Collection[Key]:

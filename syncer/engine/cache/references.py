@@ -1,4 +1,4 @@
-"""Which virtual objects something synced refers to: by name, by a label selector, or by being among their owners."""
+"""Find the virtual objects that synced objects refer to: by name, by label selector, or as owners."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -17,10 +17,10 @@ from syncer.engine.cache.informers import Informers
 #: The index of objects by the uids of their owners.
 OWNERS = "owners"
 
-#: Bytes of memory for the selectors that are remembered, about, and for each besides its text.
+#: Memory for cached selectors, and for each besides its text, in bytes, approximately.
 SELECTOR_BYTES, OVERHEAD = 1 << 22, 500
 
-#: What a function of a syncer becomes so that its errors stop nobody else.
+#: Wraps a function of a syncer, so that its exceptions affect no other syncer.
 Safely = Callable[[Callable[[Obj], Iterable[Any]]], Callable[[Obj], Iterable[Any]]]
 
 
@@ -32,7 +32,7 @@ class _Referrer:
     resource: Resource
     role: Refers
     store: Informer
-    #: Whether the host may make something for the copies of the syncer.
+    #: True if the host may create objects for the syncer's copies.
     makes: bool
 
     def names(self, resource: Resource) -> bool:
@@ -41,23 +41,26 @@ class _Referrer:
 
 
 class References:
-    """The references of one virtual cluster's synced objects."""
+    """The references of a virtual cluster's synced objects."""
 
     def __init__(self, informers: Informers) -> None:
         self._informers = informers
-        #: Told that an object may be used from now on, or no more.
+        #: Called when a reference to an object begins or ends.
         self.wake: Callable[[Resource, Key], None] = lambda resource, key: None
-        #: Told that a syncer is to look at an object again.
+        #: Called when a syncer must reconcile an object again.
         self.ask: Callable[[str, Key], None] = lambda syncer, key: None
-        #: What may be referred to by objects of a kind that isn't there, and perhaps only for a moment.
+        #: Resources that objects of a missing kind may refer to; the kind may be missing only for a
+        #: moment.
         self.doubted: frozenset[Resource] = frozenset()
         self._referrers: dict[str, _Referrer] = {}
         self._tied: set[tuple[str, Informer]] = set()
 
     def add(self, syncer: Syncer, role: Refers, safely: Safely, is_synced: Callable[[Obj], bool]) -> None:
-        """Know the references of a syncer's virtual objects, whose store must be there. Call :meth:`tie` next.
+        """Add the references of a syncer's virtual objects, whose store must exist.
 
-        Only those count of objects that are synced.
+        Call :meth:`tie` next.
+
+        Only synced objects count.
         """
 
         def counted(function: Callable[[Obj], Iterable[Any]]) -> Callable[[Obj], Iterable[Any]]:
@@ -75,12 +78,12 @@ class References:
             store.add_index(f"selects/{name}", selected, owner=name, notify=self._selected)
 
     def remove(self, name: str) -> None:
-        """Forget a syncer, which no longer refers to anything; its store has forgotten it already."""
+        """Remove a syncer, which no longer refers to anything; its store has removed it already."""
         self._referrers.pop(name, None)
         self._tied = {(whose, store) for whose, store in self._tied if whose != name}
 
     def tie(self) -> None:
-        """Listen to those stores of what is referred to that are there by now."""
+        """Subscribe to the stores of referenced objects that exist by now."""
         for referrer in self._referrers.values():
             targets = {
                 resource: self._informers.store(Side.VIRTUAL, resource)
@@ -97,9 +100,9 @@ class References:
         return (referrer.store for referrer in self._referrers.values() if referrer.names(resource))
 
     def of(self, resource: Resource, virtual: Obj) -> bool | None:
-        """Return True if anything synced refers to a virtual object.
+        """Return True if a synced object refers to a virtual object.
 
-        None where something that might isn't known yet.
+        None if not all objects that might are known yet.
         """
         place, known = (resource, key_of(virtual)), resource not in self.doubted
         for referrer in self._referrers.values():
@@ -111,7 +114,9 @@ class References:
         return False if known else None
 
     def maker(self, resource: Resource, key: Key) -> str | None:
-        """Return the object for whose copy the host makes what has this key, in words; None where there is none."""
+        """Return the object for whose copy the host creates the object of this key, in words; None
+        if there is none.
+        """
         for referrer in self._referrers.values():
             if referrer.makes:
                 for maker in referrer.store.indexer.keys(f"makes/{referrer.name}", (resource, key)):
@@ -184,6 +189,6 @@ def _selections(role: Refers, obj: Obj) -> Iterable[tuple[Resource, str, str]]:
 
 @cached(LRUCache(SELECTOR_BYTES, getsizeof=lambda selector: OVERHEAD + 4 * len(codec.encode(selector))))
 def _selector(text: str) -> Obj:
-    """Return the selector of this text; it is used many times, and must not be changed."""
+    """Parse a selector. Cached, so the result must not be changed."""
     found: Obj = codec.decode(text.encode())
     return found

@@ -27,26 +27,26 @@ from syncer.clusters.errors import Where, from_status
 from syncer.engine.cache.informer import Informer, Page
 from syncer.engine.cache.versions import WentBack, is_later
 
-#: Objects a page of a LIST.
+#: Objects in a page of a LIST.
 PAGE = 500
-#: Objects after which a long page lets other tasks run, so that a lease is renewed in time.
+#: Objects of a page after which other tasks may run, so that a Lease is renewed in time.
 BREATH = 100
-#: Seconds that a watch is asked to live, chosen at random so that not all watches end at once.
+#: Requested lifetime of a watch in seconds, random so that not all watches end at once.
 WATCH_SECONDS = (300.0, 600.0)
 #: Seconds without a byte (bookmarks come about every minute) after which a watch counts as dead.
 SILENCE_SECONDS = 150.0
-#: Seconds before a reconnect: after a watch that lived, and the bound of the exponential growth.
+#: Seconds before a reconnect: after a watch that lived, and the limit of the exponential growth.
 FIRST_WAIT, LAST_WAIT = 0.05, 30.0
-#: Seconds within which a watch that ends without having brought anything counts as a failure.
+#: A watch that ends sooner without an event counts as a failure, in seconds.
 SHORT_SECONDS = 1.0
-#: Seconds by which a watch may end before its time without having been cut short.
+#: Seconds by which a watch may end early without counting as cut short.
 EARLY_SECONDS = 5.0
-#: Seconds between attempts where a right or the resource is missing.
+#: Seconds between attempts if a right or the resource is missing.
 SLOW_WAIT = 20.0
 
 
 class State(StrEnum):
-    """Where a reflector is."""
+    """The state of a reflector."""
 
     EMPTY = "empty"
     LISTING = "listing"
@@ -55,31 +55,31 @@ class State(StrEnum):
 
 
 class Listener(Protocol):
-    """What the flow hears from its reflectors."""
+    """Receives the notifications of reflectors."""
 
     def synced(self, reflector: "Reflector") -> None:
-        """The first list is complete."""
+        """Handle the completion of the first list."""
         ...
 
     def watching(self, reflector: "Reflector") -> None:
-        """A watch has been opened, for the first time or anew."""
+        """Handle a newly opened watch."""
         ...
 
     def failed(self, reflector: "Reflector", error: SyncerError) -> None:
-        """The list or the watch did not work; it will be tried again."""
+        """Handle a failed list or watch, which will be retried."""
         ...
 
     def went_back(self, reflector: "Reflector") -> None:
-        """A list was taken that is older than what was seen before: etcd was restored, or a cache is behind."""
+        """Handle a list that is older than a state seen before: etcd was restored, or a cache is behind."""
         ...
 
     def working(self, reflector: "Reflector") -> None:
-        """The watch stands after a failure."""
+        """Handle a watch that works after a failure."""
         ...
 
 
 class Reflector:
-    """Keeps one store like one collection of one API server."""
+    """Keeps a store in sync with a collection of an API server."""
 
     def __init__(
         self,
@@ -94,17 +94,17 @@ class Reflector:
         self.cluster, self.store, self.listener = cluster, store, listener
         self.namespace, self.selector = namespace, selector
         self.state = State.EMPTY
-        #: Why it doesn't work at the moment, or None.
+        #: The reason why it doesn't work at present, or None.
         self.error: SyncerError | None = None
-        #: How often a watch was opened.
+        #: Number of opened watches.
         self.restarts = 0
         self._rng = rng or random.Random()  # noqa: S311 — jitter, not a secret
         self._failures = 0
         self._hurry = asyncio.Event()
         self._listing = asyncio.Lock()
-        #: Whether the latest watch ended before its time, so that the API server may be another one by now.
+        #: True if the latest watch ended early, so that the API server may have changed.
         self._cut_short = False
-        #: Ends the watch that is open when it is rescheduled.
+        #: Ends the open watch when it is rescheduled.
         self._watching = asyncio.timeout(None)
         self._unwatched = asyncio.Event()
         self._unwatched.set()
@@ -123,16 +123,21 @@ class Reflector:
             except (
                 codec.DecodeError,
                 RecursionError,
-            ) as error:  # what could just be read may be too deep to be written
+            ) as error:  # an object that could just be decoded may be too deep to be encoded
                 self._fail(SyncerError(f"{self}: the API server sent what can't be read: {error}"))
             await self._pause()
 
     async def relist(self, wrong: Callable[[Key], None]) -> bool:
-        """List anew, beside the running watch where versions are ordered; False where the first list isn't complete.
+        """List anew, beside the running watch if versions are ordered.
 
-        ``wrong`` gets the keys of what the store had otherwise than the API server, though the watch had come past it.
-        Where versions can't be compared, or the list is older than what the watch has shown, the watch is ended and
-        all is listed from the beginning. Raises what a list raises; nothing is taken for gone then.
+        Return False if the first list isn't complete.
+
+        ``wrong`` gets the keys of objects that the cache had otherwise than the API server,
+        although the watch was past them. If versions can't be compared, or the list is older than
+        the watch, the watch is ended and everything is listed from the beginning.
+
+        Raises:
+            ClusterError: The list failed; no object counts as gone then.
         """
         async with self._listing:
             if self.state in (State.EMPTY, State.LISTING):
@@ -144,7 +149,7 @@ class Reflector:
         return True
 
     def hurry(self) -> None:
-        """Try again at once: the cluster is back."""
+        """Retry at once: the cluster is back."""
         self._failures = 0
         self._hurry.set()
 
@@ -157,7 +162,7 @@ class Reflector:
         self._hurry.clear()
 
     async def _step(self) -> None:
-        """List where that is needed, then watch until the watch ends."""
+        """List if needed, then watch until the watch ends."""
         if self.state in (State.EMPTY, State.LISTING):
             await self._list()
         elif self._cut_short and self.store.is_ordered:
@@ -167,12 +172,12 @@ class Reflector:
     async def _list(self) -> None:
         async with self._listing:
             if self.state is State.LISTED:
-                return  # somebody has had all listed anew meanwhile
+                return  # everything was listed anew meanwhile
             await self._replace()
         self.listener.synced(self)
 
     async def _replace(self) -> None:
-        """Read a whole list in place of all that is kept."""
+        """Read a whole list, and replace the cache by it."""
         self.state = State.LISTING
         has_begun = False
         with self.store.replacing() as page:
@@ -189,7 +194,7 @@ class Reflector:
         self._works()
 
     async def _compare(self, wrong: Callable[[Key], None]) -> bool:
-        """Read a whole list beside the watch; return False if it says nothing about what the watch has shown."""
+        """Read a whole list beside the watch; return False if it can't be compared with the watch."""
         if not self.store.is_ordered:
             return False
         try:
@@ -200,7 +205,11 @@ class Reflector:
         return True
 
     async def _check_version(self) -> None:
-        """Raise :class:`WentBack` where the API server is at an older version than the watch has shown."""
+        """Compare the API server's version with that of the watch.
+
+        Raises:
+            WentBack: The server's version is older.
+        """
         async for page in self.cluster.list_pages(self.store.resource, namespace=self.namespace, limit=1):
             if is_later(self.store.version, page.resource_version):
                 raise WentBack
@@ -215,7 +224,7 @@ class Reflector:
                 await asyncio.sleep(0)
 
     async def _watch(self) -> None:
-        """Watch until the watch ends, unless all is to be listed anew."""
+        """Watch until the watch ends, unless everything is to be listed anew."""
         if self.state is not State.LISTED:
             return
         seconds, loop = int(self._rng.uniform(*WATCH_SECONDS)), asyncio.get_running_loop()
@@ -237,7 +246,7 @@ class Reflector:
                 self.restarts += 1
                 self.listener.watching(self)
                 self._works()
-                self._failures += 1  # unless it brings something, or lives
+                self._failures += 1  # unless it brings an event, or lives
                 begun = loop.time()
                 try:
                     async for batch in events:
@@ -255,7 +264,7 @@ class Reflector:
             self._unwatched.set()
 
     async def _end_watch(self) -> None:
-        """End the watch, so that all can be listed anew."""
+        """End the watch, so that everything can be listed anew."""
         self.state = State.EMPTY
         if not self._unwatched.is_set():
             self._watching.reschedule(asyncio.get_running_loop().time())
@@ -280,7 +289,7 @@ class Reflector:
             self.listener.working(self)
 
     def _fail(self, error: SyncerError) -> None:
-        """Count the failure, and tell it unless it is only that a watch was cut: every watch is, one day."""
+        """Count a failure, and report it unless a watch was merely cut, as every watch is one day."""
         if self.state is State.WATCHING and isinstance(error, Unreachable):
             self.state = State.LISTED
             return

@@ -1,4 +1,4 @@
-"""Objects of one resource as bytes of exactly their size, by key. Reads give private copies."""
+"""Objects of a resource as bytes of exact size, by key. Reads return private copies."""
 
 from collections.abc import Collection
 from typing import NamedTuple
@@ -8,7 +8,9 @@ from syncer.clusters import codec
 
 
 class Entry(NamedTuple):
-    """One object: its resourceVersion, its uid, and its JSON without managedFields, which are most of its size."""
+    """An object: its resourceVersion, its uid, and its JSON without managedFields, which are most
+    of its size.
+    """
 
     version: str
     uid: str
@@ -16,7 +18,7 @@ class Entry(NamedTuple):
 
 
 class Store:
-    """The entries of one resource; for one thread."""
+    """The entries of a resource; not thread-safe."""
 
     def __init__(self, resource: Resource) -> None:
         self.resource = resource
@@ -29,12 +31,12 @@ class Store:
         return key in self._entries
 
     def get(self, key: Key) -> Obj | None:
-        """Return the object as a private copy; None where there is none."""
+        """Return a private copy of the object; None if there is none."""
         entry = self._entries.get(key)
         return codec.seen(entry.raw) if entry else None
 
     def entry(self, key: Key) -> Entry | None:
-        """Return the entry as it is kept; None where there is none."""
+        """Return the stored entry; None if there is none."""
         return self._entries.get(key)
 
     def keys(self) -> Collection[Key]:
@@ -42,9 +44,9 @@ class Store:
         return self._entries.keys()
 
     def keep(self, key: Key, obj: Obj) -> Obj:
-        """Put an object that belongs to the caller, and return it as it is kept.
+        """Store an object that the caller hands over, and return it as stored.
 
-        ``managedFields`` are taken away, and ``apiVersion`` and ``kind`` filled in, which lists leave out.
+        ``managedFields`` are removed, and ``apiVersion`` and ``kind`` added, which lists leave out.
         """
         metadata = obj["metadata"]
         metadata.pop("managedFields", None)
@@ -54,6 +56,6 @@ class Store:
         return obj
 
     def drop(self, key: Key) -> Obj | None:
-        """Remove an object, and return it as it last was; None where there was none."""
+        """Remove an object, and return it as it last was; None if there was none."""
         entry = self._entries.pop(key, None)
         return codec.seen(entry.raw) if entry else None

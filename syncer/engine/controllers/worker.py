@@ -1,4 +1,4 @@
-"""Takes requests from the queue, has them decided and carried out, and settles what becomes of each."""
+"""Workers take requests from the queue, carry out their plans, and settle the outcome."""
 
 import asyncio
 import contextlib
@@ -23,31 +23,33 @@ from syncer.engine.workqueue.queue import LAST_RETRY, Queue
 from syncer.observe.logs import get_logger
 from syncer.observe.metrics import Metrics, SyncerMetrics
 
-#: How often a request is decided again at once because its own writes changed what it sees.
+#: How often a request is reconciled again at once because its own writes changed its objects.
 ROUNDS = 6
-#: Requests after which a worker lets other tasks run; with 32 of them the loop is held up for some 5 ms at most.
+#: Requests after which a worker lets other tasks run; with 32 workers the event loop is blocked for
+#: some 5 ms at most.
 BREATH = 3
-#: Seconds that requests get to finish when leadership is lost; less than what is left of the Lease then (15 - 10).
+#: Seconds that requests get to finish when leadership is lost; less than the rest of the Lease (15
+#: - 10).
 DRAIN_SECONDS = 3.0
 
 log = get_logger(__name__)
 
 
 class Told(Protocol):
-    """What the workers tell the rest of the flow."""
+    """Receives notifications of the workers."""
 
     def lost(self, pair: ClusterPair, side: Side, error: SyncerError) -> None:
-        """A request got no answer from one side."""
+        """Handle a request that got no answer from a side."""
         ...
 
     def warn(self, pair: ClusterPair, request: Request, reason: str, message: str, *, about: Obj | None) -> None:
-        """The owner of the virtual object should know, or of the one that it is about."""
+        """Notify the owner of the virtual object, or of ``about``."""
         ...
 
 
 @dataclass(slots=True)
 class _Recorder:
-    """Counts the writes of one request."""
+    """Counts the writes of a request."""
 
     metrics: SyncerMetrics
     statuses: RequestStatuses
@@ -56,7 +58,7 @@ class _Recorder:
     writes: int = 0
     sides: set[Side] = field(default_factory=set)
     frozen: list[HeldFields] = field(default_factory=list)
-    #: What the latest decision has read of other objects.
+    #: The latest decision's reads of other objects.
     reads: tuple[Read, ...] = ()
 
     def wrote(self, side: Side, verb: str) -> None:
@@ -73,7 +75,7 @@ class _Recorder:
 
 
 class Workers:
-    """A number of workers on one queue."""
+    """A number of workers on a queue."""
 
     def __init__(
         self,
@@ -87,14 +89,17 @@ class Workers:
     ) -> None:
         self.queue, self.pairs, self.statuses, self.told = queue, pairs, statuses, told
         self._metrics, self._clock = metrics, clock
-        #: Where syncers have raised, by syncer: one traceback tells all that others of the same bug could.
+        #: Where syncers have raised exceptions, by syncer: a single traceback suffices for each
+        #: bug.
         self._shown: set[tuple[str, int]] = set()
         self._busy: set[asyncio.Task[None] | None] = set()
         self._draining = False
         self.wakeups = Wakeups(queue)
 
     async def run(self, count: int) -> None:
-        """Work until the queue is closed or this is cancelled; requests that have begun are finished, in bounds."""
+        """Work until the queue is closed or this is cancelled; requests in work are finished,
+        within a time limit.
+        """
         tasks = [asyncio.create_task(self._work()) for _ in range(count)]
         wakeups = asyncio.create_task(self.wakeups.run())
         try:
@@ -107,12 +112,12 @@ class Workers:
             self.wakeups.clear()
 
     def drop(self, cluster: str, syncer: str) -> None:
-        """Forget a syncer's requests: it has stopped."""
+        """Forget a syncer that has stopped."""
         for known in (self.statuses, self.wakeups, self.queue):
             known.drop(cluster, syncer)
 
     async def _drain(self, tasks: Iterable["asyncio.Task[None]"]) -> None:
-        """Stop those who wait for a request, and give the others some seconds to finish theirs."""
+        """Stop the idle workers, and give the others some seconds to finish their requests."""
         self._draining = True
         busy = [task for task in tasks if task in self._busy]
         for task in tasks:
@@ -132,7 +137,7 @@ class Workers:
         while not self._draining:
             if looked == BREATH:
                 looked = 0
-                await asyncio.sleep(0)  # requests that need no write never wait, and others want the loop, too
+                await asyncio.sleep(0)  # requests without writes never wait, and others need the loop, too
             try:
                 request, changed = await self.queue.get()
             except QueueClosed:
@@ -145,7 +150,7 @@ class Workers:
                 writes = await self.handle(request, changed)
                 looked = 0 if writes else looked + 1
             except asyncio.CancelledError:
-                self.queue.add(request)  # nobody knows how far it came
+                self.queue.add(request)  # its progress is unknown
                 raise
             finally:
                 seconds = self._clock() - start
@@ -154,11 +159,14 @@ class Workers:
                 self._busy.discard(me)
 
     async def handle(self, request: Request, changed: float) -> int:
-        """Look at one request from beginning to end; whatever goes wrong stays with it. Return how much was written."""
+        """Reconcile a request from beginning to end; errors stay with it.
+
+        Return the number of writes.
+        """
         pair = self.pairs[request.cluster]
         controller = pair.controllers.get(request.syncer)
         if controller is None or not controller.ready:
-            return 0  # every key is asked when the syncer is ready
+            return 0  # every key is queued when the syncer is ready
         metrics = self._metrics.syncer(request.cluster, request.syncer)
         start = time.perf_counter()
         result: Literal["success", "error", "requeue", "requeue_after"] = "success"
@@ -170,7 +178,7 @@ class Workers:
             result = self._settle(pair, request, decision, recorder.reads)
         except Exception as error:  # noqa: BLE001 — a syncer's bug must not stop the others
             if pair.controllers.get(request.syncer) is not controller:
-                return recorder.writes  # it has left meanwhile, and its stores with it
+                return recorder.writes  # the syncer has left meanwhile, and its stores with it
             result = "error"
             metrics.failed(type(error).__name__)
             self._failed(pair, request, error, recorder.reads)
@@ -180,7 +188,7 @@ class Workers:
     async def _in_step(
         self, pair: ClusterPair, controller: Controller, request: Request, changed: float, recorder: _Recorder
     ) -> Decision:
-        """Decide and carry out until there is nothing left to write."""
+        """Reconcile until there is nothing left to write."""
         metrics = recorder.metrics
         for _ in range(ROUNDS):
             self.queue.looking(request)
@@ -241,7 +249,7 @@ class Workers:
         if isinstance(error, RecursionError):
             error = Refused("it is nested deeper than can be worked on; make it flatter", reason="Unreadable")
         what = after(error, self.queue.failures(request))
-        self._again(pair, request, error, what, reads)  # first of all: whatever happens below, it is not lost
+        self._again(pair, request, error, what, reads)  # first of all, so that it is not lost whatever happens below
         try:
             self._tell_failure(pair, request, error, what)
         except Exception:
@@ -255,7 +263,7 @@ class Workers:
             self._log(request, error, message)
         self._metrics.queue(request.cluster).retried()
         if what.event and (new or what.action is RetryAction.BACK_OFF):
-            with contextlib.suppress(Exception):  # its names are from the syncer's host_key, which may have raised
+            with contextlib.suppress(Exception):  # the names are from the syncer's host_key, which may have raised
                 about = getattr(error, "about", None)
                 self.told.warn(pair, request, what.event, for_tenant(error, message), about=about)
 
@@ -289,19 +297,19 @@ def _about(request: Request) -> dict[str, Any]:
 
 
 def _way_of(error: Exception) -> int:
-    """Return the lines that led to an error, as a number that is the same for the same lines."""
+    """Return a hash of the lines that led to an error."""
     return hash(tuple((frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)))
 
 
 def _waited_for(pair: ClusterPair, decision: Decision) -> tuple[Read, ...]:
-    """Return the objects that a decision says it waits for, as they are now."""
+    """Return the objects that a decision waits for, as they are now."""
     stores = [(pair.informers.store(seen.side, seen.resource), seen.key) for seen in decision.on]
     return tuple(Read(store, key, store.entry(key)) for store, key in stores)
 
 
 def _may_follow(controller: Controller, decision: Decision, sides: set[Side]) -> bool:
-    """Return True if what was written may call for more: the host's answer may flow back, what
-    was deleted is made anew.
+    """Return True if the writes may lead to further ones: the host's response may flow back, a
+    deleted object is created again.
     """
     flows_back = controller.ownership is not None or (bool(controller.syncer.up) and Side.HOST in sides)
     return flows_back or decision.deletes

@@ -1,9 +1,10 @@
-"""The pure half of step 5: which API calls a write really needs, often none.
+"""Compute the API calls that a write really needs, often none. Pure.
 
-A whole-object comparison never settles, because the API server defaults and normalises. So only what we say is
-compared. What we said before and no longer say is taken away: its names (not its values) are kept on the objects that
-bear our mark, in one annotation, so that this survives a restart. Under ``exact`` paths, where one side owns
-everything, what isn't said must not be there.
+Whole objects never compare equal, because the API server defaults and normalises. So only the
+fields that we set are compared. Fields that we set before and no longer set are removed: their
+names (not their values) are stored on the objects that bear our mark, in an annotation, so that
+this survives a restart. Below ``exact`` paths, where a side owns everything, all fields that we
+don't set are removed.
 """
 
 from collections.abc import Mapping
@@ -20,10 +21,10 @@ from syncer.api.roles import Syncer
 from syncer.clusters import codec
 from syncer.translate.alike import covers
 
-#: A tree of names: which fields we set. A leaf is 1.
-#: The longest note of fields, in characters, and the most names of labels and annotations that are
-#: remembered with what follows from them: those of usual objects, as tenants choose both.
+#: The longest annotation of field names, in characters, and the most labels and annotations whose
+#: parsed form is cached: those of usual objects, as tenants choose both.
 LONGEST_NOTE, MOST_NAMES = 2048, 100
+#: A tree of names: the fields that we set. A leaf is 1.
 Tree = dict[str, Any]
 #: Paths as nested mappings of their steps; None is the end of a path.
 Nested = Mapping[str, Any]
@@ -33,7 +34,7 @@ _IDENTITY = ("apiVersion", "kind", "metadata")
 
 
 class Operation(StrEnum):
-    """The kinds of API call, each its own path or method."""
+    """The kinds of API call, each with its own path or method."""
 
     CREATE = "create"
     PATCH = "patch"
@@ -45,7 +46,7 @@ class Operation(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One API call, and what is to be sent."""
+    """An API call, and its body."""
 
     kind: Operation
     body: Obj
@@ -60,14 +61,14 @@ def needed(
     has_status: bool = True,
     create_only: tuple[FieldPath, ...] = (),
 ) -> list[Call]:
-    """Return the calls that bring the live object (None: there is none) to what the write says.
+    """Return the calls that bring the live object (None: there is none) to the state of the write.
 
-    ``create_only`` names the fields that count only when the object is made.
+    ``create_only`` are fields that count only for a new object.
     """
     once = _nested(create_only)
     match write.verb:
         case Verb.APPLY if write.obj["metadata"].get("uid") and (live is None or uid_of(live) != uid_of(write.obj)):
-            return []  # it is about an object that isn't there any more
+            return []  # its object is gone already
         case Verb.APPLY if live is None:
             noted = _with_names(write.obj, _nested(exact), marks, partial=write.partial, once=once)
             has_version = "resourceVersion" in noted["metadata"]
@@ -93,9 +94,10 @@ def needed(
 
 
 def exact_paths(syncer: Syncer, side: Side) -> tuple[FieldPath, ...]:
-    """Return the paths below which the other side may have nothing of its own, unless a write says others.
+    """Return the paths below which the other side keeps no fields of its own, unless a write sets
+    others.
 
-    A label or annotation that comes up is one: the host says all of it.
+    A label or annotation that comes up is such a path: the host determines all of it.
     """
     if side is Side.HOST:
         return _within(syncer.exact, syncer.down)
@@ -109,7 +111,7 @@ def _within(exact: tuple[FieldPath, ...], owned: tuple[FieldPath, ...]) -> tuple
 
 @lru_cache(maxsize=1024)
 def _nested(paths: tuple[FieldPath, ...]) -> Nested:
-    """Return paths as nested mappings; a path that is within another one adds nothing to it."""
+    """Return paths as nested mappings; a path within another one adds nothing."""
     tree: dict[str, Any] = {}
     for path in paths:
         *parents, last = path_steps(path)
@@ -141,21 +143,22 @@ def _changes(
         patch["metadata"] = metadata
     version = want["metadata"].get("resourceVersion")
     if marks.fields in (metadata.get("annotations") or ()):
-        # A reply of ours may have been lost: the object has more of us than we know, and this note would not name it.
+        # A response of ours may have been lost: then the object has fields of ours that this
+        # annotation would not name.
         version = version or live["metadata"].get("resourceVersion")
     calls = [Call(Operation.PATCH, _guarded(patch, live, version))] if patch else []
     return [*calls, Call(Operation.PATCH_STATUS, _guarded(status, live))] if status else calls
 
 
 class _Same:
-    """Says that there is nothing to change; None can't, since in a merge patch it takes a field away."""
+    """Stands for no change, since None removes a field in a merge patch."""
 
 
 _SAME = _Same()
 
 
 def _as_it_is(want: Obj, live: Obj, once: Nested) -> Obj:
-    """Return what is wanted with the live values at some paths, so that nothing is changed there."""
+    """Return the wanted object with the live values at some paths, so that these don't change."""
     result = dict(want)
     for step, below in once.items():
         there, wanted = live.get(step), want.get(step)
@@ -176,7 +179,7 @@ def _part(want: Obj, live: Obj, part: str, before: Tree, exact: Nested) -> Any:
 
 
 def _difference(want: Any, live: Any, before: Any, exact: Nested, *, whole: bool) -> Any:
-    """Return the merge patch from live to want, or ``_SAME``."""
+    """Return the merge patch from ``live`` to ``want``, or ``_SAME``."""
     if want == live or (not want and live is None and (want is None or isinstance(want, dict | list))):
         return _SAME
     if want is None and whole:
@@ -205,12 +208,12 @@ def _fields(want: Obj, live: Obj, before: Tree, exact: Nested, *, whole: bool) -
 
 
 def _empties(patch: Any, live: Obj) -> bool:
-    """Return True if a patch takes every field away; an empty mapping that is left behind may mean something."""
+    """Return True if a patch removes every field; an empty mapping left behind may have a meaning."""
     return isinstance(patch, dict) and patch.keys() == live.keys() and all(value is None for value in patch.values())
 
 
 def _metadata(want: Obj, live: Obj, before: Tree, exact: Nested) -> Obj:
-    """Changes to labels and annotations; nothing else of the metadata is ever ours to change."""
+    """Return the changes of labels and annotations; we never change other metadata."""
     patch: Obj = {}
     for part in ("labels", "annotations"):
         ours, theirs = want.get(part) or {}, live.get(part) or {}
@@ -222,15 +225,15 @@ def _metadata(want: Obj, live: Obj, before: Tree, exact: Nested) -> Obj:
 
 
 def _said_of_metadata(before: Tree, marks: Marks) -> Tree:
-    """Return what we said of labels and annotations; the note itself goes when there is nothing more to note."""
+    """Return the labels and annotations that we set; the annotation with the names is removed when
+    it would be empty.
+    """
     said = before.get("metadata") or {}
     return {**said, "annotations": {**(said.get("annotations") or {}), marks.fields: 1}} if before else said
 
 
 def _guarded(patch: Obj, live: Obj, version: str | None = None) -> Obj:
-    """Return the patch with the uid of the object that is meant, so that it can't change
-    another one of the same name.
-    """
+    """Return the patch with the uid of the object, so that it can't change another one of the same name."""
     guard = {"uid": uid_of(live), "resourceVersion": version} if version else {"uid": uid_of(live)}
     return {**patch, "metadata": {**patch.get("metadata", {}), **guard}}
 
@@ -266,7 +269,8 @@ def _binding(write: Write) -> Obj:
     }
 
 
-# -- which fields we set, kept on the object ---------------------------------------------------------------------------
+# -- the names of our fields, stored on the object
+# ------------------------------------------------------------------------
 
 
 def _is_marked(obj: Obj, marks: Marks) -> bool:
@@ -279,9 +283,7 @@ def _without_version(want: Obj) -> Obj:
 
 
 def _with_names(want: Obj, exact: Nested, marks: Marks, *, partial: bool, once: Nested) -> Obj:
-    """Return the object with the annotation of the names of the fields that it sets, where
-    there is anything to remember.
-    """
+    """Return the object with the annotation that names the fields that it sets, if there are any."""
     if marks.cluster not in (want["metadata"].get("labels") or ()):
         return want
     tree = _names_of(want, exact, marks, partial=partial)
@@ -298,7 +300,7 @@ def _with_names(want: Obj, exact: Nested, marks: Marks, *, partial: bool, once: 
 def said_before(live: Obj, marks: Marks) -> Tree:
     """Return the names of the fields that we set on a live object.
 
-    Empty where there is no note or it can't be read.
+    Empty if there is no annotation, or an unreadable one.
     """
     text = annotations_of(live).get(marks.fields)
     if not text:
@@ -308,7 +310,10 @@ def said_before(live: Obj, marks: Marks) -> Tree:
 
 @lru_cache(maxsize=1024)
 def _read(text: str) -> Tree:
-    """Return the tree of a note. Many objects have the same, so it is read once, and must not be changed."""
+    """Parse the annotation.
+
+    Cached, as many objects have the same, so the result must not be changed.
+    """
     try:
         tree: Any = codec.decode(text.encode())
     except codec.DecodeError:
@@ -348,7 +353,7 @@ def _without(names: Tree, paths: Nested) -> Tree:
 def _metadata_names(labels: tuple[str, ...], annotations: tuple[str, ...], prefix: str) -> Tree:
     """Return the names that aren't marks.
 
-    Many objects have the same, so the tree is made once, and must not be changed.
+    Cached, as many objects have the same, so the result must not be changed.
     """
     found = {}
     for part, names in (("labels", labels), ("annotations", annotations)):

@@ -1,1 +1,1 @@
-"""Step 3: which requests are looked at when, by whom, and what becomes of those that fail."""
+"""The work queue: fair, delaying, and rate limiting."""

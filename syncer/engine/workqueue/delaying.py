@@ -1,4 +1,4 @@
-"""Requests that are to be looked at after some time."""
+"""The delaying queue."""
 
 import asyncio
 import heapq
@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping
 from syncer.api.objects import Request
 from syncer.engine.workqueue.fair import FairQueue
 
-#: Timers that were overtaken by a change and may wait for their time beside those that count.
+#: Obsolete timers that may stay beside the current ones.
 SPARE_TIMERS = 100
 
 
 class DelayingQueue(FairQueue):
-    """A queue that requests can be added to with a delay; the earliest time that was asked for counts."""
+    """A queue with delays; the earliest requested time of a request wins."""
 
     def __init__(
         self,
@@ -28,9 +28,10 @@ class DelayingQueue(FairQueue):
         self._wake: asyncio.TimerHandle | None = None
 
     def add(self, request: Request, *, after: float = 0.0, low: bool = False) -> None:
-        """Let the request be looked at, now or after so many seconds (the earliest time asked for counts).
+        """Queue the request, now or after so many seconds (the earliest requested time wins).
 
-        With ``low`` it comes after the others of its virtual cluster, unless it is added without as well.
+        With ``low`` it comes after the others of its virtual cluster, unless it is also added
+        without.
         """
         if after > 0:
             self._delay(request, self._clock() + after, low=low)
@@ -38,7 +39,7 @@ class DelayingQueue(FairQueue):
         super().add(request, low=self._was_due(request, low=low))
 
     def done(self, request: Request, *, seconds: float = 0.0, writes: int = 0) -> None:
-        """End the work on a request that took so many seconds of a worker, and cost so many writes."""
+        """Finish a request that took so many seconds of a worker, and so many writes."""
         if request in self._again:
             since, low = self._again[request]
             self._again[request] = since, self._was_due(request, low=low)
@@ -52,13 +53,13 @@ class DelayingQueue(FairQueue):
             self._due_low.discard(request)
 
     def close(self) -> None:
-        """Hand out nothing any more, and wake those who wait."""
+        """Hand out no more requests, and wake the waiting workers."""
         super().close()
         if self._wake:
             self._wake.cancel()
 
     def delayed(self) -> Mapping[Request, float]:
-        """Return the requests that wait for a time, each with that time."""
+        """Return the delayed requests, each with its time."""
         return self._due
 
     def _delay(self, request: Request, due: float, *, low: bool) -> None:
@@ -79,7 +80,7 @@ class DelayingQueue(FairQueue):
         self._set_timer()
 
     def _was_due(self, request: Request, *, low: bool) -> bool:
-        """Take away the timer of a request that is looked at now; return True if both are of low priority."""
+        """Remove the timer of a request that is handed out now; return True if both are of low priority."""
         due, due_low = self._due.pop(request, None), request in self._due_low
         self._due_low.discard(request)
         return low and (due is None or due_low)

@@ -1,11 +1,11 @@
-"""The queue: requests that need a look, each once, and fair between virtual clusters.
+"""The fair queue: each request once, and fair between virtual clusters.
 
-A request is never in two workers; a request that is added while it is worked on is worked on again. Each virtual
-cluster has a lane. The next request is taken from the lane that has used the least worker time for its weight
-(start-time fair queueing), so a tenant that floods the queue, or whose requests are slow, delays itself. Requests of
-low priority wait in the same lane, after its others; every few requests one of them is taken all the same, so that no
-flood holds them up for ever. Requests of a syncer with limits of its own wait before a gate until they are let into
-the lane.
+A request is never in two workers; a request that is added while it is worked on is handed out again
+afterwards. Each virtual cluster has a lane. The next request is taken from the lane that has used
+the least worker time for its weight (start-time fair queueing), so a tenant that floods the queue,
+or whose requests are slow, delays only itself. Requests of low priority wait in the same lane,
+after its others; one in every few requests is of low priority nevertheless, so that no flood
+starves them. Requests of a syncer with its own limits wait at a gate before they enter the lane.
 """
 
 import asyncio
@@ -18,16 +18,19 @@ from syncer.api.objects import Request
 from syncer.engine.workqueue.gate import Gate
 from syncer.engine.workqueue.lane import Lane
 
-#: Worker seconds that a lane is charged in advance for a request, until it is known what it took.
+#: Worker seconds that a lane is charged in advance for a request, until its real cost is known.
 EXPECTED_SECONDS = 0.005
 
 
 class QueueClosed(Exception):
-    """There will be no more requests."""
+    """The queue is closed."""
 
 
 class FairQueue:
-    """Requests that are ready. ``clock`` gives seconds; ``weights`` gives a lane more than its share of 1."""
+    """The requests that are ready.
+
+    ``clock`` returns seconds; ``weights`` gives a lane another share than 1.
+    """
 
     def __init__(
         self,
@@ -39,25 +42,28 @@ class FairQueue:
         self._clock, self._weights = clock, weights or {}
         self._count_added = added
         self._lanes: dict[str, Lane] = {}
-        #: By virtual cluster and syncer, for those that have limits.
+        #: By virtual cluster and syncer, for those with limits.
         self._gates: dict[tuple[str, str], Gate] = {}
         self._order: list[tuple[float, int, Lane]] = []
         self._number = itertools.count()
-        #: Ready requests, with the time of the first change that has not been looked at.
+        #: Ready requests, with the time of the first unprocessed change.
         self._waiting: dict[Request, float] = {}
         self._running: dict[Request, float] = {}
-        #: Requests that changed while they were worked on: since when, and whether they are only of low priority.
+        #: Requests that changed while they were worked on: since when, and whether only with low
+        #: priority.
         self._again: dict[Request, tuple[float, bool]] = {}
         self._getters: deque[asyncio.Future[None]] = deque()
         self._now_used = 0.0
         self.closed = False
 
-    # -- what workers do ---------------------------------------------------------------------------------------------
+    # -- for workers
+    # -----------------------------------------------------------------------------------------------------
 
     def add(self, request: Request, *, low: bool = False) -> None:
-        """Let the request be looked at.
+        """Queue the request.
 
-        With ``low`` it comes after the others of its virtual cluster, unless it is added without as well.
+        With ``low`` it comes after the others of its virtual cluster, unless it is also added
+        without.
         """
         now = self._clock()
         if request in self._running:
@@ -73,9 +79,10 @@ class FairQueue:
                 self._lane(request.cluster).move_up(request)
 
     async def get(self) -> tuple[Request, float]:
-        """Return the next request and the time of the first change behind it.
+        """Return the next request, and the time of the first change behind it.
 
-        :class:`QueueClosed` after :meth:`close`.
+        Raises:
+            QueueClosed: The queue is closed.
         """
         while True:
             if self.closed:
@@ -92,11 +99,11 @@ class FairQueue:
                 raise
 
     def looking(self, request: Request) -> None:
-        """Say that a request being worked on is looked at anew: what was added until now needs no further look."""
+        """Restart a request being worked on: earlier additions need no further reconcile."""
         self._again.pop(request, None)
 
     def done(self, request: Request, *, seconds: float = 0.0, writes: int = 0) -> None:
-        """End the work on a request that took so many seconds of a worker, and cost so many writes."""
+        """Finish a request that took so many seconds of a worker, and so many writes."""
         del self._running[request]
         lane = self._lane(request.cluster)
         lane.used += max(seconds - EXPECTED_SECONDS, -EXPECTED_SECONDS) / lane.weight
@@ -113,7 +120,7 @@ class FairQueue:
     # -- virtual clusters and syncers ----------------------------------------------------------------------------------
 
     def limit(self, cluster: str, syncer: str, *, concurrency: int = 0, writes_per_second: float = 0.0) -> None:
-        """Hand out no more requests of a syncer at a time, and none while it has cost too many writes. 0: no limit."""
+        """Limit a syncer's concurrent requests, and its writes per second. 0 is no limit."""
         under_way = sum((one.cluster, one.syncer) == (cluster, syncer) for one in (*self._waiting, *self._running))
         self._gates[cluster, syncer] = Gate(
             cluster,
@@ -130,7 +137,7 @@ class FairQueue:
             self._admit(gate, all_of_them=True)
 
     def pause(self, cluster: str) -> None:
-        """Hand out no request of a virtual cluster until it is resumed; they are kept."""
+        """Hold the requests of a virtual cluster until it is resumed."""
         self._lane(cluster).paused = True
 
     def resume(self, cluster: str) -> None:
@@ -140,7 +147,7 @@ class FairQueue:
         self._offer(lane)
 
     def close(self) -> None:
-        """Hand out nothing any more, and wake those who wait."""
+        """Hand out no more requests, and wake the waiting workers."""
         self.closed = True
         for gate in self._gates.values():
             if gate.timer:
@@ -150,29 +157,30 @@ class FairQueue:
             if not getter.done():
                 getter.set_result(None)
 
-    # -- what is asked about it ----------------------------------------------------------------------------------------
+    # -- state
+    # ----------------------------------------------------------------------------------------------------------
 
     def depth(self) -> int:
-        """How many requests are ready and not yet worked on."""
+        """Return the number of ready requests."""
         return len(self._waiting)
 
     def depths(self) -> Mapping[str, int]:
-        """Return the same by virtual cluster; may be called on any thread."""
+        """Return the number of ready requests by virtual cluster. Thread-safe."""
         depths = Counter({cluster: len(lane.ready) + len(lane.low) for cluster, lane in list(self._lanes.items())})
         for gate in list(self._gates.values()):
             depths[gate.cluster] += len(gate)
         return depths
 
     def running(self) -> Mapping[Request, float]:
-        """Return the requests being worked on, each with the time when that began."""
+        """Return the requests being worked on, each with its start time."""
         return self._running
 
     def holds(self, request: Request) -> bool:
-        """Return True if a request is ready or being worked on; not one that waits for its time."""
+        """Return True if a request is ready or being worked on, but not if it is only delayed."""
         return request in self._waiting or request in self._running
 
     def is_idle(self) -> bool:
-        """Return True if nothing is ready and nothing is worked on."""
+        """Return True if no request is ready or being worked on."""
         return not self._waiting and not self._running
 
     # -- inside --------------------------------------------------------------------------------------------------------
@@ -187,7 +195,7 @@ class FairQueue:
         return self._gates.get((request.cluster, request.syncer))
 
     def _put(self, request: Request, *, low: bool) -> None:
-        """Let a request wait in its lane, or before the gate to it."""
+        """Put a request into its lane, or to the gate before it."""
         gate = self._gate(request) if self._gates else None
         if gate is not None:
             gate.put(request, low=low)
@@ -198,7 +206,7 @@ class FairQueue:
         self._offer(lane)
 
     def _admit(self, gate: Gate, *, all_of_them: bool = False) -> None:
-        """Let in what may be let in now, and come back when more may."""
+        """Admit the requests that may enter now, and come back when more may."""
         now, lane = self._clock(), self._lane(gate.cluster)
         while admitted := gate.admit(now, all_of_them=all_of_them):
             lane.put(admitted[0], low=admitted[1])
@@ -210,7 +218,7 @@ class FairQueue:
             gate.timer = asyncio.get_running_loop().call_later(gate.opens - now, self._admit, gate)
 
     def _offer(self, lane: Lane) -> None:
-        """Put a lane with something ready into the order, and wake somebody who waits for it."""
+        """Put a lane with a ready request into the order, and wake a waiting worker."""
         if lane.paused or not (lane.ready or lane.low):
             return
         if not lane.listed:
@@ -227,7 +235,7 @@ class FairQueue:
                 return
 
     def _pass_on(self, getter: "asyncio.Future[None]") -> None:
-        """A waiter was cancelled: if it had been woken, wake another in its place."""
+        """Handle a cancelled waiter: if it had been woken, wake another one instead."""
         if getter.done() and not getter.cancelled():
             self._wake_one()
 

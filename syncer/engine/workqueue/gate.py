@@ -1,4 +1,4 @@
-"""The limits of one syncer: how many of its requests are worked on at a time, and how many writes they may cost."""
+"""The limits of a syncer: its concurrent requests, and its writes per second."""
 
 import asyncio
 
@@ -8,23 +8,27 @@ from syncer.token_bucket import TokenBucket
 
 
 class Gate:
-    """Lets requests of one syncer into the lane of its virtual cluster, as many as its limits allow.
+    """Admits requests of a syncer to the lane of its virtual cluster, within its limits.
 
-    Each is let in for one write. Where it has made more, the others pay that back by waiting, and where it has made
-    none, it is given back. So the limit holds in the long run, and no worker ever waits for it.
+    Each request is admitted for a single write. If it made more, later requests wait for that; if
+    it made none, the write is given back. So the limit holds in the long run, and no worker ever
+    waits for it.
     """
 
     def __init__(
         self, cluster: str, *, concurrency: int, writes_per_second: float, now: float, inside: int = 0
     ) -> None:
-        """``concurrency`` and ``writes_per_second`` 0: any number. ``inside`` requests are let in already."""
+        """``concurrency`` and ``writes_per_second`` 0 are no limit.
+
+        ``inside`` is the number of admitted requests.
+        """
         self.cluster = cluster
         self._concurrency = concurrency
         rate = writes_per_second
         self._bucket = TokenBucket(rate=rate, burst=int(rate), now=now) if rate else None
         self._lane = Lane()
         self._inside = inside
-        #: The time before which nothing is let in.
+        #: The time before which no request is admitted.
         self.opens = now
         self.timer: asyncio.TimerHandle | None = None
 
@@ -32,18 +36,18 @@ class Gate:
         return len(self._lane.ready) + len(self._lane.low)
 
     def put(self, request: Request, *, low: bool) -> None:
-        """Let a request wait before the gate."""
+        """Put a request at the gate."""
         self._lane.put(request, low=low)
 
     def move_up(self, request: Request) -> bool:
-        """Let a request that may wait as a low one wait as any other; False where it doesn't wait here."""
+        """Raise a waiting request to normal priority; return False if it doesn't wait here."""
         if request not in self._lane.low:
             return False
         self._lane.move_up(request)
         return True
 
     def admit(self, now: float, *, all_of_them: bool = False) -> tuple[Request, bool] | None:
-        """Return the next request that is let in, and whether it is of low priority; None where none is."""
+        """Return the next admitted request, and True if it is of low priority; None if none may enter."""
         is_full = self._concurrency and self._inside >= self._concurrency
         if not len(self) or ((now < self.opens or is_full) and not all_of_them):
             return None
@@ -56,7 +60,7 @@ class Gate:
         return self._lane.next(), len(self._lane.low) < low
 
     def leave(self, writes: int, now: float) -> None:
-        """Take it that the work on a request has ended, and has cost so many writes."""
+        """Finish a request that took so many writes."""
         self._inside -= 1
         if self._bucket is None:
             return

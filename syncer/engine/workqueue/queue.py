@@ -1,4 +1,4 @@
-"""The queue of the engine: client-go's rate limiting queue, which is a delaying queue with memory of failures."""
+"""The engine's queue: like client-go's rate limiting queue, a delaying queue that remembers failures."""
 
 import random
 from collections.abc import Callable, Mapping
@@ -6,16 +6,16 @@ from collections.abc import Callable, Mapping
 from syncer.api.objects import Request
 from syncer.engine.workqueue.delaying import DelayingQueue
 
-#: Seconds before the first retry of a request, doubled each time.
+#: Seconds before the first retry of a request, doubled for each further one.
 FIRST_RETRY = 0.05
-#: Seconds that the delay of a retry never exceeds unless told otherwise.
+#: Default maximum delay of a retry, in seconds.
 LAST_RETRY = 60.0
-#: A retry's delay is its share of the time by chance: the least, and how much more it may be.
+#: A retry's delay is a random share of its time: the minimum, and the range above it.
 LEAST_SHARE, MORE_SHARE = 0.75, 0.5
 
 
 class Queue(DelayingQueue):
-    """The one queue of the engine: requests that failed wait exponentially longer, with low priority."""
+    """The engine's queue: failed requests wait exponentially longer, with low priority."""
 
     def __init__(
         self,
@@ -32,7 +32,10 @@ class Queue(DelayingQueue):
     def retry(
         self, request: Request, *, at_least: float = 0.0, at_most: float = LAST_RETRY, at_once: bool = False
     ) -> float:
-        """Let the request be looked at again, at once or after an exponential delay; gives the seconds."""
+        """Queue a failed request again, at once or after an exponential delay.
+
+        Return the delay in seconds.
+        """
         failures = self._failures.get(request, 0)
         self._failures[request] = failures + 1
         if at_once:
@@ -44,11 +47,15 @@ class Queue(DelayingQueue):
         return delay
 
     def around(self, seconds: float) -> float:
-        """About so many seconds, so that what began together does not go on together."""
+        """Return about so many seconds, randomly varied, so that simultaneous failures don't retry
+        together.
+        """
         return seconds * (LEAST_SHARE + MORE_SHARE * self._spread())
 
     def forget(self, request: Request) -> None:
-        """Take it that the request went well: the next retry begins with the short delay again."""
+        """Forget the failures of a request that succeeded: its next retry begins with the short
+        delay again.
+        """
         self._failures.pop(request, None)
 
     def drop(self, cluster: str, syncer: str) -> None:
@@ -58,5 +65,5 @@ class Queue(DelayingQueue):
             del self._failures[request]
 
     def failures(self, request: Request) -> int:
-        """How often in a row the request has failed."""
+        """Return the number of consecutive failures of a request."""
         return self._failures.get(request, 0)
