@@ -1,24 +1,30 @@
 """The command ``syncer`` and its subcommands."""
 
+from importlib import import_module
 from typing import Any
 
 import click
 
 from syncer.cli import show
-from syncer.cli.about import completion, show_version
-from syncer.cli.config import config
-from syncer.cli.names import names
 from syncer.cli.options import Given, modes, pass_given, settings
-from syncer.cli.parked import parked
-from syncer.cli.patrol import patrol
-from syncer.cli.plugins import plugins
-from syncer.cli.rbac import rbac
-from syncer.cli.run import run, start
-from syncer.cli.status import status
-from syncer.cli.thaw import thaw
-from syncer.cli.uninstall import uninstall
+from syncer.cli.run import start
 from syncer.version import VERSION
 
+#: Module and name of each subcommand. A subcommand is imported when it is called, so the daemon keeps none in memory.
+COMMANDS = {
+    "completion": ("syncer.cli.about", "completion"),
+    "config": ("syncer.cli.config", "config"),
+    "names": ("syncer.cli.names", "names"),
+    "parked": ("syncer.cli.parked", "parked"),
+    "patrol": ("syncer.cli.patrol", "patrol"),
+    "plugins": ("syncer.cli.plugins", "plugins"),
+    "rbac": ("syncer.cli.rbac", "rbac"),
+    "run": ("syncer.cli.run", "run"),
+    "status": ("syncer.cli.status", "status"),
+    "thaw": ("syncer.cli.thaw", "thaw"),
+    "uninstall": ("syncer.cli.uninstall", "uninstall"),
+    "version": ("syncer.cli.about", "show_version"),
+}
 #: Former names of commands, accepted for one version, with their new names.
 RENAMED = {"drain": "uninstall"}
 
@@ -28,6 +34,18 @@ class App(click.Group):
 
     Our errors end it with a message and an exit status, without a traceback.
     """
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of all subcommands, in order."""
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return a subcommand; None where there is none of that name."""
+        if cmd_name not in COMMANDS:
+            return None
+        module, name = COMMANDS[cmd_name]
+        command: click.Command = getattr(import_module(module), name)
+        return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -82,7 +100,3 @@ def app(ctx: click.Context, given: Given) -> None:
         click.echo(ctx.get_help())
         return
     ctx.exit(start(given))
-
-
-for command in (run, status, parked, patrol, thaw, uninstall, config, names, plugins, rbac, show_version, completion):
-    app.add_command(command)
