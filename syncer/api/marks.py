@@ -110,9 +110,11 @@ class Marks:
         A copy of our copy, made by a host controller, is not: its ``host_name`` mark differs from
         its name.
         """
-        annotations, metadata = annotations_of(host), host["metadata"]
+        metadata = host["metadata"]
+        labels, annotations = metadata.get("labels"), metadata.get("annotations")
         return (
-            labels_of(host).get(self.cluster) == cluster
+            bool(labels and annotations)
+            and labels.get(self.cluster) == cluster
             and self.name in annotations
             and annotations.get(self.kind) == kind_mark(resource)
             and annotations.get(self.host_name) == metadata["name"]

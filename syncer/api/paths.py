@@ -191,11 +191,12 @@ def _in_mapping(below: Mapping[str, Walker]) -> Walker:
         result = value
         if count <= len(value):
             for step, each in pairs:
-                old = value.get(step)
-                if old is not None and (new := each(old, purpose)) is not old:
-                    if result is value:
-                        result = value.copy()
-                    result[step] = new
+                if step in value:  # most are not
+                    old = value[step]
+                    if old is not None and (new := each(old, purpose)) is not old:
+                        if result is value:
+                            result = value.copy()
+                        result[step] = new
             return result
         for step, old in value.items():
             found = below.get(step)
