@@ -18,9 +18,7 @@ class FooSyncer(Syncer, SyncDown, Sync, SyncUp):
         return apply(host=self._wanted(ctx, virtual), reason="the Foo has no copy on the host yet")
 
     def sync(self, ctx: Context, pair: Pair) -> Decision:
-        """Return the wanted spec on the host and the wanted status in the virtual cluster,
-        whichever side has changed.
-        """
+        """Return the wanted spec for the host, and the wanted status for the virtual cluster."""
         return apply(host=self._wanted(ctx, pair.virtual), virtual=self._reported(pair))
 
     def sync_up(self, ctx: Context, host: Obj) -> Decision:
