@@ -88,7 +88,7 @@ def test_what_one_side_changes_the_other_follows(ours: Any, theirs: Any, end: An
     play(scenario)
 
 
-def test_the_host_scales_what_the_tenant_has_made() -> None:
+def test_host_scales_what_the_tenant_has_made() -> None:
     async def scenario() -> None:
         two, config = Guarded(), configured(SCALED, "configmaps")
         two.virtual.put(widget("x", spec={"replicas": 1, "image": "a", "options": {"depth": 1}}))
@@ -114,7 +114,7 @@ def notes(two: Two) -> tuple[Any, Any]:
     return first, second
 
 
-def test_an_annotation_is_shared_by_its_key() -> None:
+def test_annotation_is_shared_by_its_key() -> None:
     owned = {"/metadata/annotations/example.org~1team": "both"}
     sync = {"toHost": {"configMaps": {"all": True, "authority": owned}}}
 
@@ -199,7 +199,7 @@ def test_what_is_translated_is_refused_and_told() -> None:
     play(scenario)
 
 
-def test_a_base_comes_and_goes_with_the_need_for_one() -> None:
+def test_base_comes_and_goes_with_the_need_for_one() -> None:
     async def scenario() -> None:
         two = with_map()
         plain = configured({"toHost": {"configMaps": {"all": True}}}, "configmaps")
@@ -212,7 +212,7 @@ def test_a_base_comes_and_goes_with_the_need_for_one() -> None:
     play(scenario)
 
 
-def test_a_base_that_somebody_takes_away_lets_the_virtual_side_win() -> None:
+def test_base_that_somebody_takes_away_lets_the_virtual_side_win() -> None:
     async def scenario() -> None:
         two = with_map()
         async with sharing(two, START):
@@ -224,7 +224,7 @@ def test_a_base_that_somebody_takes_away_lets_the_virtual_side_win() -> None:
     play(scenario)
 
 
-def test_a_fight_over_a_shared_field_ends_with_each_side_as_it_is() -> None:
+def test_fight_over_a_shared_field_ends_with_each_side_as_it_is() -> None:
     """Both insist. Once it is frozen neither side's value crosses, and the rest of the object still does."""
 
     async def insist(two: Two, side: str, value: str) -> None:

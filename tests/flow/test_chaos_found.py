@@ -3,12 +3,12 @@
 from chaos.steps import Calm, Delete, Put, Spoil, perform
 
 
-def test_a_kind_that_is_only_faked_is_patrolled_like_any_other() -> None:
+def test_kind_that_is_only_faked_is_patrolled_like_any_other() -> None:
     """The patroller counted the host's objects of a kind that the host isn't watched for, and ended its scan."""
     perform(Calm("host"))
 
 
-def test_a_copy_whose_marks_are_taken_off_just_before_it_is_deleted_stays() -> None:
+def test_copy_whose_marks_are_taken_off_just_before_it_is_deleted_stays() -> None:
     """The deletion named the uid alone, so it also removed what had ceased to be ours meanwhile."""
     perform(
         Delete(tenant="red", kind="serviceaccounts", space="blog", name="default", again=True),
@@ -16,7 +16,7 @@ def test_a_copy_whose_marks_are_taken_off_just_before_it_is_deleted_stays() -> N
     )
 
 
-def test_a_token_waits_for_a_service_account_that_has_gone() -> None:
+def test_token_waits_for_a_service_account_that_has_gone() -> None:
     """Its request failed again and again, with an event on the Pod each time it was started anew."""
     perform(
         Put(tenant="red", kind="serviceaccounts", space="shop", name="a", look=0),

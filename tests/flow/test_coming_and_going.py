@@ -22,7 +22,7 @@ def define(two: Two, *plurals: str) -> None:
             server.put(crd(plural))
 
 
-def test_a_syncer_whose_kind_is_missing_on_one_side_waits_and_says_which(two: Two) -> None:
+def test_syncer_whose_kind_is_missing_on_one_side_waits_and_says_which(two: Two) -> None:
     async def scenario() -> None:
         two.virtual.put(crd("widgets"))
         two.virtual.put(configmap("x"))
@@ -37,7 +37,7 @@ def test_a_syncer_whose_kind_is_missing_on_one_side_waits_and_says_which(two: Tw
     play(scenario)
 
 
-def test_a_kind_that_goes_stops_its_syncer_and_comes_back_without_a_restart(two: Two) -> None:
+def test_kind_that_goes_stops_its_syncer_and_comes_back_without_a_restart(two: Two) -> None:
     async def scenario() -> None:
         define(two, "widgets")
         two.virtual.put(widget("w", spec={"size": 1}))
@@ -102,7 +102,7 @@ class Fragile(Maps, Initialize):
             raise ConnectionError("not yet")
 
 
-def test_a_syncer_whose_init_raises_waits_and_the_others_go_on(two: Two) -> None:
+def test_syncer_whose_init_raises_waits_and_the_others_go_on(two: Two) -> None:
     async def scenario() -> None:
         Fragile.failures = 3
         two.virtual.put(configmap("x"))
@@ -129,7 +129,7 @@ class Controlled(Widgets, OwnController):
             type(self).running -= 1
 
 
-def test_the_own_controller_of_a_kind_that_comes_later_runs_too(two: Two) -> None:
+def test_own_controller_of_a_kind_that_comes_later_runs_too(two: Two) -> None:
     async def scenario() -> None:
         async with two.daemon([Controlled]):
             await asyncio.sleep(1)
@@ -187,7 +187,7 @@ def test_copies_stay_while_it_is_not_known_whether_they_are_used(two: Two) -> No
     play(scenario)
 
 
-def test_an_object_that_came_from_the_host_is_not_copied_there_again(two: Two) -> None:
+def test_object_that_came_from_the_host_is_not_copied_there_again(two: Two) -> None:
     async def scenario() -> None:
         define(two, "widgets")
         ours = {"metadata": {"labels": {"vsyncer.dev/cluster": f"vc.{HOME}"}}}
@@ -202,7 +202,7 @@ def test_an_object_that_came_from_the_host_is_not_copied_there_again(two: Two) -
     play(scenario)
 
 
-def test_a_kind_that_is_said_to_be_served_and_is_not_is_not_a_storm(two: Two) -> None:
+def test_kind_that_is_said_to_be_served_and_is_not_is_not_a_storm(two: Two) -> None:
     """As for a moment after a definition has gone, or where an aggregated API server is half there."""
 
     async def scenario() -> None:
@@ -220,7 +220,7 @@ def test_a_kind_that_is_said_to_be_served_and_is_not_is_not_a_storm(two: Two) ->
     play(scenario)
 
 
-def test_a_request_that_is_worked_on_when_its_syncer_stops_leaves_nothing_behind(two: Two) -> None:
+def test_request_that_is_worked_on_when_its_syncer_stops_leaves_nothing_behind(two: Two) -> None:
     async def scenario() -> None:
         define(two, "widgets")
         async with two.daemon([Widgets, Maps]) as daemon:

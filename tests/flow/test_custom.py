@@ -24,7 +24,7 @@ from syncer.testing.merge import merged
 from syncer.testing.objects import pod_mounting, secret, serviceaccount
 
 
-def test_a_certificate_goes_down_and_its_secret_comes_up_and_a_pod_can_mount_it(two: Two) -> None:
+def test_certificate_goes_down_and_its_secret_comes_up_and_a_pod_can_mount_it(two: Two) -> None:
     async def scenario() -> None:
         cert_manager(two)
         two.virtual.put(serviceaccount("default"))
@@ -72,7 +72,7 @@ def test_nothing_goes_to_and_fro_once_all_is_in_step(two: Two) -> None:
     play(scenario)
 
 
-def test_a_renewed_certificate_reaches_the_tenant_and_what_they_change_is_put_back(two: Two) -> None:
+def test_renewed_certificate_reaches_the_tenant_and_what_they_change_is_put_back(two: Two) -> None:
     async def scenario() -> None:
         cert_manager(two)
         async with running(two, example("cert-manager")) as daemon:
@@ -102,7 +102,7 @@ async def issued(two: Two, name: str) -> None:
     await until(lambda: two.original("secrets", f"{name}-tls"))
 
 
-def test_the_secret_goes_with_the_certificate_also_while_the_daemon_is_away(two: Two) -> None:
+def test_secret_goes_with_the_certificate_also_while_the_daemon_is_away(two: Two) -> None:
     async def scenario() -> None:
         cert_manager(two)
         async with running(two, example("cert-manager")):
@@ -121,7 +121,7 @@ def test_the_secret_goes_with_the_certificate_also_while_the_daemon_is_away(two:
     play(scenario)
 
 
-def test_a_tenant_can_not_read_a_secret_of_the_host_by_naming_it(two: Two) -> None:
+def test_tenant_can_not_read_a_secret_of_the_host_by_naming_it(two: Two) -> None:
     async def scenario() -> None:
         cert_manager(two)
         two.host.put(secret(place("db-tls").partition("/")[2], namespace=HOME))
@@ -134,7 +134,7 @@ def test_a_tenant_can_not_read_a_secret_of_the_host_by_naming_it(two: Two) -> No
     play(scenario)
 
 
-def test_a_secret_of_that_name_that_the_tenant_made_is_theirs_and_no_fight_begins(two: Two) -> None:
+def test_secret_of_that_name_that_the_tenant_made_is_theirs_and_no_fight_begins(two: Two) -> None:
     async def scenario() -> None:
         cert_manager(two)
         async with running(two, example("cert-manager")) as daemon:
@@ -155,7 +155,7 @@ def test_a_secret_of_that_name_that_the_tenant_made_is_theirs_and_no_fight_begin
     play(scenario)
 
 
-def test_a_copy_that_is_there_already_makes_way_for_what_the_operator_makes(two: Two) -> None:
+def test_copy_that_is_there_already_makes_way_for_what_the_operator_makes(two: Two) -> None:
     async def scenario() -> None:
         cert_manager(two)
         two.virtual.put(secret("db-tls"))

@@ -34,7 +34,7 @@ from syncer.testing.objects import configmap, crd_version, secret, service
 # -- coming and going --------------------------------------------------------------------------------------------------
 
 
-def test_an_entry_waits_for_its_crd_says_so_and_begins_by_itself(two: Two) -> None:
+def test_entry_waits_for_its_crd_says_so_and_begins_by_itself(two: Two) -> None:
     async def scenario() -> None:
         two.virtual.put(definition(CERTIFICATES))
         define(two, ISSUERS)
@@ -78,7 +78,7 @@ def test_another_version_of_a_kind_is_followed_by_all_that_has_to_do_with_it(two
     play(scenario)
 
 
-def test_an_operators_clean_up_is_waited_for_before_the_next_object_of_that_name(two: Two) -> None:
+def test_operators_clean_up_is_waited_for_before_the_next_object_of_that_name(two: Two) -> None:
     async def scenario() -> None:
         cert_manager(two)
         async with running(two, example("cert-manager")) as daemon:
@@ -103,7 +103,7 @@ def test_an_operators_clean_up_is_waited_for_before_the_next_object_of_that_name
 # -- prometheus-operator -----------------------------------------------------------------------------------------------
 
 
-def test_a_service_monitor_goes_down_with_what_it_names_and_selects_the_tenants_services(two: Two) -> None:
+def test_service_monitor_goes_down_with_what_it_names_and_selects_the_tenants_services(two: Two) -> None:
     async def scenario() -> None:
         define(two, MONITORS)
         endpoints = [
@@ -150,7 +150,7 @@ def database(**parts: object) -> Obj:
     return custom(DATABASES, "main", namespace="", **merged({"spec": spec}, parts))
 
 
-def test_a_kind_without_namespaces_with_its_status_and_the_secret_that_it_writes(two: Two) -> None:
+def test_kind_without_namespaces_with_its_status_and_the_secret_that_it_writes(two: Two) -> None:
     async def scenario() -> None:
         databases(two)
         two.virtual.put(database())
@@ -171,7 +171,7 @@ def test_a_kind_without_namespaces_with_its_status_and_the_secret_that_it_writes
     play(scenario)
 
 
-def test_a_retained_copy_outlives_its_object_and_is_taken_over_by_the_next(two: Two) -> None:
+def test_retained_copy_outlives_its_object_and_is_taken_over_by_the_next(two: Two) -> None:
     async def scenario() -> None:
         databases(two)
         two.virtual.put(database())

@@ -13,7 +13,7 @@ from syncer.testing.objects import crd, crd_version
 # -- coming ------------------------------------------------------------------------------------------------------------
 
 
-def test_a_virtual_cluster_has_the_public_crds_as_soon_as_it_connects(two: Two) -> None:
+def test_virtual_cluster_has_the_public_crds_as_soon_as_it_connects(two: Two) -> None:
     async def scenario() -> None:
         for number in range(50):
             two.host.put(public(f"public{number}s.example.com"))
@@ -28,7 +28,7 @@ def test_a_virtual_cluster_has_the_public_crds_as_soon_as_it_connects(two: Two) 
     play(scenario)
 
 
-def test_a_crd_comes_when_it_is_labelled_and_follows_the_host(two: Two) -> None:
+def test_crd_comes_when_it_is_labelled_and_follows_the_host(two: Two) -> None:
     async def scenario() -> None:
         two.host.put(crd(NAME))
         async with daemon(two, ON) as running:
@@ -93,7 +93,7 @@ def test_twenty_edits_in_a_second_end_in_one_state_with_few_writes(two: Two) -> 
 # -- what the virtual side does ----------------------------------------------------------------------------------------
 
 
-def test_a_crd_of_the_tenants_own_parks_ours_until_it_is_gone(two: Two) -> None:
+def test_crd_of_the_tenants_own_parks_ours_until_it_is_gone(two: Two) -> None:
     async def scenario() -> None:
         own = two.virtual.put(crd(NAME, [crd_version("v7", storage=True)]))
         two.host.put(public())
@@ -129,7 +129,7 @@ def test_what_a_tenant_does_to_our_crd_is_put_right(two: Two) -> None:
     play(scenario)
 
 
-def test_a_version_that_the_tenant_stores_does_not_go_before_it_is_migrated(two: Two) -> None:
+def test_version_that_the_tenant_stores_does_not_go_before_it_is_migrated(two: Two) -> None:
     async def scenario() -> None:
         two.host.put(public())
         async with daemon(two, ON) as running:
@@ -174,7 +174,7 @@ def test_nothing_of_the_host_is_called_to_convert_or_taken_for_granted(two: Two)
 # -- going -------------------------------------------------------------------------------------------------------------
 
 
-def test_a_crd_that_is_no_longer_public_stays_and_is_taken_up_again(two: Two) -> None:
+def test_crd_that_is_no_longer_public_stays_and_is_taken_up_again(two: Two) -> None:
     async def scenario() -> None:
         two.host.put(public())
         async with daemon(two, ON) as running:
@@ -193,7 +193,7 @@ def test_a_crd_that_is_no_longer_public_stays_and_is_taken_up_again(two: Two) ->
     play(scenario)
 
 
-def test_a_crd_goes_with_its_label_where_the_configuration_says_so(two: Two) -> None:
+def test_crd_goes_with_its_label_where_the_configuration_says_so(two: Two) -> None:
     async def scenario() -> None:
         two.host.put(public())
         async with daemon(two, {**ON, "onRemoval": "delete"}) as running:
@@ -224,7 +224,7 @@ def test_what_happened_meanwhile_is_seen_at_the_next_start(two: Two) -> None:
     play(scenario)
 
 
-def test_a_crd_in_use_goes_when_its_last_object_has_gone(two: Two) -> None:
+def test_crd_in_use_goes_when_its_last_object_has_gone(two: Two) -> None:
     async def scenario() -> None:
         two.host.put(public())
         async with daemon(two, {**ON, "onRemoval": "delete-if-unused"}) as running:

@@ -12,7 +12,7 @@ from syncer.testing.merge import merged
 from syncer.testing.objects import crd, crd_version
 
 
-def test_a_named_crd_of_the_tenant_is_on_the_host_and_stays_there(two: Two) -> None:
+def test_named_crd_of_the_tenant_is_on_the_host_and_stays_there(two: Two) -> None:
     async def scenario() -> None:
         two.virtual.put(crd("gadgets.example.com"))
         async with daemon(two, None, NAMED) as running:
@@ -29,7 +29,7 @@ def test_a_named_crd_of_the_tenant_is_on_the_host_and_stays_there(two: Two) -> N
     play(scenario)
 
 
-def test_a_tenant_that_makes_its_crd_anew_finds_what_is_on_the_host(two: Two) -> None:
+def test_tenant_that_makes_its_crd_anew_finds_what_is_on_the_host(two: Two) -> None:
     async def scenario() -> None:
         two.virtual.put(crd(NAME))
         async with daemon(two, None, NAMED) as running:
@@ -45,7 +45,7 @@ def test_a_tenant_that_makes_its_crd_anew_finds_what_is_on_the_host(two: Two) ->
     play(scenario)
 
 
-def test_the_hosts_crd_goes_only_where_that_is_wanted_and_nobody_uses_it(two: Two) -> None:
+def test_hosts_crd_goes_only_where_that_is_wanted_and_nobody_uses_it(two: Two) -> None:
     async def scenario() -> None:
         two.virtual.put(crd(NAME))
         async with daemon(two, None, {**NAMED, "onRemoval": "delete-if-unused"}) as running:
@@ -102,7 +102,7 @@ def test_both_directions_at_once_do_not_chase_one_another(two: Two) -> None:
 # -- rights ------------------------------------------------------------------------------------------------------------
 
 
-def test_the_generated_rights_are_enough() -> None:
+def test_generated_rights_are_enough() -> None:
     async def scenario() -> None:
         two = Two(rbac=True)
         two.virtual = ApiServer(seed="virtual", rbac=True)

@@ -220,7 +220,7 @@ def test_it_is_asked_again_at_once_by_command(two: Two, given: Obj, known: bool)
     play(scenario)
 
 
-def test_a_copy_that_is_deleted_each_time_is_not_made_for_ever(two: Two) -> None:
+def test_copy_that_is_deleted_each_time_is_not_made_for_ever(two: Two) -> None:
     async def scenario() -> None:
         two.virtual.put(BLUE)
         async with (
@@ -265,7 +265,7 @@ def test_status_that_flows_up_and_is_set_back_there(two: Two) -> None:
     play(scenario)
 
 
-def test_a_tenant_who_edits_back_and_forth_is_served_each_time(two: Two) -> None:
+def test_tenant_who_edits_back_and_forth_is_served_each_time(two: Two) -> None:
     async def scenario() -> None:
         async with two.daemon(MAPS) as daemon:
             for turn in range(60):
@@ -277,7 +277,7 @@ def test_a_tenant_who_edits_back_and_forth_is_served_each_time(two: Two) -> None
     play(scenario)
 
 
-def test_a_copy_that_comes_and_goes_with_its_users_is_made_each_time(two: Two) -> None:
+def test_copy_that_comes_and_goes_with_its_users_is_made_each_time(two: Two) -> None:
     async def scenario() -> None:
         two.virtual.put(BLUE)
         async with two.daemon(built_in("configmaps", "pods"), options={}) as daemon:

@@ -115,7 +115,7 @@ def test_whatever_shape_an_object_has_it_stops_nobody_else(virtual: list[Obj], h
 
 @pytest.mark.parametrize("junk", sorted(JUNK))
 @pytest.mark.parametrize("later", [False, True], ids=["listed", "watched"])
-def test_an_object_of_no_schema_with_anything_in_it(junk: str, later: bool) -> None:
+def test_object_of_no_schema_with_anything_in_it(junk: str, later: bool) -> None:
     """A custom resource whose CRD takes anything: all of its parts are the tenant's to write."""
 
     async def scenario() -> None:

@@ -48,7 +48,7 @@ def started(kind: str, policy: str) -> tuple[Guarded, Any, str]:
 @pytest.mark.parametrize("stopped", [False, True], ids=["seen", "unseen"])
 @pytest.mark.parametrize("policy", ["recreate", "propagate", "report"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_deletion_on_the_host_means_what_the_policy_says(kind: str, policy: str, stopped: bool) -> None:
+def test_deletion_on_the_host_means_what_the_policy_says(kind: str, policy: str, stopped: bool) -> None:
     async def scenario() -> None:
         two, config, plural = started(kind, policy)
         async with running(two, config) as daemon:
@@ -220,7 +220,7 @@ def test_what_was_restored_from_a_backup_is_not_taken_for_what_was_deleted() -> 
     play(scenario)
 
 
-def test_a_host_that_comes_back_empty_costs_no_originals() -> None:
+def test_host_that_comes_back_empty_costs_no_originals() -> None:
     """The deletion breaker holds what a list shows to be missing, until a person confirms it."""
 
     async def scenario() -> None:

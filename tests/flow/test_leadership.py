@@ -40,7 +40,7 @@ def test_only_one_of_two_daemons_writes(two: Two) -> None:
     play(scenario)
 
 
-def test_a_leader_that_stops_hands_over_at_once(two: Two) -> None:
+def test_leader_that_stops_hands_over_at_once(two: Two) -> None:
     async def scenario() -> None:
         async with contextlib.AsyncExitStack() as first:
             await first.enter_async_context(two.candidate(MAPS, "ann"))
@@ -55,7 +55,7 @@ def test_a_leader_that_stops_hands_over_at_once(two: Two) -> None:
     play(scenario)
 
 
-def test_a_leader_that_loses_the_host_is_followed_by_the_other_and_writes_no_more(two: Two) -> None:
+def test_leader_that_loses_the_host_is_followed_by_the_other_and_writes_no_more(two: Two) -> None:
     async def scenario() -> None:
         async with two.candidate(MAPS, "ann") as ann, two.candidate(MAPS, "bob"):
             await until(lambda: two.leader() in ("ann", "bob"))
@@ -79,7 +79,7 @@ def test_a_leader_that_loses_the_host_is_followed_by_the_other_and_writes_no_mor
     play(scenario)
 
 
-def test_a_leader_that_is_back_makes_up_for_what_it_missed(two: Two) -> None:
+def test_leader_that_is_back_makes_up_for_what_it_missed(two: Two) -> None:
     """Alone, it loses the Lease and gets it again: everything is asked anew."""
 
     async def scenario() -> None:

@@ -134,7 +134,7 @@ def count(two: Two, name: str) -> str:
     return str(copy["data"]["secrets"]) if copy else ""
 
 
-def test_an_index_finds_and_a_watch_wakes_whenever_an_object_begins_or_ceases_to_name_a_key(two: Two) -> None:
+def test_index_finds_and_a_watch_wakes_whenever_an_object_begins_or_ceases_to_name_a_key(two: Two) -> None:
     async def scenario() -> None:
         two.virtual.put(configmap("x"))
         two.virtual.put(configmap("y"))
@@ -155,7 +155,7 @@ def test_an_index_finds_and_a_watch_wakes_whenever_an_object_begins_or_ceases_to
     play(scenario)
 
 
-def test_a_watch_of_changes_wakes_at_any_change_of_what_names_a_key(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_watch_of_changes_wakes_at_any_change_of_what_names_a_key(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario() -> None:
         monkeypatch.setattr(Counts, "when", "change")
         two.virtual.put(configmap("x"))
@@ -221,7 +221,7 @@ def test_what_is_begun_is_ended_however_it_ends(two: Two) -> None:
     play(scenario)
 
 
-def test_a_request_that_is_skipped_at_its_start_is_asked_again_when_the_object_changes(two: Two) -> None:
+def test_request_that_is_skipped_at_its_start_is_asked_again_when_the_object_changes(two: Two) -> None:
     async def scenario() -> None:
         sleeper = two.virtual.put(configmap("sleeper", metadata={"annotations": {"asleep": "1"}}))
         async with two.daemon([Around]) as daemon:
@@ -322,7 +322,7 @@ class Controls(Maps, OwnController, AroundReconcile):
         return name
 
 
-def test_an_own_controller_runs_only_where_it_leads_and_ends_with_leadership(two: Two) -> None:
+def test_own_controller_runs_only_where_it_leads_and_ends_with_leadership(two: Two) -> None:
     async def scenario() -> None:
         Controls.running.clear()
         async with two.candidate([Controls], "ann"), two.candidate([Controls], "bob"):
@@ -341,7 +341,7 @@ def test_an_own_controller_runs_only_where_it_leads_and_ends_with_leadership(two
     play(scenario)
 
 
-def test_an_own_controller_can_have_a_key_looked_at(two: Two) -> None:
+def test_own_controller_can_have_a_key_looked_at(two: Two) -> None:
     async def scenario() -> None:
         Controls.running.clear()
         Controls.asked.clear()

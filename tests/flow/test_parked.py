@@ -188,7 +188,7 @@ def test_what_no_longer_waits_leaves_nothing_behind(two: Gated) -> None:
 # -- being parked ------------------------------------------------------------------------------------------------------
 
 
-def test_a_thousand_parked_ones_cause_no_requests_while_nothing_changes_and_each_is_tried_again_in_the_end(
+def test_thousand_parked_ones_cause_no_requests_while_nothing_changes_and_each_is_tried_again_in_the_end(
     two: Gated,
 ) -> None:
     async def scenario() -> None:
@@ -209,7 +209,7 @@ def test_a_thousand_parked_ones_cause_no_requests_while_nothing_changes_and_each
     play(scenario)
 
 
-def test_a_change_of_the_object_or_its_copy_wakes_it_at_once(two: Gated) -> None:
+def test_change_of_the_object_or_its_copy_wakes_it_at_once(two: Gated) -> None:
     async def scenario() -> None:
         two.gate.admission = denied()
         two.virtual.put(configmap("x", {"color": "blue"}))
@@ -245,7 +245,7 @@ def test_after_a_restart_they_are_parked_again_and_none_is_lost(two: Gated) -> N
 # -- what is told ------------------------------------------------------------------------------------------------------
 
 
-def test_the_warning_speaks_of_virtual_names_alone(two: Gated) -> None:
+def test_warning_speaks_of_virtual_names_alone(two: Gated) -> None:
     async def scenario() -> None:
         other, mine = place("other"), place("x")
         short, whose = copy_name("x"), copy_name("other")
@@ -266,7 +266,7 @@ def test_the_warning_speaks_of_virtual_names_alone(two: Gated) -> None:
     play(scenario)
 
 
-def test_the_tenant_is_told_nothing_of_the_rights_on_the_host(two: Gated) -> None:
+def test_tenant_is_told_nothing_of_the_rights_on_the_host(two: Gated) -> None:
     async def scenario() -> None:
         two.gate.grant("configmaps", verbs=["get", "list", "watch"])
         two.virtual.put(configmap("x"))
@@ -279,7 +279,7 @@ def test_the_tenant_is_told_nothing_of_the_rights_on_the_host(two: Gated) -> Non
     play(scenario)
 
 
-def test_the_list_says_since_when_how_often_and_what_wakes_it_and_can_be_tried_again(two: Gated) -> None:
+def test_list_says_since_when_how_often_and_what_wakes_it_and_can_be_tried_again(two: Gated) -> None:
     async def scenario() -> None:
         async with without_room(two, *built_in("secrets")) as daemon:
             await asyncio.sleep(100)
@@ -333,7 +333,7 @@ class Broken(Maps):
         return super().sync_down(ctx, virtual)
 
 
-def test_an_error_that_can_not_be_told_of_is_tried_again_like_any_other(
+def test_error_that_can_not_be_told_of_is_tried_again_like_any_other(
     two: Gated, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def scenario() -> None:
@@ -373,7 +373,7 @@ def test_what_is_under_way_when_its_kind_goes_leaves_no_standing(two: Gated, gon
     play(scenario)
 
 
-def test_a_worker_that_is_stopped_in_the_middle_leaves_its_request_to_the_next(two: Gated) -> None:
+def test_worker_that_is_stopped_in_the_middle_leaves_its_request_to_the_next(two: Gated) -> None:
     async def scenario() -> None:
         two.host.faults.add(Rule(verb="create", resource="configmaps", latency=60))
         two.virtual.put(configmap("x"))
@@ -386,7 +386,7 @@ def test_a_worker_that_is_stopped_in_the_middle_leaves_its_request_to_the_next(t
     play(scenario)
 
 
-def test_the_delay_of_a_retry_is_bounded_for_each_kind(two: Gated) -> None:
+def test_delay_of_a_retry_is_bounded_for_each_kind(two: Gated) -> None:
     async def scenario() -> None:
         two.gate.admission = refusing(500, "broken")
         two.virtual.put(configmap("x"))

@@ -33,7 +33,7 @@ from syncer.testing.objects import configmap, secret, service
 # -- finding and repairing ---------------------------------------------------------------------------------------------
 
 
-def test_an_edit_that_no_watch_showed_is_found_from_fresh_lists_and_put_right(two: Two) -> None:
+def test_edit_that_no_watch_showed_is_found_from_fresh_lists_and_put_right(two: Two) -> None:
     async def scenario() -> None:
         async with drifted(two) as daemon:
             assert told(await scanned(daemon, fresh=False)) == [], "the store doesn't know"
@@ -77,7 +77,7 @@ def test_it_says_which_field_from_what_to_what_and_who_it_was(two: Two) -> None:
     play(scenario)
 
 
-def test_a_scan_of_the_stores_passes_over_what_is_as_it_was(two: Two) -> None:
+def test_scan_of_the_stores_passes_over_what_is_as_it_was(two: Two) -> None:
     async def scenario() -> None:
         many(two, 5)
         async with in_step(two) as daemon:
@@ -163,7 +163,7 @@ def test_repairs_come_after_everything_else(two: Two, monkeypatch: pytest.Monkey
     play(scenario)
 
 
-def test_a_repair_that_fails_says_why_and_is_left(two: Two) -> None:
+def test_repair_that_fails_says_why_and_is_left(two: Two) -> None:
     async def scenario() -> None:
         async with drifted(two, {"metadata": {"labels": {"vsyncer.dev/cluster": None}}}) as daemon:
             scan = await scanned(daemon)
@@ -201,7 +201,7 @@ def test_by_policy_an_edit_is_only_reported_and_no_event_takes_it_back(two: Two)
     play(scenario)
 
 
-def test_a_kind_may_have_a_policy_of_its_own(two: Two) -> None:
+def test_kind_may_have_a_policy_of_its_own(two: Two) -> None:
     async def scenario() -> None:
         two.virtual.put(configmap("x", BLUE))
         two.virtual.put(secret("s", {"password": "old"}))
@@ -216,7 +216,7 @@ def test_a_kind_may_have_a_policy_of_its_own(two: Two) -> None:
     play(scenario)
 
 
-def test_a_status_that_somebody_overwrote_stays_by_policy_until_the_host_reports_anew(two: Two) -> None:
+def test_status_that_somebody_overwrote_stays_by_policy_until_the_host_reports_anew(two: Two) -> None:
     def balanced(address: str) -> Obj:
         return {"status": {"loadBalancer": {"ingress": [{"ip": address}]}}}
 
@@ -241,7 +241,7 @@ def test_a_status_that_somebody_overwrote_stays_by_policy_until_the_host_reports
     play(scenario)
 
 
-def test_an_orphan_that_is_only_reported_outlives_a_restart(two: Two) -> None:
+def test_orphan_that_is_only_reported_outlives_a_restart(two: Two) -> None:
     async def scenario() -> None:
         two.virtual.put(configmap("x"))
         await put_in_step(two)
@@ -262,7 +262,7 @@ def test_an_orphan_that_is_only_reported_outlives_a_restart(two: Two) -> None:
 # -- never by mistake --------------------------------------------------------------------------------------------------
 
 
-def test_a_list_that_fails_or_expires_half_way_costs_nothing(two: Two) -> None:
+def test_list_that_fails_or_expires_half_way_costs_nothing(two: Two) -> None:
     async def scenario() -> None:
         many(two, 1200)  # three pages
         async with in_step(two) as daemon:

@@ -111,7 +111,7 @@ def test_what_comes_back_before_anybody_confirms_is_held_no_longer(two: Two) -> 
     play(scenario)
 
 
-def test_a_scan_that_has_looked_before_a_list_lets_nothing_go(two: Two) -> None:
+def test_scan_that_has_looked_before_a_list_lets_nothing_go(two: Two) -> None:
     async def scenario() -> None:
         many(two, 200)
         async with in_step(two) as daemon:
@@ -160,7 +160,7 @@ def test_what_a_page_shows_is_not_deleted_before_the_list_is_complete(two: Two, 
     play(scenario)
 
 
-def test_a_pause_hides_nothing_from_the_breaker(two: Two) -> None:
+def test_pause_hides_nothing_from_the_breaker(two: Two) -> None:
     """What was listed while it was paused is counted when it no longer is, though other objects were counted before."""
 
     def pause(value: str | None) -> None:

@@ -181,7 +181,7 @@ def test_of_more_than_is_kept_what_failed_is_kept_and_the_rest_counted(
     play(scenario)
 
 
-def test_a_kind_that_cant_be_listed_is_not_waited_for_for_ever(two: Two) -> None:
+def test_kind_that_cant_be_listed_is_not_waited_for_for_ever(two: Two) -> None:
     async def scenario() -> None:
         async with drifted(two):
             two.host.faults.add(Rule(verb="list", resource="services", status=500))

@@ -83,7 +83,7 @@ def reason(daemon: Daemon, name: str = "x", syncer: str = "configmaps") -> str:
 
 
 @pytest.mark.parametrize("plural", KINDS)
-def test_a_paused_object_is_left_alone_until_it_no_longer_is(two: Two, plural: str) -> None:
+def test_paused_object_is_left_alone_until_it_no_longer_is(two: Two, plural: str) -> None:
     async def scenario() -> None:
         two.virtual.put(KINDS[plural])
         async with two.daemon(options=OPTIONS) as daemon:
@@ -113,7 +113,7 @@ def test_a_paused_object_is_left_alone_until_it_no_longer_is(two: Two, plural: s
 
 @pytest.mark.parametrize("plural", KINDS)
 @pytest.mark.parametrize("restarted", [False, True])
-def test_the_copy_of_what_went_while_it_was_paused_waits_for_a_person(two: Two, plural: str, restarted: bool) -> None:
+def test_copy_of_what_went_while_it_was_paused_waits_for_a_person(two: Two, plural: str, restarted: bool) -> None:
     async def scenario() -> None:
         two.virtual.put(KINDS[plural])
         async with two.daemon(options=OPTIONS) as daemon:
@@ -138,7 +138,7 @@ def test_the_copy_of_what_went_while_it_was_paused_waits_for_a_person(two: Two, 
     play(scenario)
 
 
-def test_a_new_object_without_the_mark_ends_the_wait(two: Two) -> None:
+def test_new_object_without_the_mark_ends_the_wait(two: Two) -> None:
     async def scenario() -> None:
         two.virtual.put(configmap("x"))
         async with two.daemon(MAPS) as daemon:
@@ -184,7 +184,7 @@ def test_what_is_paused_and_deleted_before_anybody_has_looked_waits_too(two: Two
     play(scenario)
 
 
-def test_a_mark_on_the_copy_pauses_both_sides_and_is_not_taken_away(two: Two) -> None:
+def test_mark_on_the_copy_pauses_both_sides_and_is_not_taken_away(two: Two) -> None:
     async def scenario() -> None:
         two.virtual.put(service("x", spec={"type": "LoadBalancer"}))
         async with two.daemon(built_in("services")) as daemon:
@@ -229,7 +229,7 @@ def test_what_is_paused_from_the_start_gets_no_copy_and_nothing_of_the_mark_goes
 # -- a namespace -------------------------------------------------------------------------------------------------------
 
 
-def test_a_paused_namespace_is_left_alone_and_no_other(two: Two) -> None:
+def test_paused_namespace_is_left_alone_and_no_other(two: Two) -> None:
     async def scenario() -> None:
         two.virtual.put(configmap("x"))
         two.virtual.put(configmap("gone"))
@@ -262,7 +262,7 @@ def test_a_paused_namespace_is_left_alone_and_no_other(two: Two) -> None:
 
 
 @pytest.mark.parametrize("restarted", [False, True])
-def test_the_copies_of_a_namespace_that_went_while_it_was_paused_wait(two: Two, restarted: bool) -> None:
+def test_copies_of_a_namespace_that_went_while_it_was_paused_wait(two: Two, restarted: bool) -> None:
     async def scenario() -> None:
         for name in ("x", "y"):
             two.virtual.put(configmap(name))
@@ -331,7 +331,7 @@ def run_on(two: Two, node: str) -> None:
 
 
 @pytest.mark.parametrize("restarted", [False, True])
-def test_a_paused_virtual_cluster_is_left_alone_on_both_sides(two: Two, restarted: bool) -> None:
+def test_paused_virtual_cluster_is_left_alone_on_both_sides(two: Two, restarted: bool) -> None:
     async def scenario() -> None:
         two.virtual.put(pod("x"))
         two.virtual.put(configmap("x"))
@@ -367,7 +367,7 @@ def test_a_paused_virtual_cluster_is_left_alone_on_both_sides(two: Two, restarte
     play(scenario)
 
 
-def test_a_note_of_that_name_elsewhere_pauses_nothing(two: Two) -> None:
+def test_note_of_that_name_elsewhere_pauses_nothing(two: Two) -> None:
     async def scenario() -> None:
         two.virtual.put(configmap("vsyncer", namespace="yard", metadata={"annotations": {PAUSED: "true"}}))
         two.virtual.put(configmap("x"))
@@ -377,7 +377,7 @@ def test_a_note_of_that_name_elsewhere_pauses_nothing(two: Two) -> None:
     play(scenario)
 
 
-def test_an_own_controller_stands_still_while_the_virtual_cluster_is_paused(two: Two) -> None:
+def test_own_controller_stands_still_while_the_virtual_cluster_is_paused(two: Two) -> None:
     async def scenario() -> None:
         Controls.running.clear()
         pause_cluster(two)
@@ -477,7 +477,7 @@ def test_patroller_leaves_a_paused_syncer_alone(two: Two) -> None:
 # -- what begins on the host, and nodes --------------------------------------------------------------------------------
 
 
-def test_a_stand_in_for_a_node_is_left_alone_while_it_is_paused(two: Two) -> None:
+def test_stand_in_for_a_node_is_left_alone_while_it_is_paused(two: Two) -> None:
     async def scenario() -> None:
         two.virtual.put(pod("x"))
         async with two.daemon() as daemon:
@@ -545,7 +545,7 @@ def test_without_the_right_to_see_namespaces_only_marks_on_objects_count() -> No
     play(scenario)
 
 
-def test_the_note_is_watched_in_its_namespace_only_where_nothing_else_needs_more(two: Two) -> None:
+def test_note_is_watched_in_its_namespace_only_where_nothing_else_needs_more(two: Two) -> None:
     async def scenario() -> None:
         async with two.daemon(built_in("secrets")) as daemon:
             await daemon.settled()

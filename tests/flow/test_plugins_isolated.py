@@ -132,7 +132,7 @@ AT_REQUESTS = ["sync_down", "host_key", "excluded", "reconcile_start", "reconcil
 
 
 @pytest.mark.parametrize("where", AT_REQUESTS)
-def test_a_request_that_raises_is_alone_with_it(
+def test_request_that_raises_is_alone_with_it(
     two: Two, where: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     async def scenario() -> None:
@@ -205,7 +205,7 @@ def test_one_bug_that_many_objects_bring_out_is_one_traceback(
 
 
 @pytest.mark.parametrize("where", ["index", "watch"])
-def test_an_index_or_a_watch_that_raises_is_told_once_and_feeds_the_others(
+def test_index_or_a_watch_that_raises_is_told_once_and_feeds_the_others(
     two: Two, where: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     async def scenario() -> None:
@@ -252,7 +252,7 @@ class RefusesPlaces(Maps):
         return super().host_key(settings, key)
 
 
-def test_an_object_without_a_place_is_parked_and_told(two: Two) -> None:
+def test_object_without_a_place_is_parked_and_told(two: Two) -> None:
     async def scenario() -> None:
         for name in ("bad", "good"):
             two.virtual.put(configmap(name))
@@ -280,7 +280,7 @@ class BadKeys(Imports):
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_a_key_function_that_raises_hides_only_its_object(two: Two, when: str) -> None:
+def test_key_function_that_raises_hides_only_its_object(two: Two, when: str) -> None:
     async def scenario() -> None:
         bad = configmap("bad", namespace=HOME, metadata={"labels": {"show": "1"}})
         if when == "before":
@@ -359,7 +359,7 @@ class BadStart(Maps, Initialize):
             raise Bug("no table")
 
 
-def test_a_syncer_whose_init_raises_waits_and_the_others_start(
+def test_syncer_whose_init_raises_waits_and_the_others_start(
     two: Two, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     async def scenario() -> None:
@@ -389,7 +389,7 @@ class BadController(Maps, OwnController):
         await asyncio.Event().wait()
 
 
-def test_an_own_controller_that_raises_is_told_and_run_again_and_stops_nothing(two: Two) -> None:
+def test_own_controller_that_raises_is_told_and_run_again_and_stops_nothing(two: Two) -> None:
     async def scenario() -> None:
         async with two.daemon([BadController, *SECRET]) as daemon:
             await until(lambda: Buggy.raised)
@@ -410,7 +410,7 @@ class Forgetful(Maps):
         return None  # type: ignore[return-value]
 
 
-def test_a_role_that_returns_no_decision_is_told_so(two: Two) -> None:
+def test_role_that_returns_no_decision_is_told_so(two: Two) -> None:
     async def scenario() -> None:
         two.virtual.put(configmap("x"))
         async with two.daemon([Forgetful, *SECRET]) as daemon:

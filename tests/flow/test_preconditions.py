@@ -37,7 +37,7 @@ async def in_step(two: Two, daemon: Daemon, copy: Obj) -> None:
     assert degraded(daemon.engine) == {}
 
 
-def test_a_start_from_an_older_state_deletes_no_copy(two: Two) -> None:
+def test_start_from_an_older_state_deletes_no_copy(two: Two) -> None:
     async def scenario() -> None:
         before = two.virtual.revision
         two.virtual.put(configmap("x"))
@@ -78,7 +78,7 @@ def test_older_labels_delete_no_copy(two: Two) -> None:
     play(scenario)
 
 
-def test_a_new_list_of_an_older_state_deletes_no_copy(two: Two) -> None:
+def test_new_list_of_an_older_state_deletes_no_copy(two: Two) -> None:
     async def scenario() -> None:
         before = two.virtual.revision
         async with two.daemon(MAPS) as daemon:
@@ -93,7 +93,7 @@ def test_a_new_list_of_an_older_state_deletes_no_copy(two: Two) -> None:
     play(scenario)
 
 
-def test_an_older_object_of_the_name_deletes_no_copy_of_the_later_one(two: Two) -> None:
+def test_older_object_of_the_name_deletes_no_copy_of_the_later_one(two: Two) -> None:
     async def scenario() -> None:
         two.virtual.put(configmap("x", {"color": "old"}))
         before = two.virtual.revision
@@ -113,7 +113,7 @@ def test_an_older_object_of_the_name_deletes_no_copy_of_the_later_one(two: Two) 
     play(scenario)
 
 
-def test_the_end_of_an_older_object_of_the_name_deletes_no_copy_of_the_later_one(two: Two) -> None:
+def test_end_of_an_older_object_of_the_name_deletes_no_copy_of_the_later_one(two: Two) -> None:
     """The watch shows how the older one went, but not yet that there is another one."""
 
     async def scenario() -> None:
@@ -138,7 +138,7 @@ def test_the_end_of_an_older_object_of_the_name_deletes_no_copy_of_the_later_one
     play(scenario)
 
 
-def test_a_host_that_shows_an_older_state_costs_no_virtual_pod(two: Two) -> None:
+def test_host_that_shows_an_older_state_costs_no_virtual_pod(two: Two) -> None:
     """A Pod that went on the host goes on the virtual side, too; this one didn't."""
 
     async def scenario() -> None:
@@ -163,7 +163,7 @@ def test_a_host_that_shows_an_older_state_costs_no_virtual_pod(two: Two) -> None
     play(scenario)
 
 
-def test_the_end_of_an_older_copy_costs_no_virtual_pod(two: Two) -> None:
+def test_end_of_an_older_copy_costs_no_virtual_pod(two: Two) -> None:
     """The watch on the host shows how the copy of an earlier Pod went, but not yet the copy of this one."""
 
     async def scenario() -> None:

@@ -30,7 +30,7 @@ def role(*resources: str, verbs: Sequence[str] = ("*",), group: str = "") -> lis
     ]
 
 
-def test_a_right_that_is_missing_degrades_that_kind_only_until_it_is_given() -> None:
+def test_right_that_is_missing_degrades_that_kind_only_until_it_is_given() -> None:
     async def scenario() -> None:
         two = Two(rbac=True)
         for obj in role("configmaps"):
@@ -55,7 +55,7 @@ def test_a_right_that_is_missing_degrades_that_kind_only_until_it_is_given() -> 
     play(scenario)
 
 
-def test_a_right_to_write_that_is_missing_is_told_and_asked_about_without_trying() -> None:
+def test_right_to_write_that_is_missing_is_told_and_asked_about_without_trying() -> None:
     async def scenario() -> None:
         two = Two(rbac=True)
         for obj in [*role("configmaps", verbs=["get", "list", "watch"]), *role("secrets")]:
@@ -79,7 +79,7 @@ def test_a_right_to_write_that_is_missing_is_told_and_asked_about_without_trying
     play(scenario)
 
 
-def test_a_kind_that_does_not_exist_degrades_itself_until_it_does(two: Two) -> None:
+def test_kind_that_does_not_exist_degrades_itself_until_it_does(two: Two) -> None:
     async def scenario() -> None:
         two.virtual.put(configmap("x"))
         async with two.daemon([Widgets, Maps]) as daemon:

@@ -76,7 +76,7 @@ def data(two: Two, name: str) -> Any:
     return found["data"] if found else None
 
 
-def test_a_kind_that_goes_down_is_faked_where_a_tenant_has_none(two: Two) -> None:
+def test_kind_that_goes_down_is_faked_where_a_tenant_has_none(two: Two) -> None:
     async def scenario() -> None:
         two.virtual.put(configmap("own", {"a": "1"}))
         two.virtual.put(secret("own"))
@@ -99,7 +99,7 @@ def test_a_kind_that_goes_down_is_faked_where_a_tenant_has_none(two: Two) -> Non
     play(scenario)
 
 
-def test_a_kind_that_begins_on_the_host_is_faked_where_the_host_has_none(two: Two) -> None:
+def test_kind_that_begins_on_the_host_is_faked_where_the_host_has_none(two: Two) -> None:
     async def scenario() -> None:
         shown = configmap("motd", {"a": "1"}, namespace=HOME, metadata={"labels": {"show": "1"}})
         two.virtual.put(secret("motd"))
@@ -152,7 +152,7 @@ class Counts(Maps):
         return super().translate(ctx, virtual) | {"data": {"found": str(len(found))}}
 
 
-def test_a_syncer_that_only_initialises_does_so_before_the_others_begin(two: Two) -> None:
+def test_syncer_that_only_initialises_does_so_before_the_others_begin(two: Two) -> None:
     async def scenario() -> None:
         async with two.daemon([Prepares, Maps]) as daemon:
             await daemon.settled()
@@ -163,7 +163,7 @@ def test_a_syncer_that_only_initialises_does_so_before_the_others_begin(two: Two
     play(scenario)
 
 
-def test_a_syncer_that_only_initialises_is_tried_again(two: Two) -> None:
+def test_syncer_that_only_initialises_is_tried_again(two: Two) -> None:
     async def scenario() -> None:
         Prepares.fails = 2
         async with two.daemon([Prepares, Maps]):
@@ -172,7 +172,7 @@ def test_a_syncer_that_only_initialises_is_tried_again(two: Two) -> None:
     play(scenario)
 
 
-def test_an_index_of_a_syncer_that_has_nothing_else_serves_another_one(two: Two) -> None:
+def test_index_of_a_syncer_that_has_nothing_else_serves_another_one(two: Two) -> None:
     async def scenario() -> None:
         two.virtual.put(secret("a", type="Opaque"))
         two.virtual.put(secret("b", type="Opaque"))

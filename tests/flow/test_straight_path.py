@@ -157,7 +157,7 @@ def test_labels_that_the_tenant_takes_away_go_also_after_a_restart(two: Two) -> 
     play(scenario)
 
 
-def test_a_secret_follows_the_pods_that_use_it(two: Two) -> None:
+def test_secret_follows_the_pods_that_use_it(two: Two) -> None:
     async def scenario() -> None:
         two.virtual.put(secret("db"))
         async with two.daemon(options={}) as daemon:
@@ -228,7 +228,7 @@ def test_where_a_pod_runs_and_how_it_fares_flows_back(two: Two) -> None:
     play(scenario)
 
 
-def test_the_address_of_a_load_balancer_flows_back(two: Two) -> None:
+def test_address_of_a_load_balancer_flows_back(two: Two) -> None:
     async def scenario() -> None:
         two.host.put(service("other", namespace="default", spec={"type": "NodePort"}))  # so that they allocate others
         two.virtual.put(service("web", spec={"type": "LoadBalancer"}))
@@ -268,7 +268,7 @@ def test_events_about_a_copy_are_told_to_its_owner(two: Two) -> None:
 # -- restart -----------------------------------------------------------------------------------------------------------
 
 
-def test_a_restart_with_everything_in_place_writes_nothing(two: Two) -> None:
+def test_restart_with_everything_in_place_writes_nothing(two: Two) -> None:
     async def scenario() -> None:
         for number in range(30):
             two.virtual.put(configmap(f"c{number}", metadata={"labels": {"n": str(number)}}))

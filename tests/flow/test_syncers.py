@@ -52,7 +52,7 @@ class Raises(Maps):
         return super().sync_down(ctx, virtual)
 
 
-def test_a_syncer_that_raises_stops_neither_the_others_nor_its_own_other_objects(two: Two) -> None:
+def test_syncer_that_raises_stops_neither_the_others_nor_its_own_other_objects(two: Two) -> None:
     async def scenario() -> None:
         for name in ("a", "bad", "z"):
             two.virtual.put(configmap(name))
@@ -86,7 +86,7 @@ class RaisesEverywhere(Maps, Watches):
         raise AssertionError("a bug")
 
 
-def test_a_watch_function_that_raises_does_not_stop_the_watch(two: Two) -> None:
+def test_watch_function_that_raises_does_not_stop_the_watch(two: Two) -> None:
     async def scenario() -> None:
         async with two.daemon([RaisesEverywhere, *built_in("secrets")]) as daemon:
             two.virtual.put(configmap("x"))
@@ -132,7 +132,7 @@ def test_what_is_refused_is_told_in_virtual_names_and_asked_again_when_it_change
 # -- what stands in the way --------------------------------------------------------------------------------------------
 
 
-def test_a_foreign_object_in_the_place_of_a_copy_is_left_alone_until_it_goes(two: Two) -> None:
+def test_foreign_object_in_the_place_of_a_copy_is_left_alone_until_it_goes(two: Two) -> None:
     async def scenario() -> None:
         foreign = configmap(place("x").partition("/")[2], {"theirs": "1"}, namespace=HOME)
         stored = two.host.put(foreign)
@@ -160,7 +160,7 @@ def test_a_foreign_object_in_the_place_of_a_copy_is_left_alone_until_it_goes(two
     play(scenario)
 
 
-def test_a_copy_that_has_lost_its_mark_is_not_ours_any_more(two: Two) -> None:
+def test_copy_that_has_lost_its_mark_is_not_ours_any_more(two: Two) -> None:
     async def scenario() -> None:
         original = two.virtual.put(configmap("x"))
         async with two.daemon([Maps]) as daemon:
@@ -290,7 +290,7 @@ class LooksAgain(Maps):
         return super().sync_down(ctx, virtual)
 
 
-def test_a_timer_lets_a_request_be_asked_again(two: Two) -> None:
+def test_timer_lets_a_request_be_asked_again(two: Two) -> None:
     async def scenario() -> None:
         two.virtual.put(configmap("x"))
         async with two.daemon([LooksAgain]) as daemon:
@@ -314,7 +314,7 @@ class NeverContent(Maps):
         return None
 
 
-def test_a_syncer_that_is_never_content_is_slowed_down(two: Two) -> None:
+def test_syncer_that_is_never_content_is_slowed_down(two: Two) -> None:
     async def scenario() -> None:
         async with two.daemon([NeverContent]) as daemon:
             await daemon.settled()
@@ -384,7 +384,7 @@ def test_initialise_then_own_controller_then_the_end(two: Two) -> None:
     play(scenario)
 
 
-def test_a_pod_waits_for_what_it_can_not_do_without(two: Two) -> None:
+def test_pod_waits_for_what_it_can_not_do_without(two: Two) -> None:
     async def scenario() -> None:
         two.host.faults.add(Rule(verb="create", resource="serviceaccounts", latency=10))
         two.virtual.put(pod("web"))

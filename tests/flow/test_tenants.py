@@ -65,7 +65,7 @@ def test_each_tenants_objects_go_to_its_own_place(tenants: Tenants) -> None:
     play(scenario)
 
 
-def test_a_tenant_that_floods_the_daemon_delays_itself(tenants: Tenants) -> None:
+def test_tenant_that_floods_the_daemon_delays_itself(tenants: Tenants) -> None:
     async def scenario() -> None:
         async with tenants.daemon() as daemon:
             await daemon.settled()
@@ -83,7 +83,7 @@ def test_a_tenant_that_floods_the_daemon_delays_itself(tenants: Tenants) -> None
     play(scenario)
 
 
-def test_a_tenant_whose_api_server_hangs_takes_no_worker_from_the_others(tenants: Tenants) -> None:
+def test_tenant_whose_api_server_hangs_takes_no_worker_from_the_others(tenants: Tenants) -> None:
     async def scenario() -> None:
         async with tenants.daemon() as daemon:
             await daemon.settled()
@@ -99,7 +99,7 @@ def test_a_tenant_whose_api_server_hangs_takes_no_worker_from_the_others(tenants
     play(scenario)
 
 
-def test_a_host_that_was_away_gets_what_all_tenants_have_waiting(tenants: Tenants) -> None:
+def test_host_that_was_away_gets_what_all_tenants_have_waiting(tenants: Tenants) -> None:
     async def scenario() -> None:
         async with tenants.daemon() as daemon:
             await daemon.settled()

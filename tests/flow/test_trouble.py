@@ -77,7 +77,7 @@ def test_changes_and_deletes_whose_replies_are_lost_are_made_up_for(two: Two, re
     play(scenario)
 
 
-def test_the_server_is_left_alone_for_as_long_as_it_asks(two: Two) -> None:
+def test_server_is_left_alone_for_as_long_as_it_asks(two: Two) -> None:
     async def scenario() -> None:
         async with two.daemon(MAPS) as daemon:
             await daemon.settled()
@@ -89,7 +89,7 @@ def test_the_server_is_left_alone_for_as_long_as_it_asks(two: Two) -> None:
     play(scenario)
 
 
-def test_a_copy_that_changed_under_our_hands_is_decided_anew(two: Two) -> None:
+def test_copy_that_changed_under_our_hands_is_decided_anew(two: Two) -> None:
     """Somebody replaces the copy by another object of the name, and the watch is too slow to tell."""
 
     async def scenario() -> None:
@@ -137,7 +137,7 @@ def test_what_the_other_server_does_not_accept_is_parked_and_told(two: Two) -> N
     play(scenario)
 
 
-def test_the_owner_is_told_of_what_fails_again_and_again(two: Two) -> None:
+def test_owner_is_told_of_what_fails_again_and_again(two: Two) -> None:
     async def scenario() -> None:
         async with two.daemon(MAPS) as daemon:
             await daemon.settled()
@@ -195,7 +195,7 @@ def test_watches_that_fail_are_made_up_for(two: Two, side: Side, rule: Rule) -> 
 
 
 @pytest.mark.parametrize("side", Side)
-def test_an_expired_watch_lists_anew_and_misses_nothing(two: Two, side: Side) -> None:
+def test_expired_watch_lists_anew_and_misses_nothing(two: Two, side: Side) -> None:
     async def scenario() -> None:
         paint(two, 10, "blue")
         server = two.virtual if side is Side.VIRTUAL else two.host
@@ -214,7 +214,7 @@ def test_an_expired_watch_lists_anew_and_misses_nothing(two: Two, side: Side) ->
     play(scenario)
 
 
-def test_a_copy_changed_or_gone_while_the_watch_was_expired_is_mended(two: Two) -> None:
+def test_copy_changed_or_gone_while_the_watch_was_expired_is_mended(two: Two) -> None:
     async def scenario() -> None:
         paint(two, 3, "blue")
         async with two.daemon(MAPS) as daemon:
@@ -233,7 +233,7 @@ def test_a_copy_changed_or_gone_while_the_watch_was_expired_is_mended(two: Two) 
     play(scenario)
 
 
-def test_a_server_that_ends_every_watch_at_once_is_not_asked_without_end(two: Two) -> None:
+def test_server_that_ends_every_watch_at_once_is_not_asked_without_end(two: Two) -> None:
     async def scenario() -> None:
         async with two.daemon(MAPS) as daemon:
             await daemon.settled()
@@ -260,7 +260,7 @@ def busiest_second(server: ApiServer, since: int) -> int:
 
 
 @pytest.mark.parametrize("side", Side)
-def test_an_api_server_that_is_away_for_a_minute(two: Two, side: Side) -> None:
+def test_api_server_that_is_away_for_a_minute(two: Two, side: Side) -> None:
     async def scenario() -> None:
         paint(two, 50, "blue")
         two.virtual.put(service("web"))
@@ -300,7 +300,7 @@ def _count_attempts(server: ApiServer) -> list[int]:
 
 
 @pytest.mark.parametrize("side", Side)
-def test_an_api_server_that_is_frozen_for_half_a_minute(two: Two, side: Side) -> None:
+def test_api_server_that_is_frozen_for_half_a_minute(two: Two, side: Side) -> None:
     async def scenario() -> None:
         paint(two, 20, "blue")
         server = two.virtual if side is Side.VIRTUAL else two.host
@@ -338,7 +338,7 @@ def test_compacted_while_the_daemon_was_cut_off(two: Two) -> None:
     play(scenario)
 
 
-def test_a_server_that_answers_only_errors_for_a_minute_is_asked_less_and_less(two: Two) -> None:
+def test_server_that_answers_only_errors_for_a_minute_is_asked_less_and_less(two: Two) -> None:
     async def scenario() -> None:
         paint(two, 20, "blue")
         async with two.daemon(MAPS) as daemon:

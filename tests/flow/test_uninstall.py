@@ -61,7 +61,7 @@ def test_all_that_is_ours_goes_and_nothing_else_is_touched(two: Two, elects: boo
     play(scenario)
 
 
-def test_a_plan_says_what_would_go_and_writes_nothing(two: Two) -> None:
+def test_plan_says_what_would_go_and_writes_nothing(two: Two) -> None:
     async def scenario() -> None:
         given = config(**ELECTING)
         others = await synced(two, given)
@@ -139,7 +139,7 @@ def test_what_is_paused_goes_as_well(two: Two) -> None:
 # -- what would take others with it ------------------------------------------------------------------------------------
 
 
-def test_a_crd_that_the_tenant_has_objects_of_stays_until_they_are_gone(two: Two) -> None:
+def test_crd_that_the_tenant_has_objects_of_stays_until_they_are_gone(two: Two) -> None:
     async def scenario() -> None:
         given = config()
         virtual, _ = await synced(two, given)
@@ -157,7 +157,7 @@ def test_a_crd_that_the_tenant_has_objects_of_stays_until_they_are_gone(two: Two
 
 
 @pytest.mark.parametrize("status", [503, 403])
-def test_a_crd_whose_objects_cant_be_seen_stays(two: Two, status: int) -> None:
+def test_crd_whose_objects_cant_be_seen_stays(two: Two, status: int) -> None:
     async def scenario() -> None:
         given = config()
         await synced(two, given)
@@ -170,7 +170,7 @@ def test_a_crd_whose_objects_cant_be_seen_stays(two: Two, status: int) -> None:
     play(scenario)
 
 
-def test_a_tenants_crd_stays_on_the_host_while_others_have_objects_of_it(two: Two) -> None:
+def test_tenants_crd_stays_on_the_host_while_others_have_objects_of_it(two: Two) -> None:
     async def scenario() -> None:
         define(two)
         two.virtual.put(definition(GADGETS))
@@ -196,7 +196,7 @@ def per(*, section: Obj | None = None) -> SyncerConfig:
 
 
 @pytest.mark.parametrize("foreign", [True, False])
-def test_a_host_namespace_goes_last_and_only_if_nothing_of_others_is_in_it(two: Two, foreign: bool) -> None:
+def test_host_namespace_goes_last_and_only_if_nothing_of_others_is_in_it(two: Two, foreign: bool) -> None:
     async def scenario() -> None:
         given = per()
         home = str(given.cluster().translator.to_host(CONFIG_MAPS, Key(NAMESPACE, "x")).namespace)
@@ -305,7 +305,7 @@ def test_kept_copies_are_left_alone_by_the_next_daemon(two: Two) -> None:
     play(scenario)
 
 
-def test_the_scene_has_what_only_looks_like_ours(two: Two) -> None:
+def test_scene_has_what_only_looks_like_ours(two: Two) -> None:
     async def scenario() -> None:
         virtual, host = await synced(two, config())
         forged = labels_of(the_original(two, "secrets", "forged"))

@@ -178,7 +178,7 @@ def test_passing_trouble_is_overcome(two: Two, trouble: int) -> None:
     play(scenario)
 
 
-def test_a_list_that_gets_too_old_is_begun_anew(two: Two) -> None:
+def test_list_that_gets_too_old_is_begun_anew(two: Two) -> None:
     async def scenario() -> None:
         given = config()
         await synced(two, given)
@@ -241,7 +241,7 @@ def test_what_a_finalizer_holds_is_said_and_nothing_after_it_is_begun(two: Two) 
     play(scenario)
 
 
-def test_a_daemon_that_makes_it_all_again_is_noticed(two: Two) -> None:
+def test_daemon_that_makes_it_all_again_is_noticed(two: Two) -> None:
     async def scenario() -> None:
         given = only(two, "configmaps")
         two.virtual.put(configmap("x"))

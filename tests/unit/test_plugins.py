@@ -72,7 +72,7 @@ def test_metadata_of_a_package_is_read_once_for_all_its_plugins(
     assert read.count("own-plugins") == 1
 
 
-def test_a_plugin_is_imported_only_when_its_section_is_named(install: Install) -> None:
+def test_plugin_is_imported_only_when_its_section_is_named(install: Install) -> None:
     install("acme-widgets", GOOD, widgets="Widgets")
     found = plugins()
     assert list(found.syncers(["toHost.gadgets"])) == []
@@ -81,7 +81,7 @@ def test_a_plugin_is_imported_only_when_its_section_is_named(install: Install) -
     assert str(found.origin(found.syncers(["toHost.widgets"])[0])) == "acme-widgets 1.2"
 
 
-def test_a_plugin_whose_section_is_elsewhere_is_not_taken(install: Install) -> None:
+def test_plugin_whose_section_is_elsewhere_is_not_taken(install: Install) -> None:
     install("acme-widgets", GOOD, widgets="Widgets")
     assert list(plugins().syncers(["fromHost.widgets"])) == []
 
@@ -140,19 +140,19 @@ def test_what_an_import_raises_is_told_with_package_version_and_line(
     )
 
 
-def test_a_package_without_its_module_is_told(install: Install, tmp_path: Path) -> None:
+def test_package_without_its_module_is_told(install: Install, tmp_path: Path) -> None:
     install("acme-widgets", GOOD, widgets="Widgets")
     (tmp_path / "acme_widgets.py").unlink()
     assert "cannot be imported: ModuleNotFoundError: No module named 'acme_widgets'" in fault()
 
 
-def test_an_entry_point_to_nothing_is_told_with_what_there_is(install: Install, tmp_path: Path) -> None:
+def test_entry_point_to_nothing_is_told_with_what_there_is(install: Install, tmp_path: Path) -> None:
     install("acme-widgets", GOOD, widgets="Wodgets")
     said = "its entry point is acme_widgets:Wodgets, but acme_widgets has no Wodgets; it has Widgets"
     assert f"{said} ({tmp_path}/acme_widgets.py)" in fault()
 
 
-def test_an_entry_point_that_is_none_is_told(install: Install) -> None:
+def test_entry_point_that_is_none_is_told(install: Install) -> None:
     install("acme-widgets", GOOD, widgets="Widgets and more")
     assert "its entry point 'acme_widgets:Widgets and more' is not of the form module:Class" in fault()
 
@@ -160,7 +160,7 @@ def test_an_entry_point_that_is_none_is_told(install: Install) -> None:
 # -- which go together -------------------------------------------------------------------------------------------------
 
 
-def test_an_entry_point_is_called_like_the_section_or_nobody_could_name_it(install: Install, tmp_path: Path) -> None:
+def test_entry_point_is_called_like_the_section_or_nobody_could_name_it(install: Install, tmp_path: Path) -> None:
     install("acme-widgets", GOOD + "    section = 'toHost.gadgets'\n", widgets="Widgets")
     said = "its section is toHost.gadgets, but its entry point is called widgets; call the entry point gadgets"
     assert f"{said} ({tmp_path}/acme_widgets.py:9)" in fault()
@@ -243,7 +243,7 @@ def test_syncers_made_by_configuration_conflict_as_classes_do() -> None:
         found.refuse_conflicts([built_in, made])
 
 
-def test_a_section_may_be_shared_by_those_of_one_package_who_agree_on_its_options(install: Install) -> None:
+def test_section_may_be_shared_by_those_of_one_package_who_agree_on_its_options(install: Install) -> None:
     second = (
         "\nclass More(Mirror):\n    name = 'more'\n    section = 'toHost.widgets'\n    resource = Widgets.resource\n"
     )
@@ -265,7 +265,7 @@ def test_sections_that_differ_by_a_dash_or_a_capital_are_one(install: Install) -
         plugins("own-plugins").syncers(["toHost.fineThings"])
 
 
-def test_a_section_of_a_built_in_syncer_can_not_be_taken_over(install: Install) -> None:
+def test_section_of_a_built_in_syncer_can_not_be_taken_over(install: Install) -> None:
     install("own-plugins", GOOD, widgets="Widgets")
     install("acme-widgets", GOOD, widgets="Widgets")
     found = plugins("own-plugins")
@@ -316,7 +316,7 @@ class Upper:
 """
 
 
-def test_a_translator_is_found_by_name(install: Install) -> None:
+def test_translator_is_found_by_name(install: Install) -> None:
     install("acme-upper", TRANSLATOR, group=TRANSLATORS, upper_case="Upper")
     found = plugins().translator("upper-case")
     assert found is not None
@@ -333,7 +333,7 @@ def test_a_translator_is_found_by_name(install: Install) -> None:
         ("class Upper", "def Upper(): pass\nclass Lower", "is not a class; the entry point has to name one"),
     ],
 )
-def test_a_translator_that_can_not_be_used_is_refused(install: Install, written: str, instead: str, said: str) -> None:
+def test_translator_that_can_not_be_used_is_refused(install: Install, written: str, instead: str, said: str) -> None:
     install("acme-upper", TRANSLATOR.replace(written, instead), group=TRANSLATORS, upper="Upper")
     with pytest.raises(
         PluginError, match=r"upper \(from acme-upper 1.2\): .*Set names\.translator to another"

@@ -59,7 +59,7 @@ def test_roles_that_can_be_alone_or_together_are_taken(install: Install, code: s
     assert widgets.__name__ == "Widgets"
 
 
-def test_a_good_one_is_taken(install: Install) -> None:
+def test_good_one_is_taken(install: Install) -> None:
     install("acme-widgets", GOOD, widgets="Widgets")
     [widgets] = Installed([], lambda group: entry_points(group=group)).syncers(["toHost.widgets"])
     assert widgets.__name__ == "Widgets"
@@ -151,7 +151,7 @@ def test_what_is_wrong_is_said_with_its_line(install: Install, tmp_path: Path, c
     assert message.endswith(WAY_OUT)
 
 
-def test_a_watch_needs_a_function(install: Install) -> None:
+def test_watch_needs_a_function(install: Install) -> None:
     watches = "    def watches(self):\n        return [Watch(Source(Side.HOST, self.resource), keys='name')]\n"
     assert "its watches() gives a Watch without a function" in told(install, derived("Mirror", "Watches") + watches)
 
@@ -165,6 +165,6 @@ def test_all_faults_are_told_at_once(install: Install, tmp_path: Path) -> None:
     ]
 
 
-def test_the_line_of_an_inherited_fault_is_where_it_was_made(install: Install, tmp_path: Path) -> None:
+def test_line_of_an_inherited_fault_is_where_it_was_made(install: Install, tmp_path: Path) -> None:
     code = GOOD.replace("class Widgets(Mirror)", "class Base(Mirror)").replace('("spec",)', '"spec"')
     assert f"({tmp_path}/acme_widgets.py:6)" in told(install, f"{code}\nclass Widgets(Base):\n    up = ()\n")

@@ -110,7 +110,7 @@ READ = {"get", "list", "watch"}
 WRITE = {"create", "patch", "delete"}
 
 
-def test_a_mirror_reads_both_sides_and_writes_the_host() -> None:
+def test_mirror_reads_both_sides_and_writes_the_host() -> None:
     assert verbs(Maps(), Side.HOST, MAPS) == READ | WRITE
     assert verbs(Maps(), Side.VIRTUAL, MAPS) == READ
     assert verbs(Maps(), Side.HOST, PODS) == set()
@@ -136,12 +136,12 @@ def test_status_that_goes_up_is_patched_through_its_subresource_only() -> None:
     assert verbs(Ingresses(), Side.VIRTUAL, INGRESSES) == READ | {"patch"}
 
 
-def test_a_syncers_own_rights_are_added() -> None:
+def test_syncers_own_rights_are_added() -> None:
     assert verbs(Pods(), Side.VIRTUAL, PODS) == READ | {"delete"}
     assert verbs(Pods(), Side.VIRTUAL, PODS, "binding") == {"create"}
 
 
-def test_a_stand_in_is_written_on_the_virtual_side_and_nothing_is_asked_of_the_host() -> None:
+def test_stand_in_is_written_on_the_virtual_side_and_nothing_is_asked_of_the_host() -> None:
     assert verbs(Nodes(), Side.VIRTUAL, NODES) == READ | WRITE
     assert verbs(Nodes(), Side.VIRTUAL, NODES, "status") == {"patch"}
     assert {right.side for right in rights(Nodes())} == {Side.VIRTUAL}
@@ -188,7 +188,7 @@ def made(*syncers: Any, namespaces: Sequence[str] | None = ("vc",), **kwargs: An
     return manifests(granted, cluster="shop", home="vc", host_namespaces=namespaces, **kwargs)
 
 
-def test_a_role_in_the_host_namespace_is_enough_where_nothing_is_cluster_wide() -> None:
+def test_role_in_the_host_namespace_is_enough_where_nothing_is_cluster_wide() -> None:
     [lease, role] = made(Maps())[Side.HOST]
     assert (lease["kind"], lease["metadata"]) == ("Role", {"name": "vsyncer-shop.lease", "namespace": "vc"})
     assert [rule["resources"] for rule in lease["rules"]] == [["leases"]]
@@ -197,7 +197,7 @@ def test_a_role_in_the_host_namespace_is_enough_where_nothing_is_cluster_wide() 
     assert {"apiGroups": [""], "resources": ["configmaps"], "verbs": all_verbs} in role["rules"]
 
 
-def test_a_cluster_scoped_resource_of_the_host_needs_a_cluster_role_named_for_its_home() -> None:
+def test_cluster_scoped_resource_of_the_host_needs_a_cluster_role_named_for_its_home() -> None:
     class HostNodes(Mirror):
         name = "hostnodes"
         resource = NODES
@@ -295,12 +295,12 @@ def test_what_patches_change_on_the_virtual_side_must_be_allowed() -> None:
     assert allows(needed([Maps()], settings=patched), Side.VIRTUAL, MAPS, "patch")
 
 
-def test_the_virtual_side_is_a_cluster_role() -> None:
+def test_virtual_side_is_a_cluster_role() -> None:
     [role] = made(Maps())[Side.VIRTUAL]
     assert (role["kind"], role["metadata"]) == ("ClusterRole", {"name": "vsyncer-shop"})
 
 
-def test_a_subject_gets_bindings() -> None:
+def test_subject_gets_bindings() -> None:
     subjects = {Side.HOST: Subject("syncer", "vc"), Side.VIRTUAL: Subject("syncer")}
     roles = made(Maps(), subjects=subjects)
     assert [each["kind"] for each in roles[Side.HOST]] == ["Role", "RoleBinding"] * 2

@@ -49,12 +49,12 @@ def verbs(syncer: type[ServiceSyncer], **options: Any) -> Mapping[str, bool]:
         (Shared, {}, {"patch"}),
     ],
 )
-def test_the_rights_follow_from_the_rules(syncer: type[ServiceSyncer], options: Any, more: set[str]) -> None:
+def test_rights_follow_from_the_rules(syncer: type[ServiceSyncer], options: Any, more: set[str]) -> None:
     found = verbs(syncer, **options)
     assert {what for what, is_allowed in found.items() if is_allowed} == more
 
 
-def test_the_host_namespace_is_read_by_a_right_in_it() -> None:
+def test_host_namespace_is_read_by_a_right_in_it() -> None:
     options = {"sync": {"toHost": {"configMaps": {"onHostDeletion": "propagate"}}}}
     world = World([ConfigMapSyncer], config=options)
     granted = needed([world.syncer(ConfigMapSyncer)], settings=world.settings)
@@ -65,7 +65,7 @@ def test_the_host_namespace_is_read_by_a_right_in_it() -> None:
     assert {"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get"]} in role["rules"]
 
 
-def test_a_kind_without_namespaces_reads_none() -> None:
+def test_kind_without_namespaces_reads_none() -> None:
     options = {"sync": {"toHost": {"namespaces": {"onHostDeletion": "propagate"}}}}
     world = World([NamespaceSyncer], config=options)
     granted = needed([NamespaceSyncer()], settings=world.settings)

@@ -13,7 +13,7 @@ from syncer.cli.app import app
 README = Path(__file__).parents[2] / "README.md"
 
 
-def test_the_first_syncer_of_the_readme_passes_its_own_test() -> None:
+def test_first_syncer_of_the_readme_passes_its_own_test() -> None:
     [code] = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
     names: dict[str, Any] = {"__name__": "readme"}
     exec(compile(code, str(README), "exec"), names)
@@ -21,7 +21,7 @@ def test_the_first_syncer_of_the_readme_passes_its_own_test() -> None:
 
 
 @pytest.mark.parametrize("block", re.findall(r"```yaml\n(.*?)```", README.read_text(), re.DOTALL))
-def test_the_configurations_of_the_readme_are_valid(block: str, tmp_path: Path) -> None:
+def test_configurations_of_the_readme_are_valid(block: str, tmp_path: Path) -> None:
     given = yaml.safe_load(block)
     named = {} if "virtualClusters" in given else {"cluster": "shop", "host": {"namespace": "vc-shop"}}
     config = {"apiVersion": "vsyncer.dev/v1alpha1", "kind": "SyncerConfig", **named, **given}

@@ -71,7 +71,7 @@ def context(syncer: type[Syncer], **objects: list[Obj]) -> Any:
 
 
 @pytest.mark.parametrize("role", [SyncDown, Sync, SyncUp, SyncFromHost, FakeSyncUp])
-def test_a_misspelt_role_fails_when_the_syncer_is_made(role: type) -> None:
+def test_misspelt_role_fails_when_the_syncer_is_made(role: type) -> None:
     misspelt = type("Misspelt", (Syncer, role), {"name": "x", "resource": CONFIGMAPS, "snyc": lambda self: None})
     with pytest.raises(TypeError, match="abstract method"):
         misspelt()
@@ -93,7 +93,7 @@ def test_names_that_follow_from_others() -> None:
     assert Elsewhere.section == "toHost.elsewhere"
 
 
-def test_a_mirror_copies_its_paths_and_nothing_else() -> None:
+def test_mirror_copies_its_paths_and_nothing_else() -> None:
     virtual = service("web", spec={"clusterIP": "10.0.0.1"}, metadata=TENANTS)
     host = Services().translate(context(Services), virtual)
     assert host["spec"] == {"ports": virtual["spec"]["ports"], "type": "ClusterIP"}
@@ -107,11 +107,11 @@ def test_a_mirror_copies_its_paths_and_nothing_else() -> None:
     assert ConfigMaps().reflect(context(ConfigMaps), Pair(virtual, host)) is None
 
 
-def test_a_mirror_without_a_path_in_the_object_copies_nothing_for_it() -> None:
+def test_mirror_without_a_path_in_the_object_copies_nothing_for_it() -> None:
     assert "data" not in ConfigMaps().translate(context(ConfigMaps), build(CONFIGMAPS, "db"))
 
 
-def test_a_tenant_cannot_forge_marks() -> None:
+def test_tenant_cannot_forge_marks() -> None:
     metadata = context(ConfigMaps).host_copy(configmap("db", metadata={"uid": "u-1", **TENANTS}))["metadata"]
     assert metadata["labels"] == {
         "app": "web",
@@ -160,7 +160,7 @@ def test_names_of_what_is_referred_to() -> None:
     assert not ctx.enabled("maps")
 
 
-def test_a_syncer_may_have_places_of_its_own() -> None:
+def test_syncer_may_have_places_of_its_own() -> None:
     class Suffixed(ConfigMaps):
         """Puts its copies beside others."""
 

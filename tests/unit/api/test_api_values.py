@@ -92,7 +92,7 @@ def test_apply_writes_the_host_first() -> None:
     assert apply().writes == ()
 
 
-def test_the_other_decisions() -> None:
+def test_other_decisions() -> None:
     [write] = delete(virtual=POD, reason="over", grace=0).writes
     assert (write.side, write.verb, write.grace) == (Side.VIRTUAL, Verb.DELETE, 0)
     [write] = bind(virtual=POD, node="n1").writes
@@ -112,13 +112,13 @@ def test_one_decision_and_then_another() -> None:
     assert Decision().then(Decision()).after is None
 
 
-def test_a_problem_says_where_what_and_the_way_out() -> None:
+def test_problem_says_where_what_and_the_way_out() -> None:
     problem = Problem("no such option.", path="sync.x", line=3, file="a.yaml", hint="Did you mean y?")
     assert str(problem) == "a.yaml:3: sync.x: no such option. Did you mean y?"
     assert str(Problem("is empty.")) == "is empty."
     assert str(ConfigError(problem, Problem("is empty."))) == f"{problem}\nis empty."
 
 
-def test_a_refusal_names_the_field() -> None:
+def test_refusal_names_the_field() -> None:
     assert str(Refused("is too long", path="metadata.name")) == "metadata.name: is too long"
     assert str(Refused("no")) == "no"

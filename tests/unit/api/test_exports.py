@@ -43,7 +43,7 @@ def test_everything_public_is_exported_and_nothing_else() -> None:
     assert not exported & INTERNAL
 
 
-def test_the_list_is_sorted_and_true() -> None:
+def test_list_is_sorted_and_true() -> None:
     assert syncer.api.__all__ == sorted(set(syncer.api.__all__), key=lambda name: (not name.isupper(), name))
     assert [name for name in syncer.api.__all__ if not hasattr(syncer.api, name)] == []
 

@@ -29,13 +29,13 @@ def ours(obj: Obj, cluster: str = "vc.vc-ns", resource: Resource = CONFIGMAPS) -
     return MARKS.is_ours(obj, cluster=cluster, resource=resource)
 
 
-def test_the_marks_of_a_copy_lead_back() -> None:
+def test_marks_of_a_copy_lead_back() -> None:
     assert ours(copied())
     assert MARKS.virtual_key(copied()) == Key("shop", "db")
     assert copied()["metadata"]["annotations"][MARKS.uid] == "u-1"
 
 
-def test_the_marks_of_what_has_no_namespace_lead_back() -> None:
+def test_marks_of_what_has_no_namespace_lead_back() -> None:
     annotations = MARKS.annotations(CLASSES, {"metadata": {"name": "gold"}}, Key("", "gold-x"))
     host = {"metadata": {"name": "gold-x", "annotations": annotations, "labels": MARKS.labels("c", Key("", "gold"))}}
     assert MARKS.virtual_key(host) == Key("", "gold")
@@ -64,7 +64,7 @@ def test_each_cluster_and_resource_has_its_own() -> None:
     assert not ours(copied(), resource=INGRESSES)
 
 
-def test_an_unmarked_object_has_no_virtual_key() -> None:
+def test_unmarked_object_has_no_virtual_key() -> None:
     assert MARKS.virtual_key({"metadata": {"name": "db"}}) is None
 
 
@@ -85,7 +85,7 @@ def test_all_marks_begin_with_the_prefix_and_are_told_by_it() -> None:
     assert not marks.is_mark("vsyncer.dev/cluster")
 
 
-def test_the_selector_finds_what_the_labels_mark() -> None:
+def test_selector_finds_what_the_labels_mark() -> None:
     key, _, value = MARKS.selector("vc.vc-ns").partition("=")
     assert MARKS.labels("vc.vc-ns", Key("shop", "db"))[key] == value
 

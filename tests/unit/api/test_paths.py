@@ -34,7 +34,7 @@ TEAM = ("metadata", "annotations", "example.org/team")
         ("/data/~0x", ("data", "~x"), "/data/~0x"),
     ],
 )
-def test_a_path_has_one_text_however_it_is_written(path: Any, steps: tuple[str, ...], text: str) -> None:
+def test_path_has_one_text_however_it_is_written(path: Any, steps: tuple[str, ...], text: str) -> None:
     assert path_steps(path) == steps
     assert path_text(path) == text
     assert path_steps(text) == steps
@@ -55,7 +55,7 @@ def test_paths_lie_within_one_another_by_whole_steps() -> None:
     assert not overlaps("spec.b", "spec.a")
 
 
-def test_a_label_or_annotation_is_named_by_its_key() -> None:
+def test_label_or_annotation_is_named_by_its_key() -> None:
     assert metadata_key(TEAM) == ("annotations", "example.org/team")
     assert metadata_key("/metadata/labels/app") == ("labels", "app")
     assert metadata_key("metadata.annotations.example.org") is None
@@ -63,7 +63,7 @@ def test_a_label_or_annotation_is_named_by_its_key() -> None:
     assert metadata_key("metadata.finalizers.x") is None
 
 
-def test_a_key_with_dots_is_read_and_copied_by_its_pointer() -> None:
+def test_key_with_dots_is_read_and_copied_by_its_pointer() -> None:
     obj = {"metadata": {"annotations": {"example.org/team": "blue", "other": "x"}}, "spec": {"a": {"b": 1, "c": 2}}}
     assert dig(obj, "/metadata/annotations/example.org~1team") == "blue"
     assert dig(obj, "spec.a.x", "none") == "none"
@@ -75,7 +75,7 @@ def test_a_key_with_dots_is_read_and_copied_by_its_pointer() -> None:
     }
 
 
-def test_a_path_may_end_where_another_goes_on() -> None:
+def test_path_may_end_where_another_goes_on() -> None:
     table = Paths({"names[]": "each", "names[].inner": "inner", "other": "other"})
     assert sorted(table.found({"names": ["a", {"inner": "b"}], "other": "c"})) == [
         ("each", "a"),

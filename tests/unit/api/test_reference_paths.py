@@ -152,7 +152,7 @@ def test_labels_and_annotations_are_places_too() -> None:
 
 
 @pytest.mark.parametrize(("text", "key"), [("login", Key("shop", "login")), ("blog/login", Key("blog", "login"))])
-def test_a_text_may_be_namespace_and_name(text: str, key: Key) -> None:
+def test_text_may_be_namespace_and_name(text: str, key: Key) -> None:
     references = {"spec.auth": Reference(SECRETS, form="key")}
     assert names(references, {"auth": text}) == [(SECRETS, key)]
     translated = f"login-x-{key.namespace}-x-vc"
@@ -180,7 +180,7 @@ def test_what_stands_beside_a_name_decides(beside: dict[str, Any], meant: Any) -
     assert names({"spec.ref.name": FULL}, {"ref": {"name": "x", **beside}}) == ([meant] if meant else [])
 
 
-def test_an_api_version_names_the_group() -> None:
+def test_api_version_names_the_group() -> None:
     references = {"spec.ref.name": Reference((SECRETS, ISSUERS), kind="kind", group="apiVersion")}
     ref = {"name": "x", "kind": "Issuer", "apiVersion": "cert-manager.io/v1"}
     assert names(references, {"ref": ref}) == [(ISSUERS, Key("shop", "x"))]
@@ -193,7 +193,7 @@ def test_fields_that_are_not_declared_mean_nothing() -> None:
     assert names({"spec.ref.name": SECRETS}, spec) == [(SECRETS, Key("shop", "x"))]
 
 
-def test_a_name_of_no_known_kind_never_goes_to_the_host() -> None:
+def test_name_of_no_known_kind_never_goes_to_the_host() -> None:
     with pytest.raises(Refused, match=r"spec\.ref\.name: names a Other, and no such kind is synced from there"):
         down({"spec.ref.name": FULL}, {"ref": {"name": "x", "kind": "Other"}})
     with pytest.raises(Refused, match=r"names a Issuer of example\.org, and"):
@@ -208,7 +208,7 @@ def test_without_any_namespace_it_is_not_known_what_is_named(said: Referred) -> 
         ReferencePaths(references).to_host(context(), pool, pool)
 
 
-def test_a_namespace_beside_a_name_is_translated_with_it() -> None:
+def test_namespace_beside_a_name_is_translated_with_it() -> None:
     references = {"spec.ref.name": Reference(SECRETS, namespace="namespace")}
     ctx = context(translator=PerNamespace)
     renamed = down(references, {"ref": {"name": "x", "namespace": "blog"}}, ctx)["ref"]
@@ -217,7 +217,7 @@ def test_a_namespace_beside_a_name_is_translated_with_it() -> None:
     assert "namespace" not in down(references, {"ref": {"name": "x"}}, ctx)["ref"]
 
 
-def test_a_reference_with_fields_beside_it_can_not_end_in_a_list() -> None:
+def test_reference_with_fields_beside_it_can_not_end_in_a_list() -> None:
     with pytest.raises(ValueError, match=r"spec\.to\[\] ends in a list"):
         ReferencePaths({"spec.to[]": Reference(SECRETS, kind="kind")})
 
@@ -245,7 +245,7 @@ def test_what_is_used_counts_and_what_is_only_named_does_not() -> None:
     }
 
 
-def test_the_class_may_say_itself_what_counts() -> None:
+def test_class_may_say_itself_what_counts() -> None:
     assert naming({"spec.a": SECRETS}, refers_to=())().refers_to == ()
     assert naming({})().refers_to == ()
 
@@ -272,13 +272,13 @@ def test_only_what_goes_down_is_used_and_only_what_comes_up_is_translated_back()
         ("", ""),
     ],
 )
-def test_a_name_comes_up_where_a_virtual_object_stands_for_it(there: str, here: str) -> None:
+def test_name_comes_up_where_a_virtual_object_stands_for_it(there: str, here: str) -> None:
     host = {**host_copy(widget()), "status": {"a": there}}
     paths = ReferencePaths({"status.a": SECRETS})
     assert paths.to_virtual(context(), host, {"status": {"a": there}}, known=())["status"]["a"] == here
 
 
-def test_a_hashed_name_comes_up_by_what_the_virtual_object_names() -> None:
+def test_hashed_name_comes_up_by_what_the_virtual_object_names() -> None:
     long, paths = "long" * 63, ReferencePaths({"spec.a": SECRETS})
     virtual = widget({"a": long})
     host = {**host_copy(virtual), "spec": down({"spec.a": SECRETS}, {"a": long})}
@@ -292,7 +292,7 @@ def test_a_hashed_name_comes_up_by_what_the_virtual_object_names() -> None:
 REQUIRED: References = {"spec.ref.name": Reference(SECRETS, required=True)}
 
 
-def test_a_required_copy_is_waited_for_until_it_is_there() -> None:
+def test_required_copy_is_waited_for_until_it_is_there() -> None:
     widgets = naming(REQUIRED)
     world = World([widgets]).given(virtual=[widget({"ref": {"name": "db"}})])
     decision = world.decide(widgets, "shop/w")
@@ -348,7 +348,7 @@ OURS = {"vsyncer.dev/cluster": "vc.vc-ns", "vsyncer.dev/namespace": "shop"}
         ("selector", {"matchLabels": {"a": "b"}}, {"matchLabels": {"a": "b", **OURS}}),
     ],
 )
-def test_a_selector_selects_only_the_tenants_own(form: Any, value: Any, narrowed: Any) -> None:
+def test_selector_selects_only_the_tenants_own(form: Any, value: Any, narrowed: Any) -> None:
     references: References = {"spec.selector": Selects(PODS, form)}
     assert down(references, {"selector": value}) == {"selector": narrowed}
     host = {**host_copy(widget()), "spec": {"selector": narrowed}}
@@ -356,7 +356,7 @@ def test_a_selector_selects_only_the_tenants_own(form: Any, value: Any, narrowed
     assert up["spec"]["selector"] == ({} if narrowed == OURS else value)
 
 
-def test_a_kind_without_namespaces_is_narrowed_to_the_cluster_alone() -> None:
+def test_kind_without_namespaces_is_narrowed_to_the_cluster_alone() -> None:
     assert down({"spec.s": Selects(POOLS, "map")}, {"s": {"a": "b"}})["s"] == {
         "a": "b",
         "vsyncer.dev/cluster": "vc.vc-ns",
@@ -369,7 +369,7 @@ def test_what_is_no_selector_is_refused(value: Any) -> None:
         down({"spec.s": Selects(PODS)}, {"s": value})
 
 
-def test_a_text_is_rewritten_both_ways() -> None:
+def test_text_is_rewritten_both_ways() -> None:
     shout = Rewritten(lambda ctx, text: f"{ctx.cluster}:{text}", lambda ctx, text: text.removeprefix(f"{ctx.cluster}:"))
     assert down({"spec.t": shout}, {"t": "x", "u": "y"}) == {"t": "vc:x", "u": "y"}
     host = {**host_copy(widget()), "spec": {"t": "vc:x"}}
@@ -379,7 +379,7 @@ def test_a_text_is_rewritten_both_ways() -> None:
 # -- classes that say it by a method ---------------------------------------------------------------------------------
 
 
-def test_a_method_of_the_old_name_still_says_what_is_named() -> None:
+def test_method_of_the_old_name_still_says_what_is_named() -> None:
     def references(self: Any, virtual: Obj) -> list[tuple[Resource, Key]]:
         return [(SECRETS, Key("shop", virtual["spec"]["a"]))]
 

@@ -104,7 +104,7 @@ def test_what_can_not_be_used_is_refused_at_the_call(register: Any, syncer: Any,
     assert not registered()
 
 
-def test_a_conflict_with_a_built_in_syncer_is_refused_with_the_configuration() -> None:
+def test_conflict_with_a_built_in_syncer_is_refused_with_the_configuration() -> None:
     class Maps(Mirror):
         name = "maps"
         resource = Resource("v1", "ConfigMap", "configmaps")
@@ -136,7 +136,7 @@ main()
 """
 
 
-def test_a_program_of_ones_own_has_all_commands_with_its_syncer() -> None:
+def test_program_of_ones_own_has_all_commands_with_its_syncer() -> None:
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-c", PROGRAM, *arguments]
         return subprocess.run(command, capture_output=True, text=True, check=False)

@@ -9,7 +9,7 @@ from syncer.api import selectors
 OURS = {"vsyncer.dev/cluster": "vc.vc-ns"}
 
 
-def test_a_narrowed_selector_keeps_what_it_had_and_the_marks_win() -> None:
+def test_narrowed_selector_keeps_what_it_had_and_the_marks_win() -> None:
     selector = {"matchLabels": {"app": "web", "vsyncer.dev/cluster": "forged"}, "matchExpressions": [{"key": "a"}]}
     assert selectors.narrowed(selector, OURS) == {
         "matchLabels": {"app": "web", "vsyncer.dev/cluster": "vc.vc-ns"},
@@ -18,7 +18,7 @@ def test_a_narrowed_selector_keeps_what_it_had_and_the_marks_win() -> None:
     assert selector["matchLabels"] == {"app": "web", "vsyncer.dev/cluster": "forged"}
 
 
-def test_an_empty_selector_narrows_to_the_marks() -> None:
+def test_empty_selector_narrows_to_the_marks() -> None:
     assert selectors.narrowed({}, OURS) == {"matchLabels": OURS}
 
 

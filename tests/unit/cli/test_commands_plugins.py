@@ -153,7 +153,7 @@ class Reports(Syncer, SyncUp):
     assert told["what"].startswith("Reports has SyncUp without SyncDown, which ends with the next version: derive it")
 
 
-def test_a_plugin_without_a_resource_has_all_commands(install: Install, file: str) -> None:
+def test_plugin_without_a_resource_has_all_commands(install: Install, file: str) -> None:
     code = """\
 from syncer.api import *
 

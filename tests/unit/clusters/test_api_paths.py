@@ -26,7 +26,7 @@ NAMESPACES = Resource("v1", "Namespace", "namespaces", namespaced=False)
         ),
     ],
 )
-def test_a_path_leads_back_to_its_object(resource: Resource, key: Key, subresource: str, path: str, said: str) -> None:
+def test_path_leads_back_to_its_object(resource: Resource, key: Key, subresource: str, path: str, said: str) -> None:
     assert object_path(resource, key, subresource) == path
     target = Target.of(f"{path}?fieldManager=me")
     assert target is not None
@@ -36,7 +36,7 @@ def test_a_path_leads_back_to_its_object(resource: Resource, key: Key, subresour
     assert str(target) == said
 
 
-def test_a_collection_has_no_name() -> None:
+def test_collection_has_no_name() -> None:
     assert Target.of("/api/v1/namespaces/shop/pods?limit=5") == Target("/api/v1", "", "pods", Key("shop", ""))
     assert Target.of("/api/v1/namespaces") == Target("/api/v1", "", "namespaces", Key("", ""))
 

@@ -17,7 +17,7 @@ from syncer.clusters.certificates import Validity, client_context, first_certifi
         (datetime(2000, 1, 1, tzinfo=UTC), datetime(2999, 12, 31, tzinfo=UTC)),
     ],
 )
-def test_the_dates_are_those_in_the_certificate(begins: datetime, ends: datetime) -> None:
+def test_dates_are_those_in_the_certificate(begins: datetime, ends: datetime) -> None:
     leaf = trustme.CA().issue_cert("a" * 60 + ".example", not_before=begins, not_after=ends)
     pem = leaf.cert_chain_pems[0].bytes()
     read = x509.load_pem_x509_certificate(pem)
@@ -41,7 +41,7 @@ def test_anything_else_is_no_certificate() -> None:
         first_certificate(b"-----BEGIN PRIVATE KEY-----")
 
 
-def test_a_key_leaves_no_file_behind(tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_key_leaves_no_file_behind(tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.delattr("os.memfd_create")
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))

@@ -148,7 +148,7 @@ def test_each_method_is_one_request(
     assert result == {"answer": 1}
 
 
-def test_a_delete_carries_its_conditions() -> None:
+def test_delete_carries_its_conditions() -> None:
     call, result = one_call(
         lambda c: c.delete(PODS, WEB, uid="u", resource_version="7", grace=0, propagation="Background"),
         200,
@@ -185,12 +185,12 @@ def test_only_an_object_that_waits_comes_back_from_a_delete(metadata: Obj, spec:
 
 
 @pytest.mark.parametrize(("code", "kind"), [(404, Missing), (409, Conflict)])
-def test_a_delete_of_what_is_gone_or_another_is_an_error(code: int, kind: type[Exception]) -> None:
+def test_delete_of_what_is_gone_or_another_is_an_error(code: int, kind: type[Exception]) -> None:
     with pytest.raises(kind):
         one_call(lambda c: c.delete(PODS, WEB, uid="u"), code, {"kind": "Status", "code": code})
 
 
-def test_a_list_goes_on_until_there_is_no_more() -> None:
+def test_list_goes_on_until_there_is_no_more() -> None:
     def item(name: str) -> Obj:
         return {"metadata": {"name": name}}
 
@@ -220,7 +220,7 @@ def test_a_list_goes_on_until_there_is_no_more() -> None:
     asyncio.run(main())
 
 
-def test_a_list_that_expires_half_way_says_so() -> None:
+def test_list_that_expires_half_way_says_so() -> None:
     async def answer(call: Call) -> None:
         if "continue" in call.path:
             await call.reply(410, b'{"kind":"Status","reason":"Expired"}')
@@ -242,7 +242,7 @@ def test_listed_objects_say_what_they_are() -> None:
     assert found == [{**named, "metadata": {"name": "a"}}, {**named, "kind": "Mine"}]
 
 
-def test_a_watch_hands_over_events_and_bookmarks_and_errors() -> None:
+def test_watch_hands_over_events_and_bookmarks_and_errors() -> None:
     events = [
         {"type": "ADDED", "object": {"metadata": {"name": "a", "resourceVersion": "8"}}},
         {"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": "9"}}},
@@ -274,7 +274,7 @@ def test_a_watch_hands_over_events_and_bookmarks_and_errors() -> None:
 
 
 @pytest.mark.parametrize(("code", "kind"), [(410, Expired), (404, Missing), (500, Unreachable)])
-def test_a_watch_that_is_refused_is_an_error_at_its_beginning(code: int, kind: type[Exception]) -> None:
+def test_watch_that_is_refused_is_an_error_at_its_beginning(code: int, kind: type[Exception]) -> None:
     async def main() -> None:
         seen = Seen()
         async with cluster_on(lambda call: call.reply(code, b'{"kind":"Status"}'), observer=seen) as (cluster, _):
@@ -287,7 +287,7 @@ def test_a_watch_that_is_refused_is_an_error_at_its_beginning(code: int, kind: t
 
 
 @pytest.mark.parametrize("last", [b"not json\n", b'{"object":{}}\n', None])
-def test_a_watch_that_breaks_is_unreachable(last: bytes | None) -> None:
+def test_watch_that_breaks_is_unreachable(last: bytes | None) -> None:
     async def answer(call: Call) -> None:
         await call.start_chunked()
         await call.chunk(b'{"type":"ADDED","object":{}}\n')
@@ -326,7 +326,7 @@ async def fail_in_the_body(cluster: Cluster) -> None:
             raise ConnectionResetError("mine")
 
 
-def test_a_server_that_is_not_there_and_what_the_observer_hears() -> None:
+def test_server_that_is_not_there_and_what_the_observer_hears() -> None:
     async def main() -> None:
         seen, endpoint = Seen(), Endpoint("127.0.0.1", await free_port(), tls=False)
         cluster = Cluster("host", Side.HOST, plain_transport(endpoint), observer=seen)
@@ -355,7 +355,7 @@ def test_every_request_has_the_deadline_of_the_cluster() -> None:
     asyncio.run(main())
 
 
-def test_an_error_page_of_a_proxy_is_an_error_too() -> None:
+def test_error_page_of_a_proxy_is_an_error_too() -> None:
     with pytest.raises(Unreachable, match="status 502"):
         asyncio.run(html_reply())
 

@@ -98,7 +98,7 @@ def test_discovery(play: Callable[[Scene], None]) -> None:
     play(scene)
 
 
-def test_a_watch_is_closed_with_its_connection(play: Callable[[Scene], None]) -> None:
+def test_watch_is_closed_with_its_connection(play: Callable[[Scene], None]) -> None:
     async def scene(server: ApiServer, cluster: Cluster) -> None:
         async with cluster.watch(CONFIG_MAPS, resource_version=str(server.revision)):
             assert server.open_watches == 1

@@ -90,7 +90,7 @@ def test_each_status_has_its_class(answer: HttpResponse, kind: type[ClusterError
     assert (error.resource, error.key) == (SECRETS, Key("shop", "db"))
 
 
-def test_a_missing_right_names_the_rule() -> None:
+def test_missing_right_names_the_rule() -> None:
     said = (
         'deployments.apps "web" is forbidden: User "u" cannot patch resource "deployments/status" '
         'in API group "apps" in the namespace "ns"'
@@ -108,7 +108,7 @@ def test_a_missing_right_names_the_rule() -> None:
     )
 
 
-def test_the_missing_right_may_be_another_than_the_request() -> None:
+def test_missing_right_may_be_another_than_the_request() -> None:
     said = (
         'users "jane" is forbidden: User "u" cannot impersonate resource "users" in API group "" at the cluster scope'
     )
@@ -117,7 +117,7 @@ def test_the_missing_right_may_be_another_than_the_request() -> None:
     )
 
 
-def test_a_missing_right_can_be_asked_about_again() -> None:
+def test_missing_right_can_be_asked_about_again() -> None:
     said = 'pods "a" is forbidden: User "u" cannot patch resource "pods/status" in API group "" in the namespace "ns"'
     error = from_response(reply(403, "Forbidden", said), WHERE)
     assert isinstance(error, Forbidden)
@@ -155,12 +155,12 @@ def test_what_admission_refuses_is_no_missing_right_either(code: int, said: str)
     assert said in str(error)
 
 
-def test_a_namespace_that_is_going_is_a_passing_trouble() -> None:
+def test_namespace_that_is_going_is_a_passing_trouble() -> None:
     said = 'secrets "db" is forbidden: unable to create new content in namespace ns because it is being terminated'
     assert type(from_response(reply(403, "Forbidden", said), WHERE)) is ClusterError
 
 
-def test_a_webhook_that_does_not_answer_is_a_passing_trouble() -> None:
+def test_webhook_that_does_not_answer_is_a_passing_trouble() -> None:
     said = 'Internal error occurred: failed calling webhook "policy.example.org": connection refused'
     assert isinstance(from_response(reply(500, "InternalError", said), WHERE), Unreachable)
 
@@ -218,7 +218,7 @@ def test_patience_is_asked_for_in_seconds(answer: HttpResponse, seconds: float) 
     assert str(error) == f"{PLACE}: the API server asks to come back in {seconds:g} s"
 
 
-def test_an_error_event_of_a_watch_is_read_like_a_reply() -> None:
+def test_error_event_of_a_watch_is_read_like_a_reply() -> None:
     where = Where("host", Side.HOST, "watch", SECRETS, Key("", ""))
     error = from_status({"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"}, where)
     assert isinstance(error, Expired)
@@ -233,7 +233,7 @@ def test_no_reply_names_address_side_and_file() -> None:
     assert str(named) == f"{PLACE}: no connection to 10.0.0.1:6443: refused (from {FROM})"
 
 
-def test_a_known_fault_of_the_credentials_is_said_too() -> None:
+def test_known_fault_of_the_credentials_is_said_too() -> None:
     origin = Origin("h:1", "f", lambda: "f (client certificate from c)", lambda: "the client certificate (c) expired")
     refused = from_response(reply(401, "Unauthorized"), WHERE, origin)
     assert str(refused) == (
@@ -247,6 +247,6 @@ def test_a_known_fault_of_the_credentials_is_said_too() -> None:
     assert str(none) == (f"virtual cluster vc-1: there are no usable credentials in {FROM}: exec plugin x failed")
 
 
-def test_a_cluster_named_like_its_side_is_named_once() -> None:
+def test_cluster_named_like_its_side_is_named_once() -> None:
     assert Where("host", Side.HOST, "get", SECRETS, Key("a", "b")).place == "host cluster"
     assert Where("", Side.HOST, "get", SECRETS, Key("a", "b")).place == "host cluster"

@@ -40,7 +40,7 @@ def test_decoding_twice_gives_two_copies() -> None:
     assert two == {"a": {"b": 1}}
 
 
-def test_a_list_is_cut_into_items() -> None:
+def test_list_is_cut_into_items() -> None:
     items = [
         {"metadata": {"name": f"n{n}", "namespace": "s", "uid": f"u{n}", "resourceVersion": str(n)}} for n in range(3)
     ]
@@ -56,16 +56,16 @@ def test_a_list_is_cut_into_items() -> None:
     assert json.loads(codec.exact(page.items[1])) == items[1]
 
 
-def test_the_last_page_and_an_empty_list() -> None:
+def test_last_page_and_an_empty_list() -> None:
     assert codec.split_list(b'{"metadata":{"resourceVersion":"7"},"items":null}') == ([], "7", None, "")
     assert codec.split_list(b'{"metadata":{},"items":[]}') == ([], "", None, "")
 
 
-def test_the_head_of_a_cluster_scoped_object() -> None:
+def test_head_of_a_cluster_scoped_object() -> None:
     assert codec.head(b'{"metadata":{"name":"n","other":[1]},"spec":{}}') == (Key("", "n"), "", "")
 
 
-def test_an_event_keeps_its_object_undecoded() -> None:
+def test_event_keeps_its_object_undecoded() -> None:
     event = codec.watch_event(b'{"type":"ADDED","object":{"metadata":{"name":"n"}}}')
     assert (event.type, codec.exact(event.object)) == ("ADDED", b'{"metadata":{"name":"n"}}')
     with pytest.raises(codec.DecodeError):
@@ -85,7 +85,7 @@ _TEXT = st.text(st.characters(codec="utf-8"), max_size=6)
 
 
 @given(st.dictionaries(_FIELDS, _TEXT), st.booleans(), st.booleans())
-def test_a_head_is_the_same_in_whatever_order_the_fields_come(metadata: Obj, kind: bool, sort: bool) -> None:
+def test_head_is_the_same_in_whatever_order_the_fields_come(metadata: Obj, kind: bool, sort: bool) -> None:
     order = {"name": 0, "generateName": 1, "namespace": 2, "uid": 3, "resourceVersion": 4, "labels": 5}
     metadata = dict(sorted(metadata.items(), key=lambda item: item[0] if sort else str(order[item[0]])))
     obj: Obj = {"kind": "Pod", "apiVersion": "v1"} if kind else {}
@@ -95,7 +95,7 @@ def test_a_head_is_the_same_in_whatever_order_the_fields_come(metadata: Obj, kin
     assert codec.head(raw) == (key, found["uid"], found["resourceVersion"])
 
 
-def test_the_beginning_of_what_an_api_server_sends_is_enough() -> None:
+def test_beginning_of_what_an_api_server_sends_is_enough() -> None:
     """Behind it nothing is read, so it costs the same for any size."""
     begun = b'{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","namespace":"b","uid":"u","resourceVersion":"7","x'
     assert codec.head(begun) == (Key("b", "a"), "u", "7")
@@ -117,7 +117,7 @@ def _whole(name: str, contents: bytes = b'"x"') -> bytes:
 
 
 @pytest.mark.parametrize("contents", UNREADABLE, ids=["too deep", "too large", "half a character"])
-def test_an_object_that_cannot_be_read_is_there_without_its_contents(contents: bytes) -> None:
+def test_object_that_cannot_be_read_is_there_without_its_contents(contents: bytes) -> None:
     text = _whole("web", contents)
     with pytest.raises(codec.DecodeError):
         codec.decode(text)

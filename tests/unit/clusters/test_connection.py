@@ -33,7 +33,7 @@ def kubeconfig(path: Path, server: str, *, ca: trustme.CA | None = None, **user:
     return str(path)
 
 
-def test_a_server_that_accepts_us_tells_its_version(tmp_path: Path) -> None:
+def test_server_that_accepts_us_tells_its_version(tmp_path: Path) -> None:
     ca = trustme.CA()
 
     async def answer(call: Call) -> None:
@@ -69,7 +69,7 @@ def test_credentials_that_are_not_accepted_are_named(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
-def test_an_expired_client_certificate_is_named(tmp_path: Path) -> None:
+def test_expired_client_certificate_is_named(tmp_path: Path) -> None:
     ca, ends = trustme.CA(), datetime(2025, 3, 4, 5, 6, 7, tzinfo=UTC)
     leaf = ca.issue_cert("u", not_before=ends - timedelta(days=1), not_after=ends)
     certificate, key = tmp_path / "u.crt", tmp_path / "u.key"
@@ -95,7 +95,7 @@ def test_an_expired_client_certificate_is_named(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
-def test_a_server_that_is_not_there_is_named_with_the_file(tmp_path: Path) -> None:
+def test_server_that_is_not_there_is_named_with_the_file(tmp_path: Path) -> None:
     async def main() -> None:
         port = await free_port()
         path = kubeconfig(tmp_path / "k", f"https://127.0.0.1:{port}")
@@ -111,7 +111,7 @@ def test_a_server_that_is_not_there_is_named_with_the_file(tmp_path: Path) -> No
     asyncio.run(main())
 
 
-def test_a_plugin_that_gives_nothing_is_unauthorized_and_nothing_is_sent(tmp_path: Path) -> None:
+def test_plugin_that_gives_nothing_is_unauthorized_and_nothing_is_sent(tmp_path: Path) -> None:
     async def main() -> None:
         async with serve(Call.reply) as peer:
             plugin = {
@@ -133,7 +133,7 @@ def test_a_plugin_that_gives_nothing_is_unauthorized_and_nothing_is_sent(tmp_pat
     asyncio.run(main())
 
 
-def test_a_limit_of_requests_is_around_the_transport(tmp_path: Path) -> None:
+def test_limit_of_requests_is_around_the_transport(tmp_path: Path) -> None:
     path = kubeconfig(tmp_path / "k", "https://h")
 
     async def chosen(settings: ConnectionSettings) -> str:

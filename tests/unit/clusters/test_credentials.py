@@ -54,7 +54,7 @@ def test_each_way_to_log_in_becomes_its_headers(tmp_path: Path) -> None:
     ]
 
 
-def test_a_line_break_in_a_token_is_refused() -> None:
+def test_line_break_in_a_token_is_refused() -> None:
     with pytest.raises(CredentialsFailed, match="line break"):
         headers_of(replace(PLAIN, token="t\r\nX-Evil: 1"))
 
@@ -65,7 +65,7 @@ def test_secrets_do_not_appear_in_texts() -> None:
     assert "s3cret" not in f"{login!r} {login} {access!r}"
 
 
-def test_a_token_file_is_looked_at_every_ten_seconds(tmp_path: Path) -> None:
+def test_token_file_is_looked_at_every_ten_seconds(tmp_path: Path) -> None:
     file, clock = tmp_path / "token", Clock()
     file.write_text("one")
 
@@ -81,7 +81,7 @@ def test_a_token_file_is_looked_at_every_ten_seconds(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
-def test_the_same_content_is_the_same_access(tmp_path: Path) -> None:
+def test_same_content_is_the_same_access(tmp_path: Path) -> None:
     file, clock = tmp_path / "token", Clock()
     file.write_text("one")
 
@@ -95,7 +95,7 @@ def test_the_same_content_is_the_same_access(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
-def test_a_token_file_that_goes_away_leaves_the_old_token_with_a_warning(
+def test_token_file_that_goes_away_leaves_the_old_token_with_a_warning(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     file, clock = tmp_path / "token", Clock()
@@ -118,7 +118,7 @@ def test_without_any_token_there_is_nothing_to_send(tmp_path: Path) -> None:
         headers_of(replace(PLAIN, token_file=tmp_path / "none"))
 
 
-def test_a_broken_certificate_is_named_and_an_expired_one_complained_of(tmp_path: Path) -> None:
+def test_broken_certificate_is_named_and_an_expired_one_complained_of(tmp_path: Path) -> None:
     ca, ends = trustme.CA(), datetime(2020, 1, 2, 3, 4, 5, tzinfo=UTC)
     leaf = ca.issue_cert("u", not_before=ends - timedelta(days=9), not_after=ends)
     path = tmp_path / "client.crt"
@@ -149,7 +149,7 @@ def runs(tmp_path: Path) -> int:
     return int((tmp_path / "count").read_text())
 
 
-def test_a_plugin_is_run_once_and_again_when_its_token_ends(tmp_path: Path) -> None:
+def test_plugin_is_run_once_and_again_when_its_token_ends(tmp_path: Path) -> None:
     clock = Clock()
     ends = datetime.fromtimestamp(clock.now + 100, UTC).isoformat().replace("+00:00", "Z")
     plugin = script(tmp_path, f"give(token=f't{{n}}', expirationTimestamp={ends!r})")
@@ -167,7 +167,7 @@ def test_a_plugin_is_run_once_and_again_when_its_token_ends(tmp_path: Path) -> N
     asyncio.run(main())
 
 
-def test_a_refused_token_is_asked_for_again_but_not_by_every_request(tmp_path: Path) -> None:
+def test_refused_token_is_asked_for_again_but_not_by_every_request(tmp_path: Path) -> None:
     clock = Clock()
     plugin = script(tmp_path, "give(token='same' if n < 3 else 'new')")
 
@@ -184,7 +184,7 @@ def test_a_refused_token_is_asked_for_again_but_not_by_every_request(tmp_path: P
     asyncio.run(main())
 
 
-def test_a_failing_plugin_is_not_run_again_at_once(tmp_path: Path) -> None:
+def test_failing_plugin_is_not_run_again_at_once(tmp_path: Path) -> None:
     clock = Clock()
     plugin = script(tmp_path, "sys.exit('no network') if n == 1 else give(token='t')")
 
@@ -200,7 +200,7 @@ def test_a_failing_plugin_is_not_run_again_at_once(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
-def test_a_plugin_may_give_a_client_certificate(tmp_path: Path) -> None:
+def test_plugin_may_give_a_client_certificate(tmp_path: Path) -> None:
     leaf = trustme.CA().issue_cert("u")
     pair = {
         "clientCertificateData": leaf.cert_chain_pems[0].bytes().decode(),
@@ -218,7 +218,7 @@ def test_a_plugin_may_give_a_client_certificate(tmp_path: Path) -> None:
     assert complaint == ""
 
 
-def test_a_plugin_is_told_about_the_cluster_and_its_environment(tmp_path: Path) -> None:
+def test_plugin_is_told_about_the_cluster_and_its_environment(tmp_path: Path) -> None:
     plugin = script(
         tmp_path,
         "info = json.loads(os.environ['KUBERNETES_EXEC_INFO'])\n"
@@ -235,7 +235,7 @@ def test_a_plugin_is_told_about_the_cluster_and_its_environment(tmp_path: Path) 
     assert (mine, stdin) == ("yes", "")
 
 
-def test_a_plugin_that_talks_too_much_does_not_hang_and_only_its_end_is_kept(tmp_path: Path) -> None:
+def test_plugin_that_talks_too_much_does_not_hang_and_only_its_end_is_kept(tmp_path: Path) -> None:
     plugin = script(tmp_path, "sys.stderr.write('x' * 3_000_000 + ' the end'); sys.exit(3)")
     with pytest.raises(PluginFailed) as caught:
         asyncio.run(issue(plugin))
@@ -243,13 +243,13 @@ def test_a_plugin_that_talks_too_much_does_not_hang_and_only_its_end_is_kept(tmp
     assert len(str(caught.value)) < 3000
 
 
-def test_a_plugin_that_hangs_is_ended_with_its_children(tmp_path: Path) -> None:
+def test_plugin_that_hangs_is_ended_with_its_children(tmp_path: Path) -> None:
     plugin = script(tmp_path, "import subprocess\nsubprocess.run(['sleep', '1000'])")
     with pytest.raises(PluginFailed, match=r"gave no answer in 1\.5 s"):
         asyncio.run(issue(plugin, seconds=1.5))
 
 
-def test_a_plugin_that_is_not_installed_shows_the_hint() -> None:
+def test_plugin_that_is_not_installed_shows_the_hint() -> None:
     plugin = ExecPlugin("no-such-plugin-here", install_hint="Install it with: brew install it\n")
     with pytest.raises(PluginFailed) as caught:
         asyncio.run(issue(plugin))
@@ -274,7 +274,7 @@ def test_what_a_plugin_prints_is_checked(output: bytes, complaint: str) -> None:
         parse(ExecPlugin("p"), output)
 
 
-def test_a_legacy_provider_is_left_to_the_kubernetes_package() -> None:
+def test_legacy_provider_is_left_to_the_kubernetes_package() -> None:
     claims = base64.urlsafe_b64encode(b'{"exp": 99999999999}').decode().rstrip("=")
     token = f"h.{claims}.s"
     assert asyncio.run(issue(LegacyProvider("oidc", {"id-token": token}))).token == token

@@ -197,7 +197,7 @@ def test_what_is_not_served_now_keeps_its_ways_of_being_written(server: Server) 
     run(server, test)
 
 
-def test_an_aggregated_api_that_is_down_keeps_its_resources(server: Server) -> None:
+def test_aggregated_api_that_is_down_keeps_its_resources(server: Server) -> None:
     async def test(discovery: Discovery) -> None:
         await discovery.refresh()
         server.down.add("cert-manager.io/v1")
@@ -211,7 +211,7 @@ def test_an_aggregated_api_that_is_down_keeps_its_resources(server: Server) -> N
     run(server, test)
 
 
-def test_a_look_that_fails_leaves_what_is_known(server: Server) -> None:
+def test_look_that_fails_leaves_what_is_known(server: Server) -> None:
     async def test(discovery: Discovery) -> None:
         await discovery.refresh()
         server.status = 500

@@ -60,7 +60,7 @@ def test_what_is_there_already_cannot_be_created() -> None:
     virtual_time.run(main())
 
 
-def test_a_patch_answers_with_the_object_as_it_would_be() -> None:
+def test_patch_answers_with_the_object_as_it_would_be() -> None:
     async def main() -> None:
         async with dry(configmap("a", {"color": "blue", "size": "1"})) as (cluster, run):
             live = await cluster.get(CONFIG_MAPS, A)
@@ -77,7 +77,7 @@ def test_a_patch_answers_with_the_object_as_it_would_be() -> None:
 
 
 @pytest.mark.parametrize("guard", ["uid", "resourceVersion"])
-def test_a_write_that_means_another_object_is_a_conflict(guard: str) -> None:
+def test_write_that_means_another_object_is_a_conflict(guard: str) -> None:
     async def main() -> None:
         async with dry(configmap("a")) as (cluster, run):
             with pytest.raises(Conflict):
@@ -89,7 +89,7 @@ def test_a_write_that_means_another_object_is_a_conflict(guard: str) -> None:
     virtual_time.run(main())
 
 
-def test_a_strategic_patch_merges_conditions_by_type() -> None:
+def test_strategic_patch_merges_conditions_by_type() -> None:
     async def main() -> None:
         conditions = [{"type": "Ready", "status": "False"}, {"type": "Mine", "status": "True"}]
         async with dry(pod("web", status={"conditions": conditions})) as (cluster, run):
@@ -129,7 +129,7 @@ def test_what_has_finalizers_would_only_be_marked() -> None:
     virtual_time.run(main())
 
 
-def test_a_put_replaces_the_object_or_its_status() -> None:
+def test_put_replaces_the_object_or_its_status() -> None:
     async def main() -> None:
         async with dry(pod("web")) as (cluster, run):
             live = await cluster.get(PODS, WEB)
@@ -156,7 +156,7 @@ def test_tokens_are_made_up() -> None:
     virtual_time.run(main())
 
 
-def test_a_name_that_the_server_would_make_is_made_up() -> None:
+def test_name_that_the_server_would_make_is_made_up() -> None:
     async def main() -> None:
         async with dry() as (cluster, run):
             nameless = {"kind": "ConfigMap", "metadata": {"generateName": "a-", "namespace": "shop"}}
@@ -168,7 +168,7 @@ def test_a_name_that_the_server_would_make_is_made_up() -> None:
     virtual_time.run(main())
 
 
-def test_an_applied_object_that_is_not_there_is_created() -> None:
+def test_applied_object_that_is_not_there_is_created() -> None:
     async def main() -> None:
         async with dry() as (cluster, run):
             made = await cluster.patch(CONFIG_MAPS, A, configmap("a", {"color": "red"}), kind="apply")
@@ -178,7 +178,7 @@ def test_an_applied_object_that_is_not_there_is_created() -> None:
     virtual_time.run(main())
 
 
-def test_a_question_is_asked_and_is_no_write() -> None:
+def test_question_is_asked_and_is_no_write() -> None:
     async def main() -> None:
         async with dry() as (cluster, run):
             reviews = Resource("authorization.k8s.io/v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews", False)
@@ -198,7 +198,7 @@ def test_a_question_is_asked_and_is_no_write() -> None:
         (HttpRequest("PATCH", "/api/v1/namespaces/shop/configmaps/a", b"a: b", "application/apply-patch+yaml"), 415),
     ],
 )
-def test_a_write_that_the_daemon_never_makes_is_not_sent_either(request_: HttpRequest, status: int) -> None:
+def test_write_that_the_daemon_never_makes_is_not_sent_either(request_: HttpRequest, status: int) -> None:
     async def main() -> None:
         async with dry(configmap("a")) as (_, run):
             assert (await run.send(request_)).status == status

@@ -37,7 +37,7 @@ def b64(text: str) -> str:
     return base64.b64encode(text.encode()).decode()
 
 
-def test_a_server_and_nothing_else(tmp_path: Path) -> None:
+def test_server_and_nothing_else(tmp_path: Path) -> None:
     source = f"{tmp_path}/kube.yaml, context c, user u"
     assert login(tmp_path, {}) == Login(Endpoint("10.0.0.1", 6443, source=source))
     assert str(login(tmp_path, {})) == f"{source} (no credentials)"
@@ -107,7 +107,7 @@ def test_every_way_to_log_in(
     assert str(found) == f"kube.yaml, context c, user u ({described})"
 
 
-def test_an_exec_plugin_with_everything(tmp_path: Path) -> None:
+def test_exec_plugin_with_everything(tmp_path: Path) -> None:
     section = {
         "apiVersion": "client.authentication.k8s.io/v1beta1",
         "command": "./bin/login",
@@ -136,7 +136,7 @@ def test_an_exec_plugin_with_everything(tmp_path: Path) -> None:
     )
 
 
-def test_a_plugin_in_the_path_knows_nothing_of_the_cluster_unless_asked(tmp_path: Path) -> None:
+def test_plugin_in_the_path_knows_nothing_of_the_cluster_unless_asked(tmp_path: Path) -> None:
     plugin = login(tmp_path, {}, {"exec": {"apiVersion": "v", "command": "aws", "env": None}}).plugin
     assert plugin == ExecPlugin("aws", api_version="v")
 
@@ -223,7 +223,7 @@ def test_without_any_file_the_service_account(tmp_path: Path) -> None:
         (config({}, {"exec": {"command": "x", "interactiveMode": "Always"}}), "users[0].user.exec.interactiveMode: "),
     ],
 )
-def test_a_mistake_is_shown_where_it_stands(tmp_path: Path, content: object, message: str) -> None:
+def test_mistake_is_shown_where_it_stands(tmp_path: Path, content: object, message: str) -> None:
     path = write(tmp_path / "kube.yaml", content)
     with pytest.raises(ConfigError) as caught:
         kubeconfig.read(str(path), environ={})
@@ -231,7 +231,7 @@ def test_a_mistake_is_shown_where_it_stands(tmp_path: Path, content: object, mes
     assert str(caught.value).startswith(str(path))
 
 
-def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+def test_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=f"{tmp_path}/none: can't be read: No such file or directory"):
         kubeconfig.read(f"{tmp_path}/none", environ={})
     with pytest.raises(ConfigError, match=f"{tmp_path}/.kube/config: no such kubeconfig, and this is not a Pod."):

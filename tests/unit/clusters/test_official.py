@@ -71,7 +71,7 @@ def test_typed_objects_go_both_ways(tmp_path: Path) -> None:
     play(scene, tmp_path)
 
 
-def test_a_watch_brings_events_until_it_is_stopped(tmp_path: Path) -> None:
+def test_watch_brings_events_until_it_is_stopped(tmp_path: Path) -> None:
     async def scene(server: ApiServer, cluster: Cluster) -> None:
         api = kubernetes.CoreV1Api(cluster.kubernetes_client())
         version = (await api.list_namespaced_config_map("default")).to_dict()["metadata"]["resource_version"]
@@ -91,7 +91,7 @@ def test_a_watch_brings_events_until_it_is_stopped(tmp_path: Path) -> None:
     play(scene, tmp_path)
 
 
-def test_a_watch_that_is_refused_says_so(tmp_path: Path) -> None:
+def test_watch_that_is_refused_says_so(tmp_path: Path) -> None:
     async def scene(server: ApiServer, cluster: Cluster) -> None:
         api = kubernetes.CoreV1Api(cluster.kubernetes_client())
         server.faults.add(Rule(verb="watch", resource="configmaps", status=403))
@@ -104,7 +104,7 @@ def test_a_watch_that_is_refused_says_so(tmp_path: Path) -> None:
     play(scene, tmp_path)
 
 
-def test_the_dynamic_client_finds_kinds_by_itself(tmp_path: Path) -> None:
+def test_dynamic_client_finds_kinds_by_itself(tmp_path: Path) -> None:
     async def scene(server: ApiServer, cluster: Cluster) -> None:
         async with DynamicClient(cluster.kubernetes_client()) as dynamic:  # type: ignore[no-untyped-call]
             kind = await dynamic.resources.get(api_version="v1", kind="ConfigMap")
@@ -171,7 +171,7 @@ def test_it_goes_the_way_of_the_daemon(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
-def test_a_log_that_is_followed_comes_line_by_line() -> None:
+def test_log_that_is_followed_comes_line_by_line() -> None:
     async def answer(call: Call) -> None:
         assert call.path == "/api/v1/namespaces/shop/pods/web/log?follow=true"
         await call.start_chunked()
@@ -190,7 +190,7 @@ def test_a_log_that_is_followed_comes_line_by_line() -> None:
     asyncio.run(main())
 
 
-def test_a_dry_run_holds_for_it(tmp_path: Path) -> None:
+def test_dry_run_holds_for_it(tmp_path: Path) -> None:
     async def scene(server: ApiServer, cluster: Cluster) -> None:
         run = DryRun(cluster.transport)
         api = kubernetes.CoreV1Api(cluster.over(run).kubernetes_client())
@@ -228,7 +228,7 @@ class Recording:
         raise AssertionError
 
 
-def test_a_limit_of_requests_holds_for_it() -> None:
+def test_limit_of_requests_holds_for_it() -> None:
     async def main() -> None:
         inner = Recording()
         limited = RateLimited(inner, qps=0.001, burst=1)
@@ -271,7 +271,7 @@ def test_what_our_connection_cannot_send_is_refused() -> None:
     asyncio.run(main())
 
 
-def test_the_package_is_imported_only_where_it_is_asked_for() -> None:
+def test_package_is_imported_only_where_it_is_asked_for() -> None:
     code = (
         "import sys\n"
         "import syncer.engine.runner, syncer.clusters.connection, syncer.api\n"

@@ -31,7 +31,7 @@ async def pool_of(size: int) -> AsyncIterator[tuple[Pool, Peer]]:
             pool.close()
 
 
-def test_the_last_connection_used_goes_first() -> None:
+def test_last_connection_used_goes_first() -> None:
     async def main() -> None:
         async with pool_of(3) as (pool, _):
             one, two = await pool.acquire(Access(), deadline=SOON), await pool.acquire(Access(), deadline=SOON)
@@ -58,7 +58,7 @@ def test_who_waits_longest_is_served_first() -> None:
     asyncio.run(main())
 
 
-def test_a_place_given_to_one_who_is_cancelled_at_the_same_moment_is_not_lost() -> None:
+def test_place_given_to_one_who_is_cancelled_at_the_same_moment_is_not_lost() -> None:
     async def main() -> None:
         async with pool_of(1) as (pool, _):
             connection = await pool.acquire(Access(), deadline=SOON)
@@ -74,7 +74,7 @@ def test_a_place_given_to_one_who_is_cancelled_at_the_same_moment_is_not_lost() 
     asyncio.run(main())
 
 
-def test_a_place_is_free_again_when_connecting_failed() -> None:
+def test_place_is_free_again_when_connecting_failed() -> None:
     async def main() -> None:
         tries = 0
 
@@ -92,7 +92,7 @@ def test_a_place_is_free_again_when_connecting_failed() -> None:
     asyncio.run(main())
 
 
-def test_a_connection_that_was_idle_for_long_is_not_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_connection_that_was_idle_for_long_is_not_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pool_module, "IDLE_SECONDS", -1.0)
 
     async def main() -> None:

@@ -41,7 +41,7 @@ def test_what_is_no_proxy_is_refused_without_its_password(url: str, why: str) ->
         parse(url, source="here")
 
 
-def test_a_proxy_is_shown_without_its_password() -> None:
+def test_proxy_is_shown_without_its_password() -> None:
     proxy = parse("https://ann:secret@p:3128", source="HTTPS_PROXY")
     assert str(proxy) == "the proxy https://p:3128 (from HTTPS_PROXY)"
     assert "secret" not in repr(proxy)
@@ -62,7 +62,7 @@ def test_a_proxy_is_shown_without_its_password() -> None:
         ({"ALL_PROXY": "http://a"}, True, None),
     ],
 )
-def test_the_variable_for_the_scheme(environ: Mapping[str, str], tls: bool, expected: tuple[str, str] | None) -> None:
+def test_variable_for_the_scheme(environ: Mapping[str, str], tls: bool, expected: tuple[str, str] | None) -> None:
     found = from_environment("api.example.com", 6443, tls=tls, environ=environ)
     assert (found and (found.host, found.source)) == expected
 
@@ -126,13 +126,13 @@ def kubeconfig_file(path: Path, **cluster: str) -> str:
     return str(path)
 
 
-def test_the_kubeconfig_goes_before_the_environment(tmp_path: Path) -> None:
+def test_kubeconfig_goes_before_the_environment(tmp_path: Path) -> None:
     environ = {"HTTPS_PROXY": "http://environment", "NO_PROXY": "*"}
     own = kubeconfig_file(tmp_path / "own", **{"proxy-url": "http://own:3128"})
     assert kubeconfig.read(own, environ=environ).endpoint.proxy == Proxy("own", 3128, source=f"proxy-url in {own}")
 
 
-def test_the_environment_names_the_proxy_for_files_and_service_accounts(tmp_path: Path) -> None:
+def test_environment_names_the_proxy_for_files_and_service_accounts(tmp_path: Path) -> None:
     environ = {"HTTPS_PROXY": "http://p", "KUBERNETES_SERVICE_HOST": "10.96.0.1"}
     expected = Proxy("p", 80, source="HTTPS_PROXY")
     assert kubeconfig.read(kubeconfig_file(tmp_path / "k"), environ=environ).endpoint.proxy == expected
@@ -142,7 +142,7 @@ def test_the_environment_names_the_proxy_for_files_and_service_accounts(tmp_path
     assert kubeconfig.in_cluster(environ, directory=tmp_path).endpoint.proxy is None
 
 
-def test_a_mistake_names_its_place_and_no_password(tmp_path: Path) -> None:
+def test_mistake_names_its_place_and_no_password(tmp_path: Path) -> None:
     path = kubeconfig_file(tmp_path / "k", **{"proxy-url": "socks5://ann:secret@p:1"})
     with pytest.raises(ConfigError) as caught:
         kubeconfig.read(path, environ={})

@@ -9,7 +9,7 @@ from syncer.clusters.rate_limit import RateLimited
 from syncer.clusters.transport import DeadlineExceeded, HttpRequest
 
 
-def test_a_turn_beyond_the_deadline_is_refused_at_once_and_not_counted() -> None:
+def test_turn_beyond_the_deadline_is_refused_at_once_and_not_counted() -> None:
     async def main() -> None:
         async with serve(Call.reply) as peer:
             transport = RateLimited(plain_transport(peer.endpoint()), qps=1, burst=2)
@@ -27,7 +27,7 @@ def test_a_turn_beyond_the_deadline_is_refused_at_once_and_not_counted() -> None
     asyncio.run(main())
 
 
-def test_a_request_waits_for_its_turn() -> None:
+def test_request_waits_for_its_turn() -> None:
     async def main() -> None:
         loop = asyncio.get_running_loop()
         async with serve(Call.reply) as peer:

@@ -74,7 +74,7 @@ def test_after_401_a_stream_is_tried_once_more_too(kind: Kind) -> None:
     kind.run(main())
 
 
-def test_a_new_token_in_the_file_is_used_and_repeated_headers_are_sent(kind: Kind, tmp_path: Path) -> None:
+def test_new_token_in_the_file_is_used_and_repeated_headers_are_sent(kind: Kind, tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text("old\n")
 
@@ -89,7 +89,7 @@ def test_a_new_token_in_the_file_is_used_and_repeated_headers_are_sent(kind: Kin
     kind.run(main())
 
 
-def test_the_server_is_asked_for_by_its_tls_server_name(kind: Kind) -> None:
+def test_server_is_asked_for_by_its_tls_server_name(kind: Kind) -> None:
     ca = trustme.CA()
 
     async def main() -> None:
@@ -125,7 +125,7 @@ async def failing(kind: Kind, certificate: trustme.LeafCert, ca: Material) -> As
             yield str(caught.value).replace(endpoint.authority, "{address}")
 
 
-def test_an_unknown_authority_names_the_file(kind: Kind, tmp_path: Path) -> None:
+def test_unknown_authority_names_the_file(kind: Kind, tmp_path: Path) -> None:
     path = tmp_path / "ca.crt"
     trustme.CA().cert_pem.write_to_path(str(path))
 
@@ -151,7 +151,7 @@ def test_another_name_in_the_certificate_leads_to_tls_server_name(kind: Kind) ->
     kind.run(main())
 
 
-def test_an_expired_server_certificate_says_since_when(kind: Kind) -> None:
+def test_expired_server_certificate_says_since_when(kind: Kind) -> None:
     ca = trustme.CA()
     certificate = ca.issue_cert("127.0.0.1", not_before=LONG_AGO, not_after=YESTERDAY)
 
@@ -162,7 +162,7 @@ def test_an_expired_server_certificate_says_since_when(kind: Kind) -> None:
     kind.run(main())
 
 
-def test_an_expired_authority_is_named_by_its_file(kind: Kind, tmp_path: Path) -> None:
+def test_expired_authority_is_named_by_its_file(kind: Kind, tmp_path: Path) -> None:
     certificate = trustme.CA().issue_cert("127.0.0.1", not_before=LONG_AGO, not_after=YESTERDAY)
     path = tmp_path / "ca.crt"
     certificate.cert_chain_pems[0].write_to_path(str(path))
@@ -177,7 +177,7 @@ def test_an_expired_authority_is_named_by_its_file(kind: Kind, tmp_path: Path) -
     kind.run(main())
 
 
-def test_a_server_without_tls_is_an_error(kind: Kind) -> None:
+def test_server_without_tls_is_an_error(kind: Kind) -> None:
     async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\nClient sent TLS to an HTTP server.\n")
         writer.close()
@@ -233,7 +233,7 @@ def test_renewed_certificates_are_for_new_connections_while_streams_go_on(kind: 
     kind.run(main())
 
 
-def test_a_client_certificate_is_shown(kind: Kind) -> None:
+def test_client_certificate_is_shown(kind: Kind) -> None:
     ca = trustme.CA()
     client = ca.issue_cert("client.example")
 

@@ -32,7 +32,7 @@ def credentials(endpoint: Endpoint, *cas: trustme.CA) -> LoginCredentials:
 
 
 @pytest.mark.parametrize("proxy_tls", [False, True])
-def test_a_tunnel_carries_requests_and_watches(kind: Kind, proxy_tls: bool) -> None:
+def test_tunnel_carries_requests_and_watches(kind: Kind, proxy_tls: bool) -> None:
     ca, proxy_ca = trustme.CA(), trustme.CA()
 
     async def main() -> None:
@@ -58,7 +58,7 @@ def test_a_tunnel_carries_requests_and_watches(kind: Kind, proxy_tls: bool) -> N
     kind.run(main())
 
 
-def test_a_server_without_tls_is_asked_for_by_whole_urls(kind: Kind) -> None:
+def test_server_without_tls_is_asked_for_by_whole_urls(kind: Kind) -> None:
     async def main() -> None:
         async with serve(whole_answer) as peer, proxy_server(ProxyServer(with_password=True)) as proxy:
             endpoint = replace(peer.endpoint(prefix="/k8s"), proxy=proxy.proxy(ALLOWED))
@@ -72,7 +72,7 @@ def test_a_server_without_tls_is_asked_for_by_whole_urls(kind: Kind) -> None:
     kind.run(main())
 
 
-def test_a_tunnel_that_died_while_it_was_idle_is_opened_anew(kind: Kind) -> None:
+def test_tunnel_that_died_while_it_was_idle_is_opened_anew(kind: Kind) -> None:
     ca = trustme.CA()
 
     async def main() -> None:
@@ -105,7 +105,7 @@ ANSWERS = {
 
 
 @pytest.mark.parametrize("how", list(ANSWERS))
-def test_a_proxy_that_gives_no_tunnel_is_named(kind: Kind, how: str) -> None:
+def test_proxy_that_gives_no_tunnel_is_named(kind: Kind, how: str) -> None:
     answer, why = ANSWERS[how]
 
     async def main() -> None:
@@ -120,7 +120,7 @@ def test_a_proxy_that_gives_no_tunnel_is_named(kind: Kind, how: str) -> None:
     kind.run(main())
 
 
-def test_a_wrong_password_is_told_from_none(kind: Kind) -> None:
+def test_wrong_password_is_told_from_none(kind: Kind) -> None:
     async def main() -> None:
         async with proxy_server(ProxyServer(with_password=True)) as proxy:
             endpoint = Endpoint("api.internal", 6443, proxy=proxy.proxy("Basic d3Jvbmc="))
@@ -131,7 +131,7 @@ def test_a_wrong_password_is_told_from_none(kind: Kind) -> None:
     kind.run(main())
 
 
-def test_a_proxy_that_is_not_there_is_named(kind: Kind) -> None:
+def test_proxy_that_is_not_there_is_named(kind: Kind) -> None:
     async def main() -> None:
         proxy = Proxy("127.0.0.1", await free_port(), source="HTTPS_PROXY")
         async with kind.open(Endpoint("api.internal", 6443, proxy=proxy)) as transport:
@@ -143,7 +143,7 @@ def test_a_proxy_that_is_not_there_is_named(kind: Kind) -> None:
     kind.run(main())
 
 
-def test_a_proxy_that_hangs_does_not_outlive_the_deadline(kind: Kind) -> None:
+def test_proxy_that_hangs_does_not_outlive_the_deadline(kind: Kind) -> None:
     async def main() -> None:
         closed = asyncio.Event()
 
@@ -163,7 +163,7 @@ def test_a_proxy_that_hangs_does_not_outlive_the_deadline(kind: Kind) -> None:
     kind.run(main())
 
 
-def test_an_https_proxy_must_be_trusted(kind: Kind) -> None:
+def test_https_proxy_must_be_trusted(kind: Kind) -> None:
     ca, proxy_ca = trustme.CA(), trustme.CA()
 
     async def main() -> None:
@@ -178,7 +178,7 @@ def test_an_https_proxy_must_be_trusted(kind: Kind) -> None:
     kind.run(main())
 
 
-def test_the_servers_certificate_is_looked_at_through_the_proxy(kind: Kind) -> None:
+def test_servers_certificate_is_looked_at_through_the_proxy(kind: Kind) -> None:
     ca, ended = trustme.CA(), datetime.now(UTC) - timedelta(days=1)
     certificate = ca.issue_cert("127.0.0.1", not_before=ended - timedelta(days=9), not_after=ended)
 

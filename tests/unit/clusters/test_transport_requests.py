@@ -9,7 +9,7 @@ from transport_kinds import Kind
 from syncer.clusters.transport import ConnectionFailed, DeadlineExceeded, HttpRequest
 
 
-def test_a_request_arrives_as_it_was_given(kind: Kind) -> None:
+def test_request_arrives_as_it_was_given(kind: Kind) -> None:
     async def main() -> None:
         async def answer(call: Call) -> None:
             await call.reply(201, b'{"a": 1}', "X-Thing: yes\r\n")
@@ -30,7 +30,7 @@ def test_a_request_arrives_as_it_was_given(kind: Kind) -> None:
     kind.run(main())
 
 
-def test_a_chunked_reply_in_single_bytes_is_put_together(kind: Kind) -> None:
+def test_chunked_reply_in_single_bytes_is_put_together(kind: Kind) -> None:
     async def main() -> None:
         async def answer(call: Call) -> None:
             whole = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n4;x=y\r\ndefg\r\n0\r\n\r\n"
@@ -85,7 +85,7 @@ def test_replies_with_a_framing_of_their_own_leave_the_connection_usable(
         b"HTTP/1.0 200 OK\r\n\r\nok",
     ],
 )
-def test_a_connection_that_the_server_ends_with_the_reply_is_not_used_again(kind: Kind, wire: bytes) -> None:
+def test_connection_that_the_server_ends_with_the_reply_is_not_used_again(kind: Kind, wire: bytes) -> None:
     async def main() -> None:
         async def answer(call: Call) -> None:
             await call.send(wire)
@@ -99,7 +99,7 @@ def test_a_connection_that_the_server_ends_with_the_reply_is_not_used_again(kind
     kind.run(main())
 
 
-def test_a_server_that_says_close_and_does_not_is_taken_at_its_word(kind: Kind) -> None:
+def test_server_that_says_close_and_does_not_is_taken_at_its_word(kind: Kind) -> None:
     async def main() -> None:
         async with serve(lambda call: call.reply(headers="Connection: close\r\n")) as peer:
             async with kind.open(peer.endpoint()) as transport:
@@ -121,7 +121,7 @@ def test_requests_one_after_the_other_share_a_connection(kind: Kind) -> None:
     kind.run(main())
 
 
-def test_a_reused_connection_that_dies_before_a_reply_is_replaced_once(kind: Kind) -> None:
+def test_reused_connection_that_dies_before_a_reply_is_replaced_once(kind: Kind) -> None:
     async def main() -> None:
         async def answer(call: Call) -> None:
             if call.path == "/second" and call.connection == 1:
@@ -138,7 +138,7 @@ def test_a_reused_connection_that_dies_before_a_reply_is_replaced_once(kind: Kin
     kind.run(main())
 
 
-def test_the_second_connection_dying_too_ends_the_tries(kind: Kind) -> None:
+def test_second_connection_dying_too_ends_the_tries(kind: Kind) -> None:
     async def main() -> None:
         async def answer(call: Call) -> None:
             await call.reply() if call.path == "/first" else call.cut()
@@ -152,7 +152,7 @@ def test_the_second_connection_dying_too_ends_the_tries(kind: Kind) -> None:
     kind.run(main())
 
 
-def test_a_new_connection_that_dies_is_not_tried_again(kind: Kind) -> None:
+def test_new_connection_that_dies_is_not_tried_again(kind: Kind) -> None:
     async def main() -> None:
         async def answer(call: Call) -> None:
             call.cut()
@@ -165,7 +165,7 @@ def test_a_new_connection_that_dies_is_not_tried_again(kind: Kind) -> None:
     kind.run(main())
 
 
-def test_a_reply_that_breaks_off_is_an_error_and_not_tried_again(kind: Kind) -> None:
+def test_reply_that_breaks_off_is_an_error_and_not_tried_again(kind: Kind) -> None:
     async def main() -> None:
         async def answer(call: Call) -> None:
             if call.path == "/first":
@@ -183,7 +183,7 @@ def test_a_reply_that_breaks_off_is_an_error_and_not_tried_again(kind: Kind) -> 
     kind.run(main())
 
 
-def test_a_server_that_does_not_answer_meets_the_deadline(kind: Kind) -> None:
+def test_server_that_does_not_answer_meets_the_deadline(kind: Kind) -> None:
     async def main() -> None:
         async def answer(call: Call) -> None:
             if call.path == "/hang":
@@ -201,7 +201,7 @@ def test_a_server_that_does_not_answer_meets_the_deadline(kind: Kind) -> None:
     kind.run(main())
 
 
-def test_a_shorter_deadline_after_a_longer_one_holds(kind: Kind) -> None:
+def test_shorter_deadline_after_a_longer_one_holds(kind: Kind) -> None:
     async def main() -> None:
         async def answer(call: Call) -> None:
             await (call.reply() if call.path == "/" else asyncio.Event().wait())
@@ -214,7 +214,7 @@ def test_a_shorter_deadline_after_a_longer_one_holds(kind: Kind) -> None:
     kind.run(main())
 
 
-def test_a_port_without_a_server_is_named(kind: Kind) -> None:
+def test_port_without_a_server_is_named(kind: Kind) -> None:
     async def main() -> None:
         async with serve(Call.reply) as peer:
             endpoint = peer.endpoint()
@@ -238,7 +238,7 @@ def test_what_is_not_http_is_an_error(kind: Kind) -> None:
     kind.run(main())
 
 
-def test_the_connection_of_a_cancelled_request_is_not_used_again(kind: Kind) -> None:
+def test_connection_of_a_cancelled_request_is_not_used_again(kind: Kind) -> None:
     async def main() -> None:
         asked = asyncio.Event()
 
@@ -260,7 +260,7 @@ def test_the_connection_of_a_cancelled_request_is_not_used_again(kind: Kind) -> 
     kind.run(main())
 
 
-def test_a_hung_server_does_not_collect_connections(kind: Kind) -> None:
+def test_hung_server_does_not_collect_connections(kind: Kind) -> None:
     async def main() -> None:
         release = asyncio.Event()
         full = asyncio.Event()
@@ -323,7 +323,7 @@ def test_closing_fails_what_is_under_way(kind: Kind) -> None:
     kind.run(main())
 
 
-def test_a_large_body_goes_both_ways(kind: Kind) -> None:
+def test_large_body_goes_both_ways(kind: Kind) -> None:
     async def main() -> None:
         async def answer(call: Call) -> None:
             await call.reply(200, call.body)
@@ -336,7 +336,7 @@ def test_a_large_body_goes_both_ways(kind: Kind) -> None:
 
 
 @pytest.mark.parametrize("path", ["/a b", "/a\r\nX-Evil: 1", "no-slash", "/ü"])
-def test_a_path_that_would_break_the_request_line_is_refused(kind: Kind, path: str) -> None:
+def test_path_that_would_break_the_request_line_is_refused(kind: Kind, path: str) -> None:
     async def main() -> None:
         async with serve(Call.reply) as peer, kind.open(peer.endpoint()) as transport:
             with pytest.raises(ValueError, match="not a path"):

@@ -33,7 +33,7 @@ def test_lines_come_out_whole_however_the_bytes_arrive(kind: Kind, size: int) ->
     kind.run(main())
 
 
-def test_a_line_is_handed_over_before_the_next_one_is_sent(kind: Kind) -> None:
+def test_line_is_handed_over_before_the_next_one_is_sent(kind: Kind) -> None:
     async def main() -> None:
         go_on = asyncio.Event()
 
@@ -59,7 +59,7 @@ def test_a_line_is_handed_over_before_the_next_one_is_sent(kind: Kind) -> None:
     kind.run(main())
 
 
-def test_a_stream_that_is_cut_gives_its_whole_lines_and_then_fails(kind: Kind) -> None:
+def test_stream_that_is_cut_gives_its_whole_lines_and_then_fails(kind: Kind) -> None:
     async def main() -> None:
         async def answer(call: Call) -> None:
             await call.start_chunked()
@@ -79,7 +79,7 @@ def test_a_stream_that_is_cut_gives_its_whole_lines_and_then_fails(kind: Kind) -
     kind.run(main())
 
 
-def test_a_silent_stream_meets_its_idle_timeout(kind: Kind) -> None:
+def test_silent_stream_meets_its_idle_timeout(kind: Kind) -> None:
     async def main() -> None:
         async def answer(call: Call) -> None:
             await call.start_chunked()
@@ -99,7 +99,7 @@ def test_a_silent_stream_meets_its_idle_timeout(kind: Kind) -> None:
     kind.run(main())
 
 
-def test_a_server_that_does_not_begin_meets_the_connect_timeout(kind: Kind) -> None:
+def test_server_that_does_not_begin_meets_the_connect_timeout(kind: Kind) -> None:
     async def main() -> None:
         async def answer(call: Call) -> None:
             await asyncio.Event().wait()
@@ -112,7 +112,7 @@ def test_a_server_that_does_not_begin_meets_the_connect_timeout(kind: Kind) -> N
     kind.run(main())
 
 
-def test_a_refusal_is_read_as_a_whole(kind: Kind) -> None:
+def test_refusal_is_read_as_a_whole(kind: Kind) -> None:
     async def main() -> None:
         async def answer(call: Call) -> None:
             await call.reply(410, b'{"kind":\n"Status"}')
@@ -168,7 +168,7 @@ def test_closing_ends_streams(kind: Kind) -> None:
     kind.run(main())
 
 
-def test_a_slow_reader_makes_the_server_wait(kind: Kind, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slow_reader_makes_the_server_wait(kind: Kind, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(LineStream, "HIGH_WATER", 100_000)
     line = b"x" * 9_999 + b"\n"
 
@@ -195,7 +195,7 @@ def test_a_slow_reader_makes_the_server_wait(kind: Kind, monkeypatch: pytest.Mon
     kind.run(main())
 
 
-def test_a_line_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_line_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Lines, "LONGEST", 10)
     lines = Lines()
     lines.feed(b"0123456789")
@@ -203,7 +203,7 @@ def test_a_line_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None
         lines.feed(b"x")
 
 
-def test_a_line_in_many_pieces_and_many_lines_in_a_piece() -> None:
+def test_line_in_many_pieces_and_many_lines_in_a_piece() -> None:
     lines = Lines()
     for piece in (b"a", b"b", b"c\nd\ne", b"", b"f\n", b"\n\n", b"g"):
         lines.feed(piece)

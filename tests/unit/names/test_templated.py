@@ -36,24 +36,24 @@ def by(template: str, inner: NameTranslator = SINGLE) -> Templated:
         ("tenant-{cluster}-{name}.{namespace}", "shop/db", "tenant-vc-db.shop"),
     ],
 )
-def test_a_name_that_can_be_read_in_one_way_is_readable(template: str, key: str, name: str) -> None:
+def test_name_that_can_be_read_in_one_way_is_readable(template: str, key: str, name: str) -> None:
     assert by(template).to_host(CERTIFICATES, Key.parse(key)) == Key("vc-ns", name)
 
 
-def test_a_name_that_could_be_read_in_two_ways_is_hashed() -> None:
+def test_name_that_could_be_read_in_two_ways_is_hashed() -> None:
     one, other = (by("{namespace}-{name}").to_host(CERTIFICATES, Key.parse(key)) for key in ("a/b-c", "a-b/c"))
     assert one != other
     assert one.name.startswith("a-b-c-")
     assert len(one.name) == len("a-b-c-") + 20
 
 
-def test_an_object_that_is_called_like_a_hashed_name_does_not_get_it() -> None:
+def test_object_that_is_called_like_a_hashed_name_does_not_get_it() -> None:
     hashed = by("{name}.{namespace}").to_host(CERTIFICATES, Key("shop", "x" * 63)).name
     forger = by("{name}").to_host(CERTIFICATES, Key("shop", hashed)).name
     assert forger != hashed
 
 
-def test_a_name_that_is_too_long_is_hashed_and_fits() -> None:
+def test_name_that_is_too_long_is_hashed_and_fits() -> None:
     name = by("{namespace}-{name}").to_host(CERTIFICATES, Key("shop", "x" * 80)).name
     assert SHORT.fits(name)
 
@@ -119,8 +119,6 @@ def test_what_is_no_template_is_refused(template: str, said: str) -> None:
         ("{namespace}-{name}", SINGLE, False, "objects of this kind have none"),
     ],
 )
-def test_a_template_must_tell_namespaces_apart(
-    template: str, inner: NameTranslator, namespaced: bool, said: str
-) -> None:
+def test_template_must_tell_namespaces_apart(template: str, inner: NameTranslator, namespaced: bool, said: str) -> None:
     found = lack(Template(template), inner, namespaced=namespaced)
     assert (said in found) if said else (found == "")

@@ -135,13 +135,13 @@ def test_no_two_virtual_clusters_share_a_place(
 
 
 @given(name=NAMES, text=NAMES)
-def test_a_hashed_name_never_looks_like_a_readable_one(name: str, text: str) -> None:
+def test_hashed_name_never_looks_like_a_readable_one(name: str, text: str) -> None:
     host = translator(SingleNamespace).to_host(CONFIGMAP, Key("x", f"{name}-x-{text}")).name
     assert "-x-" not in host
     assert translator(SingleNamespace).to_virtual(CONFIGMAP, Key("vc-ns", host)) is None
 
 
-def test_a_name_that_another_name_is_hashed_to_is_not_taken() -> None:
+def test_name_that_another_name_is_hashed_to_is_not_taken() -> None:
     made = translator(SingleNamespace)
     hashed = made.to_host(CONFIGMAP, Key("shop", "a-x-b"))
     assert made.to_host(CONFIGMAP, Key("shop", hashed.name)) != hashed
@@ -164,7 +164,7 @@ def test_places_are_valid(cls: type, resource: Resource, namespace: str, name: s
 
 @pytest.mark.parametrize("cls", TRANSLATORS)
 @given(resource=st.sampled_from(RESOURCES), namespace=LABELS, name=NAMES)
-def test_a_host_name_is_read_back_right_or_not_at_all(cls: type, resource: Resource, namespace: str, name: str) -> None:
+def test_host_name_is_read_back_right_or_not_at_all(cls: type, resource: Resource, namespace: str, name: str) -> None:
     made, virtual = translator(cls), key(resource, namespace, name)
     found = made.to_virtual(resource, made.to_host(resource, virtual))
     assert found in (virtual, None)
@@ -189,14 +189,14 @@ def test_readable_names_are_read_back(cls: type) -> None:
         assert made.to_virtual(resource, made.to_host(resource, virtual)) == virtual
 
 
-def test_an_object_without_namespace_that_becomes_one_with() -> None:
+def test_object_without_namespace_that_becomes_one_with() -> None:
     made = translator(SingleNamespace)
     assert made.to_host(CONFIGMAP, Key("", "gold")) == Key("vc-ns", "gold-x-vc")
     assert made.to_virtual(CONFIGMAP, Key("vc-ns", "gold-x-vc")) == Key("", "gold")
     assert made.to_host(CLASS, Key("shop", "gold")) == Key("", "gold-x-shop-x-vc-x-vc-ns")
 
 
-def test_a_host_key_elsewhere_is_nobodys() -> None:
+def test_host_key_elsewhere_is_nobodys() -> None:
     assert translator(SingleNamespace).to_virtual(CONFIGMAP, Key("other", "db-x-shop-x-vc")) is None
     assert translator(SingleNamespace).to_virtual(CONFIGMAP, Key("vc-ns", "db-x-shop-x-other")) is None
     assert translator(PerNamespace).to_virtual(CONFIGMAP, Key("shop-x-other-x-vc-ns", "db")) is None
@@ -205,7 +205,7 @@ def test_a_host_key_elsewhere_is_nobodys() -> None:
 
 
 @pytest.mark.parametrize("cls", [PerNamespace, Unchanged])
-def test_the_hosts_own_objects_are_nobodys(cls: type) -> None:
+def test_hosts_own_objects_are_nobodys(cls: type) -> None:
     made = translator(cls)
     namespace = made.to_host(CONFIGMAP, Key("default", "db")).namespace
     assert made.to_virtual(CONFIGMAP, Key(namespace, "kube-root-ca.crt")) is None
@@ -213,7 +213,7 @@ def test_the_hosts_own_objects_are_nobodys(cls: type) -> None:
 
 
 @pytest.mark.parametrize("cls", [PerNamespace, Unchanged])
-def test_a_reserved_name_without_room_is_refused(cls: type) -> None:
+def test_reserved_name_without_room_is_refused(cls: type) -> None:
     full = "kube-root-ca.crt" + "-x-vc" * 47
     assert len(full) == 251
     with pytest.raises(Refused, match=r"metadata\.name: no room for the suffix -x-vc within 253 characters"):

@@ -29,14 +29,14 @@ def test_one_that_nothing_uses_stays_away_and_the_reason_names_the_way_out(world
     assert "vsyncer.dev/force-sync" in decision.reason
 
 
-def test_the_copy_goes_with_the_last_user(world: World) -> None:
+def test_copy_goes_with_the_last_user(world: World) -> None:
     user = pod_mounting("web", configmap="db")
     world.given(virtual=[configmap("db"), user]).settle("configmaps", "shop/db")
     world.gone(virtual=[user])
     assert [str(sent) for sent in world.settle("configmaps", "shop/db")] == [f"delete host configmaps {COPY}"]
 
 
-def test_a_pod_that_begins_or_ceases_to_name_one_wakes_it(world: World) -> None:
+def test_pod_that_begins_or_ceases_to_name_one_wakes_it(world: World) -> None:
     world.given(virtual=[configmap("db")]).woken()
     user = pod_mounting("web", configmap="db")
     world.given(virtual=[user])
@@ -71,7 +71,7 @@ def test_changes_and_removed_keys_go_down_and_host_edits_are_undone(world: World
     assert (world.host("ConfigMap", COPY) or {})["data"] == {"a": "3"}
 
 
-def test_an_immutable_copy_with_other_contents_is_made_anew(world: World) -> None:
+def test_immutable_copy_with_other_contents_is_made_anew(world: World) -> None:
     world.given(virtual=[configmap("db", {"a": "1"}, immutable=True, **FORCED)]).settle("configmaps", "shop/db")
     host = world.host("ConfigMap", COPY) or {}
     assert host["immutable"] is True
@@ -92,19 +92,19 @@ def test_credentials_of_the_control_plane_are_opaque_on_the_host_and_only_there_
     assert write.obj["type"] == "Opaque"
 
 
-def test_an_ingress_keeps_its_certificate_only_where_ingresses_are_synced(world: World) -> None:
+def test_ingress_keeps_its_certificate_only_where_ingresses_are_synced(world: World) -> None:
     world.given(virtual=[secret("db"), ingress("web", tls_secret="db")])
     assert not world.decide("secrets", "shop/db").writes
     assert world.configure(INGRESSES_ON).decide("secrets", "shop/db").writes
 
 
-def test_an_ingress_that_begins_to_name_one_wakes_it(world: World) -> None:
+def test_ingress_that_begins_to_name_one_wakes_it(world: World) -> None:
     world.configure(INGRESSES_ON).given(virtual=[secret("db")]).woken()
     world.given(virtual=[ingress("web", tls_secret="db")])
     assert "secrets shop/db" in map(str, world.woken())
 
 
-def test_the_names_of_pod_tokens_are_kept_free(world: World) -> None:
+def test_names_of_pod_tokens_are_kept_free(world: World) -> None:
     world.given(virtual=[secret("web.pod-tokens", **FORCED)])
     with pytest.raises(Refused, match="kept for the tokens of Pods"):
         world.decide("secrets", "shop/web.pod-tokens")
@@ -126,7 +126,7 @@ def test_every_way_to_use_a_secret_counts(world: World, spec: Obj) -> None:
     assert world.decide("secrets", "shop/db").writes
 
 
-def test_a_mirror_of_a_static_pod_uses_nothing(world: World) -> None:
+def test_mirror_of_a_static_pod_uses_nothing(world: World) -> None:
     mirror: dict[str, Any] = {"metadata": {"annotations": {"kubernetes.io/config.mirror": "1"}}}
     world.given(virtual=[secret("db"), pod_mounting("web", secret="db", **mirror)])
     assert not world.decide("secrets", "shop/db").writes

@@ -35,7 +35,7 @@ def in_step(world: World, syncer: str, key: str) -> None:
     world.settle(syncer, key)
 
 
-def test_a_certificate_goes_to_the_host_with_the_names_that_things_have_there() -> None:
+def test_certificate_goes_to_the_host_with_the_names_that_things_have_there() -> None:
     world = world_of(CERT_MANAGER).given(virtual=[cert()])
     host = only_write(world.decide(CERTIFICATE, "shop/db"))
     assert host["metadata"]["name"] == "db-x-shop-x-vc"
@@ -55,7 +55,7 @@ def test_what_was_given_is_not_changed() -> None:
 
 
 @pytest.mark.parametrize("kind", ["ClusterIssuer", "issuer", "Secret"])
-def test_a_name_of_another_kind_does_not_go_down(kind: str) -> None:
+def test_name_of_another_kind_does_not_go_down(kind: str) -> None:
     """As it is, it would name whatever the host has of that name: the host drops a kind that its schema lacks."""
     theirs = cert(spec={"issuerRef": {"name": "of-another-tenant", "kind": kind}})
     world = world_of(CERT_MANAGER).given(virtual=[theirs])
@@ -70,7 +70,7 @@ ISSUED = {
 }
 
 
-def test_a_kind_that_comes_from_the_host_has_one_name_on_both_sides() -> None:
+def test_kind_that_comes_from_the_host_has_one_name_on_both_sides() -> None:
     shown = build(CLUSTER_ISSUERS, "public", metadata={"labels": {"public": "true"}})
     public = cert("public", spec={"issuerRef": {"name": "public", "kind": "ClusterIssuer"}})
     world = world_of(ISSUED).given(virtual=[cert(), public], host=[shown])
@@ -128,7 +128,7 @@ def test_what_is_named_without_its_namespace_is_not_taken_for_another_one_on_the
         world.decide(CERTIFICATE, "shop/db")
 
 
-def test_a_namespace_of_the_host_in_the_status_comes_up_as_the_virtual_one() -> None:
+def test_namespace_of_the_host_in_the_status_comes_up_as_the_virtual_one() -> None:
     entries = {
         MONITOR: {"direction": "fromHost", "namespaces": {"infra": "shop"}},
         CLASS: {"references": {"status.monitor.name": MONITOR}},
@@ -184,7 +184,7 @@ def test_names_in_the_status_come_up_as_virtual_ones() -> None:
     assert [each["name"] for each in found["status"]["secrets"]] == [long, "other", "made-by-the-operator"]
 
 
-def test_a_secret_is_synced_with_what_names_it_and_no_longer() -> None:
+def test_secret_is_synced_with_what_names_it_and_no_longer() -> None:
     issuer = build(ISSUERS, "ca", spec={"ca": {"secretName": "ca-key"}})
     world = world_of(CERT_MANAGER).given(virtual=[secret("ca-key"), issuer])
     assert world.settle("secrets", "shop/ca-key")
@@ -194,7 +194,7 @@ def test_a_secret_is_synced_with_what_names_it_and_no_longer() -> None:
     assert [write.verb for write in world.decide("secrets", "shop/ca-key").writes] == [Verb.DELETE]
 
 
-def test_the_owner_is_asked_again_when_what_it_names_changes() -> None:
+def test_owner_is_asked_again_when_what_it_names_changes() -> None:
     issuer = build(ISSUERS, "ca", spec={"ca": {"secretName": "ca-key"}})
     world = world_of(CERT_MANAGER).given(virtual=[issuer])
     world.woken()
@@ -229,7 +229,7 @@ def test_all_paths_of_a_service_monitor_are_found() -> None:
     assert world.decide("configmaps", "shop/bundle").writes
 
 
-def test_a_namespace_beside_a_name_is_translated_with_it() -> None:
+def test_namespace_beside_a_name_is_translated_with_it() -> None:
     world = world_of({CLASS: {"references": {"spec.auth.name": "Secret"}}})
     world.given(virtual=[build(CLASSES, "gold", spec={"auth": {"name": "login", "namespace": "shop"}})])
     host = only_write(world.decide(CLASS, "gold"))
@@ -237,7 +237,7 @@ def test_a_namespace_beside_a_name_is_translated_with_it() -> None:
     assert host["spec"] == {"auth": {"name": "login-x-shop-x-vc", "namespace": "vc-ns"}}
 
 
-def test_an_object_without_a_namespace_may_not_name_one_of_the_hosts_objects() -> None:
+def test_object_without_a_namespace_may_not_name_one_of_the_hosts_objects() -> None:
     world = world_of({CLASS: {"references": {"spec.auth.name": "Secret"}}})
     world.given(virtual=[build(CLASSES, "gold", spec={"auth": {"name": "login"}})])
     with pytest.raises(Refused, match=r"spec\.auth\.name: names the Secret login without a namespace"):
@@ -266,7 +266,7 @@ def test_what_is_not_synced_refers_to_nothing() -> None:
     assert world.decide("secrets", "shop/ca-key").outcome is Outcome.SKIPPED
 
 
-def test_a_template_names_the_copy_and_references_to_it() -> None:
+def test_template_names_the_copy_and_references_to_it() -> None:
     entries = merged(dict(CERT_MANAGER), {ISSUER: {"name": "{name}.{namespace}.{cluster}"}})
     world = world_of(entries).given(virtual=[cert(), build(ISSUERS, "ca", spec={})])
     assert only_write(world.decide(ISSUER, "shop/ca"))["metadata"]["name"] == "ca.shop.vc"
@@ -292,7 +292,7 @@ def test_exact_takes_away_what_somebody_added_on_the_host() -> None:
     assert [call.body.get("spec") for call in world.settle(CERTIFICATE, "shop/db")] == [{"usages": None}]
 
 
-def test_an_object_of_the_hosts_own_is_left_alone() -> None:
+def test_object_of_the_hosts_own_is_left_alone() -> None:
     theirs = build(CLASSES, "gold-x-vc-x-vc-ns", spec={"size": 1})
     world = world_of({CLASS: {}}).given(virtual=[build(CLASSES, "gold", spec={"size": 2})], host=[theirs])
     with pytest.raises(Refused, match="not ours"):
@@ -335,13 +335,13 @@ def test_what_belongs_to_an_object_is_synced_with_it() -> None:
     assert [bool(world.decide("configmaps", f"shop/{name}").writes) for name in ("rules", "others")] == [True, False]
 
 
-def test_a_pod_and_the_certificate_agree_on_the_name_of_the_secret() -> None:
+def test_pod_and_the_certificate_agree_on_the_name_of_the_secret() -> None:
     world = world_of(CERT_MANAGER).given(virtual=[cert(), pod_mounting("web", secret="db-tls")])
     named = only_write(world.decide(CERTIFICATE, "shop/db"))["spec"]["secretName"]
     assert named == world.context("pods").host_name(world.syncer("secrets").resource, "shop", "db-tls")
 
 
-def test_a_secret_of_that_name_made_by_the_tenant_is_not_put_in_the_operators_way() -> None:
+def test_secret_of_that_name_made_by_the_tenant_is_not_put_in_the_operators_way() -> None:
     world = world_of(CERT_MANAGER, config={"sync": {"toHost": {"secrets": {"all": True}}}})
     world.given(virtual=[cert(), secret("db-tls"), pod_mounting("web", secret="db-tls")])
     decision = world.decide("secrets", "shop/db-tls")

@@ -48,7 +48,7 @@ def made(custom: Mapping[str, Any], served: Served, name: str = CERTIFICATE) -> 
         ([V1], [V1BETA1, V1], "v1"),
     ],
 )
-def test_the_hosts_version_is_taken_if_the_virtual_side_serves_it(
+def test_hosts_version_is_taken_if_the_virtual_side_serves_it(
     host: list[Resource], virtual: list[Resource], version: str
 ) -> None:
     syncer = made({CERTIFICATE: {}}, {Side.HOST: host, Side.VIRTUAL: virtual})[0]
@@ -56,7 +56,7 @@ def test_the_hosts_version_is_taken_if_the_virtual_side_serves_it(
     assert (syncer.resource.version, syncer.host_resource.version) == (version, version)
 
 
-def test_a_version_can_be_asked_for() -> None:
+def test_version_can_be_asked_for() -> None:
     syncer = made({CERTIFICATE: {"version": "v1beta1"}}, both(V1, V1BETA1))[0]
     assert isinstance(syncer, Syncer)
     assert syncer.resource == V1BETA1
@@ -134,17 +134,17 @@ def test_a_version_can_be_asked_for() -> None:
         ),
     ],
 )
-def test_an_entry_waits_and_says_why(options: Mapping[str, Any], served: Served, reason: str) -> None:
+def test_entry_waits_and_says_why(options: Mapping[str, Any], served: Served, reason: str) -> None:
     assert made({CERTIFICATE: options}, served) == reason
 
 
-def test_an_entry_waits_for_the_kinds_that_it_names() -> None:
+def test_entry_waits_for_the_kinds_that_it_names() -> None:
     assert made(CERT_MANAGER, both(V1)) == (
         "the host cluster does not serve issuers.cert-manager.io yet; its CRD is missing there"
     )
 
 
-def test_a_syncer_for_each_kind_that_the_host_makes_and_each_has_its_own_options() -> None:
+def test_syncer_for_each_kind_that_the_host_makes_and_each_has_its_own_options() -> None:
     issuers = Resource("cert-manager.io/v1", "Issuer", "issuers")
     found = made(CERT_MANAGER, both(V1, issuers))
     assert [syncer.name for syncer in found if isinstance(syncer, Syncer)] == [CERTIFICATE, f"{CERTIFICATE}:secrets"]

@@ -129,7 +129,7 @@ def test_all_that_is_said_must_hold() -> None:
     assert world.settle(SECRET, "shop/db-tls")
 
 
-def test_a_name_that_the_operator_chose_is_the_virtual_one_too() -> None:
+def test_name_that_the_operator_chose_is_the_virtual_one_too() -> None:
     by = {"reference": "status.secretName"}
     world = begun(entries={CERTIFICATE: {"related": [{"resource": "secrets", "origin": "host", "by": by}]}})
     copy = world.copy_of(CERTIFICATE, "shop/db")

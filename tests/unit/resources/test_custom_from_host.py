@@ -26,7 +26,7 @@ def shown(world: World) -> Obj:
     return found
 
 
-def test_an_object_appears_with_all_that_the_host_says_of_it() -> None:
+def test_object_appears_with_all_that_the_host_says_of_it() -> None:
     world = world_of(CLUSTER_WIDE).given(host=[gold()])
     world.settle(CLASS, "gold")
     assert (shown(world)["spec"], shown(world)["status"]) == ({"size": 1}, {"ready": True})
@@ -52,7 +52,7 @@ def test_it_goes_with_the_hosts() -> None:
     assert world.virtual("Class", "gold") is None
 
 
-def test_an_object_of_the_tenants_own_is_left_alone() -> None:
+def test_object_of_the_tenants_own_is_left_alone() -> None:
     world = world_of(CLUSTER_WIDE).given(virtual=[gold(spec={"size": 7})], host=[gold()])
     with pytest.raises(Refused, match="the virtual cluster has a Class gold that is not ours"):
         world.apply(world.decide(CLASS, "gold"))
@@ -145,5 +145,5 @@ def test_only_the_named_paths_come_up_and_other_fields_are_left() -> None:
         ),
     ],
 )
-def test_a_selector_is_written_as_a_list_request_takes_it(selector: Obj, text: str) -> None:
+def test_selector_is_written_as_a_list_request_takes_it(selector: Obj, text: str) -> None:
     assert selectors.written(selector) == text

@@ -13,7 +13,7 @@ def in_step(world: World, syncer: str, key: str) -> None:
     world.settle(syncer, key)
 
 
-def test_the_copy_goes_with_the_virtual_object() -> None:
+def test_copy_goes_with_the_virtual_object() -> None:
     world = world_of(CERT_MANAGER).given(virtual=[cert()])
     in_step(world, CERTIFICATE, "shop/db")
     world.gone(virtual=[cert()])
@@ -21,7 +21,7 @@ def test_the_copy_goes_with_the_virtual_object() -> None:
     assert world.copy_of(CERTIFICATE, "shop/db") is None
 
 
-def test_a_new_object_waits_while_an_operator_cleans_up_after_the_old_one() -> None:
+def test_new_object_waits_while_an_operator_cleans_up_after_the_old_one() -> None:
     world = world_of(CERT_MANAGER).given(virtual=[cert()])
     in_step(world, CERTIFICATE, "shop/db")
     copy = world.copy_of(CERTIFICATE, "shop/db")
@@ -42,7 +42,7 @@ def test_a_new_object_waits_while_an_operator_cleans_up_after_the_old_one() -> N
     assert annotations_of(found)["vsyncer.dev/virtual-uid"] == "the-next-one"
 
 
-def test_the_tenants_own_finalizers_are_theirs() -> None:
+def test_tenants_own_finalizers_are_theirs() -> None:
     mine = cert(metadata={"finalizers": ["example.org/mine"]})
     world = world_of(CERT_MANAGER).given(virtual=[mine])
     in_step(world, CERTIFICATE, "shop/db")
@@ -60,7 +60,7 @@ def test_the_tenants_own_finalizers_are_theirs() -> None:
 RETAINED = {CERTIFICATE: {"onDelete": "retain"}}
 
 
-def test_a_retained_copy_stays_when_the_virtual_object_goes() -> None:
+def test_retained_copy_stays_when_the_virtual_object_goes() -> None:
     world = world_of(RETAINED).given(virtual=[cert()])
     in_step(world, CERTIFICATE, "shop/db")
     going = cert(metadata={"deletionTimestamp": "2026-01-01T12:00:00Z", "finalizers": ["example.org/mine"]})
@@ -75,7 +75,7 @@ def test_a_retained_copy_stays_when_the_virtual_object_goes() -> None:
     assert world.copy_of(CERTIFICATE, "shop/db")
 
 
-def test_a_retained_copy_is_taken_over_by_the_next_object_of_its_name() -> None:
+def test_retained_copy_is_taken_over_by_the_next_object_of_its_name() -> None:
     world = world_of(RETAINED).given(virtual=[cert()])
     in_step(world, CERTIFICATE, "shop/db")
     before = world.copy_of(CERTIFICATE, "shop/db")
@@ -89,7 +89,7 @@ def test_a_retained_copy_is_taken_over_by_the_next_object_of_its_name() -> None:
     assert annotations_of(after)["vsyncer.dev/virtual-uid"] == "the-next-one"
 
 
-def test_a_copy_to_be_retained_that_somebody_deletes_on_the_host_is_made_again() -> None:
+def test_copy_to_be_retained_that_somebody_deletes_on_the_host_is_made_again() -> None:
     world = world_of(RETAINED).given(virtual=[cert()])
     in_step(world, CERTIFICATE, "shop/db")
     copy = world.copy_of(CERTIFICATE, "shop/db")

@@ -28,7 +28,7 @@ def issued() -> World:
     return world
 
 
-def test_the_secret_appears_under_its_virtual_name() -> None:
+def test_secret_appears_under_its_virtual_name() -> None:
     world = begun().given(host=[made()])
     assert (SECRET, Key("shop", "db-tls")) in asked(world)
     world.settle(SECRET, "shop/db-tls")
@@ -81,7 +81,7 @@ def test_another_type_means_another_object() -> None:
 
 
 @pytest.mark.parametrize("kind", ["kubernetes.io/service-account-token", "bootstrap.kubernetes.io/token"])
-def test_a_type_that_means_something_to_the_virtual_control_plane_does_not_reach_it(kind: str) -> None:
+def test_type_that_means_something_to_the_virtual_control_plane_does_not_reach_it(kind: str) -> None:
     world = begun().given(host=[made(type=kind)])
     world.settle(SECRET, "shop/db-tls")
     found = world.virtual("Secret", "shop/db-tls")
@@ -89,7 +89,7 @@ def test_a_type_that_means_something_to_the_virtual_control_plane_does_not_reach
     assert found["type"] == "Opaque"
 
 
-def test_an_immutable_one_is_made_anew() -> None:
+def test_immutable_one_is_made_anew() -> None:
     world = begun().given(host=[made(immutable=True)])
     world.settle(SECRET, "shop/db-tls")
     world.given(host=[merged(made(immutable=True), {"data": {"tls.crt": "bmV3"}})])
@@ -155,7 +155,7 @@ def test_it_waits_until_what_names_it_is_on_the_host() -> None:
     assert (Side.HOST, CERTIFICATES, Key("vc-ns", "db-x-shop-x-vc")) in decision.on
 
 
-def test_a_name_that_is_hashed_on_the_host_is_found_as_well() -> None:
+def test_name_that_is_hashed_on_the_host_is_found_as_well() -> None:
     long = "x" * 250
     world = world_of(CERT_MANAGER).given(virtual=[certificate(to=long)])
     world.settle(CERTIFICATE, "shop/db")
@@ -168,7 +168,7 @@ def test_a_name_that_is_hashed_on_the_host_is_found_as_well() -> None:
     assert world.settle(SECRET, f"shop/{long}")
 
 
-def test_a_secret_of_the_tenants_own_is_left_alone() -> None:
+def test_secret_of_the_tenants_own_is_left_alone() -> None:
     world = begun().given(virtual=[secret("db-tls")], host=[made()])
     with pytest.raises(Refused, match="the virtual cluster has a Secret shop/db-tls that is not ours"):
         world.apply(world.decide(SECRET, "shop/db-tls"))
@@ -194,7 +194,7 @@ def test_nothing_comes_from_another_virtual_clusters_copy() -> None:
     assert world.decide(SECRET, "shop/db-tls").writes == ()
 
 
-def test_a_forged_mark_shows_nothing_of_a_secret_while_the_certificate_is_not_on_the_host() -> None:
+def test_forged_mark_shows_nothing_of_a_secret_while_the_certificate_is_not_on_the_host() -> None:
     """A Certificate that the host refuses has no copy that the Secret could be compared with."""
     rule = {"reference": "spec.secretName", "selector": {"matchLabels": {"made-by": "cert-manager"}}}
     entry = {CERTIFICATE: {"related": [{"resource": "secrets", "origin": "host", "by": rule}]}}

@@ -34,7 +34,7 @@ def test_options_that_can_not_be_meant(given: dict[str, Any], message: str) -> N
 
 
 @pytest.mark.parametrize("name", ["*.example.com", "widgets", "Widgets.example.com", "widgets.", ""])
-def test_a_tenants_crd_is_named_in_full(name: str) -> None:
+def test_tenants_crd_is_named_in_full(name: str) -> None:
     with pytest.raises(ValidationError, match="whole name"):
         TenantDefinitionConfig.model_validate({"names": ["widgets.example.com", name]})
 

@@ -46,7 +46,7 @@ def virtual(made: World) -> Obj:
 # -- which, and as what ------------------------------------------------------------------------------------------------
 
 
-def test_a_public_crd_is_made_with_all_that_it_says_but_its_status() -> None:
+def test_public_crd_is_made_with_all_that_it_says_but_its_status() -> None:
     annotations = {"note": "x", "cert-manager.io/inject-ca-from": "a/b"}
     made = world().given(host=[public(metadata={"annotations": annotations}, status={"storedVersions": ["v1"]})])
     [write] = made.decide("public-crds", NAME).writes
@@ -60,14 +60,14 @@ def test_a_public_crd_is_made_with_all_that_it_says_but_its_status() -> None:
 
 
 @pytest.mark.parametrize("value", ["True", "yes", "", "1"])
-def test_the_label_has_to_be_exactly_true(value: str) -> None:
+def test_label_has_to_be_exactly_true(value: str) -> None:
     host = public(metadata={"labels": {"tenancy.x-k8s.io/super.public": value}})
     decision = world().given(host=[host]).decide("public-crds", NAME)
     assert (decision.outcome, decision.writes) == (Outcome.SKIPPED, ())
     assert "no label tenancy.x-k8s.io/super.public: 'true'" in decision.reason
 
 
-def test_the_label_may_be_another_one() -> None:
+def test_label_may_be_another_one() -> None:
     made = world(label="example.com/shared")
     assert not made.given(host=[public()]).decide("public-crds", NAME).writes
     assert made.given(host=[crd(NAME, metadata={"labels": {"example.com/shared": "true"}})]).settle("public-crds", NAME)
@@ -92,7 +92,7 @@ def test_what_a_tenant_gets_can_be_limited(allow: list[str], deny: list[str], re
     assert not reason or decision.reason == reason
 
 
-def test_a_crd_of_the_tenants_own_is_never_touched() -> None:
+def test_crd_of_the_tenants_own_is_never_touched() -> None:
     own = crd(NAME, [crd_version("v7", storage=True)])
     made = world(onRemoval="delete").given(host=[public()], virtual=[own])
     before = virtual(made)
@@ -153,20 +153,20 @@ def test_what_a_tenant_changes_in_the_specification_is_put_back(edit: Obj) -> No
     assert virtual(made)["metadata"]["labels"]["mine"] == "x"
 
 
-def test_a_status_is_neither_compared_nor_written() -> None:
+def test_status_is_neither_compared_nor_written() -> None:
     made = synced()
     changed = public(status={"storedVersions": ["v1", "v0"], "acceptedNames": {"kind": "Widget"}})
     assert made.given(host=[changed]).settle("public-crds", NAME) == []
     assert virtual(made)["status"] == stored("v1")["status"]
 
 
-def test_a_change_that_would_lose_stored_objects_is_refused() -> None:
+def test_change_that_would_lose_stored_objects_is_refused() -> None:
     made = synced().given(host=[public(spec={"versions": [crd_version("v2", storage=True)]})])
     with pytest.raises(Refused, match="v1 is gone, but objects may be stored as v1 in the virtual cluster"):
         made.decide("public-crds", NAME)
 
 
-def test_the_reason_tells_what_is_different_without_the_webhook() -> None:
+def test_reason_tells_what_is_different_without_the_webhook() -> None:
     webhook = {"strategy": "Webhook", "webhook": {"clientConfig": {"url": "https://a"}}}
     versions = [crd_version("v1"), crd_version("v2", storage=True, schema={"openAPIV3Schema": {"required": ["spec"]}})]
     made = synced().given(host=[public(spec={"conversion": webhook, "versions": versions})])
@@ -233,7 +233,7 @@ def test_it_goes_only_if_there_are_no_objects_of_it(end: Any) -> None:
     assert write.only_if_none == Resource("example.com/v1", "Widget", "widgets")
 
 
-def test_a_host_crd_that_is_being_deleted_is_still_there_but_not_for_newcomers() -> None:
+def test_host_crd_that_is_being_deleted_is_still_there_but_not_for_newcomers() -> None:
     made = synced(onRemoval="delete").given(host=[public(**ENDING)])
     assert made.settle("public-crds", NAME) == []
     late = world().given(host=[public(**ENDING)])

@@ -36,7 +36,7 @@ def host(made: World) -> Obj:
     return found
 
 
-def test_a_named_crd_is_made_under_its_own_name_with_our_marks() -> None:
+def test_named_crd_is_made_under_its_own_name_with_our_marks() -> None:
     made = synced()
     assert made.copy_of("tenant-crds", NAME) == host(made)
     assert host(made)["spec"] == crd(NAME)["spec"]
@@ -50,7 +50,7 @@ def test_only_named_ones_are_made() -> None:
     assert decision.outcome is Outcome.SKIPPED
 
 
-def test_a_tenant_can_not_make_it_public() -> None:
+def test_tenant_can_not_make_it_public() -> None:
     labels = {"tenancy.x-k8s.io/super.public": "true", "team": "a"}
     made = world().given(virtual=[crd(NAME, metadata={"labels": labels})])
     made.settle("tenant-crds", NAME)
@@ -99,13 +99,13 @@ def test_it_follows_the_tenant() -> None:
     assert "shortNames" not in host(made)["spec"]["names"]
 
 
-def test_a_change_that_would_lose_stored_objects_is_refused() -> None:
+def test_change_that_would_lose_stored_objects_is_refused() -> None:
     made = synced().given(virtual=[crd(NAME, [crd_version("v2", storage=True)])])
     with pytest.raises(Refused, match="v1 is gone, but objects may be stored as v1 on the host"):
         made.decide("tenant-crds", NAME)
 
 
-def test_a_webhook_of_the_tenant_is_not_called_by_the_host() -> None:
+def test_webhook_of_the_tenant_is_not_called_by_the_host() -> None:
     webhook = {"strategy": "Webhook", "webhook": {"clientConfig": {"url": "https://a"}}}
     made = world().given(virtual=[crd(NAME, spec={"conversion": webhook})])
     made.settle("tenant-crds", NAME)
@@ -141,7 +141,7 @@ def test_it_goes_where_the_configuration_says_so(end: Any) -> None:
     assert write.only_if_none == Resource("example.com/v1", "Widget", "widgets")
 
 
-def test_a_tenant_can_not_hide_that_it_is_used_by_serving_no_version() -> None:
+def test_tenant_can_not_hide_that_it_is_used_by_serving_no_version() -> None:
     """The host's own objects of the kind are in no list then, and would go with it."""
     made = synced(onRemoval="delete-if-unused")
     made.given(virtual=[crd(NAME, [crd_version("v1", storage=True, served=False)])])
@@ -167,7 +167,7 @@ def test_one_that_is_deleted_on_the_host_is_made_again_when_it_is_gone() -> None
 
 
 @pytest.mark.parametrize("policy", ["retain", "delete-if-unused", "delete"])
-def test_a_copy_that_is_still_there_is_taken_over_by_the_next_crd_of_its_name(policy: str) -> None:
+def test_copy_that_is_still_there_is_taken_over_by_the_next_crd_of_its_name(policy: str) -> None:
     made = synced(onRemoval=policy)
     before = host(made)
     removed(made).given(virtual=[crd(NAME, metadata={"uid": "another"})])
@@ -176,7 +176,7 @@ def test_a_copy_that_is_still_there_is_taken_over_by_the_next_crd_of_its_name(po
     assert host(made)["metadata"]["annotations"]["vsyncer.dev/virtual-uid"] == "another"
 
 
-def test_the_next_crd_of_the_name_must_not_lose_what_is_stored() -> None:
+def test_next_crd_of_the_name_must_not_lose_what_is_stored() -> None:
     made = removed(synced()).given(virtual=[crd(NAME, scope="Cluster", metadata={"uid": "another"})])
     with pytest.raises(Refused, match="it is Cluster now, and can't be changed from Namespaced on the host"):
         made.decide("tenant-crds", NAME)

@@ -35,7 +35,7 @@ def served(spec: Obj) -> Sequence[str]:
 # -- what crosses ------------------------------------------------------------------------------------------------------
 
 
-def test_a_specification_without_a_webhook_crosses_as_it_is() -> None:
+def test_specification_without_a_webhook_crosses_as_it_is() -> None:
     column = {"name": "Size", "type": "integer", "jsonPath": ".spec.size"}
     scale = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}
     v1 = versioned("v1", served=False, additionalPrinterColumns=[column], selectableFields=[{"jsonPath": ".spec.size"}])
@@ -51,7 +51,7 @@ def test_what_an_api_server_adds_is_there_before_it_is_written() -> None:
     assert crossing(original, conversion="strip").spec == crd("widgets.example.com")["spec"]
 
 
-def test_a_webhook_is_refused_where_the_configuration_says_so() -> None:
+def test_webhook_is_refused_where_the_configuration_says_so() -> None:
     with pytest.raises(Refused, match="conversion: strip") as refused:
         crossing(converted(versioned("v1", storage=True)), conversion="refuse")
     assert refused.value.path == "spec.conversion"
@@ -71,7 +71,7 @@ def test_versions_whose_schemas_differ_only_in_words_are_all_served() -> None:
     assert served(found.spec) == ["v1", "v2"]
 
 
-def test_a_field_that_is_called_description_is_no_documentation() -> None:
+def test_field_that_is_called_description_is_no_documentation() -> None:
     described = {"type": "object", "properties": {"size": {"type": "integer"}, "description": {"type": "string"}}}
     found = crossing(converted(versioned("v1"), versioned("v2", described, storage=True)), conversion="strip")
     assert served(found.spec) == ["v2"]
@@ -85,7 +85,7 @@ def test_of_versions_that_the_webhook_converts_only_those_like_the_stored_one_ar
     assert [version["served"] for version in original["spec"]["versions"]] == [True, True, True]
 
 
-def test_a_crd_that_serves_only_what_must_be_converted_is_refused() -> None:
+def test_crd_that_serves_only_what_must_be_converted_is_refused() -> None:
     original = converted(versioned("v1", NAMED_OTHERWISE, storage=True, served=False), versioned("v2"))
     with pytest.raises(Refused, match="stored as v1, which isn't served"):
         crossing(original, conversion="strip")
@@ -135,7 +135,7 @@ def test_what_was_never_structural_takes_anything(schema: Obj | None) -> None:
     assert found.notes == ("its schemas are not structural, so that anything is taken",)
 
 
-def test_a_version_without_a_schema_takes_anything() -> None:
+def test_version_without_a_schema_takes_anything() -> None:
     original = crd("widgets.example.com", spec={"preserveUnknownFields": True})
     del original["spec"]["versions"][0]["schema"]
     [version] = crossing(original, conversion="strip").spec["versions"]
@@ -162,7 +162,7 @@ def test_versions_may_be_added_and_another_one_be_stored() -> None:
     assert unsafe(new, OLD) is None
 
 
-def test_a_version_that_is_stored_must_not_go() -> None:
+def test_version_that_is_stored_must_not_go() -> None:
     refused = unsafe(crd("widgets.example.com", [crd_version("v2", storage=True)]), OLD, ("v1", "v2"), Side.HOST)
     assert refused
     assert refused.path == "spec.versions"
@@ -170,7 +170,7 @@ def test_a_version_that_is_stored_must_not_go() -> None:
     assert "take v1 out of status.storedVersions" in refused.why
 
 
-def test_a_version_that_is_stored_no_more_may_go() -> None:
+def test_version_that_is_stored_no_more_may_go() -> None:
     new = crd("widgets.example.com", [crd_version("v2", storage=True)])
     old = crd("widgets.example.com", [crd_version("v1"), crd_version("v2", storage=True)])
     assert unsafe(new, old, ("v2",)) is None

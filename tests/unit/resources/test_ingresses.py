@@ -29,7 +29,7 @@ def test_names_of_services_and_certificates_are_those_of_the_copies(on: World) -
     assert spec["ingressClassName"] == "nginx"
 
 
-def test_the_hosts_address_flows_up(on: World) -> None:
+def test_hosts_address_flows_up(on: World) -> None:
     on.given(virtual=[ingress("web")]).settle("ingresses", "shop/web")
     status = {"loadBalancer": {"ingress": [{"ip": "192.0.2.1"}]}}
     on.given(host=[merged(on.host("Ingress", COPY) or {}, {"status": status})]).settle("ingresses", "shop/web")

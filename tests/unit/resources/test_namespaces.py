@@ -6,7 +6,7 @@ from syncer.testing import World
 from syncer.testing.objects import namespace
 
 
-def test_a_host_namespace_is_made_with_the_tenants_labels_but_no_settings_of_the_host() -> None:
+def test_host_namespace_is_made_with_the_tenants_labels_but_no_settings_of_the_host() -> None:
     world = World([NamespaceSyncer], translator=PerNamespace)
     labels = {
         "team": "a",

@@ -18,7 +18,7 @@ def running(world: World, name: str = "web", where: str = "n1") -> Obj:
     return copy
 
 
-def test_a_node_that_runs_a_copy_has_a_stand_in_that_is_ready(world: World) -> None:
+def test_node_that_runs_a_copy_has_a_stand_in_that_is_ready(world: World) -> None:
     running(world)
     assert "nodes n1" in map(str, world.woken())
     world.settle("nodes", "n1")
@@ -79,7 +79,7 @@ def test_pods_of_others_need_no_stand_in(world: World) -> None:
     assert not world.decide("nodes", "n1").writes
 
 
-def test_a_node_of_the_tenant_is_never_touched(world: World) -> None:
+def test_node_of_the_tenant_is_never_touched(world: World) -> None:
     world.given(virtual=[node("n1")])
     assert not world.decide("nodes", "n1").writes
     running(world)

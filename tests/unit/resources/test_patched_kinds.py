@@ -38,7 +38,7 @@ def test_what_was_patched_is_at_rest_and_is_taken_back_with_its_patch(world: Wor
     assert "sessionAffinity" not in copy["spec"]
 
 
-def test_a_status_is_patched_on_its_way_up(world: World) -> None:
+def test_status_is_patched_on_its_way_up(world: World) -> None:
     hidden = {"path": "status.loadBalancer.ingress[].ip", "cel": "value.replace('10.', '192.')"}
     patched(world, "services", up=(hidden,))
     world.given(virtual=[service("web")]).settle("services", "shop/web")
@@ -60,7 +60,7 @@ def test_data_that_is_owned_as_a_whole_is_patched_as_a_whole(world: World) -> No
     assert copy["data"] == {"size": "3", "added": "1"}
 
 
-def test_a_pod_is_patched_when_it_is_made_and_where_it_changes(world: World) -> None:
+def test_pod_is_patched_when_it_is_made_and_where_it_changes(world: World) -> None:
     patched(world, "pods", down=(MIRROR, SIDECAR, TEAM))
     world.given(virtual=[serviceaccount("default")]).settle("serviceaccounts", "shop/default")
     world.given(virtual=[pod("web", spec={"containers": [{"name": "app", "image": "app:1"}]})])
@@ -80,7 +80,7 @@ def _images(world: World) -> list[str]:
     return [container["image"] for container in host["spec"]["containers"]]
 
 
-def test_a_patch_that_fails_parks_its_object_and_no_other(world: World) -> None:
+def test_patch_that_fails_parks_its_object_and_no_other(world: World) -> None:
     patched(world, "services", down=({"op": "test", "path": "/metadata/labels/team", "value": "red"},))
     world.given(virtual=[service("web"), service("db", metadata={"labels": {"team": "red"}})])
     with pytest.raises(Refused) as caught:
@@ -90,7 +90,7 @@ def test_a_patch_that_fails_parks_its_object_and_no_other(world: World) -> None:
     assert calls(world, "services", "shop/db") == ["create host services vc-ns/db-x-shop-x-vc"]
 
 
-def test_a_copy_whose_patch_fails_still_goes_with_its_original(world: World) -> None:
+def test_copy_whose_patch_fails_still_goes_with_its_original(world: World) -> None:
     world.given(virtual=[service("web")]).settle("services", "shop/web")
     patched(world, "services", down=({"path": "spec.nothing.there", "cel": "value.at.all"},))
     gone = world.virtual("Service", "shop/web")

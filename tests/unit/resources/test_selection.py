@@ -38,7 +38,7 @@ def test_what_is_not_selected_gets_no_copy_and_the_reason_names_the_option() -> 
     assert decision.reason == "its labels are not those of sync.toHost.widgets.selector"
 
 
-def test_a_copy_goes_when_its_original_is_deselected_and_comes_again() -> None:
+def test_copy_goes_when_its_original_is_deselected_and_comes_again() -> None:
     widget = build(WIDGETS, "w", spec={})
     world = world_of("toHost.widgets", Widgets).given(virtual=[widget])
     world.settle(Widgets, "shop/w")
@@ -49,7 +49,7 @@ def test_a_copy_goes_when_its_original_is_deselected_and_comes_again() -> None:
     assert [sent.verb for sent in world.settle(Widgets, "shop/w")] == ["create"]
 
 
-def test_a_copy_that_is_going_already_is_not_deleted_again() -> None:
+def test_copy_that_is_going_already_is_not_deleted_again() -> None:
     world = world_of("toHost.pods").given(virtual=[serviceaccount("default"), pod("w")])
     world.settle("serviceaccounts", "shop/default")
     world.settle("pods", "shop/w")
@@ -61,7 +61,7 @@ def test_a_copy_that_is_going_already_is_not_deleted_again() -> None:
 
 
 @pytest.mark.parametrize("labels", [OUT, {}], ids=["deselected", "selected"])
-def test_the_end_of_an_object_is_seen_to_whatever_its_labels(labels: Obj) -> None:
+def test_end_of_an_object_is_seen_to_whatever_its_labels(labels: Obj) -> None:
     """Nobody else would end a virtual Pod that has no kubelet."""
     going = {"deletionTimestamp": "2026-01-01T12:00:00Z", "deletionGracePeriodSeconds": 30}
     ending = merged(pod("w", metadata=going, spec={"nodeName": "n1"}), labels)
@@ -78,7 +78,7 @@ def test_what_only_deselected_objects_name_is_not_used() -> None:
     assert not world.decide("secrets", "shop/db").writes
 
 
-def test_a_deselected_pod_gets_no_tokens() -> None:
+def test_deselected_pod_gets_no_tokens() -> None:
     token = {"serviceAccountToken": {"path": "token", "expirationSeconds": 3600}}
     mounting = {"spec": {"volumes": [{"name": "t", "projected": {"sources": [token]}}]}}
     world = world_of("toHost.pods").given(virtual=[serviceaccount("default"), merged(pod("w"), mounting)])
@@ -91,7 +91,7 @@ def test_a_deselected_pod_gets_no_tokens() -> None:
 
 
 @pytest.mark.parametrize(("policy", "left"), [("retain", True), ("delete", False)])
-def test_a_definition_leaves_the_host_by_its_own_rule_only(policy: str, left: bool) -> None:
+def test_definition_leaves_the_host_by_its_own_rule_only(policy: str, left: bool) -> None:
     name = "widgets.example.org"
     options = {"enabled": True, "names": [name], "onRemoval": policy}
     world = world_of("toHost.customResourceDefinitions", **options).given(virtual=[crd(name)])
@@ -102,7 +102,7 @@ def test_a_definition_leaves_the_host_by_its_own_rule_only(policy: str, left: bo
 
 
 @pytest.mark.parametrize("on_delete", ["delete", "retain"])
-def test_a_custom_resource_leaves_the_host_by_its_own_rule_too(on_delete: str) -> None:
+def test_custom_resource_leaves_the_host_by_its_own_rule_too(on_delete: str) -> None:
     entry = {"widgets.example.org": {**SELECTOR, "onDelete": on_delete}}
     widget = build(WIDGETS, "w", spec={})
     world = World([], config={"sync": {"custom": entry}}, serves=[WIDGETS]).given(virtual=[widget])
@@ -126,7 +126,7 @@ def test_every_built_in_kind_that_goes_down_can_be_selected(syncer: type[Syncer]
     assert decision.writes == ()
 
 
-def test_an_empty_selector_selects_everything() -> None:
+def test_empty_selector_selects_everything() -> None:
     assert Config().selector.selects(configmap("x"))
     assert not Config().selector
     assert Config.model_validate({"selector": {"matchLabels": {"a": "b"}}}).selector

@@ -67,7 +67,7 @@ def test_each_side_allocates_its_own_address_unless_both_shall_be_the_same(world
     assert write.obj["spec"]["clusterIP"] == "10.0.0.7"
 
 
-def test_a_headless_one_stays_headless(world: World) -> None:
+def test_headless_one_stays_headless(world: World) -> None:
     assert settled(world, service("web", spec={"clusterIP": "None"}))["spec"]["clusterIP"] == "None"
 
 
@@ -79,16 +79,14 @@ def test_a_headless_one_stays_headless(world: World) -> None:
         ({"clusterIP": "10.0.0.1"}, {"clusterIP": "10.1.0.1"}, SAME),
     ],
 )
-def test_a_copy_whose_address_cannot_be_changed_is_made_anew(
-    world: World, virtual: Obj, host: Obj, config: Obj
-) -> None:
+def test_copy_whose_address_cannot_be_changed_is_made_anew(world: World, virtual: Obj, host: Obj, config: Obj) -> None:
     world.given(virtual=[service("web", spec=virtual)]).settle("services", "shop/web")
     world.given(host=[merged(world.host("Service", COPY) or {}, {"spec": host})]).configure(config)
     [write] = world.decide("services", "shop/web").writes
     assert write.verb is Verb.DELETE
 
 
-def test_a_service_that_becomes_a_mere_name_is_changed_in_place(world: World) -> None:
+def test_service_that_becomes_a_mere_name_is_changed_in_place(world: World) -> None:
     settled(world, service("web"), {"spec": {"clusterIP": "10.1.0.1"}})
     world.given(virtual=[service("web", spec={"type": "ExternalName", "externalName": "db.example.org"})])
     [write, _] = world.decide("services", "shop/web").writes
@@ -111,7 +109,7 @@ def test_node_ports_are_the_hosts_and_reach_the_tenant(world: World) -> None:
     assert [port["nodePort"] for port in found["spec"]["ports"]] == [31001, 31002]
 
 
-def test_an_edit_of_the_ports_keeps_the_hosts_node_ports(world: World) -> None:
+def test_edit_of_the_ports_keeps_the_hosts_node_ports(world: World) -> None:
     virtual = service("web", spec={"type": "NodePort"})
     settled(world, virtual, {"spec": {"ports": [{"name": "p80", "port": 80, "targetPort": 80, "nodePort": 31001}]}})
     world.given(virtual=[merged(virtual, {"spec": {"ports": [{"name": "p80", "port": 80, "targetPort": 8080}]}})])
@@ -120,7 +118,7 @@ def test_an_edit_of_the_ports_keeps_the_hosts_node_ports(world: World) -> None:
     assert (port["targetPort"], port["nodePort"]) == (8080, 31001)
 
 
-def test_the_address_of_a_load_balancer_flows_up_and_is_taken_back(world: World) -> None:
+def test_address_of_a_load_balancer_flows_up_and_is_taken_back(world: World) -> None:
     address = {"loadBalancer": {"ingress": [{"ip": "192.0.2.9"}]}}
     settled(world, service("web", spec={"type": "LoadBalancer"}), {"status": address})
     assert (world.virtual("Service", "shop/web") or {})["status"] == address
@@ -128,7 +126,7 @@ def test_the_address_of_a_load_balancer_flows_up_and_is_taken_back(world: World)
     assert (world.virtual("Service", "shop/web") or {})["status"] == {"loadBalancer": {}}
 
 
-def test_the_api_servers_own_service_is_left_alone(world: World) -> None:
+def test_api_servers_own_service_is_left_alone(world: World) -> None:
     world.given(virtual=[service("kubernetes", (443,), namespace="default")])
     decision = world.decide("services", "default/kubernetes")
     assert not decision.writes

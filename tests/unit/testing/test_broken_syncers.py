@@ -183,7 +183,7 @@ def _run(syncer: type[Syncer], law: str) -> None:
         (LosesUnknown, "test_unknown_fields_are_kept", "was lost on the way"),
     ],
 )
-def test_a_broken_syncer_is_found(syncer: type[Syncer], law: str, said: str) -> None:
+def test_broken_syncer_is_found(syncer: type[Syncer], law: str, said: str) -> None:
     with pytest.raises(AssertionError, match=said):
         _run(syncer, law)
 
@@ -197,11 +197,11 @@ def test_a_broken_syncer_is_found(syncer: type[Syncer], law: str, said: str) -> 
         "test_no_two_keys_share_a_place",
     ],
 )
-def test_a_good_syncer_passes(law: str) -> None:
+def test_good_syncer_passes(law: str) -> None:
     _run(Good, law)
 
 
-def test_a_fake_that_nothing_needs_any_more_must_go() -> None:
+def test_fake_that_nothing_needs_any_more_must_go() -> None:
     with _quick():
         host = (configmap("any", namespace="vc-ns"),)
         laws = laws_for(Overwrites, objects=st.just(Scene(Key("", "n1"), (), host)), examples=5)

@@ -50,21 +50,21 @@ def test_keys_given_twice_are_problems(tmp_path: Path) -> None:
     assert problems(tmp_path, text) == ["9: cases[0].ask: is given twice, first in line 8. "]
 
 
-def test_a_case_that_expects_nothing_is_a_problem(tmp_path: Path) -> None:
+def test_case_that_expects_nothing_is_a_problem(tmp_path: Path) -> None:
     [problem] = problems(tmp_path, f"{GIVEN}  - name: one\n    ask: shop/db\n    expect: {{}}\n")
     assert "expects nothing, so it could never fail" in problem
 
 
-def test_a_file_without_cases_is_a_problem(tmp_path: Path) -> None:
+def test_file_without_cases_is_a_problem(tmp_path: Path) -> None:
     assert "has no cases" in problems(tmp_path, "syncer: pods\ncases: []\n")[0]
 
 
-def test_a_folder_without_files_is_an_error(tmp_path: Path) -> None:
+def test_folder_without_files_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"there is no \*\.yaml file below"):
         load(tmp_path)
 
 
-def test_a_good_case_passes_and_is_named_by_file_and_name(tmp_path: Path) -> None:
+def test_good_case_passes_and_is_named_by_file_and_name(tmp_path: Path) -> None:
     text = f"{GIVEN}  - {{name: it is copied, ask: shop/db, expect: {{reason: no copy on the host yet}}}}\n"
     [case] = load(written(tmp_path, text))
     assert str(case) == "some: it is copied"
@@ -97,7 +97,7 @@ def test_what_is_not_as_expected_is_said(tmp_path: Path, expect: str, said: str)
     assert said in text
 
 
-def test_an_unexpected_refusal_is_said(tmp_path: Path) -> None:
+def test_unexpected_refusal_is_said(tmp_path: Path) -> None:
     squatter = "{apiVersion: v1, kind: ConfigMap, metadata: {name: db-x-shop-x-vc, namespace: vc-ns}}"
     text = failure(tmp_path, "{calls: []}", f"    given: {{host: [{squatter}]}}\n")
     assert "refused: expected None, found 'the host" in text

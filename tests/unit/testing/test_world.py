@@ -101,7 +101,7 @@ class Nosy(ConfigMaps):
         return super().translate(ctx, virtual)
 
 
-def test_a_decision_is_a_value_and_changes_nothing() -> None:
+def test_decision_is_a_value_and_changes_nothing() -> None:
     world = World([ConfigMaps]).given(virtual=[configmap("db")])
     [write] = world.decide(ConfigMaps, "shop/db").writes
     assert write.obj["metadata"]["name"] == "db-x-shop-x-vc"
@@ -144,7 +144,7 @@ def test_what_is_given_and_taken_is_private() -> None:
     assert (world.virtual("ConfigMap", "shop/db") or {})["data"]["color"] == "blue"
 
 
-def test_a_syncer_reads_only_what_it_declares_even_if_others_read_it() -> None:
+def test_syncer_reads_only_what_it_declares_even_if_others_read_it() -> None:
     class Secrets(Mirror):
         """Declares Secrets."""
 
@@ -156,7 +156,7 @@ def test_a_syncer_reads_only_what_it_declares_even_if_others_read_it() -> None:
         world.decide(Nosy, "shop/db")
 
 
-def test_the_host_shows_only_what_is_marked_and_the_rest_stands_in_the_way() -> None:
+def test_host_shows_only_what_is_marked_and_the_rest_stands_in_the_way() -> None:
     squatter = build(CONFIGMAPS, "db-x-shop-x-vc", namespace="vc-ns", data={"a": "b"})
     world = World([ConfigMaps]).given(virtual=[configmap("db")], host=[squatter])
     decision = world.decide(ConfigMaps, "shop/db")
@@ -174,19 +174,19 @@ def test_configuration_as_in_the_file() -> None:
     assert (world.copy_of(ConfigMaps, "shop/db") or {})["data"]["color"] == "green"
 
 
-def test_a_syncer_that_is_off_or_unknown_cannot_be_asked() -> None:
+def test_syncer_that_is_off_or_unknown_cannot_be_asked() -> None:
     world = World([ConfigMaps, Pods], config={"sync": {"toHost": {"colors": {"enabled": False}}}})
     for name in ("colors", "colours"):
         with pytest.raises(ValueError, match=f"no syncer '{name}' is switched on in this world; there are: pods-plain"):
             world.decide(name, "shop/db")
 
 
-def test_a_syncer_joins_when_it_is_first_asked() -> None:
+def test_syncer_joins_when_it_is_first_asked() -> None:
     world = World([]).given(virtual=[configmap("db")])
     assert world.decide(ConfigMaps(), "shop/db").writes
 
 
-def test_the_fixture_has_the_built_in_syncers(world: World) -> None:
+def test_fixture_has_the_built_in_syncers(world: World) -> None:
     world.given(virtual=[configmap("db")])
     assert "no synced object refers to this ConfigMap" in world.decide("configmaps", "shop/db").reason
 
@@ -197,7 +197,7 @@ def test_another_translator_and_other_names() -> None:
     assert world.host("ConfigMap", "shop-x-blue-x-home/db") is not None
 
 
-def test_a_copy_at_another_place_is_asked_about_by_its_place() -> None:
+def test_copy_at_another_place_is_asked_about_by_its_place() -> None:
     moved = host_copy(configmap("db"), metadata={"name": "old", "annotations": {"vsyncer.dev/host-name": "old"}})
     world = World([ConfigMaps]).given(virtual=[configmap("db")], host=[moved])
     with pytest.raises(Refused, match="old"):
@@ -211,7 +211,7 @@ def test_time_is_what_the_world_says() -> None:
     assert world.context(ConfigMaps).now.hour == 13
 
 
-def test_a_key_that_never_rests_is_found() -> None:
+def test_key_that_never_rests_is_found() -> None:
     class Restless(ConfigMaps):
         name = "restless"
 
@@ -235,7 +235,7 @@ def test_pods_on_a_node_end_with_time_and_others_at_once() -> None:
     assert world.copy_of(Pods, "shop/web") is None
 
 
-def test_a_finalizer_keeps_what_is_deleted() -> None:
+def test_finalizer_keeps_what_is_deleted() -> None:
     world = World([ConfigMaps]).given(virtual=[configmap("db")])
     held = host_copy(configmap("db"), metadata={"finalizers": ["example.org/wait"]})
     world.given(host=[held])
@@ -266,7 +266,7 @@ def test_conditions_are_merged_by_type() -> None:
     assert (world.copy_of(Pods, "shop/web") or {})["status"]["conditions"] == [kubelets, ours]
 
 
-def test_a_service_gets_addresses_and_node_ports_which_are_then_left_alone() -> None:
+def test_service_gets_addresses_and_node_ports_which_are_then_left_alone() -> None:
     world = World([Services]).given(virtual=[service("web", spec={"type": "NodePort"})])
     world.settle(Services, "shop/web")
     copied = world.copy_of(Services, "shop/web")

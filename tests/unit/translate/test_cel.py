@@ -73,11 +73,11 @@ def _typed(value: Any) -> str:
         ("value.exists(name, name == 'a')", ["a"], True),
     ],
 )
-def test_an_expression_gives_plain_json(text: str, value: Any, expected: Any) -> None:
+def test_expression_gives_plain_json(text: str, value: Any, expected: Any) -> None:
     assert _typed(result(text, value=value)) == _typed(expected)
 
 
-def test_the_four_variables_are_there() -> None:
+def test_four_variables_are_there() -> None:
     text = "value + self.metadata.namespace + other.spec.size + context.namespace"
     self = {"metadata": {"namespace": "n"}}
     assert result(text, value="v", self=self, other={"spec": {"size": "s"}}, context={"namespace": "c"}) == "vnsc"
@@ -167,14 +167,14 @@ def test_without_the_extra_the_way_out_is_named(monkeypatch: pytest.MonkeyPatch)
         ("value", 2**70, "the result has a number that JSON, or a 64-bit integer, can't hold"),
     ],
 )
-def test_a_failed_evaluation_says_why_and_never_what_the_object_holds(
+def test_failed_evaluation_says_why_and_never_what_the_object_holds(
     text: str, value: Any, said: str, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     assert unfit(text, value=value) == said
     assert "hunter2" not in caplog.text + "".join(capfd.readouterr())
 
 
-def test_a_panic_in_the_library_is_a_failure_of_this_expression_alone() -> None:
+def test_panic_in_the_library_is_a_failure_of_this_expression_alone() -> None:
     class Panic(BaseException):
         pass
 
@@ -188,7 +188,7 @@ def test_a_panic_in_the_library_is_a_failure_of_this_expression_alone() -> None:
         expression.result(EMPTY)
 
 
-def test_the_command_line_of_the_library_is_not_loaded() -> None:
+def test_command_line_of_the_library_is_not_loaded() -> None:
     Expression("value")
     assert not hasattr(sys.modules["cel.cli"], "app")
     assert math.isclose(result("value", value=0.1), 0.1)

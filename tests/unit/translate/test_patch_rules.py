@@ -42,15 +42,15 @@ def secret_copy(name: str, namespace: str) -> Obj:
         (None, None),
     ],
 )
-def test_a_name_goes_down_as_that_of_the_copy(ref: Any, expected: Any) -> None:
+def test_name_goes_down_as_that_of_the_copy(ref: Any, expected: Any) -> None:
     assert down(REF, spec={"ref": ref})["spec"]["ref"] == expected
 
 
-def test_a_reference_that_is_not_there_stays_away() -> None:
+def test_reference_that_is_not_there_stays_away() -> None:
     assert down(REF, spec={"a": 1})["spec"] == {"a": 1}
 
 
-def test_the_resource_may_be_named_by_plural_and_group_and_have_no_namespace() -> None:
+def test_resource_may_be_named_by_plural_and_group_and_have_no_namespace() -> None:
     patch = {"path": "spec.class", "rename": "widgetclasses.example.org"}
     assert down(patch, spec={"class": "gold"})["spec"]["class"] == "gold-x-vc-x-vc-ns"
 
@@ -72,11 +72,11 @@ def test_every_name_in_a_list_is_renamed() -> None:
         ({"name": "db-x-other-x-vc", "namespace": "vc-ns"}, {"name": "db", "namespace": "other"}),
     ],
 )
-def test_a_name_comes_back_up(ref: Any, expected: Any) -> None:
+def test_name_comes_back_up(ref: Any, expected: Any) -> None:
     assert up(STATUS_REF, status={"ref": ref})["status"]["ref"] == expected
 
 
-def test_a_hashed_name_comes_back_by_what_the_virtual_object_says_or_by_the_copys_marks() -> None:
+def test_hashed_name_comes_back_by_what_the_virtual_object_says_or_by_the_copys_marks() -> None:
     assert SETTINGS.names.to_virtual(SECRETS, Key("vc-ns", HASHED)) is None
     said = widget(status={"ref": "a-x-b"})
     assert up(STATUS_REF, status={"ref": HASHED}, virtual=said)["status"]["ref"] == "a-x-b"
@@ -85,7 +85,7 @@ def test_a_hashed_name_comes_back_by_what_the_virtual_object_says_or_by_the_copy
 
 
 @pytest.mark.parametrize("ref", ["the-hosts-own", "db-x-other-x-vc", HASHED, {"name": "x", "namespace": "elsewhere"}])
-def test_a_name_of_no_virtual_object_beside_it_is_refused(ref: Any) -> None:
+def test_name_of_no_virtual_object_beside_it_is_refused(ref: Any) -> None:
     theirs = secret_copy("a-x-b", "shop")
     theirs["metadata"]["labels"] = {"vsyncer.dev/cluster": "another"}
     with pytest.raises(Refused, match="not that of the host copy of a virtual Secret"):
@@ -98,12 +98,12 @@ def test_what_is_no_name_is_refused(ref: Any) -> None:
         down(REF, spec={"ref": ref})
 
 
-def test_a_kind_that_is_not_served_is_refused() -> None:
+def test_kind_that_is_not_served_is_refused() -> None:
     with pytest.raises(Refused, match=r"\(rename spec.ref\): no issuers.cert-manager.io is known on either side"):
         down({"path": "spec.ref", "rename": "issuers.cert-manager.io"}, spec={"ref": "a"})
 
 
-def test_a_name_that_has_no_place_on_the_host_is_refused_with_the_patchs_place() -> None:
+def test_name_that_has_no_place_on_the_host_is_refused_with_the_patchs_place() -> None:
     class Full:
         def to_host(self, resource: Resource, key: Key) -> Key:
             raise Refused("there is no room for it")
@@ -117,7 +117,7 @@ def test_a_name_that_has_no_place_on_the_host_is_refused_with_the_patchs_place()
     assert str(caught.value) == "sync.toHost.widgets.patches.down[0] (rename spec.ref): there is no room for it"
 
 
-def test_an_object_without_a_namespace_names_one_with_the_name() -> None:
+def test_object_without_a_namespace_names_one_with_the_name() -> None:
     virtual = {"apiVersion": "v1", "kind": "WidgetClass", "metadata": {"name": "gold", "uid": "1"}, "spec": {}}
     ctx = context(resource=CLASSES)
 

@@ -80,7 +80,7 @@ def test_patches_follow_one_another() -> None:
 
 
 @given(st.dictionaries(st.sampled_from("abc"), st.integers() | st.lists(st.integers(), max_size=2), max_size=3))
-def test_the_value_of_a_patch_is_never_changed_by_a_later_one(spec: Obj) -> None:
+def test_value_of_a_patch_is_never_changed_by_a_later_one(spec: Obj) -> None:
     patches = Patches.model_validate(
         {
             "down": [
@@ -99,17 +99,17 @@ def test_the_value_of_a_patch_is_never_changed_by_a_later_one(spec: Obj) -> None
 # -- which parts of a write --------------------------------------------------------------------------------------------
 
 
-def test_a_report_of_the_status_gets_no_other_part() -> None:
+def test_report_of_the_status_gets_no_other_part() -> None:
     patches: list[Obj] = [{"path": "spec.x", "cel": "'y'"}, {"op": "add", "path": "/spec/z", "value": 1}]
     assert up(*patches, status={"ready": 1}) == report({"ready": 1})
 
 
-def test_a_report_may_get_labels_and_annotations() -> None:
+def test_report_may_get_labels_and_annotations() -> None:
     patched = up({"op": "add", "path": "/metadata/annotations/example.org~1seen", "value": "yes"}, status={})
     assert patched["metadata"]["annotations"] == {"example.org/seen": "yes"}
 
 
-def test_a_whole_write_gets_parts_that_it_lacks() -> None:
+def test_whole_write_gets_parts_that_it_lacks() -> None:
     virtual = widget()
     whole = host_copy(virtual)
     del whole["spec"]
@@ -147,11 +147,11 @@ def test_of_a_running_pod_only_what_changes_is_patched() -> None:
     assert patched["metadata"]["labels"] == {"app": "web", "team": "red", **MARKS}
 
 
-def test_a_change_of_nothing_but_labels_gets_no_spec() -> None:
+def test_change_of_nothing_but_labels_gets_no_spec() -> None:
     assert changed(*PARTIAL, spec={})["spec"] == {}
 
 
-def test_a_pod_that_is_made_is_patched_whole() -> None:
+def test_pod_that_is_made_is_patched_whole() -> None:
     virtual = widget({"containers": [{"name": "c", "image": "app:1", "args": ["a"]}], "priority": 0})
     [write] = made(patcher(down=PARTIAL), apply(host=host_copy(virtual), partial=True), virtual=virtual).writes
     assert write.obj["spec"] == {
@@ -193,12 +193,12 @@ def test_null_takes_the_field_away_and_makes_none() -> None:
     assert down({"path": "spec.x.y", "cel": "null"}, spec={"b": 2})["spec"] == {"b": 2}
 
 
-def test_a_pointer_leads_to_a_name_with_dots() -> None:
+def test_pointer_leads_to_a_name_with_dots() -> None:
     patched = down({"path": "/metadata/annotations/example.org~1team", "cel": "context.namespace"})
     assert patched["metadata"]["annotations"]["example.org/team"] == "shop"
 
 
-def test_the_expressions_are_compiled_when_the_patcher_is_made() -> None:
+def test_expressions_are_compiled_when_the_patcher_is_made() -> None:
     with pytest.raises(ConfigError, match=r"sync\.toHost\.widgets\.patches\.up\[1\]\.cel: is not a CEL expression"):
         patcher(up=[{"path": "spec.a", "cel": "value"}, {"path": "spec.a", "cel": "value +"}])
 
@@ -217,7 +217,7 @@ def test_the_expressions_are_compiled_when_the_patcher_is_made() -> None:
         ({"path": "spec.a", "cel": "b'x'"}, "(cel spec.a): the result has a bytes in it, which is not JSON"),
     ],
 )
-def test_a_patch_that_fails_is_named_with_the_reason_and_without_contents(patch: Obj, said: str) -> None:
+def test_patch_that_fails_is_named_with_the_reason_and_without_contents(patch: Obj, said: str) -> None:
     told = refused({"op": "add", "path": "/spec/c", "value": 1}, patch, spec={"a": "hunter2"})
     assert told == f"{HERE}.down[1] {said}"
     assert "hunter2" not in told
@@ -259,7 +259,7 @@ def test_labels_may_be_rewritten_as_long_as_the_marks_stay() -> None:
     "path",
     ["/apiVersion", "/kind", "/metadata", *(f"/metadata/{name}" for name in ("name", "namespace/x", "uid"))],
 )
-def test_the_identity_of_an_object_is_not_for_patches(path: str) -> None:
+def test_identity_of_an_object_is_not_for_patches(path: str) -> None:
     for patch in ({"op": "add", "path": path, "value": 1}, {"op": "remove", "path": path}, {"path": path, "cel": "1"}):
         with pytest.raises(ValueError, match="which says what the object is; no patch may"):
             Patch.model_validate(patch)
@@ -268,7 +268,7 @@ def test_the_identity_of_an_object_is_not_for_patches(path: str) -> None:
     assert Patch.model_validate({"op": "copy", "from": path, "path": "/spec/x"}).from_steps[0] in path
 
 
-def test_a_copy_that_is_read_is_none_that_is_changed() -> None:
+def test_copy_that_is_read_is_none_that_is_changed() -> None:
     assert down({"op": "copy", "from": "/metadata/name", "path": "/spec/id"})["spec"] == {"id": "w-x-shop-x-vc"}
 
 

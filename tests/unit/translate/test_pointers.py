@@ -57,7 +57,7 @@ def operated(doc: Any, patch: dict[str, Any]) -> Any:
         ({"a": {"b/c": 1}}, {"op": "remove", "path": "/a/b~1c"}, {"a": {}}),
     ],
 )
-def test_an_operation_does_as_the_rfc_says(doc: Any, patch: dict[str, Any], result: Any) -> None:
+def test_operation_does_as_the_rfc_says(doc: Any, patch: dict[str, Any], result: Any) -> None:
     before = copy.deepcopy(doc)
     assert operated(doc, patch) == result
     assert doc == before
@@ -85,7 +85,7 @@ def test_an_operation_does_as_the_rfc_says(doc: Any, patch: dict[str, Any], resu
         ({"a": None}, {"op": "add", "path": "/a/b", "value": 1}, "/a is neither a mapping nor a list"),
     ],
 )
-def test_an_operation_that_cannot_be_made_says_why(doc: Any, patch: dict[str, Any], said: str) -> None:
+def test_operation_that_cannot_be_made_says_why(doc: Any, patch: dict[str, Any], said: str) -> None:
     before = copy.deepcopy(doc)
     with pytest.raises(Unfit) as caught:
         operated(doc, patch)
@@ -101,7 +101,7 @@ def test_what_is_not_on_the_way_is_shared() -> None:
     assert doc["a"]["b"][0] == {"c": 1}
 
 
-def test_a_field_is_put_with_the_mappings_above_it() -> None:
+def test_field_is_put_with_the_mappings_above_it() -> None:
     assert pointers.put({}, ("spec", "a", "b"), 1) == {"spec": {"a": {"b": 1}}}
     assert pointers.put({"spec": {"a": None}}, ("spec", "a", "b"), 1) == {"spec": {"a": {"b": 1}}}
     assert pointers.put({"l": [{"a": 1}]}, ("l", "0", "b"), 2) == {"l": [{"a": 1, "b": 2}]}
@@ -109,7 +109,7 @@ def test_a_field_is_put_with_the_mappings_above_it() -> None:
         pointers.put({"l": [1]}, ("l", "1", "a"), 2)
 
 
-def test_a_path_leads_to_every_item_and_to_nothing_where_there_is_no_list() -> None:
+def test_path_leads_to_every_item_and_to_nothing_where_there_is_no_list() -> None:
     doc = {"cs": [{"ps": [1, 2]}, {}, {"ps": [3]}], "s": "x"}
     assert list(pointers.places(doc, ("cs", EACH, "ps", EACH))) == [
         ("cs", "0", "ps", "0"),

@@ -126,7 +126,7 @@ def test_two_servers_that_write_otherwise_come_to_rest() -> None:
     assert (again.virtual, again.host, agreed(again)) == (virtual, host, base)
 
 
-def test_a_hash_tells_no_value() -> None:
+def test_hash_tells_no_value() -> None:
     secret = "correct horse battery staple"
     assert secret not in str(agreed_on({"password": secret}))
     assert len(digest(secret)) == 16

@@ -7,7 +7,7 @@ import pytest
 from syncer.translate import times
 
 
-def test_a_time_is_written_in_utc_and_read_back() -> None:
+def test_time_is_written_in_utc_and_read_back() -> None:
     noon_in_paris = datetime(2026, 1, 1, 13, 0, 5, 999, tzinfo=timezone(timedelta(hours=1)))
     assert times.written(noon_in_paris) == "2026-01-01T12:00:05Z"
     assert times.written_in_micros(noon_in_paris) == "2026-01-01T12:00:05.000999Z"

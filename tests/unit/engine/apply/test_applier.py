@@ -155,7 +155,7 @@ def test_what_a_decision_was_made_from_counts_only_while_it_is_the_latest() -> N
     play(scenario)
 
 
-def test_a_create_is_one_call_and_is_seen_at_once() -> None:
+def test_create_is_one_call_and_is_seen_at_once() -> None:
     async def scenario(bench: Bench) -> None:
         assert await bench.apply(apply(host=copy())) == ["create host vc-ns/configmaps"]
         assert bench.seen(Side.HOST, CONFIG_MAPS, copy())
@@ -217,7 +217,7 @@ def test_what_must_not_be_written_is_refused_whatever_a_syncer_says(decision: De
     play(scenario)
 
 
-def test_an_object_that_is_seen_without_our_mark_is_left_alone() -> None:
+def test_object_that_is_seen_without_our_mark_is_left_alone() -> None:
     async def scenario(bench: Bench) -> None:
         foreign = bench.see(Side.HOST, PODS, bench.host.put(pod("p", namespace="vc-ns")))
         for decision in (
@@ -245,7 +245,7 @@ def test_nothing_is_written_by_who_does_not_lead() -> None:
 # -- a store that is behind --------------------------------------------------------------------------------------------
 
 
-def test_a_foreign_object_that_stands_in_the_way_is_found_and_not_kept() -> None:
+def test_foreign_object_that_stands_in_the_way_is_found_and_not_kept() -> None:
     async def scenario(bench: Bench) -> None:
         bench.host.put(configmap("x", namespace="vc-ns"))
         with pytest.raises(Refused) as refused:
@@ -256,7 +256,7 @@ def test_a_foreign_object_that_stands_in_the_way_is_found_and_not_kept() -> None
     play(scenario)
 
 
-def test_a_copy_of_ours_that_was_not_seen_yet_is_looked_at() -> None:
+def test_copy_of_ours_that_was_not_seen_yet_is_looked_at() -> None:
     async def scenario(bench: Bench) -> None:
         there = bench.host.put(copy(color="red"))
         with pytest.raises(Exists):
@@ -296,7 +296,7 @@ def test_what_is_gone_already_is_deleted() -> None:
     play(scenario)
 
 
-def test_a_change_over_a_later_version_than_was_seen_is_not_made() -> None:
+def test_change_over_a_later_version_than_was_seen_is_not_made() -> None:
     async def scenario(bench: Bench) -> None:
         seen = bench.see(Side.HOST, CONFIG_MAPS, bench.host.put(copy()))
         bench.host.put(copy(color="green"))
@@ -386,7 +386,7 @@ def test_nothing_is_deleted_while_nobody_can_say_whether_its_reason_holds() -> N
 # -- patches that change nothing ---------------------------------------------------------------------------------------
 
 
-def test_a_patch_that_changed_nothing_is_not_sent_again_until_the_object_changes() -> None:
+def test_patch_that_changed_nothing_is_not_sent_again_until_the_object_changes() -> None:
     """A ConfigMap has no such field, so the API server drops it."""
 
     async def scenario(bench: Bench) -> None:
@@ -406,7 +406,7 @@ def test_a_patch_that_changed_nothing_is_not_sent_again_until_the_object_changes
     play(scenario)
 
 
-def test_a_status_that_went_the_wrong_way_in_vain_still_goes_the_right_one() -> None:
+def test_status_that_went_the_wrong_way_in_vain_still_goes_the_right_one() -> None:
     """The way depends on what is served, which may have been seen wrongly while the API server was starting."""
 
     async def scenario(bench: Bench) -> None:
@@ -427,7 +427,7 @@ def test_a_status_that_went_the_wrong_way_in_vain_still_goes_the_right_one() -> 
 # -- the other verbs ---------------------------------------------------------------------------------------------------
 
 
-def test_a_pod_is_bound_through_its_subresource() -> None:
+def test_pod_is_bound_through_its_subresource() -> None:
     async def scenario(bench: Bench) -> None:
         there = bench.see(Side.VIRTUAL, PODS, bench.virtual.put(pod("web")))
         decision = bind(virtual=there, node="n1")
@@ -478,7 +478,7 @@ def test_tokens_are_asked_for_and_put_into_the_object() -> None:
     play(scenario)
 
 
-def test_an_error_of_the_server_leaves_what_was_seen_as_it_was() -> None:
+def test_error_of_the_server_leaves_what_was_seen_as_it_was() -> None:
     async def scenario(bench: Bench) -> None:
         there = bench.see(Side.HOST, CONFIG_MAPS, bench.host.put(copy()))
         bench.host.faults.add(Rule(verb="patch", status=500))

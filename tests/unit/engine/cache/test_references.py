@@ -124,7 +124,7 @@ def test_while_something_that_may_refer_is_not_known_nothing_is_called_unused(kn
     assert known.references.of(SECRETS, secret("db")) is True
 
 
-def test_a_syncer_that_has_left_refers_to_nothing(known: Known) -> None:
+def test_syncer_that_has_left_refers_to_nothing(known: Known) -> None:
     known.put(CLAIMS, "c", names=["db"])
     known.references.remove("claims")
     known.informers.leave("claims")

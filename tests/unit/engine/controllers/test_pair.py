@@ -119,14 +119,14 @@ def test_before_a_syncer_is_ready_nothing_is_asked() -> None:
     assert queue.taken() == []
 
 
-def test_a_host_object_that_is_not_ours_wakes_nobody() -> None:
+def test_host_object_that_is_not_ours_wakes_nobody() -> None:
     made, queue = wired(Widgets())
     show(made, Side.HOST, merged(copy_of(virtual()), {"metadata": {"name": "copy-of-a-copy"}}))
     show(made, Side.HOST, merged(copy_of(virtual()), {"metadata": {"annotations": None}}))
     assert queue.taken() == []
 
 
-def test_a_copy_at_another_place_is_asked_about_by_both_keys() -> None:
+def test_copy_at_another_place_is_asked_about_by_both_keys() -> None:
     made, queue = wired(Widgets())
     stray = copy_of(virtual())
     stray["metadata"] |= {"name": "old-name"}
@@ -164,7 +164,7 @@ class ByPod(Stands, Indexes, Watches):
         return [Key("shop", name) for name in obj.get("uses", ())]
 
 
-def test_a_watched_object_wakes_the_keys_that_it_names() -> None:
+def test_watched_object_wakes_the_keys_that_it_names() -> None:
     made, queue = wired(ByPod())
     show(made, Side.VIRTUAL, virtual("p", uses=["a", "b"]), resource=PODS)
     assert {each.key.name for each in queue.taken()} == {"a", "b"}
@@ -204,7 +204,7 @@ def test_everything_is_asked_when_a_syncer_begins() -> None:
 # -- what a request is decided from ------------------------------------------------------------------------------------
 
 
-def test_a_request_is_decided_from_what_was_last_seen_of_both_sides() -> None:
+def test_request_is_decided_from_what_was_last_seen_of_both_sides() -> None:
     made, _ = wired(Widgets())
     assert made.plan(request("widgets")).decision.writes == ()
     show(made, Side.VIRTUAL, virtual(spec={"a": 1}))
@@ -222,7 +222,7 @@ def test_what_is_read_but_not_watched_is_named_in_the_error() -> None:
 # -- what is gone ------------------------------------------------------------------------------------------------------
 
 
-def test_a_request_is_gone_when_both_its_objects_are() -> None:
+def test_request_is_gone_when_both_its_objects_are() -> None:
     made, _ = wired(Widgets())
     assert made.is_gone(request("widgets"))
     show(made, Side.VIRTUAL, virtual())
@@ -243,7 +243,7 @@ def test_what_begins_on_the_host_is_gone_with_it_and_what_stands_for_nothing_wit
 # -- what is watched ---------------------------------------------------------------------------------------------------
 
 
-def test_the_host_is_watched_in_our_namespace_and_by_our_mark_and_the_virtual_cluster_whole() -> None:
+def test_host_is_watched_in_our_namespace_and_by_our_mark_and_the_virtual_cluster_whole() -> None:
     made, _ = wired(Widgets())
     assert selected(made, Side.HOST) == ("vc-ns", "vsyncer.dev/cluster=vc.vc-ns")
     assert selected(made, Side.VIRTUAL) == ("", "")
@@ -257,7 +257,7 @@ def selected(made: ClusterPair, side: Side) -> tuple[str, str]:
     return selection.namespace, selection.selector
 
 
-def test_a_store_holds_everything_as_soon_as_one_reader_wants_everything() -> None:
+def test_store_holds_everything_as_soon_as_one_reader_wants_everything() -> None:
     made, _ = wired(Widgets())
     assert made.informers.is_marked(Side.HOST, WIDGETS)
     made, _ = wired(Widgets(), Reports())

@@ -58,14 +58,14 @@ from syncer.engine.controllers.retry_policy import (
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_the_class_of_the_error_says_what_comes_next(error: Exception, failures: int, becomes: Retry) -> None:
+def test_class_of_the_error_says_what_comes_next(error: Exception, failures: int, becomes: Retry) -> None:
     assert after(error, failures) == becomes
 
 
 A, B = (Request("vc", syncer, Key("shop", "a")) for syncer in ("pods", "secrets"))
 
 
-def test_a_standing_is_new_only_once() -> None:
+def test_standing_is_new_only_once() -> None:
     statuses = RequestStatuses()
     assert statuses.note(A, State.FAILING, "why", error="Conflict")
     assert not statuses.note(A, State.FAILING, "why", error="Conflict")
@@ -75,7 +75,7 @@ def test_a_standing_is_new_only_once() -> None:
     assert statuses.note(A, State.FAILING, "another reason", error="Conflict")
 
 
-def test_a_standing_says_since_when_and_how_often() -> None:
+def test_standing_says_since_when_and_how_often() -> None:
     statuses = RequestStatuses()
 
     def note(state: State, reason: str, now: float) -> tuple[float, int]:

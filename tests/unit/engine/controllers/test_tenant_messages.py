@@ -52,7 +52,7 @@ def test_names_are_as_the_tenant_knows_them(names: NameTranslator, message: str,
     assert told(names, message) == says
 
 
-def test_a_name_that_only_the_caller_can_tell_is_told_too() -> None:
+def test_name_that_only_the_caller_can_tell_is_told_too() -> None:
     host = SINGLE.to_host(CONFIG_MAPS, Key("shop", "x" * 250))
     assert told(SINGLE, f"{host} is bad", **{str(host): "shop/long"}) == "shop/long is bad"
 

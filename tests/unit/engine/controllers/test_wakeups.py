@@ -131,7 +131,7 @@ def test_who_is_refused_by_a_quota_that_is_gone_is_woken_and_by_another_is_not()
     play(scenario)
 
 
-def test_a_refusal_that_does_not_say_what_is_needed_waits_for_the_slow_timer() -> None:
+def test_refusal_that_does_not_say_what_is_needed_waits_for_the_slow_timer() -> None:
     async def scenario(scene: Scene) -> None:
         scene.park(A, no_room("q"))
         scene.server.quotas = [quota(hard={"pods": "9"}, used={"pods": "1"})]
@@ -173,7 +173,7 @@ def test_where_it_may_not_be_looked_at_nobody_looks_again_and_where_it_could_not
     play(scenario)
 
 
-def test_a_server_that_answers_nonsense_ends_nothing() -> None:
+def test_server_that_answers_nonsense_ends_nothing() -> None:
     async def scenario(scene: Scene) -> None:
         scene.park(A, no_room(pods="1"))
         scene.server.quotas = [{"metadata": {}}]

@@ -40,7 +40,7 @@ def copy_of_shop(server: ApiServer, identity: str = "shop.vc-shop", **annotation
     server.put(configmap(name, namespace="vc-shop", metadata=metadata))
 
 
-def test_a_virtual_cluster_without_a_note_whose_copies_are_there_is_refused_and_nothing_is_noted() -> None:
+def test_virtual_cluster_without_a_note_whose_copies_are_there_is_refused_and_nothing_is_noted() -> None:
     """A kubeconfig of the wrong one, or one whose etcd has come back empty: all its copies would look orphaned."""
     server, host = ApiServer(), ApiServer()
     copy_of_shop(host)
@@ -63,7 +63,7 @@ def test_copies_of_others_and_what_only_bears_our_label_do_not_stand_in_the_way(
     claimed(other, settings(), host=host)
 
 
-def test_the_same_settings_are_welcome_again() -> None:
+def test_same_settings_are_welcome_again() -> None:
     server = ApiServer()
     claimed(server, settings())
     claimed(server, settings())
@@ -90,7 +90,7 @@ def test_what_would_lose_every_copy_is_refused(changed: Settings, translator: st
     assert "delete the ConfigMap kube-system/vsyncer" in str(caught.value)
 
 
-def test_a_look_leaves_no_note_and_a_release_takes_it_away() -> None:
+def test_look_leaves_no_note_and_a_release_takes_it_away() -> None:
     server = ApiServer()
     cluster = Cluster("virtual", Side.VIRTUAL, server.transport())
 

@@ -154,7 +154,7 @@ def play(scene: Scene, *, skew: float = 0.0) -> None:
     virtual_time.run(main())
 
 
-def test_the_lease_says_who_leads_since_when() -> None:
+def test_lease_says_who_leads_since_when() -> None:
     async def scene(api: Api, first: Daemon, second: Daemon) -> None:
         assert api.spec["holderIdentity"] == "first"
         assert api.spec["leaseDurationSeconds"] == 15
@@ -166,7 +166,7 @@ def test_the_lease_says_who_leads_since_when() -> None:
     play(scene)
 
 
-def test_a_leader_that_is_well_leads_on_with_one_write_in_a_retry_period() -> None:
+def test_leader_that_is_well_leads_on_with_one_write_in_a_retry_period() -> None:
     async def scene(api: Api, first: Daemon, second: Daemon) -> None:
         before = api.writes
         await asyncio.sleep(3600)
@@ -177,7 +177,7 @@ def test_a_leader_that_is_well_leads_on_with_one_write_in_a_retry_period() -> No
 
 
 @pytest.mark.parametrize("state", ["down", "hanging", "reply lost"])
-def test_a_leader_cut_off_ends_its_term_before_another_begins_and_takes_part_again(state: str) -> None:
+def test_leader_cut_off_ends_its_term_before_another_begins_and_takes_part_again(state: str) -> None:
     async def scene(api: Api, first: Daemon, second: Daemon) -> None:
         first.line.state = state
         cut = asyncio.get_running_loop().time()
@@ -209,7 +209,7 @@ def test_whatever_happens_to_the_lines_never_two_lead_and_one_does_once_all_is_w
     play(scene)
 
 
-def test_a_leader_rides_out_a_failure_shorter_than_its_deadline() -> None:
+def test_leader_rides_out_a_failure_shorter_than_its_deadline() -> None:
     async def scene(api: Api, first: Daemon, second: Daemon) -> None:
         first.line.state = "hanging"
         await asyncio.sleep(7)
@@ -234,7 +234,7 @@ def test_wall_clocks_of_others_do_not_matter(skew: float) -> None:
     play(scene, skew=skew)
 
 
-def test_a_leader_that_stops_gives_the_lease_up_and_the_next_begins_soon() -> None:
+def test_leader_that_stops_gives_the_lease_up_and_the_next_begins_soon() -> None:
     async def scene(api: Api, first: Daemon, second: Daemon) -> None:
         await first.stop()
         assert api.spec["holderIdentity"] == ""
@@ -247,7 +247,7 @@ def test_a_leader_that_stops_gives_the_lease_up_and_the_next_begins_soon() -> No
     play(scene)
 
 
-def test_the_lease_is_kept_while_the_work_winds_down() -> None:
+def test_lease_is_kept_while_the_work_winds_down() -> None:
     async def scene(api: Api, first: Daemon, second: Daemon) -> None:
         first.drain = 60
         await first.stop()
@@ -273,7 +273,7 @@ def test_stopping_twice_does_not_wait_and_leaves_the_lease_to_run_out() -> None:
     play(scene)
 
 
-def test_a_stopped_process_that_wakes_up_does_not_think_that_it_leads() -> None:
+def test_stopped_process_that_wakes_up_does_not_think_that_it_leads() -> None:
     async def scene(api: Api, first: Daemon, second: Daemon) -> None:
         first.jump = 30
         assert not first.lease.is_leader
@@ -294,7 +294,7 @@ def test_somebody_else_in_the_lease_ends_the_term_at_the_next_renewal() -> None:
     play(scene)
 
 
-def test_a_change_by_others_that_leaves_us_the_holder_does_not_end_the_term() -> None:
+def test_change_by_others_that_leaves_us_the_holder_does_not_end_the_term() -> None:
     async def scene(api: Api, first: Daemon, second: Daemon) -> None:
         for _ in range(10):
             api.keep({"metadata": {"labels": {"touched": "yes"}}, "spec": api.spec})
@@ -305,7 +305,7 @@ def test_a_change_by_others_that_leaves_us_the_holder_does_not_end_the_term() ->
     play(scene)
 
 
-def test_a_deleted_lease_is_made_anew_by_its_leader() -> None:
+def test_deleted_lease_is_made_anew_by_its_leader() -> None:
     async def scene(api: Api, first: Daemon, second: Daemon) -> None:
         await second.stop()
         api.lease = None
@@ -370,7 +370,7 @@ def command(api: Api, line: Line | None = None) -> Lease:
     return Lease(line or Line(api), key=KEY, identity="command", clock=loop.time, random=lambda: 0.5)
 
 
-def test_a_command_holds_the_lease_for_as_long_as_it_works_and_then_gives_it_up() -> None:
+def test_command_holds_the_lease_for_as_long_as_it_works_and_then_gives_it_up() -> None:
     async def main() -> None:
         api = Api()
         async with command(api).held():
@@ -381,7 +381,7 @@ def test_a_command_holds_the_lease_for_as_long_as_it_works_and_then_gives_it_up(
     virtual_time.run(main())
 
 
-def test_a_command_that_fails_or_is_cancelled_gives_the_lease_up_and_keeps_its_error() -> None:
+def test_command_that_fails_or_is_cancelled_gives_the_lease_up_and_keeps_its_error() -> None:
     async def main() -> None:
         api = Api()
         for error in (ZeroDivisionError, TimeoutError, asyncio.CancelledError):
@@ -393,7 +393,7 @@ def test_a_command_that_fails_or_is_cancelled_gives_the_lease_up_and_keeps_its_e
     virtual_time.run(main())
 
 
-def test_a_command_is_told_who_leads_as_soon_as_that_one_is_seen_to_live() -> None:
+def test_command_is_told_who_leads_as_soon_as_that_one_is_seen_to_live() -> None:
     async def scene(api: Api, first: Daemon, second: Daemon) -> None:
         begun = asyncio.get_running_loop().time()
         with pytest.raises(AnotherLeads, match="first leads") as raised:
@@ -406,7 +406,7 @@ def test_a_command_is_told_who_leads_as_soon_as_that_one_is_seen_to_live() -> No
     play(scene)
 
 
-def test_the_lease_of_a_dead_daemon_is_waited_for() -> None:
+def test_lease_of_a_dead_daemon_is_waited_for() -> None:
     async def main() -> None:
         api, loop = Api(), asyncio.get_running_loop()
         api.keep({"metadata": {}, "spec": {"holderIdentity": "dead", "leaseDurationSeconds": 15}})
@@ -417,7 +417,7 @@ def test_the_lease_of_a_dead_daemon_is_waited_for() -> None:
     virtual_time.run(main())
 
 
-def test_a_command_that_cant_reach_the_lease_does_not_begin() -> None:
+def test_command_that_cant_reach_the_lease_does_not_begin() -> None:
     async def main() -> None:
         api = Api()
         line = Line(api)
@@ -431,7 +431,7 @@ def test_a_command_that_cant_reach_the_lease_does_not_begin() -> None:
 
 
 @pytest.mark.parametrize("why", ["taken", "cut off"])
-def test_a_command_that_loses_the_lease_is_ended(why: str) -> None:
+def test_command_that_loses_the_lease_is_ended(why: str) -> None:
     async def main() -> None:
         api, ended = Api(), ""
         line = Line(api)

@@ -34,7 +34,7 @@ def copies(*names: str) -> list[Obj]:
     return [host_copy(configmap(name)) for name in names]
 
 
-def test_a_pair_is_looked_at_again_when_either_version_changes() -> None:
+def test_pair_is_looked_at_again_when_either_version_changes() -> None:
     found = Patrolled("configmaps", [configmap("a"), configmap("b")], copies("a", "b"))
     assert found.look() == (["shop/a", "shop/b"], 0)
     assert found.look() == ([], 2)
@@ -51,7 +51,7 @@ def test_what_is_not_found_right_is_never_passed_over() -> None:
         assert found.look(right=False) == (["shop/a"], 0)
 
 
-def test_an_orphan_is_found_by_its_copy_and_a_copy_elsewhere_by_its_place() -> None:
+def test_orphan_is_found_by_its_copy_and_a_copy_elsewhere_by_its_place() -> None:
     stray = merged(copies("a")[0], {"metadata": {"name": "elsewhere"}})
     mark = {"metadata": {"annotations": {"vsyncer.dev/host-name": "elsewhere"}}}
     found = Patrolled("configmaps", [configmap("a")], [*copies("a", "gone"), merged(stray, mark)])

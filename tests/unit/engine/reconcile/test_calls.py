@@ -59,7 +59,7 @@ def carried_out(live: Obj, found: list[Call]) -> Obj:
     return live
 
 
-def test_a_note_is_changed_only_on_the_version_that_it_was_made_for() -> None:
+def test_note_is_changed_only_on_the_version_that_it_was_made_for() -> None:
     """Else a label stays for ever that a patch had brought whose reply was lost: no note names it any more."""
     first = created(host(labels={"a": "1"}))
     [lost] = calls(host(labels={"b": "1"}), first)
@@ -146,7 +146,7 @@ def test_what_we_said_is_there_and_what_we_no_longer_say_is_not(before: Obj, wan
 # -- apply, by example -------------------------------------------------------------------------------------------------
 
 
-def test_a_missing_object_is_created_whole_with_a_note_of_its_fields() -> None:
+def test_missing_object_is_created_whole_with_a_note_of_its_fields() -> None:
     want = host(labels={"app": "web"}, data={"color": "blue"}, spec={"a": {"b": 1}, "list": [1]})
     [call] = calls(want, None, "data")
     assert call.kind is Operation.CREATE
@@ -154,12 +154,12 @@ def test_a_missing_object_is_created_whole_with_a_note_of_its_fields() -> None:
     assert call.body["data"] == {"color": "blue"}
 
 
-def test_a_create_carries_no_resource_version() -> None:
+def test_create_carries_no_resource_version() -> None:
     [call] = calls(host(version="3", data={}), None)
     assert "resourceVersion" not in call.body["metadata"]
 
 
-def test_an_object_that_is_only_to_be_created_is_left_as_it_is() -> None:
+def test_object_that_is_only_to_be_created_is_left_as_it_is() -> None:
     assert calls(host(data={"color": "red"}), stored(host(data={"color": "blue"})), create_only=True) == []
 
 
@@ -169,7 +169,7 @@ def test_only_the_difference_is_sent_with_the_uid_as_a_guard() -> None:
     assert call == Call(Operation.PATCH, {"data": {"color": "red"}, "metadata": {"uid": "u1"}})
 
 
-def test_a_resource_version_in_what_is_wanted_is_a_precondition() -> None:
+def test_resource_version_in_what_is_wanted_is_a_precondition() -> None:
     live = created(host(spec={"ports": [1]}))
     [call] = calls(host(version="6", spec={"ports": [2]}), live)
     assert call.body["metadata"] == {"uid": "u1", "resourceVersion": "6"}
@@ -209,7 +209,7 @@ def test_without_a_note_nothing_is_taken_away() -> None:
     assert calls(host(), live) == []
 
 
-def test_a_note_that_somebody_spoilt_counts_as_none() -> None:
+def test_note_that_somebody_spoilt_counts_as_none() -> None:
     live = stored(host(annotations={MARKS.fields: "{not json"}, spec={"a": 1}))
     [call] = calls(host(spec={"b": 1}), live)
     assert call.body["spec"] == {"b": 1}
@@ -273,7 +273,7 @@ def test_quantities_are_compared_by_what_they_mean(one: Any, other: Any, same: b
     assert (found == []) is same
 
 
-def test_a_list_is_right_where_each_element_says_what_we_say_and_more() -> None:
+def test_list_is_right_where_each_element_says_what_we_say_and_more() -> None:
     live = created(host(spec={"ports": [{"port": 80, "nodePort": 30000, "protocol": "TCP"}]}))
     assert calls(host(spec={"ports": [{"port": 80}]}), live) == []
     [call] = calls(host(spec={"ports": [{"port": 81}]}), live)
@@ -291,7 +291,7 @@ def test_what_is_empty_equals_what_is_not_there() -> None:
 # -- the other verbs ---------------------------------------------------------------------------------------------------
 
 
-def test_a_delete_is_of_exactly_this_object() -> None:
+def test_delete_is_of_exactly_this_object() -> None:
     seen = stored(host())
     [call] = calls(seen, seen, verb=Verb.DELETE)
     assert call == Call(Operation.DELETE, seen)
@@ -299,7 +299,7 @@ def test_a_delete_is_of_exactly_this_object() -> None:
     assert calls(seen, merged(seen, {"metadata": {"uid": "u2"}}), verb=Verb.DELETE) == []
 
 
-def test_a_pod_is_bound_once() -> None:
+def test_pod_is_bound_once() -> None:
     pod = stored(host(spec={}))
     [call] = calls(pod, pod, verb=Verb.BIND, node="n1")
     assert call.kind is Operation.BIND
@@ -322,7 +322,7 @@ def test_conditions_are_set_by_type_and_only_those_that_differ() -> None:
     assert calls(want, None, verb=Verb.CONDITIONS) == []
 
 
-def test_an_object_with_tokens_is_written_though_nothing_else_differs() -> None:
+def test_object_with_tokens_is_written_though_nothing_else_differs() -> None:
     """Its data is not known before the tokens are there, so nothing of the data is taken away."""
     token = Token("t", "default", "shop", 600)
     live = merged(created(host()), {"data": {"t": "old"}})
@@ -334,7 +334,7 @@ def test_an_object_with_tokens_is_written_though_nothing_else_differs() -> None:
 # -- labels and annotations by their keys --------------------------------------------------------------------------
 
 
-def test_an_exact_annotation_that_is_not_said_goes_and_others_stay() -> None:
+def test_exact_annotation_that_is_not_said_goes_and_others_stay() -> None:
     live = stored(host(annotations={"example.org/team": "theirs", "example.org/other": "theirs"}))
     [call] = calls(host(), live, "/metadata/annotations/example.org~1team")
     assert call.body["metadata"]["annotations"] == {"example.org/team": None}
@@ -347,7 +347,7 @@ def test_an_exact_annotation_that_is_not_said_goes_and_others_stay() -> None:
 ONCE = ("spec.volumeName", "spec.source")
 
 
-def test_a_create_only_field_is_sent_with_the_creation() -> None:
+def test_create_only_field_is_sent_with_the_creation() -> None:
     live = created(host(spec={"volumeName": "v", "size": 1}), once=ONCE)
     assert live["spec"] == {"volumeName": "v", "size": 1}
     assert json.loads(live["metadata"]["annotations"][MARKS.fields])["spec"] == {"size": 1}
@@ -355,7 +355,7 @@ def test_a_create_only_field_is_sent_with_the_creation() -> None:
 
 @pytest.mark.parametrize("exact", [(), ("spec",)])
 @pytest.mark.parametrize("wanted", [{"volumeName": "other"}, {}, {"volumeName": {"deep": 1}, "source": {"kind": "x"}}])
-def test_a_create_only_field_is_never_compared(wanted: Obj, exact: tuple[str, ...]) -> None:
+def test_create_only_field_is_never_compared(wanted: Obj, exact: tuple[str, ...]) -> None:
     live = created(host(spec={"volumeName": "v", "size": 1}), *exact, once=ONCE)
     live["spec"]["source"] = {"name": "theirs", "defaulted": True}
     assert calls(host(spec={"size": 1, **wanted}), live, *exact, once=ONCE) == []
@@ -363,7 +363,7 @@ def test_a_create_only_field_is_never_compared(wanted: Obj, exact: tuple[str, ..
     assert call.body["spec"] == {"size": 2}
 
 
-def test_a_field_that_has_become_create_only_stays_though_it_was_noted_before() -> None:
+def test_field_that_has_become_create_only_stays_though_it_was_noted_before() -> None:
     live = created(host(spec={"volumeName": "v", "size": 1}))
     found = calls(host(spec={"size": 1}), live, once=ONCE)
     assert carried_out(live, found)["spec"] == {"volumeName": "v", "size": 1}
@@ -392,7 +392,7 @@ def test_exact_paths_of_a_side_are_those_that_the_other_does_not_own(side: Side,
     assert exact_paths(Services(), side) == paths
 
 
-def test_the_note_goes_when_there_is_nothing_more_to_note() -> None:
+def test_note_goes_when_there_is_nothing_more_to_note() -> None:
     live = created(host(labels={"old": "1"}))
     [call] = calls(host(), live)
     assert call.body["metadata"] == {"labels": {"old": None}, "annotations": {MARKS.fields: None}, **GUARD}
@@ -416,13 +416,13 @@ def test_below_an_exact_path_what_is_not_said_goes_however_deep_it_is() -> None:
         assert carried_out(live, [call])["spec"] == {"a": {"kept": 2}, "c": 3}
 
 
-def test_an_exact_path_that_is_all_there_is_takes_what_is_around_it_along() -> None:
+def test_exact_path_that_is_all_there_is_takes_what_is_around_it_along() -> None:
     live = stored(host(spec={"a": {"b": 1}}))
     [call] = calls(host(), live, "spec.a.b")
     assert "spec" not in carried_out(live, [call])
 
 
-def test_a_note_may_take_an_annotation_away() -> None:
+def test_note_may_take_an_annotation_away() -> None:
     live = stored(host(annotations={"x": "1", "y": "2"}))
     want = merged(live, {})
     want["metadata"] = {"name": "web", "uid": "u1", "annotations": {"x": None, "gone": None}}
@@ -432,7 +432,7 @@ def test_a_note_may_take_an_annotation_away() -> None:
 
 
 @pytest.mark.parametrize("live", [None, {"metadata": {"name": "web", "uid": "another", "resourceVersion": "7"}}])
-def test_a_write_about_one_object_is_none_about_another(live: Any) -> None:
+def test_write_about_one_object_is_none_about_another(live: Any) -> None:
     want = host(data={"a": "1"})
     want["metadata"]["uid"] = "u1"
     assert calls(want, live) == []

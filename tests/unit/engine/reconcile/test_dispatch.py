@@ -80,29 +80,29 @@ def test_where_neither_side_has_it_there_is_nothing_to_do() -> None:
     assert ask(Widgets()).outcome is Outcome.SKIPPED
 
 
-def test_a_virtual_object_alone_goes_down() -> None:
+def test_virtual_object_alone_goes_down() -> None:
     [write] = ask(DownOnly(), v=ORIGINAL).writes
     assert (write.side, write.verb) == (Side.HOST, Verb.APPLY)
 
 
-def test_a_virtual_object_that_is_being_deleted_gets_no_copy_any_more() -> None:
+def test_virtual_object_that_is_being_deleted_gets_no_copy_any_more() -> None:
     assert ask(Widgets(), v=deleting(ORIGINAL)).writes == ()
 
 
-def test_an_orphan_of_ours_is_deleted() -> None:
+def test_orphan_of_ours_is_deleted() -> None:
     assert deleted(ask(Widgets(), h=COPY)) == (Side.HOST, "h1")
 
 
-def test_an_orphan_that_is_being_deleted_already_is_left_to_it() -> None:
+def test_orphan_that_is_being_deleted_already_is_left_to_it() -> None:
     assert ask(Widgets(), h=deleting(COPY)).writes == ()
 
 
-def test_a_syncer_with_sync_up_is_asked_about_its_orphans() -> None:
+def test_syncer_with_sync_up_is_asked_about_its_orphans() -> None:
     assert ask(UpToo(), h=COPY).reason == "sync_up"
 
 
 @pytest.mark.parametrize("syncer", [Widgets(), UpToo(), DownOnly()])
-def test_a_host_object_that_is_not_ours_is_no_orphan(syncer: Syncer, foreign: Obj) -> None:
+def test_host_object_that_is_not_ours_is_no_orphan(syncer: Syncer, foreign: Obj) -> None:
     decision = ask(syncer, h=foreign)
     assert (decision.writes, decision.outcome) == ((), Outcome.SKIPPED)
 
@@ -125,7 +125,7 @@ def test_without_sync_the_copy_is_kept_by_sync_down() -> None:
     assert ask(DownOnly(), v=ORIGINAL, h=COPY).reason == "sync_down"
 
 
-def test_the_copy_of_an_earlier_object_of_the_name_is_deleted_first() -> None:
+def test_copy_of_an_earlier_object_of_the_name_is_deleted_first() -> None:
     assert deleted(ask(Widgets(), v=virtual(uid="v2"), h=COPY)) == (Side.HOST, "h1")
     waiting = ask(Widgets(), v=virtual(uid="v2"), h=deleting(COPY))
     assert (waiting.writes, waiting.outcome) == ((), Outcome.PENDING)
@@ -135,13 +135,13 @@ def test_deletion_goes_down() -> None:
     assert deleted(ask(Widgets(), v=deleting(ORIGINAL), h=COPY)) == (Side.HOST, "h1")
 
 
-def test_a_copy_that_somebody_deletes_is_waited_for() -> None:
+def test_copy_that_somebody_deletes_is_waited_for() -> None:
     for original in (ORIGINAL, deleting(ORIGINAL)):
         decision = ask(Widgets(), v=original, h=deleting(COPY))
         assert (decision.writes, decision.outcome) == ((), Outcome.PENDING)
 
 
-def test_a_syncer_of_its_own_deletion_is_asked_also_then() -> None:
+def test_syncer_of_its_own_deletion_is_asked_also_then() -> None:
     class Own(Widgets):
         own_deletion = True
 
@@ -161,14 +161,14 @@ REPORT = {
 FROM_HERE = virtual(metadata={"labels": {MARKS.cluster: context(Reports()).identity}})
 
 
-def test_a_host_object_is_told_upwards_whether_or_not_the_virtual_one_is_there() -> None:
+def test_host_object_is_told_upwards_whether_or_not_the_virtual_one_is_there() -> None:
     assert ask(Reports(), h=REPORT).reason == "sync_from_host"
     assert ask(Reports(), h=REPORT, v=FROM_HERE).reason == "sync_from_host"
     assert ask(KeptReports(), h=REPORT, v=FROM_HERE).reason == "sync"
 
 
 @pytest.mark.parametrize("syncer", [Reports(), KeptReports()])
-def test_a_tenants_own_object_in_its_place_is_left_alone(syncer: Syncer) -> None:
+def test_tenants_own_object_in_its_place_is_left_alone(syncer: Syncer) -> None:
     with pytest.raises(Refused) as refused:
         ask(syncer, h=REPORT, v=virtual())
     assert refused.value.reason == "NameCollision"
@@ -183,7 +183,7 @@ def test_what_is_gone_on_the_host_goes_in_the_virtual_cluster_where_it_is_kept_e
 # -- what exists nowhere -----------------------------------------------------------------------------------------------
 
 
-def test_a_stand_in_is_made_where_there_is_none_and_kept_where_it_is_ours() -> None:
+def test_stand_in_is_made_where_there_is_none_and_kept_where_it_is_ours() -> None:
     assert ask(Stands()).reason == f"fake_sync_up {KEY}"
     assert ask(Stands(), v=FROM_HERE).reason == "fake_sync"
     assert "not one that we made" in ask(Stands(), v=virtual()).reason
@@ -239,19 +239,19 @@ def around(syncer: Around) -> Decision:
     return ask(syncer, v=ORIGINAL)
 
 
-def test_a_request_is_surrounded() -> None:
+def test_request_is_surrounded() -> None:
     syncer = Around()
     assert around(syncer).writes
     assert syncer.heard == [("start", KEY), "asked", ("end", KEY, None)]
 
 
-def test_a_request_can_be_skipped_before_anything_is_asked() -> None:
+def test_request_can_be_skipped_before_anything_is_asked() -> None:
     syncer = Around(reason="not now")
     assert around(syncer).reason == "not now"
     assert syncer.heard == [("start", KEY), ("end", KEY, None)]
 
 
-def test_the_end_is_told_also_of_an_error() -> None:
+def test_end_is_told_also_of_an_error() -> None:
     error = ValueError("oh")
     syncer = Around(error=error)
     with pytest.raises(ValueError, match="oh"):
@@ -259,7 +259,7 @@ def test_the_end_is_told_also_of_an_error() -> None:
     assert syncer.heard[-1] == ("end", KEY, error)
 
 
-def test_a_syncer_that_says_nothing_of_requests_is_just_asked() -> None:
+def test_syncer_that_says_nothing_of_requests_is_just_asked() -> None:
     syncer = DownOnly()
     assert ask(syncer, v=ORIGINAL).reason == "sync_down"
     assert syncer.resource == Resource("example.org/v1", "Widget", "widgets") == WIDGETS

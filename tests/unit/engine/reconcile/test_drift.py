@@ -69,7 +69,7 @@ def test_one_patch_may_tell_of_several_classes() -> None:
     }
 
 
-def test_a_patch_whose_contents_are_made_when_it_is_sent_is_drift_without_paths() -> None:
+def test_patch_whose_contents_are_made_when_it_is_sent_is_drift_without_paths() -> None:
     write = Write(Side.HOST, Verb.APPLY, LIVE, tokens=(Token("token", "default", "shop", 600),))
     patch = Call(Operation.PATCH, {"metadata": {"uid": "u1"}})
     [drift] = drifts(write, [patch], LIVE, resource=SECRETS, owner=None)
@@ -77,7 +77,7 @@ def test_a_patch_whose_contents_are_made_when_it_is_sent_is_drift_without_paths(
     assert drifts(write, [], LIVE, resource=SECRETS, owner=None) == []
 
 
-def test_the_notes_of_what_we_have_set_are_drift_only_where_nothing_else_is() -> None:
+def test_notes_of_what_we_have_set_are_drift_only_where_nothing_else_is() -> None:
     note = {"metadata": {"annotations": {"vsyncer.dev/fields": "{}"}}}
     write = Write(Side.HOST, Verb.APPLY, LIVE)
     for body, kinds in ((merged(note, {"spec": {"type": "x"}}), ["field"]), (note, ["metadata"])):
@@ -88,13 +88,13 @@ def test_the_notes_of_what_we_have_set_are_drift_only_where_nothing_else_is() ->
 
 
 @pytest.mark.parametrize("wanted", [[], [{"port": 80}, {"port": 81}], ["text"]])
-def test_a_list_that_has_other_elements_is_told_whole(wanted: list[Any]) -> None:
+def test_list_that_has_other_elements_is_told_whole(wanted: list[Any]) -> None:
     assert list(changes({"spec": {"ports": wanted}}, LIVE)) == [
         Change(("spec", "ports"), wanted, LIVE["spec"]["ports"])
     ]
 
 
-def test_a_null_that_takes_away_what_is_not_there_is_no_change() -> None:
+def test_null_that_takes_away_what_is_not_there_is_no_change() -> None:
     assert list(changes({"spec": {"gone": None}}, LIVE)) == []
 
 

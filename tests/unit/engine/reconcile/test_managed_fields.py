@@ -75,7 +75,7 @@ def test_who_holds_a_field(path: tuple[Step, ...], who: list[str]) -> None:
     assert [manager.name for manager in holders(service(), path)] == who
 
 
-def test_a_manager_says_how_and_when_it_wrote() -> None:
+def test_manager_says_how_and_when_it_wrote() -> None:
     [proxy] = holders(service(), ("status", "loadBalancer"))
     assert proxy == Manager("proxy", "Update", "2026-01-01T00:00:07Z", "status")
 
@@ -94,6 +94,6 @@ def test_what_no_api_server_writes_is_held_by_nobody(entries: Any) -> None:
 
 
 @pytest.mark.parametrize("name", ["k:{", "k:7", "v:", "i:x", "k", "z:1"])
-def test_an_element_named_in_an_unknown_way_is_nobodys(name: str) -> None:
+def test_element_named_in_an_unknown_way_is_nobodys(name: str) -> None:
     entries = [{"manager": "x", "fieldsV1": {"f:spec": {name: {}}}}]
     assert holders({"metadata": {"managedFields": entries}, "spec": [{}]}, ("spec", 0)) == []

@@ -113,7 +113,7 @@ def test_what_writes_nothing_costs_nothing_and_others_never_wait() -> None:
     play(scenario)
 
 
-def test_a_gate_that_is_taken_away_lets_all_in() -> None:
+def test_gate_that_is_taken_away_lets_all_in() -> None:
     async def scenario() -> None:
         waiting = queue(concurrency=1)
         for each in (A, B, C):

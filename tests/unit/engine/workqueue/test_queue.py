@@ -59,7 +59,7 @@ def test_requests_come_in_order_and_each_once() -> None:
     play(scenario)
 
 
-def test_a_request_is_not_handed_out_while_it_is_worked_on() -> None:
+def test_request_is_not_handed_out_while_it_is_worked_on() -> None:
     async def scenario() -> None:
         waiting = queue()
         waiting.add(A)
@@ -75,7 +75,7 @@ def test_a_request_is_not_handed_out_while_it_is_worked_on() -> None:
     play(scenario)
 
 
-def test_the_time_of_the_first_change_goes_with_a_request() -> None:
+def test_time_of_the_first_change_goes_with_a_request() -> None:
     async def scenario() -> None:
         waiting = queue()
         waiting.add(A)
@@ -91,7 +91,7 @@ def test_the_time_of_the_first_change_goes_with_a_request() -> None:
     play(scenario)
 
 
-def test_a_delayed_request_comes_in_its_time_and_the_earliest_time_counts() -> None:
+def test_delayed_request_comes_in_its_time_and_the_earliest_time_counts() -> None:
     async def scenario() -> None:
         waiting = queue()
         waiting.add(A, after=30)
@@ -109,7 +109,7 @@ def test_a_delayed_request_comes_in_its_time_and_the_earliest_time_counts() -> N
     play(scenario)
 
 
-def test_a_change_does_not_wait_for_the_timer_and_ends_it() -> None:
+def test_change_does_not_wait_for_the_timer_and_ends_it() -> None:
     async def scenario() -> None:
         waiting = queue()
         waiting.add(A, after=300)
@@ -122,7 +122,7 @@ def test_a_change_does_not_wait_for_the_timer_and_ends_it() -> None:
     play(scenario)
 
 
-def test_a_timer_that_ends_while_the_request_is_worked_on_is_not_forgotten() -> None:
+def test_timer_that_ends_while_the_request_is_worked_on_is_not_forgotten() -> None:
     async def scenario() -> None:
         waiting = queue()
         waiting.add(A)
@@ -166,7 +166,7 @@ def test_retries_come_later_each_time_up_to_a_bound() -> None:
     play(scenario)
 
 
-def test_a_retry_waits_at_least_as_long_as_the_server_asked() -> None:
+def test_retry_waits_at_least_as_long_as_the_server_asked() -> None:
     async def scenario() -> None:
         waiting = queue()
         assert waiting.retry(A, at_least=7) == 7
@@ -197,7 +197,7 @@ def test_low_requests_come_after_the_others_of_their_cluster() -> None:
     play(scenario)
 
 
-def test_a_low_request_that_is_added_normally_moves_up() -> None:
+def test_low_request_that_is_added_normally_moves_up() -> None:
     async def scenario() -> None:
         waiting = queue()
         waiting.add(A, low=True)
@@ -209,7 +209,7 @@ def test_a_low_request_that_is_added_normally_moves_up() -> None:
     play(scenario)
 
 
-def test_a_low_request_waits_for_no_other_cluster_and_a_flood_does_not_hold_it_up_for_ever() -> None:
+def test_low_request_waits_for_no_other_cluster_and_a_flood_does_not_hold_it_up_for_ever() -> None:
     async def scenario() -> None:
         waiting = queue()
         flood(waiting, "loud")
@@ -235,7 +235,7 @@ def test_of_many_low_requests_one_at_a_time_gets_between_the_others() -> None:
     play(scenario)
 
 
-def test_a_delayed_low_request_stays_low_unless_somebody_asked_for_it_otherwise() -> None:
+def test_delayed_low_request_stays_low_unless_somebody_asked_for_it_otherwise() -> None:
     async def scenario() -> None:
         waiting = queue()
         waiting.add(A, after=5, low=True)
@@ -263,7 +263,7 @@ def test_what_a_syncer_left_behind_is_forgotten() -> None:
     play(scenario)
 
 
-def test_a_retry_at_once_still_counts() -> None:
+def test_retry_at_once_still_counts() -> None:
     async def scenario() -> None:
         waiting = queue()
         waiting.add(A)
@@ -292,7 +292,7 @@ def test_who_waits_gets_a_request_as_soon_as_there_is_one() -> None:
     play(scenario)
 
 
-def test_a_cancelled_waiter_that_was_already_woken_takes_no_request_with_it() -> None:
+def test_cancelled_waiter_that_was_already_woken_takes_no_request_with_it() -> None:
     async def scenario() -> None:
         waiting = queue()
         first, second = (asyncio.create_task(take(waiting)) for _ in range(2))
@@ -341,7 +341,7 @@ def flood(waiting: Queue, cluster: str, count: int = 1000) -> None:
         waiting.add(request(f"n{number}", cluster))
 
 
-def test_a_tenant_that_floods_the_queue_gets_no_more_than_its_share() -> None:
+def test_tenant_that_floods_the_queue_gets_no_more_than_its_share() -> None:
     async def scenario() -> None:
         waiting = queue()
         flood(waiting, "loud")
@@ -363,7 +363,7 @@ def test_slow_requests_count_by_the_time_that_they_take() -> None:
     play(scenario)
 
 
-def test_a_weight_gives_a_larger_share() -> None:
+def test_weight_gives_a_larger_share() -> None:
     async def scenario() -> None:
         waiting = queue(gold=3.0)
         flood(waiting, "gold")
@@ -388,7 +388,7 @@ def test_who_was_idle_has_saved_up_nothing_and_owes_nothing() -> None:
     play(scenario)
 
 
-def test_a_paused_cluster_keeps_its_requests_and_the_others_go_on() -> None:
+def test_paused_cluster_keeps_its_requests_and_the_others_go_on() -> None:
     async def scenario() -> None:
         waiting = queue()
         waiting.pause("away")
@@ -406,7 +406,7 @@ def test_a_paused_cluster_keeps_its_requests_and_the_others_go_on() -> None:
     play(scenario)
 
 
-def test_a_cluster_that_is_paused_while_it_has_requests_ready_hands_out_none() -> None:
+def test_cluster_that_is_paused_while_it_has_requests_ready_hands_out_none() -> None:
     async def scenario() -> None:
         waiting = queue()
         waiting.add(A)

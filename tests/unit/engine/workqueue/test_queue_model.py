@@ -215,7 +215,7 @@ class Play:
 
 @settings(max_examples=200, deadline=None)
 @given(st.lists(ACTIONS, min_size=25, max_size=60), st.booleans())
-def test_the_queue_does_what_the_model_does(actions: list[tuple[object, ...]], hasty: bool) -> None:
+def test_queue_does_what_the_model_does(actions: list[tuple[object, ...]], hasty: bool) -> None:
     async def scenario() -> None:
         play = Play()
         for action in actions:
@@ -232,7 +232,7 @@ def test_the_queue_does_what_the_model_does(actions: list[tuple[object, ...]], h
 
 @settings(max_examples=20, deadline=None)
 @given(st.lists(ACTIONS, max_size=40))
-def test_a_closed_queue_hands_out_nothing_whatever_it_held(actions: list[tuple[object, ...]]) -> None:
+def test_closed_queue_hands_out_nothing_whatever_it_held(actions: list[tuple[object, ...]]) -> None:
     async def scenario() -> None:
         play = Play()
         for action in actions:

@@ -39,7 +39,7 @@ def test_fields_that_are_the_same_on_both_sides_are_read_as_they_are(field: str)
     assert host_field(field, Marks()) == field
 
 
-def test_the_host_pod_carries_what_is_read_and_no_more(world: World) -> None:
+def test_host_pod_carries_what_is_read_and_no_more(world: World) -> None:
     world.given(virtual=[serviceaccount("robot")]).settle("serviceaccounts", "shop/robot")
     virtual = reading("metadata.labels", "spec.serviceAccountName", metadata={"labels": {"b": "2", "a": "1"}})
     virtual["spec"]["serviceAccountName"] = "robot"
@@ -57,7 +57,7 @@ def test_what_nobody_reads_is_not_written_twice(world: World) -> None:
     assert not {f"vsyncer.dev/pod-{part}" for part in ("labels", "annotations", "service-account")} & annotations.keys()
 
 
-def test_a_changed_label_reaches_the_running_container(world: World) -> None:
+def test_changed_label_reaches_the_running_container(world: World) -> None:
     world.given(virtual=[serviceaccount("default")]).settle("serviceaccounts", "shop/default")
     world.given(virtual=[reading("metadata.labels", metadata={"labels": {"a": "1"}})]).settle("pods", "shop/web")
     world.given(virtual=[reading("metadata.labels", metadata={"labels": {"a": "2"}})]).settle("pods", "shop/web")

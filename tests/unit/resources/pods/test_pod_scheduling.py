@@ -24,7 +24,7 @@ def term(world: World, **given: Any) -> Obj:
     return result["podAntiAffinity"][REQUIRED][0]  # type: ignore[no-any-return]
 
 
-def test_a_term_speaks_of_the_pods_own_namespace_unless_it_says_otherwise(world: World) -> None:
+def test_term_speaks_of_the_pods_own_namespace_unless_it_says_otherwise(world: World) -> None:
     assert term(world, labelSelector=WEB) == {
         "topologyKey": "zone",
         "labelSelector": {"matchLabels": {"app": "web", **MARK}, "matchExpressions": [HERE]},
@@ -44,7 +44,7 @@ def test_selected_namespaces_are_looked_up_and_added_to_the_named_ones(world: Wo
     assert "namespaceSelector" not in found
 
 
-def test_a_selector_of_namespaces_that_finds_none_selects_no_pod(world: World) -> None:
+def test_selector_of_namespaces_that_finds_none_selects_no_pod(world: World) -> None:
     found = term(world, labelSelector=WEB, namespaceSelector={"matchLabels": {"team": "x"}})
     assert found["labelSelector"]["matchExpressions"] == [{"key": "vsyncer.dev/namespace", "operator": "DoesNotExist"}]
 

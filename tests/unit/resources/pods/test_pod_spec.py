@@ -60,7 +60,7 @@ def test_names_become_those_of_the_copies(world: World) -> None:
     assert "serviceAccount" not in spec
 
 
-def test_a_name_is_translated_also_where_its_kind_is_not_synced(world: World) -> None:
+def test_name_is_translated_also_where_its_kind_is_not_synced(world: World) -> None:
     """Otherwise a tenant could mount what others have in the host namespace."""
     world.configure({"sync": {"toHost": {"secrets": {"enabled": False}}}})
     spec = spec_of(world, pod("web", spec={"volumes": [{"name": "a", "secret": {"secretName": "admin"}}]}))
@@ -72,7 +72,7 @@ def test_without_the_accounts_it_runs_as_the_hosts_default(world: World) -> None
     assert "serviceAccountName" not in spec_of(world, pod("web"))
 
 
-def test_the_host_gives_it_neither_a_token_nor_its_own_services(world: World) -> None:
+def test_host_gives_it_neither_a_token_nor_its_own_services(world: World) -> None:
     spec = spec_of(world, pod("web", spec={"automountServiceAccountToken": True, "enableServiceLinks": True}))
     assert (spec["automountServiceAccountToken"], spec["enableServiceLinks"]) == (False, False)
 
@@ -119,7 +119,7 @@ def test_its_host_name_is_the_virtual_name(world: World, name: str, hostname: st
     assert spec_of(world, pod(name))["hostname"] == hostname
 
 
-def test_an_overridden_host_name_stands_alone(world: World) -> None:
+def test_overridden_host_name_stands_alone(world: World) -> None:
     assert "hostname" not in spec_of(world, pod("web", spec={"hostnameOverride": "web.example.org"}))
 
 
@@ -150,7 +150,7 @@ def test_without_pod_tokens_the_host_gives_the_token(world: World) -> None:
     assert volume["projected"]["sources"][0] == API_ACCESS["projected"]["sources"][0]  # type: ignore[index]
 
 
-def test_an_ephemeral_volume_is_the_claim_that_is_made_for_it(world: World) -> None:
+def test_ephemeral_volume_is_the_claim_that_is_made_for_it(world: World) -> None:
     ephemeral = {"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}}
     [volume] = spec_of(world, pod("web", spec={"volumes": [ephemeral]}))["volumes"]
     assert volume == {"name": "scratch", "persistentVolumeClaim": {"claimName": "web-scratch-x-shop-x-vc"}}
@@ -206,7 +206,7 @@ def test_services_of_its_namespace_are_in_its_environment_with_the_hosts_address
     assert env_of(spec_of(world, pod("quiet", spec={"enableServiceLinks": False}))) == {}
 
 
-def test_the_api_server_is_the_virtual_one_and_the_pods_own_variables_win(world: World) -> None:
+def test_api_server_is_the_virtual_one_and_the_pods_own_variables_win(world: World) -> None:
     world.configure({"networking": {"apiServer": {"host": "2001:db8::1", "port": 6443}}})
     own = [{"name": "KUBERNETES_SERVICE_HOST", "value": "mine"}, {"name": "URL", "value": "$(KUBERNETES_PORT)"}]
     containers = [{"name": "app", "image": "i", "env": own}]

@@ -15,13 +15,13 @@ def reported(virtual: Obj, host: Obj) -> Obj:
     return virtual_status(Pair(virtual, host)) or {}
 
 
-def test_the_hosts_status_replaces_the_virtual_one() -> None:
+def test_hosts_status_replaces_the_virtual_one() -> None:
     host = {"phase": "Running", "podIP": "10.0.0.3", "startTime": "2026-01-01T12:00:00Z"}
     virtual = {"phase": "Pending", "message": "an old one"}
     assert reported(pod("web", status=virtual), pod("web", status=host)) == host
 
 
-def test_a_host_that_has_said_nothing_changes_nothing() -> None:
+def test_host_that_has_said_nothing_changes_nothing() -> None:
     silent = pod("web")
     del silent["status"]
     assert virtual_status(Pair(pod("web"), silent)) is None
@@ -36,7 +36,7 @@ def test_that_it_is_placed_is_told_by_the_binding_alone() -> None:
     assert reported(pod("web"), pod("web", status=taken))["startTime"] == "2026-01-01T12:00:00Z"
 
 
-def test_the_quality_of_service_stays_the_virtual_one() -> None:
+def test_quality_of_service_stays_the_virtual_one() -> None:
     virtual, host = pod("web", status={"qosClass": "BestEffort"}), pod("web", status={"qosClass": "Burstable"})
     assert reported(virtual, host)["qosClass"] == "BestEffort"
 
@@ -55,13 +55,13 @@ def test_conditions_are_the_hosts_but_those_of_gates_and_the_tenants_own() -> No
     }
 
 
-def test_a_condition_that_the_kubelet_has_taken_back_goes() -> None:
+def test_condition_that_the_kubelet_has_taken_back_goes() -> None:
     virtual = pod("web", status={"conditions": [condition("PodResizePending"), condition("Ready")]})
     host = pod("web", status={"conditions": [condition("Ready")]})
     assert reported(virtual, host)["conditions"] == [condition("Ready")]
 
 
-def test_a_kubernetes_condition_cannot_be_made_the_tenants_by_a_gate() -> None:
+def test_kubernetes_condition_cannot_be_made_the_tenants_by_a_gate() -> None:
     gates = {"readinessGates": [{"conditionType": "Ready"}]}
     virtual = pod("web", spec=gates, status={"conditions": [condition("Ready", "True")]})
     pair = Pair(virtual, pod("web", status={"conditions": [condition("Ready", "False")]}))

@@ -72,7 +72,7 @@ def test_it_waits_for_its_service_account_its_token_and_its_dns(world: World) ->
     ]
 
 
-def test_a_token_of_an_earlier_pod_of_this_name_is_not_taken(ready: World) -> None:
+def test_token_of_an_earlier_pod_of_this_name_is_not_taken(ready: World) -> None:
     volume = {"name": "t", "projected": {"sources": [{"serviceAccountToken": {"path": "token"}}]}}
     ready.given(virtual=[pod("web", spec={"volumes": [volume]})]).settle("pod-tokens", "shop/web")
     virtual(ready, {"metadata": {"uid": "the next one"}})
@@ -104,17 +104,17 @@ def test_one_that_ended_before_it_started_is_left(ready: World, phase: str) -> N
 
 
 @pytest.mark.parametrize("state", [{"status": STARTED}, {"metadata": DELETING}, {}])
-def test_a_pod_on_a_node_of_the_virtual_cluster_itself_is_left_to_it(ready: World, state: Any) -> None:
+def test_pod_on_a_node_of_the_virtual_cluster_itself_is_left_to_it(ready: World, state: Any) -> None:
     ready.given(virtual=[node("metal"), merged(pod("web", spec={"nodeName": "metal"}), state)])
     assert not decided(ready).writes
 
 
-def test_a_pod_on_a_stand_in_is_ours(ready: World) -> None:
+def test_pod_on_a_stand_in_is_ours(ready: World) -> None:
     ready.given(virtual=[node("n1", **OURS), pod("web", spec={"nodeName": "n1"}, status=STARTED)])
     assert [write.verb for write in decided(ready).writes] == [Verb.DELETE]
 
 
-def test_a_mirror_of_a_static_pod_is_left_alone(ready: World) -> None:
+def test_mirror_of_a_static_pod_is_left_alone(ready: World) -> None:
     mirror = {"annotations": {"kubernetes.io/config.mirror": "1"}}
     ready.given(virtual=[pod("web", metadata=mirror, status=STARTED)])
     assert not decided(ready).writes
@@ -140,14 +140,14 @@ def test_that_it_cannot_be_placed_is_told_before_it_is_bound(copied: World) -> N
     assert calls(copied) == ["patch virtual pods/status shop/web"]
 
 
-def test_the_hosts_status_is_never_written_but_for_gates(copied: World) -> None:
+def test_hosts_status_is_never_written_but_for_gates(copied: World) -> None:
     host(copied, {"status": {"conditions": [{"type": "Ready", "status": "True"}]}})
     virtual(copied, {"status": {"conditions": [{"type": "Ready", "status": "False"}]}})
     assert calls(copied) == ["patch virtual pods/status shop/web"]
     assert (copied.host("Pod", COPY) or {})["status"]["conditions"] == [{"type": "Ready", "status": "True"}]
 
 
-def test_a_gates_condition_goes_down_beside_what_the_kubelet_says(ready: World) -> None:
+def test_gates_condition_goes_down_beside_what_the_kubelet_says(ready: World) -> None:
     gates = {"readinessGates": [{"conditionType": "example.org/lb"}]}
     ready.given(virtual=[pod("web", spec=gates)]).settle("pods", "shop/web")
     host(ready, {"status": {"conditions": [{"type": "Ready", "status": "False"}]}})
@@ -162,7 +162,7 @@ def test_a_gates_condition_goes_down_beside_what_the_kubelet_says(ready: World) 
     assert kinds == ["Ready", "example.org/lb"]
 
 
-def test_an_edit_touches_nothing_that_the_host_has_added(copied: World) -> None:
+def test_edit_touches_nothing_that_the_host_has_added(copied: World) -> None:
     injected = {
         "metadata": {"labels": {"mesh": "on"}, "annotations": {"mesh": "on"}},
         "spec": {
@@ -192,7 +192,7 @@ def test_an_edit_touches_nothing_that_the_host_has_added(copied: World) -> None:
     assert (found["spec"]["volumes"], found["spec"]["activeDeadlineSeconds"]) == ([{"name": "mesh"}], 60)
 
 
-def test_the_image_of_an_init_container_can_be_changed_too(ready: World) -> None:
+def test_image_of_an_init_container_can_be_changed_too(ready: World) -> None:
     first = {"initContainers": [{"name": "init", "image": "init:1"}]}
     ready.given(virtual=[pod("web", spec=first)]).settle("pods", "shop/web")
     virtual(ready, {"spec": {"initContainers": [{"name": "init", "image": "init:2"}]}})
@@ -208,13 +208,13 @@ def test_lists_are_changed_only_over_the_version_that_was_seen(copied: World) ->
 
 
 @pytest.mark.parametrize(("wanted", "actual", "sent"), [(60, None, True), (60, 90, True), (90, 60, False)])
-def test_a_deadline_is_only_ever_lowered(copied: World, wanted: int, actual: int | None, sent: bool) -> None:
+def test_deadline_is_only_ever_lowered(copied: World, wanted: int, actual: int | None, sent: bool) -> None:
     virtual(copied, {"spec": {"activeDeadlineSeconds": wanted}})
     host(copied, {"spec": {"activeDeadlineSeconds": actual}})
     assert bool(calls(copied)) is sent
 
 
-def test_a_toleration_that_lasts_longer_replaces_the_shorter(copied: World) -> None:
+def test_toleration_that_lasts_longer_replaces_the_shorter(copied: World) -> None:
     shorter = {"key": "a", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 1}
     host(copied, {"spec": {"tolerations": [shorter]}})
     virtual(copied, {"spec": {"tolerations": [{**shorter, "tolerationSeconds": 9}]}})
@@ -233,7 +233,7 @@ def running(copied: World) -> World:
     return copied
 
 
-def test_a_deletion_by_the_tenant_goes_down_with_its_grace_and_ends_when_the_host_has_ended(running: World) -> None:
+def test_deletion_by_the_tenant_goes_down_with_its_grace_and_ends_when_the_host_has_ended(running: World) -> None:
     virtual(running, {"metadata": {**DELETING, "deletionGracePeriodSeconds": 9}})
     [sent] = running.settle("pods", "shop/web")
     assert (str(sent), sent.body["gracePeriodSeconds"]) == (f"delete host pods {COPY}", 9)
@@ -245,7 +245,7 @@ def test_a_deletion_by_the_tenant_goes_down_with_its_grace_and_ends_when_the_hos
     assert (str(sent), sent.body["gracePeriodSeconds"]) == ("delete virtual pods shop/web", 0)
 
 
-def test_a_deletion_that_the_tenant_hurries_is_hurried_on_the_host(running: World) -> None:
+def test_deletion_that_the_tenant_hurries_is_hurried_on_the_host(running: World) -> None:
     virtual(running, {"metadata": {**DELETING, "deletionGracePeriodSeconds": 30}})
     running.settle("pods", "shop/web")
     virtual(running, {"metadata": {"deletionGracePeriodSeconds": 1}})
@@ -260,13 +260,13 @@ def test_one_that_waits_for_its_finalizers_is_not_deleted_again_and_again(runnin
     assert calls(running) == []
 
 
-def test_a_deletion_on_the_host_goes_up_with_its_grace(running: World) -> None:
+def test_deletion_on_the_host_goes_up_with_its_grace(running: World) -> None:
     host(running, {"metadata": {**DELETING, "deletionGracePeriodSeconds": 5}, "status": {"reason": "Evicted"}})
     sent = running.settle("pods", "shop/web")
     assert [str(one) for one in sent] == ["patch virtual pods/status shop/web", "delete virtual pods shop/web"]
     assert sent[1].body["gracePeriodSeconds"] == 5
 
 
-def test_a_secret_is_not_a_pod_of_the_same_name(running: World) -> None:
+def test_secret_is_not_a_pod_of_the_same_name(running: World) -> None:
     running.given(virtual=[secret("web")])
     assert calls(running) == []

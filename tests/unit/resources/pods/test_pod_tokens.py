@@ -70,7 +70,7 @@ def test_they_are_renewed_when_a_fifth_of_the_first_ones_life_is_left(given: Wor
     assert given.decide("pod-tokens", "shop/web").after == 2880
 
 
-def test_a_token_waits_for_its_service_account(world: World) -> None:
+def test_token_waits_for_its_service_account(world: World) -> None:
     world.given(virtual=[pod("web", spec=MOUNTING)])
     decision = world.decide("pod-tokens", "shop/web")
     assert (decision.writes, decision.outcome) == ((), Outcome.PENDING)
@@ -87,7 +87,7 @@ def test_who_deletes_the_service_account_of_a_running_pod_is_told_when_its_token
     assert refused.value.reason == "ServiceAccountNotFound"
 
 
-def test_the_life_that_was_granted_counts_and_renewal_is_never_a_storm(given: World) -> None:
+def test_life_that_was_granted_counts_and_renewal_is_never_a_storm(given: World) -> None:
     given.settle("pod-tokens", "shop/web")
     made = given.host("Secret", SECRET) or {}
     short = {"metadata": {"annotations": {"vsyncer.dev/token-expires": "2026-01-01T12:10:00Z"}}}
@@ -106,7 +106,7 @@ def test_the_life_that_was_granted_counts_and_renewal_is_never_a_storm(given: Wo
         {"data": {"api.2": None}},
     ],
 )
-def test_a_secret_that_was_damaged_is_renewed(given: World, damage: Obj) -> None:
+def test_secret_that_was_damaged_is_renewed(given: World, damage: Obj) -> None:
     given.settle("pod-tokens", "shop/web")
     given.given(host=[merged(given.host("Secret", SECRET) or {}, damage)])
     assert renewed(given)
@@ -122,12 +122,12 @@ def test_a_secret_that_was_damaged_is_renewed(given: World, damage: Obj) -> None
         {"spec": {"volumes": [{"name": "empty", "emptyDir": {}}]}},
     ],
 )
-def test_a_pod_that_does_not_run_or_mounts_none_gets_none(given: World, part: Obj) -> None:
+def test_pod_that_does_not_run_or_mounts_none_gets_none(given: World, part: Obj) -> None:
     change(given, part)
     assert not renewed(given)
 
 
-def test_a_running_pod_that_has_lost_them_gets_them_again(given: World) -> None:
+def test_running_pod_that_has_lost_them_gets_them_again(given: World) -> None:
     for syncer, key in (("serviceaccounts", "shop/robot"), ("pod-tokens", "shop/web"), ("pods", "shop/web")):
         given.settle(syncer, key)
     change(given, {"status": {"phase": "Running", "startTime": "2026-01-01T12:00:00Z"}})

@@ -96,7 +96,7 @@ def test_what_is_set_back_each_time_is_frozen_after_some_times(ring: Ring) -> No
     assert ring.contention.counted() == {("deployments",): 1}
 
 
-def test_the_number_of_times_is_an_option() -> None:
+def test_number_of_times_is_an_option() -> None:
     assert Ring(times=1).round(9) == 1
     assert Ring(times=20).round(50) == 20
     assert Ring(times=0).round(50) == 50
@@ -110,7 +110,7 @@ def test_who_changes_their_mind_each_time_is_in_no_fight(ring: Ring) -> None:
 
 
 @given(st.lists(st.integers(0, 2), max_size=60), st.integers(1, 6), st.booleans())
-def test_a_field_that_only_we_change_is_never_frozen(wants: list[int], times: int, fails: bool) -> None:
+def test_field_that_only_we_change_is_never_frozen(wants: list[int], times: int, fails: bool) -> None:
     """The virtual side says now this and now that; a reply may get lost, so that the change is made but not known."""
     ring, live = Ring(times=times), -1
     for number, want in enumerate(wants):
@@ -134,12 +134,12 @@ def test_what_is_written_over_the_same_value_in_a_row_is_bounded(steps: list[str
         assert written <= times + 1
 
 
-def test_a_call_that_fails_or_changes_nothing_does_not_count(ring: Ring) -> None:
+def test_call_that_fails_or_changes_nothing_does_not_count(ring: Ring) -> None:
     for _ in range(50):
         assert ring.scale(3, over=1, changed=False)
 
 
-def test_a_lost_reply_hides_no_change_of_mind(ring: Ring) -> None:
+def test_lost_reply_hides_no_change_of_mind(ring: Ring) -> None:
     """We wrote 1, it was done, and we never heard of it: to write 3 again is no repetition."""
     for _ in range(50):
         assert ring.scale(3, over=1)
@@ -172,13 +172,13 @@ def test_fields_of_an_object_and_objects_are_told_apart(ring: Ring) -> None:
     assert ring.frozen() == []
 
 
-def test_an_object_that_somebody_deletes_each_time_is_not_made_for_ever(ring: Ring) -> None:
+def test_object_that_somebody_deletes_each_time_is_not_made_for_ever(ring: Ring) -> None:
     assert sum(bool(ring.write(create(), None)) for _ in range(20)) == 5
     assert ring.frozen() == [()]
     assert ring.scale(3, over=1), "where it is there after all, its fields are written"
 
 
-def test_an_object_that_is_made_anew_on_the_virtual_side_is_another_one(ring: Ring) -> None:
+def test_object_that_is_made_anew_on_the_virtual_side_is_another_one(ring: Ring) -> None:
     for turn in range(50):
         assert ring.write(create(f"v{turn}"), None)
 
@@ -193,7 +193,7 @@ def test_what_we_delete_ourselves_is_in_no_fight(ring: Ring) -> None:
 # -- what frozen means -------------------------------------------------------------------------------------------------
 
 
-def test_the_rest_of_the_object_is_still_written(ring: Ring) -> None:
+def test_rest_of_the_object_is_still_written(ring: Ring) -> None:
     ring.round(6)
     live = {"spec": {"replicas": 1, "paused": False}, "metadata": {"labels": {"a": "1"}}}
     both = patch({"spec": {"replicas": 3, "paused": True}, "metadata": {"labels": {"a": "2"}}})
@@ -226,7 +226,7 @@ def test_fields_with_one_fate_share_a_sentence(ring: Ring) -> None:
     )
 
 
-def test_a_whole_object_is_told_without_a_field(ring: Ring) -> None:
+def test_whole_object_is_told_without_a_field(ring: Ring) -> None:
     for _ in range(6):
         ring.write(create(), None)
     held = ring.contention.sift(planned_write(create()), REQUEST).held
@@ -235,7 +235,7 @@ def test_a_whole_object_is_told_without_a_field(ring: Ring) -> None:
     )
 
 
-def test_a_decision_of_which_parts_are_held_back_waits() -> None:
+def test_decision_of_which_parts_are_held_back_waits() -> None:
     decision = apply(host={"metadata": {}}, reason="changed")
     assert waiting(decision, []) is decision
     held = [HeldFields("a flips", 60.0, True), HeldFields("a flips", 30.0, False)]
@@ -301,7 +301,7 @@ def fields(body: Obj, live: Obj | None = None) -> dict[Path, tuple[int, int]]:
     return {one.path: (one.ours, one.theirs) for one in changes(patch(body), live, MARKS)}
 
 
-def test_a_patch_is_taken_apart_down_to_its_fields_and_lists_are_whole() -> None:
+def test_patch_is_taken_apart_down_to_its_fields_and_lists_are_whole() -> None:
     body = {"spec": {"ports": [{"port": 1}], "selector": {"a": "b"}, "x": {}}, "metadata": {"labels": {"l": None}}}
     assert set(fields(body)) == {
         ("spec", "ports"),
@@ -327,7 +327,7 @@ def test_many_fields_are_taken_together() -> None:
     assert one != fields({"data": many}, {"data": {"k1": "y"}})
 
 
-def test_a_deep_patch_costs_no_deep_recursion() -> None:
+def test_deep_patch_costs_no_deep_recursion() -> None:
     deep: Any = "x"
     for _ in range(900):
         deep = {"a": deep}
@@ -343,7 +343,7 @@ def test_different_values_have_different_hashes(one: Obj, other: Obj) -> None:
     assert [ours for ours, _ in fields(one).values()] != [ours for ours, _ in fields(other).values()]
 
 
-def test_the_order_of_names_means_nothing_and_what_is_not_there_is_one_value() -> None:
+def test_order_of_names_means_nothing_and_what_is_not_there_is_one_value() -> None:
     assert fields({"a": [{"x": 1, "y": 2}]}) == fields({"a": [{"y": 2, "x": 1}]})
     absent = [fields({"a": 1}, live)["a",] for live in (None, {}, {"a": None})]
     assert len(set(absent)) == 1
@@ -408,7 +408,7 @@ def test_what_is_over_is_forgotten(ring: Ring) -> None:
     assert list(ring.contention._frozen) == [place()]
 
 
-def test_the_rules_come_from_the_configuration() -> None:
+def test_rules_come_from_the_configuration() -> None:
     model = config_with([], translator=SingleNamespace)
     given = {"cluster": "vc", "host": {"namespace": "home"}}
     assert contention_rules(model.model_validate(given).cluster()) == ContentionRules()

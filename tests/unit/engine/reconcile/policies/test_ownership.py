@@ -150,7 +150,7 @@ def test_what_one_side_changes_the_other_follows(side: str) -> None:
     assert data(virtual(world)) == data(host(world)) == {"a": "1", "c": "2"}
 
 
-def test_the_virtual_side_wins_where_both_have_changed() -> None:
+def test_virtual_side_wins_where_both_have_changed() -> None:
     world = started(BOTH, a="0", b="0")
     edit(world, "virtual", {"data": {"a": "ours"}})
     edit(world, "host", {"data": {"a": "theirs", "b": "theirs"}})
@@ -165,7 +165,7 @@ def test_all_contents_may_go() -> None:
     assert "data" not in virtual(world)
 
 
-def test_a_copy_without_a_base_follows_the_virtual_side() -> None:
+def test_copy_without_a_base_follows_the_virtual_side() -> None:
     world = started({}, a="0")
     assert "vsyncer.dev/base" not in annotations_of(host(world)), "nobody needs one"
     edit(world, "host", {"data": {"a": "1", "b": "1"}})
@@ -187,7 +187,7 @@ def test_what_goes_up_is_written_over_what_was_seen_and_nothing_later() -> None:
     assert write.obj["metadata"]["resourceVersion"] == host(world)["metadata"]["resourceVersion"]
 
 
-def test_the_base_holds_no_value_and_what_it_wants_is_stable() -> None:
+def test_base_holds_no_value_and_what_it_wants_is_stable() -> None:
     world = started({**BOTH, "drift": {"field": "report"}}, password="correct-horse")
     before = read(host(world), world.settings.marks)
     assert before is not None
@@ -201,7 +201,7 @@ def test_the_base_holds_no_value_and_what_it_wants_is_stable() -> None:
     assert after.both == before.both
 
 
-def test_a_lenient_policy_alone_makes_a_base() -> None:
+def test_lenient_policy_alone_makes_a_base() -> None:
     world = started({"drift": {"field": "report"}}, a="0")
     said = read(host(world), world.settings.marks)
     assert said is not None
@@ -210,7 +210,7 @@ def test_a_lenient_policy_alone_makes_a_base() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"both":{"data":1}}', '{"ups":"x"}', '{"want":1}'])
-def test_a_base_that_cannot_be_read_is_none(text: str) -> None:
+def test_base_that_cannot_be_read_is_none(text: str) -> None:
     world = started(BOTH, a="0")
     marks = world.settings.marks
     edit(world, "host", {"metadata": {"annotations": {marks.base: text}}})
@@ -220,7 +220,7 @@ def test_a_base_that_cannot_be_read_is_none(text: str) -> None:
     assert data(host(world)) == {"a": "0"}
 
 
-def test_a_base_is_read_as_it_was_written() -> None:
+def test_base_is_read_as_it_was_written() -> None:
     world = World([ConfigMapSyncer])
     base = Base("w", {"data": {"a": "h", "b": "h i"}, "spec.x": ""}, 3)
     assert read(written(configmap("web"), base, world.settings.marks), world.settings.marks) == base
@@ -237,7 +237,7 @@ def test_too_many_shared_fields_are_refused() -> None:
 HOST = {"authority": {"data": "host"}}
 
 
-def test_the_host_owns_a_field_after_the_copy_is_made() -> None:
+def test_host_owns_a_field_after_the_copy_is_made() -> None:
     world = started(HOST, a="0")
     assert data(host(world)) == {"a": "0"}
     edit(world, "virtual", {"data": {"a": "ours", "b": "ours"}, "metadata": {"labels": {"app": "web"}}})
@@ -288,7 +288,7 @@ def test_that_there_is_a_copy_is_marked(options: Mapping[str, Any]) -> None:
     assert world.settings.marks.copied not in annotations_of(host(world))
 
 
-def test_a_copy_is_made_again_as_is_usual(again: Any) -> None:
+def test_copy_is_made_again_as_is_usual(again: Any) -> None:
     world = started({}, a="0")
     assert mark(world) == ""
     world.gone(host=[host(world)])
@@ -297,7 +297,7 @@ def test_a_copy_is_made_again_as_is_usual(again: Any) -> None:
     assert data(host(world)) == {"a": "0"}
 
 
-def test_a_deletion_on_the_host_is_propagated(again: Any) -> None:
+def test_deletion_on_the_host_is_propagated(again: Any) -> None:
     world = started(PROPAGATE, a="0")
     world.gone(host=[host(world)])
     world = again(world, PROPAGATE)
@@ -310,7 +310,7 @@ def test_a_deletion_on_the_host_is_propagated(again: Any) -> None:
     assert world.host("ConfigMap", PLACE) is None
 
 
-def test_a_deletion_on_the_host_is_reported(again: Any) -> None:
+def test_deletion_on_the_host_is_reported(again: Any) -> None:
     world = started(REPORT, a="0")
     world.gone(host=[host(world)])
     world = again(world, REPORT)
@@ -322,7 +322,7 @@ def test_a_deletion_on_the_host_is_reported(again: Any) -> None:
     assert mark(world).split()[0] == uid_of(host(world))
 
 
-def test_a_copy_that_is_there_after_all_keeps_its_original() -> None:
+def test_copy_that_is_there_after_all_keeps_its_original() -> None:
     world = started(PROPAGATE, a="0")
     there = host(world)
     world.gone(host=[there])
@@ -353,7 +353,7 @@ def test_nothing_goes_with_a_host_namespace(home: Obj | None, state: str) -> Non
     assert world.virtual("ConfigMap", KEY) is not None
 
 
-def test_a_mark_that_came_with_a_backup_means_nothing() -> None:
+def test_mark_that_came_with_a_backup_means_nothing() -> None:
     world = started(PROPAGATE, a="0")
     restored = merged(virtual(world), {"metadata": {"uid": "another"}})
     world.gone(virtual=[restored], host=[host(world)]).given(virtual=[restored])
@@ -401,7 +401,7 @@ def test_where_we_delete_the_copy_the_mark_goes_first(
     assert mark(world).split()[0] == uid_of(host(world))
 
 
-def test_a_mark_goes_with_the_wish_for_a_copy() -> None:
+def test_mark_goes_with_the_wish_for_a_copy() -> None:
     """The copy is gone, and not wanted any more: if it is wanted one day, that is no deletion by somebody."""
     world = started(PROPAGATE, a="0")
     world.gone(host=[host(world)])
@@ -413,14 +413,14 @@ def test_a_mark_goes_with_the_wish_for_a_copy() -> None:
     assert looked(world) == 0
 
 
-def test_an_object_that_is_being_deleted_is_left_alone() -> None:
+def test_object_that_is_being_deleted_is_left_alone() -> None:
     world = started(PROPAGATE, a="0")
     world.gone(host=[host(world)])
     edit(world, "virtual", {"metadata": {"deletionTimestamp": "2026-01-01T12:00:00Z", "finalizers": ["x/y"]}})
     assert world.decide(ConfigMapSyncer, KEY).writes == ()
 
 
-def test_a_write_about_an_object_that_is_gone_makes_none() -> None:
+def test_write_about_an_object_that_is_gone_makes_none() -> None:
     """What is marked or goes up is about one object, and must never make another."""
     world = started(PROPAGATE, a="0")
     obj = merged(virtual(world), {"metadata": {"uid": "earlier"}})

@@ -31,7 +31,7 @@ def test_what_is_not_paused_is_none_of_its_business() -> None:
     assert pause().answer(observed(REQUEST, virtual=None, host=None)) is None
 
 
-def test_a_paused_object_waits_and_its_copy_is_marked_once() -> None:
+def test_paused_object_waits_and_its_copy_is_marked_once() -> None:
     obj, copy = paused(virtual()), copy_of(virtual())
     decision = pause().answer(observed(REQUEST, virtual=obj, host=copy))
     assert decision
@@ -44,7 +44,7 @@ def test_a_paused_object_waits_and_its_copy_is_marked_once() -> None:
     assert (again.outcome, again.writes) == (Outcome.PENDING, ())
 
 
-def test_a_copy_at_another_place_and_one_that_is_not_ours_get_no_mark() -> None:
+def test_copy_at_another_place_and_one_that_is_not_ours_get_no_mark() -> None:
     obj, copy = paused(virtual()), copy_of(virtual())
     elsewhere = pause().answer(observed(REQUEST._replace(host_key=PLACE), virtual=obj, host=copy))
     foreign = pause().answer(observed(REQUEST, virtual=obj, host=merged(copy, {"metadata": {"labels": None}})))
@@ -74,7 +74,7 @@ def test_annotations_of_any_shape_pause_nothing_and_break_nothing(annotations: o
     assert made.answer(observed(REQUEST, virtual=obj, host=None)) is None
 
 
-def test_a_namespace_and_the_note_pause_what_they_are_about() -> None:
+def test_namespace_and_the_note_pause_what_they_are_about() -> None:
     made = pause()
     space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop", "resourceVersion": "1"}}
     made.namespaces.seen_live(paused(space))
@@ -131,7 +131,7 @@ def calls(live: Obj | None, value: str | None) -> list[Obj]:
     return [call.body for call in needed(write, live, exact=(), marks=MARKS)]
 
 
-def test_a_note_changes_that_annotation_alone_and_only_of_that_object() -> None:
+def test_note_changes_that_annotation_alone_and_only_of_that_object() -> None:
     live = copy_of(virtual())
     uid = live["metadata"].get("uid", "")
     assert calls(live, "virtual") == [{"metadata": {"annotations": {MARKS.paused: "virtual"}, "uid": uid}}]
