@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from tenacity import AsyncRetrying, retry_if_exception_type, wait_exponential
+
 from syncer.api.config import Config
 from syncer.api.context import Settings
 from syncer.api.errors import Missing, SyncerError, Unreachable
@@ -216,19 +218,20 @@ class Engine:
 
     async def _own(self, syncer: OwnController, live: Live) -> None:
         """Run a controller until it returns; if it raises, run it again with increasing delays."""
-        wait = FIRST_RERUN
-        while True:
-            self.broken.pop((live.cluster, live.syncer), None)
+        place = (live.cluster, live.syncer)
+
+        async def register() -> None:
+            self.broken.pop(place, None)
             try:
                 await syncer.register(live)
-                return
             except Exception as error:
                 what = "a syncer's own controller raised, and is run again"
                 log.exception(what, cluster=live.cluster, syncer=live.syncer)
-                reason = f"its own controller raised {type(error).__name__}: {error}"
-            self.broken[live.cluster, live.syncer] = reason
-            await asyncio.sleep(wait)
-            wait = min(wait * 2, LAST_RERUN)
+                self.broken[place] = f"its own controller raised {type(error).__name__}: {error}"
+                raise
+
+        wait = wait_exponential(multiplier=FIRST_RERUN, max=LAST_RERUN)
+        await AsyncRetrying(retry=retry_if_exception_type(Exception), wait=wait)(register)
 
     def _left(self, cluster: str, syncer: str) -> None:
         """Clean up after a syncer that has stopped."""

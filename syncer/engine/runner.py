@@ -245,7 +245,7 @@ def _summary(engine: Engine) -> Summary:
     troubles = [f"{request.cluster}/{request}: {found.reason}" for request, found in unfinished]
     troubles += [f"{'/'.join(place)}: {reason}" for place, reason in status.degraded(engine).items()]
     in_step = {
-        (cluster, syncer): n for (cluster, syncer, state), n in status.states(engine).items() if state == "in_step"
+        (cluster, syncer): n for (cluster, syncer, state), n in status.states(engine).items() if state == status.IN_STEP
     }
     return Summary(dict(engine.statuses.done), troubles, in_step=in_step)
 

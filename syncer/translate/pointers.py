@@ -1,8 +1,9 @@
 """JSON patches (RFC 6902) on plain JSON that copy only the containers on the way to a change.
 
 The input must not change and may share parts with other objects. The jsonpatch package makes a deep
-copy for that, 379 µs for a Pod; here a patch copies a few small mappings. A place is a tuple of
-steps; a step is the name of a field, or the index of a list item.
+copy for that, which takes a Pod seventy times as long as copying the few containers on the way; its
+messages repeat values, and those of a Secret must not get into an event. A place is a tuple of steps;
+a step is the name of a field, or the index of a list item.
 """
 
 from collections.abc import Callable, Iterator

@@ -1,16 +1,19 @@
 """Track whether a cluster answers: a single prober instead of each request finding out for itself."""
 
 import asyncio
-import random
 from collections.abc import Callable
+from operator import not_
+
+from tenacity import AsyncRetrying, retry_if_result, wait_random_exponential
 
 from syncer.api.errors import SyncerError
 from syncer.clusters.client import Cluster
 from syncer.clusters.transport import ConnectionFailed, HttpRequest
 from syncer.observe.logs import get_logger
 
-#: Seconds between probes of a cluster that doesn't answer: the first delay, doubled up to the last.
-FIRST_PROBE, LAST_PROBE = 0.1, 5.0
+#: Seconds between probes of a cluster that doesn't answer: at most the first delay, doubled up to
+#: the last, each time a random part of it.
+FIRST_PROBE, LAST_PROBE = 0.2, 5.0
 #: Timeout of a probe, in seconds.
 PROBE_SECONDS = 5.0
 _PROBE = HttpRequest("GET", "/readyz", timeout=PROBE_SECONDS)
@@ -46,12 +49,11 @@ class Connection:
 
     async def run(self) -> None:
         """Probe whenever the cluster is lost, until cancelled."""
+        wait = wait_random_exponential(multiplier=FIRST_PROBE, max=LAST_PROBE)
+        until_it_answers = AsyncRetrying(retry=retry_if_result(not_), wait=wait)
         while True:
             await self._down.wait()
-            wait = FIRST_PROBE
-            while not await self._answers():
-                await asyncio.sleep(wait * random.uniform(0.75, 1.25))  # noqa: S311 — jitter, not a secret
-                wait = min(wait * 2, LAST_PROBE)
+            await until_it_answers(self._answers)
             self._down.clear()
             self.error = None
             log.info("a cluster answers again", **self._about)

@@ -3,8 +3,11 @@ they are ours.
 """
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from typing import Any
+
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_after_attempt
 
 from syncer.api.errors import ClusterError, Conflict, Expired, Invalid, Missing, NotConnected, TooMany, Unreachable
 from syncer.api.objects import Obj, Side, uid_of
@@ -86,14 +89,8 @@ class Sweep:
 
     async def _still_there(self, items: Sequence[Item]) -> Mapping[Item, Obj]:
         """Return the items that still exist; retry while they can't be read."""
-        for attempt in range(TRIES):
-            try:
-                return await self._lister.still_there(items)
-            except (TooMany, Unreachable, Expired) as error:
-                if attempt == TRIES - 1:
-                    raise
-                await asyncio.sleep(_pause(error, attempt))
-        raise AssertionError("every try returns, raises or is followed by another")
+        passing = retry_if_exception_type((TooMany, Unreachable, Expired))
+        return await _retrying(passing)(self._lister.still_there, items)
 
     # -- a single object ---------------------------------------------------------------------------
     # -----------------------------------------------------------------------------------------------
@@ -131,22 +128,15 @@ class Sweep:
         It is sent first for the object as it was listed (``send`` gets None), later for the live
         object.
         """
-        for attempt in range(TRIES):
-            try:
-                live = await self._lister.clusters[item.side].get(item.resource, item.key) if attempt else None
+        async for attempt in _retrying(_may_pass):
+            with attempt, contextlib.suppress(Missing):
+                is_first = attempt.retry_state.attempt_number == 1
+                live = None if is_first else await self._lister.clusters[item.side].get(item.resource, item.key)
                 if live is not None and uid_of(live) != item.uid:
                     return
                 if not self._may_write():
                     raise NotConnected("the Lease is no longer held; nothing more is written")
                 await send(live)
-            except Missing:
-                return
-            except (Conflict, Invalid, TooMany, Unreachable) as error:
-                if attempt == TRIES - 1 or (attempt and isinstance(error, Invalid)):
-                    raise
-                await asyncio.sleep(_pause(error, attempt))
-            else:
-                return
 
 
 def _step(item: Item) -> int:
@@ -177,6 +167,23 @@ def _unfinished(item: Item, live: Obj) -> str:
     return f"{item} is being deleted and {why}; run it again when it is gone"
 
 
-def _pause(error: ClusterError, attempt: int) -> float:
+def _retrying(passing: Callable[[RetryCallState], bool]) -> AsyncRetrying:
+    return AsyncRetrying(retry=passing, wait=_wait, stop=stop_after_attempt(TRIES), reraise=True)
+
+
+def _may_pass(state: RetryCallState) -> bool:
+    """Return True if a write may succeed now; an invalid one may, once, from the live object."""
+    error = _error_of(state)
+    return isinstance(error, Conflict | TooMany | Unreachable) or (
+        isinstance(error, Invalid) and state.attempt_number == 1
+    )
+
+
+def _wait(state: RetryCallState) -> float:
     """Return the seconds before the next attempt."""
-    return error.retry_after if isinstance(error, TooMany) else float(0.1 * 2**attempt)
+    error = _error_of(state)
+    return error.retry_after if isinstance(error, TooMany) else float(0.1 * 2 ** (state.attempt_number - 1))
+
+
+def _error_of(state: RetryCallState) -> BaseException | None:
+    return state.outcome.exception() if state.outcome is not None else None
