@@ -88,7 +88,7 @@ class Bench:
             watching.cancel()
         return self._figures()
 
-    # -- the red ones ----------------------------------------------------------------------------------------------
+    # -- the red ones ------------------------------------------------------------------------------
 
     async def _refuse_red(self) -> None:
         rules = [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}]
@@ -144,7 +144,7 @@ class Bench:
         while await asyncio.to_thread(tenant.parked):  # noqa: ASYNC110 — no event for it
             await asyncio.sleep(POLL)
 
-    # -- the fine ones ---------------------------------------------------------------------------------------------
+    # -- the fine ones -----------------------------------------------------------------------------
 
     async def _by_turns(self, burdened: Tenant, n: int, *, counts: bool) -> None:
         before = {tenant.name: tenant.daemon.cpu() for tenant in self.tenants}

@@ -123,7 +123,7 @@ class Bench:
         self.kubelet: Kubelet | None = None
         self._arrival: Arrival = lambda event, obj: None
 
-    # -- phases ----------------------------------------------------------------------------------
+    # -- phases ------------------------------------------------------------------------------------
 
     async def create(self, names: Sequence[str]) -> Figures:
         """Create objects."""
@@ -189,7 +189,7 @@ class Bench:
             if self.daemon.depth() == 0:
                 return cpu
 
-    # -- figures ---------------------------------------------------------------------------------
+    # -- figures -----------------------------------------------------------------------------------
 
     def _figures(self, phase: str, n: int, before: Reading, *, seconds: float, cpu: float) -> Figures:
         used, now = cpu - before.cpu, Reading.of(self.daemon)
@@ -215,7 +215,7 @@ class Bench:
         points = statistics.quantiles(self.waiting.latencies(), n=100)
         return {f"p{percent}_ms": round(points[percent - 1], 2) for percent in (50, 95, 99)}
 
-    # -- writes ----------------------------------------------------------------------------------
+    # -- writes ------------------------------------------------------------------------------------
 
     async def _create(self, name: str) -> None:
         await self.virtual.create(self.resource, self.load.make(name, 0))
@@ -226,7 +226,7 @@ class Bench:
     async def _delete(self, name: str) -> None:
         await self.virtual.delete(self.resource, Key(NAMESPACE, name))
 
-    # -- arrivals --------------------------------------------------------------------------------
+    # -- arrivals ----------------------------------------------------------------------------------
 
     def _is_written(self, wanted: str, revision: int) -> Arrival:
         def arrival(event: str, obj: Obj) -> str | None:

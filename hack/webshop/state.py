@@ -95,7 +95,7 @@ def rows(state: State, samples: Samples | None) -> list[Row]:
     ]
 
 
-# -- down --------------------------------------------------------------------------------------------------------------
+# -- down ------------------------------------------------------------------------------------------
 
 
 def _copies(state: State, resource: Resource, samples: Samples | None) -> Iterator[Row]:
@@ -198,7 +198,7 @@ def _tokens(state: State) -> Iterator[Row]:
         yield Row("Secret", f"(Pod {key})", TO_HOST, str(key_of(secret)), _written(secret), status, good=True)
 
 
-# -- up ----------------------------------------------------------------------------------------------------------------
+# -- up --------------------------------------------------------------------------------------------
 
 
 def _logins(state: State) -> Iterator[Row]:

@@ -260,7 +260,6 @@ class Engine:
                 yield pair, controller
 
     # -- notifications of reflectors and workers ---------------------------------------------------
-    # ------------------------------------------------------------------------
 
     def filled(self, pair: ClusterPair, store: Informer | None = None) -> None:
         """Handle a store that was filled or given up: syncers that have all they need begin."""

@@ -262,8 +262,7 @@ def test_no_two_keys_share_a_place(trial: Trial, keys: tuple[Key, Key]) -> None:
     assert places[0] != places[1], f"{one} and {other} share the place {places[0]}"
 
 
-# -- checking
-# -----------------------------------------------------------------------------------------------------------
+# -- checking --------------------------------------------------------------------------------------
 
 
 def _test(name: str, law: Law, drawn: dict[str, st.SearchStrategy[Any]], examples: int) -> Any:

@@ -47,8 +47,7 @@ class MemoryCluster(Cluster):
         self.objects: dict[Resource, dict[Key, Obj]] = {}
         self._sent, self._now, self._version = sent, now, 0
 
-    # -- for the world
-    # ------------------------------------------------------------------------------
+    # -- for the world -----------------------------------------------------------------------------
 
     def put(self, resource: Resource, obj: Obj) -> None:
         """Store an object as it is, with the metadata that an API server adds."""
@@ -66,8 +65,7 @@ class MemoryCluster(Cluster):
         """Remove an object at once, whatever its finalizers."""
         self.objects.get(resource, {}).pop(key, None)
 
-    # -- for the engine
-    # -----------------------------------------------------------------------------
+    # -- for the engine ----------------------------------------------------------------------------
 
     async def get(self, resource: Resource, key: Key, *, subresource: str = "") -> Obj:
         """Return the object.

@@ -67,8 +67,7 @@ class Trial:
     def __post_init__(self) -> None:
         self.world = self.make().given(virtual=self.scene.virtual, host=self.scene.host)
 
-    # -- events
-    # -------------------------------------------------------------------------------------
+    # -- events ------------------------------------------------------------------------------------
 
     def live(self) -> None:
         """Let the events happen."""
@@ -143,8 +142,7 @@ class Trial:
         remade = [merged(obj, {"metadata": {"uid": f"{obj['metadata']['uid']}-again"}}) for obj in self.sources()]
         self.world.given(**{self.source_side().value: remade})
 
-    # -- objects
-    # ------------------------------------------------------------------------------------
+    # -- objects -----------------------------------------------------------------------------------
 
     def source_side(self) -> Side:
         """Return the side that the original is on."""

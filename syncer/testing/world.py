@@ -78,8 +78,7 @@ class World:
             self._add(syncer)
         self._pair = self._paired()
 
-    # -- objects
-    # ------------------------------------------------------------------------------------
+    # -- objects -----------------------------------------------------------------------------------
 
     def given(self, *, virtual: Iterable[Obj] = (), host: Iterable[Obj] = ()) -> Self:
         """Create or replace objects. An object without a uid gets one."""
@@ -125,8 +124,7 @@ class World:
         place = made.host_key(self.settings, key)
         return self._copy(Side.HOST, made.host_resource.kind, place)
 
-    # -- decisions
-    # ----------------------------------------------------------------------------------
+    # -- decisions ---------------------------------------------------------------------------------
 
     def decide(self, syncer: Named, key: str | Key, *, host_key: str | Key | None = None) -> Decision:
         """Return the syncer's decision about a virtual key.
@@ -185,8 +183,7 @@ class World:
         self._woken.clear()
         return requests
 
-    # -- a closer look
-    # ------------------------------------------------------------------------------
+    # -- a closer look -----------------------------------------------------------------------------
 
     @property
     def pair(self) -> ClusterPair:

@@ -175,7 +175,7 @@ def _put(server: ApiServer, obj: Obj, patch: Obj) -> None:
 ADDRESSES = {"host": _balanced("192.0.2.2"), "virtual": _balanced("192.0.2.9")}
 
 
-# -- what begins on the virtual side -----------------------------------------------------------------------------------
+# -- what begins on the virtual side ---------------------------------------------------------------
 
 
 def _running(two: Two, get: Callable[[str, str], Obj]) -> None:
@@ -323,7 +323,7 @@ NAMESPACES = Operation(
     },
 )
 
-# -- what begins on the host -------------------------------------------------------------------------------------------
+# -- what begins on the host -----------------------------------------------------------------------
 
 FROM_HOST = Operation(
     SHOWN,

@@ -239,7 +239,7 @@ CASES = (
 )
 
 
-# -- what people do ----------------------------------------------------------------------------------------------------
+# -- what people do --------------------------------------------------------------------------------
 
 
 def _edit(server: ApiServer, where: Place, patch: Obj) -> None:
@@ -296,7 +296,7 @@ def work(two: Two) -> None:
             two.host.put(secret(name, {"tls.key": "key"}, namespace=HOME, metadata=owned_by(each)))
 
 
-# -- the end -----------------------------------------------------------------------------------------------------------
+# -- the end ---------------------------------------------------------------------------------------
 
 _NOISE = frozenset({"uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "selfLink"})
 _UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")

@@ -31,7 +31,7 @@ from syncer.plugins import installed
 from syncer.testing.merge import merged
 from syncer.testing.objects import configmap, crd_version, secret, service
 
-# -- coming and going --------------------------------------------------------------------------------------------------
+# -- coming and going ------------------------------------------------------------------------------
 
 
 def test_entry_waits_for_its_crd_says_so_and_begins_by_itself(two: Two) -> None:
@@ -100,7 +100,7 @@ def test_operators_clean_up_is_waited_for_before_the_next_object_of_that_name(tw
     play(scenario)
 
 
-# -- prometheus-operator -----------------------------------------------------------------------------------------------
+# -- prometheus-operator ---------------------------------------------------------------------------
 
 
 def test_service_monitor_goes_down_with_what_it_names_and_selects_the_tenants_services(two: Two) -> None:
@@ -135,7 +135,7 @@ def test_service_monitor_goes_down_with_what_it_names_and_selects_the_tenants_se
     play(scenario)
 
 
-# -- without namespaces ------------------------------------------------------------------------------------------------
+# -- without namespaces ----------------------------------------------------------------------------
 
 
 def databases(two: Two) -> None:

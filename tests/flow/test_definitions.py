@@ -10,7 +10,7 @@ from syncer.engine.controllers.request_status import State
 from syncer.testing.merge import merged
 from syncer.testing.objects import crd, crd_version
 
-# -- coming ------------------------------------------------------------------------------------------------------------
+# -- coming ----------------------------------------------------------------------------------------
 
 
 def test_virtual_cluster_has_the_public_crds_as_soon_as_it_connects(two: Two) -> None:
@@ -90,7 +90,7 @@ def test_twenty_edits_in_a_second_end_in_one_state_with_few_writes(two: Two) -> 
     play(scenario)
 
 
-# -- what the virtual side does ----------------------------------------------------------------------------------------
+# -- what the virtual side does --------------------------------------------------------------------
 
 
 def test_crd_of_the_tenants_own_parks_ours_until_it_is_gone(two: Two) -> None:
@@ -171,7 +171,7 @@ def test_nothing_of_the_host_is_called_to_convert_or_taken_for_granted(two: Two)
     play(scenario)
 
 
-# -- going -------------------------------------------------------------------------------------------------------------
+# -- going -----------------------------------------------------------------------------------------
 
 
 def test_crd_that_is_no_longer_public_stays_and_is_taken_up_again(two: Two) -> None:

@@ -99,7 +99,7 @@ def test_both_directions_at_once_do_not_chase_one_another(two: Two) -> None:
     play(scenario)
 
 
-# -- rights ------------------------------------------------------------------------------------------------------------
+# -- rights ----------------------------------------------------------------------------------------
 
 
 def test_generated_rights_are_enough() -> None:

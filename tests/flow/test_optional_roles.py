@@ -51,7 +51,7 @@ def secret_for(name: str, owned_by: str) -> Obj:
     return secret(name, metadata={"labels": {"for": owned_by}})
 
 
-# -- the order ---------------------------------------------------------------------------------------------------------
+# -- the order -------------------------------------------------------------------------------------
 
 
 class Ordered(Maps, Initialize, Indexes, Watches, OwnController):
@@ -108,7 +108,7 @@ def test_initialise_then_indexes_and_watches_then_full_caches_then_the_first_que
     play(scenario)
 
 
-# -- indexes and watches -----------------------------------------------------------------------------------------------
+# -- indexes and watches ---------------------------------------------------------------------------
 
 
 class Counts(Maps, Indexes, Watches):
@@ -171,7 +171,7 @@ def test_watch_of_changes_wakes_at_any_change_of_what_names_a_key(two: Two, monk
     play(scenario)
 
 
-# -- around a request --------------------------------------------------------------------------------------------------
+# -- around a request ------------------------------------------------------------------------------
 
 
 class Around(Maps, AroundReconcile):
@@ -240,7 +240,7 @@ def _request(cluster: str, name: str) -> Any:
     return Request(cluster, "maps", Key(NAMESPACE, name))
 
 
-# -- objects that are left alone ---------------------------------------------------------------------------------------
+# -- objects that are left alone -------------------------------------------------------------------
 
 
 class Leaves(Maps, Excludes):
@@ -291,7 +291,7 @@ def test_what_is_not_excluded_any_more_is_synced(two: Two) -> None:
     play(scenario)
 
 
-# -- a controller of its own -------------------------------------------------------------------------------------------
+# -- a controller of its own -----------------------------------------------------------------------
 
 
 class Controls(Maps, OwnController, AroundReconcile):

@@ -30,7 +30,7 @@ def two() -> Gated:
     return Gated()
 
 
-# -- quotas ------------------------------------------------------------------------------------------------------------
+# -- quotas ----------------------------------------------------------------------------------------
 
 
 def test_what_a_quota_has_no_room_for_is_synced_soon_after_it_is_raised_and_not_tried_before(two: Gated) -> None:
@@ -91,7 +91,7 @@ def test_nobody_looks_at_quotas_for_what_is_gone(two: Gated) -> None:
     play(scenario)
 
 
-# -- rights ------------------------------------------------------------------------------------------------------------
+# -- rights ----------------------------------------------------------------------------------------
 
 
 def test_what_lacks_a_right_is_synced_soon_after_it_is_given_and_one_question_is_asked_for_all(two: Gated) -> None:
@@ -115,7 +115,7 @@ def test_what_lacks_a_right_is_synced_soon_after_it_is_given_and_one_question_is
     play(scenario)
 
 
-# -- what the decision read --------------------------------------------------------------------------------------------
+# -- what the decision read ------------------------------------------------------------------------
 
 
 class Needy(Maps):
@@ -185,7 +185,7 @@ def test_what_no_longer_waits_leaves_nothing_behind(two: Gated) -> None:
     play(scenario)
 
 
-# -- being parked ------------------------------------------------------------------------------------------------------
+# -- being parked ----------------------------------------------------------------------------------
 
 
 def test_thousand_parked_ones_cause_no_requests_while_nothing_changes_and_each_is_tried_again_in_the_end(
@@ -242,7 +242,7 @@ def test_after_a_restart_they_are_parked_again_and_none_is_lost(two: Gated) -> N
     play(scenario)
 
 
-# -- what is told ------------------------------------------------------------------------------------------------------
+# -- what is told ----------------------------------------------------------------------------------
 
 
 def test_warning_speaks_of_virtual_names_alone(two: Gated) -> None:
@@ -310,7 +310,7 @@ def test_list_says_since_when_how_often_and_what_wakes_it_and_can_be_tried_again
     play(scenario)
 
 
-# -- nothing is lost ---------------------------------------------------------------------------------------------------
+# -- nothing is lost -------------------------------------------------------------------------------
 
 
 class Mute(Exception):

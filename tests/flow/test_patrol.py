@@ -30,7 +30,7 @@ from syncer.engine.patrol.patroller import GRACE_SECONDS
 from syncer.engine.patrol.patrollers import report
 from syncer.testing.objects import configmap, secret, service
 
-# -- finding and repairing ---------------------------------------------------------------------------------------------
+# -- finding and repairing -------------------------------------------------------------------------
 
 
 def test_edit_that_no_watch_showed_is_found_from_fresh_lists_and_put_right(two: Two) -> None:
@@ -174,7 +174,7 @@ def test_repair_that_fails_says_why_and_is_left(two: Two) -> None:
     play(scenario)
 
 
-# -- policies ----------------------------------------------------------------------------------------------------------
+# -- policies --------------------------------------------------------------------------------------
 
 
 def test_by_policy_an_edit_is_only_reported_and_no_event_takes_it_back(two: Two) -> None:
@@ -259,7 +259,7 @@ def test_orphan_that_is_only_reported_outlives_a_restart(two: Two) -> None:
     play(scenario)
 
 
-# -- never by mistake --------------------------------------------------------------------------------------------------
+# -- never by mistake ------------------------------------------------------------------------------
 
 
 def test_list_that_fails_or_expires_half_way_costs_nothing(two: Two) -> None:
@@ -305,7 +305,7 @@ def test_while_a_cluster_does_not_answer_nothing_is_said_of_it(two: Two) -> None
     play(scenario)
 
 
-# -- by itself ---------------------------------------------------------------------------------------------------------
+# -- by itself -------------------------------------------------------------------------------------
 
 
 def test_it_scans_by_itself_and_counts_what_it_finds(two: Two) -> None:

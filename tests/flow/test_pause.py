@@ -79,7 +79,7 @@ def reason(daemon: Daemon, name: str = "x", syncer: str = "configmaps") -> str:
     return status.reason
 
 
-# -- one object --------------------------------------------------------------------------------------------------------
+# -- one object ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("plural", KINDS)
@@ -226,7 +226,7 @@ def test_what_is_paused_from_the_start_gets_no_copy_and_nothing_of_the_mark_goes
     play(scenario)
 
 
-# -- a namespace -------------------------------------------------------------------------------------------------------
+# -- a namespace -----------------------------------------------------------------------------------
 
 
 def test_paused_namespace_is_left_alone_and_no_other(two: Two) -> None:
@@ -307,7 +307,7 @@ def test_what_was_paused_itself_waits_even_if_its_namespace_no_longer_is(two: Tw
     play(scenario)
 
 
-# -- the virtual cluster -----------------------------------------------------------------------------------------------
+# -- the virtual cluster ---------------------------------------------------------------------------
 
 
 class Controls(Maps, OwnController):
@@ -397,7 +397,7 @@ def test_own_controller_stands_still_while_the_virtual_cluster_is_paused(two: Tw
     play(scenario)
 
 
-# -- one syncer --------------------------------------------------------------------------------------------------------
+# -- one syncer ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("restarted", [False, True])
@@ -474,7 +474,7 @@ def test_patroller_leaves_a_paused_syncer_alone(two: Two) -> None:
     play(scenario)
 
 
-# -- what begins on the host, and nodes --------------------------------------------------------------------------------
+# -- what begins on the host, and nodes ------------------------------------------------------------
 
 
 def test_stand_in_for_a_node_is_left_alone_while_it_is_paused(two: Two) -> None:
@@ -517,7 +517,7 @@ def test_what_begins_on_the_host_is_left_alone_while_either_object_is_paused(two
     play(scenario)
 
 
-# -- rights ------------------------------------------------------------------------------------------------------------
+# -- rights ----------------------------------------------------------------------------------------
 
 
 def test_without_the_right_to_see_namespaces_only_marks_on_objects_count() -> None:

@@ -266,7 +266,7 @@ def test_object_without_a_place_is_parked_and_told(two: Two) -> None:
     play(scenario)
 
 
-# -- what begins on the host, and what is made up ----------------------------------------------------------------------
+# -- what begins on the host, and what is made up --------------------------------------------------
 
 
 class BadKeys(Imports):
@@ -347,7 +347,7 @@ def test_what_can_not_be_made_up_is_alone_with_it(
     play(scenario)
 
 
-# -- init and register -------------------------------------------------------------------------------------------------
+# -- init and register -----------------------------------------------------------------------------
 
 
 class BadStart(Maps, Initialize):

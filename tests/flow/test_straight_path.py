@@ -193,7 +193,7 @@ def test_what_is_made_again_under_its_name_gets_a_new_copy(two: Two) -> None:
     play(scenario)
 
 
-# -- up ----------------------------------------------------------------------------------------------------------------
+# -- up --------------------------------------------------------------------------------------------
 
 
 def test_where_a_pod_runs_and_how_it_fares_flows_back(two: Two) -> None:
@@ -265,7 +265,7 @@ def test_events_about_a_copy_are_told_to_its_owner(two: Two) -> None:
     play(scenario)
 
 
-# -- restart -----------------------------------------------------------------------------------------------------------
+# -- restart ---------------------------------------------------------------------------------------
 
 
 def test_restart_with_everything_in_place_writes_nothing(two: Two) -> None:

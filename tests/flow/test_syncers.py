@@ -38,7 +38,7 @@ from syncer.resources.kinds import CONFIG_MAPS, SECRETS
 from syncer.testing.merge import merged
 from syncer.testing.objects import configmap, pod, secret, service
 
-# -- bugs and refusals -------------------------------------------------------------------------------------------------
+# -- bugs and refusals -----------------------------------------------------------------------------
 
 
 class Raises(Maps):
@@ -129,7 +129,7 @@ def test_what_is_refused_is_told_in_virtual_names_and_asked_again_when_it_change
     play(scenario)
 
 
-# -- what stands in the way --------------------------------------------------------------------------------------------
+# -- what stands in the way ------------------------------------------------------------------------
 
 
 def test_foreign_object_in_the_place_of_a_copy_is_left_alone_until_it_goes(two: Two) -> None:
@@ -244,7 +244,7 @@ def test_no_syncer_can_write_where_it_must_not(two: Two, name: str) -> None:
     play(scenario)
 
 
-# -- waiting -----------------------------------------------------------------------------------------------------------
+# -- waiting ---------------------------------------------------------------------------------------
 
 
 class WaitsForSecret(Maps):
@@ -326,7 +326,7 @@ def test_syncer_that_is_never_content_is_slowed_down(two: Two) -> None:
     play(scenario)
 
 
-# -- the other roles ---------------------------------------------------------------------------------------------------
+# -- the other roles -------------------------------------------------------------------------------
 
 
 def test_what_begins_on_the_host_comes_up_changes_and_goes(two: Two) -> None:

@@ -28,7 +28,7 @@ def paint(two: Two, count: int, color: str) -> None:
         two.virtual.put(configmap(f"c{number}", {"color": color}))
 
 
-# -- writes that fail --------------------------------------------------------------------------------------------------
+# -- writes that fail ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_owner_is_told_of_what_fails_again_and_again(two: Two) -> None:
     play(scenario)
 
 
-# -- watches that fail -------------------------------------------------------------------------------------------------
+# -- watches that fail -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -251,7 +251,7 @@ def test_server_that_ends_every_watch_at_once_is_not_asked_without_end(two: Two)
     play(scenario)
 
 
-# -- an API server that is away ----------------------------------------------------------------------------------------
+# -- an API server that is away --------------------------------------------------------------------
 
 
 def busiest_second(server: ApiServer, since: int) -> int:

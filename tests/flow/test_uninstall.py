@@ -42,7 +42,7 @@ from syncer.testing.objects import configmap, pod, service
 GADGET: Obj = {"apiVersion": "example.com/v1", "kind": "Gadget", "metadata": {"name": "mine", "namespace": NAMESPACE}}
 
 
-# -- what goes, and what doesn't ---------------------------------------------------------------------------------------
+# -- what goes, and what doesn't -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("elects", [True, False])
@@ -136,7 +136,7 @@ def test_what_is_paused_goes_as_well(two: Two) -> None:
     play(scenario)
 
 
-# -- what would take others with it ------------------------------------------------------------------------------------
+# -- what would take others with it ----------------------------------------------------------------
 
 
 def test_crd_that_the_tenant_has_objects_of_stays_until_they_are_gone(two: Two) -> None:
@@ -225,7 +225,7 @@ def test_host_namespace_goes_last_and_only_if_nothing_of_others_is_in_it(two: Tw
     play(scenario)
 
 
-# -- in which order ----------------------------------------------------------------------------------------------------
+# -- in which order --------------------------------------------------------------------------------
 
 
 def test_pods_are_gone_before_what_they_mount(two: Two) -> None:
@@ -269,7 +269,7 @@ def test_our_notes_are_taken_off_a_tenants_objects_before_any_copy_goes(two: Two
     play(scenario)
 
 
-# -- afterwards --------------------------------------------------------------------------------------------------------
+# -- afterwards ------------------------------------------------------------------------------------
 
 
 def test_afterwards_the_virtual_cluster_can_be_synced_under_another_name(two: Two) -> None:

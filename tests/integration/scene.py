@@ -108,7 +108,7 @@ class Scene:
         """Both clusters."""
         return self.virtual, self.host
 
-    # -- the daemon ------------------------------------------------------------------------------------------------
+    # -- the daemon --------------------------------------------------------------------------------
 
     def config(self, *, user: str = "admin", **sections: Any) -> dict[str, Any]:
         """What the daemon's configuration file says; ConfigMaps and Secrets are all copied unless sections say else."""
@@ -182,7 +182,7 @@ class Scene:
         for api, name in everywhere:
             nothing_left(partial(_definition, api, name), f"{name} is gone")
 
-    # -- objects ---------------------------------------------------------------------------------------------------
+    # -- objects -----------------------------------------------------------------------------------
 
     def namespace(self, name: str = "") -> str:
         """A new virtual namespace."""
@@ -237,7 +237,7 @@ class Scene:
         """Wait until the virtual object has this value at the path."""
         eventually(lambda: dig(self.virtual.get(kind, key) or {}, path) == wanted, f"{kind} {key} has {path} {wanted}")
 
-    # -- both sides ------------------------------------------------------------------------------------------------
+    # -- both sides --------------------------------------------------------------------------------
 
     def disagreements(
         self, kinds: Iterable[str] = ("ConfigMap", "Secret", "Service"), namespace: str = ""

@@ -167,7 +167,7 @@ def test_a_host_namespace_that_is_not_there_is_said_and_heals(scene: Scene) -> N
     scene.copied("ConfigMap", Key(namespace, virtual["metadata"]["name"]))
 
 
-# -- what degrades one kind only -------------------------------------------------------------------------------------
+# -- what degrades one kind only -------------------------------------------------------------------
 
 WIDGETS = """
 from syncer.api import *

@@ -111,7 +111,7 @@ def quiet(running: Process) -> float:
     return before if running.depth() == 0 and running.requests() == before else 0
 
 
-# -- what goes down --------------------------------------------------------------------------------------------------
+# -- what goes down --------------------------------------------------------------------------------
 
 
 def test_what_a_resource_names_goes_with_it_under_the_names_that_it_has_there(platform: Scene, shop: str) -> None:
@@ -154,7 +154,7 @@ def test_a_change_follows_and_a_deletion_too(platform: Scene, shop: str) -> None
     platform.gone("Certificate", key)
 
 
-# -- what comes up ---------------------------------------------------------------------------------------------------
+# -- what comes up ---------------------------------------------------------------------------------
 
 
 def test_the_status_comes_back_and_what_a_tenant_says_there_is_put_right(platform: Scene, shop: str) -> None:
@@ -208,7 +208,7 @@ def test_a_tenants_own_secret_of_that_name_is_neither_overwritten_nor_copied(pla
     platform.host.delete("Secret", key_of(made))
 
 
-# -- selectors, and kinds without a namespace ------------------------------------------------------------------------
+# -- selectors, and kinds without a namespace ------------------------------------------------------
 
 
 def test_a_monitor_selects_the_services_of_its_namespace_only(platform: Scene, shop: str) -> None:
@@ -256,7 +256,7 @@ def test_a_kind_without_namespaces_and_with_a_webhook(platform: Scene, shop: str
     platform.gone("StoragePool", key)
 
 
-# -- the daemon as a whole -------------------------------------------------------------------------------------------
+# -- the daemon as a whole -------------------------------------------------------------------------
 
 
 def test_a_restart_writes_nothing(platform: Scene, shop: str) -> None:

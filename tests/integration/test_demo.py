@@ -149,7 +149,7 @@ def test_ctrl_c_ends_it_and_leaves_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-# -- what counts as arrived ------------------------------------------------------------------------------------------
+# -- what counts as arrived ------------------------------------------------------------------------
 
 NOTHING: dict[Resource, list[Obj]] = {resource: [] for resource in VIRTUAL}
 READY = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}

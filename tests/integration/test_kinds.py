@@ -14,7 +14,7 @@ pytestmark = pytest.mark.controlplane
 #: Copied though no pod uses it.
 FORCED = {"annotations": {f"{MARKS.prefix}/force-sync": "true"}}
 
-# -- ConfigMaps and Secrets ------------------------------------------------------------------------------------------
+# -- ConfigMaps and Secrets ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("make", [configmap, secret], ids=["ConfigMap", "Secret"])
@@ -77,7 +77,7 @@ def test_a_foreign_object_in_the_way_is_left_alone_and_the_tenant_is_told(world:
     world.host.delete("ConfigMap", place)
 
 
-# -- Services --------------------------------------------------------------------------------------------------------
+# -- Services --------------------------------------------------------------------------------------
 
 
 def test_a_service_selects_the_pods_of_its_namespace_only(world: Scene, ns: str) -> None:
@@ -123,7 +123,7 @@ def test_a_service_can_change_its_type_and_become_headless(world: Scene, ns: str
     assert uid_of(again) != uid_of(first)
 
 
-# -- ServiceAccounts -------------------------------------------------------------------------------------------------
+# -- ServiceAccounts -------------------------------------------------------------------------------
 
 
 def test_service_accounts_are_copied_without_rights(world: Scene, ns: str) -> None:
@@ -137,7 +137,7 @@ def test_service_accounts_are_copied_without_rights(world: Scene, ns: str) -> No
     world.gone("ServiceAccount", key)
 
 
-# -- Events ----------------------------------------------------------------------------------------------------------
+# -- Events ----------------------------------------------------------------------------------------
 
 
 def test_events_about_a_copy_are_told_in_the_virtual_cluster_in_its_own_words(world: Scene, ns: str) -> None:

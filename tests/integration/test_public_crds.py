@@ -47,7 +47,7 @@ def widget(crd: Obj, name: str, namespace: str, size: int = 1, **parts: Any) -> 
     return resource(crd, name, namespace, **merged({"spec": {"size": size}}, parts))
 
 
-# -- they come -------------------------------------------------------------------------------------------------------
+# -- they come -------------------------------------------------------------------------------------
 
 
 def test_a_new_virtual_cluster_has_them_when_it_connects(tenant: Scene, figure: Callable[[str], None]) -> None:
@@ -106,7 +106,7 @@ def test_the_tenants_own_crd_is_put_on_the_host_where_that_is_wanted(tenant: Sce
     assert is_marked(tenant, found)
 
 
-# -- they change -----------------------------------------------------------------------------------------------------
+# -- they change -----------------------------------------------------------------------------------
 
 
 def test_labels_annotations_and_columns_follow(tenant: Scene) -> None:
@@ -189,7 +189,7 @@ def test_a_tenants_own_crd_is_never_touched(tenant: Scene) -> None:
         tenant.copied("Widget", Key(namespace, "one"))  # it is served on both sides, and so its objects are synced
 
 
-# -- they go ---------------------------------------------------------------------------------------------------------
+# -- they go ---------------------------------------------------------------------------------------
 
 
 def test_without_its_label_it_stays_with_its_objects(tenant: Scene) -> None:
@@ -264,7 +264,7 @@ def test_a_host_that_loses_a_crd_loses_nothing_of_the_tenants(tenant: Scene) -> 
     eventually(lambda: named(crd).name not in running.readyz()[1], "nothing is missing any more")
 
 
-# -- what goes wrong with one object ---------------------------------------------------------------------------------
+# -- what goes wrong with one object ---------------------------------------------------------------
 
 
 def test_a_patch_that_fails_parks_its_object_and_nothing_else(tenant: Scene) -> None:

@@ -148,7 +148,7 @@ class _Run:
         noting(Side.VIRTUAL)
         noting(Side.HOST)
 
-    # -- the daemon ------------------------------------------------------------------------------------------------
+    # -- the daemon --------------------------------------------------------------------------------
 
     @contextlib.asynccontextmanager
     async def _alive(self) -> AsyncIterator[None]:
@@ -175,7 +175,7 @@ class _Run:
                 self._started.clear()
             await asyncio.sleep(self._away)
 
-    # -- the script and what goes wrong ----------------------------------------------------------------------------
+    # -- the script and what goes wrong ------------------------------------------------------------
 
     async def _script(self) -> None:
         await asyncio.sleep(1)

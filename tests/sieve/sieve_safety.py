@@ -35,7 +35,7 @@ class Safety:
         self.two.host.follow(self._host)
         self.two.virtual.follow(self._virtual)
 
-    # -- on the host -----------------------------------------------------------------------------------------------
+    # -- on the host -------------------------------------------------------------------------------
 
     def _host(self, change: Change) -> None:
         if change.user == DAEMON:
@@ -74,7 +74,7 @@ class Safety:
     def _uid(self, copy: Obj) -> str:
         return annotations_of(copy).get(f"{PREFIX}/virtual-uid", "")
 
-    # -- on the virtual side ---------------------------------------------------------------------------------------
+    # -- on the virtual side -----------------------------------------------------------------------
 
     def _virtual(self, change: Change) -> None:
         if change.resource == "pods" and (change.obj.get("spec") or {}).get("nodeName"):

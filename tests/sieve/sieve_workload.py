@@ -90,7 +90,7 @@ def configured(
     return model.model_validate({"cluster": CLUSTER, "host": host, "sync": sections})
 
 
-# -- what people do ----------------------------------------------------------------------------------------------------
+# -- what people do --------------------------------------------------------------------------------
 
 
 def put(obj: Obj) -> Act:
@@ -177,7 +177,7 @@ def _changed(server: Any, resource: str, key: str, parts: Mapping[str, Any]) -> 
         server.put(merged(found, parts))
 
 
-# -- who works on the host ---------------------------------------------------------------------------------------------
+# -- who works on the host -------------------------------------------------------------------------
 
 
 def controller(two: Stage) -> None:

@@ -58,7 +58,7 @@ def test_there_are_thousands_of_points_of_each_perturbation() -> None:
     assert all(set(kind) == set(totals) for kind in counts.values()), "each kind is disturbed in every way"
 
 
-# -- proof that it sees what it is to see ------------------------------------------------------------------------------
+# -- proof that it sees what it is to see ----------------------------------------------------------
 
 
 def violations(name: str, perturbation: type[Point], about: str) -> Iterator[Violation]:

@@ -45,7 +45,7 @@ def refused(found: Installed, *sections: str) -> str:
     return str(caught.value)
 
 
-# -- which are loaded --------------------------------------------------------------------------------------------------
+# -- which are loaded ------------------------------------------------------------------------------
 
 
 def test_built_in_syncers_are_there_without_being_named(install: Install) -> None:
@@ -118,7 +118,7 @@ def test_other_distributions_are_not_read_for_the_built_in_ones() -> None:
     assert found.translator("single-namespace")
 
 
-# -- what can't be imported --------------------------------------------------------------------------------------------
+# -- what can't be imported ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_entry_point_that_is_none_is_told(install: Install) -> None:
     assert "its entry point 'acme_widgets:Widgets and more' is not of the form module:Class" in fault()
 
 
-# -- which go together -------------------------------------------------------------------------------------------------
+# -- which go together -----------------------------------------------------------------------------
 
 
 def test_entry_point_is_called_like_the_section_or_nobody_could_name_it(install: Install, tmp_path: Path) -> None:
@@ -274,7 +274,7 @@ def test_section_of_a_built_in_syncer_can_not_be_taken_over(install: Install) ->
     assert told.startswith("has the section toHost.widgets, and widgets (from own-plugins 1.2) has it, too. Give it a")
 
 
-# -- registered ones ---------------------------------------------------------------------------------------------------
+# -- registered ones -------------------------------------------------------------------------------
 
 
 def test_what_is_registered_is_there_without_being_named(install: Install) -> None:
@@ -305,7 +305,7 @@ def _widgets() -> type[Syncer]:
     return Widgets
 
 
-# -- name translators --------------------------------------------------------------------------------------------------
+# -- name translators ------------------------------------------------------------------------------
 
 TRANSLATOR = """
 class Upper:

@@ -311,7 +311,7 @@ def test_subject_gets_bindings() -> None:
     assert roles[Side.VIRTUAL][1]["subjects"][0]["kind"] == "User"
 
 
-# -- several virtual clusters --------------------------------------------------------------------------------------
+# -- several virtual clusters ----------------------------------------------------------------------
 
 
 class HostNodes(Mirror):

@@ -70,7 +70,6 @@ class Applier:
         return sides
 
     # -- a single write ----------------------------------------------------------------------------
-    # ------------------------------------------------------------------------------------------------
 
     async def _write(self, plan: Plan, planned: PlannedWrite, recorder: Recorder) -> int:
         made, write = 0, planned.write

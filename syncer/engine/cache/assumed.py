@@ -128,7 +128,7 @@ class AssumedObjects:
         del self.table[key]
         return Verdict.NEW
 
-    # -- lists -----------------------------------------------------------------------------------------------------
+    # -- lists -------------------------------------------------------------------------------------
 
     def written(self) -> set[Key]:
         """Return the keys of the objects that we have written, and not deleted since."""

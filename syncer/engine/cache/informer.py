@@ -75,8 +75,7 @@ class Informer(Store):
         #: True while the watch is behind a list that was read beside it.
         self._overtaken = False
 
-    # -- subscribers
-    # ---------------------------------------------------------------------------------------------------
+    # -- subscribers -------------------------------------------------------------------------------
 
     def add_index(
         self,
@@ -119,8 +118,7 @@ class Informer(Store):
         for key, entry in self._entries.items():
             newcomer.update(key, codec.seen(entry.raw))
 
-    # -- state
-    # ---------------------------------------------------------------------------------------------------------
+    # -- state -------------------------------------------------------------------------------------
 
     @property
     def age(self) -> float:
@@ -148,8 +146,7 @@ class Informer(Store):
         """
         return key in self._witnessed and key in self._entries
 
-    # -- input from the watch
-    # ------------------------------------------------------------------------------------------
+    # -- input from the watch ----------------------------------------------------------------------
 
     def event(self, kind: str, raw: codec.Raw) -> None:
         """Process an ADDED, MODIFIED or DELETED event."""
@@ -192,8 +189,7 @@ class Informer(Store):
         self._overtaken = not is_later(version, self.version)
         return self._overtaken
 
-    # -- input from lists
-    # ----------------------------------------------------------------------------------------------
+    # -- input from lists --------------------------------------------------------------------------
 
     @contextmanager
     def replacing(self) -> Iterator[Page]:
@@ -294,8 +290,7 @@ class Informer(Store):
         if is_later(of_list, self.version):
             self.version, self._overtaken = of_list, True
 
-    # -- input from our own writes
-    # -------------------------------------------------------------------------------------
+    # -- input from our own writes -----------------------------------------------------------------
 
     def writing(self, key: Key) -> Writing:
         """Surround a write of ours; :meth:`wrote` or :meth:`deleted` is called in the block."""
@@ -358,7 +353,7 @@ class Informer(Store):
             self._put(key, obj, own=own and is_ahead)  # otherwise no event will show changes that others made before us
         return is_news
 
-    # -- changes ---------------------------------------------------------------------------------------------------
+    # -- changes -----------------------------------------------------------------------------------
 
     def _witness(self, key: Key, uid: str) -> None:
         self._witnessed[key] = uid

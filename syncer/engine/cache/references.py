@@ -123,7 +123,7 @@ class References:
                     return f"{referrer.resource.kind} {maker}"
         return None
 
-    # -- inside ----------------------------------------------------------------------------------------------------
+    # -- inside ------------------------------------------------------------------------------------
 
     def _has(self, referrer: _Referrer, resource: Resource, virtual: Obj) -> bool:
         """Return True if an object of the referrer selects or owns the virtual object."""

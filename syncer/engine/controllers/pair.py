@@ -78,7 +78,6 @@ class ClusterPair:
         return (pause.notes.synced or self.given_up(pause.notes)) and not pause.is_paused(syncer)
 
     # -- notifications -----------------------------------------------------------------------------
-    # -------------------------------------------------------------------------------------------------
 
     def ask_all(self, controller: Controller) -> None:
         """Queue every key of a syncer: virtual objects, objects to fake, and orphans."""

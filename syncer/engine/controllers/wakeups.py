@@ -75,7 +75,6 @@ class Wakeups:
         self._wanted = asyncio.Event()
 
     # -- waiting -----------------------------------------------------------------------------------
-    # -------------------------------------------------------------------------------------------------------
 
     def wait(self, request: Request, reads: Iterable[Read]) -> None:
         """Wake a request when one of these objects changes, or soon if one has changed since it was read."""
@@ -126,7 +125,6 @@ class Wakeups:
         return [*([str(known.want)] if known.want else []), *read]
 
     # -- polling -----------------------------------------------------------------------------------
-    # -------------------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
         """Poll the quotas and rights that requests wait for, until cancelled."""

@@ -269,8 +269,7 @@ def _binding(write: Write) -> Obj:
     }
 
 
-# -- the names of our fields, stored on the object
-# ------------------------------------------------------------------------
+# -- the names of our fields, stored on the object -------------------------------------------------
 
 
 def _is_marked(obj: Obj, marks: Marks) -> bool:

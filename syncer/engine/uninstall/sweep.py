@@ -93,7 +93,6 @@ class Sweep:
         return await _retrying(passing)(self._lister.still_there, items)
 
     # -- a single object ---------------------------------------------------------------------------
-    # -----------------------------------------------------------------------------------------------
 
     async def _delete_one(self, item: Item) -> None:
         """Delete this very object while it is ours."""

@@ -56,8 +56,7 @@ class FairQueue:
         self._now_used = 0.0
         self.closed = False
 
-    # -- for workers
-    # -----------------------------------------------------------------------------------------------------
+    # -- for workers -------------------------------------------------------------------------------
 
     def add(self, request: Request, *, low: bool = False) -> None:
         """Queue the request.
@@ -117,7 +116,7 @@ class FairQueue:
         if gate is not None:
             self._admit(gate)
 
-    # -- virtual clusters and syncers ----------------------------------------------------------------------------------
+    # -- virtual clusters and syncers --------------------------------------------------------------
 
     def limit(self, cluster: str, syncer: str, *, concurrency: int = 0, writes_per_second: float = 0.0) -> None:
         """Limit a syncer's concurrent requests, and its writes per second. 0 is no limit."""
@@ -157,8 +156,7 @@ class FairQueue:
             if not getter.done():
                 getter.set_result(None)
 
-    # -- state
-    # ----------------------------------------------------------------------------------------------------------
+    # -- state -------------------------------------------------------------------------------------
 
     def depth(self) -> int:
         """Return the number of ready requests."""
@@ -183,7 +181,7 @@ class FairQueue:
         """Return True if no request is ready or being worked on."""
         return not self._waiting and not self._running
 
-    # -- inside --------------------------------------------------------------------------------------------------------
+    # -- inside ------------------------------------------------------------------------------------
 
     def _lane(self, cluster: str) -> Lane:
         lane = self._lanes.get(cluster)

@@ -94,7 +94,7 @@ class Stage:
         self.loop.close()
         gc.unfreeze()
 
-    # -- what a play needs -------------------------------------------------------------------------------------------
+    # -- what a play needs -------------------------------------------------------------------------
 
     def server(self, name: str) -> Server:
         """A server by its name."""
@@ -132,7 +132,7 @@ class Stage:
             self.server(server).expire_watches()  # an API server that loses events ends the watch
         faults.clear()
 
-    # -- the end of a play -------------------------------------------------------------------------------------------
+    # -- the end of a play -------------------------------------------------------------------------
 
     async def heal(self) -> None:
         """Let all trouble end, wait until everything has been tried again, and see that all is as it should be."""
@@ -221,7 +221,7 @@ class Stage:
         self.daemons[CANDIDATES[0]].start()
         return [f"a fresh daemon: {each}" for each in await self._writes_of(120)]
 
-    # -- inside ------------------------------------------------------------------------------------------------------
+    # -- inside ------------------------------------------------------------------------------------
 
     async def _open(self) -> None:
         self.host = Server(seed=HOST)

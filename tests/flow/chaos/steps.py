@@ -66,7 +66,7 @@ class Turn(Step):
             await asyncio.sleep(0)
 
 
-# -- what tenants do ---------------------------------------------------------------------------------------------------
+# -- what tenants do -------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ class DeleteSpace(Step):
         stage.server(self.tenant).end("namespaces", self.space)
 
 
-# -- what happens on the host ------------------------------------------------------------------------------------------
+# -- what happens on the host ----------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +216,7 @@ class Offer(Step):
             stage.put(HOST, cluster_issuer(self.look))
 
 
-# -- what goes wrong ---------------------------------------------------------------------------------------------------
+# -- what goes wrong -------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

@@ -159,7 +159,7 @@ class Stage:
         yield pod("bystander", namespace="default", metadata={"name": f"{scene.name}-bystander", "labels": labels})
         yield resource(self.definition, "bystander", ns, spec={"size": 1})
 
-    # -- edits -----------------------------------------------------------------------------------------------------
+    # -- edits -------------------------------------------------------------------------------------
 
     def edit(self, edits: tuple[Edit, ...], *, away: Side | None = None) -> None:
         """Carry out those edits whose side answers."""
@@ -174,7 +174,7 @@ class Stage:
                 self.tenant.may_go(place)
             self.stranger.do(edit.verb, place)
 
-    # -- daemons ---------------------------------------------------------------------------------------------------
+    # -- daemons -----------------------------------------------------------------------------------
 
     @property
     def leader(self) -> Process:

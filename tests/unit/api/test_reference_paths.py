@@ -103,7 +103,7 @@ def down(references: References, spec: Any, ctx: Context | None = None) -> Any:
     return result["spec"]
 
 
-# -- where they are ----------------------------------------------------------------------------------------------------
+# -- where they are --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ def test_text_may_be_namespace_and_name(text: str, key: Key) -> None:
     assert down(references, {"auth": text}) == {"auth": f"vc-ns/{translated}" if "/" in text else translated}
 
 
-# -- what they are ---------------------------------------------------------------------------------------------------
+# -- what they are ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -222,7 +222,7 @@ def test_reference_with_fields_beside_it_can_not_end_in_a_list() -> None:
         ReferencePaths({"spec.to[]": Reference(SECRETS, kind="kind")})
 
 
-# -- what follows from them ------------------------------------------------------------------------------------------
+# -- what follows from them ------------------------------------------------------------------------
 
 
 def test_what_is_used_counts_and_what_is_only_named_does_not() -> None:
@@ -287,7 +287,7 @@ def test_hashed_name_comes_up_by_what_the_virtual_object_names() -> None:
     assert unknown["spec"] == host["spec"]
 
 
-# -- what has to be there ----------------------------------------------------------------------------------------------
+# -- what has to be there --------------------------------------------------------------------------
 
 REQUIRED: References = {"spec.ref.name": Reference(SECRETS, required=True)}
 
@@ -333,7 +333,7 @@ def test_one_of_the_hosts_own_must_be_shown(name: str, outcome: Outcome) -> None
     assert world.decide(widgets, "shop/w").outcome is outcome, "also once it is made"
 
 
-# -- selectors and other texts -----------------------------------------------------------------------------------------
+# -- selectors and other texts ---------------------------------------------------------------------
 
 OURS = {"vsyncer.dev/cluster": "vc.vc-ns", "vsyncer.dev/namespace": "shop"}
 
@@ -376,7 +376,7 @@ def test_text_is_rewritten_both_ways() -> None:
     assert ReferencePaths({"spec.t": shout}).to_virtual(context(), host, host, known=())["spec"] == {"t": "x"}
 
 
-# -- classes that say it by a method ---------------------------------------------------------------------------------
+# -- classes that say it by a method ---------------------------------------------------------------
 
 
 def test_method_of_the_old_name_still_says_what_is_named() -> None:

@@ -58,7 +58,7 @@ def bad(*arguments: str, code: int) -> str:
     return result.stderr
 
 
-# -- the whole tree ------------------------------------------------------------------------------------------------
+# -- the whole tree --------------------------------------------------------------------------------
 
 
 def commands(command: click.Command, path: str = "syncer") -> Iterator[tuple[str, click.Command]]:
@@ -145,7 +145,7 @@ def test_unknown_command_is_a_usage_error() -> None:
     assert "No such command 'bogus'" in bad("bogus", code=2)
 
 
-# -- version, completion -------------------------------------------------------------------------------------------
+# -- version, completion ---------------------------------------------------------------------------
 
 
 def test_version() -> None:
@@ -183,7 +183,7 @@ def test_completion_completes() -> None:
     assert output.split() == ["plain,validate", "plain,view"]
 
 
-# -- config --------------------------------------------------------------------------------------------------------
+# -- config ----------------------------------------------------------------------------------------
 
 
 def test_validate_names_the_syncers_that_are_on(file: str) -> None:
@@ -275,7 +275,7 @@ def test_switch_can_be_set_both_ways(file: str) -> None:
     assert [elects(), elects("--no-leader-elect"), elects("--leader-elect")] == [True, False, True]
 
 
-# -- names, plugins, rbac ------------------------------------------------------------------------------------------
+# -- names, plugins, rbac --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", ["secret", "Secret", "secrets"])
@@ -376,7 +376,7 @@ def test_rbac_refuses_a_wrong_subject(file: str, subject: list[str]) -> None:
     assert "--service-account" in bad("rbac", "-c", file, *subject, code=2)
 
 
-# -- run -----------------------------------------------------------------------------------------------------------
+# -- run -------------------------------------------------------------------------------------------
 
 
 class FakeSummary:

@@ -65,7 +65,7 @@ def records(*arguments: str, code: int = 0) -> dict[str, Any]:
     return {each["name"]: each for each in json.loads(result.stdout)}
 
 
-# -- its section of the configuration ----------------------------------------------------------------------------------
+# -- its section of the configuration --------------------------------------------------------------
 
 
 def test_plugin_section_is_validated_like_ours(install: Install, file: str) -> None:
@@ -99,7 +99,7 @@ def test_plugin_section_that_is_not_named_is_not_there(install: Install, file: s
     assert "acme_widgets" not in sys.modules
 
 
-# -- refused at start --------------------------------------------------------------------------------------------------
+# -- refused at start ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ class Prepares(Syncer, Initialize):
     assert call("plugins", "check", "prepares", "--laws").stdout.split()[-1] == "laws"
 
 
-# -- list and check ----------------------------------------------------------------------------------------------------
+# -- list and check --------------------------------------------------------------------------------
 
 
 def test_list_shows_installed_plugins_named_or_not_and_registered_syncers(install: Install, file: str) -> None:
@@ -273,7 +273,7 @@ def test_check_tries_a_name_translator(install: Install, to_host: str, to_virtua
     assert said in records("plugins", "check", "odd", code=3)["odd"]["what"]
 
 
-# -- laws --------------------------------------------------------------------------------------------------------------
+# -- laws ------------------------------------------------------------------------------------------
 
 RESTLESS = """
     count = 0

@@ -103,7 +103,7 @@ def test_beginning_of_what_an_api_server_sends_is_enough() -> None:
     assert codec.head(listed) == (Key("", "a"), "u", "7")
 
 
-# -- what can't be read ------------------------------------------------------------------------------------------------
+# -- what can't be read ----------------------------------------------------------------------------
 
 #: JSON that an API server takes and we can't read, or that no JSON library takes.
 UNREADABLE = [b"[" * 5000 + b"]" * 5000, b"1e999", rb'"a\ud800"']

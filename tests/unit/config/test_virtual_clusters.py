@@ -26,7 +26,7 @@ def problems(plugins: Any, text: str, *overrides: Override) -> list[str]:
     return [str(problem) for problem in caught.value.problems]
 
 
-# -- the list and its short form ---------------------------------------------------------------------------------------
+# -- the list and its short form -------------------------------------------------------------------
 
 
 def test_list_entry_is_the_virtual_cluster(plugins: Any) -> None:
@@ -126,7 +126,7 @@ def test_dump_has_only_the_list_form_and_loads_again() -> None:
     assert MODEL.model_validate(dumped) == MODEL.model_validate(given)
 
 
-# -- one among several -------------------------------------------------------------------------------------------------
+# -- one among several -----------------------------------------------------------------------------
 
 
 def several() -> Any:
@@ -184,7 +184,7 @@ def test_wrong_flag_of_the_short_form_is_named_in_place_of_a_line(plugins: Any) 
     )
 
 
-# -- sections of an entry over those at the top ------------------------------------------------------------------------
+# -- sections of an entry over those at the top ----------------------------------------------------
 
 OVER = (
     LIST
@@ -305,7 +305,7 @@ def test_names_and_marks_of_the_settings_are_those_of_the_entry(plugins: Any) ->
     assert settings.marks.cluster == "acme.example/cluster"
 
 
-# -- the Lease ---------------------------------------------------------------------------------------------------------
+# -- the Lease -------------------------------------------------------------------------------------
 
 
 def test_lease_is_in_the_host_namespace_unless_another_is_named(plugins: Any) -> None:
@@ -329,7 +329,7 @@ def test_lease_needs_a_namespace(plugins: Any) -> None:
     assert loaded(plugins, text + "leaderElection: {enabled: true, namespace: syncers}\n")
 
 
-# -- the schema --------------------------------------------------------------------------------------------------------
+# -- the schema ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ def virtual(made: World) -> Obj:
     return found
 
 
-# -- which, and as what ------------------------------------------------------------------------------------------------
+# -- which, and as what ----------------------------------------------------------------------------
 
 
 def test_public_crd_is_made_with_all_that_it_says_but_its_status() -> None:
@@ -117,7 +117,7 @@ def test_what_a_tenant_has_put_on_the_host_is_not_given_to_others() -> None:
     assert (decision.writes, decision.reason) == ((), "it is the copy of a tenant's CRD")
 
 
-# -- how it follows ----------------------------------------------------------------------------------------------------
+# -- how it follows --------------------------------------------------------------------------------
 
 
 def test_what_the_host_takes_away_goes_and_what_it_adds_comes() -> None:
@@ -187,7 +187,7 @@ def test_one_that_the_tenant_deletes_is_made_again_when_it_is_gone() -> None:
     assert [sent.verb for sent in made.settle("public-crds", NAME)] == ["create"]
 
 
-# -- what becomes of it ------------------------------------------------------------------------------------------------
+# -- what becomes of it ----------------------------------------------------------------------------
 
 
 def unlabelled(made: World) -> World:

@@ -115,7 +115,7 @@ def test_webhook_of_the_tenant_is_not_called_by_the_host() -> None:
         refusing.decide("tenant-crds", NAME)
 
 
-# -- what becomes of it ------------------------------------------------------------------------------------------------
+# -- what becomes of it ----------------------------------------------------------------------------
 
 
 def unnamed(made: World) -> World:

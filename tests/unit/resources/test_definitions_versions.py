@@ -32,7 +32,7 @@ def served(spec: Obj) -> Sequence[str]:
     return [version["name"] for version in spec["versions"] if version["served"]]
 
 
-# -- what crosses ------------------------------------------------------------------------------------------------------
+# -- what crosses ----------------------------------------------------------------------------------
 
 
 def test_specification_without_a_webhook_crosses_as_it_is() -> None:
@@ -91,7 +91,7 @@ def test_crd_that_serves_only_what_must_be_converted_is_refused() -> None:
         crossing(original, conversion="strip")
 
 
-# -- left from apiextensions/v1beta1 -----------------------------------------------------------------------------------
+# -- left from apiextensions/v1beta1 ---------------------------------------------------------------
 
 
 def test_schemas_say_what_preserve_unknown_fields_said() -> None:
@@ -142,7 +142,7 @@ def test_version_without_a_schema_takes_anything() -> None:
     assert version["schema"] == {"openAPIV3Schema": {"type": "object", KEEPS: True}}
 
 
-# -- what a side that stores objects can take --------------------------------------------------------------------------
+# -- what a side that stores objects can take ------------------------------------------------------
 
 
 def unsafe(new: Obj, live: Obj, stored: Sequence[str] = ("v1",), side: Side = Side.VIRTUAL) -> Refused | None:
@@ -200,7 +200,7 @@ def test_what_a_crd_defines_can_not_change(path: str, change: Obj) -> None:
     assert "delete the CRD there" in refused.why
 
 
-# -- what it defines ---------------------------------------------------------------------------------------------------
+# -- what it defines -------------------------------------------------------------------------------
 
 
 def test_custom_resources_are_listed_in_a_version_that_is_served() -> None:

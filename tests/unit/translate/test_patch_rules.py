@@ -131,7 +131,7 @@ def test_object_without_a_namespace_names_one_with_the_name() -> None:
         renamed("db")
 
 
-# -- labels and selectors ----------------------------------------------------------------------------------------------
+# -- labels and selectors --------------------------------------------------------------------------
 
 FORMS = {"selector": "a label selector", "map": "labels", "text": "a label selector written as text"}
 

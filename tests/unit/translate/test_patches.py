@@ -33,7 +33,7 @@ def refused(*patches: Obj, spec: Obj | None = None) -> str:
     return str(caught.value)
 
 
-# -- which writes ------------------------------------------------------------------------------------------------------
+# -- which writes ----------------------------------------------------------------------------------
 
 NAMED = {"op": "add", "path": "/spec/patched", "value": True}
 
@@ -96,7 +96,7 @@ def test_value_of_a_patch_is_never_changed_by_a_later_one(spec: Obj) -> None:
     assert patches.down[0].value == {"b": []}
 
 
-# -- which parts of a write --------------------------------------------------------------------------------------------
+# -- which parts of a write ------------------------------------------------------------------------
 
 
 def test_report_of_the_status_gets_no_other_part() -> None:
@@ -160,7 +160,7 @@ def test_pod_that_is_made_is_patched_whole() -> None:
     }
 
 
-# -- CEL at a path -----------------------------------------------------------------------------------------------------
+# -- CEL at a path ---------------------------------------------------------------------------------
 
 
 def test_cel_sees_the_object_that_is_written_the_other_one_and_what_they_are() -> None:
@@ -203,7 +203,7 @@ def test_expressions_are_compiled_when_the_patcher_is_made() -> None:
         patcher(up=[{"path": "spec.a", "cel": "value"}, {"path": "spec.a", "cel": "value +"}])
 
 
-# -- what fails --------------------------------------------------------------------------------------------------------
+# -- what fails ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -252,7 +252,7 @@ def test_labels_may_be_rewritten_as_long_as_the_marks_stay() -> None:
     assert patched["metadata"]["labels"] == MARKS
 
 
-# -- what is refused before any object is there ------------------------------------------------------------------------
+# -- what is refused before any object is there ----------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -188,7 +188,7 @@ def test_writes_are_made_in_order() -> None:
     play(scenario)
 
 
-# -- what must never happen --------------------------------------------------------------------------------------------
+# -- what must never happen ------------------------------------------------------------------------
 
 
 def unmarked(obj: Obj) -> Obj:
@@ -242,7 +242,7 @@ def test_nothing_is_written_by_who_does_not_lead() -> None:
     play(scenario)
 
 
-# -- a store that is behind --------------------------------------------------------------------------------------------
+# -- a store that is behind ------------------------------------------------------------------------
 
 
 def test_foreign_object_that_stands_in_the_way_is_found_and_not_kept() -> None:
@@ -308,7 +308,7 @@ def test_change_over_a_later_version_than_was_seen_is_not_made() -> None:
     play(scenario)
 
 
-# -- deletions that follow from another object ------------------------------------------------------------------------
+# -- deletions that follow from another object -----------------------------------------------------
 
 ORIGINAL = ObjectRef(Side.VIRTUAL, PODS, Key("shop", "p"))
 
@@ -383,7 +383,7 @@ def test_nothing_is_deleted_while_nobody_can_say_whether_its_reason_holds() -> N
     play(scenario)
 
 
-# -- patches that change nothing ---------------------------------------------------------------------------------------
+# -- patches that change nothing -------------------------------------------------------------------
 
 
 def test_patch_that_changed_nothing_is_not_sent_again_until_the_object_changes() -> None:
@@ -424,7 +424,7 @@ def test_status_that_went_the_wrong_way_in_vain_still_goes_the_right_one() -> No
     play(scenario)
 
 
-# -- the other verbs ---------------------------------------------------------------------------------------------------
+# -- the other verbs -------------------------------------------------------------------------------
 
 
 def test_pod_is_bound_through_its_subresource() -> None:

@@ -92,7 +92,7 @@ def test_map_function_takes_what_is_there_already(watched: Watched, informer: In
     assert heard == [{Key("shop", "x")}]
 
 
-# -- who waits for one key ---------------------------------------------------------------------------------------------
+# -- who waits for one key -------------------------------------------------------------------------
 
 
 def test_waiter_is_notified_once(watched: Watched, informer: Informer) -> None:

@@ -34,7 +34,7 @@ def test_watch_goes_on_from_the_latest_list_event_or_bookmark(either: Watched) -
     assert either.informer.version == "9"
 
 
-# -- what was read because the store was behind ------------------------------------------------------------------------
+# -- what was read because the store was behind ----------------------------------------------------
 
 
 def test_live_object_is_told_and_older_events_do_not_undo_it(either: Watched) -> None:
@@ -98,7 +98,7 @@ def test_event_of_what_was_read_live_and_is_gone_again_brings_nothing(either: Wa
     assert either.version() == "6"
 
 
-# -- what was seen to go -----------------------------------------------------------------------------------------------
+# -- what was seen to go ---------------------------------------------------------------------------
 
 
 def test_object_that_was_never_there_was_not_seen_to_go(watched: Watched) -> None:

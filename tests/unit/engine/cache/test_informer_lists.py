@@ -44,7 +44,7 @@ def test_object_that_went_while_away_is_told(either: Watched) -> None:
     assert list(either.informer.keys()) == [B]
 
 
-# -- writes beside a list ----------------------------------------------------------------------------------------------
+# -- writes beside a list --------------------------------------------------------------------------
 
 
 def test_write_later_than_a_list_is_kept_and_told(watched: Watched, informer: Informer) -> None:
@@ -183,7 +183,7 @@ def test_live_read_of_what_the_rest_of_a_list_shows_is_not_waited_for(either: Wa
     assert either.version() == "10"
 
 
-# -- versions that go back ---------------------------------------------------------------------------------------------
+# -- versions that go back -------------------------------------------------------------------------
 
 
 def test_list_below_what_was_seen_is_taken_as_it_is(either: Watched) -> None:

@@ -83,7 +83,7 @@ class InformerBesideServer(RuleBasedStateMachine):
         entry = self.informer.entry(key)
         self.told[key] = int(entry.version) if entry else self.version
 
-    # -- the API server --------------------------------------------------------------------------------------------
+    # -- the API server ----------------------------------------------------------------------------
 
     def change(self, key: Key, *, gone: bool = False) -> Obj:
         self.version += STEP
@@ -126,7 +126,7 @@ class InformerBesideServer(RuleBasedStateMachine):
             if entry is None or int(entry.version) != version:
                 self.foreign[key] = version
 
-    # -- our writes ------------------------------------------------------------------------------------------------
+    # -- our writes --------------------------------------------------------------------------------
 
     @rule(target=writes, key=st.sampled_from(KEYS), made=st.sampled_from(["later", "change", "deletion"]))
     def begin_write(self, key: Key, made: str) -> Write:
@@ -181,7 +181,7 @@ class InformerBesideServer(RuleBasedStateMachine):
             else:
                 self.informer.gone_live(key, writing)
 
-    # -- the watch -------------------------------------------------------------------------------------------------
+    # -- the watch ---------------------------------------------------------------------------------
 
     @precondition(lambda self: self.watched is not None and not self.listing)
     @rule(count=st.sampled_from([1, 2, 5]))
@@ -199,7 +199,7 @@ class InformerBesideServer(RuleBasedStateMachine):
         self.informer.bookmark(str(self.version))
         self.watched = self.version
 
-    # -- lists -----------------------------------------------------------------------------------------------------
+    # -- lists -------------------------------------------------------------------------------------
 
     @precondition(lambda self: not self.listing and not self.comparison)
     @rule(back=st.sampled_from([0, 0, 1, 3]))
@@ -271,7 +271,7 @@ class InformerBesideServer(RuleBasedStateMachine):
             comparison.context.__exit__(WentBack, WentBack(), None)
             self.list_is_taken(0)
 
-    # -- what must hold --------------------------------------------------------------------------------------------
+    # -- what must hold ----------------------------------------------------------------------------
 
     @invariant()
     def indexes_are_the_stores(self) -> None:

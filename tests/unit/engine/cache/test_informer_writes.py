@@ -7,7 +7,7 @@ from informer_scene import A, B, Watched, obj
 
 from syncer.engine.cache.assumed import ECHO_SECONDS, MOST_VERSIONS
 
-# -- the reply, then the event -----------------------------------------------------------------------------------------
+# -- the reply, then the event ---------------------------------------------------------------------
 
 
 def test_event_after_its_reply_brings_nothing(either: Watched) -> None:
@@ -114,7 +114,7 @@ def test_reply_after_a_live_read_of_it_and_later_events_brings_nothing(either: W
     assert either.version() == "6"
 
 
-# -- the event, then the reply -----------------------------------------------------------------------------------------
+# -- the event, then the reply ---------------------------------------------------------------------
 
 
 def test_event_before_its_reply_is_not_told(either: Watched) -> None:
@@ -185,7 +185,7 @@ def test_write_holds_nothing_back_of_another_object(either: Watched) -> None:
         assert either.heard() == [(B, "1")]
 
 
-# -- writes that change nothing ----------------------------------------------------------------------------------------
+# -- writes that change nothing --------------------------------------------------------------------
 
 
 def test_write_that_changes_nothing_is_said_to_be_futile(either: Watched) -> None:
@@ -204,7 +204,7 @@ def test_write_whose_state_a_list_shows_before_the_reply_is_not_futile(either: W
     assert either.version() == "7"
 
 
-# -- deletions ---------------------------------------------------------------------------------------------------------
+# -- deletions -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("events", [[], [("DELETED", obj(5))]], ids=["reply first", "event first"])

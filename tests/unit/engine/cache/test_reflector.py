@@ -333,7 +333,7 @@ def test_version_is_not_checked_where_versions_have_no_order() -> None:
     play(scenario)
 
 
-# -- lists beside the watch --------------------------------------------------------------------------------------------
+# -- lists beside the watch ------------------------------------------------------------------------
 
 
 @pytest.fixture

@@ -77,7 +77,7 @@ def request(syncer: str, key: Key = WEB, host_key: Key | None = None) -> Request
     return Request("vc", syncer, key, host_key)
 
 
-# -- what wakes a syncer -----------------------------------------------------------------------------------------------
+# -- what wakes a syncer ---------------------------------------------------------------------------
 
 
 def test_changes_on_both_sides_lead_to_the_virtual_key() -> None:
@@ -201,7 +201,7 @@ def test_everything_is_asked_when_a_syncer_begins() -> None:
     assert queue.taken() == [request("stands", Key("shop", name)) for name in ("a", "b")]
 
 
-# -- what a request is decided from ------------------------------------------------------------------------------------
+# -- what a request is decided from ----------------------------------------------------------------
 
 
 def test_request_is_decided_from_what_was_last_seen_of_both_sides() -> None:
@@ -219,7 +219,7 @@ def test_what_is_read_but_not_watched_is_named_in_the_error() -> None:
         made.informers.get(Side.HOST, PODS, WEB)
 
 
-# -- what is gone ------------------------------------------------------------------------------------------------------
+# -- what is gone ----------------------------------------------------------------------------------
 
 
 def test_request_is_gone_when_both_its_objects_are() -> None:
@@ -240,7 +240,7 @@ def test_what_begins_on_the_host_is_gone_with_it_and_what_stands_for_nothing_wit
     assert made.is_gone(request("stands", Key("shop", "other")))
 
 
-# -- what is watched ---------------------------------------------------------------------------------------------------
+# -- what is watched -------------------------------------------------------------------------------
 
 
 def test_host_is_watched_in_our_namespace_and_by_our_mark_and_the_virtual_cluster_whole() -> None:

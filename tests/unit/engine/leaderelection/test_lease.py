@@ -362,7 +362,7 @@ def test_times_that_cannot_work_are_refused(times: tuple[float, float, float]) -
         )
 
 
-# -- held for a time ---------------------------------------------------------------------------------------------------
+# -- held for a time -------------------------------------------------------------------------------
 
 
 def command(api: Api, line: Line | None = None) -> Lease:

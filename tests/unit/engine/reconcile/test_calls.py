@@ -78,7 +78,7 @@ def test_where_the_note_stays_the_version_does_not_matter() -> None:
     assert call.body["metadata"] == {"uid": "u1", "labels": {"a": "2"}}
 
 
-# -- laws --------------------------------------------------------------------------------------------------------------
+# -- laws ------------------------------------------------------------------------------------------
 
 NAMES = st.sampled_from(["a", "b", "c.d/e"])
 SCALARS = st.one_of(st.integers(0, 2), st.booleans(), st.sampled_from(["", "x", "1", "1000m", "1Gi", "1024Mi"]))
@@ -143,7 +143,7 @@ def test_what_we_said_is_there_and_what_we_no_longer_say_is_not(before: Obj, wan
     assert after.get("type") == want.get("type")
 
 
-# -- apply, by example -------------------------------------------------------------------------------------------------
+# -- apply, by example -----------------------------------------------------------------------------
 
 
 def test_missing_object_is_created_whole_with_a_note_of_its_fields() -> None:
@@ -288,7 +288,7 @@ def test_what_is_empty_equals_what_is_not_there() -> None:
     assert [call for call in calls(want, live) if call.body.keys() != {"metadata"}] == []
 
 
-# -- the other verbs ---------------------------------------------------------------------------------------------------
+# -- the other verbs -------------------------------------------------------------------------------
 
 
 def test_delete_is_of_exactly_this_object() -> None:
@@ -331,7 +331,7 @@ def test_object_with_tokens_is_written_though_nothing_else_differs() -> None:
     assert "data" not in call.body
 
 
-# -- labels and annotations by their keys --------------------------------------------------------------------------
+# -- labels and annotations by their keys ----------------------------------------------------------
 
 
 def test_exact_annotation_that_is_not_said_goes_and_others_stay() -> None:
@@ -341,7 +341,7 @@ def test_exact_annotation_that_is_not_said_goes_and_others_stay() -> None:
     assert calls(host(), live, "/metadata/annotations/example.org~1absent") == []
 
 
-# -- fields that count only when the object is made ---------------------------------------------------------------
+# -- fields that count only when the object is made ------------------------------------------------
 
 
 ONCE = ("spec.volumeName", "spec.source")
@@ -376,7 +376,7 @@ def test_what_is_beside_create_only_fields_is_taken_back_with_all_of_its_part() 
     assert carried_out(live, found)["spec"] == {"volumeName": "v"}
 
 
-# -- which paths are exact ---------------------------------------------------------------------------------------------
+# -- which paths are exact -------------------------------------------------------------------------
 
 
 class Services(Syncer):
@@ -406,7 +406,7 @@ def test_under_an_exact_path_the_elements_of_a_list_may_not_say_more_either() ->
     assert call.body["status"] == {"conditions": [{"type": "Ready", "status": "True"}]}
 
 
-# -- below exact paths, and what is to go ------------------------------------------------------------------------------
+# -- below exact paths, and what is to go ----------------------------------------------------------
 
 
 def test_below_an_exact_path_what_is_not_said_goes_however_deep_it_is() -> None:

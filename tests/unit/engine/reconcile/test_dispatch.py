@@ -73,7 +73,7 @@ def foreign(request: pytest.FixtureRequest) -> Obj:
     return FOREIGN[request.param]
 
 
-# -- what begins on the virtual side -----------------------------------------------------------------------------------
+# -- what begins on the virtual side ---------------------------------------------------------------
 
 
 def test_where_neither_side_has_it_there_is_nothing_to_do() -> None:
@@ -151,7 +151,7 @@ def test_syncer_of_its_own_deletion_is_asked_also_then() -> None:
     assert deleted(ask(Own(), v=virtual(uid="v2"), h=COPY)) == (Side.HOST, "h1")
 
 
-# -- what begins on the host -------------------------------------------------------------------------------------------
+# -- what begins on the host -----------------------------------------------------------------------
 
 REPORT = {
     "apiVersion": "example.org/v1",
@@ -180,7 +180,7 @@ def test_what_is_gone_on_the_host_goes_in_the_virtual_cluster_where_it_is_kept_e
     assert ask(KeptReports(), v=virtual()).writes == ()
 
 
-# -- what exists nowhere -----------------------------------------------------------------------------------------------
+# -- what exists nowhere ---------------------------------------------------------------------------
 
 
 def test_stand_in_is_made_where_there_is_none_and_kept_where_it_is_ours() -> None:
@@ -189,7 +189,7 @@ def test_stand_in_is_made_where_there_is_none_and_kept_where_it_is_ours() -> Non
     assert "not one that we made" in ask(Stands(), v=virtual()).reason
 
 
-# -- optional roles ----------------------------------------------------------------------------------------------------
+# -- optional roles --------------------------------------------------------------------------------
 
 
 class Picky(Widgets, Excludes):

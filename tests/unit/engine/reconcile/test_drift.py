@@ -109,7 +109,7 @@ def test_another_owner_is_told_by_the_uid_mark_and_only_where_both_are_there() -
     assert other_owner(virtual, None, uid_mark=MARK) is None
 
 
-# -- who ---------------------------------------------------------------------------------------------------------------
+# -- who -------------------------------------------------------------------------------------------
 
 #: As a kube-apiserver answers after `vsyncer` has created a Service, `kubectl edit` has changed a port and a label, and
 #: a controller has written its status.
@@ -197,7 +197,7 @@ def test_when_is_told_too_and_an_object_without_managed_fields_tells_nothing() -
     assert changed_by(LIVE, ("spec", "type")) is None
 
 
-# -- for people --------------------------------------------------------------------------------------------------------
+# -- for people ------------------------------------------------------------------------------------
 
 
 def test_values_are_short_and_absence_is_said() -> None:

@@ -276,7 +276,7 @@ def test_retry_at_once_still_counts() -> None:
     play(scenario)
 
 
-# -- waiting for requests ----------------------------------------------------------------------------------------------
+# -- waiting for requests --------------------------------------------------------------------------
 
 
 def test_who_waits_gets_a_request_as_soon_as_there_is_one() -> None:
@@ -323,7 +323,7 @@ def test_after_close_everybody_is_told() -> None:
     play(scenario)
 
 
-# -- between virtual clusters ------------------------------------------------------------------------------------------
+# -- between virtual clusters ----------------------------------------------------------------------
 
 
 async def served(waiting: Queue, seconds: dict[str, float], rounds: int) -> Counter[str]:

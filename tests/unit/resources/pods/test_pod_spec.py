@@ -167,7 +167,7 @@ def test_labels_pass_and_marks_cannot_be_forged(world: World) -> None:
     assert not {"finalizers", "ownerReferences"} & metadata["metadata"].keys()
 
 
-# -- environment -----------------------------------------------------------------------------------------------------
+# -- environment -----------------------------------------------------------------------------------
 
 
 def with_address(world: World, name: str, address: str, namespace: str = "shop", **spec: Any) -> None:
@@ -219,7 +219,7 @@ def test_api_server_is_the_virtual_one_and_the_pods_own_variables_win(world: Wor
     assert spec["initContainers"] == spec["containers"]
 
 
-# -- DNS -------------------------------------------------------------------------------------------------------------
+# -- DNS -------------------------------------------------------------------------------------------
 
 
 @pytest.fixture

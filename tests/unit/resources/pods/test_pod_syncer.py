@@ -45,7 +45,7 @@ def calls(world: World) -> list[str]:
     return [str(sent) for sent in world.settle("pods", "shop/web")]
 
 
-# -- before it is on the host ----------------------------------------------------------------------------------------
+# -- before it is on the host ----------------------------------------------------------------------
 
 
 def test_it_waits_for_its_service_account_its_token_and_its_dns(world: World) -> None:
@@ -120,7 +120,7 @@ def test_mirror_of_a_static_pod_is_left_alone(ready: World) -> None:
     assert not decided(ready).writes
 
 
-# -- on both sides ---------------------------------------------------------------------------------------------------
+# -- on both sides ---------------------------------------------------------------------------------
 
 
 def test_it_is_bound_where_the_host_runs_it_as_soon_as_there_is_a_node(copied: World) -> None:
@@ -222,7 +222,7 @@ def test_toleration_that_lasts_longer_replaces_the_shorter(copied: World) -> Non
     assert (copied.host("Pod", COPY) or {})["spec"]["tolerations"] == [{**shorter, "tolerationSeconds": 9}]
 
 
-# -- the end ---------------------------------------------------------------------------------------------------------
+# -- the end ---------------------------------------------------------------------------------------
 
 
 @pytest.fixture

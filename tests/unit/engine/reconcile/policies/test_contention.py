@@ -84,7 +84,7 @@ def ring() -> Ring:
     return Ring()
 
 
-# -- what is a fight ---------------------------------------------------------------------------------------------------
+# -- what is a fight -------------------------------------------------------------------------------
 
 
 def test_what_is_set_back_each_time_is_frozen_after_some_times(ring: Ring) -> None:
@@ -190,7 +190,7 @@ def test_what_we_delete_ourselves_is_in_no_fight(ring: Ring) -> None:
         assert ring.write(Call(Operation.DELETE, {}), {})
 
 
-# -- what frozen means -------------------------------------------------------------------------------------------------
+# -- what frozen means -----------------------------------------------------------------------------
 
 
 def test_rest_of_the_object_is_still_written(ring: Ring) -> None:
@@ -249,7 +249,7 @@ def test_where_both_agree_by_themselves_nothing_is_held(ring: Ring) -> None:
     assert not ring.contention.sift(planned_write(), REQUEST).held
 
 
-# -- thaw --------------------------------------------------------------------------------------------------------------
+# -- thaw ------------------------------------------------------------------------------------------
 
 
 def test_it_thaws_by_itself_and_one_more_time_freezes_it_again(ring: Ring) -> None:
@@ -294,7 +294,7 @@ def test_what_was_wanted_first_may_be_wanted_again(ring: Ring) -> None:
     assert ring.frozen() == []
 
 
-# -- what a call changes -----------------------------------------------------------------------------------------------
+# -- what a call changes ---------------------------------------------------------------------------
 
 
 def fields(body: Obj, live: Obj | None = None) -> dict[Path, tuple[int, int]]:
@@ -358,7 +358,7 @@ def test_what_a_call_does_not_say_it_does_not_want() -> None:
     assert changes(Call(Operation.BIND, {"target": {}}), {}, MARKS) == []
 
 
-# -- room --------------------------------------------------------------------------------------------------------------
+# -- room ------------------------------------------------------------------------------------------
 
 
 def test_no_value_is_kept(ring: Ring) -> None:

@@ -64,7 +64,7 @@ def started(options: Mapping[str, Any], **contents: str) -> World:
     return world
 
 
-# -- fields that both sides own ----------------------------------------------------------------------------------------
+# -- fields that both sides own --------------------------------------------------------------------
 
 BOTH = {"authority": {"data": "both"}}
 
@@ -232,7 +232,7 @@ def test_too_many_shared_fields_are_refused() -> None:
         world.decide(ConfigMapSyncer, KEY)
 
 
-# -- fields that the host owns -----------------------------------------------------------------------------------------
+# -- fields that the host owns ---------------------------------------------------------------------
 
 HOST = {"authority": {"data": "host"}}
 
@@ -251,7 +251,7 @@ def test_host_owns_a_field_after_the_copy_is_made() -> None:
         assert "vsyncer.dev/base" not in annotations_of(obj), "the host's word needs no memory"
 
 
-# -- what can't go up --------------------------------------------------------------------------------------------------
+# -- what can't go up ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("owner", ["host", "both"])
@@ -265,7 +265,7 @@ def test_what_is_translated_cannot_go_up(owner: str) -> None:
         world.decide(SecretSyncer, KEY)
 
 
-# -- what a deleted copy means -----------------------------------------------------------------------------------------
+# -- what a deleted copy means ---------------------------------------------------------------------
 
 
 def mark(world: World) -> str:

@@ -121,7 +121,7 @@ def test_note_names_the_syncers_that_are_paused(value: str, syncers: set[str]) -
     assert not made.is_on
 
 
-# -- the write ---------------------------------------------------------------------------------------------------------
+# -- the write -------------------------------------------------------------------------------------
 
 
 def calls(live: Obj | None, value: str | None) -> list[Obj]:
