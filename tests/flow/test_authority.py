@@ -67,7 +67,7 @@ async def nothing_is_written(two: Two, seconds: float) -> None:
         ({"a": "ours", "c": "ours"}, {"a": "theirs", "b": "theirs"}, {"a": "ours", "b": "theirs", "c": "ours"}),
     ],
 )
-def test_what_one_side_changes_the_other_follows(ours: Any, theirs: Any, end: Any, stopped: bool) -> None:
+def test_change_on_one_side_reaches_the_other(ours: Any, theirs: Any, end: Any, stopped: bool) -> None:
     async def scenario() -> None:
         start = {"a": "0", "b": "0"}
         two = with_map(start)
@@ -168,7 +168,7 @@ def test_killed_at_any_write_no_change_is_lost(when: str, side: str, then: str) 
     play(scenario)
 
 
-def test_what_the_tenant_changes_meanwhile_is_not_written_over() -> None:
+def test_change_by_the_tenant_meanwhile_is_not_overwritten() -> None:
     """What goes up was decided from an object that the tenant changes while the request is under way."""
 
     async def scenario() -> None:
@@ -185,7 +185,7 @@ def test_what_the_tenant_changes_meanwhile_is_not_written_over() -> None:
     play(scenario)
 
 
-def test_what_is_translated_is_refused_and_told() -> None:
+def test_translated_field_is_refused_with_an_event() -> None:
     async def scenario() -> None:
         two = Guarded()
         two.virtual.put(service("x", spec={"type": "NodePort"}))
@@ -254,7 +254,7 @@ def test_fight_over_a_shared_field_ends_with_each_side_as_it_is() -> None:
     play(scenario)
 
 
-def test_while_a_field_is_fought_over_the_others_are_remembered_as_ever() -> None:
+def test_fields_beside_a_contended_one_are_remembered_as_usual() -> None:
     """What the tenant adds and takes away again meanwhile does not come back from the host."""
 
     async def scenario() -> None:

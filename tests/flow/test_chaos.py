@@ -16,7 +16,7 @@ from syncer.engine.leaderelection.lease import Lease
 PLAYS = 30
 
 
-def test_whatever_happens_both_sides_end_in_step_and_nothing_is_done_that_must_not_be() -> None:
+def test_sides_end_in_step_whatever_happens() -> None:
     seed = random.SystemRandom().randrange(10**9)
     report = explore(seed, plays=PLAYS, length=50)
     assert not report.wrong, "\n".join([f"hack/chaos --seed {seed} --print", *report.wrong, written(report.script)])

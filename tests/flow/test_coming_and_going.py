@@ -77,7 +77,7 @@ class Gadgets(Mirror[Config]):
     down = ("spec",)
 
 
-def test_two_kinds_come_one_after_the_other(two: Two) -> None:
+def test_kinds_come_one_after_the_other(two: Two) -> None:
     async def scenario() -> None:
         async with two.daemon([Widgets, Gadgets]) as daemon:
             define(two, "widgets")
@@ -152,7 +152,7 @@ class Claims(Widgets, Refers):
         return [(SECRETS, Key(namespace, name))] if name else []
 
 
-def test_what_a_late_kind_refers_to_is_synced_with_it_and_goes_with_it(two: Two) -> None:
+def test_objects_that_a_late_kind_refers_to_come_and_go_with_it(two: Two) -> None:
     async def scenario() -> None:
         two.virtual.put(secret("db"))
         two.virtual.put(secret("unused"))

@@ -51,7 +51,7 @@ def test_certificate_goes_down_and_its_secret_comes_up_and_a_pod_can_mount_it(tw
     play(scenario)
 
 
-def test_nothing_goes_to_and_fro_once_all_is_in_step(two: Two) -> None:
+def test_objects_in_step_cause_no_further_writes(two: Two) -> None:
     async def scenario() -> None:
         cert_manager(two)
         async with running(two, example("cert-manager")) as daemon:

@@ -66,7 +66,7 @@ def test_issuer_that_bears_a_forged_mark_opens_none_of_the_hosts(two: Two) -> No
     play(scenario)
 
 
-def test_of_the_hosts_issuers_only_those_that_it_shows_are_watched(two: Two) -> None:
+def test_issuers_of_the_host_are_watched_only_if_they_are_shown(two: Two) -> None:
     async def scenario() -> None:
         cert_manager(two)
         for name, labels in (("internal", {}), ("public", PUBLIC)):
@@ -82,7 +82,7 @@ def test_of_the_hosts_issuers_only_those_that_it_shows_are_watched(two: Two) -> 
     play(scenario)
 
 
-def test_of_the_hosts_namespaces_only_the_mapped_one_is_watched(two: Two) -> None:
+def test_namespaces_of_the_host_are_watched_only_if_they_are_mapped(two: Two) -> None:
     async def scenario() -> None:
         define(two, WIDGETS)
         for name in ("infra", "other"):

@@ -189,7 +189,7 @@ def test_retained_copy_outlives_its_object_and_is_taken_over_by_the_next(two: Tw
 
 
 @pytest.mark.parametrize("first", ["secret", "name"])
-def test_what_the_status_names_comes_up_in_whatever_order_the_operator_works(two: Two, first: str) -> None:
+def test_object_that_the_status_names_comes_up_in_any_order(two: Two, first: str) -> None:
     """The Service Binding convention: the operator makes a Secret under a name of its own, and then tells it."""
     related = {"resource": "secrets", "origin": "host", "by": {"reference": "status.binding.name"}}
     entry = {"down": ["spec"], "up": ["status"], "related": [related]}

@@ -22,7 +22,7 @@ from syncer.engine.status import waiting
 from syncer.testing.objects import secret
 
 
-def test_what_the_operator_made_stays_while_its_kind_goes_and_comes_back(two: Two) -> None:
+def test_object_of_an_operator_stays_while_its_kind_goes_and_comes_back(two: Two) -> None:
     """The Secrets of the host are watched anew then, all of them: until they are known, none is gone."""
 
     async def scenario() -> None:
@@ -56,7 +56,7 @@ async def issuing(two: Two) -> None:
         await until(lambda: two.copy("secrets", "ca-key") and two.copy(ISSUERS, "ca"))
 
 
-def test_what_a_kind_uses_stays_when_a_daemon_starts_before_the_kind_is_served(two: Two) -> None:
+def test_objects_that_a_kind_uses_stay_if_it_is_not_served_yet(two: Two) -> None:
     async def scenario() -> None:
         await issuing(two)
         seen = len(two.host.requests)
@@ -74,7 +74,7 @@ def test_what_a_kind_uses_stays_when_a_daemon_starts_before_the_kind_is_served(t
     play(scenario)
 
 
-def test_what_a_kind_used_goes_when_the_kind_does_not_come_back(two: Two) -> None:
+def test_objects_that_a_kind_used_go_if_the_kind_does_not_come_back(two: Two) -> None:
     async def scenario() -> None:
         await issuing(two)
         two.host.delete(CRDS, ISSUERS)

@@ -49,7 +49,7 @@ def test_crd_comes_when_it_is_labelled_and_follows_the_host(two: Two) -> None:
     play(scenario)
 
 
-def test_it_is_off_unless_switched_on(two: Two) -> None:
+def test_crd_sync_is_off_by_default(two: Two) -> None:
     async def scenario() -> None:
         two.host.put(public())
         two.virtual.put(crd(NAME))
@@ -60,7 +60,7 @@ def test_it_is_off_unless_switched_on(two: Two) -> None:
     play(scenario)
 
 
-def test_only_allowed_crds_come(two: Two) -> None:
+def test_crds_come_only_if_they_are_allowed(two: Two) -> None:
     async def scenario() -> None:
         for name in ("a.example.com", "b.example.com", "c.example.org"):
             two.host.put(public(name))
@@ -115,7 +115,7 @@ def test_crd_of_the_tenants_own_parks_ours_until_it_is_gone(two: Two) -> None:
     play(scenario)
 
 
-def test_what_a_tenant_does_to_our_crd_is_put_right(two: Two) -> None:
+def test_crd_of_ours_is_restored_after_a_tenants_change(two: Two) -> None:
     async def scenario() -> None:
         two.host.put(public())
         async with daemon(two, ON) as running:
@@ -151,7 +151,7 @@ def test_version_that_the_tenant_stores_does_not_go_before_it_is_migrated(two: T
     play(scenario)
 
 
-def test_nothing_of_the_host_is_called_to_convert_or_taken_for_granted(two: Two) -> None:
+def test_conversion_webhook_of_the_host_is_never_called(two: Two) -> None:
     async def scenario() -> None:
         versions = [
             crd_version("v1"),
@@ -209,7 +209,7 @@ def test_crd_goes_with_its_label_where_the_configuration_says_so(two: Two) -> No
     play(scenario)
 
 
-def test_what_happened_meanwhile_is_seen_at_the_next_start(two: Two) -> None:
+def test_changes_between_two_runs_are_seen_at_the_next_start(two: Two) -> None:
     async def scenario() -> None:
         own = two.virtual.put(crd("gadgets.example.com"))
         two.host.put(public())

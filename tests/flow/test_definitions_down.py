@@ -60,7 +60,7 @@ def test_hosts_crd_goes_only_where_that_is_wanted_and_nobody_uses_it(two: Two) -
     play(scenario)
 
 
-def test_of_two_tenants_that_name_a_crd_the_first_has_it(two: Two) -> None:
+def test_crd_of_two_tenants_belongs_to_the_first(two: Two) -> None:
     async def scenario() -> None:
         second = ApiServer(seed="second")
         two.virtual.put(crd(NAME))
@@ -77,7 +77,7 @@ def test_of_two_tenants_that_name_a_crd_the_first_has_it(two: Two) -> None:
     play(scenario)
 
 
-def test_both_directions_at_once_do_not_chase_one_another(two: Two) -> None:
+def test_directions_do_not_chase_one_another(two: Two) -> None:
     async def scenario() -> None:
         two.host.put(public("gadgets.example.com"))
         two.virtual.put(public())

@@ -93,7 +93,7 @@ def told(two: Two) -> list[str]:
     return [event["message"] for event in two.virtual.objects("events") if event["reason"] == "FieldFrozen"]
 
 
-def test_who_always_writes_back_is_left_alone_and_the_rest_is_synced(
+def test_field_of_a_stubborn_manager_is_frozen_and_the_rest_synced(
     two: Two, capsys: pytest.CaptureFixture[str]
 ) -> None:
     async def scenario() -> None:
@@ -132,7 +132,7 @@ def measured(daemon: Daemon) -> dict[str, float]:
     return {one.name: one.value for one in samples if one.name in wanted and one.labels == labels}
 
 
-def test_it_is_asked_again_when_the_time_is_over(two: Two) -> None:
+def test_frozen_field_is_written_again_when_the_time_is_over(two: Two) -> None:
     async def scenario() -> None:
         two.virtual.put(BLUE)
         async with two.daemon(MAPS) as daemon:
@@ -149,7 +149,7 @@ def test_it_is_asked_again_when_the_time_is_over(two: Two) -> None:
     play(scenario)
 
 
-def test_as_long_as_it_goes_on_each_thaw_costs_one_write(two: Two) -> None:
+def test_thaw_costs_one_write_while_contention_goes_on(two: Two) -> None:
     async def scenario() -> None:
         two.virtual.put(BLUE)
         async with two.daemon(MAPS) as daemon, painted(two):
@@ -194,7 +194,7 @@ def test_fields_that_are_taken_away_each_time(two: Two, patch: Obj, who: str) ->
     ],
     ids=str,
 )
-def test_it_is_asked_again_at_once_by_command(two: Two, given: Obj, known: bool) -> None:
+def test_frozen_field_is_written_again_at_once_by_command(two: Two, given: Obj, known: bool) -> None:
     async def scenario() -> None:
         two.virtual.put(BLUE)
         async with two.daemon(MAPS) as daemon:
@@ -291,7 +291,7 @@ def test_copy_that_comes_and_goes_with_its_users_is_made_each_time(two: Two) -> 
     play(scenario)
 
 
-def test_after_a_restart_it_has_to_be_found_again(two: Two) -> None:
+def test_contention_has_to_be_found_again_after_a_restart(two: Two) -> None:
     async def scenario() -> None:
         two.virtual.put(BLUE)
         async with painted(two):
@@ -304,7 +304,7 @@ def test_after_a_restart_it_has_to_be_found_again(two: Two) -> None:
 
 
 @pytest.mark.parametrize("status", [403, 500])
-def test_who_else_writes_need_not_be_known(two: Two, status: int) -> None:
+def test_other_manager_need_not_be_known(two: Two, status: int) -> None:
     async def scenario() -> None:
         two.virtual.put(BLUE)
         two.host.faults.add(Rule(verb="get", resource="configmaps", status=status))
@@ -316,7 +316,7 @@ def test_who_else_writes_need_not_be_known(two: Two, status: int) -> None:
     play(scenario)
 
 
-def test_it_is_told_although_the_rest_can_not_be_written_at_that_moment(two: Two) -> None:
+def test_frozen_field_is_reported_although_the_rest_cannot_be_written(two: Two) -> None:
     async def scenario() -> None:
         two.virtual.put(BLUE)
         async with two.daemon(MAPS) as daemon, painted(two):

@@ -93,7 +93,7 @@ HOST = st.lists(odd([marked(obj) for obj in ORIGINALS.values()] + OF_THE_HOST), 
 
 @given(virtual=VIRTUAL, host=HOST, later=st.booleans())
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck), database=None)
-def test_whatever_shape_an_object_has_it_stops_nobody_else(virtual: list[Obj], host: list[Obj], later: bool) -> None:
+def test_object_of_any_shape_stops_no_other(virtual: list[Obj], host: list[Obj], later: bool) -> None:
     async def scenario() -> None:
         old = Old()
         unheard = unspoken(asyncio.get_running_loop())

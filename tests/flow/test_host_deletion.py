@@ -81,7 +81,7 @@ async def expected(two: Two, plural: str, policy: str) -> None:
     assert (two.original(plural, "x") is None) == (policy == "propagate")
 
 
-def test_what_was_reported_is_made_again_when_its_mark_is_taken_off() -> None:
+def test_reported_copy_is_created_again_when_its_annotation_is_removed() -> None:
     async def scenario() -> None:
         two, config, plural = started("configmaps", "report")
         async with running(two, config):
@@ -103,7 +103,7 @@ async def told(two: Two) -> list[Obj]:
 
 @pytest.mark.parametrize("again", [False, True], ids=["gone", "made anew"])
 @pytest.mark.parametrize("stopped", [False, True], ids=["seen", "unseen"])
-def test_nothing_of_the_tenants_goes_with_a_host_namespace(again: bool, stopped: bool) -> None:
+def test_tenants_objects_are_not_deleted_with_a_host_namespace(again: bool, stopped: bool) -> None:
     async def scenario() -> None:
         two, config, plural = started("configmaps", "propagate")
 
@@ -134,7 +134,7 @@ def test_nothing_of_the_tenants_goes_with_a_host_namespace(again: bool, stopped:
 
 @pytest.mark.parametrize("sees", [False, True], ids=["without the right", "with the right"])
 @pytest.mark.parametrize("how", ["gone", "going", "made anew"])
-def test_nothing_of_the_tenants_goes_with_a_crd_on_the_host(how: str, sees: bool) -> None:
+def test_tenants_objects_are_not_deleted_with_a_crd_on_the_host(how: str, sees: bool) -> None:
     """Whoever uninstalls an operator on the host deletes all copies of its kinds, and means none of the originals."""
     crds = "customresourcedefinitions.apiextensions.k8s.io"
 
@@ -175,7 +175,7 @@ def blinded(two: Guarded, plural: str) -> None:
 @pytest.mark.parametrize("policy", ["propagate", "report"])
 @pytest.mark.parametrize("verb", ["patch", "delete", "create"])
 @pytest.mark.parametrize("when", [BEFORE, AFTER])
-def test_our_own_deletions_mean_nothing_wherever_we_are_killed(policy: str, verb: str, when: str) -> None:
+def test_deletions_of_our_own_mean_nothing_wherever_we_are_killed(policy: str, verb: str, when: str) -> None:
     """The copy is deleted because it is no longer wanted, then it is wanted again; we die at one of the writes."""
 
     async def scenario() -> None:
@@ -204,7 +204,7 @@ def test_our_own_deletions_mean_nothing_wherever_we_are_killed(policy: str, verb
     play(scenario)
 
 
-def test_what_was_restored_from_a_backup_is_not_taken_for_what_was_deleted() -> None:
+def test_object_restored_from_a_backup_is_not_taken_for_a_deleted_one() -> None:
     async def scenario() -> None:
         two, config, plural = started("configmaps", "propagate")
         async with running(two, config):

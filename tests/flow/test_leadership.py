@@ -25,7 +25,7 @@ def server_time(two: Two) -> float:
     return max((one.at for one in two.host.requests), default=0.0) + 0.001
 
 
-def test_only_one_of_two_daemons_writes(two: Two) -> None:
+def test_daemons_of_one_cluster_write_one_at_a_time(two: Two) -> None:
     async def scenario() -> None:
         async with two.candidate(MAPS, "ann"):
             await until(lambda: two.leader() == "ann")

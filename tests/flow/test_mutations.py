@@ -70,7 +70,7 @@ async def mutated(two: Two, kind: Operation, side: str, daemon: Daemon) -> None:
 
 
 @pytest.mark.parametrize(("kind", "side"), ROWS)
-def test_one_scan_repairs_it_and_the_next_finds_nothing(two: Two, kind: Operation, side: str) -> None:
+def test_mutation_is_repaired_by_one_scan_and_the_next_finds_nothing(two: Two, kind: Operation, side: str) -> None:
     async def scenario() -> None:
         kind.before(two)
         async with patrolled(two, kind, "repair") as daemon:
@@ -87,7 +87,7 @@ def test_one_scan_repairs_it_and_the_next_finds_nothing(two: Two, kind: Operatio
 
 
 @pytest.mark.parametrize(("kind", "side"), ROWS)
-def test_by_policy_each_is_reported_again_and_again_and_nothing_written(two: Two, kind: Operation, side: str) -> None:
+def test_drift_is_only_reported_by_policy_at_each_scan(two: Two, kind: Operation, side: str) -> None:
     async def scenario() -> None:
         kind.before(two)
         async with patrolled(two, kind, "report") as daemon:
@@ -104,7 +104,7 @@ def test_by_policy_each_is_reported_again_and_again_and_nothing_written(two: Two
     play(scenario)
 
 
-def test_every_kind_is_in_the_matrix_with_every_mutation_on_both_sides() -> None:
+def test_matrix_has_every_kind_with_every_mutation_on_both_sides() -> None:
     assert {kind.syncer for kind in KINDS} >= {syncer.name for syncer in built_in()}
     for kind in KINDS:
         assert kind.cells.keys() == {(side, mutation) for side in SIDES for mutation in MUTATIONS}, kind.syncer

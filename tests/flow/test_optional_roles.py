@@ -200,7 +200,7 @@ class Around(Maps, AroundReconcile):
         return super().sync_down(ctx, virtual)
 
 
-def test_what_is_begun_is_ended_however_it_ends(two: Two) -> None:
+def test_reconcile_end_is_called_whatever_happens(two: Two) -> None:
     async def scenario() -> None:
         Around.ended.clear()
         for color in ("blue", "black", "cracked", "none"):
@@ -254,7 +254,7 @@ ALONE: Obj = {"metadata": {"labels": {"alone": "1"}}}
 
 
 @pytest.mark.parametrize("side", ["virtual", "host"])
-def test_what_is_excluded_is_neither_made_nor_changed_nor_deleted(two: Two, side: str) -> None:
+def test_excluded_object_is_neither_created_nor_changed_nor_deleted(two: Two, side: str) -> None:
     async def scenario() -> None:
         two.virtual.put(configmap("never", **ALONE))
         shown = two.virtual.put(configmap("shown"))
@@ -280,7 +280,7 @@ def test_what_is_excluded_is_neither_made_nor_changed_nor_deleted(two: Two, side
     play(scenario)
 
 
-def test_what_is_not_excluded_any_more_is_synced(two: Two) -> None:
+def test_object_that_is_no_longer_excluded_is_synced(two: Two) -> None:
     async def scenario() -> None:
         original = two.virtual.put(configmap("x", **ALONE))
         async with two.daemon([Leaves]) as daemon:

@@ -33,7 +33,7 @@ def two() -> Gated:
 # -- quotas ----------------------------------------------------------------------------------------
 
 
-def test_what_a_quota_has_no_room_for_is_synced_soon_after_it_is_raised_and_not_tried_before(two: Gated) -> None:
+def test_object_over_quota_is_synced_soon_after_the_quota_is_raised(two: Gated) -> None:
     async def scenario() -> None:
         async with without_room(two) as daemon:
             stands = status(daemon, "x", "maps")
@@ -49,7 +49,7 @@ def test_what_a_quota_has_no_room_for_is_synced_soon_after_it_is_raised_and_not_
     play(scenario)
 
 
-def test_as_many_are_tried_as_there_is_room_for(two: Gated) -> None:
+def test_requests_are_retried_as_far_as_the_quota_has_room(two: Gated) -> None:
     async def scenario() -> None:
         two.gate.limit(0)
         many(two, 20)
@@ -66,7 +66,7 @@ def test_as_many_are_tried_as_there_is_room_for(two: Gated) -> None:
     play(scenario)
 
 
-def test_without_the_right_to_see_quotas_it_is_tried_slowly(two: Gated) -> None:
+def test_request_over_quota_is_retried_slowly_without_the_right_to_read_quotas(two: Gated) -> None:
     async def scenario() -> None:
         two.gate.grant("configmaps")
         async with without_room(two, user=USER):
@@ -79,7 +79,7 @@ def test_without_the_right_to_see_quotas_it_is_tried_slowly(two: Gated) -> None:
     play(scenario)
 
 
-def test_nobody_looks_at_quotas_for_what_is_gone(two: Gated) -> None:
+def test_quotas_are_not_polled_for_requests_that_are_gone(two: Gated) -> None:
     async def scenario() -> None:
         async with without_room(two):
             two.virtual.delete("configmaps", f"{NAMESPACE}/x")
@@ -94,7 +94,7 @@ def test_nobody_looks_at_quotas_for_what_is_gone(two: Gated) -> None:
 # -- rights ----------------------------------------------------------------------------------------
 
 
-def test_what_lacks_a_right_is_synced_soon_after_it_is_given_and_one_question_is_asked_for_all(two: Gated) -> None:
+def test_right_that_is_granted_wakes_all_requests_after_one_review(two: Gated) -> None:
     async def scenario() -> None:
         two.gate.grant("configmaps", verbs=["get", "list", "watch"])
         many(two, 20)
@@ -138,7 +138,7 @@ class Needy(Maps):
 
 
 @pytest.mark.parametrize("manner", ["patient", "strict"])
-def test_what_was_missing_is_seen_at_once_when_it_appears(two: Gated, manner: str) -> None:
+def test_missing_object_is_noticed_at_once_when_it_appears(two: Gated, manner: str) -> None:
     async def scenario() -> None:
         two.virtual.put(configmap("x", {manner: "yes"}))
         two.virtual.put(configmap("y", {manner: "yes"}))
@@ -154,7 +154,7 @@ def test_what_was_missing_is_seen_at_once_when_it_appears(two: Gated, manner: st
     play(scenario)
 
 
-def test_what_changes_while_the_host_thinks_about_it_is_not_overlooked(two: Gated) -> None:
+def test_change_during_a_slow_write_is_not_overlooked(two: Gated) -> None:
     async def scenario() -> None:
         two.gate.admission, two.gate.delay = denied(), 5.0
         two.virtual.put(secret("x", metadata={"labels": {"color": "red"}}))
@@ -168,7 +168,7 @@ def test_what_changes_while_the_host_thinks_about_it_is_not_overlooked(two: Gate
     play(scenario)
 
 
-def test_what_no_longer_waits_leaves_nothing_behind(two: Gated) -> None:
+def test_request_that_no_longer_waits_leaves_nothing_behind(two: Gated) -> None:
     async def scenario() -> None:
         two.virtual.put(secret("other"))
         async with two.daemon([Needy]) as daemon:
@@ -225,7 +225,7 @@ def test_change_of_the_object_or_its_copy_wakes_it_at_once(two: Gated) -> None:
     play(scenario)
 
 
-def test_after_a_restart_they_are_parked_again_and_none_is_lost(two: Gated) -> None:
+def test_parked_requests_are_parked_again_after_a_restart(two: Gated) -> None:
     async def scenario() -> None:
         two.gate.admission = denied(copy_name("c3"))
         for number in range(6):
@@ -354,7 +354,7 @@ class Patient(Widgets):
 
 
 @pytest.mark.parametrize("gone", [("virtual", "host"), ("virtual",)], ids=["it fails", "it succeeds"])
-def test_what_is_under_way_when_its_kind_goes_leaves_no_standing(two: Gated, gone: tuple[str, ...]) -> None:
+def test_request_in_work_when_its_kind_goes_leaves_no_status(two: Gated, gone: tuple[str, ...]) -> None:
     async def scenario() -> None:
         for server in (two.virtual, two.host):
             server.put(crd("widgets"))

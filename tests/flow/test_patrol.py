@@ -46,7 +46,7 @@ def test_edit_that_no_watch_showed_is_found_from_fresh_lists_and_put_right(two: 
     play(scenario)
 
 
-def test_it_says_which_field_from_what_to_what_and_who_it_was(two: Two) -> None:
+def test_finding_names_the_field_its_values_and_the_manager(two: Two) -> None:
     async def scenario() -> None:
         two.virtual.put(configmap("x", BLUE))
         two.virtual.put(secret("s", {"password": "old"}))
@@ -98,7 +98,7 @@ def test_scan_of_the_stores_passes_over_what_is_as_it_was(two: Two) -> None:
     play(scenario)
 
 
-def test_what_is_being_worked_on_or_fails_already_is_no_drift(two: Two) -> None:
+def test_request_in_work_or_failing_is_no_drift(two: Two) -> None:
     async def scenario() -> None:
         two.host.put(configmap(copy_name("taken"), namespace=HOME))
         two.virtual.put(configmap("taken"))
@@ -117,7 +117,7 @@ def test_what_is_being_worked_on_or_fails_already_is_no_drift(two: Two) -> None:
 
 
 @pytest.mark.parametrize("seconds", [0.0, 5 * GRACE_SECONDS])
-def test_what_has_just_changed_is_no_drift_however_long_its_write_takes(two: Two, seconds: float) -> None:
+def test_recent_change_is_no_drift_however_long_its_write_takes(two: Two, seconds: float) -> None:
     async def scenario() -> None:
         two.virtual.put(configmap("x", BLUE))
         async with in_step(two) as daemon:
@@ -134,7 +134,7 @@ def test_what_has_just_changed_is_no_drift_however_long_its_write_takes(two: Two
     play(scenario)
 
 
-def test_what_is_paused_has_not_drifted(two: Two) -> None:
+def test_paused_object_has_not_drifted(two: Two) -> None:
     async def scenario() -> None:
         two.virtual.put(configmap("x", BLUE))
         async with in_step(two) as daemon:
@@ -177,7 +177,7 @@ def test_repair_that_fails_says_why_and_is_left(two: Two) -> None:
 # -- policies --------------------------------------------------------------------------------------
 
 
-def test_by_policy_an_edit_is_only_reported_and_no_event_takes_it_back(two: Two) -> None:
+def test_edit_is_only_reported_by_policy_and_no_event_reverts_it(two: Two) -> None:
     lenient = {"field": "report", "metadata": "ignore"}
 
     async def scenario() -> None:
@@ -288,7 +288,7 @@ def test_list_that_fails_or_expires_half_way_costs_nothing(two: Two) -> None:
     play(scenario)
 
 
-def test_while_a_cluster_does_not_answer_nothing_is_said_of_it(two: Two) -> None:
+def test_cluster_that_does_not_answer_has_no_findings(two: Two) -> None:
     async def scenario() -> None:
         many(two, 10)
         async with in_step(two) as daemon:
@@ -308,7 +308,7 @@ def test_while_a_cluster_does_not_answer_nothing_is_said_of_it(two: Two) -> None
 # -- by itself -------------------------------------------------------------------------------------
 
 
-def test_it_scans_by_itself_and_counts_what_it_finds(two: Two) -> None:
+def test_patroller_scans_by_itself_and_counts_its_findings(two: Two) -> None:
     async def scenario() -> None:
         two.virtual.put(configmap("x", BLUE))
         two.virtual.put(configmap("y", BLUE))
@@ -334,7 +334,7 @@ def test_it_scans_by_itself_and_counts_what_it_finds(two: Two) -> None:
     play(scenario)
 
 
-def test_it_rests_where_it_is_switched_off_and_stands_by_with_the_process(two: Two) -> None:
+def test_patroller_rests_where_it_is_disabled_and_stands_by_with_the_process(two: Two) -> None:
     async def scenario() -> None:
         two.virtual.put(configmap("x"))
         async with in_step(two, enabled=False, interval="60s", fresh="60s") as daemon:

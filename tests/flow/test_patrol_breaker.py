@@ -47,7 +47,7 @@ def restored(two: Two, *, without: int, again: int = 0, down: float = 5) -> None
 
 
 @pytest.mark.parametrize("how", ["start", "relist", "scan"])
-def test_too_many_deletions_are_held_until_a_person_confirms_them(two: Two, how: str) -> None:
+def test_deletions_that_are_too_many_are_held_until_confirmed(two: Two, how: str) -> None:
     async def scenario() -> None:
         many(two, 200)
         async with contextlib.AsyncExitStack() as stack:
@@ -91,7 +91,7 @@ def test_too_many_deletions_are_held_until_a_person_confirms_them(two: Two, how:
     play(scenario)
 
 
-def test_what_comes_back_before_anybody_confirms_is_held_no_longer(two: Two) -> None:
+def test_object_that_comes_back_before_the_confirmation_is_held_no_longer(two: Two) -> None:
     async def scenario() -> None:
         many(two, 200)
         await put_in_step(two)
@@ -132,7 +132,7 @@ def test_scan_that_has_looked_before_a_list_lets_nothing_go(two: Two) -> None:
 
 
 @pytest.mark.parametrize("half_way", [False, True], ids=["read to its end", "fails half way"])
-def test_what_a_page_shows_is_not_deleted_before_the_list_is_complete(two: Two, half_way: bool) -> None:
+def test_objects_of_a_page_are_not_deleted_before_the_list_is_complete(two: Two, half_way: bool) -> None:
     """All virtual objects are there with other uids, as after a restore from manifests; the list comes in pages."""
 
     async def scenario() -> None:
@@ -186,7 +186,7 @@ def test_pause_hides_nothing_from_the_breaker(two: Two) -> None:
     play(scenario)
 
 
-def test_what_a_tenant_is_seen_to_delete_is_never_held(two: Two) -> None:
+def test_deletion_by_a_tenant_is_never_held(two: Two) -> None:
     async def scenario() -> None:
         many(two, 200)
         async with in_step(two) as daemon:

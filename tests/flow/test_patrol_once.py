@@ -52,7 +52,7 @@ def found(report: dict[str, Any]) -> list[tuple[str, str, str]]:
     return sorted((one["of"], one["class"], one["outcome"]) for kind in report["kinds"] for one in kind["found"])
 
 
-def test_all_is_repaired_and_the_next_scan_finds_nothing(two: Two) -> None:
+def test_drift_is_all_repaired_and_the_next_scan_finds_none(two: Two) -> None:
     async def scenario() -> None:
         async with drifted(two):
             report = await once(two)
@@ -73,7 +73,7 @@ def test_all_is_repaired_and_the_next_scan_finds_nothing(two: Two) -> None:
     play(scenario)
 
 
-def test_only_what_has_drifted_is_written(two: Two) -> None:
+def test_scan_writes_only_what_has_drifted(two: Two) -> None:
     async def scenario() -> None:
         async with drifted(two):
             seen = len(two.host.requests), len(two.virtual.requests)
@@ -84,7 +84,7 @@ def test_only_what_has_drifted_is_written(two: Two) -> None:
     play(scenario)
 
 
-def test_where_another_leads_it_only_reports(two: Two) -> None:
+def test_scan_only_reports_while_another_leads(two: Two) -> None:
     async def scenario() -> None:
         async with drifted(two):
             seen = len(two.host.requests), len(two.virtual.requests)
@@ -125,7 +125,7 @@ def test_kinds_can_be_chosen_and_an_unknown_one_is_an_error(two: Two) -> None:
     play(scenario)
 
 
-def test_what_waits_for_another_kind_is_repaired_in_the_same_run(two: Two) -> None:
+def test_drift_that_waits_for_another_kind_is_repaired_in_the_same_run(two: Two) -> None:
     async def scenario() -> None:
         two.virtual.put(serviceaccount("runner"))
         two.virtual.put(pod("web", spec={"serviceAccountName": "runner"}))
@@ -163,9 +163,7 @@ def test_held_deletions_are_told_and_confirmed(two: Two) -> None:
     play(scenario)
 
 
-def test_of_more_than_is_kept_what_failed_is_kept_and_the_rest_counted(
-    two: Two, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_findings_beyond_the_limit_are_counted_and_failures_kept(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario() -> None:
         monkeypatch.setattr("syncer.engine.patrol.patroller.KEPT", 3)
         many(two, 5)
@@ -195,7 +193,7 @@ def test_kind_that_cant_be_listed_is_not_waited_for_for_ever(two: Two) -> None:
     play(scenario)
 
 
-def test_what_is_refused_is_left_and_says_why(two: Two) -> None:
+def test_refused_object_is_left_with_the_reason(two: Two) -> None:
     async def scenario() -> None:
         two.host.put(configmap(copy_name("x"), namespace=HOME))
         two.virtual.put(configmap("x"))

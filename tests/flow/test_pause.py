@@ -156,7 +156,7 @@ def test_new_object_without_the_mark_ends_the_wait(two: Two) -> None:
 
 
 @pytest.mark.parametrize("plural", ["configmaps", "pods"])
-def test_what_is_paused_and_deleted_before_anybody_has_looked_waits_too(two: Two, plural: str) -> None:
+def test_object_paused_and_deleted_before_a_reconcile_waits_too(two: Two, plural: str) -> None:
     """Its copies learn of the pause only now; a Pod has two, one of them a Secret."""
 
     async def scenario() -> None:
@@ -209,7 +209,7 @@ def test_mark_on_the_copy_pauses_both_sides_and_is_not_taken_away(two: Two) -> N
     play(scenario)
 
 
-def test_what_is_paused_from_the_start_gets_no_copy_and_nothing_of_the_mark_goes_down(two: Two) -> None:
+def test_object_paused_from_the_start_gets_no_copy_and_its_mark_stays(two: Two) -> None:
     async def scenario() -> None:
         two.virtual.put(configmap("x", metadata={"annotations": {PAUSED: "true"}}))
         two.virtual.put(configmap("y", metadata={"annotations": {PAUSED: "false", "team": "a"}}))
@@ -288,7 +288,7 @@ def test_copies_of_a_namespace_that_went_while_it_was_paused_wait(two: Two, rest
     play(scenario)
 
 
-def test_what_was_paused_itself_waits_even_if_its_namespace_no_longer_is(two: Two) -> None:
+def test_object_paused_itself_waits_even_if_its_namespace_no_longer_is(two: Two) -> None:
     async def scenario() -> None:
         two.virtual.put(configmap("x"))
         async with two.daemon(MAPS) as daemon:
@@ -498,7 +498,7 @@ def test_stand_in_for_a_node_is_left_alone_while_it_is_paused(two: Two) -> None:
 
 
 @pytest.mark.parametrize("side", list(Side))
-def test_what_begins_on_the_host_is_left_alone_while_either_object_is_paused(two: Two, side: Side) -> None:
+def test_host_object_is_left_alone_while_either_object_is_paused(two: Two, side: Side) -> None:
     async def scenario() -> None:
         cert_manager(two)
         server = two.host if side is Side.HOST else two.virtual
@@ -520,7 +520,7 @@ def test_what_begins_on_the_host_is_left_alone_while_either_object_is_paused(two
 # -- rights ----------------------------------------------------------------------------------------
 
 
-def test_without_the_right_to_see_namespaces_only_marks_on_objects_count() -> None:
+def test_marks_on_objects_alone_count_without_the_right_to_read_namespaces() -> None:
     async def scenario() -> None:
         two = Two()
         two.virtual = ApiServer(seed="virtual", rbac=True)

@@ -165,7 +165,7 @@ def test_request_that_raises_is_alone_with_it(
 
 
 @pytest.mark.parametrize("where", ["sync_down", "host_key", "excluded", "reconcile_start", "index", "watch"])
-def test_what_is_there_at_the_start_raises_and_all_else_starts(
+def test_object_that_makes_a_syncer_raise_at_the_start_stops_nothing_else(
     two: Two, where: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def scenario() -> None:
@@ -184,7 +184,7 @@ def test_what_is_there_at_the_start_raises_and_all_else_starts(
     play(scenario)
 
 
-def test_one_bug_that_many_objects_bring_out_is_one_traceback(
+def test_traceback_of_a_bug_is_logged_once_for_many_objects(
     two: Two, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     async def scenario() -> None:
@@ -224,7 +224,7 @@ def test_index_or_a_watch_that_raises_is_told_once_and_feeds_the_others(
     play(scenario)
 
 
-def test_what_heeds_raises_is_told_once_and_the_object_is_asked_about(
+def test_exception_of_a_predicate_is_logged_once_and_the_object_reconciled(
     two: Two, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     async def scenario() -> None:
@@ -327,7 +327,7 @@ class Fakes(Syncer[Config], FakeSyncUp, Watches):
 
 
 @pytest.mark.parametrize("where", ["fake_sync_up", "fake_sync"])
-def test_what_can_not_be_made_up_is_alone_with_it(
+def test_object_that_cannot_be_generated_affects_no_others(
     two: Two, where: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     async def scenario() -> None:

@@ -198,7 +198,7 @@ def test_end_of_an_older_copy_costs_no_virtual_pod(two: Two) -> None:
 
 
 @pytest.mark.parametrize("how", ["while away", "while watching"])
-def test_what_really_went_is_deleted(two: Two, how: str) -> None:
+def test_counterpart_of_an_object_that_really_went_is_deleted(two: Two, how: str) -> None:
     async def scenario() -> None:
         two.virtual.put(configmap("x"))
         async with two.daemon(MAPS, options=ALL) as daemon:

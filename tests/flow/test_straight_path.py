@@ -33,7 +33,7 @@ def covers(found: Any, wanted: Any) -> bool:
     return bool(found == wanted)
 
 
-def test_what_we_write_ourselves_is_not_looked_at_again(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_writes_of_our_own_cause_no_further_reconcile(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
     """A creation, a change and a deletion are three requests."""
     looked: list[str] = []
 
@@ -89,7 +89,7 @@ def test_create_update_and_delete_arrive(two: Two, plural: str) -> None:
     play(scenario)
 
 
-def test_one_write_for_each_change_and_none_for_what_changes_nothing(two: Two) -> None:
+def test_change_costs_one_write_and_no_change_none(two: Two) -> None:
     async def scenario() -> None:
         async with two.daemon(built_in("configmaps")) as daemon:
             await daemon.settled()
@@ -120,7 +120,7 @@ def test_one_write_for_each_change_and_none_for_what_changes_nothing(two: Two) -
     play(scenario)
 
 
-def test_what_a_host_user_changes_in_a_copy_is_mended(two: Two) -> None:
+def test_edit_of_a_copy_on_the_host_is_reverted(two: Two) -> None:
     async def scenario() -> None:
         two.virtual.put(configmap("x", {"color": "blue"}))
         async with two.daemon() as daemon:
@@ -173,7 +173,7 @@ def test_secret_follows_the_pods_that_use_it(two: Two) -> None:
     play(scenario)
 
 
-def test_what_is_made_again_under_its_name_gets_a_new_copy(two: Two) -> None:
+def test_object_recreated_under_its_name_gets_a_new_copy(two: Two) -> None:
     async def scenario() -> None:
         two.virtual.put(configmap("x", {"color": "blue"}))
         async with two.daemon() as daemon:
@@ -196,7 +196,7 @@ def test_what_is_made_again_under_its_name_gets_a_new_copy(two: Two) -> None:
 # -- up --------------------------------------------------------------------------------------------
 
 
-def test_where_a_pod_runs_and_how_it_fares_flows_back(two: Two) -> None:
+def test_node_and_status_of_a_pod_flow_back(two: Two) -> None:
     async def scenario() -> None:
         two.virtual.put(pod("web"))
         async with two.daemon() as daemon:
@@ -297,7 +297,7 @@ def test_restart_with_everything_in_place_writes_nothing(two: Two) -> None:
     play(scenario)
 
 
-def test_what_changed_while_the_daemon_was_away_is_made_up_for(two: Two) -> None:
+def test_changes_while_the_daemon_was_away_are_synced(two: Two) -> None:
     async def scenario() -> None:
         kept, gone = two.virtual.put(configmap("kept")), two.virtual.put(configmap("gone"))
         async with two.daemon() as daemon:
@@ -316,7 +316,7 @@ def test_what_changed_while_the_daemon_was_away_is_made_up_for(two: Two) -> None
     play(scenario)
 
 
-def test_what_is_gone_takes_no_room(two: Two) -> None:
+def test_deleted_object_takes_no_memory(two: Two) -> None:
     async def scenario() -> None:
         async with two.daemon() as daemon:
             await daemon.settled()
@@ -336,7 +336,7 @@ def test_what_is_gone_takes_no_room(two: Two) -> None:
     play(scenario)
 
 
-def test_how_many_objects_are_in_step_is_told(two: Two) -> None:
+def test_summary_counts_the_objects_in_step(two: Two) -> None:
     async def scenario() -> None:
         for number in range(5):
             two.virtual.put(configmap(f"c{number}"))
@@ -373,7 +373,7 @@ def test_requests_that_need_no_write_let_others_have_the_loop(two: Two) -> None:
     play(scenario)
 
 
-def test_what_the_host_answers_to_a_create_flows_back_without_any_event(two: Two) -> None:
+def test_response_to_a_create_flows_back_without_any_event(two: Two) -> None:
     async def scenario() -> None:
         two.host.put(service("other", namespace="default", spec={"type": "NodePort"}))  # so that they allocate others
         two.host.faults.add(Rule(verb="watch", resource="services", drop=True))

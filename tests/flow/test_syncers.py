@@ -107,7 +107,7 @@ class Refuses(Maps):
         return super().sync_down(ctx, virtual)
 
 
-def test_what_is_refused_is_told_in_virtual_names_and_asked_again_when_it_changes(two: Two) -> None:
+def test_refusal_is_reported_in_virtual_names_and_retried_after_a_change(two: Two) -> None:
     async def scenario() -> None:
         async with two.daemon([Refuses]) as daemon:
             original = two.virtual.put(configmap("x", {"color": "black"}))
@@ -228,7 +228,7 @@ class Careless(Syncer[Config], SyncDown, Sync):
 
 
 @pytest.mark.parametrize("name", ["elsewhere", "unmarked"])
-def test_no_syncer_can_write_where_it_must_not(two: Two, name: str) -> None:
+def test_syncers_cannot_write_where_they_must_not(two: Two, name: str) -> None:
     async def scenario() -> None:
         two.host.put({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-system"}})
         two.virtual.put(configmap(name))
@@ -262,7 +262,7 @@ class WaitsForSecret(Maps):
         return super().sync_down(ctx, virtual)
 
 
-def test_what_waits_for_an_object_is_asked_when_it_appears_and_not_before(two: Two) -> None:
+def test_request_that_waits_for_an_object_is_woken_when_it_appears(two: Two) -> None:
     async def scenario() -> None:
         two.virtual.put(configmap("x"))
         async with two.daemon([WaitsForSecret]) as daemon:
@@ -329,7 +329,7 @@ def test_syncer_that_is_never_content_is_slowed_down(two: Two) -> None:
 # -- the other roles -------------------------------------------------------------------------------
 
 
-def test_what_begins_on_the_host_comes_up_changes_and_goes(two: Two) -> None:
+def test_host_object_comes_up_changes_and_goes(two: Two) -> None:
     async def scenario() -> None:
         shown = two.host.put(configmap("motd", {"text": "hello"}, namespace=HOME, metadata={"labels": {"show": "1"}}))
         two.host.put(configmap("hidden", namespace=HOME))

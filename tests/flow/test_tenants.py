@@ -45,7 +45,7 @@ def tenants() -> Tenants:
     return Tenants()
 
 
-def test_each_tenants_objects_go_to_its_own_place(tenants: Tenants) -> None:
+def test_objects_of_each_tenant_go_to_its_own_namespace(tenants: Tenants) -> None:
     async def scenario() -> None:
         for name, server in tenants.servers.items():
             server.put(configmap("same", {"of": name}))

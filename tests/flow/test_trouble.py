@@ -107,7 +107,7 @@ def test_copy_that_changed_under_our_hands_is_decided_anew(two: Two) -> None:
     play(scenario)
 
 
-def test_what_the_other_server_does_not_accept_is_parked_and_told(two: Two) -> None:
+def test_object_that_the_other_server_refuses_is_parked_with_an_event(two: Two) -> None:
     async def scenario() -> None:
         two.virtual.put(pod("web"))
         # Only this server has a rule against it.

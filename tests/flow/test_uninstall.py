@@ -46,7 +46,7 @@ GADGET: Obj = {"apiVersion": "example.com/v1", "kind": "Gadget", "metadata": {"n
 
 
 @pytest.mark.parametrize("elects", [True, False])
-def test_all_that_is_ours_goes_and_nothing_else_is_touched(two: Two, elects: bool) -> None:
+def test_uninstall_removes_all_our_objects_and_no_others(two: Two, elects: bool) -> None:
     async def scenario() -> None:
         given = config(**(ELECTING if elects else {}))
         others = await synced(two, given)
@@ -105,7 +105,7 @@ def test_kept_objects_stay_as_they_are_without_our_marks(two: Two) -> None:
     play(scenario)
 
 
-def test_what_was_made_by_syncers_that_are_off_by_now_goes_too(two: Two) -> None:
+def test_objects_of_disabled_syncers_are_uninstalled_too(two: Two) -> None:
     async def scenario() -> None:
         others = await synced(two, config())
         off = {
@@ -122,7 +122,7 @@ def test_what_was_made_by_syncers_that_are_off_by_now_goes_too(two: Two) -> None
     play(scenario)
 
 
-def test_what_is_paused_goes_as_well(two: Two) -> None:
+def test_paused_objects_are_uninstalled_too(two: Two) -> None:
     async def scenario() -> None:
         given = only(two, "configmaps")
         two.virtual.put(configmap("x"))
@@ -251,7 +251,7 @@ def test_pods_are_gone_before_what_they_mount(two: Two) -> None:
     play(scenario)
 
 
-def test_our_notes_are_taken_off_a_tenants_objects_before_any_copy_goes(two: Two) -> None:
+def test_notes_are_removed_from_tenants_objects_before_any_copy(two: Two) -> None:
     """By them a daemon would take the copies for deleted by the host, and might delete the tenant's objects."""
 
     async def scenario() -> None:

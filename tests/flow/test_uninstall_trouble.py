@@ -75,7 +75,7 @@ def test_killed_at_any_write_the_next_one_ends_it(keep: bool, after: bool) -> No
     assert all(end == ends[-1] for end in ends)
 
 
-def test_it_refuses_beside_a_daemon_that_leads_and_says_who(two: Two) -> None:
+def test_uninstall_refuses_beside_a_leading_daemon_and_names_it(two: Two) -> None:
     async def scenario() -> None:
         for given in (config(**ELECTING), config()):
             async with leading(admin(two.host, Side.HOST), config(**ELECTING)):
@@ -101,7 +101,7 @@ def test_another_identity_is_refused(two: Two) -> None:
     play(scenario)
 
 
-def test_where_a_list_fails_nothing_is_written(two: Two) -> None:
+def test_failed_list_prevents_all_writes(two: Two) -> None:
     async def scenario() -> None:
         given = config()
         await synced(two, given)
@@ -116,7 +116,7 @@ def test_where_a_list_fails_nothing_is_written(two: Two) -> None:
     play(scenario)
 
 
-def test_what_there_is_no_right_to_see_is_said_and_matters_only_where_it_is_needed() -> None:
+def test_kinds_that_cannot_be_listed_are_reported_and_matter_only_if_needed() -> None:
     async def scenario() -> None:
         two = Two(rbac=True)
         given = only(two, "configmaps")
@@ -141,7 +141,7 @@ class HalfDown(Discovery):
         return found
 
 
-def test_what_an_api_server_cant_say_that_it_serves_is_said_too(two: Two) -> None:
+def test_group_version_that_cannot_be_discovered_is_reported(two: Two) -> None:
     async def scenario() -> None:
         await synced(two, config())
         for given, about in ((config(), True), (configured(Tenant(two.virtual), built_in("configmaps")), False)):
@@ -201,7 +201,7 @@ class Meddler(Cluster):
 
 
 @pytest.mark.parametrize("mark", [("labels", LABEL), ("annotations", "vsyncer.dev/host-name")])
-def test_what_ceases_to_be_ours_meanwhile_is_left_alone(two: Two, mark: tuple[str, str]) -> None:
+def test_object_that_ceases_to_be_ours_is_left_alone(two: Two, mark: tuple[str, str]) -> None:
     async def scenario() -> None:
         given = only(two, "configmaps")
         for name in ("x", "y"):
@@ -222,7 +222,7 @@ def test_what_ceases_to_be_ours_meanwhile_is_left_alone(two: Two, mark: tuple[st
     play(scenario)
 
 
-def test_what_a_finalizer_holds_is_said_and_nothing_after_it_is_begun(two: Two) -> None:
+def test_finalizer_that_holds_an_object_is_reported_and_stops_later_steps(two: Two) -> None:
     async def scenario() -> None:
         given = config()
         _, host = await synced(two, given)

@@ -266,7 +266,9 @@ FOREIGN = obj("vc-ns", PLACE.name)
         (UpOrStand, FROM_HERE, obj("vc-ns"), "it is there"),
     ],
 )
-def test_what_is_nowhere_else_is_faked(kind: type[Syncer], virtual: Obj | None, host: Obj | None, reason: str) -> None:
+def test_object_that_exists_nowhere_else_is_faked(
+    kind: type[Syncer], virtual: Obj | None, host: Obj | None, reason: str
+) -> None:
     ctx = World([kind]).context(kind)
     assert direction_of(kind()).decide(ctx, KEY, virtual=virtual, host=host).reason == reason
 

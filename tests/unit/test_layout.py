@@ -35,7 +35,7 @@ def functions(path: Path) -> Iterator[Function]:
 FUNCTIONS = [function for path in FILES for function in functions(path)]
 
 
-def test_every_function_is_annotated() -> None:
+def test_functions_are_all_annotated() -> None:
     assert [f"{place}: {bare}" for place, bare in FUNCTIONS if bare] == []
 
 

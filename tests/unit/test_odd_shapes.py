@@ -103,7 +103,7 @@ def ask(world: World, kind: str, key: Key) -> None:
 
 @pytest.mark.parametrize("side", ["virtual", "both"])
 @pytest.mark.parametrize("kind", sorted(KINDS))
-def test_whatever_stands_in_it_it_is_copied_or_refused(kind: str, side: str) -> None:
+def test_object_with_any_contents_is_copied_or_refused(kind: str, side: str) -> None:
     """One place after the other, with one odd thing after the other, in the original, and in the copy too."""
     obj, raised = whole(kind), []
     world = worlds()

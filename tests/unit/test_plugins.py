@@ -86,13 +86,13 @@ def test_plugin_whose_section_is_elsewhere_is_not_taken(install: Install) -> Non
     assert list(plugins().syncers(["fromHost.widgets"])) == []
 
 
-def test_what_is_installed_is_known_by_name(install: Install) -> None:
+def test_installed_plugins_are_known_by_name(install: Install) -> None:
     install("own-plugins", GOOD, widgets="Widgets")
     install("acme-gadgets", "", gadgets="Gadgets")
     assert {"widgets", "gadgets"} <= set(plugins("own-plugins").known_syncers())
 
 
-def test_only_the_plugins_of_the_names_are_looked_at(install: Install) -> None:
+def test_plugins_of_other_names_are_not_imported(install: Install) -> None:
     install("acme-widgets", GOOD, widgets="Widgets")
     install("acme-gadgets", "1/0", gadgets="Gadgets")
     found = plugins()
@@ -100,7 +100,7 @@ def test_only_the_plugins_of_the_names_are_looked_at(install: Install) -> None:
     assert "acme_gadgets" not in sys.modules
 
 
-def test_every_built_in_plugin_is_sound() -> None:
+def test_built_in_plugins_are_all_sound() -> None:
     found = installed()
     syncers = found.syncers()
     assert {"configmaps", "secrets", "services", "pods", "nodes", "events"} <= {syncer.name for syncer in syncers}
@@ -130,7 +130,7 @@ def test_other_distributions_are_not_read_for_the_built_in_ones() -> None:
         ("import sys\nsys.exit('no')\n", "SystemExit: no", 2),
     ],
 )
-def test_what_an_import_raises_is_told_with_package_version_and_line(
+def test_exception_of_an_import_is_reported_with_package_version_and_line(
     install: Install, tmp_path: Path, code: str, said: str, line: int
 ) -> None:
     install("acme-widgets", code, widgets="Widgets")
@@ -166,7 +166,7 @@ def test_entry_point_is_called_like_the_section_or_nobody_could_name_it(install:
     assert f"{said} ({tmp_path}/acme_widgets.py:9)" in fault()
 
 
-def test_two_packages_with_one_plugin_are_refused_and_both_named(install: Install) -> None:
+def test_packages_with_the_same_plugin_are_refused_and_named(install: Install) -> None:
     install("acme-widgets", GOOD, widgets="Widgets")
     install("other-widgets", GOOD, widgets="Widgets", version="3")
     message = fault()
@@ -179,7 +179,7 @@ def test_two_packages_with_one_plugin_are_refused_and_both_named(install: Instal
 
 
 @pytest.mark.parametrize("direction", ["toHost", "fromHost"])
-def test_two_syncers_that_make_the_same_copies_are_refused_and_both_named(install: Install, direction: str) -> None:
+def test_syncers_of_the_same_copies_are_refused_and_named(install: Install, direction: str) -> None:
     install("own-plugins", GOOD, widgets="Widgets")
     other = GOOD.replace('"widgets"\n', '"others"\n') + f"    section = '{direction}.others'\n"
     install("acme-others", other, others="Widgets")
@@ -205,7 +205,7 @@ class Up(Syncer, SyncFromHost):
 """
 
 
-def test_one_resource_in_two_directions_is_no_conflict(install: Install) -> None:
+def test_resource_in_two_directions_is_no_conflict(install: Install) -> None:
     install("own-plugins", GOOD, widgets="Widgets")
     install("acme-up", UP, up="Up")
     found = plugins("own-plugins")
@@ -214,7 +214,7 @@ def test_one_resource_in_two_directions_is_no_conflict(install: Install) -> None
     found.refuse_conflicts(syncers)
 
 
-def test_two_syncers_that_make_the_same_virtual_objects_are_refused(install: Install) -> None:
+def test_syncers_of_the_same_virtual_objects_are_refused(install: Install) -> None:
     install("own-plugins", UP, up="Up")
     fake = UP.replace("SyncFromHost)", "FakeSyncUp)").replace('"up"', '"fakes"').replace("fromHost.up", "fake.fakes")
     fake = fake.replace("sync_from_host(self, ctx, host)", "fake_sync_up(self, ctx, key)")
@@ -223,7 +223,7 @@ def test_two_syncers_that_make_the_same_virtual_objects_are_refused(install: Ins
     assert "makes the virtual copies of widgets.example.org, as does up (from own-plugins 1.2)" in message
 
 
-def test_two_syncers_of_one_name_are_refused(install: Install) -> None:
+def test_syncers_of_the_same_name_are_refused(install: Install) -> None:
     install("own-plugins", GOOD, widgets="Widgets")
     other = GOOD.replace("example.org", "other.org") + "    section = 'toHost.others'\n"
     install("acme-others", other, others="Widgets")
@@ -277,7 +277,7 @@ def test_section_of_a_built_in_syncer_can_not_be_taken_over(install: Install) ->
 # -- registered ones -------------------------------------------------------------------------------
 
 
-def test_what_is_registered_is_there_without_being_named(install: Install) -> None:
+def test_registered_syncer_is_available_without_being_named(install: Install) -> None:
     with registrations():
         register_syncer(_widgets())
         found = plugins()
@@ -342,7 +342,7 @@ def test_translator_that_can_not_be_used_is_refused(install: Install, written: s
     assert said in str(caught.value)
 
 
-def test_two_translators_of_one_name_are_refused(install: Install) -> None:
+def test_translators_of_the_same_name_are_refused(install: Install) -> None:
     install("acme-upper", TRANSLATOR, group=TRANSLATORS, upper="Upper")
     install("other-upper", TRANSLATOR, group=TRANSLATORS, upper="Upper")
     with pytest.raises(PluginError, match="is offered by"):

@@ -144,7 +144,7 @@ def test_good_one_is_taken(install: Install) -> None:
         ),
     ],
 )
-def test_what_is_wrong_is_said_with_its_line(install: Install, tmp_path: Path, code: str, said: str, line: int) -> None:
+def test_problem_is_reported_with_its_line(install: Install, tmp_path: Path, code: str, said: str, line: int) -> None:
     message = told(install, code)
     assert said in message
     assert f"({tmp_path}/acme_widgets.py:{line})" in message
@@ -156,7 +156,7 @@ def test_watch_needs_a_function(install: Install) -> None:
     assert "its watches() gives a Watch without a function" in told(install, derived("Mirror", "Watches") + watches)
 
 
-def test_all_faults_are_told_at_once(install: Install, tmp_path: Path) -> None:
+def test_faults_are_reported_all_at_once(install: Install, tmp_path: Path) -> None:
     message = told(install, with_("up = 'status'", "exact = 'status'", "rights = None"))
     assert message.splitlines()[1:] == [
         f"  its up 'status' is not a tuple of dotted paths, such as (\"spec\",) ({tmp_path}/acme_widgets.py:7)",

@@ -116,13 +116,13 @@ def test_mirror_reads_both_sides_and_writes_the_host() -> None:
     assert verbs(Maps(), Side.HOST, PODS) == set()
 
 
-def test_what_indexes_watches_and_reads_name_is_read() -> None:
+def test_sources_of_indexes_watches_and_reads_are_read() -> None:
     assert verbs(Maps(), Side.VIRTUAL, PODS) == READ
     assert verbs(Maps(), Side.VIRTUAL, INGRESSES) == READ
     assert verbs(Pods(), Side.VIRTUAL, NODES) == READ
 
 
-def test_what_needs_a_syncer_that_is_off_is_left_out() -> None:
+def test_sources_for_a_disabled_syncer_are_left_out() -> None:
     assert Source(Side.VIRTUAL, INGRESSES) in sources(Maps())
     assert Source(Side.VIRTUAL, INGRESSES) in sources(Maps(), {"maps", "ingresses"})
     assert Source(Side.VIRTUAL, INGRESSES) not in sources(Maps(), {"maps"})
@@ -147,7 +147,7 @@ def test_stand_in_is_written_on_the_virtual_side_and_nothing_is_asked_of_the_hos
     assert {right.side for right in rights(Nodes())} == {Side.VIRTUAL}
 
 
-def test_what_begins_on_the_host_is_only_read_there() -> None:
+def test_host_object_is_only_read_on_the_host() -> None:
     assert verbs(Events(), Side.HOST, EVENTS) == READ
     assert verbs(Events(), Side.VIRTUAL, EVENTS) == READ | WRITE
     assert Source(Side.HOST, EVENTS, marked=False) in sources(Events())
@@ -167,7 +167,7 @@ def test_pauses_are_read_on_the_virtual_side_whatever_is_synced() -> None:
         assert {"list", "watch"} <= {verb for right in found for verb in right.verbs}
 
 
-def test_each_place_is_named_once_with_all_its_verbs_in_the_usual_order() -> None:
+def test_rules_name_each_resource_once_with_its_verbs_in_order() -> None:
     found = needed([Maps(), Pods()])
     places = [(right.side, right.resource, right.subresource) for right in found]
     assert len(places) == len(set(places))
@@ -175,7 +175,7 @@ def test_each_place_is_named_once_with_all_its_verbs_in_the_usual_order() -> Non
     assert pods.verbs == ("get", "list", "watch", "delete")
 
 
-def test_what_is_not_granted_is_not_allowed() -> None:
+def test_right_that_is_not_granted_is_not_allowed() -> None:
     granted = needed([Maps()])
     assert allows(granted, Side.HOST, MAPS, "delete")
     assert not allows(granted, Side.VIRTUAL, MAPS, "delete")
@@ -214,7 +214,7 @@ def test_unknown_host_namespaces_need_a_cluster_role_and_the_lease_still_a_role(
     ]
 
 
-def test_each_of_several_host_namespaces_gets_a_role() -> None:
+def test_host_namespaces_get_a_role_each() -> None:
     assert [each["metadata"]["namespace"] for each in made(Maps(), namespaces=("a", "b"))[Side.HOST]] == [
         "vc",
         "a",
@@ -241,11 +241,11 @@ def places_of(*syncers: Syncer) -> set[str]:
     return {role["metadata"].get("namespace", "") for role in events}
 
 
-def test_what_begins_in_one_other_namespace_needs_a_role_there() -> None:
+def test_host_source_in_another_namespace_needs_a_role_there() -> None:
     assert places_of(Elsewhere()) == {"infra"}
 
 
-def test_what_is_watched_in_several_namespaces_is_watched_in_all() -> None:
+def test_source_in_several_namespaces_is_watched_in_all() -> None:
     several = Elsewhere()
     several.places = ("infra", "shared")
     assert places_of(several) == {""}
@@ -258,7 +258,7 @@ class Looks(Maps):
     reads = (Source(Side.HOST, EVENTS, namespaces=("infra",)),)
 
 
-def test_what_is_only_looked_at_in_another_namespace_needs_a_role_there() -> None:
+def test_source_that_is_only_read_in_another_namespace_needs_a_role_there() -> None:
     assert places_of(Looks()) == {"infra"}
     assert places_of(Looks(), Events()) == {""}
 
@@ -272,7 +272,7 @@ class Labelled(Elsewhere):
         return "public=true"
 
 
-def test_what_begins_on_the_host_is_watched_there_as_its_syncer_says() -> None:
+def test_host_objects_are_watched_as_their_syncer_says() -> None:
     settings = Settings("shop", "vc", SingleNamespace(cluster="shop", namespace="vc"))
     assert {source for source in sources(Labelled(), settings=settings) if source.side is Side.HOST} == {
         Source(Side.HOST, EVENTS, selector="public=true", namespaces=("infra",)),
@@ -286,7 +286,7 @@ def test_rights_may_depend_on_the_configuration() -> None:
     assert not allows(needed([Events()], settings=settings), Side.VIRTUAL, MAPS, "delete")
 
 
-def test_what_patches_change_on_the_virtual_side_must_be_allowed() -> None:
+def test_patches_of_the_virtual_side_need_rights() -> None:
     patches = Patches(up=(Patch(path="metadata.labels.tier", cel="'gold'"),))
     sections = {"maps": Config(patches=patches)}
     names = SingleNamespace(cluster="shop", namespace="vc")

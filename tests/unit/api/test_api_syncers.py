@@ -124,7 +124,7 @@ def test_tenant_cannot_forge_marks() -> None:
     assert (metadata["name"], metadata["namespace"]) == ("db-x-shop-x-vc", "vc-ns")
 
 
-def test_what_is_put_on_the_virtual_side_bears_our_mark_only() -> None:
+def test_virtual_object_of_ours_bears_our_mark_only() -> None:
     host = configmap("db", namespace="vc-ns", metadata=TENANTS)
     metadata = context(ConfigMaps).virtual_copy(host, Key("shop", "db"))["metadata"]
     assert metadata == {

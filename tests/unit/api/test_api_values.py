@@ -64,11 +64,11 @@ def test_equal_resources_and_requests_are_one_key_of_a_mapping() -> None:
     assert len({one, same, Request("vc", "pods", Key("shop", "web"), Key("vc-ns", "x"))}) == 2
 
 
-def test_each_side_has_another() -> None:
+def test_side_has_another_side() -> None:
     assert [side.other for side in Side] == list(reversed(Side))
 
 
-def test_what_is_read_of_metadata_may_be_absent_or_null() -> None:
+def test_metadata_fields_may_be_absent_or_null() -> None:
     for metadata in ({}, {"labels": None, "annotations": None}):
         obj = {"metadata": metadata}
         assert labels_of(obj) == annotations_of(obj) == {}
@@ -104,7 +104,7 @@ def test_other_decisions() -> None:
     assert (retry(3, "soon").outcome, retry(3, "soon").after) == (Outcome.PENDING, 3)
 
 
-def test_one_decision_and_then_another() -> None:
+def test_decision_followed_by_another() -> None:
     both = apply(host=POD, reason="one").look_again(30).then(retry(5, "two"))
     assert (both.reason, both.after, both.outcome) == ("one; two", 5, Outcome.PENDING)
     assert len(both.then(apply(virtual=POD)).writes) == 2

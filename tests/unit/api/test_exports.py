@@ -36,7 +36,7 @@ def defined() -> Iterator[str]:
                 yield name
 
 
-def test_everything_public_is_exported_and_nothing_else() -> None:
+def test_exports_are_exactly_the_public_names() -> None:
     exported = set(syncer.api.__all__)
     assert exported - {"API_VERSION", "selectors", *ALIASES} <= set(defined()) | {"IndexFunction"}
     assert set(defined()) - exported - INTERNAL == set()
@@ -49,7 +49,7 @@ def test_list_is_sorted_and_true() -> None:
 
 
 @pytest.mark.parametrize("name", [one for one in syncer.api.__all__ if one not in ("API_VERSION", *ALIASES)])
-def test_every_exported_name_and_method_says_what_it_is(name: str) -> None:
+def test_exported_names_and_methods_all_have_docstrings(name: str) -> None:
     value = getattr(syncer.api, name)
     assert value.__doc__
     assert not value.__doc__.startswith(f"{name}("), "the docstring is the one that dataclass makes up"

@@ -55,11 +55,11 @@ def test_marks_of_what_has_no_namespace_lead_back() -> None:
         {"annotations": None},
     ],
 )
-def test_what_differs_in_any_mark_is_not_ours(other: Obj) -> None:
+def test_object_that_differs_in_any_mark_is_not_ours(other: Obj) -> None:
     assert not ours(copied(**other))
 
 
-def test_each_cluster_and_resource_has_its_own() -> None:
+def test_selection_differs_for_each_cluster_and_resource() -> None:
     assert not ours(copied(), cluster="other")
     assert not ours(copied(), resource=INGRESSES)
 
@@ -76,7 +76,7 @@ def test_groups_tell_kinds_of_one_name_apart() -> None:
     assert not ours(host, resource=other)
 
 
-def test_all_marks_begin_with_the_prefix_and_are_told_by_it() -> None:
+def test_marks_begin_with_the_prefix_and_are_recognised_by_it() -> None:
     marks = Marks("example.org")
     names = [getattr(marks, name) for name in Marks.__slots__ if name != "prefix"]
     assert len(set(names)) == len(names)

@@ -41,7 +41,7 @@ def test_path_has_one_text_however_it_is_written(path: Any, steps: tuple[str, ..
 
 
 @pytest.mark.parametrize("text", ["", ".x", "a..b", "a.[]", "/a~2b"])
-def test_no_path_is_refused(text: str) -> None:
+def test_text_that_is_no_path_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="expected a"):
         path_steps(text)
 
@@ -104,7 +104,7 @@ def test_strings_at_the_paths_are_rewritten_and_nothing_else() -> None:
     assert obj == before
 
 
-def test_what_no_path_leads_into_is_shared_with_the_input() -> None:
+def test_parts_without_a_path_are_shared_with_the_input() -> None:
     obj = {"account": "robot", "volumes": [{"empty": {}}], "labels": {"a": "b"}}
     result = PATHS.rewritten(obj, shouted)
     assert result["volumes"] is obj["volumes"]

@@ -121,7 +121,7 @@ def test_names_are_renamed_where_the_path_leads(path: str, spec: Any, renamed: A
 
 
 @given(ANYTHING)
-def test_what_is_not_as_the_path_says_is_left_alone(value: Any) -> None:
+def test_value_of_another_shape_than_the_path_is_left_alone(value: Any) -> None:
     paths = ("spec.a", "spec.a.b", "spec.a[].name", "spec.name")
     obj = {**widget(), "spec": value}
     for said in (SECRETS, FULL):
@@ -131,7 +131,7 @@ def test_what_is_not_as_the_path_says_is_left_alone(value: Any) -> None:
     assert none.to_host(context(), obj, obj) is obj
 
 
-def test_what_is_not_changed_is_shared() -> None:
+def test_unchanged_parts_are_shared() -> None:
     virtual = widget({"to": "a", "more": {"x": 1}})
     host = ReferencePaths({"spec.to": SECRETS}).to_host(context(), virtual, virtual)
     assert host["spec"]["more"] is virtual["spec"]["more"]
@@ -176,7 +176,7 @@ def test_text_may_be_namespace_and_name(text: str, key: Key) -> None:
         ({"kind": "Issuer", "group": "example.org"}, None),
     ],
 )
-def test_what_stands_beside_a_name_decides(beside: dict[str, Any], meant: Any) -> None:
+def test_fields_beside_a_name_decide(beside: dict[str, Any], meant: Any) -> None:
     assert names({"spec.ref.name": FULL}, {"ref": {"name": "x", **beside}}) == ([meant] if meant else [])
 
 
@@ -201,7 +201,7 @@ def test_name_of_no_known_kind_never_goes_to_the_host() -> None:
 
 
 @pytest.mark.parametrize("said", [SECRETS, Reference(SECRETS, namespace="namespace")])
-def test_without_any_namespace_it_is_not_known_what_is_named(said: Referred) -> None:
+def test_name_without_any_namespace_is_unknown(said: Referred) -> None:
     references, pool = {"spec.ref.name": said}, build(POOLS, "p", spec={"ref": {"name": "x"}})
     assert ReferencePaths(references).keys(pool) == []
     with pytest.raises(Refused, match="names the Secret x without a namespace, and has none itself"):
@@ -225,7 +225,7 @@ def test_reference_with_fields_beside_it_can_not_end_in_a_list() -> None:
 # -- what follows from them ------------------------------------------------------------------------
 
 
-def test_what_is_used_counts_and_what_is_only_named_does_not() -> None:
+def test_used_reference_counts_and_a_merely_named_one_does_not() -> None:
     references: References = {
         "spec.used": SECRETS,
         "spec.named": Reference(CONFIG_MAPS, use="named"),
@@ -250,7 +250,7 @@ def test_class_may_say_itself_what_counts() -> None:
     assert naming({})().refers_to == ()
 
 
-def test_only_what_goes_down_is_used_and_only_what_comes_up_is_translated_back() -> None:
+def test_references_that_go_down_are_used_and_those_that_come_up_translated_back() -> None:
     syncer = naming({"spec.a": SECRETS, "status.a": SECRETS})()
     virtual = {**widget({"a": "x"}), "status": {"a": "old"}}
     assert list(syncer.refers(virtual)) == [(SECRETS, Key("shop", "x"))]
@@ -308,20 +308,20 @@ def test_required_copy_is_waited_for_until_it_is_there() -> None:
     assert world.decide(widgets, "shop/w").outcome is Outcome.IN_STEP, "once it is made, it goes on"
 
 
-def test_what_says_that_it_is_optional_is_not_waited_for() -> None:
+def test_optional_reference_is_not_waited_for() -> None:
     widgets = naming(REQUIRED)
     world = World([widgets]).given(virtual=[widget({"ref": {"name": "db", "optional": True}})])
     assert world.settle(widgets, "shop/w")
 
 
-def test_what_is_waited_for_or_shown_is_read() -> None:
+def test_references_that_are_required_or_shown_are_read() -> None:
     read = sources(naming({**REQUIRED, "spec.by.name": FULL})())
     assert {Source(Side.HOST, SECRETS, marked=True), PUBLIC.source} <= read
     assert not any(source.resource == SECRETS for source in sources(naming({"spec.a": SECRETS})()))
 
 
 @pytest.mark.parametrize(("name", "outcome"), [("public", Outcome.IN_STEP), ("hidden", Outcome.PENDING)])
-def test_one_of_the_hosts_own_must_be_shown(name: str, outcome: Outcome) -> None:
+def test_host_object_that_is_named_must_be_shown(name: str, outcome: Outcome) -> None:
     widgets = naming({"spec.by.name": FULL})
     virtual = widget({"by": {"kind": "ClusterIssuer", "name": name}})
     world = World([widgets]).given(virtual=[virtual])
@@ -364,7 +364,7 @@ def test_kind_without_namespaces_is_narrowed_to_the_cluster_alone() -> None:
 
 
 @pytest.mark.parametrize("value", ["text", {"matchLabels": {}, "other": 1}, {"app": "web"}])
-def test_what_is_no_selector_is_refused(value: Any) -> None:
+def test_invalid_selector_is_refused(value: Any) -> None:
     with pytest.raises(Refused, match=r"spec\.s: is no label selector"):
         down({"spec.s": Selects(PODS)}, {"s": value})
 
@@ -395,7 +395,7 @@ class Twice(Widgets):
     references: ClassVar[References] = {"spec.to.name": FULL, "spec.to.secretName": SECRETS}
 
 
-def test_two_references_may_be_in_one_mapping() -> None:
+def test_references_may_share_a_mapping() -> None:
     virtual = widget({"to": {"name": "ca", "secretName": "db", "namespace": "blog"}})
     assert set(Twice().refers(virtual)) == {(ISSUERS, Key("blog", "ca")), (SECRETS, Key("shop", "db"))}
     assert Twice().translate(context(), virtual)["spec"]["to"] == {

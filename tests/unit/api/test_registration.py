@@ -56,7 +56,7 @@ def nothing_stays() -> Iterator[None]:
     assert not registered()
 
 
-def test_they_are_known_in_their_order_and_stay_what_they_are() -> None:
+def test_registered_syncers_keep_their_order_and_class() -> None:
     assert register_syncer(Widgets) is Widgets
     assert register_fake_syncer(Fakes) is Fakes
     register_syncer(Widgets)
@@ -64,7 +64,7 @@ def test_they_are_known_in_their_order_and_stay_what_they_are() -> None:
     assert [syncer.name for syncer in installed().syncers()][-2:] == ["widgets", "fakes"]
 
 
-def test_it_is_a_decorator() -> None:
+def test_register_syncer_is_a_decorator() -> None:
     @register_syncer
     class Gadgets(Mirror):
         name = "gadgets"
@@ -73,7 +73,7 @@ def test_it_is_a_decorator() -> None:
     assert list(registered()) == [Gadgets]
 
 
-def test_what_is_registered_in_a_block_is_forgotten_at_its_end_even_by_an_error() -> None:
+def test_registrations_of_a_block_are_undone_at_its_end_even_after_an_error() -> None:
     register_syncer(Widgets)
     with pytest.raises(ZeroDivisionError), registrations():
         register_fake_syncer(Fakes)
@@ -96,7 +96,7 @@ def test_what_is_registered_in_a_block_is_forgotten_at_its_end_even_by_an_error(
         (register_syncer, type("Old", (Widgets,), {"api_version": 0}), "was written for version 0 of the plugin API"),
     ],
 )
-def test_what_can_not_be_used_is_refused_at_the_call(register: Any, syncer: Any, said: str) -> None:
+def test_unusable_syncer_is_refused_at_the_call(register: Any, syncer: Any, said: str) -> None:
     with pytest.raises(PluginError) as caught:
         register(syncer)
     assert said in str(caught.value)

@@ -30,7 +30,7 @@ def test_label_keys_become_expressions_with_the_values_of_the_pod() -> None:
     ]
 
 
-def test_what_the_api_server_has_folded_already_is_not_repeated() -> None:
+def test_label_keys_that_the_api_server_has_folded_are_not_repeated() -> None:
     selector = {"matchExpressions": [{"key": "hash", "operator": "In", "values": ["1"]}]}
     assert selectors.folded(selector, {"hash": "1"}, match=["hash"]) == selector
 

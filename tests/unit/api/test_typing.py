@@ -122,7 +122,7 @@ JSON = {"Obj", "Json"}
 
 
 @pytest.mark.parametrize("name", sorted(set(syncer.api.__all__) - JSON))
-def test_any_is_said_of_nothing_but_json(name: str) -> None:
+def test_any_is_used_only_for_json(name: str) -> None:
     exported = getattr(syncer.api, name)
     if not (inspect.isclass(exported) or inspect.isfunction(exported)):
         assert Any not in _made_of(exported)

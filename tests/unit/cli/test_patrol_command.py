@@ -74,7 +74,7 @@ def call(*arguments: str) -> Result:
     return cli_scene.call("patrol", *arguments)
 
 
-def test_once_scans_and_shows_each_field_and_who_changed_it(world: World) -> None:
+def test_once_scans_and_shows_each_field_and_its_manager(world: World) -> None:
     world.scan = report(kind(FOUND))
     result = call("--once", "--diff", "services", "pods")
     assert world.scanned == [(("services", "pods"), False)]
@@ -110,7 +110,7 @@ def test_drift_that_is_left_is_shown_and_ends_with_1(world: World, scan: dict[st
     assert text in result.stdout
 
 
-def test_no_drift_and_ignored_drift_end_with_0(world: World) -> None:
+def test_exit_status_is_0_without_drift_and_with_ignored_drift(world: World) -> None:
     result = call("--once")
     assert (result.exit_code, result.stdout) == (0, "nothing has drifted of 4 looked at\n")
     world.scan = report(kind(FOUND | {"outcome": "ignored"}))

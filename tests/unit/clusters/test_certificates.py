@@ -25,7 +25,7 @@ def test_dates_are_those_in_the_certificate(begins: datetime, ends: datetime) ->
     assert (read.not_valid_before_utc, read.not_valid_after_utc) == (begins, ends)
 
 
-def test_what_is_wrong_with_a_date() -> None:
+def test_certificate_that_is_out_of_date() -> None:
     limits = Validity(datetime(2024, 1, 1, tzinfo=UTC), datetime(2025, 1, 1, tzinfo=UTC))
     assert limits.wrong(datetime(2024, 6, 1, tzinfo=UTC)) == ""
     assert limits.wrong(datetime(2025, 1, 1, tzinfo=UTC)) == "expired at 2025-01-01 00:00:00Z"

@@ -139,7 +139,7 @@ OBJ: Obj = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web", "name
         ),
     ],
 )
-def test_each_method_is_one_request(
+def test_method_makes_one_request(
     act: Callable[[Cluster], Awaitable[Obj]], method: str, path: str, content_type: str | None, body: object
 ) -> None:
     call, result = one_call(act, 201, {"answer": 1})
@@ -178,7 +178,7 @@ def test_delete_carries_its_conditions() -> None:
         ({"finalizers": ["f"]}, {}, False),
     ],
 )
-def test_only_an_object_that_waits_comes_back_from_a_delete(metadata: Obj, spec: Obj, still_there: bool) -> None:
+def test_delete_returns_only_an_object_that_waits(metadata: Obj, spec: Obj, still_there: bool) -> None:
     obj = {"kind": "Pod", "metadata": metadata, "spec": spec}
     _, result = one_call(lambda c: c.delete(PODS, WEB), 200, obj)
     assert result == (obj if still_there else None)
@@ -306,7 +306,7 @@ def test_watch_that_breaks_is_unreachable(last: bytes | None) -> None:
     asyncio.run(main())
 
 
-def test_what_happens_in_the_body_of_a_watch_is_left_alone() -> None:
+def test_exception_in_the_body_of_a_watch_is_passed_on() -> None:
     async def answer(call: Call) -> None:
         await call.start_chunked()
         await call.chunk(b'{"type":"ADDED","object":{}}\n')
@@ -343,7 +343,7 @@ def test_server_that_is_not_there_and_what_the_observer_hears() -> None:
     asyncio.run(main())
 
 
-def test_every_request_has_the_deadline_of_the_cluster() -> None:
+def test_requests_have_the_deadline_of_the_cluster() -> None:
     async def main() -> None:
         async def answer(call: Call) -> None:
             await asyncio.Event().wait()

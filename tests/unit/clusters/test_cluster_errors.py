@@ -82,7 +82,7 @@ def reply(
         (reply(418, "Teapot", "short"), ClusterError, f"{PLACE}: unexpected status 418: short"),
     ],
 )
-def test_each_status_has_its_class(answer: HttpResponse, kind: type[ClusterError], message: str | None) -> None:
+def test_status_determines_the_error_class(answer: HttpResponse, kind: type[ClusterError], message: str | None) -> None:
     error = from_response(answer, WHERE, ORIGIN)
     assert type(error) is kind
     assert message in (None, str(error))
@@ -124,7 +124,7 @@ def test_missing_right_can_be_asked_about_again() -> None:
     assert error.right == MissingRight("patch", "", "pods/status", "ns")
 
 
-def test_no_room_in_a_quota_is_no_missing_right_and_says_how_much_is_needed() -> None:
+def test_quota_without_room_is_no_missing_right_and_says_how_much_is_needed() -> None:
     said = (
         'secrets "db" is forbidden: exceeded quota: small, requested: count/secrets=1,requests.cpu=500m, '
         "used: count/secrets=3,requests.cpu=1, limited: count/secrets=3,requests.cpu=1"
@@ -149,7 +149,7 @@ def test_no_room_in_a_quota_is_no_missing_right_and_says_how_much_is_needed() ->
         (422, "secrets \"db\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no"),
     ],
 )
-def test_what_admission_refuses_is_no_missing_right_either(code: int, said: str) -> None:
+def test_refusal_by_admission_is_no_missing_right(code: int, said: str) -> None:
     error = from_response(reply(code, "Forbidden", said), WHERE)
     assert type(error) is Denied
     assert said in str(error)
@@ -225,7 +225,7 @@ def test_error_event_of_a_watch_is_read_like_a_reply() -> None:
     assert str(error) == "host cluster: watch secrets: the version asked for is too old"
 
 
-def test_no_reply_names_address_side_and_file() -> None:
+def test_error_without_a_response_names_address_side_and_file() -> None:
     error = from_failure(ConnectionFailed("no reply in time"), WHERE, ORIGIN)
     assert isinstance(error, Unreachable)
     assert str(error) == f"{PLACE}: no reply in time at 10.0.0.1:6443 (from {FROM})"

@@ -22,7 +22,7 @@ def test_numbers_come_back_as_they_were() -> None:
 
 
 @pytest.mark.parametrize("broken", [b"", b"{", b'{"a":1e999}', b"\xff", b"{} {}"])
-def test_what_is_not_json_is_one_kind_of_error(broken: bytes) -> None:
+def test_malformed_json_is_one_kind_of_error(broken: bytes) -> None:
     with pytest.raises(codec.DecodeError):
         codec.decode(broken)
 
@@ -73,7 +73,7 @@ def test_event_keeps_its_object_undecoded() -> None:
 
 
 @pytest.mark.parametrize("levels", [1_100, 9_000])
-def test_what_is_nested_deeper_than_can_be_read_is_an_error_like_any_other(levels: int) -> None:
+def test_nesting_beyond_the_limit_is_an_error_like_any_other(levels: int) -> None:
     """An API server takes 10,000 levels, and a tenant may write them into a field without a schema."""
     deep = b'{"apiVersion":"v1","metadata":{"name":"a"},"spec":' + b'{"a":' * levels + b"1" + b"}" * levels + b"}"
     with pytest.raises(codec.DecodeError, match="nested deeper"):
@@ -128,7 +128,7 @@ def test_object_that_cannot_be_read_is_there_without_its_contents(contents: byte
 
 
 @pytest.mark.parametrize("contents", UNREADABLE, ids=["too deep", "too large", "half a character"])
-def test_what_cannot_be_read_leaves_the_others_readable(contents: bytes) -> None:
+def test_unreadable_metric_leaves_the_others_readable(contents: bytes) -> None:
     items = b",".join([_whole("a"), _whole("b", contents), _whole("c")])
     page = codec.split_list(b'{"kind":"WidgetList","metadata":{"resourceVersion":"9"},"items":[%s]}' % items)
     assert page.resource_version == "9"
@@ -139,14 +139,14 @@ def test_what_cannot_be_read_leaves_the_others_readable(contents: bytes) -> None
 
 
 @pytest.mark.parametrize("broken", [b"", b"{", b'{"items":[1e999]}', b'{"metadata":{"uid":"u"},"a":1e999}'])
-def test_what_has_no_name_and_what_is_no_event_is_an_error(broken: bytes) -> None:
+def test_malformed_event_is_an_error(broken: bytes) -> None:
     for read in (codec.seen, codec.watch_event):
         with pytest.raises(codec.DecodeError):
             read(broken)
 
 
 @pytest.mark.parametrize("broken", [b"", b"{", b'{"items":[', b"[" * 5000, b'{"metadata":{"a":' + b"[" * 5000])
-def test_what_is_no_list_is_an_error(broken: bytes) -> None:
+def test_response_that_is_no_list_is_an_error(broken: bytes) -> None:
     with pytest.raises(codec.DecodeError):
         codec.split_list(broken)
 

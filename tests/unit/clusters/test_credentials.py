@@ -35,7 +35,7 @@ def headers_of(login: Login) -> list[tuple[str, str]]:
     return list(asyncio.run(LoginCredentials(login).access()).headers)
 
 
-def test_each_way_to_log_in_becomes_its_headers(tmp_path: Path) -> None:
+def test_login_becomes_headers(tmp_path: Path) -> None:
     file = tmp_path / "token"
     file.write_text("from-file\n")
     assert headers_of(PLAIN) == []
@@ -113,7 +113,7 @@ def test_token_file_that_goes_away_leaves_the_old_token_with_a_warning(
     asyncio.run(main())
 
 
-def test_without_any_token_there_is_nothing_to_send(tmp_path: Path) -> None:
+def test_credentials_without_any_token_fail(tmp_path: Path) -> None:
     with pytest.raises(CredentialsFailed, match=str(tmp_path / "none")):
         headers_of(replace(PLAIN, token_file=tmp_path / "none"))
 
@@ -269,7 +269,7 @@ def test_plugin_that_is_not_installed_shows_the_hint() -> None:
         (b'{"apiVersion": "client.authentication.k8s.io/v1", "status": {"clientCertificateData": "x"}}', "neither"),
     ],
 )
-def test_what_a_plugin_prints_is_checked(output: bytes, complaint: str) -> None:
+def test_output_of_a_plugin_is_checked(output: bytes, complaint: str) -> None:
     with pytest.raises(PluginFailed, match=f"exec plugin p .*{complaint}"):
         parse(ExecPlugin("p"), output)
 

@@ -150,7 +150,7 @@ def test_verbs_and_subresources(server: Server) -> None:
     run(server, test)
 
 
-def test_what_does_not_exist_is_named_with_its_neighbours(server: Server) -> None:
+def test_missing_name_is_reported_with_similar_ones(server: Server) -> None:
     async def test(discovery: Discovery) -> None:
         await discovery.refresh()
         with pytest.raises(Missing) as caught:
@@ -181,7 +181,7 @@ def test_new_and_gone_resources_are_told_once(server: Server) -> None:
     run(server, test)
 
 
-def test_what_is_not_served_now_keeps_its_ways_of_being_written(server: Server) -> None:
+def test_resource_that_is_not_served_now_keeps_its_subresources(server: Server) -> None:
     """An API server that starts serves custom resources last, and writes of those may come before the next look."""
 
     async def test(discovery: Discovery) -> None:

@@ -34,7 +34,7 @@ async def dry(*objects: Obj) -> AsyncIterator[tuple[Cluster, DryRun]]:
     assert {logged.verb for logged in server.requests if "review" not in logged.path} <= {"get", "list"}
 
 
-def test_what_would_be_created_is_there_for_later_reads() -> None:
+def test_planned_creation_is_visible_to_later_reads() -> None:
     async def main() -> None:
         async with dry() as (cluster, run):
             obj = configmap("a")
@@ -50,7 +50,7 @@ def test_what_would_be_created_is_there_for_later_reads() -> None:
     virtual_time.run(main())
 
 
-def test_what_is_there_already_cannot_be_created() -> None:
+def test_object_that_exists_cannot_be_created() -> None:
     async def main() -> None:
         async with dry(configmap("a")) as (cluster, run):
             with pytest.raises(Exists):
@@ -102,7 +102,7 @@ def test_strategic_patch_merges_conditions_by_type() -> None:
     virtual_time.run(main())
 
 
-def test_what_would_be_deleted_is_gone_for_later_reads() -> None:
+def test_planned_deletion_is_visible_to_later_reads() -> None:
     async def main() -> None:
         async with dry(configmap("a")) as (cluster, run):
             uid = (await cluster.get(CONFIG_MAPS, A))["metadata"]["uid"]
@@ -118,7 +118,7 @@ def test_what_would_be_deleted_is_gone_for_later_reads() -> None:
     virtual_time.run(main())
 
 
-def test_what_has_finalizers_would_only_be_marked() -> None:
+def test_object_with_finalizers_would_only_be_marked() -> None:
     async def main() -> None:
         async with dry(configmap("a", metadata={"finalizers": ["example.org/x"]})) as (cluster, _):
             left = await cluster.delete(CONFIG_MAPS, A)

@@ -56,7 +56,7 @@ def test_urls_of_servers(tmp_path: Path, server: str, expected: tuple[str, int, 
     assert (endpoint.host, endpoint.port, endpoint.tls, endpoint.prefix) == expected
 
 
-def test_how_the_server_is_trusted_and_reached(tmp_path: Path) -> None:
+def test_server_settings_of_a_kubeconfig(tmp_path: Path) -> None:
     found = login(
         tmp_path,
         {"certificate-authority": "pki/ca.crt", "tls-server-name": "api.internal", "proxy-url": "http://p:3128"},
@@ -97,7 +97,7 @@ def test_how_the_server_is_trusted_and_reached(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_every_way_to_log_in(
+def test_logins_of_every_kind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, user: dict[str, Any], attributes: dict[str, Any], described: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -159,13 +159,13 @@ def test_another_context_and_another_file(tmp_path: Path) -> None:
     assert kubeconfig.read(context="c", environ=environ).token == ""
 
 
-def test_without_a_name_the_file_in_the_home_directory(tmp_path: Path) -> None:
+def test_kubeconfig_of_the_home_directory_is_the_default(tmp_path: Path) -> None:
     (tmp_path / ".kube").mkdir()
     write(tmp_path / ".kube/config", config({}, {"token": "home"}))
     assert kubeconfig.read(environ={"HOME": str(tmp_path), "KUBERNETES_SERVICE_HOST": "h"}).token == "home"
 
 
-def test_without_any_file_the_service_account(tmp_path: Path) -> None:
+def test_service_account_is_used_without_a_kubeconfig(tmp_path: Path) -> None:
     for name in ("token", "ca.crt"):
         write(tmp_path / name, name)
     environ = {"KUBERNETES_SERVICE_HOST": "fd00::1", "KUBERNETES_SERVICE_PORT": "8443", "HOME": str(tmp_path)}

@@ -135,7 +135,7 @@ def kubeconfig(path: Path, server: str, ca: trustme.CA, cluster: dict[str, str],
     return str(path / "kubeconfig")
 
 
-def test_it_goes_the_way_of_the_daemon(tmp_path: Path) -> None:
+def test_request_uses_the_connection_of_the_daemon(tmp_path: Path) -> None:
     """Proxy, prefix, server name, client certificate, impersonation and a token that is renewed after a 401."""
     ca, token = trustme.CA(), tmp_path / "token"
     token.write_text("old")
@@ -252,7 +252,7 @@ def test_deadlines_are_the_callers() -> None:
     asyncio.run(main())
 
 
-def test_no_answer_is_an_error_of_the_system() -> None:
+def test_missing_response_is_an_os_error() -> None:
     async def main() -> None:
         cluster = Cluster("", Side.HOST, Recording(ConnectionFailed("no connection to 10.0.0.1:6443: refused")))
         with pytest.raises(OSError, match=r"no connection to 10\.0\.0\.1:6443: refused"):
@@ -261,7 +261,7 @@ def test_no_answer_is_an_error_of_the_system() -> None:
     asyncio.run(main())
 
 
-def test_what_our_connection_cannot_send_is_refused() -> None:
+def test_request_that_our_connection_cannot_send_is_refused() -> None:
     async def main() -> None:
         client = Cluster("", Side.HOST, Recording()).kubernetes_client()
         client.default_headers["Impersonate-User"] = "root"

@@ -43,7 +43,7 @@ def test_last_connection_used_goes_first() -> None:
     asyncio.run(main())
 
 
-def test_who_waits_longest_is_served_first() -> None:
+def test_waiter_that_waited_longest_is_served_first() -> None:
     async def main() -> None:
         async with pool_of(1) as (pool, peer):
             connection = await pool.acquire(Access(), deadline=SOON)

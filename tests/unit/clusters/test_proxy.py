@@ -36,7 +36,7 @@ def test_urls_of_proxies(url: str, expected: Proxy) -> None:
         ("http://ann:secret@", "a URL of a proxy without a host"),
     ],
 )
-def test_what_is_no_proxy_is_refused_without_its_password(url: str, why: str) -> None:
+def test_invalid_proxy_is_refused_without_its_password(url: str, why: str) -> None:
     with pytest.raises(ValueError, match=rf"^{why}$"):
         parse(url, source="here")
 
@@ -107,7 +107,7 @@ def test_variable_for_the_scheme(environ: Mapping[str, str], tls: bool, expected
         ("", "localhost.example.com", 443, False),
     ],
 )
-def test_what_no_proxy_excepts(no_proxy: str, host: str, port: int, direct: bool) -> None:
+def test_no_proxy_exceptions(no_proxy: str, host: str, port: int, direct: bool) -> None:
     for name in ("NO_PROXY", "no_proxy"):
         environ = {"HTTPS_PROXY": "http://p", name: no_proxy}
         assert (from_environment(host, port, tls=True, environ=environ) is None) == direct

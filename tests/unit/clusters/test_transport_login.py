@@ -50,7 +50,7 @@ def login_to(endpoint: Endpoint, ca: trustme.CA | None = None) -> Login:
 @pytest.mark.parametrize(
     ("tokens", "status", "sent"), [(("old", "good"), 200, 2), (("old",), 401, 1), (("old", "older", "good"), 401, 2)]
 )
-def test_after_401_one_more_try_with_renewed_credentials(
+def test_request_is_retried_with_renewed_credentials_after_401(
     kind: Kind, tokens: tuple[str, ...], status: int, sent: int
 ) -> None:
     async def main() -> None:
@@ -61,7 +61,7 @@ def test_after_401_one_more_try_with_renewed_credentials(
     kind.run(main())
 
 
-def test_after_401_a_stream_is_tried_once_more_too(kind: Kind) -> None:
+def test_stream_is_retried_once_after_401(kind: Kind) -> None:
     async def main() -> None:
         async with (
             serve(answer_by_token) as peer,

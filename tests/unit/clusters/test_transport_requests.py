@@ -226,7 +226,7 @@ def test_port_without_a_server_is_named(kind: Kind) -> None:
     kind.run(main())
 
 
-def test_what_is_not_http_is_an_error(kind: Kind) -> None:
+def test_response_that_is_not_http_is_an_error(kind: Kind) -> None:
     async def main() -> None:
         async def answer(call: Call) -> None:
             await call.send(b"220 smtp.example.org ESMTP\r\n")
@@ -282,7 +282,7 @@ def test_hung_server_does_not_collect_connections(kind: Kind) -> None:
     kind.run(main())
 
 
-def test_who_waits_for_a_connection_has_a_deadline_and_leaves_no_hole(kind: Kind) -> None:
+def test_waiter_for_a_connection_has_a_deadline_and_leaves_no_hole(kind: Kind) -> None:
     async def main() -> None:
         release = asyncio.Event()
         asked = asyncio.Event()

@@ -69,7 +69,7 @@ def test_parts_of_a_phase_are_joined_by_their_objects() -> None:
     }
 
 
-def test_both_act_by_turns() -> None:
+def test_contenders_act_in_turns() -> None:
     acted: list[str] = []
 
     async def act(contender: Contender, time: int) -> Figures:

@@ -188,7 +188,7 @@ def test_recording_under_way_is_not_replaced(shop: Any, recorder: Recorder) -> N
     assert {name: len(steps) for name, steps in recorder.records.items()} == {"it": 2}
 
 
-def test_nothing_is_recorded_after_the_end(shop: Any, recorder: Recorder) -> None:
+def test_recorder_records_nothing_after_the_end(shop: Any, recorder: Recorder) -> None:
     recorded(recorder, shop.simple)
     shop.simple()
     assert len(recorder.records["it"]) == 2

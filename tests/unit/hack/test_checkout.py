@@ -44,5 +44,5 @@ def test_commit_is_empty_outside_git(made: Path) -> None:
     assert checkout(str(made)).commit == ""
 
 
-def test_this_checkout_is_the_one_of_these_tests() -> None:
+def test_checkout_is_that_of_these_tests() -> None:
     assert THIS.folder == Path(__file__).parents[3]

@@ -59,7 +59,7 @@ def test_name_that_is_too_long_is_hashed_and_fits() -> None:
 
 
 @given(st.sampled_from(TEMPLATES), KEYS, KEYS)
-def test_no_two_objects_share_a_place_and_names_are_valid(template: str, one: Key, other: Key) -> None:
+def test_objects_never_share_a_host_key_and_names_are_valid(template: str, one: Key, other: Key) -> None:
     names = by(template)
     place = names.to_host(CERTIFICATES, one)
     assert form_of(CERTIFICATES).fits(place.name)
@@ -68,7 +68,7 @@ def test_no_two_objects_share_a_place_and_names_are_valid(template: str, one: Ke
 
 
 @given(KEYS, KEYS)
-def test_without_the_namespace_no_two_share_a_place_where_namespaces_are_kept_apart(one: Key, other: Key) -> None:
+def test_template_without_the_namespace_is_injective_where_namespaces_are_separate(one: Key, other: Key) -> None:
     names = by("{cluster}-{name}", APART)
     assert (names.to_host(CERTIFICATES, one) == names.to_host(CERTIFICATES, other)) == (one == other)
 
@@ -81,7 +81,7 @@ def test_readable_names_are_read_back() -> None:
     assert by("c-{name}").to_virtual(CLASSES, Key("", "c-gold")) == Key("", "gold")
 
 
-def test_what_the_template_does_not_give_is_not_read_back() -> None:
+def test_name_that_the_template_does_not_give_is_not_read_back() -> None:
     assert by("c-{name}.{namespace}").to_virtual(CERTIFICATES, Key("vc-ns", "db.shop")) is None
     assert by("c-{name}", APART).to_virtual(CERTIFICATES, Key("elsewhere", "c-db")) is None
 
@@ -103,7 +103,7 @@ def test_other_resources_are_named_as_before() -> None:
         ("", "must have {name}"),
     ],
 )
-def test_what_is_no_template_is_refused(template: str, said: str) -> None:
+def test_invalid_template_is_refused(template: str, said: str) -> None:
     with pytest.raises(ValueError, match=said.replace("{", r"\{").replace("?", r"\?")):
         Template(template)
 

@@ -75,7 +75,7 @@ def key(resource: Resource, namespace: str, name: str) -> Key:
         (VclusterCompat, SERVICE, "default/kubernetes", "vc-ns/vc"),
     ],
 )
-def test_what_people_see(cls: type, resource: Resource, virtual: str, host: str) -> None:
+def test_text_of_a_value_for_people(cls: type, resource: Resource, virtual: str, host: str) -> None:
     assert str(translator(cls).to_host(resource, Key.parse(virtual))) == host
 
 
@@ -95,7 +95,7 @@ def test_vclusters_names_collide_and_ours_do_not() -> None:
 
 
 @pytest.mark.parametrize("cls", INJECTIVE)
-def test_no_two_short_keys_share_a_place(cls: type) -> None:
+def test_short_keys_never_share_a_host_key(cls: type) -> None:
     """All names and namespaces of up to four of the characters that matter, in clusters that differ as little."""
     labels = [
         text
@@ -116,7 +116,9 @@ def test_no_two_short_keys_share_a_place(cls: type) -> None:
 @pytest.mark.parametrize("cls", INJECTIVE)
 @given(resource=st.sampled_from(RESOURCES), one=st.tuples(LABELS, NAMES), other=st.tuples(LABELS, NAMES))
 @example(resource=CONFIGMAP, one=("shop", "kube-root-ca.crt"), other=("shop", "kube-root-ca.crt-x-vc"))
-def test_no_two_keys_share_a_place(cls: type, resource: Resource, one: tuple[str, str], other: tuple[str, str]) -> None:
+def test_keys_never_share_a_host_key(
+    cls: type, resource: Resource, one: tuple[str, str], other: tuple[str, str]
+) -> None:
     keys = key(resource, *one), key(resource, *other)
     assume(keys[0] != keys[1])
     made = translator(cls)
@@ -125,7 +127,7 @@ def test_no_two_keys_share_a_place(cls: type, resource: Resource, one: tuple[str
 
 @pytest.mark.parametrize("resource", [CONFIGMAP, CLASS])
 @given(namespace=LABELS, name=NAMES, clusters=st.tuples(LABELS, LABELS), homes=st.tuples(LABELS, LABELS))
-def test_no_two_virtual_clusters_share_a_place(
+def test_virtual_clusters_never_share_a_host_key(
     resource: Resource, namespace: str, name: str, clusters: tuple[str, str], homes: tuple[str, str]
 ) -> None:
     assume(clusters[0] != clusters[1] or homes[0] != homes[1])
@@ -173,9 +175,7 @@ def test_host_name_is_read_back_right_or_not_at_all(cls: type, resource: Resourc
 
 @pytest.mark.parametrize("cls", TRANSLATORS)
 @given(resource=st.sampled_from(RESOURCES), namespace=LABELS, name=NAMES)
-def test_what_is_read_from_any_host_key_leads_back_to_it(
-    cls: type, resource: Resource, namespace: str, name: str
-) -> None:
+def test_virtual_key_of_any_host_key_leads_back_to_it(cls: type, resource: Resource, namespace: str, name: str) -> None:
     made, host = translator(cls), key(resource, namespace, name)
     found = made.to_virtual(resource, host)
     assert found is None or made.to_host(resource, found) == host
@@ -220,7 +220,7 @@ def test_reserved_name_without_room_is_refused(cls: type) -> None:
         translator(cls).to_host(CONFIGMAP, Key("shop", full))
 
 
-def test_where_copies_can_be() -> None:
+def test_host_namespaces_of_copies() -> None:
     assert translator(SingleNamespace).host_namespaces() == ("vc-ns",)
     assert translator(VclusterCompat).host_namespaces() == ("vc-ns",)
     assert translator(PerNamespace).host_namespaces() is None

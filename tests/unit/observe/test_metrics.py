@@ -94,7 +94,7 @@ def test_recorded_metric_has_no_second_series_of_when_it_was_made() -> None:
     assert [series for series in shown(metrics) if "_created" in series] == []
 
 
-def test_every_recorded_metric_is_recorded() -> None:
+def test_recorded_metrics_are_all_recorded() -> None:
     metrics = Metrics(version="1")
     busy(metrics, "shop")
     with_values = {family.name for family in metrics.registry.collect() if family.samples}

@@ -14,14 +14,14 @@ FORCED: dict[str, Any] = {"metadata": {"annotations": {"vsyncer.dev/force-sync":
 INGRESSES_ON = {"sync": {"toHost": {"ingresses": {"enabled": True}}}}
 
 
-def test_one_that_a_pod_mounts_is_copied(world: World) -> None:
+def test_object_that_a_pod_mounts_is_copied(world: World) -> None:
     world.given(virtual=[secret("db"), pod_mounting("web", secret="db")])
     [write] = world.decide("secrets", "shop/db").writes
     assert (write.obj["metadata"]["name"], write.obj["type"]) == ("db-x-shop-x-vc", "Opaque")
     assert write.obj["data"] == secret("db")["data"]
 
 
-def test_one_that_nothing_uses_stays_away_and_the_reason_names_the_way_out(world: World) -> None:
+def test_object_that_nothing_uses_is_skipped_with_a_hint(world: World) -> None:
     world.given(virtual=[configmap("db"), pod_mounting("web", configmap="db", namespace="other")])
     decision = world.decide("configmaps", "shop/db")
     assert (decision.outcome, decision.writes) == (Outcome.SKIPPED, ())
@@ -47,12 +47,12 @@ def test_pod_that_begins_or_ceases_to_name_one_wakes_it(world: World) -> None:
     assert "configmaps shop/db" in map(str, world.woken())
 
 
-def test_one_can_be_forced(world: World) -> None:
+def test_copy_can_be_forced(world: World) -> None:
     world.given(virtual=[configmap("db", **FORCED)])
     assert world.decide("configmaps", "shop/db").writes[0].verb is Verb.APPLY
 
 
-def test_with_all_set_every_one_is_copied_but_the_ca_that_is_everywhere(world: World) -> None:
+def test_option_all_copies_every_object_but_the_root_ca(world: World) -> None:
     world.configure({"sync": {"toHost": {"configMaps": {"all": True}}}})
     world.given(virtual=[configmap("db"), configmap("kube-root-ca.crt")])
     assert world.decide("configmaps", "shop/db").writes
@@ -121,7 +121,7 @@ def test_names_of_pod_tokens_are_kept_free(world: World) -> None:
         {"volumes": [{"name": "v", "azureFile": {"secretName": "db", "shareName": "s"}}]},
     ],
 )
-def test_every_way_to_use_a_secret_counts(world: World, spec: Obj) -> None:
+def test_references_of_every_kind_to_a_secret_count(world: World, spec: Obj) -> None:
     world.given(virtual=[secret("db"), pod("web", spec=spec)])
     assert world.decide("secrets", "shop/db").writes
 

@@ -46,7 +46,7 @@ def test_certificate_goes_to_the_host_with_the_names_that_things_have_there() ->
     }
 
 
-def test_what_was_given_is_not_changed() -> None:
+def test_argument_is_not_changed() -> None:
     world = world_of(CERT_MANAGER).given(virtual=[cert()])
     world.settle(CERTIFICATE, "shop/db")
     found = world.virtual("Certificate", "shop/db")
@@ -80,7 +80,7 @@ def test_kind_that_comes_from_the_host_has_one_name_on_both_sides() -> None:
     assert names == ["ca-x-shop-x-vc", "public"]
 
 
-def test_what_the_host_does_not_show_can_not_be_used_by_its_name() -> None:
+def test_host_object_that_is_not_shown_cannot_be_used_by_its_name() -> None:
     """Whatever the tenant has of that name, and whatever mark they have put on it."""
     hidden = build(CLUSTER_ISSUERS, "internal")
     another_tenants = merged(hidden, {"metadata": {"labels": {"public": "true", "vsyncer.dev/cluster": "other"}}})
@@ -96,7 +96,7 @@ def test_what_the_host_does_not_show_can_not_be_used_by_its_name() -> None:
         assert (Side.HOST, CLUSTER_ISSUERS, Key("", "internal")) in decision.on
 
 
-def test_what_is_named_in_a_mapped_namespace_is_looked_at_in_the_hosts() -> None:
+def test_name_in_a_mapped_namespace_is_read_in_the_hosts() -> None:
     entries = {
         MONITOR: {"direction": "fromHost", "namespaces": {"infra": "shop", "other": "others"}},
         CLASS: {"references": {"spec.monitor.name": MONITOR}},
@@ -114,7 +114,7 @@ def test_what_is_named_in_a_mapped_namespace_is_looked_at_in_the_hosts() -> None
     assert write.obj["spec"]["monitor"] == {"name": "web", "namespace": "infra"}, "as the host calls that namespace"
 
 
-def test_what_is_named_without_its_namespace_is_not_taken_for_another_one_on_the_host() -> None:
+def test_name_without_its_namespace_is_not_taken_for_another_one_on_the_host() -> None:
     entries = {
         MONITOR: {"direction": "fromHost", "namespaces": {"infra": "shop"}},
         CERTIFICATE: {"references": {"spec.monitor.name": MONITOR}},
@@ -144,7 +144,7 @@ def test_namespace_of_the_host_in_the_status_comes_up_as_the_virtual_one() -> No
     assert found["status"]["monitor"] == {"name": "web", "namespace": "shop"}
 
 
-def test_what_may_be_named_on_the_host_may_be_read_there() -> None:
+def test_host_objects_that_may_be_named_may_be_read() -> None:
     mapped = {MONITOR: {"direction": "fromHost", "namespaces": {"infra": "shop"}}}
     world = world_of({**mapped, CLASS: {"references": {"spec.monitor.name": MONITOR}}})
     granted = needed([world.syncer(CLASS)], settings=world.settings)
@@ -202,7 +202,7 @@ def test_owner_is_asked_again_when_what_it_names_changes() -> None:
     assert (ISSUER, Key("shop", "ca")) in {(one.syncer, one.key) for one in world.woken()}
 
 
-def test_all_paths_of_a_service_monitor_are_found() -> None:
+def test_paths_of_a_service_monitor_are_all_found() -> None:
     references = {
         "spec.endpoints[].tlsConfig.ca.secret.name": "Secret",
         "spec.endpoints[].tlsConfig.ca.configMap.name": "ConfigMap",
@@ -244,7 +244,7 @@ def test_object_without_a_namespace_may_not_name_one_of_the_hosts_objects() -> N
         world.decide(CLASS, "gold")
 
 
-def test_only_what_the_selector_selects_is_synced() -> None:
+def test_objects_are_synced_only_if_selected() -> None:
     entry = {**CERT_MANAGER[CERTIFICATE], "selector": {"matchLabels": {"sync": "yes"}}}
     public = cert("public", metadata={"labels": {"sync": "yes"}})
     world = world_of({**CERT_MANAGER, CERTIFICATE: entry}).given(virtual=[cert(), public])
@@ -259,7 +259,7 @@ def test_only_what_the_selector_selects_is_synced() -> None:
     assert (write.side, write.verb) == (Side.HOST, Verb.DELETE)
 
 
-def test_what_is_not_synced_refers_to_nothing() -> None:
+def test_unsynced_object_refers_to_nothing() -> None:
     issuers = {**CERT_MANAGER[ISSUER], "selector": {"matchLabels": {"sync": "yes"}}}
     world = world_of({**CERT_MANAGER, ISSUER: issuers})
     world.given(virtual=[secret("ca-key"), build(ISSUERS, "ca", spec={"ca": {"secretName": "ca-key"}})])
@@ -274,7 +274,7 @@ def test_template_names_the_copy_and_references_to_it() -> None:
     assert host["spec"]["issuerRef"]["name"] == "ca.shop.vc"
 
 
-def test_only_the_paths_that_are_named_go_down() -> None:
+def test_paths_that_are_listed_alone_go_down() -> None:
     entry = {"down": ["spec.dnsNames", "extra"], "up": []}
     world = world_of({CERTIFICATE: entry}).given(virtual=[cert(extra={"a": 1})])
     host = only_write(world.decide(CERTIFICATE, "shop/db"))
@@ -313,7 +313,7 @@ BELONGING = {
 }
 
 
-def test_what_belongs_to_an_object_is_synced_with_it() -> None:
+def test_objects_that_belong_to_another_are_synced_with_it() -> None:
     monitor = build(MONITORS, "web", spec={"auth": {"name": "login"}}, metadata={"uid": "u-web"})
     owner = {"apiVersion": "monitoring.coreos.com/v1", "kind": "ServiceMonitor", "name": "web", "uid": "u-web"}
     world = world_of(BELONGING).given(

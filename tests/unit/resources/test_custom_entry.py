@@ -159,7 +159,7 @@ def test_rules_that_are_switched_off_make_no_syncer() -> None:
     assert [syncer.name for syncer in found if isinstance(syncer, Syncer)] == [CERTIFICATE]
 
 
-def test_what_is_assumed_without_a_connection_has_the_right_groups_and_scopes() -> None:
+def test_assumed_resources_have_the_right_groups_and_scopes() -> None:
     entries = {
         **CERT_MANAGER,
         CLASS: {"direction": "fromHost"},

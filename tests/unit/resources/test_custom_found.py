@@ -46,7 +46,7 @@ def ordered() -> tuple[World, Obj]:
     return world, copy
 
 
-def test_what_the_copy_owns_appears_beside_the_original_under_its_own_name() -> None:
+def test_object_owned_by_the_copy_appears_beside_the_original() -> None:
     world, _ = ordered()
     assert (ORDER, Key("shop", "db-1")) in asked(world)
     world.settle(ORDER, "shop/db-1")
@@ -56,7 +56,7 @@ def test_what_the_copy_owns_appears_beside_the_original_under_its_own_name() -> 
     assert "ownerReferences" not in found["metadata"]
 
 
-def test_it_is_asked_again_when_its_owner_changes_and_goes_with_it() -> None:
+def test_found_object_is_reconciled_when_its_owner_changes_and_deleted_with_it() -> None:
     world, copy = ordered()
     decision = world.decide(ORDER, "shop/db-1")
     assert {(seen.side, seen.key) for seen in decision.on} == {
@@ -74,13 +74,13 @@ def test_it_is_asked_again_when_its_owner_changes_and_goes_with_it() -> None:
     assert world.virtual("Order", "shop/db-1") is None
 
 
-def test_what_the_copy_of_an_earlier_object_owns_is_left_out() -> None:
+def test_object_owned_by_the_copy_of_an_earlier_object_is_left_out() -> None:
     world, _ = ordered()
     world.given(virtual=[certificate(metadata={"uid": "the-next-one"})])
     assert world.decide(ORDER, "shop/db-1").writes == ()
 
 
-def test_what_another_object_owns_is_left_out() -> None:
+def test_object_that_another_one_owns_is_left_out() -> None:
     world, copy = ordered()
     world.given(host=[order(merged(copy, {"metadata": {"uid": "an-earlier-one"}}))])
     assert world.decide(ORDER, "shop/db-1").writes == ()
@@ -106,19 +106,19 @@ LABELLED = {
         ({"kind": "acme"}, False),
     ],
 )
-def test_what_labels_tell_belongs_to_the_object_that_they_name(labels: dict[str, str], appears: bool) -> None:
+def test_labels_tell_which_object_another_belongs_to(labels: dict[str, str], appears: bool) -> None:
     world = begun(entries={CERTIFICATE: LABELLED})
     world.given(host=[build(ORDERS, "db-1", namespace="vc-ns", metadata={"labels": labels})])
     assert bool(world.decide(ORDER, "shop/db-1").writes) is appears
 
 
-def test_only_labelled_objects_are_watched() -> None:
+def test_objects_are_watched_only_with_the_labels() -> None:
     world = begun(entries={CERTIFICATE: LABELLED})
     syncer: Any = world.syncer(ORDER)
     assert syncer.host_selector(world.settings) == "kind=acme,order"
 
 
-def test_all_that_is_said_must_hold() -> None:
+def test_conditions_must_all_hold() -> None:
     by = {"reference": "spec.secretName", "selector": {"matchLabels": {"made-by": "cert-manager"}}}
     entries = merged(
         dict(CERT_MANAGER), {CERTIFICATE: {"related": [{"resource": "secrets", "origin": "host", "by": by}]}}
@@ -145,7 +145,7 @@ def test_name_that_the_operator_chose_is_the_virtual_one_too() -> None:
     assert (SECRET, Key("shop", "generated")) in asked(world)
 
 
-def test_two_rules_of_one_kind_keep_out_of_each_others_way() -> None:
+def test_rules_of_one_kind_do_not_interfere() -> None:
     rules = [*CERT_MANAGER[CERTIFICATE]["related"], {"resource": "secrets", "origin": "host", "by": {"owner": True}}]
     world = begun(entries=merged(dict(CERT_MANAGER), {CERTIFICATE: {"related": rules}})).given(host=[made()])
     world.settle(SECRET, "shop/db-tls")
@@ -154,7 +154,7 @@ def test_two_rules_of_one_kind_keep_out_of_each_others_way() -> None:
     assert world.virtual("Secret", "shop/db-tls")
 
 
-def test_of_two_entries_that_name_one_object_the_first_keeps_it() -> None:
+def test_object_of_two_entries_stays_with_the_first() -> None:
     second = {
         "references": {"spec.secretName": "Secret"},
         "related": [{"resource": "secrets", "origin": "host", "by": {"reference": "spec.secretName"}}],

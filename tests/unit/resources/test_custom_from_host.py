@@ -32,7 +32,7 @@ def test_object_appears_with_all_that_the_host_says_of_it() -> None:
     assert (shown(world)["spec"], shown(world)["status"]) == ({"size": 1}, {"ready": True})
 
 
-def test_what_a_tenant_changes_or_deletes_is_put_back() -> None:
+def test_object_that_a_tenant_changes_or_deletes_is_restored() -> None:
     world = world_of(CLUSTER_WIDE).given(host=[gold()])
     world.settle(CLASS, "gold")
     world.woken()
@@ -44,7 +44,7 @@ def test_what_a_tenant_changes_or_deletes_is_put_back() -> None:
     assert world.settle(CLASS, "gold")
 
 
-def test_it_goes_with_the_hosts() -> None:
+def test_virtual_object_is_deleted_with_the_hosts() -> None:
     world = world_of(CLUSTER_WIDE).given(host=[gold()])
     world.settle(CLASS, "gold")
     world.gone(host=[gold()])
@@ -59,7 +59,7 @@ def test_object_of_the_tenants_own_is_left_alone() -> None:
     assert shown(world)["spec"] == {"size": 7}
 
 
-def test_nothing_is_ever_written_to_the_host() -> None:
+def test_host_is_never_written_to() -> None:
     world = world_of(CLUSTER_WIDE).given(host=[gold()])
     world.settle(CLASS, "gold")
     granted = needed([world.syncer(CLASS)], settings=world.settings)
@@ -85,7 +85,7 @@ def test_namespaces_are_mapped_and_others_stay_unseen() -> None:
     assert syncer.host_key(world.settings, Key("platform", "web")) == Key("monitoring", "web")
 
 
-def test_what_has_no_namespace_to_appear_in_waits_for_it() -> None:
+def test_host_object_waits_for_the_namespace_to_appear_in() -> None:
     world = world_of(MAPPED).given(host=[build(MONITORS, "web", namespace="monitoring", spec={})])
     decision = world.decide(MONITOR, "platform/web")
     assert (decision.outcome, decision.reason) == (
@@ -108,7 +108,7 @@ def test_copies_of_tenants_objects_do_not_appear() -> None:
     assert world.decide(MONITOR, "mine/web").writes == ()
 
 
-def test_only_what_the_selector_selects_appears_and_is_watched() -> None:
+def test_objects_appear_and_are_watched_only_if_selected() -> None:
     entry = {"direction": "fromHost", "selector": {"matchLabels": {"public": "true"}}}
     world = world_of({CLASS: entry}).given(host=[gold()])
     assert world.decide(CLASS, "gold").writes == ()
@@ -118,7 +118,7 @@ def test_only_what_the_selector_selects_appears_and_is_watched() -> None:
     assert syncer.host_selector(world.settings) == "public=true"
 
 
-def test_only_the_named_paths_come_up_and_other_fields_are_left() -> None:
+def test_paths_that_are_listed_come_up_and_other_fields_are_left() -> None:
     entry = {"direction": "fromHost", "up": ["spec.size"], "exact": []}
     world = world_of({CLASS: entry}).given(host=[gold(spec={"secret": "x"})])
     world.settle(CLASS, "gold")

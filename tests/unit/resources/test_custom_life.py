@@ -100,7 +100,7 @@ def test_copy_to_be_retained_that_somebody_deletes_on_the_host_is_made_again() -
     assert world.settle(CERTIFICATE, "shop/db")
 
 
-def test_nothing_is_made_for_an_object_that_is_about_to_go() -> None:
+def test_object_that_is_being_deleted_gets_no_copy() -> None:
     going = cert(metadata={"deletionTimestamp": "2026-01-01T12:00:00Z", "finalizers": ["example.org/mine"]})
     world = world_of(RETAINED).given(virtual=[going])
     assert world.decide(CERTIFICATE, "shop/db").outcome is Outcome.SKIPPED

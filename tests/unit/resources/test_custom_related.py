@@ -39,19 +39,19 @@ def test_secret_appears_under_its_virtual_name() -> None:
     assert annotations_of(found)["vsyncer.dev/made-from"] == PLACE
 
 
-def test_it_does_not_go_down_again() -> None:
+def test_related_object_does_not_go_down_again() -> None:
     world = issued().given(virtual=[pod_mounting("web", secret="db-tls")])
     decision = world.decide("secrets", "shop/db-tls")
     assert (decision.outcome, decision.writes) == (Outcome.SKIPPED, ())
 
 
-def test_what_nobody_names_stays_on_the_host() -> None:
+def test_host_object_that_nothing_names_stays_on_the_host() -> None:
     world = begun().given(host=[made("other-x-shop-x-vc"), made("registry")])
     assert not {syncer for syncer, _ in asked(world)} & {SECRET}
     assert world.virtual("Secret", "shop/other") is None
 
 
-def test_what_the_host_changes_is_told_and_what_the_tenant_changes_put_back() -> None:
+def test_event_changes_by_the_host_come_up_and_those_by_the_tenant_are_reverted() -> None:
     world = issued().given(host=[merged(made(), {"data": {"tls.crt": "bmV3"}})])
     world.settle(SECRET, "shop/db-tls")
     found = world.virtual("Secret", "shop/db-tls")
@@ -65,7 +65,7 @@ def test_what_the_host_changes_is_told_and_what_the_tenant_changes_put_back() ->
     assert after["data"] == found["data"]
 
 
-def test_one_that_the_tenant_deletes_is_made_again() -> None:
+def test_related_object_that_the_tenant_deletes_is_created_again() -> None:
     world = issued()
     world.gone(virtual=[secret("db-tls")])
     assert (SECRET, Key("shop", "db-tls")) in asked(world)
@@ -99,20 +99,20 @@ def test_immutable_one_is_made_anew() -> None:
     assert found["data"]["tls.crt"] == "bmV3"
 
 
-def test_one_that_is_about_to_go_does_not_appear_any_more() -> None:
+def test_related_object_that_is_being_deleted_does_not_appear() -> None:
     going = {"deletionTimestamp": "2026-01-01T12:00:00Z", "finalizers": ["example.org/theirs"]}
     world = begun().given(host=[made(metadata=going)])
     assert world.decide(SECRET, "shop/db-tls").outcome is Outcome.SKIPPED
 
 
-def test_nothing_comes_for_what_is_not_synced() -> None:
+def test_related_object_of_an_unsynced_owner_does_not_appear() -> None:
     options = {CERTIFICATE: {"selector": {"matchLabels": {"sync": "yes"}}}}
     world = world_of(merged(dict(CERT_MANAGER), options)).given(virtual=[certificate()], host=[made()])
     decision = world.decide(SECRET, "shop/db-tls")
     assert (decision.outcome, decision.writes) == (Outcome.SKIPPED, ())
 
 
-def test_it_goes_with_its_host_object() -> None:
+def test_related_object_is_deleted_with_its_host_object() -> None:
     world = issued()
     world.gone(host=[made()])
     assert (SECRET, Key("shop", "db-tls")) in asked(world)
@@ -120,7 +120,7 @@ def test_it_goes_with_its_host_object() -> None:
     assert world.virtual("Secret", "shop/db-tls") is None
 
 
-def test_it_goes_with_the_certificate_though_the_operator_keeps_its_secret() -> None:
+def test_related_secret_is_deleted_with_the_certificate_though_the_operator_keeps_its_own() -> None:
     world = issued()
     world.gone(virtual=[certificate()])
     assert (SECRET, Key("shop", "db-tls")) in asked(world)
@@ -138,7 +138,7 @@ def test_another_name_means_another_secret() -> None:
     assert world.virtual("Secret", "shop/new")
 
 
-def test_of_two_that_name_one_the_other_is_enough() -> None:
+def test_object_that_two_name_stays_while_one_does() -> None:
     world = begun().given(virtual=[certificate("twin")], host=[made()])
     world.settle(CERTIFICATE, "shop/twin")
     world.settle(SECRET, "shop/db-tls")
@@ -148,7 +148,7 @@ def test_of_two_that_name_one_the_other_is_enough() -> None:
     assert world.virtual("Secret", "shop/db-tls")
 
 
-def test_it_waits_until_what_names_it_is_on_the_host() -> None:
+def test_related_object_waits_until_its_owner_is_on_the_host() -> None:
     world = world_of(CERT_MANAGER).given(virtual=[certificate()], host=[made()])
     decision = world.decide(SECRET, "shop/db-tls")
     assert (decision.outcome, decision.reason) == (Outcome.PENDING, "its Certificate is not on the host yet")
@@ -189,7 +189,7 @@ def test_labels_of_ours_that_an_operator_copied_do_not_make_it_a_copy() -> None:
     assert world.settle(SECRET, "shop/db-tls")
 
 
-def test_nothing_comes_from_another_virtual_clusters_copy() -> None:
+def test_related_object_of_another_virtual_clusters_copy_does_not_appear() -> None:
     world = begun().given(host=[made(metadata={"labels": {"vsyncer.dev/cluster": "other.vc-ns"}})])
     assert world.decide(SECRET, "shop/db-tls").writes == ()
 

@@ -11,7 +11,7 @@ from syncer.resources.definitions.config import PublicDefinitionConfig, TenantDe
 from syncer.resources.definitions.metadata import CROSSING
 
 
-def test_both_directions_are_off_and_keep_data_unless_told_otherwise() -> None:
+def test_directions_are_off_and_keep_data_by_default() -> None:
     for config in (PublicDefinitionConfig(), TenantDefinitionConfig()):
         assert not config.enabled
         assert config.on_removal == "retain"
@@ -39,7 +39,7 @@ def test_tenants_crd_is_named_in_full(name: str) -> None:
         TenantDefinitionConfig.model_validate({"names": ["widgets.example.com", name]})
 
 
-def test_what_only_means_something_where_the_original_is_stays_behind() -> None:
+def test_metadata_that_is_only_valid_beside_the_original_stays_behind() -> None:
     kept = {
         "api-approved.kubernetes.io": "https://example.com/kep",
         "controller-gen.kubebuilder.io/version": "v0.16.1",

@@ -86,7 +86,7 @@ def test_label_may_be_another_one() -> None:
         (["*"], ["w*.example.com"], f"{NAME} is among sync.fromHost.customResourceDefinitions.deny"),
     ],
 )
-def test_what_a_tenant_gets_can_be_limited(allow: list[str], deny: list[str], reason: str) -> None:
+def test_crds_for_a_tenant_can_be_limited(allow: list[str], deny: list[str], reason: str) -> None:
     decision = world(allow=allow, deny=deny).given(host=[public()]).decide("public-crds", NAME)
     assert bool(decision.writes) is not bool(reason)
     assert not reason or decision.reason == reason
@@ -103,7 +103,7 @@ def test_crd_of_the_tenants_own_is_never_touched() -> None:
     assert virtual(made) == before
 
 
-def test_what_a_tenant_has_put_on_the_host_is_not_given_to_others() -> None:
+def test_crd_that_a_tenant_put_on_the_host_is_not_given_to_others() -> None:
     section = {"enabled": True, "names": [NAME]}
     theirs = World(
         [TenantDefinitionSyncer],
@@ -120,7 +120,7 @@ def test_what_a_tenant_has_put_on_the_host_is_not_given_to_others() -> None:
 # -- how it follows --------------------------------------------------------------------------------
 
 
-def test_what_the_host_takes_away_goes_and_what_it_adds_comes() -> None:
+def test_fields_that_the_host_removes_go_and_those_it_adds_come() -> None:
     column = {"name": "Size", "type": "integer", "jsonPath": ".spec.size"}
     rich = [crd_version("v1", storage=True, additionalPrinterColumns=[column]), crd_version("v0")]
     poor = [crd_version("v1", storage=True), crd_version("v2", served=False)]
@@ -144,7 +144,7 @@ def test_what_the_host_takes_away_goes_and_what_it_adds_comes() -> None:
         {"conversion": {"strategy": "Webhook", "webhook": {"conversionReviewVersions": ["v1"]}}},
     ],
 )
-def test_what_a_tenant_changes_in_the_specification_is_put_back(edit: Obj) -> None:
+def test_specification_that_a_tenant_changes_is_restored(edit: Obj) -> None:
     made = synced()
     before = virtual(made)
     made.given(virtual=[merged(before, {"spec": edit, "metadata": {"labels": {"mine": "x"}}})])
@@ -179,7 +179,7 @@ def test_reason_tells_what_is_different_without_the_webhook() -> None:
     assert made.settle("public-crds", NAME) == []
 
 
-def test_one_that_the_tenant_deletes_is_made_again_when_it_is_gone() -> None:
+def test_crd_that_the_tenant_deletes_is_created_again() -> None:
     made = synced()
     made.given(virtual=[merged(virtual(made), ENDING)])
     assert made.decide("public-crds", NAME).outcome is Outcome.PENDING
@@ -206,7 +206,7 @@ ENDS = [unlabelled, denied, removed]
 
 
 @pytest.mark.parametrize("end", ENDS)
-def test_it_stays_when_it_is_no_longer_public_and_is_taken_up_again(end: Any) -> None:
+def test_crd_stays_when_it_is_no_longer_public_and_is_taken_over_again(end: Any) -> None:
     made = synced()
     before = virtual(made)
     decision = end(made).decide("public-crds", NAME)
@@ -221,14 +221,14 @@ def test_it_stays_when_it_is_no_longer_public_and_is_taken_up_again(end: Any) ->
 
 
 @pytest.mark.parametrize("end", ENDS)
-def test_it_goes_where_the_configuration_says_so(end: Any) -> None:
+def test_crd_is_deleted_if_the_configuration_says_so(end: Any) -> None:
     made = end(synced(onRemoval="delete"))
     assert [sent.verb for sent in made.settle("public-crds", NAME)] == ["delete"]
     assert made.virtual("CustomResourceDefinition", NAME) is None
 
 
 @pytest.mark.parametrize("end", ENDS)
-def test_it_goes_only_if_there_are_no_objects_of_it(end: Any) -> None:
+def test_crd_is_deleted_only_if_it_has_no_objects(end: Any) -> None:
     [write] = end(synced(onRemoval="delete-if-unused")).decide("public-crds", NAME).writes
     assert write.only_if_none == Resource("example.com/v1", "Widget", "widgets")
 
@@ -240,7 +240,7 @@ def test_host_crd_that_is_being_deleted_is_still_there_but_not_for_newcomers() -
     assert late.decide("public-crds", NAME).reason == "the host CRD is being deleted"
 
 
-def test_one_that_goes_already_is_left_to_go() -> None:
+def test_crd_that_is_being_deleted_is_left_alone() -> None:
     made = removed(synced(onRemoval="delete"))
     made.given(virtual=[merged(virtual(made), ENDING)])
     assert made.decide("public-crds", NAME).writes == ()

@@ -44,7 +44,7 @@ def test_named_crd_is_made_under_its_own_name_with_our_marks() -> None:
     assert made.settle("tenant-crds", NAME) == []
 
 
-def test_only_named_ones_are_made() -> None:
+def test_crds_are_created_only_if_they_are_listed() -> None:
     decision = world().given(virtual=[crd("gadgets.example.com")]).decide("tenant-crds", "gadgets.example.com")
     assert decision.reason == "gadgets.example.com is not among sync.toHost.customResourceDefinitions.names"
     assert decision.outcome is Outcome.SKIPPED
@@ -66,13 +66,13 @@ def test_nor_by_a_label_that_the_configuration_has_for_it() -> None:
     assert host(made)["metadata"]["labels"] == {"team": "a", "vsyncer.dev/cluster": "vc.vc-ns"}
 
 
-def test_what_came_from_the_host_does_not_go_back() -> None:
+def test_object_from_the_host_does_not_go_back() -> None:
     marked = crd(NAME, metadata={"labels": {"vsyncer.dev/cluster": "vc.vc-ns"}})
     assert world().given(virtual=[marked]).decide("tenant-crds", NAME).writes == ()
 
 
 @pytest.mark.parametrize("labels", [{}, {"vsyncer.dev/cluster": "another.vc-ns"}])
-def test_one_of_the_hosts_own_or_of_another_tenant_is_left_alone(labels: Obj) -> None:
+def test_crd_of_the_host_or_of_another_tenant_is_left_alone(labels: Obj) -> None:
     made = world().given(virtual=[crd(NAME)], host=[crd(NAME, metadata={"labels": labels})])
     before = host(made)
     with pytest.raises(Refused, match="not ours"):
@@ -80,7 +80,7 @@ def test_one_of_the_hosts_own_or_of_another_tenant_is_left_alone(labels: Obj) ->
     assert host(made) == before
 
 
-def test_it_is_told_what_it_is_also_where_all_crds_of_the_host_are_watched() -> None:
+def test_tenant_crd_is_recognised_where_all_crds_of_the_host_are_watched() -> None:
     both = {"sync": {"fromHost": {"customResourceDefinitions": {"enabled": True}}}}
     made = World([TenantDefinitionSyncer, PublicDefinitionSyncer], config=merged(options(), both))
     made.given(virtual=[crd(NAME)], host=[crd(NAME)])
@@ -88,7 +88,7 @@ def test_it_is_told_what_it_is_also_where_all_crds_of_the_host_are_watched() -> 
         made.decide("tenant-crds", NAME)
 
 
-def test_it_follows_the_tenant() -> None:
+def test_copy_of_a_crd_follows_the_tenant() -> None:
     made = synced()
     versions = [crd_version("v1"), crd_version("v2", storage=True)]
     made.given(virtual=[crd(NAME, versions)])
@@ -127,14 +127,14 @@ def removed(made: World) -> World:
 
 
 @pytest.mark.parametrize("end", [unnamed, removed])
-def test_it_stays_unless_told_otherwise(end: Any) -> None:
+def test_crd_stays_by_default(end: Any) -> None:
     decision = end(synced()).decide("tenant-crds", NAME)
     assert decision.writes == ()
     assert decision.reason.endswith(f"{NAME} stays, as sync.toHost.customResourceDefinitions.onRemoval says")
 
 
 @pytest.mark.parametrize("end", [unnamed, removed])
-def test_it_goes_where_the_configuration_says_so(end: Any) -> None:
+def test_crd_is_deleted_if_the_configuration_says_so(end: Any) -> None:
     made = end(synced(onRemoval="delete"))
     assert [sent.verb for sent in made.settle("tenant-crds", NAME)] == ["delete"]
     [write] = end(synced(onRemoval="delete-if-unused")).decide("tenant-crds", NAME).writes
@@ -151,14 +151,14 @@ def test_tenant_can_not_hide_that_it_is_used_by_serving_no_version() -> None:
     assert "it can't be seen whether it is used" in decision.reason
 
 
-def test_nothing_goes_before_the_virtual_one_is_really_gone() -> None:
+def test_copy_stays_until_the_virtual_crd_is_really_gone() -> None:
     made = synced(onRemoval="delete").given(virtual=[crd(NAME, **ENDING)])
     decision = made.decide("tenant-crds", NAME)
     assert (decision.writes, decision.outcome) == ((), Outcome.PENDING)
     assert world().given(virtual=[crd(NAME, **ENDING)]).decide("tenant-crds", NAME).writes == ()
 
 
-def test_one_that_is_deleted_on_the_host_is_made_again_when_it_is_gone() -> None:
+def test_crd_that_is_deleted_on_the_host_is_created_again() -> None:
     made = synced()
     made.given(host=[merged(host(made), ENDING)])
     assert made.decide("tenant-crds", NAME).outcome is Outcome.PENDING

@@ -46,7 +46,7 @@ def test_specification_without_a_webhook_crosses_as_it_is() -> None:
     assert (found.notes, found.stripped) == ((), False)
 
 
-def test_what_an_api_server_adds_is_there_before_it_is_written() -> None:
+def test_defaults_of_an_api_server_are_added_before_writing() -> None:
     original = crd("widgets.example.com", spec={"conversion": None, "names": {"singular": None, "listKind": ""}})
     assert crossing(original, conversion="strip").spec == crd("widgets.example.com")["spec"]
 
@@ -57,7 +57,7 @@ def test_webhook_is_refused_where_the_configuration_says_so() -> None:
     assert refused.value.path == "spec.conversion"
 
 
-def test_without_its_webhook_a_crd_of_one_served_version_stays_as_it_is() -> None:
+def test_crd_of_one_served_version_stays_as_it_is_without_its_webhook() -> None:
     original = converted(versioned("v1", NAMED_OTHERWISE, served=False), versioned("v2", storage=True))
     found = crossing(original, conversion="strip")
     assert found.spec["conversion"] == {"strategy": "None"}
@@ -77,7 +77,7 @@ def test_field_that_is_called_description_is_no_documentation() -> None:
     assert served(found.spec) == ["v2"]
 
 
-def test_of_versions_that_the_webhook_converts_only_those_like_the_stored_one_are_served() -> None:
+def test_versions_of_a_stripped_webhook_are_served_if_they_are_like_the_stored_one() -> None:
     original = converted(versioned("v1", NAMED_OTHERWISE), versioned("v2", storage=True), versioned("v3"))
     found = crossing(original, conversion="strip")
     assert served(found.spec) == ["v2", "v3"]
@@ -126,7 +126,7 @@ def test_schemas_say_what_preserve_unknown_fields_said() -> None:
 
 
 @pytest.mark.parametrize("schema", [None, {"openAPIV3Schema": {"properties": {"spec": {}}}}])
-def test_what_was_never_structural_takes_anything(schema: Obj | None) -> None:
+def test_schema_that_was_never_structural_accepts_anything(schema: Obj | None) -> None:
     told = {"conditions": [{"type": "NonStructuralSchema", "status": "True"}]}
     original = crd("widgets.example.com", spec={"preserveUnknownFields": True}, status=told)
     original["spec"]["versions"][0]["schema"] = schema
@@ -176,7 +176,7 @@ def test_version_that_is_stored_no_more_may_go() -> None:
     assert unsafe(new, old, ("v2",)) is None
 
 
-def test_without_its_webhook_nothing_is_read_in_a_version_with_another_schema() -> None:
+def test_objects_are_not_read_in_a_version_with_another_schema_without_the_webhook() -> None:
     new = converted(versioned("v1"), versioned("v2", NAMED_OTHERWISE, storage=True))
     refused = unsafe(new, OLD)
     assert refused
@@ -193,7 +193,7 @@ def test_without_its_webhook_nothing_is_read_in_a_version_with_another_schema() 
         ("spec.names.plural", {"names": {"plural": "gadgets"}}),
     ],
 )
-def test_what_a_crd_defines_can_not_change(path: str, change: Obj) -> None:
+def test_resource_of_a_crd_cannot_change(path: str, change: Obj) -> None:
     refused = unsafe(merged(OLD, {"spec": change}), OLD)
     assert refused
     assert refused.path == path

@@ -30,7 +30,7 @@ def told(world: World, one: Obj, name: str = "web.17") -> Obj:
     return world.virtual("Event", f"shop/{name}") or {}
 
 
-def test_it_is_about_the_virtual_object(world: World, copy: Obj) -> None:
+def test_event_is_about_the_virtual_object(world: World, copy: Obj) -> None:
     path: dict[str, Any] = {"involvedObject": {"fieldPath": "spec.containers{app}", "resourceVersion": "7"}}
     found = told(world, event("web-x-shop-x-vc.17", about=copy, **path))
     assert found["involvedObject"] == {
@@ -72,7 +72,7 @@ def test_virtual_one_outlives_the_hosts(world: World, copy: Obj) -> None:
     assert world.virtual("Event", "shop/web.17")
 
 
-def test_one_that_comes_before_its_object_is_seen_is_known_by_name(world: World) -> None:
+def test_event_before_its_object_is_matched_by_name(world: World) -> None:
     world.given(virtual=[pod("web")])
     early = event("web-x-shop-x-vc.17", about=pod("web-x-shop-x-vc", namespace="vc-ns"))
     assert told(world, early)["involvedObject"]["name"] == "web"

@@ -14,7 +14,7 @@ def on(world: World) -> World:
     return world.configure({"sync": {"toHost": {"ingresses": {"enabled": True}}}})
 
 
-def test_they_are_off_unless_switched_on(world: World) -> None:
+def test_ingresses_are_off_by_default(world: World) -> None:
     with pytest.raises(ValueError, match="ingresses"):
         world.decide("ingresses", "shop/web")
 

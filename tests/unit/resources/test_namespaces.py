@@ -22,13 +22,13 @@ def test_host_namespace_is_made_with_the_tenants_labels_but_no_settings_of_the_h
     assert all(key.startswith("vsyncer.dev/") for key in metadata["annotations"])
 
 
-def test_it_is_not_concerned_where_all_copies_share_a_namespace() -> None:
+def test_namespace_syncer_does_not_apply_where_all_copies_share_a_namespace() -> None:
     syncer = NamespaceSyncer()
     assert syncer.applies_to(World([], translator=PerNamespace).settings)
     assert not syncer.applies_to(World([], translator=SingleNamespace).settings)
 
 
-def test_what_every_cluster_has_is_the_hosts_own() -> None:
+def test_objects_that_every_cluster_has_are_the_hosts_own() -> None:
     world = World([NamespaceSyncer], translator=Unchanged)
     world.given(virtual=[namespace("default"), namespace("shop")])
     assert not world.decide("namespaces", "default").writes

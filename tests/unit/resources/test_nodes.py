@@ -28,14 +28,14 @@ def test_node_that_runs_a_copy_has_a_stand_in_that_is_ready(world: World) -> Non
     assert {"type": "Ready", "status": "True"}.items() <= made["status"]["conditions"][-1].items()
 
 
-def test_what_it_claims_to_have_can_be_set(world: World) -> None:
+def test_capacity_of_a_node_can_be_set(world: World) -> None:
     world.configure({"sync": {"fake": {"nodes": {"cpu": "2"}}}})
     running(world)
     world.settle("nodes", "n1")
     assert (world.virtual("Node", "n1") or {})["status"]["allocatable"]["cpu"] == "2"
 
 
-def test_it_goes_with_the_last_pod(world: World) -> None:
+def test_node_is_deleted_with_the_last_pod(world: World) -> None:
     first, second = running(world), running(world, "db")
     world.settle("nodes", "n1")
     world.gone(host=[first])
@@ -46,7 +46,7 @@ def test_it_goes_with_the_last_pod(world: World) -> None:
     assert [str(sent) for sent in world.settle("nodes", "n1")] == ["delete virtual nodes n1"]
 
 
-def test_it_stays_while_a_virtual_pod_still_names_it(world: World) -> None:
+def test_node_stays_while_a_virtual_pod_names_it(world: World) -> None:
     copy = running(world)
     world.settle("nodes", "n1")
     bound = merged(world.virtual("Pod", "shop/web") or {}, {"spec": {"nodeName": "n1"}})
@@ -59,7 +59,7 @@ def test_it_stays_while_a_virtual_pod_still_names_it(world: World) -> None:
     assert [str(sent) for sent in world.settle("nodes", "n1")] == ["delete virtual nodes n1"]
 
 
-def test_it_is_made_ready_again_and_time_alone_changes_nothing(world: World) -> None:
+def test_node_is_made_ready_again_and_time_alone_changes_nothing(world: World) -> None:
     running(world)
     world.settle("nodes", "n1")
     world.now += timedelta(days=1)

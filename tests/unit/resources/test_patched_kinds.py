@@ -24,7 +24,7 @@ def calls(world: World, kind: str, key: str) -> list[str]:
     return [str(sent) for sent in world.settle(kind, key)]
 
 
-def test_what_was_patched_is_at_rest_and_is_taken_back_with_its_patch(world: World) -> None:
+def test_patched_object_is_at_rest_and_reverts_without_its_patch(world: World) -> None:
     patched(world, "services", down=(TEAM, {"path": "spec.sessionAffinity", "cel": "'ClientIP'"}))
     world.given(virtual=[service("web")])
     assert calls(world, "services", "shop/web") == ["create host services vc-ns/web-x-shop-x-vc"]

@@ -31,7 +31,7 @@ def world_of(section: str, *syncers: Any, translator: Any = SingleNamespace, **o
     return World(syncers or None, config={"sync": sync}, translator=translator)
 
 
-def test_what_is_not_selected_gets_no_copy_and_the_reason_names_the_option() -> None:
+def test_unselected_object_gets_no_copy_and_the_reason_names_the_option() -> None:
     world = world_of("toHost.widgets", Widgets).given(virtual=[merged(build(WIDGETS, "w", spec={}), OUT)])
     decision = world.decide(Widgets, "shop/w")
     assert (decision.outcome, decision.writes) == (Outcome.SKIPPED, ())
@@ -69,7 +69,7 @@ def test_end_of_an_object_is_seen_to_whatever_its_labels(labels: Obj) -> None:
     assert [write.verb for write in world.decide("pods", "shop/w").writes] == [Verb.DELETE]
 
 
-def test_what_only_deselected_objects_name_is_not_used() -> None:
+def test_object_that_only_deselected_objects_name_is_not_used() -> None:
     mounting = {"spec": {"volumes": [{"name": "v", "secret": {"secretName": "db"}}]}}
     used = merged(pod("w"), mounting)
     world = world_of("toHost.pods").given(virtual=[secret("db"), used])
@@ -116,7 +116,7 @@ BUILT_IN = [syncer for syncer in installed().syncers() if issubclass(syncer, Syn
 
 
 @pytest.mark.parametrize("syncer", BUILT_IN, ids=lambda syncer: syncer.name)
-def test_every_built_in_kind_that_goes_down_can_be_selected(syncer: type[Syncer]) -> None:
+def test_selector_works_for_every_built_in_kind_that_goes_down(syncer: type[Syncer]) -> None:
     """Nothing of the kind is asked about what isn't selected."""
     world = world_of(syncer.section, translator=PerNamespace, enabled=True)
     obj = merged(build(syncer.resource, "x"), OUT)

@@ -4,7 +4,7 @@ from syncer.testing import World
 from syncer.testing.objects import serviceaccount
 
 
-def test_only_metadata_crosses_and_no_token_is_mounted(world: World) -> None:
+def test_metadata_alone_crosses_and_no_token_is_mounted(world: World) -> None:
     account = serviceaccount(
         "robot",
         metadata={"labels": {"team": "a"}},

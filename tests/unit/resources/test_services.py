@@ -21,7 +21,7 @@ def settled(world: World, virtual: Obj, host: Obj | None = None) -> Obj:
     return world.host("Service", COPY) or {}
 
 
-def test_it_selects_only_pods_of_this_tenant_and_namespace(world: World) -> None:
+def test_service_selects_only_pods_of_this_tenant_and_namespace(world: World) -> None:
     copy = settled(world, service("web", selector={"app": "web", "vsyncer.dev/namespace": "other"}))
     assert copy["spec"]["selector"] == {
         "app": "web",
@@ -30,7 +30,7 @@ def test_it_selects_only_pods_of_this_tenant_and_namespace(world: World) -> None
     }
 
 
-def test_without_a_selector_it_has_none_on_the_host_either(world: World) -> None:
+def test_service_without_a_selector_has_none_on_the_host(world: World) -> None:
     virtual = service("web")
     del virtual["spec"]["selector"]
     assert "selector" not in settled(world, virtual)["spec"]
@@ -53,12 +53,12 @@ def test_without_a_selector_it_has_none_on_the_host_either(world: World) -> None
         ("allocateLoadBalancerNodePorts", False),
     ],
 )
-def test_what_the_tenant_says_goes_down_and_is_taken_back_again(world: World, field: str, value: Any) -> None:
+def test_fields_of_the_tenant_go_down_and_are_removed_again(world: World, field: str, value: Any) -> None:
     assert settled(world, service("web", spec={field: value}))["spec"][field] == value
     assert field not in settled(world, service("web"))["spec"]
 
 
-def test_each_side_allocates_its_own_address_unless_both_shall_be_the_same(world: World) -> None:
+def test_address_is_allocated_by_each_side_unless_both_are_to_be_the_same(world: World) -> None:
     virtual = service("web", spec={"clusterIP": "10.0.0.7", "clusterIPs": ["10.0.0.7"], "ipFamilies": ["IPv4"]})
     world.given(virtual=[virtual])
     [write] = world.decide("services", "shop/web").writes

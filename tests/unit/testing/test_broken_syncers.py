@@ -209,7 +209,7 @@ def test_fake_that_nothing_needs_any_more_must_go() -> None:
             laws().test_what_happens()
 
 
-def test_only_laws_that_concern_a_syncer_are_tested() -> None:
+def test_laws_are_tested_only_if_they_concern_the_syncer() -> None:
     laws = laws_for(Overwrites, objects=st.just(Scene(Key("", "n1"))))
     assert not hasattr(laws, "test_no_two_keys_share_a_place")
     assert not hasattr(laws, "test_unknown_fields_are_kept")

@@ -91,7 +91,7 @@ def test_good_case_passes_and_is_named_by_file_and_name(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_is_not_as_expected_is_said(tmp_path: Path, expect: str, said: str) -> None:
+def test_differences_from_the_expectation_are_listed(tmp_path: Path, expect: str, said: str) -> None:
     text = failure(tmp_path, expect)
     assert text.startswith("/some.yaml:7: one\n")
     assert said in text

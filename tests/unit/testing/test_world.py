@@ -133,7 +133,7 @@ def test_indexes_are_honoured_and_watches_wake() -> None:
     assert [str(request) for request in world.woken()] == ["colors shop/db"]
 
 
-def test_what_is_given_and_taken_is_private() -> None:
+def test_objects_given_and_returned_are_private_copies() -> None:
     mine = configmap("db")
     world = World([ConfigMaps]).given(virtual=[mine])
     mine["data"]["color"] = "red"

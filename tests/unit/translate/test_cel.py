@@ -42,7 +42,7 @@ def unfit(text: str, **variables: Any) -> str:
 
 
 @given(JSON)
-def test_what_goes_in_comes_out_with_the_types_that_it_had(value: Any) -> None:
+def test_values_keep_their_types(value: Any) -> None:
     assert _typed(result("value", value=value)) == _typed(value)
     assert _typed(result("{'a': [value]}", value=value)) == _typed({"a": [value]})
     assert _typed(result("self.spec", self={"spec": value, "metadata": {}})) == _typed(value)
@@ -100,7 +100,7 @@ def test_four_variables_are_there() -> None:
         "self == other",
     ],
 )
-def test_only_what_is_read_is_handed_over_and_that_makes_no_difference(text: str) -> None:
+def test_expression_gets_only_the_fields_that_it_reads(text: str) -> None:
     obj = {"kind": "Widget", "metadata": {"name": "w"}, "spec": {"items": [{"name": "a", "size": 1}], "b": {"c": 2}}}
     whole = cel._library().compile(text).execute({"self": obj, "other": obj})
     assert result(text, self=obj, other=obj) == whole
@@ -126,11 +126,11 @@ def test_only_what_is_read_is_handed_over_and_that_makes_no_difference(text: str
         ),
     ],
 )
-def test_what_is_wrong_with_an_expression_is_said_with_its_position(text: str, said: str) -> None:
+def test_error_in_an_expression_is_reported_with_its_position(text: str, said: str) -> None:
     assert wrong(text) == said
 
 
-def test_without_the_extra_the_way_out_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_error_without_the_extra_names_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
     real = builtins.__import__
 
     def without(name: str, *rest: Any, **more: Any) -> Any:

@@ -55,7 +55,7 @@ def test_resource_may_be_named_by_plural_and_group_and_have_no_namespace() -> No
     assert down(patch, spec={"class": "gold"})["spec"]["class"] == "gold-x-vc-x-vc-ns"
 
 
-def test_every_name_in_a_list_is_renamed() -> None:
+def test_names_in_a_list_are_all_translated() -> None:
     patch = {"path": "spec.secrets[].name", "rename": "Secret"}
     spec = {"secrets": [{"name": "a"}, {"other": 1}, {"name": "b"}]}
     assert down(patch, spec=spec)["spec"]["secrets"] == [
@@ -93,7 +93,7 @@ def test_name_of_no_virtual_object_beside_it_is_refused(ref: Any) -> None:
 
 
 @pytest.mark.parametrize("ref", [3, ["db"], {"key": "db"}, {"name": 3}])
-def test_what_is_no_name_is_refused(ref: Any) -> None:
+def test_invalid_name_is_refused(ref: Any) -> None:
     with pytest.raises(Refused, match="neither a name nor a mapping with one"):
         down(REF, spec={"ref": ref})
 
@@ -163,14 +163,12 @@ TEXT = ",".join("=".join(mark) for mark in (CLUSTER, NAMESPACE))
         *((form, None, None) for form in FORMS),
     ],
 )
-def test_what_selects_is_narrowed_to_this_virtual_cluster_and_namespace(
-    form: str, selector: Any, expected: Any
-) -> None:
+def test_selector_is_narrowed_to_this_virtual_cluster_and_namespace(form: str, selector: Any, expected: Any) -> None:
     assert down(selects(form), spec={"selector": selector})["spec"]["selector"] == expected
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_without_a_selector_there_is_none_to_narrow(form: str) -> None:
+def test_missing_selector_is_not_narrowed(form: str) -> None:
     assert down(selects(form), spec={"a": 1})["spec"] == {"a": 1}
 
 
@@ -188,7 +186,7 @@ def test_without_a_selector_there_is_none_to_narrow(form: str) -> None:
         ("text", {"app": "web"}),
     ],
 )
-def test_what_has_another_form_is_refused(form: str, selector: Any) -> None:
+def test_selector_of_another_form_is_refused(form: str, selector: Any) -> None:
     with pytest.raises(Refused, match=f"what stands there is not {FORMS[form]}"):
         down(selects(form), spec={"selector": selector})
 
@@ -205,7 +203,7 @@ SELECTORS = st.one_of(
 
 
 @given(SELECTORS)
-def test_what_went_down_comes_up_as_it_was(given: tuple[str, Any]) -> None:
+def test_value_that_went_down_comes_up_as_it_was(given: tuple[str, Any]) -> None:
     form, selector = given
     narrowed = down(selects(form), spec={"selector": selector})["spec"]["selector"]
     status = {"selector": narrowed}

@@ -38,7 +38,7 @@ def refused(*patches: Obj, spec: Obj | None = None) -> str:
 NAMED = {"op": "add", "path": "/spec/patched", "value": True}
 
 
-def test_without_patches_the_decision_is_the_very_same() -> None:
+def test_decision_without_patches_is_the_very_same() -> None:
     decision = apply(host=host_copy(widget()))
     assert patcher().apply(decision, ctx=context(), virtual=widget(), host=None) is decision
 
@@ -63,12 +63,12 @@ def test_down_is_for_the_host_and_up_for_the_virtual_side() -> None:
         skip("nothing to do"),
     ],
 )
-def test_no_other_write_is_touched(decision: Decision) -> None:
+def test_patches_change_no_other_write(decision: Decision) -> None:
     result = patcher(down=[NAMED]).apply(decision, ctx=context(), virtual=widget(), host=None)
     assert result is decision
 
 
-def test_all_else_of_a_write_stays() -> None:
+def test_write_keeps_its_other_fields() -> None:
     decision = apply(host=host_copy(widget()), exact=("data",), create_only=True)
     [write] = made(patcher(down=[NAMED]), decision, virtual=widget()).writes
     assert write == replace(decision.writes[0], obj=write.obj)
@@ -141,7 +141,7 @@ PARTIAL: list[Obj] = [
 ]
 
 
-def test_of_a_running_pod_only_what_changes_is_patched() -> None:
+def test_running_pod_is_patched_only_where_it_changes() -> None:
     patched = changed(*PARTIAL, spec={"containers": [{**RUNNING[0], "image": "app:2"}]})
     assert patched["spec"] == {"containers": [{"name": "c", "image": "mirror/app:2", "args": ["a", "--more"]}]}
     assert patched["metadata"]["labels"] == {"app": "web", "team": "red", **MARKS}
@@ -238,11 +238,11 @@ MARK = "it would change a mark below vsyncer.dev/ in"
         ({"path": "metadata.annotations", "cel": "'x'"}, f"/metadata/annotations {LABELS}"),
     ],
 )
-def test_what_makes_a_copy_ours_stays(patch: Obj, said: str) -> None:
+def test_marks_of_a_copy_stay(patch: Obj, said: str) -> None:
     assert refused(patch).endswith(f"): {said}")
 
 
-def test_no_mark_is_put_on_a_tenants_object() -> None:
+def test_patch_puts_no_mark_on_a_tenants_object() -> None:
     with pytest.raises(Refused, match="would change a mark"):
         up({"op": "add", "path": "/metadata/labels/vsyncer.dev~1cluster", "value": "vc.vc-ns"}, status={})
 

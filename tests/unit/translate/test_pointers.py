@@ -93,7 +93,7 @@ def test_operation_that_cannot_be_made_says_why(doc: Any, patch: dict[str, Any],
     assert doc == before
 
 
-def test_what_is_not_on_the_way_is_shared() -> None:
+def test_parts_beside_the_path_are_shared() -> None:
     doc: dict[str, Any] = {"a": {"b": [{"c": 1}, {"d": 2}]}, "e": {"f": 3}}
     result = pointers.replaced(doc, ("a", "b", "0", "c"), 2)
     assert result["e"] is doc["e"]
@@ -123,7 +123,7 @@ def test_path_leads_to_every_item_and_to_nothing_where_there_is_no_list() -> Non
 
 
 @given(DOCS, st.lists(st.sampled_from(["a", "b", "/", "~", "0", "1", "-"]), min_size=1, max_size=4), JSON)
-def test_what_was_added_is_there_and_the_document_stays_as_it_was(doc: Any, steps: list[str], value: Any) -> None:
+def test_added_value_is_there_and_the_document_stays_as_it_was(doc: Any, steps: list[str], value: Any) -> None:
     before, place = copy.deepcopy(doc), tuple(steps)
     try:
         added = pointers.added(doc, place, value)
@@ -140,14 +140,14 @@ def test_what_was_added_is_there_and_the_document_stays_as_it_was(doc: Any, step
 
 
 @given(JSON, JSON)
-def test_two_values_are_the_same_exactly_where_their_json_says_so(one: Any, other: Any) -> None:
+def test_values_are_the_same_exactly_if_their_json_is(one: Any, other: Any) -> None:
     assert pointers.same(one, json.loads(json.dumps(one)))
     if json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True):
         assert pointers.same(one, other)
     assert pointers.same(one, other) == pointers.same(other, one)
 
 
-def test_nothing_there_is_not_null() -> None:
+def test_missing_value_is_not_null() -> None:
     assert pointers.at({"a": None}, ("a",)) is None
     assert pointers.at({"a": None}, ("b",)) is MISSING
     assert pointers.at({"a": "text"}, ("a", "0")) is MISSING

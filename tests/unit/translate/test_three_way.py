@@ -33,7 +33,7 @@ def agreed(found: Merged) -> Tree:
 
 
 @given(MAYBE, MAYBE)
-def test_what_only_the_host_has_changed_goes_up(then: Any, host: Any) -> None:
+def test_change_by_the_host_alone_goes_up(then: Any, host: Any) -> None:
     found = literally(then, host, agreed_on(then))
     assert (found.virtual, found.host) == (host, host)
     again = literally(host, host, agreed(found))
@@ -41,7 +41,7 @@ def test_what_only_the_host_has_changed_goes_up(then: Any, host: Any) -> None:
 
 
 @given(MAYBE, MAYBE)
-def test_what_only_the_virtual_side_has_changed_goes_down(then: Any, virtual: Any) -> None:
+def test_change_by_the_virtual_side_alone_goes_down(then: Any, virtual: Any) -> None:
     found = literally(virtual, then, agreed_on(then))
     assert (found.virtual, found.host) == (virtual, virtual)
     assert (found.kept, found.risen) == (agreed_on(virtual), None)
@@ -50,13 +50,13 @@ def test_what_only_the_virtual_side_has_changed_goes_down(then: Any, virtual: An
 @given(MAYBE, MAYBE)
 @example({"a": 1}, {"a": 1, "b": 2})
 @example({}, {"a": 1})
-def test_of_an_older_copy_nothing_is_known_and_the_virtual_side_wins(virtual: Any, host: Any) -> None:
+def test_virtual_side_wins_over_a_copy_without_a_base(virtual: Any, host: Any) -> None:
     found = literally(virtual, host, None)
     assert (found.virtual, found.host) == (virtual, virtual)
 
 
 @given(FLAT, FLAT, FLAT)
-def test_each_entry_is_merged_for_itself(then: Any, virtual: Any, host: Any) -> None:
+def test_entries_are_merged_one_by_one(then: Any, virtual: Any, host: Any) -> None:
     found = literally(virtual, host, agreed_on(then))
     wanted = {
         name: value
@@ -78,7 +78,7 @@ def test_merged_once_there_is_nothing_left_to_merge(then: Any, virtual: Any, hos
 
 
 @given(MAYBE, MAYBE, MAYBE)
-def test_each_of_the_two_writes_may_be_made_alone(then: Any, virtual: Any, host: Any) -> None:
+def test_writes_of_a_merge_may_be_made_alone(then: Any, virtual: Any, host: Any) -> None:
     found = literally(virtual, host, agreed_on(then))
     down = literally(virtual, found.host, found.kept)
     assert (down.virtual, down.host) == (found.virtual, found.host), "what went up after a stop is something else"
@@ -88,7 +88,7 @@ def test_each_of_the_two_writes_may_be_made_alone(then: Any, virtual: Any, host:
 
 
 @given(MAYBE, MAYBE, MAYBE)
-def test_after_what_went_up_each_side_may_go_on(then: Any, host: Any, later: Any) -> None:
+def test_merge_continues_on_each_side_after_a_value_went_up(then: Any, host: Any, later: Any) -> None:
     """Nothing but the host had changed, that went up, and we stopped. What one side changes then is what both get."""
     found = literally(then, host, agreed_on(then))
     base = agreed_on(then) if found.risen is None else overlaid(agreed_on(then), found.risen)
@@ -103,7 +103,7 @@ def test_digests_differ_where_values_do(one: Any, other: Any) -> None:
     assert digest(one) != digest([one])
 
 
-def test_what_a_server_writes_otherwise_is_agreed_and_remembered() -> None:
+def test_value_that_a_server_normalises_is_agreed_and_remembered() -> None:
     sent = {"ports": [{"port": 80}], "cpu": "1000m"}
     stored = {"ports": [{"port": 80, "protocol": "TCP"}], "cpu": "1"}
     found = loosely(sent, stored, agreed_on(sent))
@@ -114,7 +114,7 @@ def test_what_a_server_writes_otherwise_is_agreed_and_remembered() -> None:
     assert loosely(changed, stored, agreed(found)).host == {**stored, "cpu": "2"}
 
 
-def test_two_servers_that_write_otherwise_come_to_rest() -> None:
+def test_servers_that_normalise_differently_come_to_rest() -> None:
     """What goes up as "1" is "1.0" there; each value that one of them makes of the other's is agreed on."""
     virtual, host, base = "1.0", "1", agreed_on("2")
     for _ in range(3):

@@ -15,6 +15,6 @@ def test_time_is_written_in_utc_and_read_back() -> None:
     assert times.read("2026-01-01T13:00:05.5+01:00").astimezone(UTC).microsecond == 500000
 
 
-def test_what_is_no_time_is_refused() -> None:
+def test_invalid_time_is_refused() -> None:
     with pytest.raises(ValueError):
         times.read("")

@@ -140,7 +140,7 @@ def copy(name: str = "x", **data: str) -> Obj:
     return ours(configmap(name, data or {"color": "blue"}, namespace="vc-ns"))
 
 
-def test_what_a_decision_was_made_from_counts_only_while_it_is_the_latest() -> None:
+def test_reads_of_a_decision_count_only_while_it_is_the_latest() -> None:
     async def scenario(bench: Bench) -> None:
         await bench.apply(apply(host=copy(color="blue")))
         old = bench.seen(Side.HOST, CONFIG_MAPS, copy())
@@ -208,7 +208,7 @@ def unmarked(obj: Obj) -> Obj:
         (apply(host=merged(copy(), {"metadata": {"namespace": "elsewhere"}})), "host namespace elsewhere"),
     ],
 )
-def test_what_must_not_be_written_is_refused_whatever_a_syncer_says(decision: Decision, why: str) -> None:
+def test_forbidden_write_is_refused_whatever_a_syncer_decides(decision: Decision, why: str) -> None:
     async def scenario(bench: Bench) -> None:
         with pytest.raises(Refused, match=why):
             await bench.apply(decision)
@@ -232,7 +232,7 @@ def test_object_that_is_seen_without_our_mark_is_left_alone() -> None:
     play(scenario)
 
 
-def test_nothing_is_written_by_who_does_not_lead() -> None:
+def test_applier_writes_nothing_without_leadership() -> None:
     async def scenario(bench: Bench) -> None:
         bench.leads = False
         with pytest.raises(NotConnected):
@@ -285,7 +285,7 @@ def test_another_object_of_the_name_is_not_taken_for_the_one_that_was_seen(by: s
     play(scenario)
 
 
-def test_what_is_gone_already_is_deleted() -> None:
+def test_object_that_is_gone_already_counts_as_deleted() -> None:
     async def scenario(bench: Bench) -> None:
         first = bench.see(Side.HOST, CONFIG_MAPS, bench.host.put(copy()))
         bench.host.delete("configmaps", "vc-ns/x")
@@ -321,7 +321,7 @@ def because(host: Obj, seen: ObjectRef, uid: str = "") -> Decision:
     )
 
 
-def test_what_follows_from_an_object_that_is_gone_is_deleted() -> None:
+def test_counterpart_of_a_deleted_object_is_deleted() -> None:
     async def scenario(bench: Bench) -> None:
         there = bench.see(Side.HOST, CONFIG_MAPS, bench.host.put(copy()))
         assert await bench.apply(because(there, ORIGINAL)) == ["delete host vc-ns/configmaps/x"]
@@ -330,7 +330,7 @@ def test_what_follows_from_an_object_that_is_gone_is_deleted() -> None:
     play(scenario)
 
 
-def test_what_follows_from_an_object_that_is_there_after_all_is_not_deleted() -> None:
+def test_counterpart_of_an_object_that_still_exists_is_not_deleted() -> None:
     async def scenario(bench: Bench) -> None:
         there = bench.see(Side.HOST, CONFIG_MAPS, bench.host.put(copy()))
         original = bench.virtual.put(pod("p"))
@@ -344,7 +344,7 @@ def test_what_follows_from_an_object_that_is_there_after_all_is_not_deleted() ->
     play(scenario)
 
 
-def test_what_follows_from_another_uid_is_deleted_only_while_that_is_the_one() -> None:
+def test_counterpart_of_another_uid_is_deleted_only_while_that_is_current() -> None:
     async def scenario(bench: Bench) -> None:
         there = bench.see(Side.HOST, CONFIG_MAPS, bench.host.put(copy()))
         first = bench.see(Side.VIRTUAL, PODS, bench.virtual.put(pod("p")))
@@ -359,7 +359,7 @@ def test_what_follows_from_another_uid_is_deleted_only_while_that_is_the_one() -
     play(scenario)
 
 
-def test_what_follows_from_a_host_object_that_is_somebody_elses_by_now_is_not_deleted() -> None:
+def test_virtual_object_is_not_deleted_if_its_host_object_changed_owner() -> None:
     async def scenario(bench: Bench) -> None:
         there = bench.see(Side.HOST, CONFIG_MAPS, bench.host.put(copy()))
         bench.host.put(service("p", namespace="vc-ns"))
@@ -372,7 +372,7 @@ def test_what_follows_from_a_host_object_that_is_somebody_elses_by_now_is_not_de
     play(scenario)
 
 
-def test_nothing_is_deleted_while_nobody_can_say_whether_its_reason_holds() -> None:
+def test_deletion_waits_while_its_precondition_cannot_be_read() -> None:
     async def scenario(bench: Bench) -> None:
         there = bench.see(Side.HOST, CONFIG_MAPS, bench.host.put(copy()))
         bench.virtual.faults.add(Rule(verb="get", status=503))

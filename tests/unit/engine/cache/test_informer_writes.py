@@ -208,7 +208,7 @@ def test_write_whose_state_a_list_shows_before_the_reply_is_not_futile(either: W
 
 
 @pytest.mark.parametrize("events", [[], [("DELETED", obj(5))]], ids=["reply first", "event first"])
-def test_our_deletion_is_told_once(either: Watched, events: Any) -> None:
+def test_deletion_of_our_own_is_notified_once(either: Watched, events: Any) -> None:
     either.listed(obj(1), version=1)
     either.heard()
     either.deleted("u1", *events)

@@ -70,7 +70,7 @@ def known() -> Known:
     return Known()
 
 
-def test_what_is_named_is_used_for_as_long_as_it_is_named(known: Known) -> None:
+def test_named_object_is_used_while_it_is_named(known: Known) -> None:
     assert known.references.of(SECRETS, secret("db")) is False
     known.put(CLAIMS, "c", names=["db", "other"])
     assert known.told() == {("secrets", "db"), ("secrets", "other")}
@@ -80,7 +80,7 @@ def test_what_is_named_is_used_for_as_long_as_it_is_named(known: Known) -> None:
     assert known.references.of(SECRETS, secret("db")) is False
 
 
-def test_what_two_name_is_used_until_both_have_ceased(known: Known) -> None:
+def test_object_that_two_name_is_used_until_both_have_ceased(known: Known) -> None:
     known.put(CLAIMS, "c", names=["db"])
     known.put(CLAIMS, "d", names=["db"])
     known.informers.store(Side.VIRTUAL, CLAIMS).gone_live(Key("shop", "c"))
@@ -89,7 +89,7 @@ def test_what_two_name_is_used_until_both_have_ceased(known: Known) -> None:
     assert known.references.of(SECRETS, secret("db")) is False
 
 
-def test_what_is_selected_is_used_in_the_namespace_of_who_selects(known: Known) -> None:
+def test_selected_object_is_used_in_the_namespace_of_its_selector(known: Known) -> None:
     known.put(CONFIG_MAPS, "m", metadata={"labels": {"app": "web"}})
     known.put(CLAIMS, "c", selector={"matchLabels": {"app": "web"}})
     assert known.told() == {("configmaps", "m")}
@@ -99,7 +99,7 @@ def test_what_is_selected_is_used_in_the_namespace_of_who_selects(known: Known) 
     assert known.references.of(CONFIG_MAPS, {"metadata": {**chosen["metadata"], "labels": {}}}) is False
 
 
-def test_what_is_owned_is_used_while_its_owner_is_there(known: Known) -> None:
+def test_owned_object_is_used_while_its_owner_exists(known: Known) -> None:
     owned = known.put(SECRETS, "own", metadata={"ownerReferences": [{"uid": "uid-c"}]})
     assert known.references.of(SECRETS, owned) is False
     known.put(CLAIMS, "c")
@@ -110,14 +110,14 @@ def test_what_is_owned_is_used_while_its_owner_is_there(known: Known) -> None:
     assert known.references.of(SECRETS, owned) is False
 
 
-def test_who_refers_is_asked_again_when_what_it_names_changes(known: Known) -> None:
+def test_referrer_is_reconciled_when_its_target_changes(known: Known) -> None:
     known.put(CLAIMS, "c", names=["db"])
     known.put(SECRETS, "db")
     known.put(SECRETS, "other")
     assert known.asked == ["c"]
 
 
-def test_while_something_that_may_refer_is_not_known_nothing_is_called_unused(known: Known) -> None:
+def test_object_is_not_unused_while_referrers_are_unknown(known: Known) -> None:
     known.informers.store(Side.VIRTUAL, CLAIMS).synced = False
     assert known.references.of(SECRETS, secret("db")) is None
     known.put(CLAIMS, "c", names=["db"])
@@ -136,7 +136,7 @@ def test_syncer_that_has_left_refers_to_nothing(known: Known) -> None:
 @pytest.mark.parametrize(
     "parts", [{"names": ["db"]}, {"selector": {"matchLabels": {}}}, {}], ids=["names", "selects", "owns"]
 )
-def test_what_is_not_synced_uses_nothing(known: Known, parts: dict[str, Any]) -> None:
+def test_unsynced_object_uses_nothing(known: Known, parts: dict[str, Any]) -> None:
     for resource in (SECRETS, CONFIG_MAPS):
         known.put(resource, "db", metadata={"ownerReferences": [{"uid": "uid-c"}]})
     known.put(CLAIMS, "c", metadata={"labels": {"out": "1"}}, **parts)

@@ -97,7 +97,7 @@ class Sized(Widgets):
         return "size" in virtual.get("spec", {})
 
 
-def test_what_can_have_no_copy_and_has_none_is_not_asked_about() -> None:
+def test_object_that_can_have_no_copy_is_not_reconciled() -> None:
     made, queue = wired(Sized())
     show(made, Side.VIRTUAL, virtual())
     assert queue.taken() == []
@@ -109,7 +109,7 @@ def test_what_can_have_no_copy_and_has_none_is_not_asked_about() -> None:
     assert queue.taken() == [request("widgets")], "its copy has to go"
 
 
-def test_before_a_syncer_is_ready_nothing_is_asked() -> None:
+def test_syncer_is_not_called_before_it_is_ready() -> None:
     made, queue = wired(Widgets(), ByPod())
     for controller in made.controllers.values():
         controller.ready = False
@@ -144,7 +144,7 @@ def test_copy_at_another_place_is_asked_about_by_both_keys() -> None:
     assert made.is_gone(asked)
 
 
-def test_what_begins_on_the_host_is_asked_about_by_both_keys() -> None:
+def test_host_object_leads_to_a_request_with_both_keys() -> None:
     made, queue = wired(Reports())
     report = merged(copy_of(virtual()), {"metadata": {"name": "r1"}})
     show(made, Side.HOST, report)
@@ -182,14 +182,14 @@ class Broken(ByPod):
         raise ValueError("a bug")
 
 
-def test_what_an_index_or_a_watch_raises_does_not_stop_the_store() -> None:
+def test_exception_of_an_index_or_a_watch_does_not_stop_the_store() -> None:
     made, queue = wired(Broken())
     show(made, Side.VIRTUAL, virtual("p"), resource=PODS)
     assert Key("shop", "p") in made.informers.keys(Side.VIRTUAL, PODS)
     assert queue.taken() == []
 
 
-def test_everything_is_asked_when_a_syncer_begins() -> None:
+def test_keys_are_all_queued_when_a_syncer_begins() -> None:
     made, queue = wired(Widgets(), ByPod())
     show(made, Side.VIRTUAL, virtual("a"))
     show(made, Side.HOST, copy_of(virtual("orphan")))
@@ -213,7 +213,7 @@ def test_request_is_decided_from_what_was_last_seen_of_both_sides() -> None:
     assert [write.side for write in made.plan(request("widgets")).decision.writes] == [Side.HOST, Side.VIRTUAL]
 
 
-def test_what_is_read_but_not_watched_is_named_in_the_error() -> None:
+def test_resource_that_is_read_but_not_watched_is_named_in_the_error() -> None:
     made, _ = wired(Widgets())
     with pytest.raises(KeyError, match=r"name it in the syncer's `reads`, as Source\(Side\.HOST"):
         made.informers.get(Side.HOST, PODS, WEB)
@@ -232,7 +232,7 @@ def test_request_is_gone_when_both_its_objects_are() -> None:
     assert not made.is_gone(request("widgets"))
 
 
-def test_what_begins_on_the_host_is_gone_with_it_and_what_stands_for_nothing_with_the_virtual_object() -> None:
+def test_virtual_object_is_gone_with_its_host_object_and_a_fake_with_its_need() -> None:
     made, _ = wired(Reports(), Stands())
     show(made, Side.VIRTUAL, virtual())
     assert made.is_gone(request("reports", WEB, Key("vc-ns", "r1")))

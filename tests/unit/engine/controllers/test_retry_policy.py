@@ -92,13 +92,13 @@ def test_standing_says_since_when_and_how_often() -> None:
     assert note(State.PARKED, "no", 50) == (50, 1)
 
 
-def test_what_is_in_step_takes_no_room() -> None:
+def test_request_in_step_takes_no_memory() -> None:
     statuses = RequestStatuses()
     statuses.in_step(A)
     assert statuses.count() == {}
 
 
-def test_what_is_not_in_step_is_told_apart() -> None:
+def test_requests_that_are_not_in_step_are_told_apart() -> None:
     statuses = RequestStatuses()
     statuses.note(A, State.PARKED, "refused", error="Refused")
     statuses.note(B, State.PENDING, "waits")

@@ -65,11 +65,11 @@ def test_name_that_only_the_caller_can_tell_is_told_too() -> None:
         (Unreachable, "the host cluster does not do what it is asked at the moment; it is tried again"),
     ],
 )
-def test_of_what_the_operator_has_to_mend_no_more_is_told_than_that(kind: Any, says: str) -> None:
+def test_message_about_an_operators_problem_has_no_details(kind: Any, says: str) -> None:
     error = kind(SECRET, side=Side.HOST, verb="create", resource=PODS)
     assert for_tenant(error, str(error)) == says
 
 
 @pytest.mark.parametrize("kind", [Invalid, Denied, QuotaExceeded, ValueError])
-def test_what_is_wrong_with_the_object_is_told_as_it_is(kind: Any) -> None:
+def test_error_about_the_object_is_reported_as_it_is(kind: Any) -> None:
     assert for_tenant(kind("why"), "why") == "why"

@@ -108,7 +108,7 @@ def play(scenario: Any) -> None:
         ({}, {}, ["a", "b", "c"]),
     ],
 )
-def test_those_are_woken_that_fit_one_after_the_other(
+def test_requests_that_fit_a_quota_are_woken_in_order(
     hard: Mapping[str, str], used: Mapping[str, str], woken: list[str]
 ) -> None:
     async def scenario(scene: Scene) -> None:
@@ -121,7 +121,7 @@ def test_those_are_woken_that_fit_one_after_the_other(
     play(scenario)
 
 
-def test_who_is_refused_by_a_quota_that_is_gone_is_woken_and_by_another_is_not() -> None:
+def test_request_is_woken_when_its_quota_is_gone_but_not_for_another() -> None:
     async def scenario(scene: Scene) -> None:
         scene.park(A, no_room("gone", pods="1"))
         scene.park(B, no_room("q", pods="1"))
@@ -141,7 +141,7 @@ def test_refusal_that_does_not_say_what_is_needed_waits_for_the_slow_timer() -> 
     play(scenario)
 
 
-def test_one_question_is_asked_for_each_missing_right() -> None:
+def test_right_is_polled_by_one_request() -> None:
     async def scenario(scene: Scene) -> None:
         error = Forbidden("no", right=RIGHT, side=Side.HOST)
         for request in (A, B):
@@ -159,7 +159,7 @@ def test_one_question_is_asked_for_each_missing_right() -> None:
     play(scenario)
 
 
-def test_where_it_may_not_be_looked_at_nobody_looks_again_and_where_it_could_not_be_somebody_does() -> None:
+def test_quota_is_polled_again_after_a_failure_but_not_without_the_right() -> None:
     async def scenario(scene: Scene) -> None:
         scene.server.error = Unreachable("no answer")
         scene.park(A, no_room(pods="1"))
@@ -184,7 +184,7 @@ def test_server_that_answers_nonsense_ends_nothing() -> None:
     play(scenario)
 
 
-def test_who_is_forgotten_is_not_woken() -> None:
+def test_forgotten_request_is_not_woken() -> None:
     async def scenario(scene: Scene) -> None:
         for request in (A, B, C):
             scene.park(request, no_room(pods="1"))

@@ -81,7 +81,7 @@ def test_same_settings_are_welcome_again() -> None:
         (settings(), "unchanged", "names.translator"),
     ],
 )
-def test_what_would_lose_every_copy_is_refused(changed: Settings, translator: str, place: str) -> None:
+def test_change_that_would_lose_every_copy_is_refused(changed: Settings, translator: str, place: str) -> None:
     server = ApiServer()
     claimed(server, settings())
     with pytest.raises(ConfigError, match="its copies would be lost") as caught:

@@ -194,7 +194,7 @@ def test_leader_cut_off_ends_its_term_before_another_begins_and_takes_part_again
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_whatever_happens_to_the_lines_never_two_lead_and_one_does_once_all_is_well(seed: int) -> None:
+def test_leaders_are_never_two_whatever_happens_to_the_network(seed: int) -> None:
     chance = random.Random(seed)
 
     async def scene(api: Api, first: Daemon, second: Daemon) -> None:
@@ -283,7 +283,7 @@ def test_stopped_process_that_wakes_up_does_not_think_that_it_leads() -> None:
     play(scene)
 
 
-def test_somebody_else_in_the_lease_ends_the_term_at_the_next_renewal() -> None:
+def test_other_holder_of_the_lease_ends_the_term_at_the_next_renewal() -> None:
     async def scene(api: Api, first: Daemon, second: Daemon) -> None:
         api.keep({"metadata": {}, "spec": api.spec | {"holderIdentity": "a person"}})
         await asyncio.sleep(2)
@@ -316,7 +316,7 @@ def test_deleted_lease_is_made_anew_by_its_leader() -> None:
     play(scene)
 
 
-def test_of_two_that_reach_for_a_free_lease_the_slower_one_sees_who_won() -> None:
+def test_candidate_that_is_slower_sees_who_took_the_lease() -> None:
     async def scene(api: Api, first: Daemon, second: Daemon) -> None:
         await first.stop()
         taken = api.spec | {"holderIdentity": "third", "leaseDurationSeconds": 15}

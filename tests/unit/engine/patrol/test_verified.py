@@ -45,7 +45,7 @@ def test_pair_is_looked_at_again_when_either_version_changes() -> None:
     assert found.look(everything=True) == (["shop/a", "shop/b"], 0)
 
 
-def test_what_is_not_found_right_is_never_passed_over() -> None:
+def test_pair_that_was_not_in_step_is_never_skipped() -> None:
     found = Patrolled("configmaps", [configmap("a")])
     for _ in range(2):
         assert found.look(right=False) == (["shop/a"], 0)
@@ -63,14 +63,14 @@ def test_orphan_is_found_by_its_copy_and_a_copy_elsewhere_by_its_place() -> None
     assert found.look()[0] == ["shop/gone"]
 
 
-def test_what_is_no_matter_of_the_syncer_is_counted_nowhere() -> None:
+def test_object_that_does_not_concern_the_syncer_is_counted_nowhere() -> None:
     tokens = merged(copies("a")[0], {"metadata": {"annotations": {"vsyncer.dev/virtual-kind": "Other"}}})
     found = Patrolled("configmaps", [], [tokens])
     for _ in range(2):
         assert found.look() == ([], 0)
 
 
-def test_what_begins_on_the_host_is_found_from_there() -> None:
+def test_host_object_is_found_from_the_host() -> None:
     web = host_copy(pod("web"))
     told = event("web-x-shop-x-vc.1", about=web)
     found = Patrolled("events", [pod("web")], [web, told])
@@ -84,7 +84,7 @@ def test_what_begins_on_the_host_is_found_from_there() -> None:
 
 
 @pytest.mark.parametrize("there", [False, True])
-def test_what_is_faked_is_found_where_an_object_names_it(there: bool) -> None:
+def test_fake_is_found_where_an_object_names_it(there: bool) -> None:
     stand_in = [node("n1", metadata={"labels": {"vsyncer.dev/cluster": "vc.vc-ns"}})] if there else []
     found = Patrolled("nodes", stand_in, [host_copy(pod("web"), spec={"nodeName": "n1"})])
     assert found.look() == (["n1"], 0)

@@ -72,7 +72,7 @@ def test_note_is_changed_only_on_the_version_that_it_was_made_for() -> None:
     assert carried_out(then, [right])["metadata"]["labels"] == {**OURS, "c": "1"}
 
 
-def test_where_the_note_stays_the_version_does_not_matter() -> None:
+def test_version_does_not_matter_while_the_note_stays() -> None:
     live = created(host(labels={"a": "1"}))
     [call] = calls(host(labels={"a": "2"}), live)
     assert call.body["metadata"] == {"uid": "u1", "labels": {"a": "2"}}
@@ -115,12 +115,12 @@ def test_carried_out_and_asked_again_there_is_nothing_to_do(
 
 
 @given(WANTED, EXACT, st.booleans())
-def test_what_was_created_needs_nothing_more(want: Obj, exact: tuple[str, ...], has_status: bool) -> None:
+def test_created_object_needs_no_further_call(want: Obj, exact: tuple[str, ...], has_status: bool) -> None:
     assert calls(want, created(want, *exact), *exact, has_status=has_status) == []
 
 
 @given(WANTED, WANTED, PARTS, TEXTS)
-def test_what_others_set_stays(before: Obj, want: Obj, parts: Obj, labels: Obj) -> None:
+def test_fields_of_others_stay(before: Obj, want: Obj, parts: Obj, labels: Obj) -> None:
     """Fields of others that we neither said before nor say now."""
     foreign = {f"other.{name}": value for name, value in parts.get("spec", {}).items()}
     labels = {f"other.{name}": value for name, value in labels.items()}
@@ -131,7 +131,7 @@ def test_what_others_set_stays(before: Obj, want: Obj, parts: Obj, labels: Obj) 
 
 
 @given(WANTED, WANTED)
-def test_what_we_said_is_there_and_what_we_no_longer_say_is_not(before: Obj, want: Obj) -> None:
+def test_fields_that_we_set_are_there_and_those_no_longer_set_are_not(before: Obj, want: Obj) -> None:
     after = carried_out(created(before), calls(want, created(before)))
     metadata = after["metadata"]
     assert metadata["labels"] == want["metadata"]["labels"]
@@ -163,7 +163,7 @@ def test_object_that_is_only_to_be_created_is_left_as_it_is() -> None:
     assert calls(host(data={"color": "red"}), stored(host(data={"color": "blue"})), create_only=True) == []
 
 
-def test_only_the_difference_is_sent_with_the_uid_as_a_guard() -> None:
+def test_patch_has_only_the_difference_and_the_uid() -> None:
     live = created(host(data={"color": "blue", "size": "3"}))
     [call] = calls(host(data={"color": "red", "size": "3"}), live)
     assert call == Call(Operation.PATCH, {"data": {"color": "red"}, "metadata": {"uid": "u1"}})
@@ -188,7 +188,7 @@ def test_status_goes_by_its_own_path_where_there_is_one() -> None:
     assert only.body["status"] == {"phase": "Running"}
 
 
-def test_under_an_exact_path_nothing_else_may_be_and_beside_it_everything() -> None:
+def test_exact_path_removes_other_fields_below_it_only() -> None:
     live = merged(
         created(host(data={"a": "1"}, spec={"own": {"x": 1}})), {"data": {"b": "2"}, "spec": {"own": {"y": 1}, "z": 1}}
     )
@@ -203,7 +203,7 @@ def _note(call: Call) -> Obj:
     return {"annotations": annotations} if annotations else {}
 
 
-def test_without_a_note_nothing_is_taken_away() -> None:
+def test_fields_are_not_removed_without_a_note() -> None:
     live = stored(host(labels={"app": "web"}, spec={"a": 1}))
     assert all(None not in json.loads(json.dumps(call.body)).get("spec", {}).values() for call in calls(host(), live))
     assert calls(host(), live) == []
@@ -216,14 +216,14 @@ def test_note_that_somebody_spoilt_counts_as_none() -> None:
     assert said_before(stored(host(annotations={MARKS.fields: "[1]"})), MARKS) == {}
 
 
-def test_what_was_said_as_a_whole_goes_as_a_whole() -> None:
+def test_field_set_as_a_whole_is_removed_as_a_whole() -> None:
     """``{clientIP: {timeoutSeconds: 10}}`` is refused without ClientIP affinity even when it has become empty."""
     live = created(host(spec={"affinity": {"clientIP": {"seconds": 10}}, "type": "x"}))
     [call] = calls(host(spec={"type": "x"}), live)
     assert call.body["spec"] == {"affinity": None}
 
 
-def test_what_others_put_beside_our_fields_stays_when_ours_go() -> None:
+def test_fields_of_others_beside_ours_stay_when_ours_go() -> None:
     live = merged(created(host(spec={"a": {"ours": 1}})), {"spec": {"a": {"theirs": 1}}})
     [call] = calls(host(), live)
     assert call.body["spec"] == {"a": {"ours": None}}
@@ -243,7 +243,7 @@ def test_labels_that_the_tenant_gave_up_go_and_those_of_others_stay() -> None:
     assert call.body["metadata"]["labels"] == {"old": None, "new": "1"}
 
 
-def test_nothing_of_the_metadata_but_labels_and_annotations_is_ever_changed() -> None:
+def test_metadata_is_never_changed_but_for_labels_and_annotations() -> None:
     want = host()
     want["metadata"] |= {"finalizers": ["x/y"], "ownerReferences": [{"uid": "z"}], "generateName": "web-"}
     assert calls(want, stored(host())) == []
@@ -282,7 +282,7 @@ def test_list_is_right_where_each_element_says_what_we_say_and_more() -> None:
     assert call.body["spec"] == {"ports": []}
 
 
-def test_what_is_empty_equals_what_is_not_there() -> None:
+def test_empty_value_equals_a_missing_one() -> None:
     live = created(host(spec={"paths": [{"path": "/"}]}))
     want = host(spec={"paths": [{"path": "/", "rules": []}], "tolerations": [], "affinity": {}}, data={})
     assert [call for call in calls(want, live) if call.body.keys() != {"metadata"}] == []
@@ -370,7 +370,7 @@ def test_field_that_has_become_create_only_stays_though_it_was_noted_before() ->
     assert calls(host(spec={"size": 1}), carried_out(live, found), once=ONCE) == []
 
 
-def test_what_is_beside_create_only_fields_is_taken_back_with_all_of_its_part() -> None:
+def test_fields_beside_create_only_fields_are_removed_with_their_part() -> None:
     live = created(host(spec={"volumeName": "v", "size": 1}), once=ONCE)
     found = calls(host(), live, once=ONCE)
     assert carried_out(live, found)["spec"] == {"volumeName": "v"}
@@ -398,7 +398,7 @@ def test_note_goes_when_there_is_nothing_more_to_note() -> None:
     assert call.body["metadata"] == {"labels": {"old": None}, "annotations": {MARKS.fields: None}, **GUARD}
 
 
-def test_under_an_exact_path_the_elements_of_a_list_may_not_say_more_either() -> None:
+def test_exact_path_removes_other_fields_in_list_elements() -> None:
     live = stored(host(status={"conditions": [{"type": "Ready", "status": "True", "message": "old"}]}))
     want = host(status={"conditions": [{"type": "Ready", "status": "True"}]})
     assert Operation.PATCH_STATUS not in [call.kind for call in calls(want, live)]

@@ -76,7 +76,7 @@ def foreign(request: pytest.FixtureRequest) -> Obj:
 # -- what begins on the virtual side ---------------------------------------------------------------
 
 
-def test_where_neither_side_has_it_there_is_nothing_to_do() -> None:
+def test_key_that_neither_side_has_needs_nothing() -> None:
     assert ask(Widgets()).outcome is Outcome.SKIPPED
 
 
@@ -108,20 +108,20 @@ def test_host_object_that_is_not_ours_is_no_orphan(syncer: Syncer, foreign: Obj)
 
 
 @pytest.mark.parametrize("original", [ORIGINAL, deleting(ORIGINAL), virtual(uid="v2")])
-def test_what_stands_in_the_place_of_a_copy_is_left_alone(original: Obj, foreign: Obj) -> None:
+def test_object_at_the_key_of_a_copy_is_left_alone(original: Obj, foreign: Obj) -> None:
     with pytest.raises(Refused, match="left alone") as refused:
         ask(Widgets(), v=original, h=foreign)
     assert refused.value.reason == "NameCollision"
 
 
-def test_both_are_synced_where_the_uid_is_right() -> None:
+def test_pair_is_synced_if_the_uid_matches() -> None:
     decision = ask(Widgets(), v=merged(ORIGINAL, {"spec": {"a": 1}}), h=merged(COPY, {"status": {"b": 2}}))
     host, up = decision.writes
     assert (host.side, host.obj["spec"]) == (Side.HOST, {"a": 1})
     assert (up.side, up.obj["status"]) == (Side.VIRTUAL, {"b": 2})
 
 
-def test_without_sync_the_copy_is_kept_by_sync_down() -> None:
+def test_copy_is_updated_by_sync_down_without_sync() -> None:
     assert ask(DownOnly(), v=ORIGINAL, h=COPY).reason == "sync_down"
 
 
@@ -174,7 +174,7 @@ def test_tenants_own_object_in_its_place_is_left_alone(syncer: Syncer) -> None:
     assert refused.value.reason == "NameCollision"
 
 
-def test_what_is_gone_on_the_host_goes_in_the_virtual_cluster_where_it_is_kept_equal() -> None:
+def test_object_deleted_on_the_host_is_deleted_in_the_virtual_cluster() -> None:
     assert deleted(ask(KeptReports(), v=FROM_HERE)) == (Side.VIRTUAL, "v1")
     assert ask(Reports(), v=FROM_HERE).writes == ()
     assert ask(KeptReports(), v=virtual()).writes == ()
@@ -209,7 +209,7 @@ class Picky(Widgets, Excludes):
         (virtual(leave=True, uid="v2"), COPY, "virtual says so"),
     ],
 )
-def test_what_is_excluded_is_left_alone_altogether(v: Obj | None, h: Obj | None, reason: str) -> None:
+def test_excluded_object_is_left_alone_altogether(v: Obj | None, h: Obj | None, reason: str) -> None:
     decision = ask(Picky(), v=v, h=h)
     assert (decision.writes, decision.reason, decision.outcome) == ((), reason, Outcome.SKIPPED)
 

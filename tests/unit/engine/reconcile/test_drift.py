@@ -38,7 +38,7 @@ def found(
     return {one.kind: [(path_text(each.path), each.wanted, each.found) for each in one.changes] for one in made}
 
 
-def test_each_call_tells_the_class() -> None:
+def test_call_determines_the_drift_class() -> None:
     assert found(Call(Operation.CREATE, {}), None) == {"missing": []}
     assert found(Call(Operation.DELETE, LIVE)) == {"orphan": []}
     owner = Change(("metadata", "annotations", MARK), "new", "old")
@@ -51,7 +51,7 @@ def test_each_call_tells_the_class() -> None:
     assert found(conditions) == {"status": [("status.conditions.Gate", {"type": "Gate", "status": "True"}, ABSENT)]}
 
 
-def test_one_patch_may_tell_of_several_classes() -> None:
+def test_patch_may_be_drift_of_several_classes() -> None:
     guard = {"uid": "u1", "resourceVersion": "7"}
     body = {
         "metadata": {**guard, "labels": {"tier": None, "a.b/c": "1"}},
@@ -185,12 +185,12 @@ MANAGED: Obj = {
         (("spec", "unheard"), None),
     ],
 )
-def test_who_wrote_it_is_read_from_the_managed_fields(path: tuple[str | int, ...], who: str | None) -> None:
+def test_manager_is_read_from_the_managed_fields(path: tuple[str | int, ...], who: str | None) -> None:
     manager = changed_by(MANAGED, path)
     assert (manager.name if manager else None) == who
 
 
-def test_when_is_told_too_and_an_object_without_managed_fields_tells_nothing() -> None:
+def test_holders_have_a_time_and_objects_without_managed_fields_have_none() -> None:
     manager = changed_by(MANAGED, ("metadata", "labels", "tier"))
     assert manager
     assert manager.time == "2026-01-01T12:05:00Z"
@@ -226,11 +226,11 @@ def test_values_are_short_and_absence_is_said() -> None:
         (Resource("example.org/v1", "Secret", "secrets"), ("data",), False),
     ],
 )
-def test_what_a_secret_holds_is_never_shown(resource: Resource, path: tuple[str, ...], hidden: bool) -> None:
+def test_contents_of_a_secret_are_never_shown(resource: Resource, path: tuple[str, ...], hidden: bool) -> None:
     assert is_hidden(resource, path, "vsyncer.dev") is hidden
 
 
-def test_of_what_is_hidden_the_size_is_shown() -> None:
+def test_hidden_value_is_shown_by_its_size() -> None:
     assert value_text("c2VjcmV0", hidden=True) == "(8 bytes)"
     assert value_text({"a": "c2VjcmV0", "b": "eA=="}, hidden=True) == "(12 bytes)"
     assert value_text(ABSENT, hidden=True) == "(absent)"

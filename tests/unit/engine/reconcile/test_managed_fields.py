@@ -71,7 +71,7 @@ def service() -> Obj:
     ],
     ids=str,
 )
-def test_who_holds_a_field(path: tuple[Step, ...], who: list[str]) -> None:
+def test_holders_of_a_field(path: tuple[Step, ...], who: list[str]) -> None:
     assert [manager.name for manager in holders(service(), path)] == who
 
 
@@ -80,7 +80,7 @@ def test_manager_says_how_and_when_it_wrote() -> None:
     assert proxy == Manager("proxy", "Update", "2026-01-01T00:00:07Z", "status")
 
 
-def test_all_writers_the_latest_first() -> None:
+def test_writers_are_ordered_with_the_latest_first() -> None:
     assert [manager.name for manager in writers(service())] == ["kubectl-edit", "proxy", "vsyncer"]
 
 
@@ -89,7 +89,7 @@ def test_all_writers_the_latest_first() -> None:
     [None, "x", [None], [{}], [{"manager": "x", "fieldsV1": []}], [{"manager": "x", "fieldsV1": {"f:spec": 7}}]],
     ids=str,
 )
-def test_what_no_api_server_writes_is_held_by_nobody(entries: Any) -> None:
+def test_malformed_managed_fields_have_no_managers(entries: Any) -> None:
     assert holders({"metadata": {"managedFields": entries}}, ("spec", 0, "x")) == []
 
 

@@ -97,7 +97,7 @@ def test_writes_are_paid_back_by_waiting() -> None:
     play(scenario)
 
 
-def test_what_writes_nothing_costs_nothing_and_others_never_wait() -> None:
+def test_requests_without_writes_cost_nothing_and_others_never_wait() -> None:
     async def scenario() -> None:
         waiting, start = queue(writes_per_second=0.5), now()
         for each in (A, B, C, *OTHERS):
@@ -137,7 +137,7 @@ def test_gate_that_is_taken_away_lets_all_in() -> None:
     rate=st.sampled_from([0.0, 1.0, 5.0]),
     actions=st.lists(st.one_of(st.tuples(st.integers(0, 5), st.booleans()), st.integers(0, 3)), max_size=40),
 )
-def test_nothing_is_lost_and_no_limit_is_passed(
+def test_gate_loses_no_request_and_keeps_its_limits(
     concurrency: int, rate: float, actions: list[tuple[int, bool] | int]
 ) -> None:
     async def scenario() -> None:

@@ -176,7 +176,7 @@ def test_retry_waits_at_least_as_long_as_the_server_asked() -> None:
 
 
 @pytest.mark.parametrize("chance", [0.0, 0.5, 1.0])
-def test_no_delay_of_a_retry_exceeds_the_bound_and_not_all_are_the_same(chance: float) -> None:
+def test_delays_of_retries_stay_below_the_bound_and_vary(chance: float) -> None:
     async def scenario() -> None:
         waiting = Queue(clock=now, spread=lambda: chance)
         delays = [waiting.retry(A, at_most=8) for _ in range(20)]
@@ -223,7 +223,7 @@ def test_low_request_waits_for_no_other_cluster_and_a_flood_does_not_hold_it_up_
     play(scenario)
 
 
-def test_of_many_low_requests_one_at_a_time_gets_between_the_others() -> None:
+def test_low_requests_get_between_the_others_one_at_a_time() -> None:
     async def scenario() -> None:
         waiting = queue()
         flood(waiting, "loud", 100)
@@ -251,7 +251,7 @@ def test_delayed_low_request_stays_low_unless_somebody_asked_for_it_otherwise() 
     play(scenario)
 
 
-def test_what_a_syncer_left_behind_is_forgotten() -> None:
+def test_requests_of_a_stopped_syncer_are_forgotten() -> None:
     async def scenario() -> None:
         waiting, other = queue(), Request("vc", "pods", Key("shop", "a"))
         for each in (A, other):
@@ -279,7 +279,7 @@ def test_retry_at_once_still_counts() -> None:
 # -- waiting for requests --------------------------------------------------------------------------
 
 
-def test_who_waits_gets_a_request_as_soon_as_there_is_one() -> None:
+def test_waiter_gets_a_request_as_soon_as_there_is_one() -> None:
     async def scenario() -> None:
         waiting = queue()
         getters = [asyncio.create_task(take(waiting)) for _ in range(3)]
@@ -305,7 +305,7 @@ def test_cancelled_waiter_that_was_already_woken_takes_no_request_with_it() -> N
     play(scenario)
 
 
-def test_after_close_everybody_is_told() -> None:
+def test_waiters_are_notified_after_close() -> None:
     async def scenario() -> None:
         waiting = queue()
         getters = [asyncio.create_task(take(waiting)) for _ in range(2)]
@@ -374,7 +374,7 @@ def test_weight_gives_a_larger_share() -> None:
     play(scenario)
 
 
-def test_who_was_idle_has_saved_up_nothing_and_owes_nothing() -> None:
+def test_lane_that_was_idle_has_no_credit_and_no_debt() -> None:
     async def scenario() -> None:
         waiting = queue()
         flood(waiting, "idle", 1)
@@ -419,7 +419,7 @@ def test_cluster_that_is_paused_while_it_has_requests_ready_hands_out_none() -> 
     play(scenario)
 
 
-def test_many_ready_requests_wake_all_who_wait_after_a_pause() -> None:
+def test_requests_after_a_pause_wake_all_waiters() -> None:
     async def scenario() -> None:
         waiting = queue()
         waiting.pause("vc")

@@ -50,7 +50,7 @@ def test_host_pod_carries_what_is_read_and_no_more(world: World) -> None:
     assert "vsyncer.dev/pod-annotations" not in annotations
 
 
-def test_what_nobody_reads_is_not_written_twice(world: World) -> None:
+def test_field_that_no_container_reads_is_not_written_twice(world: World) -> None:
     world.given(virtual=[serviceaccount("default")]).settle("serviceaccounts", "shop/default")
     world.given(virtual=[reading("metadata.name", metadata={"labels": {"a": "1"}})]).settle("pods", "shop/web")
     annotations = (world.host("Pod", COPY) or {})["metadata"]["annotations"]

@@ -47,7 +47,7 @@ def in_container(part: dict[str, Any]) -> dict[str, Any]:
         ({"resourceClaims": [{"name": "r", "resourceClaimName": "x"}]}, RESOURCE_CLAIMS),
     ],
 )
-def test_every_reference_is_known(spec: dict[str, Any], kind: Resource) -> None:
+def test_references_are_all_known(spec: dict[str, Any], kind: Resource) -> None:
     assert references(pod("web", spec=spec)) == {(kind, Key("shop", "x"))}
 
 

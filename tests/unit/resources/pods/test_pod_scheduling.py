@@ -49,12 +49,12 @@ def test_selector_of_namespaces_that_finds_none_selects_no_pod(world: World) -> 
     assert found["labelSelector"]["matchExpressions"] == [{"key": "vsyncer.dev/namespace", "operator": "DoesNotExist"}]
 
 
-def test_all_namespaces_are_all_of_this_tenant(world: World) -> None:
+def test_selector_of_all_namespaces_selects_all_of_this_tenant(world: World) -> None:
     found = term(world, labelSelector=WEB, namespaceSelector={})
     assert found == {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "web", **MARK}}}
 
 
-def test_without_a_selector_a_term_still_selects_nothing(world: World) -> None:
+def test_term_without_a_selector_still_selects_nothing(world: World) -> None:
     assert term(world, namespaces=["a"]) == {"topologyKey": "zone"}
 
 
@@ -87,7 +87,7 @@ def test_preferred_terms_keep_their_weight_and_node_affinity_is_as_it_was(world:
         ({"namespaceSelector": {}}, {"namespaceSelector": {}}),
     ],
 )
-def test_where_namespaces_are_kept_apart_the_host_is_told_theirs(given: Obj, expected: Obj) -> None:
+def test_terms_name_the_host_namespaces_where_these_are_separate(given: Obj, expected: Obj) -> None:
     found = term(World([PodSyncer], translator=PerNamespace), labelSelector=WEB, **given)
     assert {part: found[part] for part in ("namespaces", "namespaceSelector") if part in found} == expected
 

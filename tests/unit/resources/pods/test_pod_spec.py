@@ -67,7 +67,7 @@ def test_name_is_translated_also_where_its_kind_is_not_synced(world: World) -> N
     assert spec["volumes"][0]["secret"]["secretName"] == "admin-x-shop-x-vc"
 
 
-def test_without_the_accounts_it_runs_as_the_hosts_default(world: World) -> None:
+def test_pod_runs_as_the_hosts_default_without_the_accounts(world: World) -> None:
     world.configure({"sync": {"toHost": {"serviceAccounts": {"enabled": False}}}})
     assert "serviceAccountName" not in spec_of(world, pod("web"))
 
@@ -88,7 +88,7 @@ def test_host_gives_it_neither_a_token_nor_its_own_services(world: World) -> Non
         ("schedulingGates", [{"name": "example.org/hold"}]),
     ],
 )
-def test_what_the_host_would_refuse_stays_behind(world: World, field: str, value: Any) -> None:
+def test_fields_that_the_host_would_refuse_stay_behind(world: World, field: str, value: Any) -> None:
     assert field not in spec_of(world, pod("web", spec={field: value}))
 
 
@@ -107,7 +107,7 @@ def test_what_the_host_would_refuse_stays_behind(world: World, field: str, value
         ("aFieldOfTheFuture", {"a": 1}),
     ],
 )
-def test_everything_else_crosses_as_it_is(world: World, field: str, value: Any) -> None:
+def test_other_fields_cross_unchanged(world: World, field: str, value: Any) -> None:
     assert spec_of(world, pod("web", spec={field: value}))[field] == value
 
 
@@ -115,7 +115,7 @@ def test_everything_else_crosses_as_it_is(world: World, field: str, value: Any) 
     ("name", "hostname"),
     [("web", "web"), ("web.a.b", "web-a-b"), ("w" * 70, "w" * 63), ("w" * 62 + "-x-y", "w" * 62)],
 )
-def test_its_host_name_is_the_virtual_name(world: World, name: str, hostname: str) -> None:
+def test_host_name_of_a_pod_is_its_virtual_name(world: World, name: str, hostname: str) -> None:
     assert spec_of(world, pod(name))["hostname"] == hostname
 
 
@@ -144,7 +144,7 @@ def test_token_ca_and_namespace_are_those_of_the_virtual_cluster(world: World) -
     }
 
 
-def test_without_pod_tokens_the_host_gives_the_token(world: World) -> None:
+def test_token_is_the_hosts_without_pod_tokens(world: World) -> None:
     world.configure({"sync": {"toHost": {"podTokens": {"enabled": False}}}})
     [volume] = spec_of(world, pod("web", spec={"volumes": [API_ACCESS]}))["volumes"]
     assert volume["projected"]["sources"][0] == API_ACCESS["projected"]["sources"][0]  # type: ignore[index]
@@ -238,7 +238,7 @@ def test_cluster_first_means_the_virtual_clusters_dns(dns: World) -> None:
     }
 
 
-def test_what_the_pod_adds_is_merged_within_the_limits(dns: World) -> None:
+def test_dns_settings_of_a_pod_are_merged_within_the_limits(dns: World) -> None:
     given = {
         "nameservers": ["192.0.2.1", "10.1.0.10", "192.0.2.2", "192.0.2.3"],
         "searches": ["example.org", "svc.cluster.local"],
@@ -254,17 +254,17 @@ def test_what_the_pod_adds_is_merged_within_the_limits(dns: World) -> None:
     "given",
     [{"dnsPolicy": "Default"}, {"dnsPolicy": "ClusterFirst", "hostNetwork": True}, {"dnsPolicy": "None"}],
 )
-def test_who_does_not_ask_the_clusters_dns_is_left_alone(dns: World, given: Obj) -> None:
+def test_pod_without_the_clusters_dns_is_left_alone(dns: World, given: Obj) -> None:
     spec = spec_of(dns, pod("web", spec=given))
     assert (spec["dnsPolicy"], "dnsConfig" in spec) == (given["dnsPolicy"], False)
 
 
-def test_on_the_hosts_network_it_can_ask_for_the_clusters_dns(dns: World) -> None:
+def test_pod_on_the_hosts_network_can_use_the_clusters_dns(dns: World) -> None:
     spec = spec_of(dns, pod("web", spec={"dnsPolicy": "ClusterFirstWithHostNet", "hostNetwork": True}))
     assert spec["dnsConfig"]["nameservers"] == ["10.1.0.10"]
 
 
-def test_without_a_dns_service_the_hosts_serves_it(world: World) -> None:
+def test_dns_of_the_host_is_used_without_a_dns_service(world: World) -> None:
     world.given(virtual=[serviceaccount("default")]).settle("serviceaccounts", "shop/default")
     world.given(virtual=[pod("web", spec={"dnsPolicy": "ClusterFirst"})])
     [write] = world.decide("pods", "shop/web").writes

@@ -27,7 +27,7 @@ def test_host_that_has_said_nothing_changes_nothing() -> None:
     assert virtual_status(Pair(pod("web"), silent)) is None
 
 
-def test_that_it_is_placed_is_told_by_the_binding_alone() -> None:
+def test_scheduled_condition_follows_from_the_binding_alone() -> None:
     placed = {"phase": "Pending", "conditions": [condition("PodScheduled")]}
     assert virtual_status(Pair(pod("web"), pod("web", status=placed))) is None
     refused = {"phase": "Pending", "conditions": [condition("PodScheduled", "False", reason="Unschedulable")]}
@@ -69,13 +69,13 @@ def test_kubernetes_condition_cannot_be_made_the_tenants_by_a_gate() -> None:
     assert (virtual_status(pair) or {})["conditions"] == [condition("Ready", "False")]
 
 
-def test_only_conditions_of_gates_flow_down() -> None:
+def test_conditions_flow_down_only_for_gates() -> None:
     conditions = [condition("example.org/lb", observedGeneration=3), condition("Ready")]
     virtual = pod("web", spec=GATES, status={"conditions": conditions})
     assert gate_conditions(Pair(virtual, pod("web"))) == [condition("example.org/lb")]
 
 
-def test_what_the_host_has_put_into_the_pod_is_not_shown() -> None:
+def test_containers_that_the_host_added_are_not_shown() -> None:
     host = pod("web", status={"containerStatuses": [{"name": "app"}, {"name": "sidecar"}]})
     assert reported(pod("web"), host)["containerStatuses"] == [{"name": "app"}]
 

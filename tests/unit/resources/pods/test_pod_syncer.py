@@ -48,7 +48,7 @@ def calls(world: World) -> list[str]:
 # -- before it is on the host ----------------------------------------------------------------------
 
 
-def test_it_waits_for_its_service_account_its_token_and_its_dns(world: World) -> None:
+def test_pod_waits_for_its_service_account_its_token_and_its_dns(world: World) -> None:
     volume = {"name": "t", "projected": {"sources": [{"serviceAccountToken": {"path": "token"}}]}}
     dns = service("kube-dns", (53,), namespace="kube-system")
     world.given(virtual=[pod("web", spec={"volumes": [volume]}), serviceaccount("default"), dns])
@@ -79,26 +79,26 @@ def test_token_of_an_earlier_pod_of_this_name_is_not_taken(ready: World) -> None
     assert decided(ready).outcome is Outcome.PENDING
 
 
-def test_one_that_is_held_by_gates_is_not_sent_yet(ready: World) -> None:
+def test_pod_that_is_held_by_gates_is_not_sent_yet(ready: World) -> None:
     ready.given(virtual=[pod("web", spec={"schedulingGates": [{"name": "example.org/hold"}]})])
     assert (decided(ready).outcome, decided(ready).writes) == (Outcome.SKIPPED, ())
 
 
 @pytest.mark.parametrize("status", [STARTED, {"phase": "Running"}, {**STARTED, "phase": "Succeeded"}])
-def test_one_that_had_started_is_never_started_again(ready: World, status: Obj) -> None:
+def test_pod_that_had_started_is_never_started_again(ready: World, status: Obj) -> None:
     ready.given(virtual=[pod("web", status=status, spec={"nodeName": "n1"})])
     [write] = decided(ready).writes
     assert (write.verb, write.grace, write.side.value) == (Verb.DELETE, 0, "virtual")
 
 
-def test_one_that_never_started_is_made_again_on_its_node(ready: World) -> None:
+def test_pod_that_never_started_is_created_again_on_its_node(ready: World) -> None:
     ready.given(virtual=[pod("web", spec={"nodeName": "n1"})])
     [write] = decided(ready).writes
     assert (write.verb, write.obj["spec"]["nodeName"]) == (Verb.APPLY, "n1")
 
 
 @pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
-def test_one_that_ended_before_it_started_is_left(ready: World, phase: str) -> None:
+def test_pod_that_ended_before_it_started_is_left(ready: World, phase: str) -> None:
     ready.given(virtual=[pod("web", status={"phase": phase})])
     assert not decided(ready).writes
 
@@ -123,7 +123,7 @@ def test_mirror_of_a_static_pod_is_left_alone(ready: World) -> None:
 # -- on both sides ---------------------------------------------------------------------------------
 
 
-def test_it_is_bound_where_the_host_runs_it_as_soon_as_there_is_a_node(copied: World) -> None:
+def test_pod_is_bound_to_the_hosts_node_as_soon_as_it_is_known(copied: World) -> None:
     host(copied, {"spec": {"nodeName": "n1"}, "status": {**STARTED, "podIP": "10.0.0.3"}})
     decision = decided(copied)
     assert decision.outcome is Outcome.PENDING
@@ -134,7 +134,7 @@ def test_it_is_bound_where_the_host_runs_it_as_soon_as_there_is_a_node(copied: W
     assert (found["spec"]["nodeName"], found["status"]["podIP"]) == ("n1", "10.0.0.3")
 
 
-def test_that_it_cannot_be_placed_is_told_before_it_is_bound(copied: World) -> None:
+def test_unschedulable_condition_comes_up_before_the_pod_is_bound(copied: World) -> None:
     unschedulable = [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]
     host(copied, {"status": {"conditions": unschedulable}})
     assert calls(copied) == ["patch virtual pods/status shop/web"]
@@ -253,7 +253,7 @@ def test_deletion_that_the_tenant_hurries_is_hurried_on_the_host(running: World)
     assert (str(sent), sent.body["gracePeriodSeconds"]) == (f"delete host pods {COPY}", 1)
 
 
-def test_one_that_waits_for_its_finalizers_is_not_deleted_again_and_again(running: World) -> None:
+def test_pod_that_waits_for_its_finalizers_is_deleted_only_once(running: World) -> None:
     running.gone(host=[running.host("Pod", COPY) or {}])
     ending = {**DELETING, "deletionGracePeriodSeconds": 0, "finalizers": ["batch.kubernetes.io/job-tracking"]}
     virtual(running, {"metadata": ending})

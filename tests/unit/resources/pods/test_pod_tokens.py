@@ -36,7 +36,7 @@ def change(world: World, part: Obj) -> None:
     world.given(virtual=[merged(world.virtual("Pod", "shop/web") or {}, part)])
 
 
-def test_each_token_has_the_lifetime_and_audience_that_the_pod_asks_for(given: World) -> None:
+def test_token_has_the_lifetime_and_audience_that_the_pod_asks_for(given: World) -> None:
     [write] = given.decide("pod-tokens", "shop/web").writes
     uid = (given.virtual("Pod", "shop/web") or {})["metadata"]["uid"]
     bound = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web", "uid": uid}}
@@ -46,7 +46,7 @@ def test_each_token_has_the_lifetime_and_audience_that_the_pod_asks_for(given: W
     )
 
 
-def test_they_are_in_a_secret_that_bears_our_marks_and_nothing_of_the_tenants(given: World) -> None:
+def test_tokens_are_in_a_secret_with_our_marks_and_nothing_of_the_tenants(given: World) -> None:
     given.settle("pod-tokens", "shop/web")
     made = given.host("Secret", SECRET) or {}
     assert made["data"].keys() == {"api.1", "api.2"}
@@ -54,7 +54,7 @@ def test_they_are_in_a_secret_that_bears_our_marks_and_nothing_of_the_tenants(gi
     assert all(key.startswith("vsyncer.dev/") for key in made["metadata"]["annotations"])
 
 
-def test_they_are_renewed_when_a_fifth_of_the_first_ones_life_is_left(given: World) -> None:
+def test_tokens_are_renewed_when_a_fifth_of_the_first_ones_life_is_left(given: World) -> None:
     given.settle("pod-tokens", "shop/web")
     decision = given.decide("pod-tokens", "shop/web")
     assert (decision.writes, decision.after) == ((), 2880)
@@ -77,7 +77,7 @@ def test_token_waits_for_its_service_account(world: World) -> None:
     assert decision.on == (ObjectRef(Side.VIRTUAL, SERVICE_ACCOUNTS, Key("shop", "robot")),)
 
 
-def test_who_deletes_the_service_account_of_a_running_pod_is_told_when_its_token_ends(given: World) -> None:
+def test_deleted_service_account_of_a_running_pod_is_reported_when_its_token_ends(given: World) -> None:
     given.settle("pod-tokens", "shop/web")
     given.gone(virtual=[serviceaccount("robot")])
     assert given.decide("pod-tokens", "shop/web").after == 2880
@@ -135,7 +135,7 @@ def test_running_pod_that_has_lost_them_gets_them_again(given: World) -> None:
     assert renewed(given)
 
 
-def test_they_stay_while_the_pod_ends_and_go_when_it_is_gone(given: World) -> None:
+def test_tokens_stay_while_the_pod_ends_and_go_when_it_is_gone(given: World) -> None:
     given.settle("pod-tokens", "shop/web")
     change(given, {"metadata": {"deletionTimestamp": "2026-01-01T12:00:00Z"}})
     given.now += timedelta(days=1)

@@ -87,7 +87,7 @@ def ring() -> Ring:
 # -- what is a fight -------------------------------------------------------------------------------
 
 
-def test_what_is_set_back_each_time_is_frozen_after_some_times(ring: Ring) -> None:
+def test_field_that_is_always_reverted_is_frozen(ring: Ring) -> None:
     assert ring.round(5) == 5
     assert ring.frozen() == []
     assert ring.round(20) == 0
@@ -102,7 +102,7 @@ def test_number_of_times_is_an_option() -> None:
     assert Ring(times=0).round(50) == 50
 
 
-def test_who_changes_their_mind_each_time_is_in_no_fight(ring: Ring) -> None:
+def test_wish_that_changes_each_time_is_no_contention(ring: Ring) -> None:
     for _ in range(50):
         assert ring.scale(3, over=1)
         assert ring.scale(1, over=3)
@@ -121,7 +121,7 @@ def test_field_that_only_we_change_is_never_frozen(wants: list[int], times: int,
 
 
 @given(st.lists(st.sampled_from(["we want 1", "we want 2", "set back"]), max_size=80), st.integers(1, 4))
-def test_what_is_written_over_the_same_value_in_a_row_is_bounded(steps: list[str], times: int) -> None:
+def test_repeated_writes_over_the_same_value_are_bounded(steps: list[str], times: int) -> None:
     """Between two changes of what we want: once over what we wanted before, and so often over what others set."""
     ring, want, live, written = Ring(times=times), 0, 0, 0
     for step in steps:
@@ -146,13 +146,13 @@ def test_lost_reply_hides_no_change_of_mind(ring: Ring) -> None:
         assert ring.scale(1, over=3, changed=False)
 
 
-def test_what_comes_too_seldom_is_no_fight(ring: Ring) -> None:
+def test_rare_reverts_are_no_contention(ring: Ring) -> None:
     for _ in range(50):
         assert ring.scale(3, over=1)
         ring.now += 151
 
 
-def test_what_was_set_back_long_ago_does_not_count(ring: Ring) -> None:
+def test_reverts_of_long_ago_do_not_count(ring: Ring) -> None:
     assert ring.round(5) == 5
     ring.now += 601
     assert ring.round(10) == 5
@@ -183,7 +183,7 @@ def test_object_that_is_made_anew_on_the_virtual_side_is_another_one(ring: Ring)
         assert ring.write(create(f"v{turn}"), None)
 
 
-def test_what_we_delete_ourselves_is_in_no_fight(ring: Ring) -> None:
+def test_deletions_of_our_own_are_no_contention(ring: Ring) -> None:
     """A Secret's copy comes and goes with the Pods that use it."""
     for _ in range(50):
         assert ring.write(create(), None)
@@ -201,7 +201,7 @@ def test_rest_of_the_object_is_still_written(ring: Ring) -> None:
     assert both.body["spec"] == {"replicas": 3, "paused": True}, "what was given is not changed"
 
 
-def test_what_is_left_out_is_told_with_who_writes_it_and_until_when(ring: Ring) -> None:
+def test_frozen_field_is_reported_with_its_manager_and_its_end(ring: Ring) -> None:
     ring.round(6)
     held = ring.contention.sift(planned_write(patch({"spec": {"replicas": 3}})), REQUEST).held
     held[0].other = "kubectl-edit"
@@ -244,7 +244,7 @@ def test_decision_of_which_parts_are_held_back_waits() -> None:
     assert waiting(decision.look_again(5.0), held).after == 5.0
 
 
-def test_where_both_agree_by_themselves_nothing_is_held(ring: Ring) -> None:
+def test_agreement_of_both_holds_nothing(ring: Ring) -> None:
     ring.round(6)
     assert not ring.contention.sift(planned_write(), REQUEST).held
 
@@ -252,7 +252,7 @@ def test_where_both_agree_by_themselves_nothing_is_held(ring: Ring) -> None:
 # -- thaw ------------------------------------------------------------------------------------------
 
 
-def test_it_thaws_by_itself_and_one_more_time_freezes_it_again(ring: Ring) -> None:
+def test_frozen_field_thaws_by_itself_and_one_more_revert_freezes_it_again(ring: Ring) -> None:
     ring.round(6)
     ring.now = 599
     assert ring.round(1) == 0
@@ -263,7 +263,7 @@ def test_it_thaws_by_itself_and_one_more_time_freezes_it_again(ring: Ring) -> No
         assert ring.frozen() == [("spec", "replicas")]
 
 
-def test_it_thaws_by_command(ring: Ring) -> None:
+def test_frozen_field_thaws_by_command(ring: Ring) -> None:
     ring.round(6)
     assert ring.contention.thaw(lambda one: one.path == ("other",)) == []
     [one] = ring.contention.thaw(lambda one: one.request == REQUEST)
@@ -274,7 +274,7 @@ def test_it_thaws_by_command(ring: Ring) -> None:
     assert ring.round(10) == 1
 
 
-def test_after_a_quiet_time_it_is_as_if_nothing_had_been(ring: Ring) -> None:
+def test_contention_is_forgotten_after_a_quiet_time(ring: Ring) -> None:
     ring.round(6)
     ring.now = 600 + 601
     assert ring.round(10) == 5
@@ -286,7 +286,7 @@ def test_something_else_is_tried_at_once_and_frozen_sooner(ring: Ring) -> None:
     assert ring.round(10, to=5) == 1
 
 
-def test_what_was_wanted_first_may_be_wanted_again(ring: Ring) -> None:
+def test_value_that_was_wanted_first_may_be_wanted_again(ring: Ring) -> None:
     """Otherwise the field would stay at what nobody wants any more, although nobody fights over it."""
     ring.round(6)
     assert ring.scale(4, over=1)
@@ -311,14 +311,14 @@ def test_patch_is_taken_apart_down_to_its_fields_and_lists_are_whole() -> None:
     }
 
 
-def test_what_only_says_which_object_is_meant_is_no_change() -> None:
+def test_identity_in_a_patch_is_no_change() -> None:
     assert changes(patch({}), {}, MARKS) == []
     one, other = (patch({"metadata": {"labels": {"a": "1"}}}).body for _ in "ab")
     other["metadata"]["resourceVersion"] = "8"
     assert changes(Call(Operation.PATCH, one), {}, MARKS) == changes(Call(Operation.PATCH, other), {}, MARKS)
 
 
-def test_many_fields_are_taken_together() -> None:
+def test_fields_are_grouped_if_there_are_many() -> None:
     many = {f"k{number}": str(number) for number in range(100)}
     assert set(fields({"data": many})) == {("data",)}
     assert set(fields({"metadata": {"labels": many}, "spec": {"a": 1}})) == {("metadata", "labels"), ("spec", "a")}
@@ -350,7 +350,7 @@ def test_order_of_names_means_nothing_and_what_is_not_there_is_one_value() -> No
     assert fields({"a": {"b": 1}}, {"a": "x"})["a", "b"] == fields({"a": {"b": 1}}, {})["a", "b"]
 
 
-def test_what_a_call_does_not_say_it_does_not_want() -> None:
+def test_call_does_not_want_fields_that_it_does_not_set() -> None:
     assert wanted(patch({"spec": {"a": 1}}), ("spec", "b"), MARKS) == UNKNOWN
     assert wanted(patch({"spec": {"a": 1}}), (), MARKS) == UNKNOWN
     assert wanted(create(), ("spec",), MARKS) == UNKNOWN
@@ -361,7 +361,7 @@ def test_what_a_call_does_not_say_it_does_not_want() -> None:
 # -- room ------------------------------------------------------------------------------------------
 
 
-def test_no_value_is_kept(ring: Ring) -> None:
+def test_contention_keeps_no_values(ring: Ring) -> None:
     secret = patch({"data": {"password": "c2VjcmV0"}})
     for _ in range(6):
         ring.write(secret, {"data": {"password": "b3RoZXI="}})
@@ -376,7 +376,7 @@ def _inside(value: Any) -> Iterable[Any]:
         yield from part.items() if isinstance(part, dict) else [part]
 
 
-def test_what_is_remembered_is_bounded(ring: Ring, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_of_changes_is_bounded(ring: Ring, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(contention, "REMEMBERED", 10)
     monkeypatch.setattr(contention, "FROZEN", 7)
     for number in range(30):
@@ -392,14 +392,14 @@ def test_what_is_remembered_is_bounded(ring: Ring, monkeypatch: pytest.MonkeyPat
     assert len(past[place()]) <= contention.WIDTH * FIELDS * 6
 
 
-def test_what_is_too_old_to_count_takes_no_room(ring: Ring) -> None:
+def test_changes_that_are_too_old_take_no_memory(ring: Ring) -> None:
     for number in range(40):
         ring.now += 100
         assert ring.scale(number, over=number - 1)
     assert len(ring.contention._past[place()]) == 7 * contention.WIDTH
 
 
-def test_what_is_over_is_forgotten(ring: Ring) -> None:
+def test_contention_that_is_over_is_forgotten(ring: Ring) -> None:
     for number in range(5):
         for _ in range(6):
             ring.write(patch({"spec": {"replicas": 3}}), {"spec": {"replicas": 1}}, key=Key("vc-ns", str(number)))

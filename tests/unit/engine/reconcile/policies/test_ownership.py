@@ -110,7 +110,7 @@ AGAIN = [
 @settings(max_examples=150, deadline=None)
 @given(STEPS)
 @example(AGAIN)
-def test_no_stop_between_two_writes_changes_who_wins(steps: list[Any]) -> None:
+def test_crash_between_two_writes_does_not_change_who_wins(steps: list[Any]) -> None:
     world, model = started(BOTH, a="0"), Model()
     for step in steps:
         world = world_of(BOTH, before=world)
@@ -128,7 +128,7 @@ def test_no_stop_between_two_writes_changes_who_wins(steps: list[Any]) -> None:
     assert looked(world_of(BOTH, before=world)) == 0, "in step, and a new process writes again"
 
 
-def test_what_went_down_beside_what_came_up_can_be_taken_back() -> None:
+def test_fields_that_went_down_beside_those_that_came_up_can_be_removed() -> None:
     """The host takes away all that it has while the virtual side adds something, and takes that away later."""
     world = started(BOTH, a="0")
     edit(world, "virtual", {"data": {"b": "0"}})
@@ -143,7 +143,7 @@ def test_what_went_down_beside_what_came_up_can_be_taken_back() -> None:
 
 
 @pytest.mark.parametrize("side", ["virtual", "host"])
-def test_what_one_side_changes_the_other_follows(side: str) -> None:
+def test_change_on_one_side_reaches_the_other(side: str) -> None:
     world = started(BOTH, a="0", b="0")
     edit(world, side, {"data": {"a": "1", "b": None, "c": "2"}})
     world.settle(ConfigMapSyncer, KEY)
@@ -158,7 +158,7 @@ def test_virtual_side_wins_where_both_have_changed() -> None:
     assert data(virtual(world)) == data(host(world)) == {"a": "ours", "b": "theirs"}
 
 
-def test_all_contents_may_go() -> None:
+def test_contents_may_all_be_removed() -> None:
     world = started(BOTH, a="0")
     edit(world, "host", {"data": None})
     world.settle(ConfigMapSyncer, KEY)
@@ -174,7 +174,7 @@ def test_copy_without_a_base_follows_the_virtual_side() -> None:
     assert data(virtual(world)) == data(host(world)) == {"a": "0"}
 
 
-def test_what_goes_up_is_written_over_what_was_seen_and_nothing_later() -> None:
+def test_write_that_goes_up_changes_no_later_version() -> None:
     world = started(BOTH, a="0")
     edit(world, "host", {"data": {"a": "1"}})
     [_, write] = world.decide(ConfigMapSyncer, KEY).writes
@@ -226,7 +226,7 @@ def test_base_is_read_as_it_was_written() -> None:
     assert read(written(configmap("web"), base, world.settings.marks), world.settings.marks) == base
 
 
-def test_too_many_shared_fields_are_refused() -> None:
+def test_shared_fields_beyond_the_limit_are_refused() -> None:
     world = world_of(BOTH).given(virtual=[configmap("web", data={f"name-{number:05}": "" for number in range(5000)})])
     with pytest.raises(Refused, match="too many to be remembered"):
         world.decide(ConfigMapSyncer, KEY)
@@ -255,7 +255,7 @@ def test_host_owns_a_field_after_the_copy_is_made() -> None:
 
 
 @pytest.mark.parametrize("owner", ["host", "both"])
-def test_what_is_translated_cannot_go_up(owner: str) -> None:
+def test_translated_field_cannot_go_up(owner: str) -> None:
     options = {"sync": {"toHost": {"secrets": {"all": True, "authority": {"type": owner}}}}}
     token = secret(
         "web", type="bootstrap.kubernetes.io/token", metadata={"annotations": {"vsyncer.dev/force-sync": "true"}}
@@ -282,7 +282,7 @@ PROPAGATE, REPORT = {"onHostDeletion": "propagate"}, {"onHostDeletion": "report"
 
 
 @pytest.mark.parametrize("options", [PROPAGATE, REPORT])
-def test_that_there_is_a_copy_is_marked(options: Mapping[str, Any]) -> None:
+def test_copy_is_recorded_on_the_virtual_object(options: Mapping[str, Any]) -> None:
     world = started(options, a="0")
     assert mark(world).split()[0] == uid_of(host(world))
     assert world.settings.marks.copied not in annotations_of(host(world))
@@ -341,7 +341,7 @@ def test_copy_that_is_there_after_all_keeps_its_original() -> None:
         ({"metadata": {"creationTimestamp": "2026-01-01T12:00:01Z"}}, "was made anew"),
     ],
 )
-def test_nothing_goes_with_a_host_namespace(home: Obj | None, state: str) -> None:
+def test_virtual_object_is_not_deleted_with_a_host_namespace(home: Obj | None, state: str) -> None:
     world = started(PROPAGATE, a="0")
     world.gone(host=[host(world)])
     if home is None:
@@ -382,7 +382,7 @@ def _make_immutable(world: World) -> None:
 @pytest.mark.parametrize("policy", [PROPAGATE, REPORT])
 @pytest.mark.parametrize(("options", "cause", "back"), own_deletions())
 @pytest.mark.parametrize("stop", range(4))
-def test_where_we_delete_the_copy_the_mark_goes_first(
+def test_mark_is_removed_before_we_delete_the_copy(
     policy: Mapping[str, Any], options: Mapping[str, Any], cause: Any, back: Any, stop: int
 ) -> None:
     """Stopped after any request, the tenant's object is never taken for one whose copy somebody else has deleted."""

@@ -24,7 +24,7 @@ def paused(obj: Obj, value: Any = "true") -> Obj:
     return merged(obj, {"metadata": {"annotations": {MARKS.paused: value}}})
 
 
-def test_what_is_not_paused_is_none_of_its_business() -> None:
+def test_object_that_is_not_paused_is_left_to_the_syncer() -> None:
     obj = virtual()
     assert pause().answer(observed(REQUEST, virtual=obj, host=copy_of(obj))) is None
     assert pause().answer(observed(REQUEST, virtual=obj, host=None)) is None

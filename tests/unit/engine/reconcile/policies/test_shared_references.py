@@ -73,7 +73,7 @@ def edit(world: World, side: Side, spec: Obj) -> World:
         ({"selector": {"matchLabels": {"app": "db"}}}, {"selector": {"matchLabels": {"app": "db"}}}),
     ],
 )
-def test_what_the_host_names_comes_up_in_virtual_words(there: Obj, here: Obj, again: Any) -> None:
+def test_names_from_the_host_come_up_translated(there: Obj, here: Obj, again: Any) -> None:
     world = started(to={"name": "a"}, list=["a"], selector={"matchLabels": {"app": "web"}})
     before = specs(world)
     world = again(edit(world, Side.HOST, there))
@@ -93,14 +93,14 @@ def test_what_the_host_names_comes_up_in_virtual_words(there: Obj, here: Obj, ag
         ({"list": None}, {"list": None}),
     ],
 )
-def test_what_the_tenant_names_goes_down(here: Obj, there: Obj) -> None:
+def test_names_of_the_tenant_go_down(here: Obj, there: Obj) -> None:
     world = started(to={"name": LONG}, list=[LONG])
     before = specs(world)[1]
     edit(world, Side.VIRTUAL, here).settle(Widgets, KEY)
     assert specs(world)[1] == merged(before, there)
 
 
-def test_where_both_change_a_name_the_virtual_side_wins_whatever_the_host_says() -> None:
+def test_virtual_side_wins_where_both_change_a_name() -> None:
     world = started(to={"name": "a"})
     edit(world, Side.HOST, {"to": {"name": "the-hosts-own"}})
     edit(world, Side.VIRTUAL, {"to": {"name": "b"}}).settle(Widgets, KEY)
@@ -115,7 +115,7 @@ def test_where_both_change_a_name_the_virtual_side_wins_whatever_the_host_says()
         {"list": [on_host("a"), "the-hosts-own"]},
     ],
 )
-def test_what_no_virtual_object_stands_for_never_comes_up(there: Obj) -> None:
+def test_host_name_without_a_virtual_object_never_comes_up(there: Obj) -> None:
     world = started(to={"name": "a"}, list=["a"])
     edit(world, Side.HOST, there)
     with pytest.raises(Refused, match="the host names something there for which no virtual object") as caught:
@@ -123,7 +123,7 @@ def test_what_no_virtual_object_stands_for_never_comes_up(there: Obj) -> None:
     assert "the-hosts-own" not in str(caught.value), "the tenant reads it"
 
 
-def test_what_only_one_side_may_change_is_put_back() -> None:
+def test_field_of_one_owner_is_restored() -> None:
     world = started()
     edit(world, Side.HOST, {"own": on_host("b")}).settle(Widgets, KEY)
     assert [spec["own"] for spec in specs(world)] == ["a", on_host("a")]
