@@ -86,7 +86,7 @@ class Direction(ABC):
 
     @property
     def syncs(self) -> bool:
-        """Return True if the syncer is asked about objects at all."""
+        """True if the syncer is called with objects at all."""
         return self.goes_down or self.comes_up or self.fakes
 
     @property
@@ -135,7 +135,7 @@ class Direction(ABC):
         return True
 
     def is_real(self, ctx: Context, host: Obj) -> bool:
-        """Return True if the host object is one that the syncer syncs, and not another one at its place."""
+        """Return True if the host object is the syncer's, rather than another one with its key."""
         return True
 
     def narrowed(self, source: Source, settings: Settings) -> Source:
@@ -231,7 +231,11 @@ class ToHost(Direction):
         return self._down.sync_down(ctx, pair.virtual)
 
     def _must_be_its_own(self, ctx: Context, pair: Pair) -> None:
-        """Raise :class:`NameTaken` if the host object is the copy of another virtual object that is there."""
+        """Check that the host object isn't the copy of another virtual object that exists.
+
+        Raises:
+            NameTaken: It is.
+        """
         other = ctx.marks.virtual_key(pair.host)
         if other and other != key_of(pair.virtual) and ctx.virtual(self.syncer.resource, other) is not None:
             other_one = f"the virtual {self.syncer.resource.kind} {other}"
@@ -242,12 +246,14 @@ class ToHost(Direction):
         return f"its labels are not those of sync.{self.syncer.section}.selector"
 
     def is_real(self, ctx: Context, host: Obj) -> bool:
-        """Return True if the host object is a copy of ours."""
+        """Return True if the host object is our copy."""
         return ctx.marks.is_ours(host, cluster=ctx.identity, resource=self.syncer.resource)
 
 
 def _if_unchanged(virtual: Obj, syncer: Syncer, decision: Decision) -> Decision:
-    """Return a decision that deletes only if the live virtual object is as it was seen: old labels end no copy."""
+    """Return a decision that only deletes if the live virtual object is unchanged, as stale labels
+    must end no copy.
+    """
     seen = ObjectRef(Side.VIRTUAL, syncer.resource, key_of(virtual))
     latest = Precondition(seen, uid_of(virtual), version=virtual["metadata"].get("resourceVersion", ""))
     writes = (replace(write, precondition=latest) if write.verb is Verb.DELETE else write for write in decision.writes)
@@ -255,7 +261,7 @@ def _if_unchanged(virtual: Obj, syncer: Syncer, decision: Decision) -> Decision:
 
 
 def _is_selected(ctx: Context, virtual: Obj) -> bool:
-    """Return True if an object is synced by its labels; one that is being deleted sees its end."""
+    """Return True if an object is selected by its labels; an object that is being deleted always is."""
     selector = ctx.config.selector
     return not selector.narrows or selector.selects(virtual) or is_deleting(virtual)
 
@@ -372,7 +378,7 @@ class Fake(Direction):
 
 
 class _OrFake(Direction):
-    """What has neither a tenant's object nor one on the host is faked."""
+    """Fakes objects for keys that have neither a tenant's object nor one on the host."""
 
     fakes = True
     #: The other direction.
@@ -383,7 +389,7 @@ class _OrFake(Direction):
         self._first, self._fake = self.first(syncer), Fake(syncer)
 
     def sources(self) -> Iterable[Source]:
-        """Yield all virtual objects, and what the other direction watches on the host."""
+        """Yield all virtual objects, and the other direction's sources on the host."""
         yield from self._fake.sources()
         yield from (source for source in self._first.sources() if source.side is Side.HOST)
 
@@ -397,30 +403,30 @@ class _OrFake(Direction):
         yield from self._fake.rights()
 
     def request_for(self, sight: Sight, side: Side, key: Key, obj: Obj | None) -> Request | None:
-        """Return the request of any virtual object, or of what the other direction follows on the host."""
+        """Return the request of any virtual object, or of a host object that concerns the other direction."""
         way = self._fake if side is Side.VIRTUAL else self._first
         return way.request_for(sight, side, key, obj)
 
     def is_about(self, ctx: Context, key: Key, host: Obj) -> bool:
-        """Return what the other direction says of the host object."""
+        """Return the result of the other direction for the host object."""
         return self._first.is_about(ctx, key, host)
 
     def decide(self, ctx: Context, key: Key, *, virtual: Obj | None, host: Obj | None) -> Decision:
-        """Ask about a fake where there is nothing else."""
+        """Call the fake's role for a key without real objects, otherwise the other direction."""
         is_tenants = virtual is not None and not came_up(ctx, virtual)
         is_real = is_tenants or (host is not None and self._first.is_real(ctx, host))
         return (self._first if is_real else self._fake).decide(ctx, key, virtual=virtual, host=host)
 
 
 class ToHostOrFake(_OrFake):
-    """A tenant's objects have copies on the host; what there is none of, and is needed, is faked."""
+    """Virtual objects have copies on the host; objects that are needed and don't exist are faked."""
 
     goes_down = True
     first = ToHost
 
 
 class FromHostOrFake(_OrFake):
-    """Host objects appear on the virtual side; what there is none of, and is needed, is faked."""
+    """Host objects appear on the virtual side; objects that are needed and don't exist are faked."""
 
     comes_up = True
     first = FromHost
@@ -464,7 +470,9 @@ def direction_of(syncer: Syncer) -> Direction:
 
 
 def resources_of(syncer: Syncer | type[Syncer]) -> tuple[Resource, ...]:
-    """Return the virtual and the host resource of a syncer; nothing for one that names none, as it syncs nothing."""
+    """Return the virtual and the host resource of a syncer; empty if it has none, because it syncs
+    nothing.
+    """
     return (syncer.resource, syncer.host_resource) if hasattr(syncer, "resource") else ()
 
 

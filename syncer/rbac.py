@@ -98,7 +98,7 @@ def rights(syncer: Syncer, enabled: Collection[str] | None = None, settings: Set
 
 
 def _by_section(syncer: Syncer, config: Config) -> Iterator[Right]:
-    """Yield what the options of a kind take: patches, other owners of fields, the policy for deleted copies."""
+    """Yield the rights that follow from a kind's options: patches, ``authority`` and ``onHostDeletion``."""
     if not direction_of(syncer).syncs:
         return
     yield from by_path(Side.VIRTUAL, syncer.resource, (patch.steps for patch in config.patches.up))

@@ -1,8 +1,9 @@
-"""The limit of a rate that allows bursts. Pure: the time is an argument."""
+"""A token bucket: a rate limit that allows bursts. Pure: the time is an argument."""
 
 
 class TokenBucket:
-    """Holds up to ``burst`` tokens, at least 1, and gains ``rate`` tokens a second; full at first.
+    """A bucket of up to ``burst`` tokens, at least 1, that gains ``rate`` tokens per second; full
+    at first.
 
     ``now`` is in seconds, on any clock.
     """
@@ -14,7 +15,7 @@ class TokenBucket:
         self._tokens, self._at = self._burst, now
 
     def take(self, now: float) -> float:
-        """Take a token, or one of the future, and return the seconds until it is there."""
+        """Take a token, possibly a future one, and return the seconds until it is available."""
         self._tokens = min(self._burst, self._tokens + (now - self._at) * self._rate) - 1.0
         self._at = now
         return max(0.0, -self._tokens / self._rate)

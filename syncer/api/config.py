@@ -39,11 +39,17 @@ class Config(Section):
     """Whether objects of this kind are synced."""
 
     selector: Selector = Selector()
-    """Labels of the virtual objects that are synced. Empty: all objects. The copy of an object that is no longer
-    selected is deleted. Not for kinds that don't go to the host."""
+    """The labels of virtual objects to sync.
+
+    Empty: all objects. The copy of an object that no longer matches is deleted. Only for kinds that
+    go to the host.
+    """
 
     metadata: MetadataRules = MetadataRules()
-    """Labels and annotations that cross. All do by default, except what this kind itself keeps back."""
+    """The labels and annotations that are copied.
+
+    By default all, except those that the kind itself excludes.
+    """
 
     patches: Patches = Patches()
     """Changes to objects of this kind just before they are written.
@@ -60,14 +66,17 @@ class Config(Section):
     """
 
     concurrency: int = Field(default=0, ge=0, le=1024)
-    """How many objects of this kind are worked on at the same time. 0: no limit but `workers`, which all share."""
+    """Maximum number of objects of this kind that are worked on at the same time. 0: no limit
+    besides `workers`, which all kinds share.
+    """
 
     writes_per_second: float = Field(default=0, ge=0)
-    """The most writes a second, on both sides together, that this kind may cost in the long run. 0: no limit but `qps`
-    of the connections. No worker waits for it: other kinds go on."""
+    """Sustained rate of writes for this kind on both sides together, per second. 0: no limit
+    besides `qps` of the connections. No worker waits for it, so other kinds are not delayed.
+    """
 
     patrol_interval: Duration = Field(default=0.0, ge=0)
-    """Time between two scans of this kind by the patroller, at least 1s. 0: `patrol.interval`."""
+    """Time between two scans of this kind by the patroller, at least 1s. 0: as `patrol.interval` says."""
 
     authority: dict[str, Owner] = Field(default={})
     """The owner of fields that go to the host, by path: dotted, or a JSON pointer where a name

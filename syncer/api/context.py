@@ -51,7 +51,7 @@ class Reader(Protocol):
         ...
 
     def copied_by(self, group: str, kind: str) -> "Sequence[Syncer]":
-        """Return the syncers at work whose copies on the host are of this kind."""
+        """Return the running syncers whose copies have this kind on the host."""
         ...
 
 
@@ -118,7 +118,7 @@ class Context(Generic[C]):
     #: The syncer's own translation of a virtual key to a host key; None if the name translator's is
     #: used.
     place: Callable[[Settings, Key], Key] | None = None
-    #: The labels and annotations that cross; None if all do.
+    #: The labels and annotations that are copied; None for all.
     metadata: MetadataFilter | None = None
 
     @property
@@ -158,10 +158,10 @@ class Context(Generic[C]):
         return self.reader.used(self.resource, virtual)
 
     def copied_by(self, group: str, kind: str) -> "Sequence[Syncer]":
-        """Return the syncers at work whose copies on the host are of this kind, such as ``Pod`` of
+        """Return the running syncers whose copies have this kind on the host, such as ``Pod`` of
         the group ``""``.
 
-        Their copies and originals can be read with ``reads_copies``, and only then.
+        Their copies and originals can only be read with ``reads_copies``.
         """
         return self.reader.copied_by(group, kind)
 

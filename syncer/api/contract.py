@@ -18,7 +18,7 @@ from syncer.api.roles import API_VERSION, FakeSyncUp, Sync, SyncDown, Syncer, Sy
 from syncer.api.selection import Selector
 from syncer.api.sources import Index, Right, Source, Watch
 
-#: Roles that are asked about objects of the syncer's resource.
+#: Roles that are called with objects of the syncer's resource.
 ASKED = (SyncDown, Sync, SyncUp, SyncFromHost, FakeSyncUp)
 #: A syncer needs at least one of these roles; otherwise it is never called.
 ROLES = (*ASKED, OwnController, Initialize, Indexes)
@@ -114,7 +114,9 @@ def _class_faults(plugin: type[Syncer]) -> Iterator[Fault]:
 
 
 def _combination_faults(plugin: type[Syncer]) -> Iterator[Fault]:
-    """Yield the roles that don't go together, and those that are never asked without another."""
+    """Yield the faults of roles that can't be combined, and of roles that are never called without
+    another.
+    """
     name = plugin.__name__
     if issubclass(plugin, SyncFromHost) and issubclass(plugin, SyncDown | SyncUp):
         yield Fault(f"{name} has SyncFromHost beside SyncDown or SyncUp; make two syncers of it")

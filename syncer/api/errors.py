@@ -95,9 +95,9 @@ class Refused(SyncerError):
 
 
 class NameTaken(Refused):
-    """Another object has the name that this object has on the other side.
+    """Another object has the name of this object's counterpart on the other side.
 
-    The request is parked until one of the two objects changes, and counted as a collision.
+    The request is parked until either object changes, and counted as a collision.
     """
 
     def __init__(self, why: str, *, about: Obj | None = None) -> None:
@@ -105,7 +105,7 @@ class NameTaken(Refused):
 
         Args:
             why: A sentence for the tenant; it becomes the message of a warning event.
-            about: The virtual object that the event is about, if it isn't the one that is synced.
+            about: The virtual object that gets the event; None for the one that is synced.
         """
         super().__init__(why, reason="NameCollision", about=about)
 

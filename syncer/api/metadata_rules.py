@@ -1,4 +1,4 @@
-"""Which labels and annotations cross: the rules of a kind, and those of its section in the configuration."""
+"""Metadata rules: the labels and annotations that are copied, by the rules of a kind and of its section."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -24,24 +24,28 @@ _KeyGlob = Annotated[str, AfterValidator(_glob)]
 
 
 class KeyRules(Section):
-    """Which keys cross. A key that is denied stays behind, also where it is allowed."""
+    """The keys that are copied. A denied key is never copied, even if it is allowed."""
 
     allow: tuple[_KeyGlob, ...] = ()
-    """Keys that cross; `*` stands for any characters and `?` for one. Empty: all. A key that this kind keeps back by
-    itself crosses only if it is named here in full, without `*` and `?`; to let all others cross as before, add `*`."""
+    """Keys that are copied; `*` stands for any characters and `?` for a single one.
+
+    Empty: all. A key that the kind itself excludes is copied only if it is listed in full, without
+    `*` and `?`; to keep copying all others, add `*`.
+    """
 
     deny: tuple[_KeyGlob, ...] = ()
-    """Keys that stay behind; `*` stands for any characters and `?` for one."""
+    """Keys that are not copied; `*` stands for any characters and `?` for a single one."""
 
 
 class MetadataRules(Section):
     """Labels and annotations that cross, by their keys."""
 
     labels: KeyRules = KeyRules()
-    """Labels. Those by which a Service or a selector on the host finds the copies have to cross."""
+    """Labels. Those that a Service or a selector on the host selects the copies by must be copied.
+    """
 
     annotations: KeyRules = KeyRules()
-    """Annotations. What controllers of the host do because of them, they do for whoever wrote them."""
+    """Annotations. Controllers of the host act on them, whoever has written them."""
 
 
 class MetadataFilter:
@@ -50,7 +54,8 @@ class MetadataFilter:
     def __init__(self, kind: MetadataRules, section: MetadataRules, host_owned: Iterable[FieldPath] = ()) -> None:
         """Compile the rules.
 
-        ``host_owned`` names fields of which nothing goes down; of them only labels and annotations matter here.
+        ``host_owned`` are the fields that never go down; only labels and annotations among them
+        matter here.
         """
         owned = {key for path in host_owned if (key := metadata_key(path))}
         self._parts = {
@@ -60,15 +65,15 @@ class MetadataFilter:
                 ("annotations", kind.annotations, section.annotations),
             )
         }
-        #: True if there may be keys that stay behind.
+        #: True if some keys may not be copied.
         self.narrows = any(keys.narrows for keys in self._parts.values())
 
     def crosses(self, part: str, key: str) -> bool:
-        """Return True if a key crosses; ``part`` is ``labels`` or ``annotations``."""
+        """Return True if a key is copied; ``part`` is ``labels`` or ``annotations``."""
         return self._parts[part].crosses(key)
 
     def kept(self, part: str, found: Mapping[str, str]) -> dict[str, str]:
-        """Return the labels or annotations that cross."""
+        """Return the labels or annotations that are copied."""
         keys = self._parts[part]
         return {key: value for key, value in found.items() if keys.crosses(key)}
 
@@ -92,7 +97,7 @@ class _Keys:
 
 
 def _matcher(globs: Iterable[str]) -> Callable[[str], bool]:
-    """Return a function that says if a key matches one of the patterns."""
+    """Return a function that returns True if a key matches a pattern."""
     patterns = [translate(glob) for glob in globs]
     if not patterns:
         return lambda key: False

@@ -63,12 +63,14 @@ class LiveClient(Protocol):
         ...
 
     def kubernetes_client(self) -> "ApiClient":
-        """Return the asyncio ``ApiClient`` of the ``kubernetes`` package for this API server, to be kept.
+        """Return the asyncio ``ApiClient`` of the ``kubernetes`` package for this API server.
 
-        ``kubernetes.aio.client.CoreV1Api(live.host.kubernetes_client())`` has the daemon's credentials, which are
-        renewed under it, its TLS, proxy and limit of requests, and writes nothing in a dry run. Its errors are the
-        package's ``ApiException``, and ``OSError`` or ``TimeoutError`` where no answer came. The first call imports
-        the package.
+        Create it once and keep it.
+
+        ``kubernetes.aio.client.CoreV1Api(live.host.kubernetes_client())`` uses the daemon's
+        credentials, which are renewed automatically, its TLS, proxy and rate limit, and writes
+        nothing in a dry run. Its errors are the package's ``ApiException``, and ``OSError`` or
+        ``TimeoutError`` if there is no response. The first call imports the package.
         """
         ...
 

@@ -35,7 +35,7 @@ _CROSSING = ("metadata.labels", "metadata.annotations")
 class Syncer(Role, Generic[C]):
     """Decides for a resource. Derive it from at least one role.
 
-    Roles are additive. A syncer with ``Initialize``, ``Indexes`` or ``OwnController`` alone syncs
+    Roles are additive. A syncer with only ``Initialize``, ``Indexes`` or ``OwnController`` syncs
     nothing, and has no resource.
     """
 
@@ -57,8 +57,8 @@ class Syncer(Role, Generic[C]):
     #: Paths that either side may change. The other side follows; if both changed, the virtual side
     #: wins.
     both: ClassVar[tuple[FieldPath, ...]] = ()
-    #: The labels and annotations that cross; all by default. The section can deny more, and allow by
-    #: its full name what is denied here.
+    #: The labels and annotations that are copied; by default all. The section can deny more, and
+    #: allow a denied key by its full name.
     metadata: ClassVar[MetadataRules] = MetadataRules()
     #: Paths below ``down`` whose values differ on the host, so that they can't be copied up.
     translates: ClassVar[tuple[FieldPath, ...]] = ()
@@ -73,7 +73,8 @@ class Syncer(Role, Generic[C]):
     own_deletion: ClassVar[bool] = False
     #: Other resources that its decisions read.
     reads: ClassVar[tuple[Source, ...]] = ()
-    #: True: its decisions read the copies of other syncers, and the originals (``ctx.copied_by``).
+    #: True if its decisions read the copies of other syncers, and their originals
+    #: (``ctx.copied_by``).
     reads_copies: ClassVar[bool] = False
     #: Rights besides those that follow from its roles and sources.
     rights: ClassVar[tuple[Right, ...]] = ()
@@ -137,7 +138,9 @@ class SyncDown(Role, Generic[C]):
         """Return ``apply(host=…)``, or ``skip(reason)`` for an object that is not to be synced."""
 
     def deselected(self, ctx: Context[C], pair: Pair, reason: str) -> Decision:
-        """Return what becomes of the copy of an object that the section's ``selector`` selects no longer."""
+        """Return the decision about the copy of an object that the section's ``selector`` no longer
+        matches; by default delete it.
+        """
         return delete(host=pair.host, reason=reason)
 
 

@@ -1,4 +1,4 @@
-"""The ``selector`` of a section: which objects are synced, by their labels."""
+"""The ``selector`` of a section: the labels of the objects to sync."""
 
 from functools import cached_property
 from typing import Literal, Self
@@ -11,13 +11,13 @@ from syncer.api.section import Section
 
 
 class Expression(Section):
-    """One requirement on a label."""
+    """A requirement on a label."""
 
     key: str = Field(min_length=1)
-    """The label."""
+    """The key of the label."""
 
     operator: Literal["In", "NotIn", "Exists", "DoesNotExist"]
-    """How its value is compared."""
+    """How the label's value is compared."""
 
     values: tuple[str, ...] = ()
     """The values, for `In` and `NotIn`."""
@@ -30,10 +30,10 @@ class Expression(Section):
 
 
 class Selector(Section):
-    """A label selector; empty, it selects everything."""
+    """A label selector. Empty, it matches everything."""
 
     match_labels: dict[str, str] = Field(default={})
-    """Labels and their values, all of which must be there."""
+    """Labels that must all be present with these values."""
 
     match_expressions: tuple[Expression, ...] = ()
     """Further requirements, all of which must hold."""
@@ -43,12 +43,12 @@ class Selector(Section):
 
     @cached_property
     def narrows(self) -> bool:
-        """Return True if there are objects that it may leave out."""
+        """True if it may exclude objects."""
         return bool(self.match_labels or self.match_expressions)
 
     @cached_property
     def plain(self) -> Obj:
-        """Return the selector as Kubernetes writes it; it must not be changed."""
+        """Return the selector as a LabelSelector. Cached, so it must not be changed."""
         labels, expressions = dict(self.match_labels), [one.model_dump() for one in self.match_expressions]
         return {
             **({"matchLabels": labels} if labels else {}),
@@ -56,5 +56,5 @@ class Selector(Section):
         }
 
     def selects(self, obj: Obj) -> bool:
-        """Return True if it selects an object."""
+        """Return True if it matches an object."""
         return not self.narrows or selectors.matches(self.plain, labels_of(obj))

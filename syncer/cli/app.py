@@ -10,7 +10,8 @@ from syncer.cli.options import Given, modes, pass_given, settings
 from syncer.cli.run import start
 from syncer.version import VERSION
 
-#: Module and name of each subcommand. A subcommand is imported when it is called, so the daemon keeps none in memory.
+#: Module and name of each subcommand. A subcommand is imported when it is called, so the daemon has
+#: none in memory.
 COMMANDS = {
     "completion": ("syncer.cli.about", "completion"),
     "config": ("syncer.cli.config", "config"),
@@ -40,7 +41,7 @@ class App(click.Group):
         return sorted(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return a subcommand; None where there is none of that name."""
+        """Return a subcommand, or None if there is none of that name."""
         if cmd_name not in COMMANDS:
             return None
         module, name = COMMANDS[cmd_name]

@@ -1,4 +1,4 @@
-"""``syncer status``: how each syncer stands."""
+"""``syncer status``: the state of each syncer."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -24,7 +24,7 @@ _COUNTS = {
 @output("table", "json", "yaml")
 @pass_given
 def status(given: Given, output: str, no_headers: bool) -> None:
-    """Show how each syncer stands, and how many objects it has.
+    """Show the state of each syncer, and the number of its objects.
 
     A syncer is ready, starting, waiting for its resource to be served, degraded or paused. MAPPED are its objects
     that have a counterpart on the other side, and COLLISIONS the parked ones whose name another object has.

@@ -47,7 +47,7 @@ class Served:
 
 
 def _size(served: Served) -> int:
-    """Return the bytes of memory that an entry takes at most."""
+    """Return the maximum memory of an entry, in bytes."""
     resource = served.resource
     texts = (resource.api_version, resource.kind, resource.plural, served.singular)
     names = (*served.verbs, *served.subresources, *served.short_names)
@@ -174,7 +174,7 @@ class Discovery:
         after = self._by_resource
         for key, served in before.items():
             if key not in after:
-                with contextlib.suppress(ValueError):  # a single one that takes more than all may
+                with contextlib.suppress(ValueError):  # a single entry may exceed the limit
                     self._gone[key] = served
         return Changes(
             tuple(after[key].resource for key in after if key not in before),

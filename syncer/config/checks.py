@@ -82,7 +82,7 @@ def _addresses(data: Mapping[str, Any], model: type[SyncerConfig]) -> Iterator[F
 
 
 def _marks(data: Mapping[str, Any], model: type[SyncerConfig]) -> Marks:
-    """Return the marks; the usual ones if their prefix is wrong."""
+    """Return the configured marks; the default ones if their prefix is invalid."""
     prefix = _option(data, model, "marks", "prefix")
     return Marks(prefix) if isinstance(prefix, str) else Marks()
 

@@ -38,7 +38,7 @@ class _Kind(NamedTuple):
     down: Sequence[FieldPath]
     both: Sequence[FieldPath]
     translates: Sequence[FieldPath]
-    #: The labels and annotations that cross.
+    #: The labels and annotations that are copied.
     metadata: MetadataRules
     #: The paths of names with further fields beside them, such as a kind or a namespace.
     qualified: Sequence[FieldPath]
@@ -109,7 +109,7 @@ def _has_rules(metadata: Mapping[str, Any]) -> bool:
 
 
 def _rules(section: Mapping[str, Any]) -> MetadataRules:
-    """Return the metadata rules; none if their own section reports a problem."""
+    """Return the given metadata rules; empty if their own section reports a problem."""
     try:
         return Config.model_validate({"metadata": section.get("metadata", {})}).metadata
     except ValidationError:

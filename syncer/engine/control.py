@@ -69,7 +69,7 @@ def parked(engine: Engine, chosen: Selection) -> list[dict[str, Any]]:
 
 
 def standing(engine: Engine, pairs: Iterable[ClusterPair]) -> list[dict[str, Any]]:
-    """Return the standing and the counts of each syncer of these pairs."""
+    """Return the state and the counts of each syncer of these pairs."""
     return [
         {
             "cluster": one.cluster,

@@ -210,7 +210,7 @@ class Engine:
                 self._own_controllers[place] = asyncio.create_task(own)
 
     def _paused_or_not(self, pair: ClusterPair) -> None:
-        """Stop the own controllers of what is paused, and run them again afterwards."""
+        """Stop the own controllers of paused syncers, and run them again afterwards."""
         for place, task in list(self._own_controllers.items()):
             if place[0] == pair.name and not task.done() and not pair.may_run(place[1]):
                 self._own_controllers.pop(place).cancel()

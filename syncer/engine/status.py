@@ -73,7 +73,7 @@ def states(engine: Engine) -> Mapping[tuple[str, ...], int]:
 
 
 def collisions(engine: Engine) -> Mapping[tuple[str, ...], int]:
-    """Return how many objects wait because another one has their name, by virtual cluster and syncer."""
+    """Count the objects that wait because another one has their name, by virtual cluster and syncer."""
     counts: dict[tuple[str, ...], int] = {
         (pair.name, name): 0 for pair in list(engine.pairs.values()) for name in list(pair.controllers)
     }
@@ -84,9 +84,9 @@ def collisions(engine: Engine) -> Mapping[tuple[str, ...], int]:
 
 
 def mappings(engine: Engine) -> Mapping[tuple[str, ...], int]:
-    """Return how many objects have a counterpart on the other side, by virtual cluster and syncer.
+    """Count the objects with a counterpart on the other side, by virtual cluster and syncer.
 
-    A syncer that puts nothing on the other side is left out.
+    Syncers that create nothing on the other side are left out.
     """
     return {
         (pair.name, controller.name): number
@@ -97,9 +97,9 @@ def mappings(engine: Engine) -> Mapping[tuple[str, ...], int]:
 
 
 def mapped(pair: ClusterPair, controller: Controller) -> int | None:
-    """Return how many objects of a syncer have a counterpart; None if it puts nothing on the other side.
+    """Count a syncer's objects with a counterpart; None if it creates nothing on the other side.
 
-    That is the size of the store of what the syncer makes, unless others have objects in it.
+    That is the size of the store of the syncer's own objects, unless it contains objects of others.
     """
     made = _made(controller)
     if made is None:
@@ -115,7 +115,7 @@ def mapped(pair: ClusterPair, controller: Controller) -> int | None:
 
 
 def _made(controller: Controller) -> Informer | None:
-    """Return the store of the side on which a syncer makes objects; None if it makes none of another side's."""
+    """Return the store of the side on which a syncer creates objects; None if it creates none."""
     if controller.direction.goes_down:
         return controller.host
     return controller.virtual if controller.direction.comes_up else None
@@ -134,7 +134,7 @@ class Standing(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SyncerStatus:
-    """The standing of a syncer of a virtual cluster, and the counts of its objects.
+    """The state of a syncer of a virtual cluster, and the counts of its objects.
 
     ``mapped`` is None for a syncer that creates nothing on the other side, and before it has begun.
     ``objects`` are counted by state.
@@ -150,7 +150,7 @@ class SyncerStatus:
 
 
 def syncers(engine: Engine, pairs: Iterable[ClusterPair]) -> Iterator[SyncerStatus]:
-    """Yield the standing of each syncer of these pairs, and of each name in a pause that no syncer has."""
+    """Yield the state of each syncer of these pairs, and of each paused name that no syncer has."""
     counts, taken, troubles, absent = states(engine), collisions(engine), degraded(engine), waiting(engine)
     for pair in pairs:
         names = {*pair.controllers, *(name for cluster, name in absent if cluster == pair.name)}

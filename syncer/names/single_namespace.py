@@ -13,8 +13,9 @@ from syncer.names.joined import join, split
 #: several times. functools' cache answers in 0.2 µs, cachetools' in 0.4 µs; a readable name takes
 #: 1.4 µs to compute and a hashed one 5 µs.
 REMEMBERED = 16384
-#: The most characters of a namespace and a name together whose translation is remembered. API servers
-#: accept 63 and 253, but a reference may contain any text, and would be kept long after its object.
+#: Longest namespace and name together whose translation is cached, in characters. API servers
+#: accept 63 and 253, but a reference may contain any text, which would be cached long after its
+#: object is gone.
 LONGEST = 316
 
 

@@ -110,7 +110,7 @@ class EventRecorder:
             SERIES_BYTES, SERIES_LIFE, timer=clock, getsizeof=lambda series: series.size
         )
         self._limit = TokenBucket(rate=CLUSTER_RATE, burst=CLUSTER_BURST, now=clock())
-        #: By the hash of an object, for the objects that had events recently.
+        #: By the hash of an object, for objects with recent events.
         self._limits: LRUCache[int, TokenBucket] = LRUCache(REMEMBERED)
         self._waiting: dict[Note, int] = {}
         self._waiting_bytes = 0

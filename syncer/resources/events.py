@@ -34,7 +34,10 @@ class Subject(NamedTuple):
 
 
 class EventSyncer(Syncer, SyncFromHost):
-    """Shows Events of the host about copies, of whatever kind. They are never deleted: they expire on each side."""
+    """Shows Events of the host about copies of any kind.
+
+    They are never deleted: they expire on each side.
+    """
 
     name = "events"
     section = "fromHost.events"
@@ -67,7 +70,7 @@ def _subject(ctx: Context, event: Obj) -> Subject | None:
 
 
 def _told_by(ctx: Context, syncer: Syncer, key: Key, involved: Obj) -> Subject | None:
-    """Return the object of a syncer whose copy an Event is about; None if it isn't about a copy of that syncer's."""
+    """Return the object of a syncer whose copy an Event is about; None if the Event isn't about its copy."""
     copy = ctx.host(syncer.host_resource, key)
     if copy is None:
         return _by_name(ctx, syncer, key)
@@ -89,7 +92,7 @@ def _by_name(ctx: Context, syncer: Syncer, key: Key) -> Subject | None:
 
 
 def _place(event: Obj, subject: Subject) -> Key:
-    """Return the key of the virtual Event; one about an object without a namespace is in ``default``."""
+    """Return the key of the virtual Event; an Event about a cluster-scoped object is in ``default``."""
     return Key(subject.key.namespace or "default", _name(event, subject))
 
 
@@ -137,9 +140,9 @@ def _words(ctx: Context, event: Obj, subject: Subject) -> set[tuple[str, str]]:
 
 
 def _named(ctx: Context, event: Obj, subject: Subject) -> Iterable[tuple[Resource, Key]]:
-    """Return the objects that the message may name besides: those that the object itself names."""
+    """Return further objects that the message may name: those that the object itself refers to."""
     syncer = subject.syncer
     if not isinstance(syncer, Refers) or (syncer.resource == PODS and event.get("type") != "Warning"):
-        return ()  # of a Pod's Events, most of all, only warnings name what is missing or can't be mounted
+        return ()  # about a Pod, most of all, only warnings name objects that are missing or can't be mounted
     virtual = ctx.virtual(syncer.resource, subject.key)
     return () if virtual is None else (*syncer.refers(virtual), *syncer.made_on_host(virtual))

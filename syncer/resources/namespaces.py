@@ -30,7 +30,7 @@ class NamespaceSyncer(Mirror):
 
     name = "namespaces"
     resource = NAMESPACES
-    #: A control plane acts on them: with its labels a tenant could loosen the host's Pod Security.
+    #: A control plane acts on these: a tenant could use them to loosen the host's Pod Security.
     metadata = MetadataRules(labels=KeyRules(deny=("*kubernetes.io/*", "*k8s.io/*")), annotations=KeyRules(deny=("*",)))
 
     def applies_to(self, settings: Settings) -> bool:

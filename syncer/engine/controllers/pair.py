@@ -73,7 +73,7 @@ class ClusterPair:
         return not store.synced and error is not None and not isinstance(error, Unreachable)
 
     def may_run(self, syncer: str) -> bool:
-        """Return True if a syncer's own controller may run: it is not paused, or that can't be known."""
+        """Return True if a syncer's own controller may run: it is not paused, or pauses can't be read."""
         pause = self.policies.pause
         return (pause.notes.synced or self.given_up(pause.notes)) and not pause.is_paused(syncer)
 
@@ -168,7 +168,7 @@ class ClusterPair:
             self.paused_or_not()
 
     def syncer_pause_changed(self, syncer: str) -> None:
-        """Queue every key of the syncer whose pause begins or ends; there may be no such syncer."""
+        """Queue every key of a syncer whose pause begins or ends; a syncer of this name need not exist."""
         self.policies.breaker.recount()
         controller = self.controllers.get(syncer)
         if controller and controller.ready:

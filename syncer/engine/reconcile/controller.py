@@ -72,7 +72,7 @@ class Reads:
         return self._references.of(resource, virtual)
 
     def copied_by(self, group: str, kind: str) -> Sequence[Syncer]:
-        """Return the syncers at work whose copies on the host are of this kind."""
+        """Return the running syncers whose copies have this kind on the host."""
         going_down = (each.syncer for each in self._controllers.values() if each.direction.goes_down)
         return [
             syncer for syncer in going_down if (syncer.host_resource.group, syncer.host_resource.kind) == (group, kind)
@@ -89,7 +89,7 @@ class View:
     informers: Informers
     references: References
     utcnow: Callable[[], datetime]
-    #: All controllers at work, by the name of their syncers.
+    #: The running controllers, by the name of their syncers.
     controllers: "Mapping[str, Controller]"
 
     def reads(self) -> Reads:
@@ -129,7 +129,7 @@ class Controller:
     scan_pipeline: "Pipeline" = field(init=False)
     #: By side: paths of a write below which the other side keeps no fields of its own.
     exact: Mapping[Side, tuple[FieldPath, ...]] = field(init=False)
-    #: The labels and annotations that cross; None if all do.
+    #: The labels and annotations that are copied; None for all.
     metadata: MetadataFilter | None = field(init=False)
     #: The settings of the virtual cluster.
     settings: Settings = field(init=False)

@@ -171,7 +171,7 @@ def _retrying(passing: Callable[[RetryCallState], bool]) -> AsyncRetrying:
 
 
 def _may_pass(state: RetryCallState) -> bool:
-    """Return True if a write may succeed now; an invalid one may, once, from the live object."""
+    """Return True if a write may succeed now; after an Invalid once, with the live object."""
     error = _error_of(state)
     return isinstance(error, Conflict | TooMany | Unreachable) or (
         isinstance(error, Invalid) and state.attempt_number == 1

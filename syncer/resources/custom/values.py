@@ -66,7 +66,7 @@ _TEXT = {"type": "string", "minLength": 1}
 
 #: A path of fields that a side owns.
 OwnedPath = Annotated[str, AfterValidator(_owned)]
-#: A path of fields that the host owns; of metadata the path of one label or annotation.
+#: A path of fields that the host owns; in metadata the path of a single label or annotation.
 RisenPath = Annotated[str, AfterValidator(_risen)]
 #: A path of names, in which ``[]`` stands for every item of a list.
 ReferencePath = Annotated[str, AfterValidator(_reference)]

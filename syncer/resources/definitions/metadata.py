@@ -1,4 +1,4 @@
-"""Labels and annotations of a CRD that cross."""
+"""The labels and annotations of a CRD that are copied."""
 
 from syncer.api import KeyRules, MetadataRules
 

@@ -17,7 +17,8 @@ class FutilePatches:
     """The patches of a pair that changed nothing, each with the version that it was sent over."""
 
     def __init__(self) -> None:
-        #: The version of the object and the hash of the call: the call may be as large as the object.
+        #: The version of the object and a hash of the call, since the call may be as large as the
+        #: object.
         self._known: LRUCache[Place, tuple[str, str]] = LRUCache(REMEMBERED)
 
     def left_out(self, planned: PlannedWrite, request: Request) -> PlannedWrite:

@@ -28,7 +28,7 @@ OWNER = "pause"
 YES = "true"
 #: The values that we write on a copy: its virtual object, or the namespace of that, is paused.
 BY_OBJECT, BY_NAMESPACE = "virtual", "namespace"
-#: Number of syncer names that are read from the mark on the ConfigMap.
+#: Maximum number of syncer names that are read from the mark on the ConfigMap.
 MOST_NAMES = 100
 #: Number of objects deleted during a pause that are remembered until their copies are marked.
 REMEMBERED = 10_000
@@ -38,7 +38,7 @@ _NOTE = ObjectRef(Side.VIRTUAL, CONFIG_MAPS, PLACE)
 
 #: Receives the virtual namespace whose pause begins or ends; None is the whole virtual cluster.
 Changed = Callable[[str | None], None]
-#: Receives the name of the syncer whose pause begins or ends; there may be no such syncer.
+#: Receives the name of a syncer whose pause begins or ends; a syncer of this name need not exist.
 SyncerChanged = Callable[[str], None]
 
 
