@@ -2,8 +2,9 @@
 
 ::
 
-    syncer: configmaps                  # for all cases of the file, as are config and given
+    syncer: configmaps                  # for all cases of the file, as are config, translator and given
     config: {sync: {toHost: {configMaps: {all: true}}}}
+    translator: single-namespace        # unless it is another one, as in names.translator
     given:
       virtual:
         - {apiVersion: v1, kind: ConfigMap, metadata: {name: db, namespace: shop, uid: u-1}, data: {color: blue}}
@@ -32,11 +33,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import Literal, Self
 
-from pydantic import AwareDatetime, Field, ValidationError, model_validator
+from pydantic import AwareDatetime, Field, ValidationError, field_validator, model_validator
 
 from syncer.api import ConfigError, Decision, Key, Obj, Refused, Section, Syncer, Write
 from syncer.config.document import Document, read
 from syncer.config.problems import explained
+from syncer.plugins import installed
 from syncer.testing.differences import differences
 from syncer.testing.memory import Sent
 from syncer.testing.world import NOON, World
@@ -115,7 +117,16 @@ class CaseFile(Section):
     config: Obj = Field(default_factory=dict)
     given: Given = Given()
     now: AwareDatetime = NOON
+    translator: str = "single-namespace"
+    """The name translator, as in ``names.translator``."""
     cases: tuple[CaseModel, ...]
+
+    @field_validator("translator")
+    @classmethod
+    def _is_installed(cls, name: str) -> str:
+        if name not in installed().known_translators():
+            raise ValueError(f"expected one of {', '.join(installed().known_translators())}")
+        return name
 
     @model_validator(mode="after")
     def _has_cases(self) -> Self:
@@ -142,7 +153,10 @@ class Case:
         ``syncers`` None takes all built-in ones.
         """
         now: datetime = self.model.now or self.file.now
-        world = World(syncers, config=merged(self.file.config, self.model.config), now=now)
+        translator = installed().translator(self.file.translator)
+        assert translator is not None, "was looked at when the file was read"
+        config = merged(self.file.config, self.model.config)
+        world = World(syncers, config=config, now=now, translator=translator)
         controllers = (self.file.given, self.model.given)
         for given in controllers:
             world.given(virtual=given.virtual, host=given.host)

@@ -1,12 +1,11 @@
-"""Runs every YAML case beside this file."""
-
-from pathlib import Path
+"""Runs every YAML case beside this file, and those of a package given to hack/kind."""
 
 import pytest
+from sampled import CASES, registry
 
-from syncer.testing.cases import Case, load
+from syncer.testing.cases import Case
 
 
-@pytest.mark.parametrize("case", load(Path(__file__).parent), ids=str)
+@pytest.mark.parametrize("case", CASES, ids=str)
 def test_case(case: Case) -> None:
-    case.check()
+    case.check(registry())

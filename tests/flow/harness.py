@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
+from sampled import registry
+
 from kube_envtest import EPOCH, virtual_time
 from syncer.api import Key, Obj, Side, Syncer
 from syncer.clusters.client import Cluster
@@ -21,7 +23,6 @@ from syncer.engine.reconcile.policies.contention import contention_rules
 from syncer.engine.status import settle
 from syncer.names import SingleNamespace
 from syncer.observe.metrics import Metrics
-from syncer.plugins import installed
 from syncer.testing import ApiServer
 from syncer.testing.merge import merged
 
@@ -46,8 +47,8 @@ def play(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
 
 
 def built_in(*names: str) -> list[SyncerClass]:
-    """The built-in syncers of these names; all of them where none is named."""
-    return [syncer for syncer in installed().syncers() if not names or syncer.name in names]
+    """The built-in syncers of these names, and those of a package given to hack/kind; all where none is named."""
+    return [syncer for syncer in registry() if not names or syncer.name in names]
 
 
 def place(name: str, cluster: str = CLUSTER, home: str = HOME) -> str:

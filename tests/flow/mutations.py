@@ -5,12 +5,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from harness import CLUSTER, HOME, NAMESPACE, Daemon, Two, place, until
+from sampled import MADE, define
 
 from syncer.api import NameTranslator, Obj, Side
 from syncer.names import PerNamespace, SingleNamespace
 from syncer.testing import ApiServer
 from syncer.testing.merge import merged
-from syncer.testing.objects import configmap, crd, event, ingress, namespace, pod, secret, service, serviceaccount
+from syncer.testing.objects import crd, event, namespace, pod
+from syncer.testing.samples import Sample
 
 PREFIX = "vsyncer.dev"
 #: What is done to an object, each to one that is named after it.
@@ -151,28 +153,12 @@ class Operation:
         return made
 
 
-def _down(make: Callable[..., Obj]) -> Callable[[Two, str], Obj]:
-    return lambda two, name: make(name, metadata=TIER)
-
-
 def _both(patch: Obj) -> Mapping[str, Obj]:
     return {"host": patch, "virtual": patch}
 
 
-def _balanced(address: str) -> Obj:
-    return {"status": {"loadBalancer": {"ingress": [{"ip": address}]}}}
-
-
-def _with_address(plural: str) -> Callable[[Two, Callable[[str, str], Obj]], None]:
-    """Let the host have given an address to what "status" is done to."""
-    return lambda two, get: _put(two.host, get("host", "status"), _balanced("192.0.2.1"))
-
-
 def _put(server: ApiServer, obj: Obj, patch: Obj) -> None:
     server.put(merged(obj, patch))
-
-
-ADDRESSES = {"host": _balanced("192.0.2.2"), "virtual": _balanced("192.0.2.9")}
 
 
 # -- what begins on the virtual side ---------------------------------------------------------------
@@ -398,37 +384,8 @@ NODES = Operation(
     },
 )
 
-KINDS = [
-    Operation("configmaps", "configmaps", _down(configmap), _both({"data": {"color": "red"}})),
-    Operation("secrets", "secrets", _down(secret), _both({"data": {"password": "bmV3"}})),
-    Operation(
-        "services",
-        "services",
-        lambda two, name: service(
-            name, metadata=TIER, spec={"type": "LoadBalancer", "allocateLoadBalancerNodePorts": False}
-        ),
-        _both({"spec": {"sessionAffinity": "ClientIP"}}),
-        ADDRESSES,
-        cells=DOWN | STATUS,
-        after=_with_address("services"),
-    ),
-    Operation(
-        "serviceaccounts",
-        "serviceaccounts",
-        _down(serviceaccount),
-        {"host": {"automountServiceAccountToken": True}},
-        cells=DOWN | {("virtual", "spec"): "only labels and annotations of a ServiceAccount cross"},
-    ),
-    Operation(
-        "ingresses",
-        "ingresses.networking.k8s.io",
-        _down(ingress),
-        _both({"spec": {"rules": [{"host": "other.example.org"}]}}),
-        ADDRESSES,
-        sync={"toHost": {"ingresses": {"enabled": True}}},
-        cells=DOWN | STATUS,
-        after=_with_address("ingresses.networking.k8s.io"),
-    ),
+#: Kinds with a life of their own, or that begin elsewhere; the rows of all others follow from their samples.
+SPECIAL = [
     PODS,
     Operation(
         "pod-tokens",
@@ -454,6 +411,37 @@ KINDS = [
     EVENTS,
     NODES,
 ]
+
+
+def _only_metadata(patch: Obj) -> bool:
+    return patch.keys() <= {"metadata"}
+
+
+def _sampled(sample: Sample) -> Operation:
+    """The row of a kind of which nothing is known but its sample."""
+    cells, kind = dict(DOWN), sample.resource.kind
+    for side, patch in (("virtual", sample.change), ("host", sample.tampered)):
+        if _only_metadata(patch):
+            cells[side, "spec"] = f"only labels and annotations of a {kind} cross"
+    first, second = sample.reports or ({}, {})
+    if sample.reports:
+        drift = "status" if "status" in first else "metadata" if _only_metadata(first) else "field"
+        cells |= {(side, "status"): repaired(drift, "virtual") for side in ("host", "virtual")}
+    return Operation(
+        sample.name,
+        sample.plural,
+        lambda two, name: sample.object(name, metadata=TIER),
+        {"virtual": sample.change, "host": sample.tampered},
+        {"virtual": second, "host": second},
+        host_plural=str(sample.syncer.host_resource),
+        sync=sample.sync,
+        cells=cells,
+        before=lambda two: define(two.virtual, two.host, sample),
+        after=lambda two, get: _put(two.host, get("host", "status"), first),
+    )
+
+
+KINDS = [*(_sampled(sample) for name, sample in MADE.items() if name not in {row.syncer for row in SPECIAL}), *SPECIAL]
 
 
 async def in_step(two: Two, kind: Operation, daemon: Daemon) -> None:

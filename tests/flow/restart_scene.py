@@ -8,6 +8,7 @@ from typing import Any
 
 from custom_scene import CERTIFICATES, CLUSTER_ISSUERS, custom, definition, owned_by
 from harness import CLUSTER, HOME, NAMESPACE, Two, built_in, place, widget
+from sampled import MADE, define
 
 from syncer.api import Key, NameTranslator, Obj, is_deleting
 from syncer.config import SyncerConfig, config_with
@@ -27,6 +28,7 @@ from syncer.testing.objects import (
     service,
     serviceaccount,
 )
+from syncer.testing.samples import Sample
 
 CRDS = "customresourcedefinitions.apiextensions.k8s.io"
 INGRESSES = "ingresses.networking.k8s.io"
@@ -59,6 +61,8 @@ class Case:
     section: str = ""
     #: Fields that both sides may own.
     shared: str = ""
+    #: Kinds that both sides have to serve.
+    samples: tuple[Sample, ...] = ()
     #: What is another end after a stop, and why that is right.
     otherwise: Mapping[str, str] = field(default_factory=dict)
 
@@ -77,6 +81,8 @@ class Case:
             server.put(definition(CERTIFICATES))
             server.put(definition(CLUSTER_ISSUERS, scope="Cluster"))
             server.put(definition(WIDGETS))
+        if self.samples:
+            define(two.virtual, two.host, *self.samples)
         for server, objects in ((two.virtual, self.on_virtual), (two.host, (node("n1"), *self.on_host))):
             for obj in objects:
                 server.put(obj)
@@ -107,11 +113,11 @@ SPEC: tuple[Obj, Obj] = ({"spec": {"size": 2}}, {"spec": {"size": 3, "color": "r
 SHORT: tuple[Obj, Obj] = ({"spec": {"names": {"shortNames": ["w"]}}}, {"spec": {"names": {"shortNames": ["bad"]}}})
 ISSUER: tuple[Obj, Obj] = ({"spec": {"acme": {"server": "bad"}}}, {"spec": {"acme": {"server": "b"}}})
 CERTIFICATE = custom(CERTIFICATES, "db", spec={"secretName": "db-tls"})
-MADE = {"resource": "secrets", "origin": "host", "by": {"reference": "spec.secretName"}}
-NAMED = {"references": {"spec.secretName": "Secret"}, "related": [MADE]}
+OPERATORS = {"resource": "secrets", "origin": "host", "by": {"reference": "spec.secretName"}}
+NAMED = {"references": {"spec.secretName": "Secret"}, "related": [OPERATORS]}
 CRD_OPTIONS = {"enabled": True, "onRemoval": "delete", "names": [GADGETS]}
 
-CASES = (
+_SPECIAL = (
     copied(
         "configmaps",
         configmap("x", {"a": "0"}),
@@ -237,6 +243,25 @@ CASES = (
         sync={"custom": {CERTIFICATES: NAMED}},
     ),
 )
+
+
+def _sampled(sample: Sample) -> Case:
+    """The case of a kind of which nothing is known but its sample."""
+    return copied(
+        sample.plural,
+        sample.object("x"),
+        sample.name,
+        *(each.name for each in sample.together),
+        host=(str(sample.syncer.host_resource), place("x")),
+        edits=(sample.change, sample.tampered),
+        sync=sample.sync,
+        section=sample.syncer.section,
+        samples=(sample,),
+    )
+
+
+_OURS = {name for case in _SPECIAL for name in case.syncers}
+CASES = (*_SPECIAL, *(_sampled(sample) for name, sample in MADE.items() if name not in _OURS))
 
 
 # -- what people do --------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from harness import CLUSTER, HOME, NAMESPACE, Daemon, Two, between, play, until
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from odd_objects import JUNK, OldServer, odd, replaced
+from sampled import MADE, define
 
 from syncer.api import Key, Obj, Request
 from syncer.testing.merge import merged
@@ -27,6 +28,7 @@ ORIGINALS = {
     ISSUERS: custom(ISSUERS, "ca", spec={"ca": {"secretName": "s"}}),
     "ingresses": ingress("i", tls_secret="s"),
 }
+ORIGINALS |= {name: sample.object("x") for name, sample in MADE.items() if name not in ORIGINALS}
 OF_THE_HOST = [custom(CLUSTER_ISSUERS, "shared", namespace="", spec={"selfSigned": {}})]
 #: What is whole, and must be copied whatever else there is.
 GOOD = [configmap("good"), service("good"), serviceaccount("good"), certificate("good", "good-tls")]
@@ -47,6 +49,7 @@ class Old:
         self.two.host.put({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": HOME}})
         self.two.virtual.put({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
         cert_manager(self.two)
+        define(self.two.virtual, self.two.host)
 
     def plant(self, virtual: Sequence[Obj], host: Sequence[Obj]) -> None:
         """Let there be objects, as they are."""
@@ -68,7 +71,7 @@ class Old:
             self._accounted(daemon, syncer, obj["metadata"]["name"])
 
     def _accounted(self, daemon: Daemon, syncer: str, name: str) -> None:
-        kind = "ingresses.networking.k8s.io" if syncer == "ingresses" else syncer
+        kind = MADE[syncer].plural if syncer in MADE else syncer
         if self.two.copy(kind, name) is None:
             status = daemon.engine.statuses.of(Request(CLUSTER, syncer, Key(NAMESPACE, name)))
             assert status, f"nothing is said of {kind} {name}"

@@ -1,8 +1,7 @@
 """What is paused stays as it is on both sides, says what to remove where, and goes on at once when that is done."""
 
 import asyncio
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pytest
 from custom_scene import CLUSTER_ISSUERS, PUBLIC, cert_manager, custom, example, running, there
@@ -21,29 +20,24 @@ from harness import (
     until,
     writes,
 )
+from sampled import MADE, define, to_host
 from small_syncers import Maps
 
 from kube_envtest import Rule
 from syncer.api import Live, Obj, OwnController, Side, annotations_of, uid_of
 from syncer.testing import ApiServer
 from syncer.testing.merge import merged
-from syncer.testing.objects import configmap, ingress, namespace, pod, secret, service, serviceaccount
+from syncer.testing.objects import configmap, namespace, pod, secret, service
 
 PAUSED = "vsyncer.dev/paused"
 MAPS = built_in("configmaps")
 SOME = built_in("configmaps", "services")
-OPTIONS: Mapping[str, Any] = {**ALL, "ingresses": {"enabled": True}}
+OPTIONS = to_host()
 TIER = {"metadata": {"labels": {"tier": "gold"}}}
 
-#: An object of each kind that begins on the virtual side.
-KINDS = {
-    "configmaps": configmap("x"),
-    "secrets": secret("x"),
-    "services": service("x"),
-    "serviceaccounts": serviceaccount("x"),
-    "pods": pod("x"),
-    "ingresses.networking.k8s.io": ingress("x"),
-}
+#: An object of each kind that begins on the virtual side, and the syncers.
+KINDS = {"pods": pod("x"), **{sample.plural: sample.object("x") for sample in MADE.values()}}
+SYNCERS = {"pods": "pods", **{sample.plural: sample.name for sample in MADE.values()}}
 
 
 def annotate(server: ApiServer, plural: str, key: str, value: str | None = "true") -> Obj:
@@ -85,6 +79,7 @@ def reason(daemon: Daemon, name: str = "x", syncer: str = "configmaps") -> str:
 @pytest.mark.parametrize("plural", KINDS)
 def test_paused_object_is_left_alone_until_it_no_longer_is(two: Two, plural: str) -> None:
     async def scenario() -> None:
+        define(two.virtual, two.host)
         two.virtual.put(KINDS[plural])
         async with two.daemon(options=OPTIONS) as daemon:
             await until(lambda: two.copy(plural, "x"))
@@ -99,14 +94,14 @@ def test_paused_object_is_left_alone_until_it_no_longer_is(two: Two, plural: str
             assert len(patches) == 1, "the mark is the one write that it makes"
             assert writes(two.virtual, seen[1]) == []
             assert not changed(two, plural)
-            text = reason(daemon, "x", plural.partition(".")[0])
+            text = reason(daemon, "x", SYNCERS[plural])
             assert PAUSED in text
             assert f"the virtual {KINDS[plural]['kind']} {NAMESPACE}/x" in text
             annotate(two.virtual, plural, f"{NAMESPACE}/x", None)
             assert await until(lambda: changed(two, plural)) < 1
             assert mark(two, plural) is None
             await daemon.settled()
-            assert daemon.status("x", plural.partition(".")[0]) is None
+            assert daemon.status("x", SYNCERS[plural]) is None
 
     play(scenario)
 
@@ -115,6 +110,7 @@ def test_paused_object_is_left_alone_until_it_no_longer_is(two: Two, plural: str
 @pytest.mark.parametrize("restarted", [False, True])
 def test_copy_of_what_went_while_it_was_paused_waits_for_a_person(two: Two, plural: str, restarted: bool) -> None:
     async def scenario() -> None:
+        define(two.virtual, two.host)
         two.virtual.put(KINDS[plural])
         async with two.daemon(options=OPTIONS) as daemon:
             await until(lambda: two.copy(plural, "x"))
@@ -127,13 +123,13 @@ def test_copy_of_what_went_while_it_was_paused_waits_for_a_person(two: Two, plur
             two.virtual.delete(plural, f"{NAMESPACE}/x")
         async with two.daemon(options=OPTIONS) as daemon:
             await daemon.settled()
-            text = reason(daemon, "x", plural.partition(".")[0])
+            text = reason(daemon, "x", SYNCERS[plural])
             assert f"{NAMESPACE}/x was paused when it went" in text
             assert f"remove the annotation {PAUSED} from the host {KINDS[plural]['kind']} {place('x')}" in text
             annotate(two.host, plural, place("x"), None)
             assert await until(lambda: two.copy(plural, "x") is None) < 1
             await daemon.settled()
-            assert daemon.status("x", plural.partition(".")[0]) is None
+            assert daemon.status("x", SYNCERS[plural]) is None
 
     play(scenario)
 
@@ -160,6 +156,7 @@ def test_object_paused_and_deleted_before_a_reconcile_waits_too(two: Two, plural
     """Its copies learn of the pause only now; a Pod has two, one of them a Secret."""
 
     async def scenario() -> None:
+        define(two.virtual, two.host)
         two.virtual.put(KINDS[plural])
         async with two.daemon(options=OPTIONS) as daemon:
             await daemon.settled()

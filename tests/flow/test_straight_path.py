@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from harness import HOME, Two, built_in, place, play, until, writes
+from sampled import MADE, define, to_host
 
 from kube_envtest import Rule
 from syncer.api import Obj, Request, annotations_of, labels_of
@@ -13,16 +14,13 @@ from syncer.testing.merge import merged
 from syncer.testing.objects import configmap, event, ingress, pod, pod_mounting, secret, service, serviceaccount
 
 MAPS = built_in("configmaps")
-INGRESSES = {"configMaps": {"all": True}, "secrets": {"all": True}, "ingresses": {"enabled": True}}
+#: All kinds are on.
+EVERYTHING = to_host()
 
-#: A kind, an object of it, a change, and what the change must look like on the host.
-KINDS: dict[str, tuple[Obj, Obj]] = {
-    "configmaps": (configmap("x"), {"data": {"color": "red", "size": "3"}}),
-    "secrets": (secret("x"), {"data": {"password": "bmV3"}}),
-    "services": (service("x", [80]), {"spec": {"publishNotReadyAddresses": True}}),
-    "serviceaccounts": (serviceaccount("x"), {"metadata": {"labels": {"tier": "gold"}}}),
-    "pods": (pod("x"), {"metadata": {"labels": {"tier": "gold"}}}),
-    "ingresses.networking.k8s.io": (ingress("x"), {"metadata": {"labels": {"tier": "gold"}}}),
+#: A kind, its syncer, an object of it, a change, and what the change must look like on the host.
+KINDS: dict[str, tuple[str, Obj, Obj]] = {
+    "pods": ("pods", pod("x"), {"metadata": {"labels": {"tier": "gold"}}}),
+    **{sample.plural: (sample.name, sample.object("x"), sample.change) for sample in MADE.values()},
 }
 
 
@@ -62,8 +60,9 @@ def test_writes_of_our_own_cause_no_further_reconcile(two: Two, monkeypatch: pyt
 @pytest.mark.parametrize("plural", KINDS)
 def test_create_update_and_delete_arrive(two: Two, plural: str) -> None:
     async def scenario() -> None:
-        obj, change = KINDS[plural]
-        async with two.daemon(options=INGRESSES) as daemon:
+        syncer, obj, change = KINDS[plural]
+        define(two.virtual, two.host)
+        async with two.daemon(options=EVERYTHING) as daemon:
             await daemon.settled()
             two.virtual.put(obj)
             assert await until(lambda: two.copy(plural, "x")) < 1
@@ -79,7 +78,7 @@ def test_create_update_and_delete_arrive(two: Two, plural: str) -> None:
             two.virtual.put(merged(original, change))
             assert await until(lambda: covers(two.copy(plural, "x"), change)) < 1
             await daemon.settled()
-            assert daemon.requests(plural.partition(".")[0]) == []
+            assert daemon.requests(syncer) == []
 
             two.virtual.delete(plural, "shop/x")
             assert await until(lambda: not two.copy(plural, "x")) < 1
@@ -281,14 +280,14 @@ def test_restart_with_everything_in_place_writes_nothing(two: Two) -> None:
         ):
             two.virtual.put(obj)
         two.virtual.put(pod_mounting("web", secret="s1", configmap="c1"))
-        async with two.daemon(options=INGRESSES) as daemon:
+        async with two.daemon(options=EVERYTHING) as daemon:
             await daemon.settled()
             copy = two.copy("pods", "web")
             assert copy
             two.host.put(merged(copy, {"spec": {"nodeName": "n1"}, "status": {"phase": "Running"}}))
             await daemon.settled()
         seen = len(two.host.requests), len(two.virtual.requests)
-        async with two.daemon(options=INGRESSES) as daemon:
+        async with two.daemon(options=EVERYTHING) as daemon:
             await daemon.settled()
             assert writes(two.host, seen[0], events=True) == []
             assert writes(two.virtual, seen[1], events=True) == []

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from sampled import define
 from sieve_workload import (
     Act,
     Stage,
@@ -33,6 +34,7 @@ from syncer.testing.objects import (
     service,
     serviceaccount,
 )
+from syncer.testing.samples import Sample
 
 #: What makes Pods run, besides the kinds that they use.
 RUNNING = ("pods", "nodes", "serviceaccounts")
@@ -246,3 +248,27 @@ def drop_home(two: Stage) -> None:
     """Somebody deletes the host namespace of the blog."""
     for one in homes(two):
         two.host.delete("namespaces", one["metadata"]["name"])
+
+
+def sampled(sample: Sample) -> Workload:
+    """A kind of which nothing is known but its sample."""
+    kind, name = sample.plural, sample.name
+    report, again = sample.reports or ({}, {})
+    labelled = sample.object("x", **LABELLED)
+    return Workload(
+        name,
+        configured(name, *(each.name for each in sample.together), **sample.sync),
+        (
+            both(put(sample.object("x")), put(sample.object("y"))),
+            edit(kind, "x", merged(sample.change, LABELLED)),
+            edit_copy(kind, "x", report),
+            edit_copy(kind, "x", sample.tampered),
+            drop_copy(kind, "y"),
+            both(drop(kind, "x"), put(labelled)),
+            edit_copy(kind, "x", again),
+            drop(kind, "y"),
+            drop(kind, "x"),
+            put(sample.object("x")),
+        ),
+        given=(lambda two: define(two.virtual, two.host, sample),),
+    )

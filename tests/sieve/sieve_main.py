@@ -19,6 +19,7 @@ from typing import Any
 import sieve_custom
 import sieve_kinds
 import sieve_pods
+from sampled import MADE
 from sieve_points import PERTURBATIONS, RECENT, described, points
 from sieve_run import Point, Ran, Stuck, run
 from sieve_workload import Workload
@@ -52,7 +53,10 @@ def workloads() -> Mapping[str, Workload]:
         sieve_custom.retained,
         sieve_custom.monitors,
     )
-    return {workload.name: workload for workload in (make() for make in makers)}
+    found = [make() for make in makers]
+    known = {enabled.syncer.name for workload in found for enabled in workload.config.cluster().enabled()}
+    found += [sieve_kinds.sampled(sample) for name, sample in MADE.items() if name not in known]
+    return {workload.name: workload for workload in found}
 
 
 @cache

@@ -7,6 +7,7 @@ reconciliation, https://www.usenix.org/conference/osdi24/presentation/sun-xudong
 from collections.abc import Iterator
 
 import pytest
+from harness import built_in
 from sieve_main import Violation, counted, numbered, sieve, tried, undisturbed, workloads
 from sieve_points import PERTURBATIONS, described
 from sieve_run import Point, Restart, Travel
@@ -19,7 +20,6 @@ from syncer.engine.reconcile import calls as needed
 from syncer.engine.reconcile import pipeline, reconciler
 from syncer.engine.reconcile.plan import Observed
 from syncer.engine.reconcile.policies import preconditions, staleness
-from syncer.plugins import installed
 from syncer.resources.pods import lifecycle
 
 #: Each so many-th point is tried here.
@@ -48,7 +48,7 @@ def test_every_built_in_syncer_is_put_through_it() -> None:
     tried_ones = {
         enabled.syncer.name for workload in workloads().values() for enabled in workload.config.cluster().enabled()
     }
-    assert tried_ones >= {syncer.name for syncer in installed().syncers()}
+    assert tried_ones >= {syncer.name for syncer in built_in()}
 
 
 def test_there_are_thousands_of_points_of_each_perturbation() -> None:

@@ -1,14 +1,13 @@
 """What becomes of Widgets, without a cluster."""
 
 import pytest
-from hypothesis import strategies as st
 from vsyncer_template.widgets import WIDGETS, WidgetSyncer
 
 from syncer.api import Obj
-from syncer.testing import World, strategies
+from syncer.testing import World
 from syncer.testing.cases import Case, load
-from syncer.testing.laws import laws_for
 from syncer.testing.objects import build
+from syncer.testing.samples import load as load_samples
 
 
 def widget(name: str, **spec: object) -> Obj:
@@ -26,15 +25,5 @@ def test_case(case: Case) -> None:
     case.check([WidgetSyncer])
 
 
-TestLaws = laws_for(
-    WidgetSyncer,
-    objects=strategies.objects(
-        WIDGETS,
-        strategies.some(
-            {
-                "spec": strategies.some({"size": st.integers(0, 12) | strategies.TEXT, "color": strategies.TEXT}),
-                "status": {"phase": "Ready"},
-            }
-        ),
-    ),
-)
+[SAMPLE] = load_samples("tests/kinds")
+TestLaws = SAMPLE.laws()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from custom_scene import CERTIFICATES, ISSUERS
 
 from chaos.guards import MARKS, home, owner_of
-from chaos.people import INGRESSES, KINDS, SERVICE_ACCOUNTS
+from chaos.people import INGRESSES, KINDS, SAMPLED, SERVICE_ACCOUNTS
 from syncer.api import Key, Obj, Request, annotations_of, is_deleting, uid_of
 from syncer.engine.controllers.request_status import State
 from syncer.engine.engine import Engine
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from chaos.stage import Stage
 
 #: The syncer of a kind, where it isn't named like it.
-SYNCERS = {INGRESSES: "ingresses"}
+SYNCERS = {INGRESSES: "ingresses", **{kind: sample.name for kind, sample in SAMPLED.items()}}
 #: The parts of a copy that must be as in the original.
 ALIKE = {
     "configmaps": ("data", "binaryData", "immutable"),

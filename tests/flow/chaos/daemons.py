@@ -11,6 +11,7 @@ from typing import Any
 
 import yaml
 from harness import built_in, utcnow
+from sampled import to_host
 
 from chaos.servers import Server, Wire
 from syncer.api import Key, Request, Side, SyncerError
@@ -20,6 +21,7 @@ from syncer.engine.engine import Engine
 from syncer.engine.leaderelection.lease import Lease
 from syncer.names import SingleNamespace
 from syncer.observe.metrics import Metrics
+from syncer.testing.merge import merged
 
 CANDIDATES = ("ann", "bob")
 #: Where the Lease is, apart from the tenants' host namespaces.
@@ -39,12 +41,12 @@ def configured(cluster: str, home: str, *, everything: bool) -> SyncerConfig:
     """
     model = config_with(built_in(), translator=SingleNamespace)
     custom = yaml.safe_load((EXAMPLES / "cert-manager.yaml").read_text())["sync"]["custom"]
-    to_host = {
-        "configMaps": {"all": everything},
-        "secrets": {"all": everything},
-        "ingresses": {"enabled": True},
+    unused = {"configMaps": {"all": everything}, "secrets": {"all": everything}}
+    sync = {
+        "toHost": merged(dict(to_host()), unused),
+        "fromHost": {"customResourceDefinitions": {"enabled": True}},
+        "custom": custom,
     }
-    sync = {"toHost": to_host, "fromHost": {"customResourceDefinitions": {"enabled": True}}, "custom": custom}
     patrol = {"enabled": everything}
     return model.model_validate({"cluster": cluster, "host": {"namespace": home}, "sync": sync, "patrol": patrol})
 

@@ -4,14 +4,18 @@ from collections.abc import Sequence
 from typing import Any
 
 from custom_scene import CERTIFICATES, CLUSTER_ISSUERS, FAO, ISSUERS, PUBLIC, certificate, custom, definition
+from sampled import MADE
 
 from syncer.api import Obj
 from syncer.testing.merge import merged
 from syncer.testing.objects import configmap, ingress, pod, pod_mounting, secret, service, serviceaccount
 
 SERVICE_ACCOUNTS, INGRESSES = "serviceaccounts", "ingresses.networking.k8s.io"
+_OURS = ("configmaps", "secrets", "services", "pods", SERVICE_ACCOUNTS, INGRESSES, CERTIFICATES, ISSUERS)
+#: Kinds of which nothing is known but their samples.
+SAMPLED = {sample.plural: sample for sample in MADE.values() if sample.plural not in _OURS}
 #: What tenants make; a name is of one of these.
-KINDS = ("configmaps", "secrets", "services", "pods", SERVICE_ACCOUNTS, INGRESSES, CERTIFICATES, ISSUERS)
+KINDS = (*_OURS, *SAMPLED)
 NAMES = ("a", "b", "c")
 #: Names that something else has, too: the CA's, which is in each namespace, and a Secret that comes from the host.
 SPECIAL = {"configmaps": ("kube-root-ca.crt",), "secrets": ("a-tls",), SERVICE_ACCOUNTS: ("default",)}
@@ -26,6 +30,9 @@ def made(kind: str, space: str, name: str, look: int) -> Obj:
     """An object as a tenant may make it."""
     colors = {"color": COLORS[look % len(COLORS)]}
     labels: dict[str, Any] = {"metadata": {"labels": colors}, "namespace": space}
+    if kind in SAMPLED:
+        changed = merged(labels, SAMPLED[kind].change) if look % 2 else labels
+        return merged(SAMPLED[kind].object(name), {**changed, "metadata": {**labels["metadata"], "namespace": space}})
     match kind:
         case "configmaps":
             return configmap(name, colors, namespace=space, **({"immutable": True} if look == 3 else {}))
@@ -78,6 +85,8 @@ def spoilt(kind: str, copy: Obj, how: str) -> Obj:
     """A copy as somebody on the host may leave it."""
     match how:
         case "contents":
+            if kind in SAMPLED:
+                return merged(copy, SAMPLED[kind].tampered)
             part = {"configmaps": "data", "secrets": "data"}.get(kind, "")
             if part:
                 return merged(copy, {"data": {"color": "bGVhZA=="}, "immutable": None})

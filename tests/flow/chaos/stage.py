@@ -11,6 +11,7 @@ from typing import Any
 
 from custom_scene import CERTIFICATES, CLUSTER_ISSUERS, ISSUERS
 from harness import WRITES, namespace
+from sampled import define
 
 from chaos.alike import differences
 from chaos.daemons import CANDIDATES, OURS, SYSTEM, Daemon, bugs, configured
@@ -232,6 +233,8 @@ class Stage:
             for name in SPACES:
                 server.put(namespace(name))
         self.guards = Guards(self.host, self.tenants, self.wrong.append)
+        for server in self.tenants.values():
+            define(server, self.host)
         self._mend_definitions()
         served = [(configured(each, home(each), everything=each == "red"), self.tenants[each]) for each in TENANTS]
         self.daemons = {name: Daemon(name, self.host, served, self.wrong.append) for name in CANDIDATES}

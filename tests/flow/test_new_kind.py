@@ -1,0 +1,77 @@
+"""A kind in a package of its own: its class, an entry point, cases and a sample are all that anybody writes."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+GUIDE = (ROOT / "plugins/README.md").read_text()
+CHAPTER = GUIDE.partition("\n## Add a kind\n")[2].partition("\n## ")[0]
+#: All of the package, as the guide has it: a file each for the entry point, the class, the cases, and the sample.
+FILES: dict[str, str] = dict(re.findall(r"`([\w/.]+)`, [^\n]*\n\n```\w+\n(.*?)^```", CHAPTER, re.DOTALL | re.MULTILINE))
+SAMPLE = "tests/kinds/kind_gadgets.py"
+
+
+def tried(folder: Path, **instead: str) -> tuple[int, str]:
+    """What hack/kind says of the package, with some of its files in other words; ``""``: without them."""
+    for path, text in {**FILES, **instead}.items():
+        if text:
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_text(text)
+    done = subprocess.run([ROOT / "hack/kind", folder], capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout + done.stderr
+
+
+def _without_counts(text: str) -> str:
+    return re.sub(r"\d+ points", "points", text)
+
+
+def status() -> str:
+    git = shutil.which("git")
+    assert git
+    return subprocess.run([git, "status", "--porcelain"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+
+
+def test_guide_has_the_four_files_of_a_package() -> None:
+    assert FILES.keys() == {"setup.cfg", "gadgets.py", "tests/cases/gadgets.yaml", SAMPLE}
+
+
+def test_package_with_a_new_kind_stands_all_suites_and_nothing_else_is_written(tmp_path: Path) -> None:
+    before = status()
+    code, said = tried(tmp_path)
+    assert code == 0, said
+    for suite in ("cases, laws, matrix, straight path", "odd shapes", "sieve", "chaos"):
+        assert suite in said
+    shown = re.search(r"```console\n\$ [^\n]*\n(.*?)```", CHAPTER, re.DOTALL)
+    assert shown
+    for line in shown[1].splitlines():
+        assert _without_counts(line) in _without_counts(said), "the guide shows another end"
+    assert status() == before
+    left = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()}
+    assert left == FILES.keys()
+
+
+@pytest.mark.parametrize(
+    ("instead", "said"),
+    [
+        ({SAMPLE: ""}, "write kind_gadgets.py"),
+        ({"tests/cases/gadgets.yaml": ""}, "write cases for it"),
+        (
+            {SAMPLE: FILES[SAMPLE].replace("reports=", "#")},
+            "it has `up`, so give two `reports` of the host",
+        ),
+        (
+            {SAMPLE: FILES[SAMPLE].replace("make=", "#")},
+            "give the sample a `make`",
+        ),
+        ({"gadgets.py": FILES["gadgets.py"].replace("Mirror)", "object)")}, "is not a subclass of syncer.api.Syncer"),
+    ],
+    ids=["no sample", "no cases", "no reports", "no objects", "no syncer"],
+)
+def test_package_that_lacks_something_is_told_which(tmp_path: Path, instead: dict[str, str], said: str) -> None:
+    code, found = tried(tmp_path, **instead)
+    assert code != 0
+    assert said in found

@@ -1,0 +1,56 @@
+"""The samples of all kinds that the registry knows: the built-in ones, and those of a package given to hack/kind."""
+
+import os
+from collections.abc import Mapping
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any
+
+from syncer.api import Side, Syncer
+from syncer.plugins import installed
+from syncer.testing import ApiServer
+from syncer.testing.cases import load
+from syncer.testing.merge import merged
+from syncer.testing.samples import Sample, by_name
+
+#: The folders of the samples: ours, and those that hack/kind adds.
+OURS = Path(__file__).parent / "kinds"
+FOLDERS = (OURS, *(Path(each) for each in os.environ.get("SYNCER_KINDS", "").split(os.pathsep) if each))
+#: The cases of all kinds.
+CASES = [case for folder in FOLDERS if (folder.parent / "cases").is_dir() for case in load(folder.parent / "cases")]
+#: All samples, by the names of their syncers.
+SAMPLES: Mapping[str, Sample] = by_name(FOLDERS)
+#: Those of which every suite derives what it needs.
+MADE: Mapping[str, Sample] = {name: sample for name, sample in SAMPLES.items() if sample.make is not None}
+
+
+def registry() -> list[type[Syncer]]:
+    """The built-in syncers, and those of the package."""
+    named = os.environ.get("SYNCER_NAMES", "").split(",")
+    sections = [point.load().section for point in entry_points(group="syncer.syncers") if point.name in named]
+    return [*installed().syncers(sections)]
+
+
+def sync_of(*samples: Sample) -> dict[str, Any]:
+    """The ``sync`` part of a configuration in which these kinds are on."""
+    found: dict[str, Any] = {}
+    for sample in samples or MADE.values():
+        found = merged(found, dict(sample.sync))
+    return found
+
+
+def to_host() -> Mapping[str, Any]:
+    """What stands under ``sync.toHost`` where all these kinds are on."""
+    found: Mapping[str, Any] = sync_of()["toHost"]
+    return found
+
+
+def define(virtual: ApiServer, host: ApiServer, *samples: Sample) -> None:
+    """Let both sides serve these kinds."""
+    for sample in samples or MADE.values():
+        for side, server in ((Side.VIRTUAL, virtual), (Side.HOST, host)):
+            resource = sample.resource if side is Side.VIRTUAL else sample.syncer.host_resource
+            try:
+                server.objects(str(resource))
+            except KeyError:
+                server.put(sample.definition(side))

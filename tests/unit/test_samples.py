@@ -1,0 +1,37 @@
+"""All that a kind needs beside its class and its entry point is there: a sample and cases."""
+
+import re
+
+import pytest
+from sampled import CASES, MADE, OURS, SAMPLES, registry
+
+from syncer.api import Syncer
+from syncer.plugins import installed
+
+ROOT = OURS.parents[1]
+SYNCERS = [pytest.param(syncer, id=syncer.name) for syncer in registry()]
+#: Those that begin elsewhere than in a virtual namespace, or have a life of their own. Every suite has rows for them.
+SPECIAL = {"events", "namespaces", "nodes", "pod-tokens", "pods", "public-crds", "tenant-crds"}
+
+
+@pytest.mark.parametrize("syncer", SYNCERS)
+def test_syncer_has_a_sample(syncer: type[Syncer]) -> None:
+    name = syncer.name.replace("-", "_")
+    assert syncer.name in SAMPLES, f"write kind_{name}.py beside the others in tests/kinds"
+    assert SAMPLES[syncer.name].syncer is syncer
+
+
+@pytest.mark.parametrize("syncer", SYNCERS)
+def test_syncer_has_cases(syncer: type[Syncer]) -> None:
+    names = {case.file.syncer for case in CASES}
+    assert syncer.name in names, "write cases for it in tests/cases"
+
+
+def test_sample_can_be_made_unless_every_suite_has_rows_of_its_own() -> None:
+    assert SAMPLES.keys() - MADE.keys() <= SPECIAL, "give the sample a `make`, from which every suite derives its rows"
+
+
+def test_readme_names_every_kind() -> None:
+    table = (ROOT / "README.md").read_text().partition("## What is synced")[2].partition("\nNames:")[0]
+    for kind in {syncer.resource.kind for syncer in installed().syncers()}:
+        assert re.search(rf"\b{kind}(s|es)\b", table), f"the table of kinds in README.md lacks {kind}"
