@@ -1,4 +1,4 @@
-"""Two API servers in this process and an engine between them, in virtual time: how flow tests are set up and read."""
+"""Two API servers in this process and an engine between them, in virtual time."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,6 @@
-"""A host whose admission and quota are the test's, so that what is written there is refused, and room is made again."""
+"""A host with an admission and a quota controlled by the test, so that writes are refused, and room
+is made again.
+"""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""A daemon whose patroller scans only when told to, changes that no watch shows, and what a scan says of them."""
+"""A daemon whose patroller scans only on demand, changes that no watch shows, and the results of a scan."""
 
 import asyncio
 import contextlib

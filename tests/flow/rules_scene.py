@@ -1,4 +1,4 @@
-"""A daemon with just the rights that its configuration says it needs, for tests of what the configuration rules."""
+"""A daemon with only the rights that its configuration needs, for tests of ownership and host deletion."""
 
 import contextlib
 from collections.abc import AsyncIterator, Iterable, Mapping

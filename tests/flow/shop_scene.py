@@ -1,4 +1,4 @@
-"""The shop: objects of it that must be there, many at once, and a daemon that has done what can be done for them."""
+"""The shop: objects of it that must exist, many at once, and a daemon that has done all it can for them."""
 
 import contextlib
 from collections.abc import AsyncIterator, Mapping

@@ -1,4 +1,4 @@
-"""Syncers of the tests' own, as small as they come."""
+"""Minimal syncers for tests."""
 
 from harness import HOME, NAMESPACE, Two
 

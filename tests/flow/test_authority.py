@@ -1,4 +1,4 @@
-"""Fields that the host or both sides own, with no more rights than are generated, and killed at any write."""
+"""Fields that the host or both sides own, with only the generated rights, and a kill at every write."""
 
 import asyncio
 import contextlib

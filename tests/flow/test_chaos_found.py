@@ -1,4 +1,4 @@
-"""What chaos has found: each script went wrong once, and says what was wrong."""
+"""Scripts found by chaos: each failed once, and says what was wrong."""
 
 from chaos.steps import Calm, Delete, Put, Spoil, perform
 

@@ -1,4 +1,4 @@
-"""cert-manager on the host, for tenants: what goes down, and what its operator makes comes up."""
+"""cert-manager on the host, for tenants: the objects that go down, and those of its operator that come up."""
 
 import asyncio
 

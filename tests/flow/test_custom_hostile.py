@@ -1,4 +1,4 @@
-"""What a tenant with all rights in their virtual cluster may try with custom objects, and what comes of it."""
+"""Attacks with custom objects by a tenant with all rights in their virtual cluster."""
 
 import asyncio
 

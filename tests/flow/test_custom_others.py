@@ -1,4 +1,4 @@
-"""More kinds that people really run, from configuration alone: how they come and go, and what is different in each."""
+"""Further popular kinds, from configuration alone: how they come and go, and what is special about each."""
 
 from collections.abc import Mapping
 from typing import Any

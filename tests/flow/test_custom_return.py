@@ -1,4 +1,4 @@
-"""A kind that goes and comes back, and what was made for its objects meanwhile."""
+"""A kind that goes and comes back, and the objects of operators meanwhile."""
 
 import asyncio
 

@@ -1,4 +1,6 @@
-"""Public CRDs of the host, with the whole engine: how soon they come, what they follow, and what never happens."""
+"""Public CRDs of the host with the whole engine: when they appear, what they follow, and what never
+happens.
+"""
 
 import asyncio
 

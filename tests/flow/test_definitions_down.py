@@ -1,4 +1,4 @@
-"""Named CRDs of the tenant on the host, both directions at once, and the rights that they take."""
+"""Listed CRDs of the tenant on the host, both directions at once, and their rights."""
 
 from crd_scene import CRDS, NAME, NAMED, ON, PUBLIC, WEBHOOK, configured, copy, daemon, public, status, there, widget
 from harness import CLUSTER, HOME, Two, play, until, writes

@@ -1,4 +1,4 @@
-"""Somebody who always writes back gets a bounded number of our writes, and takes nothing else with it."""
+"""A manager that reverts every write gets a bounded number of them, and other fields are still synced."""
 
 import asyncio
 import contextlib

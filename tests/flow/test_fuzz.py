@@ -1,4 +1,6 @@
-"""Objects of any JSON shape on either side: what can't be synced is refused with a reason, and stops nobody else."""
+"""Objects of any JSON shape on either side: unsyncable objects are refused with a reason, and stop
+no others.
+"""
 
 import asyncio
 import functools

@@ -1,4 +1,4 @@
-"""What the deletion of a copy on the host means, by policy, whether or not a daemon saw it."""
+"""The meaning of a copy's deletion on the host, by policy, whether or not a daemon saw it."""
 
 import asyncio
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Two daemons, one leader: who doesn't lead writes nothing, and who is told to stop finishes what it has begun."""
+"""Two daemons with one leader: the other writes nothing, and a stopped daemon finishes its requests."""
 
 import asyncio
 import contextlib

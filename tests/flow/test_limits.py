@@ -1,4 +1,6 @@
-"""Limits of one kind: what is worked on at a time, writes a second, the patroller's interval; others go on as ever."""
+"""Limits of a kind: concurrent requests, writes per second, the patroller's interval; other kinds
+are unaffected.
+"""
 
 import asyncio
 from typing import Any

@@ -1,4 +1,4 @@
-"""Kind by kind, side by side: whatever is done to an object that no watch shows, one scan says so and puts it right."""
+"""The mutation matrix: every unseen change of either side is reported and repaired by a single scan."""
 
 import asyncio
 import contextlib

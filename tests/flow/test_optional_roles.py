@@ -1,4 +1,4 @@
-"""The optional roles: in which order they are called, what they can do, and that what begins also ends."""
+"""The optional roles: the order of their calls, their abilities, and that each begin has an end."""
 
 import asyncio
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What won't pass by itself is parked: it costs nothing, is never lost, and goes on as soon as it can."""
+"""Permanent failures are parked: they cost nothing, are never lost, and resume as soon as possible."""
 
 import asyncio
 

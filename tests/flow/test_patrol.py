@@ -1,4 +1,6 @@
-"""The patroller finds what no watch showed, says what and who, and has it put right; it never deletes by mistake."""
+"""The patroller finds unseen changes, reports them with their managers, and repairs them; it never
+deletes by mistake.
+"""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Deletions that are too many to be meant are held until a person confirms them; those that are meant never are."""
+"""Mass deletions are held until a person confirms them; intended deletions never are."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,6 @@
-"""A scan by a command: from fresh lists, repaired at once where nobody else leads, and only reported where one does."""
+"""A scan by a command: from fresh lists, repaired at once unless another process leads; then only
+reported.
+"""
 
 import contextlib
 import random

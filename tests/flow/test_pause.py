@@ -1,4 +1,6 @@
-"""What is paused stays as it is on both sides, says what to remove where, and goes on at once when that is done."""
+"""Paused objects stay as they are on both sides; the message says which mark to remove; then
+syncing resumes at once.
+"""
 
 import asyncio
 from typing import ClassVar

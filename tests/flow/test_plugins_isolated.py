@@ -1,4 +1,6 @@
-"""A syncer with a bug, wherever it raises: told once, tried again ever later, counted as its own; all else goes on."""
+"""A syncer with a bug, wherever it raises: logged once, retried with growing delays, counted; all
+others go on.
+"""
 
 import asyncio
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""An API server that shows an older state makes nobody delete what is still wanted."""
+"""An API server that shows an older state causes no deletion of wanted objects."""
 
 import asyncio
 

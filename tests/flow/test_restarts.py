@@ -1,4 +1,4 @@
-"""The restart matrix: what happens while no daemon runs comes to the same end as what happens while one does."""
+"""The restart matrix: changes while no daemon runs have the same result as changes while one does."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""A right or a kind that is missing degrades what needs it, says so, and nothing else."""
+"""A missing right or kind degrades only what needs it, and is reported."""
 
 import asyncio
 from collections.abc import Sequence

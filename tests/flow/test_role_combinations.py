@@ -1,4 +1,4 @@
-"""Roles beside one another: faked where there is nothing real; syncers that sync nothing."""
+"""Combined roles: fakes for keys without real objects; syncers that sync nothing."""
 
 from collections.abc import Sequence
 from typing import Any, ClassVar

@@ -1,4 +1,4 @@
-"""How each syncer stands, as ``syncer status`` shows it."""
+"""The state of each syncer in ``syncer status``."""
 
 from typing import Any
 

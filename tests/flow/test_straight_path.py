@@ -1,4 +1,4 @@
-"""What a tenant makes, changes and deletes arrives on the host; what the host reports flows back."""
+"""A tenant's creations, changes and deletions reach the host; the host's status flows back."""
 
 import asyncio
 from typing import Any

@@ -1,4 +1,6 @@
-"""Syncers of the tests' own: what one of them does wrong stays with it, and whatever it waits for wakes it."""
+"""Syncers of the tests' own: a fault of one affects no other, and it is woken when what it waits
+for comes.
+"""
 
 import asyncio
 from collections.abc import Sequence

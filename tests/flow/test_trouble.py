@@ -1,4 +1,6 @@
-"""Whatever goes wrong between the daemon and the API servers, it converges without a restart and without a storm."""
+"""Whatever fails between the daemon and the API servers, it converges without a restart and without
+a storm.
+"""
 
 import asyncio
 from collections import Counter

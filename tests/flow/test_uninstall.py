@@ -1,4 +1,4 @@
-"""An uninstall removes all that is ours, and nothing else, from both sides."""
+"""An uninstall removes all our objects, and no others, from both sides."""
 
 import asyncio
 

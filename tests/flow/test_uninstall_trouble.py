@@ -1,4 +1,4 @@
-"""Wherever an uninstall is cut short, refused or in trouble, it says so, and the next one ends it."""
+"""Wherever an uninstall is interrupted, refused or failing, it reports that, and the next one finishes it."""
 
 import asyncio
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Two clusters with something of every kind in them that a daemon makes, and of every kind that isn't its own."""
+"""Two clusters with objects of every kind that a daemon makes, and of every kind that isn't its own."""
 
 import asyncio
 import contextlib

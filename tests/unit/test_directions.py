@@ -1,4 +1,4 @@
-"""Directions: which one a syncer's roles stand for, and which request a change is a matter of."""
+"""Directions: which one a syncer's roles imply, and which request a change belongs to."""
 
 import ast
 from pathlib import Path

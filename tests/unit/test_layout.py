@@ -1,4 +1,4 @@
-"""The tree keeps to its own rules: each file says what it is for, everything is annotated, no grab-bags."""
+"""The rules of the source tree: module docstrings, annotations, no grab-bags."""
 
 import ast
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Custom resources of any shape, asked about one by one: each is copied, or refused with a reason."""
+"""Custom resources of any shape, reconciled one by one: each is copied, or refused with a reason."""
 
 import contextlib
 import copy

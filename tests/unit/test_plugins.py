@@ -1,4 +1,4 @@
-"""Finding and loading plugins, and which of them go together, with real distributions in a temporary folder."""
+"""Finding and loading plugins, and their conflicts, with real distributions in a temporary folder."""
 
 import sys
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What a class must be to be a syncer: each way to get it wrong is told with the line and a way out."""
+"""The contract of a syncer class: each violation is reported with its line and a way out."""
 
 from collections.abc import Callable
 from importlib.metadata import entry_points

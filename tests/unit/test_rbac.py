@@ -1,4 +1,4 @@
-"""The rights follow from roles, sources and what a syncer says itself."""
+"""The rights follow from roles, sources and a syncer's own declarations."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any

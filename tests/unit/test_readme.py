@@ -1,4 +1,4 @@
-"""The syncer in the README works as it stands there."""
+"""The code and configurations of the README work."""
 
 import re
 from pathlib import Path

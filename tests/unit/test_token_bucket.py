@@ -1,4 +1,4 @@
-"""The limit of a rate that allows bursts, on a clock that the test moves."""
+"""A rate limit that allows bursts, with a clock controlled by the test."""
 
 import pytest
 

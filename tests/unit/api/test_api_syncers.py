@@ -1,4 +1,4 @@
-"""Roles and the context: what a syncer is, and what it may see while it decides."""
+"""Roles and the context: the interface of a syncer, and the view that it decides with."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The plugin API is what `syncer.api` exports: complete, sorted, documented, and all that built-in syncers use."""
+"""The exports of `syncer.api`: complete, sorted, documented, and sufficient for the built-in syncers."""
 
 import ast
 import importlib

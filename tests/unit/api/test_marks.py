@@ -1,4 +1,4 @@
-"""Marks: whose copy an object is, and that a copy of a copy is nobody's."""
+"""Marks: whose copy an object is; a copy of a copy is not ours."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Which labels and annotations cross, by their keys."""
+"""The labels and annotations that are copied, by their keys."""
 
 from typing import Any
 

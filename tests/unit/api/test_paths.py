@@ -1,4 +1,4 @@
-"""One notation for paths, and tables of them by which strings are found and rewritten."""
+"""The notations of paths, and tables of paths by which strings are found and rewritten."""
 
 import copy
 from typing import Any

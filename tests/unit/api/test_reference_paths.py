@@ -1,4 +1,4 @@
-"""References as data: found, counted, waited for, and put into the words of the other side."""
+"""References as data: found, counted, waited for, and translated to the other side."""
 
 import copy
 from typing import Any, ClassVar

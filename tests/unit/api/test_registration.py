@@ -1,4 +1,4 @@
-"""Syncers that a program registers by itself, without an entry point."""
+"""Syncers that a program registers without an entry point."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""The types of the plugin API: what a type checker says to the author of a plugin."""
+"""The types of the plugin API, as a type checker reports them to a plugin's author."""
 
 import ast
 import inspect

@@ -1,4 +1,4 @@
-"""A command in a folder with a configuration, and what stands in for the daemon that it asks."""
+"""A command in a folder with a configuration, and a stand-in for the daemon."""
 
 from collections.abc import Mapping
 from pathlib import Path

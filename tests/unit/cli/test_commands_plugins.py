@@ -1,4 +1,4 @@
-"""Commands with plugins that are installed, registered and broken."""
+"""Commands with installed, registered and broken plugins."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""``syncer parked`` asks the daemon and shows what waits, and for what."""
+"""``syncer parked`` queries the daemon and shows the parked requests, and what they wait for."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""``syncer patrol`` asks the daemon or scans by itself, prints what was found, and ends with what is left."""
+"""``syncer patrol`` queries the daemon or scans by itself, prints the findings, and exits by what is left."""
 
 import json
 from collections.abc import Mapping, Sequence

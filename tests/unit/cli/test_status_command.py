@@ -1,4 +1,4 @@
-"""``syncer status`` asks the daemon, and shows a line for each syncer."""
+"""``syncer status`` queries the daemon, and shows a line for each syncer."""
 
 import json
 from pathlib import Path

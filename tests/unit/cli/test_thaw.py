@@ -1,4 +1,4 @@
-"""``syncer thaw`` asks the daemon and says what it has done."""
+"""``syncer thaw`` queries the daemon and shows the thawed fields."""
 
 import json
 from pathlib import Path

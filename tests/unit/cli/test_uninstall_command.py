@@ -1,4 +1,4 @@
-"""``syncer uninstall`` prints a plan, and does nothing more unless it is told to."""
+"""``syncer uninstall`` prints a plan, and carries it out only with ``--yes``."""
 
 import json
 from collections.abc import AsyncIterator, Mapping

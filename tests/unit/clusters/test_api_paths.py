@@ -1,4 +1,4 @@
-"""Where a path of the API leads, and the path that leads there."""
+"""The paths of the API, parsed and built."""
 
 import pytest
 

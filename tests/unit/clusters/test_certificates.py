@@ -1,4 +1,4 @@
-"""Dates of certificates, against what the cryptography package says of the same ones."""
+"""Dates of certificates, compared with those of the cryptography package."""
 
 from datetime import UTC, datetime
 

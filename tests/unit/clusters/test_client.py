@@ -1,4 +1,4 @@
-"""What the client sends for each method, what it makes of the replies, and what a watch hands over."""
+"""The requests of each client method, their responses, and the batches of a watch."""
 
 import asyncio
 import json

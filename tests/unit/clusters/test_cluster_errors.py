@@ -1,4 +1,6 @@
-"""Refusals and failures as errors: the class says what to do next, the message where, what and the way out."""
+"""Refusals and failures as errors: the class decides about retries, the message says where, what
+and how to mend it.
+"""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""From settings to a cluster, and what is said when the first contact fails."""
+"""From settings to a client, and the messages of a failed first contact."""
 
 import asyncio
 import base64

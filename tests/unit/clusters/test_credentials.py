@@ -1,4 +1,4 @@
-"""Credentials: what is sent, how it is renewed, and what is said when there is none."""
+"""Credentials: their headers, their renewal, and the messages when there are none."""
 
 import asyncio
 import base64

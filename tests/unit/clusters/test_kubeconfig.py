@@ -1,4 +1,6 @@
-"""Kubeconfig files and the Pod's service account: every form of login, merging, and what is said of mistakes."""
+"""Kubeconfig files and the Pod's service account: every form of login, merging, and messages about
+mistakes.
+"""
 
 import base64
 from collections.abc import Mapping

@@ -1,4 +1,6 @@
-"""The client of the kubernetes package over our transport: what it can do, and that our ways hold for it too."""
+"""The client of the kubernetes package over our transport: its abilities, and that our credentials
+and limits apply.
+"""
 
 import asyncio
 import json

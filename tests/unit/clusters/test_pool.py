@@ -1,4 +1,4 @@
-"""The pool by itself: who gets a place, and what becomes of places and connections that nobody wants."""
+"""The connection pool: who gets a slot, and the fate of abandoned slots and connections."""
 
 import asyncio
 from collections.abc import AsyncIterator

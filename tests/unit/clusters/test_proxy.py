@@ -1,4 +1,4 @@
-"""Which proxy leads to an API server: the kubeconfig's, else the environment's, by the rules of Go's client."""
+"""The proxy for an API server: the kubeconfig's, else the environment's, by the rules of Go's client."""
 
 from collections.abc import Mapping
 from pathlib import Path

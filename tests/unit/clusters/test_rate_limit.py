@@ -1,4 +1,4 @@
-"""The limit of requests a second, on a clock that the test moves."""
+"""The limit of requests per second, with a clock controlled by the test."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Who we are and whom we trust, over every transport: TLS, rotating credentials, 401, proxies."""
+"""Identity and trust over every transport: TLS, rotating credentials, 401, proxies."""
 
 import asyncio
 import ssl

@@ -1,4 +1,4 @@
-"""``sync.custom`` in a file: what is said of mistakes, what is explained, what editors are told."""
+"""``sync.custom`` in a file: messages about mistakes, help, and the schema for editors."""
 
 from typing import Any
 

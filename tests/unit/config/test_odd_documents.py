@@ -1,4 +1,6 @@
-"""A configuration with anything anywhere: it is read, or every problem is named; nothing else is ever raised."""
+"""A configuration with anything anywhere: it is read, or every problem is reported; no other
+exception is raised.
+"""
 
 import contextlib
 from pathlib import Path

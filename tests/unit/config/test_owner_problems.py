@@ -1,4 +1,4 @@
-"""Owners of fields and host deletion policies that can't be are refused when the file is read."""
+"""Invalid owners of fields and host deletion policies are refused when the file is read."""
 
 import pytest
 

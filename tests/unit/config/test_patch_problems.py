@@ -1,4 +1,4 @@
-"""What is wrong with patches is said when the file is read: with its line, its place and a way out."""
+"""Problems of patches are reported when the file is read: with line, place and a way out."""
 
 import builtins
 from typing import Any

@@ -1,4 +1,4 @@
-"""What shows the configuration: defaults, rows, schema, explanations."""
+"""Rendering of the configuration: defaults, rows, schema, help."""
 
 from typing import Any
 

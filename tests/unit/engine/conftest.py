@@ -1,1 +1,1 @@
-"""The tests of the flow, one folder a step; as pytest looks for modules beside a conftest, each finds the fakes."""
+"""The engine's unit tests; pytest looks for modules beside a conftest, so that all find the fakes."""

@@ -1,4 +1,4 @@
-"""Caches whose keys or values a tenant chooses stay small, however much it makes and deletes again."""
+"""Caches with keys or values chosen by a tenant stay small, however many it creates and deletes."""
 
 import asyncio
 import gc

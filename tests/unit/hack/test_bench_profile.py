@@ -1,4 +1,4 @@
-"""A profile says which functions of the daemon the CPU time of a phase went to."""
+"""A profile shows which functions of the daemon used the CPU time of a phase."""
 
 import json
 import time

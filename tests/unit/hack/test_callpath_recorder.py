@@ -1,4 +1,4 @@
-"""What counts as a call is the same whichever facility of the interpreter reports it."""
+"""The calls are the same with either facility of the interpreter."""
 
 import asyncio
 import re

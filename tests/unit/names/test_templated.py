@@ -1,4 +1,4 @@
-"""Names by templates: what they look like, that no two objects share one, and that they can be read back."""
+"""Names by templates: their form, that no two objects share one, and that they can be read back."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Name translators: what people see, and that no two objects share a place."""
+"""Name translators: the names, and that no two objects share a host key."""
 
 import re
 from itertools import product

@@ -1,4 +1,4 @@
-"""The control socket: only its user may connect, a dead daemon's is replaced, and each client has its bounds."""
+"""The control socket: only its user may connect, a dead daemon's is replaced, and each client is limited."""
 
 import asyncio
 import contextlib

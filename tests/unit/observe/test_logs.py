@@ -1,4 +1,4 @@
-"""Log lines: what they look like, and what never gets into them."""
+"""Log lines: their form, and the contents that never appear in them."""
 
 import ast
 import io

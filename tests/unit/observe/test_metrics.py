@@ -1,4 +1,4 @@
-"""Metrics: the names that dashboards know, with the numbers that were recorded or read."""
+"""Metrics: the customary names, with the recorded or computed values."""
 
 import io
 

@@ -1,4 +1,4 @@
-"""ConfigMaps and Secrets are on the host exactly while something synced needs them."""
+"""ConfigMaps and Secrets are on the host only while a synced object needs them."""
 
 from typing import Any
 

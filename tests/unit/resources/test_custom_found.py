@@ -1,4 +1,4 @@
-"""What belongs to copies of custom objects by owner, labels or a name that the operator chose appears beside them."""
+"""Objects that belong to copies by owner, labels or an operator's name appear beside the virtual objects."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What an operator on the host makes for copies of custom objects appears in the virtual cluster."""
+"""Objects that an operator on the host creates for copies appear in the virtual cluster."""
 
 import pytest
 from custom_kinds import (

@@ -1,4 +1,4 @@
-"""Options of CRD sync that can't be meant, and what crosses of a CRD's labels and annotations."""
+"""Invalid options of CRD sync, and the labels and annotations of a CRD that are copied."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Public CRDs of the host in the virtual cluster: which, how they follow, and what becomes of them."""
+"""Public CRDs of the host in the virtual cluster: which, how they follow, and how they end."""
 
 from typing import Any
 

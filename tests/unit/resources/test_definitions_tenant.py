@@ -1,4 +1,4 @@
-"""Named CRDs of the tenant on the host: which, how they follow, and that nothing goes without being told to."""
+"""Listed CRDs of the tenant on the host: which, how they follow, and that none is deleted by default."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What of a CRD's specification crosses, and which changes of it a side that stores objects can take."""
+"""The part of a CRD's specification that crosses, and the changes that are safe once objects are stored."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""Events of the host about copies of ours are told about the virtual objects."""
+"""Events of the host about our copies appear for the virtual objects."""
 
 from typing import Any, ClassVar
 

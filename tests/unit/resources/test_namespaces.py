@@ -1,4 +1,4 @@
-"""Host namespaces, where each virtual one has its own."""
+"""Host namespaces, if each virtual one has its own."""
 
 from syncer.names import PerNamespace, SingleNamespace, Unchanged
 from syncer.resources.namespaces import NamespaceSyncer

@@ -1,4 +1,4 @@
-"""Patches of built-in kinds: carried out once, then at rest; what fails parks one object and no other."""
+"""Patches of built-in kinds: applied once, then at rest; a failure parks a single object."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Services: the virtual side says what they are, the host where they answer."""
+"""Services: the virtual side owns the spec, the host the addresses."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The laws find what they are there to find: one syncer for each, broken in that way only."""
+"""The laws detect violations: a syncer for each, broken in that way only."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

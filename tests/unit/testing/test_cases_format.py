@@ -1,4 +1,4 @@
-"""YAML cases: what is wrong with a file is said with its line, and what is not as expected with its place."""
+"""YAML cases: problems of a file are reported with their line, failed expectations with their place."""
 
 from pathlib import Path
 

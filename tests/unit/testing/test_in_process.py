@@ -1,4 +1,6 @@
-"""The in-process API server as the daemon's client reaches it through memory; the message where it isn't installed."""
+"""The in-process API server, connected to the daemon's client through memory; the message if it
+isn't installed.
+"""
 
 import sys
 from typing import Any

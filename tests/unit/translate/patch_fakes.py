@@ -1,4 +1,4 @@
-"""A syncer's context, two objects of one key, and patches made to what is written of them."""
+"""A syncer's context, two objects of a key, and patches of their writes."""
 
 import copy
 from collections.abc import Sequence

@@ -1,4 +1,6 @@
-"""CEL expressions: what they give, what is wrong with them before any object is there, and what they never tell."""
+"""CEL expressions: their results, errors found without an object, and values that never appear in
+messages.
+"""
 
 import builtins
 import json

@@ -1,4 +1,4 @@
-"""Merge patches: the examples of RFC 7386 that are about objects, and conditions."""
+"""Merge patches: the examples of RFC 7386 about objects, and conditions."""
 
 import copy
 from typing import Any

@@ -1,4 +1,4 @@
-"""Patches of what is written: which writes, which parts of them, what is refused, and what is left as it was."""
+"""Patches of writes: which writes, which parts, which are refused, and which parts stay."""
 
 from dataclasses import replace
 from typing import Any

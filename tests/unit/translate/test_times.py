@@ -1,4 +1,4 @@
-"""Times as Kubernetes writes them."""
+"""Times in Kubernetes' format."""
 
 from datetime import UTC, datetime, timedelta, timezone
 

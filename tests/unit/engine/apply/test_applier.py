@@ -1,4 +1,4 @@
-"""Decisions carried out against API servers in memory: the fewest calls, and none that must not be."""
+"""Decisions carried out against API servers in memory: the fewest calls, and no forbidden ones."""
 
 import base64
 from collections.abc import Callable, Coroutine

@@ -1,4 +1,4 @@
-"""The informer that most tests here look at."""
+"""The informer of most tests here."""
 
 import pytest
 from informer_scene import Watched

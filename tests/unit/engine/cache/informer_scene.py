@@ -1,4 +1,4 @@
-"""An informer of ConfigMaps with a clock to turn and a handler that writes down what it hears."""
+"""An informer of ConfigMaps with a clock to turn and a handler that records its notifications."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""An API server whose every answer is written down beforehand, and a reflector of it in virtual time."""
+"""An API server with scripted responses, and a reflector of it in virtual time."""
 
 import asyncio
 import contextlib

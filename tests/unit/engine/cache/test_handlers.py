@@ -1,4 +1,4 @@
-"""An index follows the objects, and so do map functions and those who wait."""
+"""Indexes, map functions and waiters follow the objects."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any

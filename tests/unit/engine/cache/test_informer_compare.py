@@ -1,4 +1,4 @@
-"""A list that is read beside a running watch mends what the store has wrong, and never takes it back in time."""
+"""A list beside a running watch corrects errors of the cache, and never takes it back in time."""
 
 import pytest
 from informer_scene import A, B, Watched, obj, raw

@@ -1,4 +1,4 @@
-"""What an informer makes of events, and of what it was told live; what it says it has seen to go."""
+"""An informer's handling of events and of live objects; the deletions that it has seen."""
 
 import pytest
 from informer_scene import A, B, Watched, obj

@@ -1,4 +1,4 @@
-"""A list is the truth but for our later writes; one that may be older voids all that we know of our own writes."""
+"""A list is the truth but for our later writes; one that may be older clears the table of our writes."""
 
 import pytest
 from informer_scene import A, B, Watched, obj, raw

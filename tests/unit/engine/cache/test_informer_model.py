@@ -1,4 +1,6 @@
-"""Whatever happens in whatever order, an informer ends as the API server is, and its handlers know of it."""
+"""Whatever happens in whatever order, an informer ends as the API server is, and its handlers were
+notified.
+"""
 
 import json
 from contextlib import AbstractContextManager, suppress

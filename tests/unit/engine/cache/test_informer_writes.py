@@ -1,4 +1,6 @@
-"""Our own writes: the reply counts at once, its event brings nothing, and what others did is told all the same."""
+"""Our own writes: the response counts at once, its event brings nothing, and changes of others are
+still notified.
+"""
 
 from typing import Any
 

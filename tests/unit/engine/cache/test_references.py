@@ -1,4 +1,4 @@
-"""What refers to what: by name, by a selector, as an owner; who is woken, and what is said while that is not known."""
+"""References by name, by selector and by owner; who is notified, and the answer while they are unknown."""
 
 from collections.abc import Iterable
 from typing import Any

@@ -1,4 +1,4 @@
-"""The reflector's state machine: what it asks next, and when, whatever an API server answers."""
+"""The reflector's state machine: its next request, and when, whatever an API server answers."""
 
 import asyncio
 import itertools

@@ -1,4 +1,4 @@
-"""What wakes which syncer, what a request is decided from, and what is left when its objects are gone."""
+"""Which change notifies which syncer, the objects of a request, and the state after they are gone."""
 
 import json
 from collections.abc import Iterable, Sequence

@@ -1,4 +1,4 @@
-"""What becomes of a request that failed, and what is kept of it."""
+"""The action after a failure, and the status that is kept of it."""
 
 import pytest
 

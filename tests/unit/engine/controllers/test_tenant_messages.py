@@ -1,4 +1,4 @@
-"""What a tenant is told: names as it knows them, and nothing of the host."""
+"""Messages for tenants: virtual names, and nothing of the host."""
 
 from typing import Any
 

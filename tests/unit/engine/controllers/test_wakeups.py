@@ -1,4 +1,4 @@
-"""Who waits for room in a quota or for a right is woken when it is there, in turn and not before."""
+"""Requests that wait for a quota or a right are woken when it is available, in order and not before."""
 
 import asyncio
 from collections.abc import Mapping, Sequence

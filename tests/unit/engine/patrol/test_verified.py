@@ -1,4 +1,4 @@
-"""What there is to patrol, and what of it is passed over until one of its two versions is another one."""
+"""The requests of a patrol, and those that are skipped until one of their versions changes."""
 
 from collections.abc import Iterable
 from typing import Any

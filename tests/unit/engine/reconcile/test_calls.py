@@ -1,4 +1,6 @@
-"""Which calls a write needs: none where the object is right, and never more than what we said or said before."""
+"""The calls that a write needs: none if the object is right, and only for fields that we set now or
+before.
+"""
 
 import copy
 import json

@@ -1,4 +1,4 @@
-"""Which role is asked, and what is decided before any is: nothing that isn't ours is ever touched."""
+"""The role that is called, and the checks before: objects that aren't ours are never changed."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What the needed calls say about drift: the class, the paths, from what to what, and who it was."""
+"""Drift from the needed calls: the class, the paths, old and new values, and the manager."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Who wrote a field is read from managedFields as API servers write them."""
+"""The manager of a field, read from managedFields as API servers write them."""
 
 from typing import Any
 

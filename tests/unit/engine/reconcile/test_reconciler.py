@@ -1,4 +1,4 @@
-"""A plan is a value: what is decided, what it takes, what it was made from; making one changes nothing."""
+"""A plan is a value: the decision, its calls and the objects that were read; making it changes nothing."""
 
 from dataclasses import replace
 from typing import Any

@@ -1,4 +1,4 @@
-"""A gate holds back one syncer's requests, and nobody else's; nothing is lost before it."""
+"""A gate holds back a single syncer's requests, and loses none."""
 
 import asyncio
 from collections.abc import Callable, Coroutine

@@ -1,4 +1,4 @@
-"""Each request once, never in two workers, later where told to, and no tenant at the cost of another."""
+"""Each request once, never in two workers, with delays, and fair between tenants."""
 
 import asyncio
 from collections import Counter

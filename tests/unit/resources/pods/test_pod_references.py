@@ -1,4 +1,4 @@
-"""What a Pod refers to by name."""
+"""The objects that a Pod refers to by name."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Selectors that place a Pod see this tenant's pods only."""
+"""Scheduling selectors of a Pod match this tenant's pods only."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Who sets a field back each time is found, who only changes their mind never is, and it takes little room."""
+"""Managers that keep reverting a field are found, changing wishes are not, and it takes little memory."""
 
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta

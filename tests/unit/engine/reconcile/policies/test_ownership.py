@@ -1,4 +1,4 @@
-"""Owners of fields, the stored base, and what a deleted copy means: every step a process of its own."""
+"""Owners of fields, the stored base, and the meaning of a deleted copy: each step in a process of its own."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""What is taken for a pause, and how the one write that it makes is sent."""
+"""The marks that count as a pause, and the only write during one."""
 
 from typing import Any
 

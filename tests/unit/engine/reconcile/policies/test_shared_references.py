@@ -1,4 +1,4 @@
-"""Fields that either side may change, and that are others on the host: names of other objects, and selectors."""
+"""Fields of both sides whose values are translated: names of other objects, and selectors."""
 
 from typing import Any, ClassVar
 
