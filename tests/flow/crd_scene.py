@@ -29,7 +29,7 @@ def public(name: str = NAME, **parts: Any) -> Obj:
 
 
 def configured(from_host: Obj | None, to_host: Obj | None, cluster: str = CLUSTER) -> Any:
-    """A configuration of the two syncers, as it would stand in the file."""
+    """Return a configuration of the two syncers, as it would stand in the file."""
     section = "customResourceDefinitions"
     sync = {"fromHost": {section: from_host or {}}, "toHost": {section: to_host or {}}}
     model = config_with([PublicDefinitionSyncer, TenantDefinitionSyncer], translator=SingleNamespace)
@@ -45,7 +45,9 @@ async def daemon(
     user: str = "admin",
     others: Obj | None = None,
 ) -> AsyncIterator[Daemon]:
-    """A daemon that syncs CRDs only; ``others`` are more virtual clusters (by name), with the same configuration."""
+    """Yield a daemon that syncs CRDs only; ``others`` are more virtual clusters (by name), with the
+    same configuration.
+    """
     servers = {CLUSTER: two.virtual, **(others or {})}
     served = [(configured(from_host, to_host, name), server) for name, server in servers.items()]
     async with between(two.host, served, user=user, tenant=user) as running:

@@ -33,7 +33,7 @@ _KINDS = {
 
 
 def definition(name: str, **parts: Any) -> Obj:
-    """The CRD of a kind."""
+    """Return the CRD of a kind."""
     kind = _KINDS.get(name)
     names = {"spec": {"names": {"kind": kind, "listKind": f"{kind}List"}}} if kind else {}
     return merged(crd(name, **parts), names)
@@ -47,7 +47,9 @@ def define(two: Two, *names: str) -> None:
 
 
 def example(name: str, *, cluster: str = CLUSTER, **options: Any) -> SyncerConfig:
-    """The configuration of an example, for the cluster and the namespace of the tests, with options by path."""
+    """Return the configuration of an example, for the cluster and the namespace of the tests, with
+    options by path.
+    """
     document = read(str(EXAMPLES / f"{name}.yaml"))
     document.data["cluster"] = cluster
     document.data["host"]["namespace"] = HOME
@@ -56,13 +58,13 @@ def example(name: str, *, cluster: str = CLUSTER, **options: Any) -> SyncerConfi
 
 @contextlib.asynccontextmanager
 async def running(two: Two, config: SyncerConfig, *, user: str = "admin") -> AsyncIterator[Daemon]:
-    """A daemon with a configuration."""
+    """Yield a daemon with a configuration."""
     async with between(two.host, [(config, two.virtual)], user=user) as daemon:
         yield daemon
 
 
 def custom(resource: str, name: str, *, namespace: str = NAMESPACE, **parts: Any) -> Obj:
-    """A custom object; one of a kind without namespaces has ``namespace=""``."""
+    """Return a custom object; one of a kind without namespaces has ``namespace=""``."""
     plural, _, group = resource.partition(".")
     version = "v1"
     kind = _KINDS.get(resource, plural.removesuffix("s").capitalize())
@@ -71,7 +73,7 @@ def custom(resource: str, name: str, *, namespace: str = NAMESPACE, **parts: Any
 
 
 def certificate(name: str = "db", to: str = "db-tls", issuer: str = "ca", kind: str = "Issuer") -> Obj:
-    """A Certificate of the shop."""
+    """Return a Certificate of the shop."""
     spec = {"secretName": to, "dnsNames": ["db.example.org"], "issuerRef": {"name": issuer, "kind": kind}}
     return custom(CERTIFICATES, name, spec=spec)
 
@@ -92,13 +94,13 @@ def issue(two: Two, copy: Obj, **data: str) -> Obj:
 
 
 def owned_by(owner: Obj) -> Obj:
-    """The metadata of an object that belongs to another."""
+    """Return the metadata of an object that belongs to another."""
     reference = {"apiVersion": owner["apiVersion"], "kind": owner["kind"], "name": owner["metadata"]["name"]}
     return {"ownerReferences": [{**reference, "uid": uid_of(owner)}]}
 
 
 def there(server: ApiServer, resource: str, key: str) -> Obj:
-    """An object that must be there."""
+    """Return an object that must be there."""
     found = server.get(resource, key)
     assert found, f"there is no {resource} {key}"
     return found

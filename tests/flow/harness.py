@@ -47,12 +47,14 @@ def play(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
 
 
 def built_in(*names: str) -> list[SyncerClass]:
-    """The built-in syncers of these names, and those of a package given to hack/kind; all where none is named."""
+    """Return the built-in syncers of these names, and those of a package given to hack/kind; all
+    where none is named.
+    """
     return [syncer for syncer in registry() if not names or syncer.name in names]
 
 
 def place(name: str, cluster: str = CLUSTER, home: str = HOME) -> str:
-    """Where the host copy of a namespaced object of the shop lies, as ``namespace/name``."""
+    """Return where the host copy of a namespaced object of the shop lies, as ``namespace/name``."""
     return f"{home}/{name}-x-{NAMESPACE}-x-{cluster}"
 
 
@@ -60,7 +62,7 @@ class Reachable(Protocol):
     """An API server, or what stands between it and a daemon."""
 
     def transport(self, user: str) -> Transport:
-        """The way to it, as this user."""
+        """Return the way to it, as this user."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,14 +92,14 @@ class Two:
         user: str = "admin",
         workers: int = 8,
     ) -> AsyncIterator["Daemon"]:
-        """A daemon with these syncers (None: all built-in ones) that runs while the block does."""
+        """Yield a daemon with these syncers (None: all built-in ones) that runs while the block does."""
         tenants = [Tenant(self.virtual, options=options)]
         async with serving(self.host, tenants, syncers, user=user, workers=workers) as daemon:
             yield daemon
 
     @contextlib.asynccontextmanager
     async def candidate(self, syncers: Iterable[SyncerClass], user: str) -> AsyncIterator["Daemon"]:
-        """A daemon that works only while it leads, and reaches the host as this user."""
+        """Yield a daemon that works only while it leads, and reaches the host as this user."""
 
         async def lead(engine: Engine, host: Cluster) -> None:
             lease = Lease(host, key=Key(HOME, "vsyncer"), identity=user, duration=15, renew_deadline=10, retry_period=2)
@@ -114,11 +116,11 @@ class Two:
         return str(lease["spec"].get("holderIdentity") or "") if lease else ""
 
     def copy(self, plural: str, name: str) -> Obj | None:
-        """The host copy of an object of the shop."""
+        """Return the host copy of an object of the shop."""
         return self.host.get(plural, place(name))
 
     def original(self, plural: str, name: str) -> Obj | None:
-        """The virtual object of this name in the shop."""
+        """Return the virtual object of this name in the shop."""
         return self.virtual.get(plural, f"{NAMESPACE}/{name}")
 
 
@@ -135,12 +137,12 @@ class Daemon:
             await settle(self.engine, patience=patience)
 
     def status(self, name: str, syncer: str = "configmaps") -> RequestStatus | None:
-        """How the request about an object of the shop stands; None: in step."""
+        """Return how the request about an object of the shop stands; None: in step."""
         found = [self.engine.statuses.of(request) for request in self.requests(syncer) if request.key.name == name]
         return found[0] if found else None
 
     def requests(self, syncer: str) -> list[Any]:
-        """The requests of a syncer that are not in step."""
+        """Return the requests of a syncer that are not in step."""
         statuses = self.engine.statuses
         return [request for request, _ in (*statuses.troubles(), *statuses.pending()) if request.syncer == syncer]
 
@@ -181,7 +183,9 @@ async def between(
     workers: int = 8,
     work: Callable[[Engine, Cluster], Coroutine[Any, Any, None]] | None = None,
 ) -> AsyncIterator[Daemon]:
-    """An engine with these configurations; ``user`` is who it is on the host, ``tenant`` in the virtual clusters."""
+    """Yield an engine with these configurations; ``user`` is who it is on the host, ``tenant`` in
+    the virtual clusters.
+    """
     here = Cluster("host", Side.HOST, host.transport(user))
     engine = Engine(
         host=here, metrics=Metrics(version="test"), workers=workers, utcnow=utcnow, rng=random.Random("engine")
@@ -212,7 +216,7 @@ def add(engine: Engine, config: SyncerConfig, server: Reachable, *, user: str = 
 
 
 def configured(tenant: Tenant, syncers: Iterable[SyncerClass] | None = None) -> SyncerConfig:
-    """The configuration for a tenant."""
+    """Return the configuration for a tenant."""
     model = config_with([*(built_in() if syncers is None else syncers)], translator=SingleNamespace)
     given = {"cluster": tenant.cluster, "host": {"namespace": tenant.home}}
     to_host = {"sync": {"toHost": _known(model, tenant.options or {})}}
@@ -220,23 +224,25 @@ def configured(tenant: Tenant, syncers: Iterable[SyncerClass] | None = None) -> 
 
 
 def _known(model: type[Any], options: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The options of those syncers that are there."""
+    """Return the options of those syncers that are there."""
     sections = model.model_validate({"cluster": "x", "host": {"namespace": "y"}}).model_dump(by_alias=True)["sync"]
     return {name: value for name, value in options.items() if name in sections.get("toHost", {})}
 
 
 def utcnow() -> datetime:
-    """The servers' time: virtual, from their epoch on."""
+    """Return the servers' time: virtual, from their epoch on."""
     return datetime.fromtimestamp(EPOCH + asyncio.get_running_loop().time(), UTC)
 
 
 def namespace(name: str) -> Obj:
-    """A namespace as the servers keep it."""
+    """Return a namespace as the servers keep it."""
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}, "status": {"phase": "Active"}}
 
 
 def writes(server: ApiServer, since: int = 0, *, events: bool = False) -> list[str]:
-    """The changing requests that a server was sent, as ``verb path``; Events are left out unless asked for."""
+    """Return the changing requests that a server was sent, as ``verb path``; Events are left out
+    unless asked for.
+    """
     return [
         f"{one.verb} {one.path}"
         for one in list(server.requests)[since:]
@@ -245,12 +251,12 @@ def writes(server: ApiServer, since: int = 0, *, events: bool = False) -> list[s
 
 
 def verbs(server: ApiServer, since: int = 0) -> Counter[str]:
-    """How many requests of each verb a server was sent."""
+    """Return how many requests of each verb a server was sent."""
     return Counter(one.verb for one in list(server.requests)[since:])
 
 
 def admin(server: ApiServer, side: Side) -> Cluster:
-    """A client for what people do by hand."""
+    """Return a client for what people do by hand."""
     return Cluster(side.value, side, server.transport())
 
 
@@ -265,7 +271,7 @@ async def until(reached: Callable[[], object], *, within: float = 60.0) -> float
 
 
 def crd(plural: str) -> Obj:
-    """The definition of a namespaced custom resource with a status of its own that takes anything."""
+    """Return the definition of a namespaced custom resource with a status of its own that takes anything."""
     anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     version = {
         "name": "v1",
@@ -284,6 +290,6 @@ def crd(plural: str) -> Obj:
 
 
 def widget(name: str, **parts: Any) -> Obj:
-    """A custom object in the shop."""
+    """Return a custom object in the shop."""
     metadata = {"name": name, "namespace": NAMESPACE}
     return {"apiVersion": "example.org/v1", "kind": "Widget", "metadata": metadata, **parts}

@@ -85,7 +85,7 @@ class GatedServer(ApiServer):
         self.admission = self._quota
 
     def used(self) -> int:
-        """How many ConfigMaps there are that count."""
+        """Return how many ConfigMaps there are that count."""
         return sum(copy["metadata"]["name"] != "kube-root-ca.crt" for copy in self.objects("configmaps", HOME))
 
     def _quota(self, method: str, path: str, body: Any) -> tuple[int, str] | None:
@@ -111,16 +111,16 @@ class Gated(Two):
 
 
 def open_to_all(method: str, path: str, body: Any) -> None:
-    """An admission that lets everything pass."""
+    """Let every request pass (an admission)."""
 
 
 def refusing(code: int, said: str) -> Admission:
-    """An admission that lets nothing be made."""
+    """Return an admission that lets nothing be made."""
     return lambda method, path, body: (code, said) if method == "POST" else None
 
 
 def denied(*names: str) -> Admission:
-    """A webhook that refuses objects whose data says so, or of these names on the host."""
+    """Return a webhook that refuses objects whose data says so, or of these names on the host."""
 
     def admission(method: str, path: str, body: Any) -> tuple[int, str] | None:
         bad = method in ("POST", "PATCH") and ((body or {}).get("data") or {}).get("color") == "red"
@@ -132,14 +132,14 @@ def denied(*names: str) -> Admission:
 
 
 def told(two: Two, name: str = "x") -> list[str]:
-    """The messages of the warnings about an object of the shop."""
+    """Return the messages of the warnings about an object of the shop."""
     events = two.virtual.objects("events", NAMESPACE)
     return [each["message"] for each in events if each["involvedObject"]["name"] == name]
 
 
 @contextlib.asynccontextmanager
 async def without_room(two: Gated, *others: SyncerClass, user: str = "admin") -> AsyncIterator[Daemon]:
-    """A daemon that has found no room in the quota for ConfigMap x, and rests."""
+    """Yield a daemon that has found no room in the quota for ConfigMap x, and rests."""
     two.gate.limit(0)
     two.virtual.put(configmap("x"))
     async with settled(two.daemon([Maps, *others], user=user)) as daemon:

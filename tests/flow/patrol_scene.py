@@ -25,14 +25,16 @@ BLUE, RED = {"color": "blue"}, {"color": "red"}
 
 
 def patroller(daemon: Daemon) -> Patroller:
-    """The only one that it has."""
+    """Return the only one that it has."""
     [found] = daemon.engine.patrollers()
     return found
 
 
 @contextlib.asynccontextmanager
 async def patrolled(two: Two, kinds: Mapping[str, Any] = ALL, **patrol: Any) -> AsyncIterator[Daemon]:
-    """A daemon with all built-in syncers and these options of its patroller, which scans only when told to."""
+    """Yield a daemon with all built-in syncers and these options of its patroller, which scans only
+    when told to.
+    """
     config = configured(Tenant(two.virtual, options=kinds))
     options = type(config.patrol).model_validate({"interval": "10h", "fresh": "10h", **patrol})
     config = config.model_copy(update={"patrol": options})
@@ -41,7 +43,7 @@ async def patrolled(two: Two, kinds: Mapping[str, Any] = ALL, **patrol: Any) -> 
 
 
 def in_step(two: Two, kinds: Mapping[str, Any] = ALL, **patrol: Any) -> AbstractAsyncContextManager[Daemon]:
-    """The same, once it has put both sides in step."""
+    """Return the same, once it has put both sides in step."""
     return settled(patrolled(two, kinds, **patrol))
 
 
@@ -73,7 +75,7 @@ def shown(daemon: Daemon) -> dict[str, float]:
 
 
 def deletions(two: Two, since: int = 0) -> list[str]:
-    """The deletions that the host was asked for."""
+    """Return the deletions that the host was asked for."""
     return [line for line in writes(two.host, since) if line.startswith("delete")]
 
 
@@ -92,7 +94,7 @@ async def edit_unseen(two: Two, patch: Obj | None = None, name: str = "x") -> No
 
 @contextlib.asynccontextmanager
 async def drifted(two: Two, patch: Obj | None = None) -> AsyncIterator[Daemon]:
-    """A daemon that had a blue ConfigMap in step until somebody changed its copy unseen."""
+    """Yield a daemon that had a blue ConfigMap in step until somebody changed its copy unseen."""
     two.virtual.put(configmap("x", BLUE))
     async with in_step(two) as daemon:
         await edit_unseen(two, patch)

@@ -30,7 +30,7 @@ class Guarded(Two):
 
 
 def configured(sync: Mapping[str, Any], *syncers: str) -> SyncerConfig:
-    """A configuration of some built-in syncers with these sections."""
+    """Return a configuration of some built-in syncers with these sections."""
     model = config_with(built_in(*syncers), translator=SingleNamespace)
     return model.model_validate({"cluster": CLUSTER, "host": {"namespace": HOME}, "sync": sync})
 
@@ -52,14 +52,14 @@ def grant(two: Guarded, config: SyncerConfig) -> None:
 
 @contextlib.asynccontextmanager
 async def running(two: Guarded, config: SyncerConfig) -> AsyncIterator[Daemon]:
-    """A daemon with its rights."""
+    """Yield a daemon with its rights."""
     grant(two, config)
     async with between(two.host, [(config, two.virtual)], user=USER, tenant=USER) as daemon:
         yield daemon
 
 
 def rights(user: str, *resources: str, verbs: Iterable[str] = ("*",), name: str = "r") -> list[Obj]:
-    """A Role in the host namespace for core resources, and its binding to a user."""
+    """Return a Role in the host namespace for core resources, and its binding to a user."""
     rbac = "rbac.authorization.k8s.io"
     head = {"apiVersion": f"{rbac}/v1", "metadata": {"name": name, "namespace": HOME}}
     rules = [{"apiGroups": [""], "resources": list(resources), "verbs": list(verbs)}]
@@ -72,7 +72,7 @@ def rights(user: str, *resources: str, verbs: Iterable[str] = ("*",), name: str 
 
 
 def on(two: Two, side: str, plural: str, name: str = "x") -> Obj:
-    """An object of the shop, or its copy, as it is."""
+    """Return an object of the shop, or its copy, as it is."""
     return the_original(two, plural, name) if side == "virtual" else the_copy(two, plural, name)
 
 
@@ -83,5 +83,5 @@ def edit(two: Two, side: str, plural: str, patch: Mapping[str, Any], name: str =
 
 
 def events(two: Two, reason: str) -> list[Obj]:
-    """The warnings of this reason in the virtual cluster."""
+    """Return the warnings of this reason in the virtual cluster."""
     return [one for one in two.virtual.objects("events") if one.get("reason") == reason]

@@ -12,14 +12,14 @@ from syncer.testing.objects import configmap
 
 
 def the_original(two: Two, plural: str, name: str) -> Obj:
-    """A virtual object that must be there."""
+    """Return a virtual object that must be there."""
     found = two.original(plural, name)
     assert found, f"there is no {plural} {name} in the shop"
     return found
 
 
 def the_copy(two: Two, plural: str, name: str) -> Obj:
-    """A host copy that must be there."""
+    """Return a host copy that must be there."""
     found = two.copy(plural, name)
     assert found, f"there is no copy of {plural} {name}"
     return found
@@ -44,14 +44,14 @@ def forget(two: Two, number: int, since: int = 0) -> None:
 
 @contextlib.asynccontextmanager
 async def settled(daemon: AbstractAsyncContextManager[Daemon]) -> AsyncIterator[Daemon]:
-    """A daemon, once both sides are in step or nothing more will become of what isn't."""
+    """Yield a daemon, once both sides are in step or nothing more will become of what isn't."""
     async with daemon as running:
         await running.settled()
         yield running
 
 
 def status(daemon: Daemon, name: str, syncer: str = "configmaps") -> RequestStatus:
-    """How the request about an object of the shop stands, which must not be in step."""
+    """Return how the request about an object of the shop stands, which must not be in step."""
     found = daemon.status(name, syncer)
     assert found, f"{name} is in step"
     return found

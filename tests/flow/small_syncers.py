@@ -60,7 +60,7 @@ class Imports(Syncer[Config], SyncFromHost, Sync):
 
 
 def copies(two: Two, plural: str = "configmaps") -> set[str]:
-    """The names of the shop's objects that have copies."""
+    """Return the names of the shop's objects that have copies."""
     tail = f"-x-{NAMESPACE}-x-vc"
     return {
         copy["metadata"]["name"].removesuffix(tail)

@@ -42,7 +42,7 @@ def with_map(data: Mapping[str, str] = START) -> Guarded:
 
 @contextlib.asynccontextmanager
 async def sharing(two: Guarded, data: Mapping[str, str]) -> AsyncIterator[Daemon]:
-    """A daemon under which both sides own the data of ConfigMaps, once they are this on both."""
+    """Yield a daemon under which both sides own the data of ConfigMaps, once they are this on both."""
     async with running(two, configured(MAPS, "configmaps")) as daemon:
         await until(lambda: are(two, data))
         await daemon.settled()

@@ -24,7 +24,7 @@ def color(two: Two, name: str = "flat-x") -> str | None:
 
 
 def held(daemon: Daemon) -> dict[str, str]:
-    """The keys that are parked, each with the class of the error."""
+    """Return the keys that are parked, each with the class of the error."""
     return {str(request.key): status.error for request, status in daemon.engine.statuses.troubles()}
 
 

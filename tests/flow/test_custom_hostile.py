@@ -28,7 +28,7 @@ OURS = {"metadata": {"labels": {"vsyncer.dev/cluster": f"{CLUSTER}.{HOME}"}}}
 
 
 def config_of(entry: str) -> SyncerConfig:
-    """A configuration with one entry for custom resources."""
+    """Return a configuration with one entry for custom resources."""
     text = f"cluster: {CLUSTER}\nhost: {{namespace: {HOME}}}\nsync: {{custom: {{{entry}}}}}\n"
     head = "apiVersion: vsyncer.dev/v1alpha1\nkind: SyncerConfig\n"
     return build(parse(f"{head}{text}", "f.yaml"), installed()).config

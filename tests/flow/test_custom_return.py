@@ -48,7 +48,7 @@ def test_object_of_an_operator_stays_while_its_kind_goes_and_comes_back(two: Two
 
 
 async def issuing(two: Two) -> None:
-    """An Issuer and its key on both sides, and no daemon."""
+    """Create an Issuer and its key on both sides, and no daemon."""
     cert_manager(two)
     two.virtual.put(secret("ca-key"))
     two.virtual.put(custom(ISSUERS, "ca", spec={"ca": {"secretName": "ca-key"}}))

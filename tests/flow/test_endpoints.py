@@ -35,7 +35,7 @@ Scene = Callable[[Daemon, SyncerConfig], Coroutine[Any, Any, None]]
 
 
 def page(address: str, path: str) -> tuple[int, str]:
-    """The status and the text of a page."""
+    """Return the status and the text of a page."""
     try:
         with urllib.request.urlopen(f"http://{address}{path}", timeout=5) as answer:
             return answer.status, answer.read().decode()
@@ -45,13 +45,13 @@ def page(address: str, path: str) -> tuple[int, str]:
 
 
 def later(seconds: float, address: str, path: str) -> tuple[int, str]:
-    """The page, so many seconds from now."""
+    """Return the page, so many seconds from now."""
     time.sleep(seconds)
     return page(address, path)
 
 
 def samples(text: str) -> list[tuple[str, dict[str, str]]]:
-    """The name and the labels of each series of a scrape."""
+    """Return the name and the labels of each series of a scrape."""
     rows = (row.rpartition(" ")[0] for row in text.splitlines() if row[0] != "#")
     return [(row.partition("{")[0], dict(re.findall(r'(\w+)="([^"]*)"', row))) for row in rows]
 
@@ -240,5 +240,5 @@ async def scanned(daemon: Daemon) -> None:
 
 
 def clusters(rows: Iterable[Obj]) -> list[str]:
-    """The virtual clusters that rows are about."""
+    """Return the virtual clusters that rows are about."""
     return [row["cluster"] for row in rows]

@@ -43,7 +43,7 @@ async def edit(server: ApiServer, path: str, patch: Obj, *, by: str = "kubectl-e
 
 @contextlib.asynccontextmanager
 async def rival(see: Callable[[], bool], back: Callable[[], Any]) -> AsyncIterator[None]:
-    """A controller that sets back what it sees, each time, after a moment."""
+    """Yield a controller that sets back what it sees, each time, after a moment."""
 
     async def loop() -> None:
         while True:
@@ -72,7 +72,7 @@ def painted(two: Two, patch: Obj | None = None) -> Any:
 
 
 def ours(two: Two, verb: str = "patch") -> int:
-    """How often the daemon wrote the copy."""
+    """Return how often the daemon wrote the copy."""
     requests = [one for one in two.host.requests if one.verb == verb and one.resource == "configmaps"]
     return len([one for one in requests if one.user == "admin" and one.status < 300])
 

@@ -37,7 +37,7 @@ GOOD = [configmap("good"), service("good"), serviceaccount("good"), certificate(
 
 
 def named(obj: Obj, number: int, **metadata: str) -> Obj:
-    """The object under a name of its own, as it would be stored."""
+    """Return the object under a name of its own, as it would be stored."""
     known = {"name": f"{obj['metadata']['name']}{number}", "uid": f"u-{obj['kind']}-{number}".lower(), **metadata}
     return {**obj, "metadata": {"resourceVersion": "1", **obj["metadata"], **known}}
 
@@ -61,7 +61,9 @@ class Old:
                 server.plant(obj)
 
     async def check(self, daemon: Daemon, odd_ones: Sequence[Obj]) -> None:
-        """All that is whole is copied, all that isn't is copied or has a reason, and everything runs on."""
+        """Check that all that is whole is copied, all that isn't is copied or has a reason, and
+        everything runs on.
+        """
         two, engine = self.two, daemon.engine
         for good in ("configmaps", "services", "serviceaccounts", CERTIFICATES):
             await until(functools.partial(two.copy, good, "good"), within=120)
@@ -81,14 +83,14 @@ class Old:
 
 
 def unspoken(loop: asyncio.AbstractEventLoop) -> list[str]:
-    """The errors of tasks of which nobody hears."""
+    """Return the errors of tasks of which nobody hears."""
     found: list[str] = []
     loop.set_exception_handler(lambda _, context: found.append(str(context)))
     return found
 
 
 def marked(obj: Obj) -> Obj:
-    """The object as our copy of one on the virtual side."""
+    """Return the object as our copy of one on the virtual side."""
     return merged({name: value for name, value in obj.items() if name != "metadata"}, host_copy(obj))
 
 

@@ -33,7 +33,7 @@ KINDS: dict[str, tuple[str, Callable[[str], Any], Obj]] = {
 
 
 def marked(two: Two, plural: str) -> bool:
-    """Whether the mark names the copy that is there."""
+    """Return True if the mark names the copy that is there."""
     original, copy = two.original(plural, "x"), two.copy(plural, "x")
     return bool(original and copy and annotations_of(original).get(COPIED, "").startswith(uid_of(copy)))
 

@@ -42,7 +42,7 @@ SECRETS_HERE = Source(Side.VIRTUAL, SECRETS)
 
 
 def owner(obj: Obj, *_: Any) -> list[Key]:
-    """The ConfigMap that a Secret is for."""
+    """Return the ConfigMap that a Secret is for."""
     name = labels_of(obj).get("for")
     return [Key(key_of(obj).namespace, name)] if name else []
 

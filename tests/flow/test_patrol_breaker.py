@@ -39,7 +39,9 @@ def breaker(daemon: Daemon) -> CircuitBreaker:
 
 
 def restored(two: Two, *, without: int, again: int = 0, down: float = 5) -> None:
-    """The virtual API server comes back without so many ConfigMaps, some made again; all watches have to list anew."""
+    """Let the virtual API server come back without so many ConfigMaps, some made again; all
+    watches have to list anew.
+    """
     two.virtual.restart(down=down)
     forget(two, without)
     many(two, again)

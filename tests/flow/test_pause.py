@@ -54,7 +54,7 @@ def pause_cluster(two: Two, value: str | None = "true") -> None:
 
 
 def mark(two: Two, plural: str, name: str = "x") -> str | None:
-    """The mark on a copy that must be there."""
+    """Return the mark on a copy that must be there."""
     return annotations_of(there(two.host, plural, place(name))).get(PAUSED)
 
 

@@ -115,7 +115,7 @@ def mended(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def errors(daemon: Daemon, syncer: str = "maps") -> float:
-    """The requests of a syncer that ended in an error, as a scrape shows them."""
+    """Return the requests of a syncer that ended in an error, as a scrape shows them."""
     name = "controller_runtime_reconcile_errors_total"
     return daemon.engine.metrics.registry.get_sample_value(name, {"cluster": "vc", "controller": syncer}) or 0
 

@@ -15,7 +15,7 @@ MAPS = built_in("configmaps")
 
 
 async def copied(two: Two, daemon: Daemon, plural: str = "configmaps") -> Obj:
-    """The copy of x, once it is there."""
+    """Return the copy of x, once it is there."""
     await until(lambda: two.copy(plural, "x"))
     await daemon.settled()
     copy = two.copy(plural, "x")
@@ -28,7 +28,7 @@ def deletions(server: ApiServer) -> list[str]:
 
 
 async def in_step(two: Two, daemon: Daemon, copy: Obj) -> None:
-    """All is as it should be, and it is the copy that was there before."""
+    """Wait for rest, and check that all is as it should be and the copy is the one that was there before."""
     await daemon.settled(patience=30)
     found = two.copy("configmaps", "x")
     assert found

@@ -21,7 +21,7 @@ POLICIES: Mapping[str, Mapping[str, Any]] = {
 
 
 def rows() -> list[Any]:
-    """Every kind under every policy that it may have."""
+    """Return every kind under every policy that it may have."""
     found = []
     for case in CASES:
         for name, options in POLICIES.items() if case.section else [("as is usual", {})]:
@@ -34,7 +34,7 @@ def rows() -> list[Any]:
 
 @contextlib.asynccontextmanager
 async def at_work(two: Two) -> AsyncIterator[None]:
-    """Those who work on the host do so meanwhile."""
+    """Let users of the host work in it meanwhile."""
 
     async def forever() -> None:
         while True:
@@ -83,7 +83,7 @@ def _has_the_right_end(case: Case, options: Mapping[str, Any], deed: str, end: M
 
 
 def places(case: Case) -> list[str]:
-    """Where the object and its copy are, as the end names them."""
+    """Return where the object and its copy are, as the end names them."""
     sides = (("virtual", case.virtual), ("host", case.host))
     return [f"{side} {resource} {key if '/' in key else '/' + key}" for side, (resource, key) in sides]
 

@@ -15,7 +15,7 @@ NOTE = "kube-system/vsyncer"
 
 
 async def status(daemon: Daemon) -> dict[str, dict[str, Any]]:
-    """The rows by syncer."""
+    """Return the rows by syncer."""
     control = Control()
     control_api.add(control, daemon.engine)
     code, rows = await control.answer("GET", "/status", {})

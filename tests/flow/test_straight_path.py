@@ -25,7 +25,7 @@ KINDS: dict[str, tuple[str, Obj, Obj]] = {
 
 
 def covers(found: Any, wanted: Any) -> bool:
-    """Whether all that is wanted is there."""
+    """Return True if all that is wanted is there."""
     if isinstance(wanted, dict) and isinstance(found, dict):
         return all(covers(found.get(name), value) for name, value in wanted.items())
     return bool(found == wanted)

@@ -32,7 +32,7 @@ class Tenants:
             yield daemon
 
     def copies(self, tenant: str) -> int:
-        """How many of the shop's ConfigMaps of a tenant are on the host."""
+        """Return how many of the shop's ConfigMaps of a tenant are on the host."""
         tail = f"-x-shop-x-{tenant}"
         return sum(copy["metadata"]["name"].endswith(tail) for copy in self.host.objects("configmaps", f"vc-{tenant}"))
 

@@ -20,7 +20,7 @@ MAPS = built_in("configmaps")
 
 
 def in_step(two: Two, count: int, color: str) -> bool:
-    """Whether so many ConfigMaps have copies that say this."""
+    """Return True if so many ConfigMaps have copies that say this."""
     copies = two.host.objects("configmaps", HOME)
     return len([copy for copy in copies if copy.get("data") == {"color": color}]) == count
 
@@ -257,7 +257,7 @@ def test_server_that_ends_every_watch_at_once_is_not_asked_without_end(two: Two)
 
 
 def busiest_second(server: ApiServer, since: int) -> int:
-    """The most requests that the server was sent within one second."""
+    """Return the most requests that the server was sent within one second."""
     return max(Counter(int(one.at) for one in list(server.requests)[since:]).values(), default=0)
 
 

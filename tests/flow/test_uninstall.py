@@ -190,7 +190,7 @@ def test_tenants_crd_stays_on_the_host_while_others_have_objects_of_it(two: Two)
 
 
 def per(*, section: Obj | None = None) -> SyncerConfig:
-    """A configuration in which each virtual namespace has a host namespace of its own."""
+    """Return a configuration in which each virtual namespace has a host namespace of its own."""
     model = config_with([*built_in()], translator=PerNamespace)
     return model.model_validate({"cluster": CLUSTER, "host": {"namespace": HOME}, "sync": section or {"toHost": ALL}})
 

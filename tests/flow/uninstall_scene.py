@@ -67,17 +67,19 @@ Both = tuple[Contents, Contents]
 
 
 def config(**options: Any) -> SyncerConfig:
-    """The example of cert-manager, which has something in every direction; options by path, with ``_`` for dots."""
+    """Return the example of cert-manager, which has something in every direction; options by path,
+    with ``_`` for dots.
+    """
     return example("cert-manager", **{path.replace("_", "."): value for path, value in options.items()})
 
 
 def only(two: Two, *syncers: str) -> SyncerConfig:
-    """A configuration of a few built-in syncers, for all that there is."""
+    """Return a configuration of a few built-in syncers, for all that there is."""
     return configured(Served(two.virtual, options=ALL), built_in(*syncers))
 
 
 def contents(server: ApiServer) -> Contents:
-    """All that a server has."""
+    """Return all that a server has."""
     found = {}
     for plural in PLURALS:
         try:
@@ -92,7 +94,7 @@ def contents(server: ApiServer) -> Contents:
 
 
 def both(two: Two) -> Both:
-    """All that both sides have."""
+    """Return all that both sides have."""
     return contents(two.virtual), contents(two.host)
 
 
@@ -136,7 +138,7 @@ async def claimed(two: Two, given: SyncerConfig) -> None:
 
 @contextlib.asynccontextmanager
 async def working(two: Two, given: SyncerConfig, reached: Callable[[], object]) -> AsyncIterator[Daemon]:
-    """A daemon that has come to where something holds, and to rest."""
+    """Yield a daemon that has come to where something holds, and to rest."""
     async with between(two.host, [(given, two.virtual)]) as daemon:
         await until(reached)
         await daemon.settled()
@@ -227,12 +229,12 @@ async def uninstalled(
 
 
 def now(two: Two) -> tuple[int, int]:
-    """How many requests both sides have been sent."""
+    """Return how many requests both sides have been sent."""
     return len(two.virtual.requests), len(two.host.requests)
 
 
 def sent(two: Two, since: tuple[int, int] = (0, 0)) -> tuple[list[str], list[str]]:
-    """The changes that both sides were asked for."""
+    """Return the changes that both sides were asked for."""
     return writes(two.virtual, since[0], events=True), writes(two.host, since[1], events=True)
 
 

@@ -92,7 +92,7 @@ class Api:
         self.loop.run(self.cluster.delete(RESOURCES[kind], key, grace=grace))
 
     def list(self, kind: str, *, namespace: str = "", selector: str = "") -> "list[Obj]":
-        """All objects of a kind."""
+        """Return all objects of a kind."""
         return self.loop.run(self.cluster.list(RESOURCES[kind], namespace=namespace, selector=selector))
 
     def define(self, crd: Obj) -> Obj:

@@ -20,35 +20,35 @@ PUBLIC: Obj = {"metadata": {"labels": {PUBLIC_LABEL: "true"}}}
 
 
 def load(name: str) -> Obj:
-    """The CRD of this name as it is in its file."""
+    """Return the CRD of this name as it is in its file."""
     found: Obj = yaml.safe_load((FOLDER / f"{name}.yaml").read_text())
     return found
 
 
 def small(scene: Scene, plural: str = "widgets", versions: list[Obj] | None = None, **parts: Any) -> Obj:
-    """A small CRD in an API group of the scene's own, which is not public."""
+    """Return a small CRD in an API group of the scene's own, which is not public."""
     made = crd(f"{plural}.{scene.name}.example.com", versions, **parts)
     scene.definitions.append(made["metadata"]["name"])
     return made
 
 
 def public(obj: Obj) -> Obj:
-    """The CRD with the label."""
+    """Return the CRD with the label."""
     return merged(obj, PUBLIC)
 
 
 def named(obj: Obj) -> Key:
-    """Where a CRD is."""
+    """Return where a CRD is."""
     return Key("", obj["metadata"]["name"])
 
 
 def defined(api: Api, obj: Obj) -> Obj | None:
-    """The CRD of this name in a cluster."""
+    """Return the CRD of this name in a cluster."""
     return api.get(CRD, named(obj))
 
 
 def comes(scene: Scene, obj: Obj) -> Obj:
-    """The virtual CRD, as soon as it is there and its objects can be written."""
+    """Return the virtual CRD, as soon as it is there and its objects can be written."""
     eventually(lambda: defined(scene.virtual, obj), f"the virtual cluster has the CRD {named(obj).name}")
     scene.virtual.serves(obj)
     found = defined(scene.virtual, obj)
@@ -57,7 +57,7 @@ def comes(scene: Scene, obj: Obj) -> Obj:
 
 
 def shown(scene: Scene, crd: Obj, look: Callable[[Obj], bool], what: str) -> Obj:
-    """The virtual CRD, as soon as it is as it should be."""
+    """Return the virtual CRD, as soon as it is as it should be."""
 
     def found() -> Obj | None:
         virtual = defined(scene.virtual, crd)
@@ -67,7 +67,7 @@ def shown(scene: Scene, crd: Obj, look: Callable[[Obj], bool], what: str) -> Obj
 
 
 def told(scene: Scene, crd: Obj) -> Obj:
-    """The warning about a virtual CRD."""
+    """Return the warning about a virtual CRD."""
 
     def look() -> list[Obj]:
         events = scene.virtual.list("Event", namespace="default")
@@ -77,7 +77,7 @@ def told(scene: Scene, crd: Obj) -> Obj:
 
 
 def resource(obj: Obj, name: str, namespace: str = "", **parts: Any) -> Obj:
-    """An object of the kind that a CRD defines, in the version that is stored."""
+    """Return an object of the kind that a CRD defines, in the version that is stored."""
     spec = obj["spec"]
     version = next(each["name"] for each in spec["versions"] if each["storage"])
     metadata = {"name": name, **({"namespace": namespace} if namespace else {})}
@@ -86,11 +86,13 @@ def resource(obj: Obj, name: str, namespace: str = "", **parts: Any) -> Obj:
 
 
 def configured(scene: Scene, custom: Obj, *, allow: Iterable[str], user: str = "admin", **public_crds: Any) -> Obj:
-    """A configuration that syncs these CRDs to the virtual cluster, and custom resources as these entries say."""
+    """Return a configuration that syncs these CRDs to the virtual cluster, and custom resources as
+    these entries say.
+    """
     section = {"enabled": True, "allow": list(allow), **public_crds}
     return scene.config(user=user, sync={"fromHost": {"customResourceDefinitions": section}, "custom": custom})
 
 
 def is_marked(scene: Scene, obj: Obj) -> bool:
-    """Whether the daemon has made it."""
+    """Return True if the daemon has made it."""
     return labels_of(obj).get("vsyncer.dev/cluster") == scene.identity

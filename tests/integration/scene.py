@@ -76,7 +76,9 @@ class Process(Daemon):
             return 0, ""
 
     def requests(self, name: str = "rest_client_requests_total", **labels: str) -> float:
-        """The sum of a counter over the samples with these labels; by default the requests to API servers."""
+        """Return the sum of a counter over the samples with these labels; by default the requests
+        to API servers.
+        """
         wanted = [f'{label}="{value}"' for label, value in labels.items()]
         found = self.samples().items()
         return sum(value for (known, text), value in found if known == name and all(each in text for each in wanted))
@@ -125,7 +127,7 @@ class Scene:
         }
 
     def daemon(self, config: dict[str, Any] | None = None) -> Process:
-        """A daemon of this virtual cluster, not yet started."""
+        """Return a daemon of this virtual cluster, not yet started."""
         folder = self.folder / f"{self.name}-{len(self.daemons)}"
         folder.mkdir()
         made = Process(config or self.config(), folder)
@@ -133,7 +135,7 @@ class Scene:
         return made
 
     def start(self, config: dict[str, Any] | None = None) -> Process:
-        """A daemon of this virtual cluster that is ready."""
+        """Return a daemon of this virtual cluster that is ready."""
         made = self.daemon(config)
         made.start()
         return made
@@ -150,7 +152,9 @@ class Scene:
             self._wait_granted(api, user, _DEFINITIONS if '"customresourcedefinitions"' in less else "")
 
     def _wait_granted(self, api: Api, user: str, more: str) -> None:
-        """The authorizer of an API server learns of bindings through watches of its own, one for each kind of them."""
+        """Wait for the authorizer of an API server, which learns of bindings through watches of its own, one
+        for each kind of them.
+        """
         place = f"namespaces/{self.host_namespace}/" if api is self.host else ""
         for path in filter(None, (f"/api/v1/{place}pods", more)):
             eventually(partial(_may_list, api, path, user), f"{user} may list {path}")
@@ -185,14 +189,16 @@ class Scene:
     # -- objects -----------------------------------------------------------------------------------
 
     def namespace(self, name: str = "") -> str:
-        """A new virtual namespace."""
+        """Return a new virtual namespace."""
         made = f"{self.name}-{name or len(self.namespaces)}"
         self.virtual.make_namespace(made)
         self.namespaces.append(made)
         return made
 
     def shop(self, *, settings: str, login: str) -> str:
-        """A new virtual namespace with one of each, named so or ``web``: the pod ``web`` mounts the other two."""
+        """Return a new virtual namespace with one of each, named so or ``web``: the pod ``web``
+        mounts the other two.
+        """
         made = self.namespace()
         for obj in (
             configmap(settings, namespace=made),
@@ -204,15 +210,15 @@ class Scene:
         return made
 
     def host_key(self, kind: str, key: Key) -> Key:
-        """Where the copy of a virtual object is."""
+        """Return where the copy of a virtual object is."""
         return self.names.to_host(RESOURCES[kind], key)
 
     def copy(self, kind: str, key: Key) -> Obj | None:
-        """The copy of a virtual object."""
+        """Return the copy of a virtual object."""
         return self.host.get(kind, self.host_key(kind, key))
 
     def copied(self, kind: str, key: Key, path: str = "metadata.name", wanted: Any = None) -> Obj:
-        """The copy, as soon as it is there and has this value at the path."""
+        """Return the copy, as soon as it is there and has this value at the path."""
 
         def look() -> Obj | None:
             found = self.copy(kind, key)
@@ -225,7 +231,7 @@ class Scene:
         eventually(lambda: self.copy(kind, key) is None, f"the copy of {kind} {key} is gone")
 
     def ready(self, key: Key) -> Obj:
-        """The virtual Pod, as soon as the host's kubelet has made it Ready."""
+        """Return the virtual Pod, as soon as the host's kubelet has made it Ready."""
 
         def look() -> Obj | None:
             found = self.virtual.get("Pod", key)
@@ -242,7 +248,9 @@ class Scene:
     def disagreements(
         self, kinds: Iterable[str] = ("ConfigMap", "Secret", "Service"), namespace: str = ""
     ) -> list[str]:
-        """How the host differs from what it should have: for each virtual object one copy that says the same."""
+        """Return how the host differs from what it should have: for each virtual object one copy
+        that says the same.
+        """
         return [line for kind in kinds for line in self._disagreements(kind, namespace)]
 
     def _disagreements(self, kind: str, namespace: str) -> Iterator[str]:
@@ -260,7 +268,7 @@ class Scene:
                 yield f"{kind} {key} is {found} and should be {wanted}"
 
     def is_copy(self, host: Obj) -> bool:
-        """Whether a host object bears all marks of a copy, and those of its own place."""
+        """Return True if a host object bears all marks of a copy, and those of its own place."""
         return MARKS.is_ours(host, cluster=self.identity, resource=RESOURCES[host["kind"]])
 
     def agree(self, *, seconds: float = PATIENCE) -> None:

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.controlplane
 
 
 def ended(daemon: Process) -> "subprocess.CompletedProcess[str]":
-    """The daemon's end, by itself and soon."""
+    """Return the daemon's end, by itself and soon."""
     return daemon.run(seconds=30)
 
 
@@ -35,7 +35,7 @@ def last_line(done: "subprocess.CompletedProcess[str]") -> str:
 
 
 def host_config(scene: Scene, change: Callable[[Obj], None], folder: Path) -> dict[str, Any]:
-    """A configuration whose host kubeconfig is the administrator's, changed."""
+    """Return a configuration whose host kubeconfig is the administrator's, changed."""
     kubeconfig = json.loads(scene.host.plane.kubeconfig().read_text())
     change(kubeconfig)
     file = folder / "host.kubeconfig"

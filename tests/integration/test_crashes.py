@@ -105,12 +105,12 @@ def test_what_happened_while_the_daemon_was_away_is_caught_up_with(scene: Scene)
 
 
 def unready(scene: Scene) -> list[Obj]:
-    """The virtual Pods that aren't Ready."""
+    """Return the virtual Pods that aren't Ready."""
     return [each for each in scene.virtual.list("Pod") if not is_ready(each)]
 
 
 def unpaired(scene: Scene) -> list[str]:
-    """The uids of virtual Pods without a host pod, of those with two, and of those that are gone."""
+    """Return the uids of virtual Pods without a host pod, of those with two, and of those that are gone."""
     copies = [annotations_of(each)[MARKS.uid] for each in scene.host.list("Pod", selector=scene.selector)]
     virtual = Counter(uid_of(each) for each in scene.virtual.list("Pod"))
     return [*(virtual - Counter(copies)), *(Counter(copies) - virtual)]

@@ -74,7 +74,7 @@ def certificate(name: str, namespace: str, secret_name: str, **spec: Any) -> Obj
 
 
 def make_certificate(scene: Scene, namespace: str, name: str = "db", **spec: Any) -> Obj:
-    """A virtual Certificate for the Secret ``<name>-tls``; gives its copy."""
+    """Return a virtual Certificate for the Secret ``<name>-tls``; gives its copy."""
     wanted = {"secretName": f"{name}-tls", "dnsNames": [f"{name}.example.org"], "issuerRef": {"name": "ca"}, **spec}
     scene.virtual.create(resource(CERTIFICATES, name, namespace, spec=wanted))
     return scene.copied("Certificate", Key(namespace, name))
@@ -105,7 +105,7 @@ def issued(revision: int) -> Obj:
 
 
 def quiet(running: Process) -> float:
-    """The requests that the daemon has sent so far; 0 while it still has something to do."""
+    """Return the requests that the daemon has sent so far; 0 while it still has something to do."""
     before = running.requests()
     time.sleep(0.5)
     return before if running.depth() == 0 and running.requests() == before else 0

@@ -32,7 +32,7 @@ def lease(scene: Scene) -> Obj:
 
 
 def two(scene: Scene) -> tuple[Process, Process]:
-    """A leader and one that stands by."""
+    """Return a leader and one that stands by."""
     config = scene.config(leaderElection=ELECTION)
     first = scene.start(config)
     eventually(lambda: leads(first), "the first one leads")

@@ -14,7 +14,7 @@ KINDS = ("ConfigMap", "Secret", "Service", "ServiceAccount", "Pod", "Event", "No
 
 
 def shop(scene: Scene) -> str:
-    """A namespace with one of each, as a tenant has it before anything was synced."""
+    """Return a namespace with one of each, as a tenant has it before anything was synced."""
     return scene.shop(settings="settings", login="login")
 
 

@@ -15,7 +15,7 @@ KINDS = ("ConfigMap", "Secret", "Service", "Pod")
 
 
 def shop(scene: Scene) -> str:
-    """A namespace with one of each, all of them synced."""
+    """Return a namespace with one of each, all of them synced."""
     namespace = scene.shop(settings="web", login="web")
     for kind in KINDS:
         scene.copied(kind, Key(namespace, "web"))

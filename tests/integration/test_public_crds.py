@@ -34,7 +34,7 @@ def tenant(scene: Scene) -> Iterator[Scene]:
 
 
 def start(scene: Scene, *crds: Obj, custom: Obj | None = None, **options: Any) -> Process:
-    """A ready daemon that syncs these CRDs and their objects."""
+    """Return a ready daemon that syncs these CRDs and their objects."""
     names = [named(each).name for each in crds]
     entries = {key: {} for key in names} if custom is None else custom
     running = scene.daemon(configured(scene, entries, allow=names, user="alice", **options))

@@ -14,7 +14,7 @@ from hack.ports import free_port
 
 
 def status(url: str) -> int:
-    """The status of a page; 0 where nobody answers."""
+    """Return the status of a page; 0 where nobody answers."""
     try:
         with urllib.request.urlopen(url, timeout=2) as page:
             return int(page.status)

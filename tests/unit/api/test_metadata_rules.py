@@ -13,7 +13,7 @@ HELM: dict[str, Any] = {"deny": ["helm.sh/*"]}
 
 
 def crossing(kind: dict[str, Any], section: dict[str, Any], host_owned: tuple[str, ...] = ()) -> set[str]:
-    """The keys of labels that cross, with these rules for labels."""
+    """Return the keys of labels that cross, with these rules for labels."""
     rules = [MetadataRules(labels=KeyRules.model_validate(each)) for each in (kind, section)]
     found = MetadataFilter(rules[0], rules[1], host_owned).kept("labels", dict.fromkeys(KEYS, "x"))
     assert set(found.values()) <= {"x"}

@@ -132,7 +132,7 @@ def test_any_is_used_only_for_json(name: str) -> None:
 
 
 def _made_of(alias: object) -> set[object]:
-    """A name for a type, and all that it has for arguments."""
+    """Return a name for a type, and all that it has for arguments."""
     return {alias}.union(*(_made_of(each) for each in get_args(alias)))
 
 

@@ -43,7 +43,7 @@ def written(monkeypatch: pytest.MonkeyPatch, folder: Path, *, cluster: str = "sh
 
 
 def asking(found: AskedT, monkeypatch: pytest.MonkeyPatch, folder: Path, *, cluster: str = "shop") -> AskedT:
-    """The same, and let commands ask this instead of a daemon."""
+    """Return the same, and let commands ask this instead of a daemon."""
     written(monkeypatch, folder, cluster=cluster)
     monkeypatch.setattr(daemon, "ask", found.ask)
     return found

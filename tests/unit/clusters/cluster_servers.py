@@ -123,12 +123,12 @@ async def serve(answer: Answer, tls: ssl.SSLContext | None = None) -> AsyncItera
 
 
 def plain_transport(endpoint: Endpoint) -> HttpTransport:
-    """The default transport, without credentials."""
+    """Return the default transport, without credentials."""
     return HttpTransport(endpoint, LoginCredentials(Login(endpoint)))
 
 
 async def free_port() -> int:
-    """A port on which nothing listens."""
+    """Return a port on which nothing listens."""
     server = await asyncio.start_server(lambda _reader, _writer: None, "127.0.0.1", 0)
     port: int = server.sockets[0].getsockname()[1]
     server.close()
@@ -137,7 +137,7 @@ async def free_port() -> int:
 
 
 def server_context(certificate: trustme.LeafCert, ca: trustme.CA | None = None) -> ssl.SSLContext:
-    """A server's TLS context; with ``ca`` it asks clients for certificates by that authority."""
+    """Return a server's TLS context; with ``ca`` it asks clients for certificates by that authority."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     certificate.configure_cert(context)
     if ca is not None:

@@ -110,7 +110,9 @@ UNREADABLE = [b"[" * 5000 + b"]" * 5000, b"1e999", rb'"a\ud800"']
 
 
 def _whole(name: str, contents: bytes = b'"x"') -> bytes:
-    """A custom resource as API servers write it, with `{`, `]` and a quotation mark where they must not count."""
+    """Return a custom resource as API servers write it, with `{`, `]` and a quotation mark where
+    they must not count.
+    """
     notes = rb'"annotations":{"a":"{[\"]"},"labels":{"b":"c"}'
     place = b'"name":"%s","namespace":"shop","resourceVersion":"7","uid":"u1"' % name.encode()
     return b'{"apiVersion":"example.org/v1","kind":"Widget","metadata":{%s,%s},"spec":%s}' % (notes, place, contents)

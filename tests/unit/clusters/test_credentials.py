@@ -132,7 +132,7 @@ def test_broken_certificate_is_named_and_an_expired_one_complained_of(tmp_path: 
 
 
 def script(tmp_path: Path, text: str, **options: object) -> ExecPlugin:
-    """An exec plugin written in Python; ``count`` beside it counts its runs."""
+    """Return an exec plugin written in Python; ``count`` beside it counts its runs."""
     file = tmp_path / "plugin.py"
     file.write_text(
         "import json, os, sys, pathlib, time\n"

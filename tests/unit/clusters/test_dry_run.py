@@ -23,7 +23,7 @@ TARGET = Target("/api/v1", "", "configmaps", A)
 
 @asynccontextmanager
 async def dry(*objects: Obj) -> AsyncIterator[tuple[Cluster, DryRun]]:
-    """A cluster through a dry run, on a server that has these objects; nothing may be written to it."""
+    """Yield a cluster through a dry run, on a server that has these objects; nothing may be written to it."""
     server = ApiServer(seed="dry", controllers=False)
     for obj in objects:
         server.put(obj)

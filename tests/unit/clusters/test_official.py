@@ -38,7 +38,7 @@ Scene = Callable[[ApiServer, Cluster], Awaitable[None]]
 
 
 def play(scene: Scene, tmp_path: Path) -> None:
-    """A server that is reached over TLS with the token of a kubeconfig."""
+    """Reach a server over TLS with the token of a kubeconfig, and play the scene."""
 
     async def main() -> None:
         server = ApiServer(rbac=True)

@@ -115,7 +115,9 @@ def test_insecure_trusts_anybody(kind: Kind) -> None:
 
 @asynccontextmanager
 async def failing(kind: Kind, certificate: trustme.LeafCert, ca: Material) -> AsyncIterator[str]:
-    """The message with which a request to a server with this certificate fails; {address} stands for the address."""
+    """Yield the message with which a request to a server with this certificate fails; {address}
+    stands for the address.
+    """
     async with serve(Call.reply, server_context(certificate)) as peer:
         endpoint = peer.endpoint(tls=True)
         async with kind.open(endpoint, LoginCredentials(Login(endpoint, ca=ca))) as transport:

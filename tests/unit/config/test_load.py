@@ -23,7 +23,7 @@ def problems(plugins: Any, text: str, *overrides: Override) -> list[str]:
 
 
 def below(plugins: Any, text: str) -> str:
-    """The one problem of what stands from line 5 on."""
+    """Return the one problem of what stands from line 5 on."""
     [problem] = problems(plugins, HEAD + text)
     return problem.removeprefix("f.yaml:5: ")
 

@@ -25,7 +25,7 @@ WHOLE = [
 
 
 def places(value: object, path: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
-    """Every place in a document."""
+    """Return every place in a document."""
     steps = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     return [place for step, below in steps for place in ((*path, step), *places(below, (*path, step)))]
 

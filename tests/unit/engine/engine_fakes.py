@@ -129,7 +129,7 @@ def context(syncer: Syncer) -> Context:
 def observed(
     request: Request, *, virtual: Obj | None = None, host: Obj | None = None, syncer: Syncer | None = None
 ) -> Observed:
-    """A request with its two objects, in a pair whose stores are empty."""
+    """Return a request with its two objects, in a pair whose stores are empty."""
     made = syncer or Widgets()
     informers = Informers(clock=lambda: 0.0)
     view = View(SETTINGS, informers, References(informers), lambda: datetime(2026, 1, 1, tzinfo=UTC), {})
@@ -144,7 +144,7 @@ def virtual(name: str = "web", uid: str = "v1", **parts: Any) -> Obj:
 
 
 def copy_of(original: Obj, uid: str = "h1", **parts: Any) -> Obj:
-    """The host copy as it stands there."""
+    """Return the host copy as it stands there."""
     copy = context(Widgets()).host_copy(original)
     return merged(copy, {"metadata": {"uid": uid, "resourceVersion": "4"}, **parts})
 

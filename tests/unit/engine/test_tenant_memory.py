@@ -23,7 +23,7 @@ MANY = 20
 
 
 def growth(act: Callable[[int], object]) -> int:
-    """The bytes that are left after ``act`` was called many times."""
+    """Return the bytes that are left after ``act`` was called many times."""
     act(-1)
     gc.collect()
     tracemalloc.start()

@@ -11,7 +11,7 @@ from syncer.observe.metrics import Metrics
 
 
 def shown(metrics: Metrics) -> dict[str, float]:
-    """A scrape as ``{series: value}``, with the labels as Prometheus writes them."""
+    """Return a scrape as ``{series: value}``, with the labels as Prometheus writes them."""
     lines = generate_latest(metrics.registry).decode().splitlines()
     return {series: float(value) for series, _, value in (line.rpartition(" ") for line in lines if line[0] != "#")}
 

@@ -33,25 +33,25 @@ CERT_MANAGER: Mapping[str, Any] = {
 
 
 def world_of(custom: Mapping[str, Any], **options: Any) -> World:
-    """A world with these entries and all built-in syncers."""
+    """Return a world with these entries and all built-in syncers."""
     config = merged({"sync": {"custom": dict(custom)}}, options.pop("config", {}))
     return World(config=config, serves=EVERY, **options)
 
 
 def certificate(name: str = "db", to: str = "db-tls", **parts: Any) -> Obj:
-    """A Certificate of the shop."""
+    """Return a Certificate of the shop."""
     spec = {"secretName": to, "dnsNames": ["db.example.org"], "issuerRef": {"name": "ca", "kind": "Issuer"}}
     return build(CERTIFICATES, name, **merged({"spec": spec}, parts))
 
 
 def made(name: str = "db-tls-x-shop-x-vc", **parts: Any) -> Obj:
-    """A Secret as cert-manager makes it on the host."""
+    """Return a Secret as cert-manager makes it on the host."""
     base = {"type": "kubernetes.io/tls", "metadata": {"annotations": {"cert-manager.io/certificate-name": "x"}}}
     return secret(name, {"tls.key": "k", "tls.crt": "c"}, namespace="vc-ns", **merged(base, parts))
 
 
 def begun(**options: Any) -> World:
-    """A world in which the Certificate is on the host."""
+    """Return a world in which the Certificate is on the host."""
     world = world_of(options.pop("entries", CERT_MANAGER), **options).given(virtual=[certificate()])
     world.settle(CERTIFICATE, "shop/db")
     world.woken()

@@ -27,7 +27,7 @@ ORDER = f"{CERTIFICATE}:{ORDERS}"
 
 
 def order(owner: Obj, **parts: Any) -> Obj:
-    """An Order that belongs to a Certificate on the host."""
+    """Return an Order that belongs to a Certificate on the host."""
     reference = {
         "apiVersion": owner["apiVersion"],
         "kind": owner["kind"],

@@ -21,7 +21,7 @@ from syncer.testing.objects import host_copy, pod_mounting, secret
 
 
 def issued() -> World:
-    """A world in which its Secret is on both sides."""
+    """Return a world in which its Secret is on both sides."""
     world = begun().given(host=[made()])
     world.settle(SECRET, "shop/db-tls")
     world.woken()

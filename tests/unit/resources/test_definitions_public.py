@@ -31,7 +31,7 @@ def stored(*versions: str) -> Obj:
 
 
 def synced(**options: Any) -> World:
-    """A world in which a public CRD has its copy, which stores v1."""
+    """Return a world in which a public CRD has its copy, which stores v1."""
     made = world(**options).given(host=[public(status={"storedVersions": ["v1"]})])
     assert made.settle("public-crds", NAME)
     return made.given(virtual=[merged(virtual(made), stored("v1"))])

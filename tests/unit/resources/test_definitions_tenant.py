@@ -24,7 +24,7 @@ def world(**given: Any) -> World:
 
 
 def synced(**given: Any) -> World:
-    """A world in which a named CRD has its copy, which stores v1."""
+    """Return a world in which a named CRD has its copy, which stores v1."""
     made = world(**given).given(virtual=[crd(NAME)])
     assert made.settle("tenant-crds", NAME)
     return made.given(host=[merged(host(made), {"status": {"storedVersions": ["v1"]}})])

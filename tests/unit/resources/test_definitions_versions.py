@@ -16,7 +16,7 @@ WEBHOOK = {"spec": {"conversion": {"strategy": "Webhook", "webhook": {"conversio
 
 
 def versioned(name: str, schema: Obj | None = None, **flags: Any) -> Obj:
-    """A version whose objects have one field, ``size``, unless the schema is given."""
+    """Return a version whose objects have one field, ``size``, unless the schema is given."""
     size = {"type": "object", "properties": {"size": {"type": "integer"}}}
     return crd_version(name, **flags, schema={"openAPIV3Schema": {"properties": {"spec": schema or size}}})
 
@@ -146,7 +146,7 @@ def test_version_without_a_schema_takes_anything() -> None:
 
 
 def unsafe(new: Obj, live: Obj, stored: Sequence[str] = ("v1",), side: Side = Side.VIRTUAL) -> Refused | None:
-    """Why a CRD can't become what a new one is."""
+    """Return why a CRD can't become what a new one is."""
     try:
         refuse_unsafe(crossing(new, conversion="strip"), merged(live, {"status": {"storedVersions": stored}}), side)
     except Refused as refused:

@@ -9,7 +9,7 @@ from syncer.testing.objects import node, pod, serviceaccount
 
 
 def running(world: World, name: str = "web", where: str = "n1") -> Obj:
-    """A copy of ours on a node of the host."""
+    """Return a copy of ours on a node of the host."""
     world.given(virtual=[pod(name), serviceaccount("default")])
     world.settle("serviceaccounts", "shop/default")
     world.settle("pods", f"shop/{name}")

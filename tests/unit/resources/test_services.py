@@ -14,7 +14,7 @@ SAME = {"sync": {"toHost": {"services": {"clusterIP": "same"}}}}
 
 
 def settled(world: World, virtual: Obj, host: Obj | None = None) -> Obj:
-    """The copy after the virtual Service, and what the host has made of it."""
+    """Return the copy after the virtual Service, and what the host has made of it."""
     world.given(virtual=[virtual]).settle("services", "shop/web")
     if host is not None:
         world.given(host=[merged(world.host("Service", COPY) or {}, host)]).settle("services", "shop/web")

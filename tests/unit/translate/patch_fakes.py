@@ -70,7 +70,10 @@ def patcher(*, down: Sequence[Obj] = (), up: Sequence[Obj] = ()) -> Patcher:
 def made(
     patches: Patcher, decision: Decision, *, virtual: Obj | None = None, host: Obj | None = None, ctx: Any = None
 ) -> Decision:
-    """The patched decision. What was given must be as it was, and the same must come of it again."""
+    """Return the patched decision.
+
+    What was given must be as it was, and the same must come of it again.
+    """
     before = copy.deepcopy((decision, virtual, host))
     ctx = ctx or context()
     result = patches.apply(decision, ctx=ctx, virtual=virtual, host=host)
@@ -80,14 +83,14 @@ def made(
 
 
 def down(*patches: Obj, spec: Obj | None = None) -> Obj:
-    """The host copy of a widget with this spec, after the patches."""
+    """Return the host copy of a widget with this spec, after the patches."""
     virtual = widget(spec)
     [write] = made(patcher(down=patches), apply(host=host_copy(virtual)), virtual=virtual).writes
     return write.obj
 
 
 def up(*patches: Obj, status: Obj, host: Obj | None = None, virtual: Obj | None = None, ctx: Any = None) -> Obj:
-    """The report of this status, after the patches."""
+    """Return the report of this status, after the patches."""
     virtual = virtual or widget()
     host = host or {**host_copy(virtual), "status": status}
     [write] = made(patcher(up=patches), apply(virtual=report(status)), virtual=virtual, host=host, ctx=ctx).writes

@@ -121,7 +121,9 @@ RUNNING = [{"name": "c", "image": "mirror/app:1", "args": ["a", "--more"]}]
 
 
 def changed(*patches: Obj, spec: Obj, live: Obj | None = None) -> Obj:
-    """The change of a running Pod, after the patches: the write says only labels, annotations and ``spec``."""
+    """Return the change of a running Pod, after the patches: the write says only labels,
+    annotations and ``spec``.
+    """
     virtual = widget({"containers": [{"name": "c", "image": "app:2", "args": ["a"]}]})
     host = {**host_copy(virtual), "spec": live or {"containers": RUNNING, "priority": 0}}
     decision = apply(host={**host_copy(virtual), "spec": spec}, partial=True)

@@ -22,7 +22,7 @@ DOCS = st.dictionaries(st.sampled_from("ab/~0"), JSON, max_size=4)
 
 
 def operated(doc: Any, patch: dict[str, Any]) -> Any:
-    """The operation as a patch makes it, to a document that is no Kubernetes object."""
+    """Return the operation as a patch makes it, to a document that is no Kubernetes object."""
     read = Patch.model_validate(patch)
     return operation(read, doc, read.steps, read.from_steps if read.from_ else read.steps)
 

@@ -19,7 +19,7 @@ async def post(client: MemoryClient, name: str, **options: Any) -> Reply:
 
 
 async def lines(client: MemoryClient, path: str, count: int) -> list[Obj]:
-    """The first events of a watch."""
+    """Return the first events of a watch."""
     found: list[Obj] = []
     async with client.stream(path) as stream:
         async for batch in stream:

@@ -34,7 +34,7 @@ def tree(members: set[Path]) -> Fields:
 
 
 def normal(node: Fields) -> Fields:
-    """A leaf is an empty dict, only a member with more below says so."""
+    """Return the node in one form: a leaf is an empty dict, only a member with more below says so."""
     out = {step: normal(sub) for step, sub in node.items() if step != "."}
     return {".": {}, **out} if out and "." in node else out
 

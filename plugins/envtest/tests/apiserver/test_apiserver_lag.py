@@ -29,7 +29,7 @@ async def get(server: ApiServer, path: str, user: str = "admin") -> Reply:
 
 
 async def listed(server: ApiServer, user: str = "admin", query: str = "") -> tuple[list[str], int]:
-    """The names and colours of a list, and its version."""
+    """Return the names and colours of a list, and its version."""
     body = json.loads((await get(server, MAPS + query, user)).body)
     items = [one for one in body["items"] if one["metadata"]["name"] != "kube-root-ca.crt"]
     shown = [f"{one['metadata']['name']} {one['data']['color']}" for one in items]

@@ -43,7 +43,7 @@ class Answer:
     json: Any
 
     def __getitem__(self, path: str) -> Any:
-        """The value at a dotted path; None where there is none."""
+        """Return the value at a dotted path; None where there is none."""
         found = self.json
         for step in path.split("."):
             found = found[int(step)] if isinstance(found, list) else (found or {}).get(step)
@@ -78,19 +78,19 @@ class Watching:
         self.status = response.status
 
     def next(self, timeout: float = 15.0) -> Obj | None:
-        """The next event; None where the server has ended the watch."""
+        """Return the next event; None where the server has ended the watch."""
         line = self._loop.run(asyncio.wait_for(self._response.content.readline(), timeout))
         return msgspec.json.decode(line) if line.strip() else None
 
     def until(self, wanted: Callable[[Obj], bool]) -> Obj:
-        """The next event that is wanted; those before it are passed over."""
+        """Return the next event that is wanted; those before it are passed over."""
         while (event := self.next()) is not None:
             if wanted(event):
                 return event
         raise AssertionError("the watch has ended")
 
     def rest(self) -> list[Obj]:
-        """All events until the server ends the watch."""
+        """Return all events until the server ends the watch."""
         found = []
         while (event := self.next(40)) is not None:
             found.append(event)
@@ -201,7 +201,7 @@ class Api:
         return await self._session.get(url, headers=headers)
 
     def eventually(self, probe: Callable[[], Any], what: str = "the condition") -> Any:
-        """The first true value of ``probe``; fails where none comes."""
+        """Return the first true value of ``probe``; fails where none comes."""
         deadline = time.monotonic() + PATIENCE
         while not (found := probe()):
             assert time.monotonic() < deadline, f"{what} did not come true in {PATIENCE:g} s"
@@ -238,7 +238,7 @@ class Api:
         return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
 
     def name(self, prefix: str = "n") -> str:
-        """A name that no other test of this session has."""
+        """Return a name that no other test of this session has."""
         return f"{prefix}-{next(self._numbers)}"
 
     def close_watches(self) -> None:
@@ -254,7 +254,7 @@ class Api:
 
 
 def kubectl_command() -> tuple[str, ...]:
-    """How kubectl is called; the test is skipped where there is none."""
+    """Return how kubectl is called; the test is skipped where there is none."""
     try:
         command = find().kubectl
     except NotAvailable as problem:

@@ -72,7 +72,7 @@ def established(api: Api, crd: str) -> bool:
 
 
 def serve(api: Api) -> str:
-    """A group with widgets in v1 (stored) and v2."""
+    """Return a group with widgets in v1 (stored) and v2."""
     name = api.name("g") + ".example.com"
     parts = {"status": {}, "scale": SCALE}
     first = version("v1", storage=True, subresources=parts, additionalPrinterColumns=COLUMNS)

@@ -66,7 +66,7 @@ def wait_until_gone(pids: list[int]) -> None:
 
 
 def wait_until_allowed(plane: ControlPlane, user: str) -> None:
-    """The API server's authorizer learns of a new binding through a watch of its own."""
+    """Wait until the authorizer of the API server, which has a watch of its own, knows a new binding."""
     deadline = time.monotonic() + SECONDS
     while plane.request("GET", CONFIG_MAPS, user=user)[0] == 403:
         assert time.monotonic() < deadline, f"{user} is still refused"

@@ -102,7 +102,7 @@ class Bench:
         return self.pair.informers.get(side, resource, key_of(obj))
 
     def planned(self, write: Write, *, host: Obj | None) -> PlannedWrite:
-        """A write as it is planned where this host object was observed."""
+        """Return a write as it is planned where this host object was observed."""
         controller = self.pair.controllers[self.syncer.name]
         seen = Observed(
             controller, controller.request(Key("shop", "x")), controller.context(), None, host, key_of(write.obj)
@@ -110,7 +110,7 @@ class Bench:
         return self.pair.reconciler.planned(seen, write, controller.pipeline)
 
     async def apply(self, decision: Decision) -> list[str]:
-        """The writes that the servers got."""
+        """Return the writes that the servers got."""
         before = len(self.host.requests), len(self.virtual.requests)
         try:
             plan = self.pair.reconciler.plan(self.pair.controllers[self.syncer.name], decision)
@@ -314,7 +314,7 @@ ORIGINAL = ObjectRef(Side.VIRTUAL, PODS, Key("shop", "p"))
 
 
 def because(host: Obj, seen: ObjectRef, uid: str = "") -> Decision:
-    """A deletion that is right only while another object is as it was last seen."""
+    """Return a deletion that is right only while another object is as it was last seen."""
     decision = delete(host=host, reason="x")
     return replace(
         decision, writes=tuple(replace(write, precondition=Precondition(seen, uid)) for write in decision.writes)

@@ -69,7 +69,7 @@ class Watched:
         return entry.version if entry else None
 
     def versions(self) -> dict[str, str]:
-        """All versions by name."""
+        """Return all versions by name."""
         return {key.name: str(self.version(key)) for key in list(self.informer.keys())}
 
     def heard(self) -> list[tuple[Key, str]]:

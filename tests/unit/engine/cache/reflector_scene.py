@@ -40,13 +40,13 @@ LIFE = 450.0
 
 
 def page(version: str, *items: Obj, token: str = "") -> HttpResponse:
-    """A page of a list."""
+    """Return a page of a list."""
     body = {"kind": "ConfigMapList", "metadata": {"resourceVersion": version, "continue": token}, "items": items}
     return HttpResponse(200, {}, json.dumps(body).encode())
 
 
 def refusal(code: int, reason: str) -> HttpResponse:
-    """A Status as a reply."""
+    """Return a Status as a reply."""
     return HttpResponse(code, {}, json.dumps(status(code, reason)).encode())
 
 
@@ -55,7 +55,7 @@ def status(code: int, reason: str) -> Obj:
 
 
 def line(kind: str, value: Obj) -> bytes:
-    """A line of a watch."""
+    """Return a line of a watch."""
     return json.dumps({"type": kind, "object": value}).encode()
 
 

@@ -113,7 +113,9 @@ class InformerBesideServer(RuleBasedStateMachine):
     @precondition(lambda self: self.ordered and not self.listing and not self.comparison)
     @rule(data=st.data())
     def etcd_is_restored(self, data: st.DataObject) -> None:
-        """All connections end; what comes of the writes before, comes before anything is listed anew, or is void."""
+        """End all connections: an event of an earlier write comes before anything is
+        listed anew, or is void.
+        """
         version = data.draw(st.sampled_from(sorted(self.states)))
         self.history += 1
         self.objects = dict(self.states[version])

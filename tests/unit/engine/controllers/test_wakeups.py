@@ -70,7 +70,7 @@ class Scene:
         self.wakeups.park(self.pair, request, (), error)  # type: ignore[arg-type]
 
     async def woken(self, seconds: float = LOOK_SECONDS + 0.1) -> list[str]:
-        """The names of those that are in the queue after so many seconds."""
+        """Return the names of those that are in the queue after so many seconds."""
         await asyncio.sleep(seconds)
         found = []
         while self.queue.depth():

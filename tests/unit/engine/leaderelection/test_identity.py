@@ -29,7 +29,9 @@ def claimed(
 
 
 def copy_of_shop(server: ApiServer, identity: str = "shop.vc-shop", **annotations: str) -> None:
-    """A host with a copy of a ConfigMap of the virtual cluster ``shop``, or one that only looks like it."""
+    """Set up a host with a copy of a ConfigMap of the virtual cluster ``shop``, or one that only
+    looks like it.
+    """
     name = "a-x-b-x-shop"
     marks = {"virtual-name": "a", "virtual-namespace": "b", "virtual-kind": "ConfigMap", "host-name": name}
     marks |= {"host-namespace": "vc-shop", **annotations}

@@ -22,7 +22,7 @@ class Patrolled:
         self.verified = VerifiedPairs(self.world.pair, self.world.pair.controllers[syncer])
 
     def look(self, *, everything: bool = False, right: bool = True) -> tuple[list[str], int]:
-        """The requests to look at, which are found right, and how many are passed over."""
+        """Return the requests to look at, which are found right, and how many are passed over."""
         found = list(self.verified.look(everything=everything))
         requests = [request for request in found if request is not None]
         for request in requests if right else ():

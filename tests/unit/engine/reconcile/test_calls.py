@@ -40,7 +40,7 @@ def calls(want: Obj, live: Obj | None, *exact: FieldPath, has_status: bool = Tru
 
 
 def stored(obj: Obj, *, keep_status: bool = True) -> Obj:
-    """An object as the API server has it after a create."""
+    """Return an object as the API server has it after a create."""
     obj = copy.deepcopy(obj) if keep_status else {part: value for part, value in obj.items() if part != "status"}
     obj["metadata"] = {**obj["metadata"], "uid": "u1", "resourceVersion": "7"}
     return obj
@@ -54,7 +54,7 @@ def created(want: Obj, *exact: FieldPath, **options: Any) -> Obj:
 
 
 def carried_out(live: Obj, found: list[Call]) -> Obj:
-    """The object after the calls, by RFC 7386."""
+    """Return the object after the calls, by RFC 7386."""
     for call in found:
         assert call.kind in (Operation.PATCH, Operation.PATCH_STATUS)
         live = merged(live, call.body)

@@ -36,7 +36,7 @@ def now() -> float:
 
 
 async def taken(which: Queue) -> list[Request]:
-    """All requests that are handed out without waiting; each is left running."""
+    """Return all requests that are handed out without waiting; each is left running."""
     found = []
     while True:
         try:

@@ -38,7 +38,7 @@ async def take(which: Queue) -> Request:
 
 
 async def all_ready(which: Queue) -> list[Request]:
-    """All requests that are handed out without waiting; each is left running."""
+    """Return all requests that are handed out without waiting; each is left running."""
     found = []
     while which.depth():
         try:

@@ -24,7 +24,7 @@ API_ACCESS = {
 
 
 def made(world: World, virtual: Obj) -> Obj:
-    """The host pod; what it is made of must stay as it was."""
+    """Return the host pod; what it is made of must stay as it was."""
     world.given(virtual=[virtual])
     found = world.virtual("Pod", "shop/" + virtual["metadata"]["name"]) or {}
     before = copy.deepcopy(found)

@@ -60,7 +60,7 @@ class Ring:
     def write(
         self, call: Call, live: Obj | None, *, changed: bool = True, key: Key = KEY, request: Request = REQUEST
     ) -> list[Call]:
-        """The calls that are made."""
+        """Return the calls that are made."""
         planned = self.contention.hold(planned_write(call, live=live, key=key), request)
         for each in planned.calls:
             self.contention.sent(place(key), each, live, changed=changed)
@@ -68,11 +68,11 @@ class Ring:
         return list(planned.calls)
 
     def scale(self, to: int, *, over: int, changed: bool = True) -> bool:
-        """Whether the number of replicas is written."""
+        """Return True if the number of replicas is written."""
         return bool(self.write(patch({"spec": {"replicas": to}}), {"spec": {"replicas": over}}, changed=changed))
 
     def round(self, times: int, to: int = 3, over: int = 1) -> int:
-        """How many of so many changes, each set back at once, are written."""
+        """Return how many of so many changes, each set back at once, are written."""
         return sum(self.scale(to, over=over) for _ in range(times))
 
     def frozen(self) -> list[Path]:

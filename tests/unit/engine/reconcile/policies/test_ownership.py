@@ -23,7 +23,9 @@ STEPS = st.lists(st.one_of(EDITS, st.tuples(st.just("look"), st.integers(0, 2)))
 
 
 def world_of(maps: Mapping[str, Any], *, before: World | None = None) -> World:
-    """A world in which ConfigMaps have these options; with the objects of an earlier one, as after a restart."""
+    """Return a world in which ConfigMaps have these options; with the objects of an earlier one, as
+    after a restart.
+    """
     made = World([ConfigMapSyncer], config={"sync": {"toHost": {"configMaps": {"all": True, **maps}}}})
     if before is None:
         return made.given(host=[namespace("vc-ns")])
@@ -58,7 +60,7 @@ def looked(world: World) -> int:
 
 
 def started(options: Mapping[str, Any], **contents: str) -> World:
-    """An object and its copy in step."""
+    """Return an object and its copy in step."""
     world = world_of(options).given(virtual=[configmap("web", data=contents)])
     world.settle(ConfigMapSyncer, KEY)
     return world

@@ -37,7 +37,7 @@ def on_host(name: str, namespace: str = "shop") -> str:
 
 
 def started(**spec: Any) -> World:
-    """A widget and its copy in step, and the copies of some Secrets."""
+    """Return a widget and its copy in step, and the copies of some Secrets."""
     copies = [host_copy(secret(name)) for name in ("a", "b", LONG)] + [host_copy(secret("far", namespace="blog"))]
     world = World([Widgets]).given(virtual=[build(WIDGETS, "w", spec={"own": "a", **spec})], host=copies)
     world.settle(Widgets, KEY)
