@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
+from hashlib import blake2b
 from typing import Any
 
 from syncer.api.decision import Verb, Write
@@ -189,7 +190,7 @@ def _difference(want: Any, live: Any, before: Any, exact: Nested, *, whole: bool
         return None if want is None and _empties(patch, live) else patch
     if want is None:
         return None if before else _SAME
-    if not whole and covers(want, live):
+    if not whole and covers(want, live) and not _is_another_list(want, before):
         return _SAME
     return want
 
@@ -364,4 +365,23 @@ def _metadata_names(labels: tuple[str, ...], annotations: tuple[str, ...], prefi
 def _tree(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {name: _tree(below) for name, below in value.items()}
-    return 1
+    return _digest(value) if isinstance(value, list) and any(isinstance(item, dict) for item in value) else 1
+
+
+def _is_another_list(want: Any, before: Any) -> bool:
+    """Return True if the elements of a list have other fields than those that we set before.
+
+    Elements have no names to note. A digest of their fields tells that a field may be gone which only we can remove.
+    """
+    return isinstance(want, list) and isinstance(before, str) and before != _digest(want)
+
+
+def _digest(items: list[Any]) -> str:
+    return blake2b(codec.encode_sorted(_fields_of(items)).encode(), digest_size=6).hexdigest()
+
+
+def _fields_of(value: Any) -> Any:
+    """Return the names of all fields with a value; empty fields equal missing ones."""
+    if isinstance(value, dict):
+        return {name: _fields_of(below) for name, below in value.items() if below not in (None, [], {})}
+    return [_fields_of(item) for item in value] if isinstance(value, list) else 1

@@ -34,3 +34,13 @@ def test_hosts_address_flows_up(on: World) -> None:
     status = {"loadBalancer": {"ingress": [{"ip": "192.0.2.1"}]}}
     on.given(host=[merged(on.host("Ingress", COPY) or {}, {"status": status})]).settle("ingresses", "shop/web")
     assert (on.virtual("Ingress", "shop/web") or {})["status"] == status
+
+
+def test_host_that_the_tenant_takes_out_of_a_rule_leaves_the_copy(on: World) -> None:
+    virtual = ingress("web")
+    on.given(virtual=[virtual]).settle("ingresses", "shop/web")
+    [rule] = virtual["spec"]["rules"]
+    everywhere = merged(virtual, {"spec": {"rules": [{"http": rule["http"]}]}})
+    on.given(virtual=[everywhere]).settle("ingresses", "shop/web")
+    [rule] = (on.host("Ingress", "vc-ns/web-x-shop-x-vc") or {})["spec"]["rules"]
+    assert "host" not in rule

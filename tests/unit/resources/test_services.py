@@ -103,7 +103,9 @@ def test_node_ports_are_the_hosts_and_reach_the_tenant(world: World) -> None:
     copy = world.host("Service", COPY) or {}
     copy["spec"]["ports"][0]["nodePort"], copy["spec"]["ports"][1]["nodePort"] = 31001, 31002
     calls = world.given(host=[copy]).settle("services", "shop/web")
-    assert [str(call) for call in calls] == ["patch virtual services shop/web"]
+    own, note = calls
+    assert [str(own), str(note)] == ["patch virtual services shop/web", f"patch host services {COPY}"]
+    assert note.body.keys() == {"metadata"}, "the copy's ports have a field of ours more, which is noted"
     assert calls[0].body["metadata"]["resourceVersion"], "a change of the tenant's meanwhile must not be undone"
     found = world.virtual("Service", "shop/web") or {}
     assert [port["nodePort"] for port in found["spec"]["ports"]] == [31001, 31002]

@@ -276,12 +276,34 @@ def test_quantities_are_compared_by_what_they_mean(one: Any, other: Any, same: b
 
 
 def test_list_is_right_where_each_element_says_what_we_say_and_more() -> None:
-    live = created(host(spec={"ports": [{"port": 80, "nodePort": 30000, "protocol": "TCP"}]}))
+    live = created(host(spec={"ports": [{"port": 80}]}))
+    live["spec"]["ports"][0] |= {"nodePort": 30000, "protocol": "TCP"}
     assert calls(host(spec={"ports": [{"port": 80}]}), live) == []
     [call] = calls(host(spec={"ports": [{"port": 81}]}), live)
     assert call.body["spec"] == {"ports": [{"port": 81}]}
     [call] = calls(host(spec={"ports": []}), live)
     assert call.body["spec"] == {"ports": []}
+
+
+def test_field_that_we_no_longer_say_in_a_list_element_is_taken_away() -> None:
+    live = created(host(spec={"rules": [{"host": "a.example.org", "http": {"paths": []}}]}))
+    live["spec"]["rules"][0]["default"] = "of the server"
+    assert calls(host(spec={"rules": [{"host": "a.example.org", "http": {"paths": []}}]}), live) == []
+    want = host(spec={"rules": [{"http": {"paths": []}}]})
+    [call] = calls(want, live)
+    assert call.body["spec"] == want["spec"]
+    live = copy.deepcopy(carried_out(live, [call]))
+    live["spec"]["rules"][0]["default"] = "of the server"
+    assert calls(want, live) == [], "what the server adds is left alone, now as before"
+
+
+def test_note_of_an_earlier_version_says_nothing_of_list_elements() -> None:
+    want = host(spec={"rules": [{"host": "a.example.org"}]})
+    live = created(want)
+    live["spec"]["rules"][0]["default"] = "of the server"
+    live["metadata"]["annotations"][MARKS.fields] = '{"spec":{"rules":1}}'
+    [call] = calls(want, live)
+    assert call.body.keys() == {"metadata"}
 
 
 def test_empty_value_equals_a_missing_one() -> None:
