@@ -103,7 +103,7 @@ class Decision:
 
     #: The writes, made in this order; a failure ends the attempt.
     writes: tuple[Write, ...] = ()
-    #: A sentence for the person who runs ``syncer explain``.
+    #: A sentence for the person who asks why, in `syncer parked` and in the log.
     reason: str = ""
     outcome: Outcome = Outcome.IN_STEP
     #: Decide again after this many seconds; None: only when something changes.
@@ -156,7 +156,7 @@ def apply(
         host: The wanted state of the host object, as far as the syncer sets it; None for no write
             there.
         virtual: The same for the virtual object.
-        reason: A sentence for the person who runs ``syncer explain``.
+        reason: A sentence for the person who asks why, in `syncer parked` and in the log.
         exact: Paths below which fields that the object doesn't have are removed. None for the
             syncer's ``exact``.
         resource: The resource of the objects; None for the syncer's own.
@@ -190,7 +190,7 @@ def delete(
     Args:
         host: The host object as it was seen; None for no deletion there.
         virtual: The same for the virtual object.
-        reason: A sentence for the person who runs ``syncer explain``.
+        reason: A sentence for the person who asks why, in `syncer parked` and in the log.
         grace: The grace period in seconds; None for the object's own.
         resource: The resource of the objects; None for the syncer's own.
         only_if_none: Refuse the deletion while any object of this resource exists on the same side.

@@ -1,19 +1,19 @@
-"""The error tree. The class of an error says what the engine does next.
+"""The error tree. The class of an error says what the engine does next (``engine/controllers/retry_policy.py``).
 
 ::
 
     SyncerError
     ├─ ConfigError     path, line, hint                             never started; exit 2
     ├─ PluginError     plugin, package, version                     never started; exit 3
-    ├─ Refused         object, field path, why                      parked until the object changes; a warning event
+    ├─ Refused         object, field path, why                      parked until an object that was read changes; an event
     │  └─ NameTaken                                                 as Refused; counted as a collision
     └─ ClusterError    cluster, side, verb, resource, key, status   by kind:
-       ├─ Missing  Exists  Conflict                                 at once, from fresh state
+       ├─ Missing  Exists  Conflict                                 at once from fresh state, later with backoff
        ├─ Invalid  Denied                                           as Refused: the other API server said no
        ├─ QuotaExceeded quota, requested                            parked until there is room in the quota
        ├─ Forbidden     right                                       parked until the RBAC rule that it names is there
        ├─ TooMany      retry_after                                  after the delay that the server asks for
-       ├─ NotConnected                                              waits for the reconnect event
+       ├─ NotConnected                                              with backoff, while the cluster is probed
        ├─ Unauthorized                                              slowly; the credentials are not accepted
        └─ Unreachable  Expired                                      with backoff; readiness goes false
 """

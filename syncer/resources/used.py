@@ -10,6 +10,7 @@ from syncer.api import (
     annotations_of,
     delete,
     skip,
+    wait,
 )
 
 #: Below the marks' prefix: the tenant's annotation that forces a copy of an unused object.
@@ -46,7 +47,10 @@ class UsedSyncer(Mirror[UsedConfig]):
 
     def sync_down(self, ctx: Context[UsedConfig], virtual: Obj) -> Decision:
         """Create the copy if it is needed."""
-        if not self.wanted(ctx, virtual):
+        wanted = self.wanted(ctx, virtual)
+        if wanted is None:
+            return wait("not all objects that may refer to it are known yet")
+        if not wanted:
             return skip(self._unused(ctx))
         return super().sync_down(ctx, virtual)
 

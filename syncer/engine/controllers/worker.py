@@ -5,7 +5,7 @@ import contextlib
 import time
 import traceback
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol
 
 from syncer.api.decision import Decision, Outcome
@@ -169,16 +169,16 @@ class Workers:
             return 0  # every key is queued when the syncer is ready
         metrics = self._metrics.syncer(request.cluster, request.syncer)
         start = time.perf_counter()
-        result: Literal["success", "error", "requeue", "requeue_after"] = "success"
+        result: Literal["success", "error", "requeue_after"] = "success"
         recorder = _Recorder(metrics, self.statuses, request.cluster, request.syncer)
         try:
             decision = await self._in_step(pair, controller, request, changed, recorder)
             if pair.controllers.get(request.syncer) is not controller:
-                return recorder.writes  # as below
+                return recorder.writes  # the syncer has left meanwhile, and its stores with it
             result = self._settle(pair, request, decision, recorder.reads)
         except Exception as error:  # noqa: BLE001 — a syncer's bug must not stop the others
             if pair.controllers.get(request.syncer) is not controller:
-                return recorder.writes  # the syncer has left meanwhile, and its stores with it
+                return recorder.writes
             result = "error"
             metrics.failed(type(error).__name__)
             self._failed(pair, request, error, recorder.reads)
@@ -207,6 +207,8 @@ class Workers:
                 break
         else:
             self.queue.retry(request, at_most=controller.config.max_retry_delay)
+            why = f"{decision.reason}; it still needed a write after {ROUNDS} rounds"
+            decision = replace(decision, outcome=Outcome.PENDING, reason=why)
         for side in recorder.sides:
             metrics.lag("down" if side is Side.HOST else "up", self._clock() - changed)
         if recorder.sides:
@@ -225,7 +227,7 @@ class Workers:
 
     def _settle(
         self, pair: ClusterPair, request: Request, decision: Decision, reads: Iterable[Read]
-    ) -> Literal["success", "requeue", "requeue_after"]:
+    ) -> Literal["success", "requeue_after"]:
         if decision.outcome is Outcome.PENDING or decision.on:
             self.wakeups.wait(request, reads)
         else:
