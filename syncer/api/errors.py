@@ -5,7 +5,7 @@
     SyncerError
     ├─ ConfigError     path, line, hint                             never started; exit 2
     ├─ PluginError     plugin, package, version                     never started; exit 3
-    ├─ Refused         object, field path, why                      parked until an object that was read changes; an event
+    ├─ Refused         object, field path, why                      parked until an object it read changes; an event
     │  └─ NameTaken                                                 as Refused; counted as a collision
     └─ ClusterError    cluster, side, verb, resource, key, status   by kind:
        ├─ Missing  Exists  Conflict                                 at once from fresh state, later with backoff

@@ -84,7 +84,7 @@ def as_decided(_: Observed, decision: Decision) -> Decision:
 
 
 def test_a_pod_is_deleted_or_started_twice_where_old_lists_are_believed(monkeypatch: pytest.MonkeyPatch) -> None:
-    for policy in ("with_preconditions", "run_once", "unconfirmed_deletions_wait"):
+    for policy in ("add_preconditions", "guard_pod_start", "delay_unconfirmed_deletions"):
         monkeypatch.setattr(pipeline, policy, as_decided)
     assert is_found("though the host runs it", "pods", Restart)
 
@@ -117,7 +117,7 @@ def test_the_wrong_object_is_deleted_without_a_uid(monkeypatch: pytest.MonkeyPat
         return await delete(self, *given, **options)  # type: ignore[arg-type]
 
     monkeypatch.setattr(Cluster, "delete", careless)
-    monkeypatch.setattr(pipeline, "with_preconditions", as_decided)
+    monkeypatch.setattr(pipeline, "add_preconditions", as_decided)
     assert is_found("was deleted though its original is there", "all-configmaps", Restart)
 
 

@@ -51,7 +51,7 @@ class Retry:
     event: str = ""
 
 
-def after(error: Exception, failures: int) -> Retry:
+def retry_for(error: Exception, failures: int) -> Retry:
     """Return the action after an error.
 
     ``failures`` is the number of consecutive failures before it.

@@ -13,7 +13,7 @@ from syncer.api.errors import Refused, SyncerError
 from syncer.api.objects import Obj, Request, Side
 from syncer.engine.controllers.pair import ClusterPair
 from syncer.engine.controllers.request_status import RequestStatuses, State
-from syncer.engine.controllers.retry_policy import Retry, RetryAction, after
+from syncer.engine.controllers.retry_policy import Retry, RetryAction, retry_for
 from syncer.engine.controllers.tenant_messages import for_tenant
 from syncer.engine.controllers.wakeups import Wakeups
 from syncer.engine.reconcile.controller import Controller, Read
@@ -191,7 +191,7 @@ class Workers:
         """Reconcile until there is nothing left to write."""
         metrics = recorder.metrics
         for _ in range(ROUNDS):
-            self.queue.looking(request)
+            self.queue.absorb(request)
             reads = pair.reconciler.view.reads()
             try:
                 plan = pair.reconciler.reconcile(controller, request, reads)
@@ -250,7 +250,7 @@ class Workers:
     def _failed(self, pair: ClusterPair, request: Request, error: Exception, reads: Iterable[Read]) -> None:
         if isinstance(error, RecursionError):
             error = Refused("it is nested deeper than can be worked on; make it flatter", reason="Unreadable")
-        what = after(error, self.queue.failures(request))
+        what = retry_for(error, self.queue.failures(request))
         self._again(pair, request, error, what, reads)  # first of all, so that it is not lost whatever happens below
         try:
             self._tell_failure(pair, request, error, what)
@@ -272,7 +272,7 @@ class Workers:
     def _log(self, request: Request, error: Exception, message: str) -> None:
         keys = _about(request)
         if isinstance(error, SyncerError):
-            parked = after(error, 0).action is RetryAction.PARK
+            parked = retry_for(error, 0).action is RetryAction.PARK
             log.warning("parked" if parked else "failed, will try again", **keys, error=message)
             return
         place = (request.syncer, _way_of(error))

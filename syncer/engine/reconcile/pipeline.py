@@ -18,8 +18,8 @@ from syncer.engine.reconcile.policies.drift_policy import DriftPolicy
 from syncer.engine.reconcile.policies.futile import FutilePatches
 from syncer.engine.reconcile.policies.pause import Pause
 from syncer.engine.reconcile.policies.placement import refuse_other_place
-from syncer.engine.reconcile.policies.preconditions import with_preconditions
-from syncer.engine.reconcile.policies.staleness import run_once, unconfirmed_deletions_wait
+from syncer.engine.reconcile.policies.preconditions import add_preconditions
+from syncer.engine.reconcile.policies.staleness import delay_unconfirmed_deletions, guard_pod_start
 from syncer.resources.kinds import PODS
 from syncer.translate.patches import Patcher
 
@@ -70,18 +70,20 @@ def pipeline(controller: Controller, policies: Policies, patcher: Patcher, *, sc
         answers=(policies.pause.answer, refuse_other_place),
         decisions=_those_on(
             _patched(patcher) if patcher.has_any else None,
-            controller.ownership.ruled if controller.ownership else None,
-            run_once if is_pod else None,
+            controller.ownership.apply_owners if controller.ownership else None,
+            guard_pod_start if is_pod else None,
         ),
         deletions=_those_on(
-            with_preconditions,
-            unconfirmed_deletions_wait,
+            add_preconditions,
+            delay_unconfirmed_deletions,
             None if scan else policies.breaker.admit,
         ),
         calls=_those_on(
-            policies.drift.left_alone if is_lenient and not scan else None,
-            (policies.contention.sift if scan else policies.contention.hold) if policies.contention.is_on else None,
-            policies.futile.left_out,
+            policies.drift.drop_tolerated if is_lenient and not scan else None,
+            (policies.contention.drop_frozen if scan else policies.contention.drop_contended)
+            if policies.contention.is_on
+            else None,
+            policies.futile.drop_futile,
         ),
     )
 

@@ -55,13 +55,13 @@ class Reconciler:
                 on, too.
         """
         reads = reads if reads is not None else self.view.reads()
-        policies = pipeline or controller.pipeline
-        seen, decision = self.decide(controller, request, reads, policies)
+        pipeline = pipeline or controller.pipeline
+        seen, decision = self.decide(controller, request, reads, pipeline)
 
         def again(write: Write) -> PlannedWrite:
-            return self.planned(seen, write, policies)
+            return self.planned(seen, write, pipeline)
 
-        writes = tuple([self.planned(seen, write, policies, is_latest=True) for write in decision.writes])
+        writes = tuple([self.planned(seen, write, pipeline, is_latest=True) for write in decision.writes])
         return Plan(decision, writes, seen, reads.noted, again)
 
     def scan(self, controller: Controller, request: Request) -> Plan:
@@ -73,22 +73,22 @@ class Reconciler:
         return self.reconcile(controller, request, pipeline=controller.scan_pipeline)
 
     def decide(
-        self, controller: Controller, request: Request, reads: Reads, policies: Pipeline
+        self, controller: Controller, request: Request, reads: Reads, pipeline: Pipeline
     ) -> tuple[Observed, Decision]:
         """Return the decision, and the objects that it was made from.
 
         Raises as :meth:`reconcile`.
         """
         seen = self.observe(controller, request, reads)
-        for answer in policies.answers:
+        for answer in pipeline.answers:
             answered = answer(seen)
             if answered is not None:
                 return seen, answered
         decision = self._asked(seen)
-        for policy in policies.decisions:
+        for policy in pipeline.decisions:
             decision = policy(seen, decision)
         if decision.deletes:
-            for policy in policies.deletions:
+            for policy in pipeline.deletions:
                 decision = policy(seen, decision)
         return seen, decision
 
@@ -128,15 +128,15 @@ class Reconciler:
 
     def plan(self, controller: Controller, decision: Decision) -> Plan:
         """Return the plan of a decision that was made elsewhere, from the cached objects."""
-        request, policies = controller.request(Key("", "")), controller.scan_pipeline
+        request, pipeline = controller.request(Key("", "")), controller.scan_pipeline
         seen = Observed(controller, request, controller.context(), None, None, request.key)
 
         def again(write: Write) -> PlannedWrite:
-            return self.planned(seen, write, policies)
+            return self.planned(seen, write, pipeline)
 
         return Plan(decision, tuple(map(again, decision.writes)), seen, (), again)
 
-    def planned(self, seen: Observed, write: Write, policies: Pipeline, *, is_latest: bool = False) -> PlannedWrite:
+    def planned(self, seen: Observed, write: Write, pipeline: Pipeline, *, is_latest: bool = False) -> PlannedWrite:
         """Return a write with the calls that it takes.
 
         With ``is_latest`` the observed objects are still those in the cache, and aren't read again.
@@ -168,7 +168,7 @@ class Reconciler:
         )
         planned = PlannedWrite(write, place, live, calls)
         if calls:
-            for policy in policies.calls:
+            for policy in pipeline.calls:
                 planned = policy(planned, seen.request)
         return planned
 

@@ -25,7 +25,7 @@ class DelayingQueue(FairQueue):
         self._timers: list[tuple[float, int, Request]] = []
         self._due: dict[Request, float] = {}
         self._due_low: set[Request] = set()
-        self._wake: asyncio.TimerHandle | None = None
+        self._timer: asyncio.TimerHandle | None = None
 
     def add(self, request: Request, *, after: float = 0.0, low: bool = False) -> None:
         """Queue the request, now or after so many seconds (the earliest requested time wins).
@@ -36,13 +36,13 @@ class DelayingQueue(FairQueue):
         if after > 0:
             self._delay(request, self._clock() + after, low=low)
             return
-        super().add(request, low=self._was_due(request, low=low))
+        super().add(request, low=self._cancel_timer(request, low=low))
 
     def done(self, request: Request, *, seconds: float = 0.0, writes: int = 0) -> None:
         """Finish a request that took so many seconds of a worker, and so many writes."""
         if request in self._again:
             since, low = self._again[request]
-            self._again[request] = since, self._was_due(request, low=low)
+            self._again[request] = since, self._cancel_timer(request, low=low)
         super().done(request, seconds=seconds, writes=writes)
 
     def drop(self, cluster: str, syncer: str) -> None:
@@ -55,8 +55,8 @@ class DelayingQueue(FairQueue):
     def close(self) -> None:
         """Hand out no more requests, and wake the waiting workers."""
         super().close()
-        if self._wake:
-            self._wake.cancel()
+        if self._timer:
+            self._timer.cancel()
 
     def delayed(self) -> Mapping[Request, float]:
         """Return the delayed requests, each with its time."""
@@ -79,19 +79,19 @@ class DelayingQueue(FairQueue):
             heapq.heapify(self._timers)
         self._set_timer()
 
-    def _was_due(self, request: Request, *, low: bool) -> bool:
+    def _cancel_timer(self, request: Request, *, low: bool) -> bool:
         """Remove the timer of a request that is handed out now; return True if both are of low priority."""
         due, due_low = self._due.pop(request, None), request in self._due_low
         self._due_low.discard(request)
         return low and (due is None or due_low)
 
     def _set_timer(self) -> None:
-        if self._wake:
-            self._wake.cancel()
-            self._wake = None
+        if self._timer:
+            self._timer.cancel()
+            self._timer = None
         if self._timers and not self.closed:
             delay = max(self._timers[0][0] - self._clock(), 0.0)
-            self._wake = asyncio.get_running_loop().call_later(delay, self._timers_due)
+            self._timer = asyncio.get_running_loop().call_later(delay, self._timers_due)
 
     def _timers_due(self) -> None:
         now = self._clock()

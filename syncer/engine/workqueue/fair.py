@@ -97,8 +97,8 @@ class FairQueue:
                 self._pass_on(getter)
                 raise
 
-    def looking(self, request: Request) -> None:
-        """Restart a request being worked on: earlier additions need no further reconcile."""
+    def absorb(self, request: Request) -> None:
+        """Let the reconcile that begins now cover the additions of its request up to now."""
         self._again.pop(request, None)
 
     def done(self, request: Request, *, seconds: float = 0.0, writes: int = 0) -> None:

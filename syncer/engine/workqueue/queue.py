@@ -10,8 +10,8 @@ from syncer.engine.workqueue.delaying import DelayingQueue
 FIRST_RETRY = 0.05
 #: Default maximum delay of a retry, in seconds.
 LAST_RETRY = 60.0
-#: A retry's delay is a random share of its time: the minimum, and the range above it.
-LEAST_SHARE, MORE_SHARE = 0.75, 0.5
+#: A delay is multiplied by a random factor of this range.
+JITTER = (0.75, 1.25)
 
 
 class Queue(DelayingQueue):
@@ -42,7 +42,7 @@ class Queue(DelayingQueue):
             self.add(request)
             return 0.0
         grown: float = FIRST_RETRY * 2 ** min(failures, 30)
-        delay = max(self.around(min(grown, at_most / (LEAST_SHARE + MORE_SHARE))), at_least)
+        delay = max(self.around(min(grown, at_most / JITTER[1])), at_least)
         self.add(request, after=delay, low=True)
         return delay
 
@@ -50,7 +50,8 @@ class Queue(DelayingQueue):
         """Return about so many seconds, randomly varied, so that simultaneous failures don't retry
         together.
         """
-        return seconds * (LEAST_SHARE + MORE_SHARE * self._spread())
+        least, most = JITTER
+        return seconds * (least + (most - least) * self._spread())
 
     def forget(self, request: Request) -> None:
         """Forget the failures of a request that succeeded: its next retry begins with the short

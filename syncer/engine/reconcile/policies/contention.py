@@ -88,11 +88,11 @@ class Contention:
 
     # -- before a write ----------------------------------------------------------------------------
 
-    def sift(self, planned: PlannedWrite, request: Request) -> PlannedWrite:
+    def drop_frozen(self, planned: PlannedWrite, request: Request) -> PlannedWrite:
         """Return the write without its frozen fields."""
         return self._sifted(planned, self._frozen_now(planned.place)) if planned.place in self._frozen else planned
 
-    def hold(self, planned: PlannedWrite, request: Request) -> PlannedWrite:
+    def drop_contended(self, planned: PlannedWrite, request: Request) -> PlannedWrite:
         """Return the write without fields that are frozen, or that it would set once too often.
 
         The latter are frozen when the write is made (:meth:`freeze`).
@@ -148,7 +148,7 @@ class Contention:
                     yield Frozen(place, change.path, request, change.ours, now + self.rules.thaw, ends)
 
     def freeze(self, held: Iterable[Frozen]) -> None:
-        """Freeze the fields that :meth:`hold` has left out."""
+        """Freeze the fields that :meth:`drop_contended` has left out."""
         for one in held:
             fields = self._frozen.get(one.place, {})
             if fields.get(one.path) is not one:

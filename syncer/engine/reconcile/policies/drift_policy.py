@@ -53,7 +53,7 @@ class DriftPolicy:
             found = self._lenient[syncer] = frozenset(self.policies(syncer).lenient())
         return found
 
-    def left_alone(self, planned: PlannedWrite, request: Request) -> PlannedWrite:
+    def drop_tolerated(self, planned: PlannedWrite, request: Request) -> PlannedWrite:
         """Return the write without the changes that a drift policy leaves alone."""
         if planned.live is None:
             return planned

@@ -21,7 +21,7 @@ class FutilePatches:
         #: object.
         self._known: LRUCache[Place, tuple[str, str]] = LRUCache(REMEMBERED)
 
-    def left_out(self, planned: PlannedWrite, request: Request) -> PlannedWrite:
+    def drop_futile(self, planned: PlannedWrite, request: Request) -> PlannedWrite:
         """Return the write without calls that are known to change nothing."""
         if not self._known or planned.live is None:
             return planned

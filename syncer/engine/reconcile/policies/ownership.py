@@ -36,7 +36,7 @@ class Ownership:
     #: The host deletion policy; None: a deleted copy is created again.
     deletions: Deletions | None
 
-    def ruled(self, seen: Observed, decision: Decision) -> Decision:
+    def apply_owners(self, seen: Observed, decision: Decision) -> Decision:
         """Apply the rules to a decision.
 
         Raises:

@@ -10,10 +10,10 @@ from syncer.api.decision import Decision, Precondition, Verb, Write
 from syncer.api.objects import ObjectRef, Side, annotations_of, is_deleting, uid_of
 from syncer.engine.cache.informer import Informer
 from syncer.engine.reconcile.plan import Observed
-from syncer.engine.reconcile.policies.staleness import is_fresh
+from syncer.engine.reconcile.policies.staleness import was_just_listed
 
 
-def with_preconditions(seen: Observed, decision: Decision) -> Decision:
+def add_preconditions(seen: Observed, decision: Decision) -> Decision:
     """Return the decision with a precondition on each deletion that no watch event confirms."""
     writes = tuple([_with_precondition(seen, write) for write in decision.writes])
     return decision if writes == decision.writes else replace(decision, writes=writes)
@@ -42,7 +42,7 @@ def _with_origin(seen: Observed, write: Write) -> Write:
     if not seen.controller.direction.comes_up or write.side is Side.HOST or seen.host is not None:
         return write
     assert host is not None, "what comes up is watched on the host"
-    is_known = seen.host_key in host or (host.saw_go(seen.host_key) and not is_fresh(host))
+    is_known = seen.host_key in host or (host.saw_go(seen.host_key) and not was_just_listed(host))
     return write if is_known else replace(write, precondition=Precondition(_ref(seen, Side.HOST)))
 
 

@@ -18,12 +18,12 @@ DOUBT_SECONDS = 4.0
 LEAST_WAIT = 0.05
 
 
-def is_fresh(store: Informer) -> bool:
+def was_just_listed(store: Informer) -> bool:
     """Return True if a store may be stale: it was listed, or lost its watch, only recently."""
     return store.age < DOUBT_SECONDS
 
 
-def run_once(seen: Observed, decision: Decision) -> Decision:
+def guard_pod_start(seen: Observed, decision: Decision) -> Decision:
     """Create a Pod only if the live virtual Pod is unchanged: a finished one would run a second time."""
     virtual = seen.virtual
     if seen.host is not None or virtual is None or not decision.writes or _doubt(seen) <= 0:
@@ -38,7 +38,7 @@ def run_once(seen: Observed, decision: Decision) -> Decision:
     return replace(decision, writes=tuple(writes))
 
 
-def unconfirmed_deletions_wait(seen: Observed, decision: Decision) -> Decision:
+def delay_unconfirmed_deletions(seen: Observed, decision: Decision) -> Decision:
     """Let an unconfirmed deletion wait while it may follow from a stale list."""
     if not any(_is_unconfirmed(seen, write) for write in decision.writes):
         return decision

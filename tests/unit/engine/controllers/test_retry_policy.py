@@ -27,7 +27,7 @@ from syncer.engine.controllers.retry_policy import (
     UNAUTHORIZED_SECONDS,
     Retry,
     RetryAction,
-    after,
+    retry_for,
 )
 
 
@@ -59,7 +59,7 @@ from syncer.engine.controllers.retry_policy import (
     ids=lambda value: type(value).__name__,
 )
 def test_class_of_the_error_says_what_comes_next(error: Exception, failures: int, becomes: Retry) -> None:
-    assert after(error, failures) == becomes
+    assert retry_for(error, failures) == becomes
 
 
 A, B = (Request("vc", syncer, Key("shop", "a")) for syncer in ("pods", "secrets"))

@@ -168,7 +168,7 @@ class Play:
                 model.done(request)
             case ("looking", int(which)) if model.running:
                 request = self.running(which)
-                queue.looking(request)
+                queue.absorb(request)
                 model.running[request] = None
             case ("retry", int(which), bool(at_once)) if model.running:
                 request = self.running(which)

@@ -61,7 +61,7 @@ class Ring:
         self, call: Call, live: Obj | None, *, changed: bool = True, key: Key = KEY, request: Request = REQUEST
     ) -> list[Call]:
         """Return the calls that are made."""
-        planned = self.contention.hold(planned_write(call, live=live, key=key), request)
+        planned = self.contention.drop_contended(planned_write(call, live=live, key=key), request)
         for each in planned.calls:
             self.contention.sent(place(key), each, live, changed=changed)
         self.contention.freeze(planned.held)
@@ -203,7 +203,7 @@ def test_rest_of_the_object_is_still_written(ring: Ring) -> None:
 
 def test_frozen_field_is_reported_with_its_manager_and_its_end(ring: Ring) -> None:
     ring.round(6)
-    held = ring.contention.sift(planned_write(patch({"spec": {"replicas": 3}})), REQUEST).held
+    held = ring.contention.drop_frozen(planned_write(patch({"spec": {"replicas": 3}})), REQUEST).held
     held[0].other = "kubectl-edit"
     ring.now = 100
     assert ring.contention.held(held) == HeldFields(
@@ -219,7 +219,7 @@ def test_fields_with_one_fate_share_a_sentence(ring: Ring) -> None:
     both = patch({"spec": {"replicas": 3}, "metadata": {"labels": {"example.org/team": None}}})
     for _ in range(6):
         ring.write(both, {})
-    held = ring.contention.sift(planned_write(both), REQUEST).held
+    held = ring.contention.drop_frozen(planned_write(both), REQUEST).held
     assert ring.contention.held(held).reason.startswith(
         'spec.replicas, metadata.labels["example.org/team"] of the host Deployment flip between what vsyncer and '
         "somebody else write; frozen until "
@@ -229,7 +229,7 @@ def test_fields_with_one_fate_share_a_sentence(ring: Ring) -> None:
 def test_whole_object_is_told_without_a_field(ring: Ring) -> None:
     for _ in range(6):
         ring.write(create(), None)
-    held = ring.contention.sift(planned_write(create()), REQUEST).held
+    held = ring.contention.drop_frozen(planned_write(create()), REQUEST).held
     assert ring.contention.held(held).reason.startswith(
         "the host Deployment is made by vsyncer and deleted by somebody else each time; frozen until 2026-01-01T00:10"
     )
@@ -246,7 +246,7 @@ def test_decision_of_which_parts_are_held_back_waits() -> None:
 
 def test_agreement_of_both_holds_nothing(ring: Ring) -> None:
     ring.round(6)
-    assert not ring.contention.sift(planned_write(), REQUEST).held
+    assert not ring.contention.drop_frozen(planned_write(), REQUEST).held
 
 
 # -- thaw ------------------------------------------------------------------------------------------
