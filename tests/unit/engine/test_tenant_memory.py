@@ -110,11 +110,13 @@ def test_resources_that_are_gone_are_remembered_up_to_a_number_of_bytes() -> Non
     definitions = Definitions()
     discovery = Discovery(definitions)  # type: ignore[arg-type]
 
-    def act(_: int) -> None:
-        for _ in range(4):
-            asyncio.run(discovery.refresh())
+    with asyncio.Runner() as runner:
 
-    assert growth(act) < 2 * MB
+        def act(_: int) -> None:
+            for _ in range(4):
+                runner.run(discovery.refresh())
+
+        assert growth(act) < 2 * MB
     latest = Resource(f"{definitions.looks - 1}-{'x' * 200}.example.org/v1", "R", "r1")
     assert discovery.served(latest) is None
     assert discovery.has_status(latest)
