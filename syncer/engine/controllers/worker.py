@@ -103,7 +103,7 @@ class Workers:
         tasks = [asyncio.create_task(self._work()) for _ in range(count)]
         wakeups = asyncio.create_task(self.wakeups.run())
         try:
-            await asyncio.gather(*tasks)
+            await asyncio.shield(asyncio.gather(*tasks))  # a gather takes its tasks with it when it is cancelled
         except asyncio.CancelledError:
             await self._drain(tasks)
             raise
