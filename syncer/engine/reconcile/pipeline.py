@@ -61,8 +61,8 @@ class Policies:
 def pipeline(controller: Controller, policies: Policies, patcher: Patcher, *, scan: bool) -> Pipeline:
     """Return the pipeline of a controller.
 
-    With ``scan`` it is that of the patroller, without policies that hold writes back, so that all
-    drift is found.
+    With ``scan`` it is that of the patroller, without the circuit breaker and the drift policy, and
+    with new contention not counted, so that all drift is found.
     """
     is_pod = PODS in resources_of(controller.syncer)[1:]
     is_lenient = bool(policies.drift.lenient(controller.name))

@@ -1,6 +1,6 @@
 """The reconciler makes the plan of a request from cached objects.
 
-Pure: no I/O, and it may be called at any time.
+It does no I/O and may be called at any time; only policies may remember what they have seen.
 
 Used by workers, patroller, circuit breaker, dry run, and the World of the tests.
 """
