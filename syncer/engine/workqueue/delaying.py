@@ -36,7 +36,7 @@ class DelayingQueue(FairQueue):
         if after > 0:
             self._delay(request, self._clock() + after, low=low)
             return
-        super().add(request, low=self._cancel_timer(request, low=low))
+        super().add(request, low=self._cancel_timer(request, low=low) if request in self._due else low)
 
     def done(self, request: Request, *, seconds: float = 0.0, writes: int = 0) -> None:
         """Finish a request that took so many seconds of a worker, and so many writes."""
