@@ -70,14 +70,15 @@ class Cluster:
         return codec.decode((await self._send(request, "get", resource, key, subresource)).body)
 
     async def create(self, resource: Resource, obj: Obj, *, subresource: str = "", key: Key | None = None) -> Obj:
-        """Create an object (POST), and return it as the server stored it.
+        """Create an object (POST), and return it as the server stored it, mostly without
+        ``managedFields``.
 
         With a ``subresource`` (``binding``, ``token``, ``eviction``), ``key`` is the parent object,
         if the metadata of ``obj`` doesn't name it.
         """
         target = key or target_of(obj)
         request = api_requests.create(resource, target, obj, subresource, timeout=self.timeout)
-        return codec.decode((await self._send(request, "create", resource, target, subresource)).body)
+        return codec.lean((await self._send(request, "create", resource, target, subresource)).body)
 
     async def replace(self, resource: Resource, obj: Obj, *, subresource: str = "") -> Obj:
         """Replace an object (PUT); with a ``resourceVersion`` in it only that version."""
@@ -94,9 +95,12 @@ class Cluster:
         subresource: str = "",
         force: bool = False,
     ) -> Obj:
-        """Patch an object; ``force`` takes fields from other managers, for ``apply`` only."""
+        """Patch an object, and return it, mostly without ``managedFields``.
+
+        ``force`` takes fields from other managers, for ``apply`` only.
+        """
         request = api_requests.patch(resource, key, patch, subresource, kind=kind, force=force, timeout=self.timeout)
-        return codec.decode((await self._send(request, "patch", resource, key, subresource)).body)
+        return codec.lean((await self._send(request, "patch", resource, key, subresource)).body)
 
     async def delete(
         self,
@@ -126,7 +130,7 @@ class Cluster:
             propagation=propagation,
             timeout=self.timeout,
         )
-        answer = codec.decode((await self._send(request, "delete", resource, key)).body)
+        answer = codec.lean((await self._send(request, "delete", resource, key)).body)
         return answer if _only_marked(answer) else None
 
     async def list_pages(

@@ -61,9 +61,42 @@ def seen(data: bytes | msgspec.Raw) -> Obj:
         DecodeError: Not even its name is readable.
     """
     try:
-        return decode(data)
+        return lean(data)
     except DecodeError as error:
         return decode(_without_contents(bytes(data), error))
+
+
+def lean(data: bytes | msgspec.Raw) -> Obj:
+    """Decode an object, without its ``managedFields`` where they can be cut out of the text.
+
+    They are most of what is decoded of a Pod, and nobody needs them. API servers write them last
+    in the metadata of their own kinds. Their end is the first end of a list of objects: the text
+    behind a ``"`` that ends a string cannot be a letter, so what follows is the next field. If it
+    is another end after all, too little is cut, the brackets don't match, and all is decoded.
+
+    Raises:
+        DecodeError: The text is not a JSON object.
+    """
+    text = bytes(data)
+    start = text.find(b',"managedFields":[{')
+    if start < 0 or not text.startswith(_OWN_KINDS) or _END_OF_METADATA(text, 0, start):
+        return decode(text)
+    end = text.find(b"}]", start) + 2
+    if text[end : end + 3] != b'},"' or not text[end + 3 : end + 4].isalpha():
+        return decode(text)
+    try:
+        return decode(text[:start] + text[end:])
+    except DecodeError:
+        return decode(text)
+
+
+#: The beginnings of objects whose fields an API server writes in the order of its Go types. Custom
+#: resources begin otherwise: their fields are in the order of the alphabet.
+_OWN_KINDS = (b'{"kind":"', b'{"metadata":{"name":"')
+
+
+#: The end of an object's metadata: a field of it that comes before ``managedFields`` is none.
+_END_OF_METADATA = re.compile(rb'\},"(?!(?:annotations|ownerReferences|finalizers|managedFields)")[A-Za-z]').search
 
 
 def _without_contents(text: bytes, error: Exception) -> bytes:

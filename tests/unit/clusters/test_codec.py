@@ -2,6 +2,7 @@
 
 import json
 import sys
+from typing import Any
 
 import msgspec
 import pytest
@@ -167,3 +168,52 @@ def test_pieces_are_what_a_reader_makes_of_them(value: Obj, spaced: bool) -> Non
     assert found == value
     items = json.dumps(list(value.values())).encode()
     assert [json.loads(piece) for piece in pieces.elements(items)] == list(value.values())
+
+
+# -- without managedFields -------------------------------------------------------------------------
+
+JSON_VALUE = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 9) | st.text('a]}[{,":\\ ', max_size=9),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text('a]},"', max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+ENTRIES = st.lists(st.dictionaries(st.sampled_from(["manager", "fieldsV1", "}]"]), JSON_VALUE, min_size=1), max_size=3)
+TEXT = st.text('a]}[{,":\\ ', max_size=12)
+
+
+@st.composite
+def objects_as_written(draw: st.DrawFn) -> tuple[dict[str, Any], bytes]:
+    """An object, and its text in the order of the Go types."""
+    metadata: dict[str, Any] = {"name": "a", "namespace": "shop", "uid": "u1", "resourceVersion": "7"}
+    metadata["annotations"] = draw(st.dictionaries(TEXT, TEXT, max_size=2))
+    if draw(st.booleans()):
+        metadata["managedFields"] = draw(ENTRIES)
+    template = {"metadata": {"managedFields": draw(ENTRIES)}, "spec": draw(JSON_VALUE)}
+    rest = {"spec": draw(st.sampled_from([{"template": template}, {"managedFields": [{}]}])), "data": draw(JSON_VALUE)}
+    obj = {"kind": "Pod", "apiVersion": "v1", "metadata": metadata, **draw(st.sampled_from([rest, {}, {"data": rest}]))}
+    return obj, codec.encode(obj)
+
+
+def without_managed_fields(obj: dict[str, Any]) -> dict[str, Any]:
+    metadata = {name: value for name, value in obj["metadata"].items() if name != "managedFields"}
+    return {**obj, "metadata": metadata}
+
+
+@given(objects_as_written())
+def test_lean_object_lacks_managed_fields_at_most(written: tuple[dict[str, Any], bytes]) -> None:
+    obj, text = written
+    assert without_managed_fields(codec.lean(text)) == without_managed_fields(obj)
+    assert codec.lean(text).get("spec") == obj.get("spec")
+
+
+def test_managed_fields_as_an_api_server_writes_them_are_cut_out() -> None:
+    entry = {"manager": "kubelet", "operation": "Update", "fieldsV1": {"f:status": {'k:{"type":"Ready"}': {".": {}}}}}
+    metadata = {"name": "a", "uid": "u1", "resourceVersion": "7", "managedFields": [entry, entry]}
+    obj = {"kind": "Pod", "apiVersion": "v1", "metadata": metadata, "spec": {"nodeName": "n"}}
+    assert codec.lean(codec.encode(obj)) == without_managed_fields(obj)
+
+
+def test_managed_fields_of_a_custom_resource_are_left_in_its_contents() -> None:
+    obj = {"apiVersion": "x/v1", "kind": "X", "metadata": {"name": "a"}, "spec": {"b": 1, "managedFields": [{"c": 1}]}}
+    text = codec.encode({**obj, "status": {}})
+    assert codec.lean(text) == {**obj, "status": {}}
