@@ -7,6 +7,7 @@ A :class:`Raw` from a list or a watch line is a view into the whole response and
 copy it with :func:`exact` before keeping it.
 """
 
+import contextlib
 import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -79,15 +80,17 @@ def lean(data: bytes | msgspec.Raw) -> Obj:
     """
     text = bytes(data)
     start = text.find(b',"managedFields":[{')
-    if start < 0 or not text.startswith(_OWN_KINDS) or _END_OF_METADATA(text, 0, start):
-        return decode(text)
-    end = text.find(b"}]", start) + 2
-    if text[end : end + 3] != b'},"' or not text[end + 3 : end + 4].isalpha():
-        return decode(text)
     try:
-        return decode(text[:start] + text[end:])
-    except DecodeError:
-        return decode(text)
+        if start > 0 and text.startswith(_OWN_KINDS) and not _END_OF_METADATA(text, 0, start):
+            end = text.find(b"}]", start) + 2
+            if text[end : end + 3] == b'},"' and text[end + 3 : end + 4].isalpha():
+                with contextlib.suppress(DecodeError):
+                    found: Obj = _decode(text[:start] + text[end:])
+                    return found
+        found = _decode(text)
+    except RecursionError as error:
+        raise _told(error) from None
+    return found
 
 
 #: The beginnings of objects whose fields an API server writes in the order of its Go types. Custom
