@@ -103,7 +103,10 @@ class Workers:
         tasks = [asyncio.create_task(self._work()) for _ in range(count)]
         wakeups = asyncio.create_task(self.wakeups.run())
         try:
-            await asyncio.shield(asyncio.gather(*tasks))  # a gather takes its tasks with it when it is cancelled
+            # Unlike a gather, this leaves the workers alone when it is cancelled.
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+            for task in done:
+                task.result()
         except asyncio.CancelledError:
             await self._drain(tasks)
             raise
