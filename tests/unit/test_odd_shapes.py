@@ -13,6 +13,8 @@ from syncer.api import ClusterError, Key, Obj, Refused, Resource, key_of
 from syncer.testing import World
 from syncer.testing.objects import host_copy, secret
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = Path(__file__).parents[2] / "examples" / "custom"
 CERT_MANAGER, MONITORING = "cert-manager.io/v1", "monitoring.coreos.com/v1"
 KINDS = {

@@ -25,6 +25,8 @@ from syncer.api import (
 from syncer.api.registration import registered
 from syncer.plugins import installed
 
+pytestmark = pytest.mark.slow
+
 WIDGETS = Resource("example.org/v1", "Widget", "widgets")
 
 

@@ -12,6 +12,8 @@ from click.testing import CliRunner, Result
 from syncer.api import Mirror, Resource, register_syncer, registrations
 from syncer.cli.app import app
 
+pytestmark = pytest.mark.slow
+
 CONFIG = """\
 apiVersion: vsyncer.dev/v1alpha1
 kind: SyncerConfig

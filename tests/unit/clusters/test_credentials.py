@@ -17,6 +17,8 @@ from syncer.clusters.exec_plugin import issue, parse
 from syncer.clusters.login import ExecPlugin, Impersonation, LegacyProvider, Login, Material, PluginFailed
 from syncer.clusters.transport import CredentialsFailed, Endpoint
 
+pytestmark = pytest.mark.slow
+
 PLAIN = Login(Endpoint("h", 1, tls=False, source="kube.yaml, context c, user u"))
 V1 = "client.authentication.k8s.io/v1"
 

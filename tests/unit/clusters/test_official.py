@@ -30,6 +30,8 @@ from syncer.clusters.transport import ConnectionFailed, HttpRequest, HttpRespons
 from syncer.testing import ApiServer
 from syncer.testing.objects import configmap
 
+pytestmark = pytest.mark.slow
+
 VERSION = json.dumps(
     dict.fromkeys(("buildDate", "compiler", "gitCommit", "gitTreeState", "goVersion", "major", "minor", "platform"), "")
     | {"gitVersion": "v1"}

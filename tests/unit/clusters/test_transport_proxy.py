@@ -15,6 +15,8 @@ from syncer.clusters.login import Login, Material
 from syncer.clusters.proxy import Proxy
 from syncer.clusters.transport import ConnectionFailed, DeadlineExceeded, Endpoint, HttpRequest
 
+pytestmark = pytest.mark.slow
+
 ROOT = HttpRequest("GET", "/")
 
 

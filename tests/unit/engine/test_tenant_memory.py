@@ -17,6 +17,8 @@ from syncer.engine.reconcile.plan import Place
 from syncer.engine.reconcile.policies.futile import FutilePatches
 from syncer.names import PerNamespace, SingleNamespace, Unchanged, VclusterCompat
 
+pytestmark = pytest.mark.slow
+
 MAPS = Resource("v1", "ConfigMap", "configmaps")
 MB = 1 << 20
 MANY = 20

@@ -29,6 +29,8 @@ from syncer.testing import strategies
 from syncer.testing.laws import Scene, laws_for
 from syncer.testing.objects import configmap, node
 
+pytestmark = pytest.mark.slow
+
 CONFIGMAPS = Resource("v1", "ConfigMap", "configmaps")
 
 

@@ -6,6 +6,7 @@ import json
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, precondition, rule
@@ -15,6 +16,9 @@ from syncer.clusters import codec
 from syncer.engine.cache.assumed import Writing
 from syncer.engine.cache.informer import Informer, Page
 from syncer.engine.cache.versions import WentBack
+
+pytestmark = pytest.mark.slow
+
 
 KEYS = [Key("shop", "a"), Key("shop", "b")]
 #: Versions grow by so much, and those of each history are apart from all others: no version means two states.

@@ -4,6 +4,7 @@ import asyncio
 import itertools
 from dataclasses import dataclass, field
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -12,6 +13,9 @@ from syncer.api import Key, Request
 from syncer.engine.workqueue.fair import QueueClosed
 from syncer.engine.workqueue.lane import LOW_SHARE
 from syncer.engine.workqueue.queue import Queue
+
+pytestmark = pytest.mark.slow
+
 
 CLUSTERS = ("one", "two")
 REQUESTS = [Request(cluster, "configmaps", Key("shop", name)) for cluster in CLUSTERS for name in "ab"]
