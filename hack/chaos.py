@@ -3,7 +3,8 @@ and what broke.
 
 A line of JSON for each seed on standard error, and a summary on standard output at the end. Exit
 status 1 if anything went wrong; the script in the output repeats it, and belongs into
-tests/flow/test_chaos_found.py.
+tests/flow/test_chaos_found.py. `--real` and `--hostile` are about the daemon's own process: see
+chaos_real.py and chaos_hostile.py.
 """
 
 import argparse
@@ -19,20 +20,22 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from multiprocessing import get_context
 from typing import Any
 
+from chaos.daemons import DAEMONS, TENANTS, Cast
 from chaos.machine import Report, explore
 from chaos.steps import written
 
+from hack.endings import interrupt_on_sigterm
 from syncer.observe.logs import configure
 
 #: Runs of a seed; few, so that many seeds are tried.
 PLAYS = 10
 
 
-def attempt(seed: int, plays: int, length: int) -> Report:
+def attempt(seed: int, plays: int, length: int, cast: Cast) -> Report:
     """Try a seed, in a process of its own."""
     configure("error", "console")
     with contextlib.redirect_stdout(sys.stderr):  # hypothesis reports that shortening a script takes long
-        return explore(seed, plays=plays, length=length)
+        return explore(seed, plays=plays, length=length, cast=cast)
 
 
 def reports(options: argparse.Namespace) -> Iterator[Report]:
@@ -43,7 +46,7 @@ def reports(options: argparse.Namespace) -> Iterator[Report]:
     with ProcessPoolExecutor(options.workers, mp_context=context, max_tasks_per_child=20) as pool:
 
         def more() -> Future[Report]:
-            return pool.submit(attempt, next(seeds), options.plays, options.length)
+            return pool.submit(attempt, next(seeds), options.plays, options.length, cast_of(options))
 
         running = {more() for _ in range(options.workers)}
         while running:
@@ -54,13 +57,18 @@ def reports(options: argparse.Namespace) -> Iterator[Report]:
                     running.add(more())
 
 
-def told(report: Report) -> dict[str, Any]:
+def cast_of(options: argparse.Namespace) -> Cast:
+    """Return who is in the plays."""
+    return Cast.of(options.clusters, options.replicas)
+
+
+def told(report: Report, cast: Cast) -> dict[str, Any]:
     """Return the summary of a report."""
     tried = {"seed": report.seed, "plays": report.plays, "steps": report.steps, "restarts": report.restarts}
-    return tried | ({"wrong": report.wrong, "script": written(report.script)} if report.wrong else {})
+    return tried | ({"wrong": report.wrong, "script": written(report.script, cast)} if report.wrong else {})
 
 
-def summed(found: list[Report]) -> dict[str, Any]:
+def summed(found: list[Report], cast: Cast) -> dict[str, Any]:
     """Return the summary of all reports."""
     faults: Counter[str] = Counter()
     for report in found:
@@ -71,21 +79,21 @@ def summed(found: list[Report]) -> dict[str, Any]:
         "steps": sum(report.steps for report in found),
         "faults": {"all": faults.total(), **dict(faults.most_common())},
         "restarts": sum(report.restarts for report in found),
-        "violations": [told(report) for report in found if report.wrong],
+        "violations": [told(report, cast) for report in found if report.wrong],
     }
 
 
 def show(options: argparse.Namespace) -> list[Report]:
     """Try a seed in this process, and print each step before it is taken."""
     configure("error", "console")
-    return [explore(options.seed, plays=options.plays, length=options.length, say=print)]
+    return [explore(options.seed, plays=options.plays, length=options.length, cast=cast_of(options), say=print)]
 
 
 def in_process(options: argparse.Namespace) -> list[Report]:
     """Try seeds until the time is over, and report each."""
     found = []
     for report in reports(options):
-        print(json.dumps(told(report)), file=sys.stderr, flush=True)
+        print(json.dumps(told(report, cast_of(options))), file=sys.stderr, flush=True)
         found.append(report)
     return found
 
@@ -98,7 +106,13 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="processes (default: one a core)")
     parser.add_argument("--plays", type=int, default=PLAYS, help=f"plays a seed (default: {PLAYS})")
     parser.add_argument("--length", type=int, default=60, help="rules a play at most (default: 60)")
+    most = len(TENANTS)
+    parser.add_argument("--clusters", type=int, default=3, choices=range(1, most + 1), help="virtual clusters")
+    replicas = "so many replicas share the clusters by shards (default: two candidates for one Lease)"
+    parser.add_argument("--replicas", type=int, default=0, choices=range(1, len(DAEMONS) + 1), help=replicas)
     parser.add_argument("--real", action="store_true", help="on real API servers, see hack/chaos_real.py")
+    parser.add_argument("--hostile", action="store_true", help="a hostile tenant, see hack/chaos_hostile.py")
+    parser.add_argument("--only", nargs="+", metavar="ATTACK", help="with --hostile: make these attacks only")
     parser.add_argument("--print", action="store_true", dest="show", help="try one seed only, and print its steps")
     options = parser.parse_args()
     if options.seed is None:
@@ -108,13 +122,18 @@ def parse() -> argparse.Namespace:
 
 def main() -> None:
     """Try, report, and exit with 1 if anything went wrong."""
+    interrupt_on_sigterm()
     options = parse()
     if options.real:
         from hack import chaos_real
 
         sys.exit(chaos_real.main(options))
+    if options.hostile:
+        from hack import chaos_hostile
+
+        sys.exit(chaos_hostile.main(options))
     found = show(options) if options.show else in_process(options)
-    result = summed(found)
+    result = summed(found, cast_of(options))
     print(json.dumps(result, indent=2))
     for violation in result["violations"]:
         print("\n".join([*violation["wrong"], violation["script"]]), file=sys.stderr)

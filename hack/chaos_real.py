@@ -4,7 +4,6 @@ import argparse
 import json
 import shutil
 import sys
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -13,6 +12,8 @@ from typing import Any
 
 from real_chaos.run import Play, Report, run
 from real_chaos.stage import Planes, planes
+
+from hack.endings import logs
 
 #: Steps of a seed.
 STEPS = 12
@@ -50,13 +51,12 @@ def main(options: argparse.Namespace) -> int:
 
     The daemons' logs are kept if an invariant was violated.
     """
-    folder, found = Path(tempfile.mkdtemp(prefix="syncer-chaos-")), []
-    with planes(folder) as clusters:
-        for report in played(clusters, folder, options):
+    found = []
+    with logs("syncer-chaos-") as kept, planes(kept.folder) as clusters:
+        for report in played(clusters, kept.folder, options):
             print(json.dumps(report.as_json()), file=sys.stderr, flush=True)
             found.append(report)
-    result = summed(found, folder)
+        result = summed(found, kept.folder)
+        kept.kept = bool(result["violations"])
     print(json.dumps(result, indent=2))
-    if not result["violations"]:
-        shutil.rmtree(folder)
     return 1 if result["violations"] else 0

@@ -14,8 +14,16 @@ from typing import Any
 from syncer.api import ClusterError, Exists, Key, Missing, Obj, dig, is_deleting, key_of, uid_of
 from syncer.clusters import codec
 from syncer.clusters.client import Cluster
-from syncer.resources.kinds import EVENTS, NODES, PODS
+from syncer.resources.kinds import (
+    EVENTS,
+    NODES,
+    PERSISTENT_VOLUME_CLAIMS,
+    PODS,
+    RESOURCE_CLAIM_TEMPLATES,
+    RESOURCE_CLAIMS,
+)
 
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 #: Seconds before a refused request is repeated.
 RETRY_SECONDS = 0.2
 
@@ -94,8 +102,16 @@ class Kubelet:
         self._known.add(uid)
         if is_deleting(pod) and dig(pod, "spec.nodeName"):
             self._start(self._end(pod))
-        elif new:
+        elif new and self._is_mine(pod):
             self._start(self._live(pod))
+
+    def _is_mine(self, pod: Obj) -> bool:
+        """Return True if a pod is on this node, or may be put there: a DaemonSet's pods name their node."""
+        if bound := dig(pod, "spec.nodeName"):
+            return bool(bound == self.node)
+        terms = dig(pod, f"spec.affinity.nodeAffinity.{_REQUIRED}.nodeSelectorTerms") or ()
+        named = [field["values"] for term in terms for field in term.get("matchFields") or ()]
+        return not named or any(self.node in values for values in named)
 
     def _start(self, step: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(step)
@@ -105,19 +121,35 @@ class Kubelet:
     async def _live(self, pod: Obj) -> None:
         """Bind, run, become ready; retry, like a kubelet, while the pod exists."""
         uid, key = pod["metadata"]["uid"], key_of(pod)
-        while uid in self._known:
+        while uid in self._known and self._is_mine(pod):
             try:
-                await self._go_through(key, pod)
+                if await self._has_claims(pod):
+                    await self._go_through(key, pod)
+                    self.on_ready(key.name)
+                    return
             except Missing:  # it was deleted while nothing was watched
                 return
             except ClusterError:
-                await asyncio.sleep(RETRY_SECONDS)
-            else:
-                self.on_ready(key.name)
-                return
+                pass
+            await asyncio.sleep(RETRY_SECONDS)
             with contextlib.suppress(ClusterError):
                 found = await self.cluster.get(PODS, key)
                 pod = found if uid_of(found) == uid else pod
+
+    async def _has_claims(self, pod: Obj) -> bool:
+        """Return True if every claim of a pod is there; a scheduler binds none that lacks one."""
+        spec, namespace = pod["spec"], pod["metadata"]["namespace"]
+        volumes = (volume.get("persistentVolumeClaim") for volume in spec.get("volumes") or ())
+        named = [(PERSISTENT_VOLUME_CLAIMS, claim["claimName"]) for claim in volumes if claim]
+        for claim in spec.get("resourceClaims") or ():
+            kind = RESOURCE_CLAIMS if claim.get("resourceClaimName") else RESOURCE_CLAIM_TEMPLATES
+            named.append((kind, claim.get("resourceClaimName") or claim["resourceClaimTemplateName"]))
+        for kind, name in named:
+            try:
+                await self.cluster.get(kind, Key(namespace, name))
+            except Missing:
+                return False
+        return True
 
     async def _go_through(self, key: Key, pod: Obj) -> None:
         if not dig(pod, "spec.nodeName"):
@@ -176,6 +208,7 @@ class Kubelet:
                 "ready": ready == "True",
                 "restartCount": 0,
                 "state": {"running": {"startedAt": started}},
+                "resources": container.get("resources") or {},  # by which an API server knows that it could resize it
             }
             for container in pod["spec"]["containers"]
         ]

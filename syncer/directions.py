@@ -138,6 +138,10 @@ class Direction(ABC):
         """Return True if the host object is the syncer's, rather than another one with its key."""
         return True
 
+    def shows(self, ctx: Context, key: Key, host: Obj) -> bool:
+        """Return True if an unmarked host object appears at this virtual key, now or at its next request."""
+        return False
+
     def narrowed(self, source: Source, settings: Settings) -> Source:
         """Narrow a source of the syncer to the objects that can concern it."""
         return source
@@ -156,8 +160,8 @@ class ToHost(Direction):
         self._up = syncer if isinstance(syncer, SyncUp) else None
 
     def sources(self) -> Iterable[Source]:
-        """Yield all virtual objects, and the marked copies."""
-        yield Source(Side.VIRTUAL, self.syncer.resource)
+        """Yield the virtual objects that may have copies, and the marked copies."""
+        yield Source(Side.VIRTUAL, self.syncer.resource, selector=self._down.virtual_selector)
         yield Source(Side.HOST, self.syncer.host_resource, marked=True)
 
     def rights(self) -> Iterable[Right]:
@@ -324,6 +328,16 @@ class FromHost(Direction):
         """Return True if the host object appears at this virtual key."""
         return self._role.virtual_key(ctx, host) == key
 
+    def shows(self, ctx: Context, key: Key, host: Obj) -> bool:
+        """Return True if the role would put the host object at this virtual key.
+
+        The virtual object that is there makes no difference: a tenant can put any mark on it.
+        """
+        if self._role.virtual_key(ctx, host) != key:
+            return False
+        shown = self._show(ctx, host)
+        return any(write.side is Side.VIRTUAL and key_of(write.obj) == key for write in shown.writes)
+
     def decide(self, ctx: Context, key: Key, *, virtual: Obj | None, host: Obj | None) -> Decision:
         """Call the role for the objects that exist: the host object, our virtual object, or both."""
         if host is None:
@@ -410,6 +424,10 @@ class _OrFake(Direction):
     def is_about(self, ctx: Context, key: Key, host: Obj) -> bool:
         """Return the result of the other direction for the host object."""
         return self._first.is_about(ctx, key, host)
+
+    def shows(self, ctx: Context, key: Key, host: Obj) -> bool:
+        """Return the result of the other direction for the host object."""
+        return self._first.shows(ctx, key, host)
 
     def decide(self, ctx: Context, key: Key, *, virtual: Obj | None, host: Obj | None) -> Decision:
         """Call the fake's role for a key without real objects, otherwise the other direction."""

@@ -21,22 +21,72 @@ from syncer.api import (
     Watches,
 )
 from syncer.directions import by_path, direction_of
-from syncer.resources.kinds import CONFIG_MAPS, CUSTOM_RESOURCE_DEFINITIONS, EVENTS, NAMESPACES
+from syncer.resources.kinds import (
+    ACCESS_REVIEWS,
+    CERTIFICATE_REQUESTS,
+    CONFIG_MAPS,
+    CUSTOM_RESOURCE_DEFINITIONS,
+    ENFORCED_ON_HOST,
+    EVENTS,
+    NAMESPACES,
+    NODES,
+    POD_METRICS,
+    PODS,
+    SECRETS,
+    SIGNERS,
+    TOKEN_REVIEWS,
+)
+from syncer.resources.metrics_api import OBJECTS as METRICS_OBJECTS
 from syncer.translate.authority import authority_of
 
 READ = ("get", "list", "watch")
 LEASES = Resource("coordination.k8s.io/v1", "Lease", "leases")
 #: Rights of the daemon itself, whatever its syncers: it reports refusals to tenants as events.
 EVENT_RIGHTS = (Right(Side.VIRTUAL, EVENTS, ("create", "patch")),)
-#: It records its identity in the virtual cluster.
-CLAIM_RIGHTS = (Right(Side.VIRTUAL, CONFIG_MAPS, ("get", "create")),)
+#: It records its identity in the virtual cluster, and compares the uid of a namespace on both sides.
+CLAIM_RIGHTS = (
+    Right(Side.VIRTUAL, CONFIG_MAPS, ("get", "create")),
+    Right(Side.VIRTUAL, NAMESPACES, ("get",)),
+    Right(Side.HOST, NAMESPACES, ("get",)),
+)
 #: It reads from these which parts of the virtual cluster are paused. Without these rights, only
 #: marks on the objects themselves pause them.
 PAUSE_RIGHTS = (Right(Side.VIRTUAL, CONFIG_MAPS, READ), Right(Side.VIRTUAL, NAMESPACES, READ))
 #: It checks whether a quota has room again. Without this right, it only retries slowly.
 QUOTAS = Resource("v1", "ResourceQuota", "resourcequotas")
 QUOTA_RIGHTS = (Right(Side.HOST, QUOTAS, ("list",)),)
-LEASE_RIGHTS = (Right(Side.HOST, LEASES, ("get", "create", "patch")),)
+#: As the kubelet of the virtual Nodes, it reaches Pods of the tenant on the host, but no node of the host. On the
+#: virtual side it asks who its clients are and what they may do, requests its certificate, and writes its address.
+KUBELET_RIGHTS = (
+    Right(Side.HOST, PODS, ("get",)),
+    Right(Side.HOST, PODS, ("get",), "log"),
+    *(Right(Side.HOST, PODS, ("get", "create"), each) for each in ("exec", "attach", "portforward")),
+    Right(Side.VIRTUAL, PODS, ("get",)),
+    Right(Side.VIRTUAL, NODES, ("patch",), "status"),
+    Right(Side.VIRTUAL, TOKEN_REVIEWS, ("create",)),
+    Right(Side.VIRTUAL, ACCESS_REVIEWS, ("create",)),
+    Right(Side.VIRTUAL, CERTIFICATE_REQUESTS, ("get", "create", "delete")),
+    Right(Side.VIRTUAL, CERTIFICATE_REQUESTS, ("update",), "approval"),
+    Right(Side.VIRTUAL, SIGNERS, ("approve",), names=("kubernetes.io/kubelet-serving",)),
+)
+#: It asks what Pods of the tenant use, and leads the virtual API server to itself for `metrics.k8s.io`. Its three
+#: objects have fixed names, but a right to create can't be narrowed to names.
+METRICS_RIGHTS = (
+    Right(Side.HOST, POD_METRICS, ("list",)),
+    *(Right(Side.VIRTUAL, resource, ("create",)) for resource, _ in METRICS_OBJECTS),
+    *(
+        Right(Side.VIRTUAL, resource, ("get", "patch", "delete"), names=(key.name,))
+        for resource, key in METRICS_OBJECTS
+    ),
+)
+#: It tells tenants of objects that only the host could enforce and that no syncer copies. Without
+#: these rights, it doesn't.
+NOTICE_RIGHTS = tuple(Right(Side.VIRTUAL, each, ("list", "watch")) for each in ENFORCED_ON_HOST)
+#: It asks the host's kubelets for the metrics of containers.
+CADVISOR_RIGHTS = (Right(Side.HOST, NODES, ("get",)), Right(Side.HOST, NODES, ("get",), "metrics"))
+LEASE_RIGHTS = (Right(Side.HOST, LEASES, ("create",)), Right(Side.HOST, LEASES, ("get", "patch")))
+#: Replicas that share a fleet have Leases with names of their own, list them, and delete those of dead members.
+SHARED_LEASE_RIGHTS = (Right(Side.HOST, LEASES, ("create", "delete", "get", "list", "patch")),)
 
 _API = "rbac.authorization.k8s.io"
 
@@ -47,6 +97,11 @@ class Subject:
 
     name: str
     namespace: str = ""
+
+    @property
+    def user(self) -> str:
+        """The name of the user in requests."""
+        return f"system:serviceaccount:{self.namespace}:{self.name}" if self.namespace else self.name
 
     def manifest(self) -> Obj:
         """Return the entry under ``subjects``."""
@@ -69,7 +124,7 @@ def sources(
             narrowed.
     """
     direction = direction_of(syncer)
-    found = {*direction.sources(), *syncer.reads}
+    found = {*direction.sources(), *(syncer.reads if settings is None else syncer.reads_with(settings))}
     if isinstance(syncer, Refers):
         found |= {*syncer.references_down.sources, *_told_by_marks(syncer, settings)}
     extras: list[Index | Watch] = list(syncer.indexes()) if isinstance(syncer, Indexes) else []
@@ -109,8 +164,6 @@ def _by_section(syncer: Syncer, config: Config) -> Iterator[Right]:
     yield Right(Side.VIRTUAL, syncer.resource, ("patch",))
     if config.on_host_deletion == "propagate":
         yield Right(Side.VIRTUAL, syncer.resource, ("delete",))
-        if syncer.host_resource.namespaced:
-            yield Right(Side.HOST, NAMESPACES, ("get",))
         if syncer.host_resource.group:
             yield Right(Side.HOST, CUSTOM_RESOURCE_DEFINITIONS, ("get",))
 
@@ -123,7 +176,12 @@ def needed(
 
     With ``leader_election``, include the rights on the Lease.
     """
-    own = (*EVENT_RIGHTS, *CLAIM_RIGHTS, *PAUSE_RIGHTS, *QUOTA_RIGHTS, *(LEASE_RIGHTS if leader_election else ()))
+    own = (*EVENT_RIGHTS, *CLAIM_RIGHTS, *PAUSE_RIGHTS, *QUOTA_RIGHTS, *NOTICE_RIGHTS)
+    own += LEASE_RIGHTS if leader_election else ()
+    if settings is not None and settings.kubelet:
+        own += KUBELET_RIGHTS
+        own += METRICS_RIGHTS if settings.metrics else ()
+        own += CADVISOR_RIGHTS if settings.cadvisor else ()
     made = tuple(syncers)
     enabled = {syncer.name for syncer in made} if settings is None else settings.sections
     return _joined((*own, *(right for syncer in made for right in rights(syncer, enabled, settings))))
@@ -131,14 +189,11 @@ def needed(
 
 def _joined(granted: Iterable[Right]) -> tuple[Right, ...]:
     """Return the rights with each resource and subresource once, the verbs in order."""
-    verbs: dict[tuple[Side, Resource, str, tuple[str, ...]], set[str]] = defaultdict(set)
+    verbs: dict[tuple[Side, Resource, str, tuple[str, ...], tuple[str, ...]], set[str]] = defaultdict(set)
     for right in granted:
-        verbs[right.side, right.resource, right.subresource, right.namespaces].update(right.verbs)
+        verbs[right.side, right.resource, right.subresource, right.namespaces, right.names].update(right.verbs)
     order = sorted(verbs, key=lambda place: (place[0], place[1].group, place[1].plural, *place[2:]))
-    return tuple(
-        Right(side, resource, tuple(sorted(verbs[side, resource, part, elsewhere], key=_rank)), part, elsewhere)
-        for side, resource, part, elsewhere in order
-    )
+    return tuple(Right(place[0], place[1], tuple(sorted(verbs[place], key=_rank)), *place[2:]) for place in order)
 
 
 def allows(granted: Iterable[Right], side: Side, resource: Resource, verb: str, subresource: str = "") -> bool:
@@ -184,20 +239,32 @@ class Share:
         return {Side.VIRTUAL: _role("", name, virtual, given.get(Side.VIRTUAL)), Side.HOST: host}
 
 
-def daemon_manifests(shares: Sequence[Share], *, name: str, home: str, subject: Subject | None = None) -> list[Obj]:
+def daemon_manifests(
+    shares: Sequence[Share], *, name: str, home: str, subject: Subject | None = None, is_shared: bool = False
+) -> list[Obj]:
     """Return the roles of the daemon itself on the host, with a binding if there is a subject.
 
     A ClusterRole holds the rights that virtual clusters need in the whole host; a Role in ``home``
-    holds the Lease. ``name`` is the name of the Lease, which is unique to the daemon in that
-    namespace.
+    holds those on the Lease, of which RBAC can't narrow ``create`` to its name. ``name`` is the name
+    of the Lease, which is unique to the daemon in that namespace. If replicas share the fleet (``is_shared``), it has
+    the rights on all Leases in ``home``.
     """
     wide = _joined(replace(right, namespaces=()) for share in shares for right in share.places().get("", ()))
-    lease = _joined(right for share in shares for right in share.granted if right.resource == LEASES)
+    elects = any(right.resource == LEASES for share in shares for right in share.granted)
+    rights_on_lease = SHARED_LEASE_RIGHTS if is_shared else [_of_lease(right, name) for right in LEASE_RIGHTS]
+    lease = rights_on_lease if elects else []
     wide_name = f"{name}.{home}" if home else name
     return [
         *(_role("", wide_name, wide, subject) if wide else ()),
         *(_role(home, f"{name}.lease", lease, subject) if lease else ()),
     ]
+
+
+def secret_reader(namespace: str, *, name: str, subject: Subject | None = None) -> list[Obj]:
+    """Return the Role to read the Secrets with virtual clusters in a namespace of the host, with a binding if there is
+    a subject. RBAC can't narrow it to labels.
+    """
+    return _role(namespace, name, [Right(Side.HOST, SECRETS, READ)], subject)
 
 
 def manifests(
@@ -242,6 +309,10 @@ def _is_same_watch(one: Right, other: Right) -> bool:
     return (one.side, one.resource) == (other.side, other.resource) and "watch" in one.verbs and not one.subresource
 
 
+def _of_lease(right: Right, name: str) -> Right:
+    return right if "create" in right.verbs else replace(right, names=(name,))
+
+
 def _role(namespace: str, name: str, granted: Sequence[Right], subject: Subject | None) -> list[Obj]:
     kind = "Role" if namespace else "ClusterRole"
     metadata: dict[str, Any] = {"name": name} | ({"namespace": namespace} if namespace else {})
@@ -254,14 +325,15 @@ def _role(namespace: str, name: str, granted: Sequence[Right], subject: Subject 
 
 
 def _rules(granted: Sequence[Right]) -> list[Obj]:
-    """Return the rules; resources of a group with the same verbs share a rule."""
-    together: dict[tuple[str, tuple[str, ...]], list[str]] = defaultdict(list)
+    """Return the rules; resources of a group with the same verbs and names share a rule."""
+    together: dict[tuple[str, tuple[str, ...], tuple[str, ...]], list[str]] = defaultdict(list)
     for right in granted:
         resource = f"{right.resource.plural}/{right.subresource}" if right.subresource else right.resource.plural
-        together[right.resource.group, right.verbs].append(resource)
+        together[right.resource.group, right.verbs, right.names].append(resource)
     return [
         {"apiGroups": [group], "resources": sorted(resources), "verbs": list(verbs)}
-        for (group, verbs), resources in sorted(together.items())
+        | ({"resourceNames": list(names)} if names else {})
+        for (group, verbs, names), resources in sorted(together.items())
     ]
 
 

@@ -75,7 +75,7 @@ Path = tuple[str | int, ...]
 
 
 def paths(value: Any, path: Path = ()) -> Iterator[Path]:
-    """Where something could be put: every place below, but the metadata."""
+    """Return every place below that something could be put at, but the metadata."""
     below: Sequence[tuple[Any, Any]] = ()
     if isinstance(value, dict):
         below = list(value.items())
@@ -106,13 +106,13 @@ def replaced(obj: Obj, path: Path, junk: Any) -> Obj:
 
 
 def _has(value: Any, step: str | int) -> bool:
-    """Whether there is anything at a step below a value."""
+    """Return True if there is anything at a step below a value."""
     return step in (value if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ())
 
 
 @st.composite
 def odd(draw: st.DrawFn, whole: Sequence[Obj]) -> Obj:
-    """One of these objects, with something odd in one to three places, or with parts that nobody knows."""
+    """One of these objects, with something odd in one to three places, or with unknown parts."""
     obj = draw(st.sampled_from(whole))
     for _ in range(draw(st.integers(0, 3))):
         chosen = draw(st.sampled_from([*paths(obj), ("extra",)]))

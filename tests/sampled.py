@@ -40,7 +40,7 @@ def sync_of(*samples: Sample) -> dict[str, Any]:
 
 
 def to_host() -> Mapping[str, Any]:
-    """What stands under ``sync.toHost`` where all these kinds are on."""
+    """Return the section ``sync.toHost`` that enables all these kinds."""
     found: Mapping[str, Any] = sync_of()["toHost"]
     return found
 

@@ -16,6 +16,7 @@ from typing import Any
 import uvloop
 
 from hack.bench.daemon import Daemon, two_planes
+from hack.endings import interrupt_on_sigterm
 from hack.planes import find_programs
 from kube_envtest import ControlPlane
 from syncer.api import Obj, Side, dig, labels_of
@@ -179,6 +180,7 @@ class Bench:
             "cluster": "shop",
             "virtual": {"kubeconfig": str(self.virtual.kubeconfig())},
             "host": {"kubeconfig": str(self.host.kubeconfig()), "namespace": HOST_NAMESPACE},
+            "networking": {"apiServer": {"host": "10.96.0.1"}},
             "sync": {"fromHost": {"customResourceDefinitions": {"enabled": True}}, "custom": wanted},
             "log": {"level": "warning"},
         }
@@ -261,4 +263,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    interrupt_on_sigterm()
     main()

@@ -8,7 +8,7 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +19,11 @@ import yaml
 from hack.planes import find_programs
 from hack.ports import free_port
 from kube_envtest import ControlPlane, start_all
+from kube_envtest.controlplane.processes import spawn
+from syncer.api import Obj, Side
+from syncer.config import load
+from syncer.plugins import installed
+from syncer.rbac import Subject, manifests, needed
 
 #: A process is idle if it used less CPU than this for this long.
 STILL_SECONDS, STILL_CPU_SECONDS = 0.6, 0.002
@@ -42,6 +47,8 @@ class Daemon:
     health: int = field(default_factory=free_port)
     #: The command line.
     command: Sequence[str] = (SYNCER,)
+    #: Where it serves its pages; the command may run it in another network.
+    address: str = "127.0.0.1"
 
     @property
     def file(self) -> Path:
@@ -62,11 +69,22 @@ class Daemon:
     def write(self) -> None:
         """Write the configuration file."""
         places = {
-            "metrics": {"address": f"127.0.0.1:{self.port}"},
-            "health": {"address": f"127.0.0.1:{self.health}"},
+            "metrics": {"address": f"{self.address}:{self.port}"},
+            "health": {"address": f"{self.address}:{self.health}"},
             "control": {"socket": str(self.socket)},
         }
         self.file.write_text(yaml.safe_dump({**self.config, **places}, sort_keys=False))
+
+    def rights(self, user: str) -> Mapping[Side, list[Obj]]:
+        """Return the roles that it needs on each side, bound to a user, as printed by `syncer rbac`."""
+        cluster = load(str(self.file), installed()).cluster
+        return manifests(
+            needed(cluster.all_syncers(), settings=cluster.settings()),
+            cluster=cluster.name,
+            home=cluster.host_namespace,
+            host_namespaces=cluster.translator.host_namespaces(),
+            subjects=dict.fromkeys(Side, Subject(user)),
+        )
 
     def start(self) -> None:
         """Start it, and wait until it is ready."""
@@ -87,14 +105,16 @@ class Daemon:
             if self.process.poll() is not None:
                 raise SystemExit(f"the daemon ended:\n{self.log.read_text()[-4000:]}")
             try:
-                with urllib.request.urlopen(f"http://127.0.0.1:{self.health}/readyz", timeout=2):
+                with urllib.request.urlopen(f"http://{self.address}:{self.health}/readyz", timeout=2):
                     return
             except (urllib.error.URLError, OSError):
                 time.sleep(0.1)  # each probe costs the daemon half a millisecond
         raise SystemExit("the daemon did not become ready")
 
-    def wait_still(self) -> float:
-        """Wait until it uses no CPU, and return since when, in terms of `time.perf_counter`.
+    def wait_still(self, most: float = STILL_CPU_SECONDS) -> float:
+        """Wait until it uses at most so many CPU seconds in `STILL_SECONDS`.
+
+        Return since when, in terms of `time.perf_counter`.
 
         It gets no requests meanwhile: a scrape of its metrics costs it 7 ms.
         """
@@ -102,7 +122,7 @@ class Daemon:
         while time.perf_counter() - since < STILL_SECONDS:
             time.sleep(0.05)
             now = self.cpu()
-            if now - used > STILL_CPU_SECONDS:
+            if now - used > most:
                 used, since = now, time.perf_counter()
         return since
 
@@ -124,14 +144,25 @@ class Daemon:
 
     def rss(self) -> float:
         """Return the resident memory, in MB."""
+        return self._memory("VmRSS")
+
+    def peak(self) -> float:
+        """Return the peak of the resident memory since the start, or since :meth:`forget_peak`, in MB."""
+        return self._memory("VmHWM")
+
+    def forget_peak(self) -> None:
+        """Begin the peak anew with the present memory (``5`` in ``clear_refs``, see proc(5))."""
+        Path(f"/proc/{self.pid}/clear_refs").write_text("5")
+
+    def _memory(self, name: str) -> float:
         for line in Path(f"/proc/{self.pid}/status").read_text().splitlines():
-            if line.startswith("VmRSS"):
+            if line.startswith(name):
                 return int(line.split()[1]) / 1024
         return 0.0
 
     def samples(self) -> dict[tuple[str, str], float]:
         """Return all metrics by name and labels."""
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=5) as page:
+        with urllib.request.urlopen(f"http://{self.address}:{self.port}/metrics", timeout=5) as page:
             found = (_SAMPLE.match(line) for line in page.read().decode().splitlines())
         return {(match[1], match[2] or ""): float(match[3]) for match in found if match}
 
@@ -155,6 +186,60 @@ class Daemon:
     def total(self, name: str) -> float:
         """Return the sum of a metric over all labels."""
         return sum(value for (found, _), value in self.samples().items() if found == name)
+
+
+class Process(Daemon):
+    """The daemon in a process that ends with this one, however this ends, to be killed and asked things."""
+
+    def spawn(self) -> None:
+        """Start it without waiting."""
+        self.write()
+        self.process = spawn([*self.command, "--config", str(self.file)], self.log, self.folder)
+
+    def send(self, number: int) -> None:
+        """Send a signal."""
+        assert self.process is not None
+        self.process.send_signal(number)
+
+    def wait(self, seconds: float = 60.0) -> int:
+        """Wait for its end; gives its exit code."""
+        assert self.process is not None
+        return self.process.wait(seconds)
+
+    def kill(self) -> None:
+        """SIGKILL, if it runs."""
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+
+    def run(self, *arguments: str, seconds: float = 60.0) -> "subprocess.CompletedProcess[str]":
+        """Run a command with its configuration, such as ``patrol --once``, to the end."""
+        self.write()
+        command = [*self.command, *arguments[:1], "--config", str(self.file), *arguments[1:]]
+        return subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)
+
+    def said(self) -> str:
+        """Its log."""
+        return self.log.read_text()
+
+    def readyz(self) -> tuple[int, str]:
+        """Status and text of ``/readyz?verbose``; 0 without an answer."""
+        try:
+            with urllib.request.urlopen(f"http://{self.address}:{self.health}/readyz?verbose", timeout=5) as page:
+                return page.status, page.read().decode()
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, error.read().decode()
+        except OSError:
+            return 0, ""
+
+    def requests(self, name: str = "rest_client_requests_total", **labels: str) -> float:
+        """Return the sum of a counter over the samples with these labels; by default the requests
+        to API servers.
+        """
+        wanted = [f'{label}="{value}"' for label, value in labels.items()]
+        found = self.samples().items()
+        return sum(value for (known, text), value in found if known == name and all(each in text for each in wanted))
 
 
 @contextmanager

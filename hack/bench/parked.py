@@ -22,6 +22,7 @@ from typing import Any
 import uvloop
 
 from hack.bench.daemon import Daemon
+from hack.endings import interrupt_on_sigterm
 from hack.planes import find_programs
 from kube_envtest import ControlPlane, start_all
 from syncer.api import ClusterError, Key, Obj, Resource, Side
@@ -215,6 +216,7 @@ def daemon_of(name: str, plane: ControlPlane, host: ControlPlane, folder: Path) 
         "cluster": name,
         "virtual": {"kubeconfig": str(plane.kubeconfig())},
         "host": {"kubeconfig": str(host.kubeconfig()), "namespace": f"vc-{name}"},
+        "networking": {"apiServer": {"host": "10.96.0.1"}},
         "sync": {"toHost": {"configMaps": {"all": True}}},
         "log": {"level": "error"},
     }
@@ -261,4 +263,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    interrupt_on_sigterm()
     main()

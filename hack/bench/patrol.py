@@ -18,6 +18,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from hack.endings import interrupt_on_sigterm
 from kube_envtest import ApiServer
 from syncer.config import SyncerConfig, config_with
 from syncer.engine.controllers.pair import ClusterPair
@@ -177,4 +178,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    interrupt_on_sigterm()
     main()

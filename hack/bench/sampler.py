@@ -51,6 +51,8 @@ class Sampler:
         path.write_text(json.dumps({"stacks": stacks, "samples": self.samples}))
 
     def _sample(self, _: int, frame: FrameType | None) -> None:
+        if Sampler._sample.__code__ in _codes(frame):
+            return  # a signal during the handler of the one before
         if frame is not None and frame.f_lasti in _resumes(frame.f_code):
             frame = frame.f_back
         stack = tuple(_codes(frame))

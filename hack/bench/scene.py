@@ -31,6 +31,7 @@ class Planes:
             "cluster": "shop",
             "virtual": {"kubeconfig": str(self.virtual.kubeconfig())},
             "host": host,
+            "networking": {"apiServer": {"host": "10.96.0.1"}},
             "sync": {"toHost": {"configMaps": {"all": True}, "secrets": {"all": True}}},
             "log": {"level": "warning"},
         }

@@ -23,6 +23,7 @@ from hack.bench.phases import RESOURCES, Bench, Figures, Load
 from hack.bench.profile import Profile
 from hack.bench.scene import Planes, fresh_planes, scene
 from hack.checkout import checkout
+from hack.endings import interrupt_on_sigterm
 
 
 def show(figures: Figures) -> None:
@@ -132,4 +133,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    interrupt_on_sigterm()
     main()

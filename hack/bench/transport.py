@@ -139,7 +139,7 @@ def main() -> None:
 
 
 def _all(options: argparse.Namespace) -> None:
-    with tempfile.TemporaryDirectory() as directory:
+    with tempfile.TemporaryDirectory(prefix="syncer-bench-") as directory:
         server = subprocess.Popen([sys.executable, __file__, "--part", "server", directory])
         try:
             while not (Path(directory) / "port").exists():

@@ -16,6 +16,7 @@ from typing import Any
 from hack.callpath.figures import figures, ratios, shortest, tree
 from hack.callpath.run import NotMeasured, ways
 from hack.checkout import THIS, Checkout, checkout
+from hack.endings import interrupt_on_sigterm
 
 
 def parse() -> argparse.Namespace:
@@ -50,4 +51,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    interrupt_on_sigterm()
     main()

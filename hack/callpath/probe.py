@@ -200,7 +200,7 @@ class ObservedProtocol(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Give the daemon an observed transport."""
-        self.inner.connection_made(ObservedTransport(transport, self._recorder))
+        self.inner.connection_made(ObservedTransport(transport, self, self._recorder))
 
     def data_received(self, data: bytes) -> None:
         """Begin a recording if these bytes match."""
@@ -228,8 +228,8 @@ class ObservedProtocol(asyncio.Protocol):
 class ObservedTransport:
     """A transport of asyncio whose first bytes of a POST end the recording."""
 
-    def __init__(self, inner: asyncio.BaseTransport, recorder: Recorder) -> None:
-        self._inner, self._recorder = inner, recorder
+    def __init__(self, inner: asyncio.BaseTransport, protocol: ObservedProtocol, recorder: Recorder) -> None:
+        self._inner, self._protocol, self._recorder = inner, protocol, recorder
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
@@ -239,6 +239,10 @@ class ObservedTransport:
         if END.match(data):
             self._recorder.end()
         cast("asyncio.WriteTransport", self._inner).write(data)
+
+    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
+        """Pass on to another protocol of the daemon from now on."""
+        self._protocol.inner = protocol
 
     def writelines(self, pieces: Iterable[bytes]) -> None:
         """Write all pieces at once."""
@@ -259,7 +263,7 @@ def observe(loop: Any, recorder: Recorder, pattern: re.Pattern[bytes]) -> None:
             return ObservedProtocol(factory(), recorder, pattern)
 
         transport, protocol = await connect(self, observed, *given, **options)
-        return ObservedTransport(transport, recorder), protocol.inner
+        return ObservedTransport(transport, protocol, recorder), protocol.inner
 
     loop.create_connection = create_connection
 

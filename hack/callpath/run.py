@@ -69,6 +69,7 @@ def _config(folder: Path) -> dict[str, Any]:
         "cluster": "shop",
         "virtual": {"kubeconfig": str(folder / "virtual")},
         "host": {"kubeconfig": str(folder / "host"), "namespace": HOST_NAMESPACE},
+        "networking": {"apiServer": {"host": "10.96.0.1"}},
         "sync": {"toHost": {"configMaps": {"all": True}}},
     }
 

@@ -2,6 +2,7 @@
 package main
 
 import (
+	"context"
 	"os"
 
 	_ "k8s.io/client-go/plugin/pkg/client/auth" // kubectl's credential plugins
@@ -14,7 +15,9 @@ import (
 	"k8s.io/kubectl/pkg/cmd/util"
 	apiserverapp "k8s.io/kubernetes/cmd/kube-apiserver/app"
 	controllerapp "k8s.io/kubernetes/cmd/kube-controller-manager/app"
+	proxyapp "k8s.io/kubernetes/cmd/kube-proxy/app"
 	schedulerapp "k8s.io/kubernetes/cmd/kube-scheduler/app"
+	kubeletapp "k8s.io/kubernetes/cmd/kubelet/app"
 )
 
 func apiserver() int {
@@ -27,6 +30,14 @@ func controllerManager() int {
 
 func scheduler() int {
 	return cli.Run(schedulerapp.NewSchedulerCommand())
+}
+
+func proxy() int {
+	return cli.Run(proxyapp.NewProxyCommand())
+}
+
+func kubelet() int {
+	return cli.Run(kubeletapp.NewKubeletCommand(context.Background()))
 }
 
 func kubectl() int {

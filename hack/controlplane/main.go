@@ -1,6 +1,6 @@
-// Command controlplane is a Kubernetes control plane in one static binary: etcd, kube-apiserver,
-// kube-controller-manager, kube-scheduler and kubectl, chosen by the first argument or, through
-// symlinks, by the name it is called by.
+// Command controlplane is a Kubernetes cluster in one static binary: etcd with etcdctl and etcdutl,
+// kube-apiserver, kube-controller-manager, kube-scheduler, kubelet, kube-proxy and kubectl, chosen by
+// the first argument or, through symlinks, by the name it is called by.
 package main
 
 import (
@@ -15,9 +15,13 @@ import (
 // components maps a program's name to its main function, which returns the exit status.
 var components = map[string]func() int{
 	"etcd":                    etcd,
+	"etcdctl":                 etcdctl,
+	"etcdutl":                 etcdutlSnapshot,
 	"kube-apiserver":          apiserver,
 	"kube-controller-manager": controllerManager,
 	"kube-scheduler":          scheduler,
+	"kubelet":                 kubelet,
+	"kube-proxy":              proxy,
 	"kubectl":                 kubectl,
 }
 

@@ -12,7 +12,9 @@ import sys
 import tempfile
 from pathlib import Path
 
+from hack.realnode import outside
 from hack.webshop.demo import Demo
+from hack.webshop.fleet import FleetDemo
 from hack.webshop.waiting import Failed, say
 from syncer.api import SyncerError
 
@@ -21,17 +23,34 @@ def main() -> int:
     """Run the demo; the exit status is 0 if everything arrived."""
     parser = argparse.ArgumentParser(prog="hack/demo", description=__doc__)
     parser.add_argument("--once", action="store_true", help="print the table when all has arrived, and end")
-    parser.add_argument("--embedded", action="store_true", help="clusters in this process instead of real ones")
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument("--node", action="store_true", help="real containers, on a real node (Linux, as root)")
+    where.add_argument("--embedded", action="store_true", help="clusters in this process instead of real ones")
+    parser.add_argument("--chart", action="store_true", help="with --node: by `helm install` of charts/virtual-cluster")
     parser.add_argument("--clusters", action="store_true", help="the clusters alone, for a configuration of your own")
+    where.add_argument("--fleet", type=int, metavar="N", help="N virtual clusters of one daemon; it ends by itself")
     parser.add_argument("--timeout", type=float, default=60, metavar="SECONDS", help="how long arriving may take (60)")
     options = parser.parse_args()
+    if options.chart and (not options.node or options.clusters):
+        parser.error("--chart needs --node, and takes no --clusters")
+    if options.node and (reason := outside.why_not()):
+        print(f"hack/demo: NO REAL NODE: {reason}", file=sys.stderr)
+        return 1
+    if options.fleet is not None and (options.fleet < 2 or options.clusters):
+        parser.error("--fleet needs two virtual clusters at least, and takes no --clusters")
     folder = Path(tempfile.mkdtemp(prefix="syncer-demo-"))
-    demo = Demo(
-        folder,
-        once=options.once,
-        embedded=options.embedded,
-        timeout=options.timeout,
-        clusters_only=options.clusters,
+    demo = (
+        FleetDemo(folder, options.fleet, options.timeout)
+        if options.fleet
+        else Demo(
+            folder,
+            once=options.once,
+            embedded=options.embedded,
+            node=options.node,
+            timeout=options.timeout,
+            clusters_only=options.clusters,
+            chart=options.chart,
+        )
     )
     try:
         asyncio.run(_interruptible(demo))
@@ -39,8 +58,8 @@ def main() -> int:
         print(f"\nhack/demo: {failure}\nLeft for you to look at: {folder}", file=sys.stderr)
         return 1
     except asyncio.CancelledError:
-        say("stopped before all had arrived" if demo.once else "ended; nothing is left running")
-        status = 130 if demo.once else 0
+        say("stopped before all had arrived" if options.once else "ended; nothing is left running")
+        status = 130 if options.once else 0
     except BrokenPipeError:  # of `hack/demo | head`: the reader has gone
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         status = 1
@@ -50,7 +69,7 @@ def main() -> int:
     return status
 
 
-async def _interruptible(demo: Demo) -> None:
+async def _interruptible(demo: Demo | FleetDemo) -> None:
     """Run it; the first Ctrl-C ends it regularly, and later ones don't disturb that."""
     running, loop = asyncio.ensure_future(demo.run()), asyncio.get_running_loop()
 

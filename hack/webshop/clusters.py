@@ -1,15 +1,18 @@
-"""The demo's two clusters: real ones if available, else in-process ones."""
+"""The demo's two clusters: on a real node, or real API servers if available, else in-process ones."""
 
 import asyncio
+import fcntl
 import os
 import shutil
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from hack.planes import HOST_CONTROLLERS, VIRTUAL_CONTROLLERS, environment, find_programs
+from hack.realnode import inside, outside, tenant
+from hack.realnode.place import Place
 from hack.webshop.waiting import Failed, in_thread, say
 from kube_envtest import ControlPlane, NotAvailable, Programs, StartFailed, start_all
 from kube_envtest.controlplane.programs import CONTROLLER_MANAGER
@@ -43,15 +46,29 @@ class Clusters:
     deployments: bool
     #: The time that they took to start.
     seconds: float
+    #: The node on which containers run; None where a simulation plays kubelet.
+    node: Place | None = None
+    #: Manifests of what the host has in front of the virtual API server.
+    front: str = ""
 
 
 @asynccontextmanager
-async def started(folder: Path, *, embedded: bool) -> AsyncIterator[Clusters]:
-    """Run two clusters while the block runs, with their kubeconfigs in the folder."""
+async def started(folder: Path, *, embedded: bool, node: bool = False) -> AsyncIterator[Clusters]:
+    """Run two clusters while the block runs, with their kubeconfigs in the folder.
+
+    Raises:
+        Failed: They don't start.
+    """
     programs: Programs | str = "because of --embedded" if embedded else await _programs()
     begun = time.monotonic()
+    place = Place.beside() if node else None
+    front = ""
     async with AsyncExitStack() as stack:
-        if isinstance(programs, str):
+        if place is not None:
+            say("1. A real node as the host cluster, and a second control plane in its network as the virtual cluster.")
+            virtual = await _on_node(place, stack)
+            write, deployments, front = _kubeconfigs(place, virtual), True, tenant.front(place, virtual.url)
+        elif isinstance(programs, str):
             say(f"1. Two clusters in this process, {programs}. Nothing makes Pods of Deployments in them.")
             write, deployments = await _embedded(stack), False
         else:
@@ -60,7 +77,7 @@ async def started(folder: Path, *, embedded: bool) -> AsyncIterator[Clusters]:
         real = None if isinstance(programs, str) else programs
         kubeconfigs = {side: write(side, "admin", folder / f"{side}.kubeconfig") for side in Side}
         of_daemon = {side: write(side, DAEMON, folder / f"{side}-{DAEMON}.kubeconfig") for side in Side}
-        yield Clusters(kubeconfigs, of_daemon, kubectl(real), deployments, time.monotonic() - begun)
+        yield Clusters(kubeconfigs, of_daemon, kubectl(real), deployments, time.monotonic() - begun, place, front)
 
 
 async def _programs() -> Programs | str:
@@ -90,12 +107,7 @@ async def _build() -> bool:
 
 async def _real(programs: Programs, stack: AsyncExitStack) -> WriteKubeconfig:
     has = programs.has(CONTROLLER_MANAGER)
-    virtual = ControlPlane(
-        "virtual",
-        programs=programs,
-        controllers=VIRTUAL_CONTROLLERS if has else "",
-        service_range="10.97.0.0/16",  # so that a ClusterIP tells which side it is from
-    )
+    virtual = ControlPlane("virtual", programs=programs, controllers=VIRTUAL_CONTROLLERS if has else "")
     host = ControlPlane("host", programs=programs, controllers=HOST_CONTROLLERS if has else "")
     planes = {Side.VIRTUAL: virtual, Side.HOST: host}
     for plane in planes.values():
@@ -105,6 +117,62 @@ async def _real(programs: Programs, stack: AsyncExitStack) -> WriteKubeconfig:
     except StartFailed as failure:
         raise Failed(f"{failure}\nhack/demo --embedded does without real clusters") from failure
     return lambda side, user, path: planes[side].kubeconfig(user, path=path)
+
+
+async def _on_node(place: Place, stack: AsyncExitStack) -> ControlPlane:
+    await stack.enter_async_context(real_node(place))
+    try:
+        virtual = tenant.control_plane(place)
+        stack.callback(virtual.stop)
+        await in_thread(virtual.start)
+    except (inside.Failed, StartFailed, RuntimeError) as failure:
+        raise Failed(f"{failure}\nThe logs of a node that failed: {place.failed}") from failure
+    return virtual
+
+
+@asynccontextmanager
+async def real_node(place: Place) -> AsyncIterator[None]:
+    """Run a node while the block runs; nothing of it is left.
+
+    Raises:
+        Failed: It doesn't start, or another demo of this checkout has it.
+    """
+    with alone():
+        try:
+            try:
+                await in_thread(lambda: outside.down(place))  # of a demo that was killed
+                await in_thread(lambda: outside.up(place))
+            except (inside.Failed, RuntimeError) as failure:
+                raise Failed(f"{failure}\nThe logs of a node that failed: {place.failed}") from failure
+            yield
+        finally:
+            await in_thread(lambda: outside.down(place))
+
+
+def _kubeconfigs(place: Place, virtual: ControlPlane) -> WriteKubeconfig:
+    def write(side: Side, user: str, path: Path) -> Path:
+        if side is Side.VIRTUAL:
+            return virtual.kubeconfig(user, path=path)
+        return Path(shutil.copy(place.folder / f"{user}.kubeconfig", path))
+
+    return write
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """Keep other demos of this checkout from the node while the block runs.
+
+    Raises:
+        Failed: Another one has it.
+    """
+    lock = os.open(Path(__file__).parent, os.O_RDONLY)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError as taken:
+        raise Failed("another hack/demo --node of this checkout is running: end it first") from taken
+    finally:
+        os.close(lock)
 
 
 async def _embedded(stack: AsyncExitStack) -> WriteKubeconfig:

@@ -4,53 +4,35 @@ import asyncio
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
 from pathlib import Path
 
 from hack.bench import daemon
+from hack.realnode import outside
+from hack.realnode.tenant import HOST_NAMESPACE, SECTIONS
 from hack.webshop import databases
-from hack.webshop.clusters import DAEMON, Clusters
+from hack.webshop.clusters import Clusters
 from hack.webshop.waiting import Failed, in_thread
-from kube_envtest.controlplane.processes import spawn
-from syncer.api import Obj, Side
-from syncer.config import load
-from syncer.plugins import installed
-from syncer.rbac import Subject, manifests, needed
+from syncer.api import Side
+from syncer.testing.merge import merged
 
-HOST_NAMESPACE = "vc-shop"
-READY_SECONDS = 60.0
+#: Nothing runs in the pods of a simulation, so nothing dials this address.
+NETWORKING = {"networking": {"apiServer": {"host": "10.96.0.1"}}}
 
 
-class Daemon(daemon.Daemon):
-    """A process that ends with the demo, however that ends."""
+class Daemon(daemon.Process):
+    """The daemon's process, whose log is repeated if it ends or doesn't get ready."""
 
-    def spawn(self) -> None:
-        """Start it without waiting."""
-        self.write()
-        self.process = spawn([*self.command, "--config", str(self.file)], self.log, self.folder)
-
-    def rights(self) -> Mapping[Side, list[Obj]]:
-        """Return the roles that it needs on each side, bound to its user, as printed by `syncer rbac`."""
-        cluster = load(str(self.file), installed()).cluster
-        return manifests(
-            needed(cluster.all_syncers(), settings=cluster.settings()),
-            cluster=cluster.name,
-            home=cluster.host_namespace,
-            host_namespaces=cluster.translator.host_namespaces(),
-            subjects=dict.fromkeys(Side, Subject(DAEMON)),
-        )
-
-    async def ready(self) -> None:
+    async def ready(self, seconds: float) -> None:
         """Wait until it is ready.
 
         Raises:
-            Failed: It doesn't become ready.
+            Failed: It doesn't become ready within the seconds.
         """
-        deadline = time.monotonic() + READY_SECONDS
+        deadline = time.monotonic() + seconds
         while not await in_thread(self._answers):
             self.check()
             if time.monotonic() > deadline:
-                raise Failed(f"the daemon isn't ready after {READY_SECONDS:g} s; its log: {self.log}")
+                raise Failed(f"the daemon isn't ready after {seconds:g} s; {self._said()}")
             await asyncio.sleep(0.05)
 
     def check(self) -> None:
@@ -60,12 +42,15 @@ class Daemon(daemon.Daemon):
             Failed: It has ended.
         """
         if self.process is not None and self.process.poll() is not None:
-            last = "\n".join(self.log.read_text().splitlines()[-12:])
-            raise Failed(f"the daemon has ended with status {self.process.returncode}; its log {self.log} says\n{last}")
+            raise Failed(f"the daemon has ended with status {self.process.returncode}; {self._said()}")
+
+    def _said(self) -> str:
+        last = "\n".join(self.log.read_text().splitlines()[-12:])
+        return f"its log {self.log} says\n{last}"
 
     def _answers(self) -> bool:
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.health}/readyz", timeout=2):
+            with urllib.request.urlopen(f"http://{self.address}:{self.health}/readyz", timeout=2):
                 return True
         except (urllib.error.URLError, OSError):
             return False
@@ -73,7 +58,7 @@ class Daemon(daemon.Daemon):
 
 def make(clusters: Clusters, folder: Path) -> Daemon:
     """Return the daemon between the two clusters, not yet started."""
-    config = {
+    base = {
         "apiVersion": "vsyncer.dev/v1alpha1",
         "kind": "SyncerConfig",
         "cluster": "shop",
@@ -85,4 +70,7 @@ def make(clusters: Clusters, folder: Path) -> Daemon:
             "custom": {databases.NAME: databases.SYNCED},
         },
     }
-    return Daemon(config, folder)
+    if clusters.node is None:
+        return Daemon({**base, **NETWORKING}, folder)
+    command = (*outside.enter_network(clusters.node), daemon.SYNCER)
+    return Daemon(merged(base, SECTIONS), folder, command=command, address=clusters.node.addresses[1])

@@ -1,6 +1,7 @@
 """The demo, from its first to its last step."""
 
 import asyncio
+import itertools
 import math
 import shutil
 import time
@@ -10,12 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hack.kubelet import Kubelet
+from hack.realnode.tenant import HOST_NAMESPACE
 from hack.webshop import databases, table
 from hack.webshop import samples as shop
+from hack.webshop.chart import Release, installed
 from hack.webshop.clusters import DAEMON, ROOT, Clusters, started
-from hack.webshop.daemon import HOST_NAMESPACE, Daemon, make
+from hack.webshop.daemon import Daemon, make
 from hack.webshop.samples import Samples
 from hack.webshop.state import Row, read, rows
+from hack.webshop.visit import Visit
 from hack.webshop.waiting import Failed, in_thread, say
 from syncer.api import ClusterError, Resource, Side
 from syncer.clusters.client import Cluster
@@ -36,8 +40,12 @@ class Demo:
     once: bool
     embedded: bool
     timeout: float
+    #: True to run the Pods on a real node.
+    node: bool = False
     #: True to start the clusters alone, for a configuration of the user's.
     clusters_only: bool = False
+    #: True to install the chart on the node, in place of a control plane and a daemon beside it.
+    chart: bool = False
 
     async def run(self) -> None:
         """Start everything, apply the samples, and show the state until cancelled.
@@ -45,32 +53,65 @@ class Demo:
         Raises:
             Failed: It can't go on.
         """
+        if self.chart:
+            await self._through_the_chart()
+            return
         async with AsyncExitStack() as stack:
-            clusters = await stack.enter_async_context(started(self.folder, embedded=self.embedded))
+            clusters = await stack.enter_async_context(started(self.folder, embedded=self.embedded, node=self.node))
             say(f"   They took {clusters.seconds:.1f} s to start.")
             virtual, host = await stack.enter_async_context(_connected(clusters))
-            await stack.enter_async_context(_simulation(host))
-            say(
-                "   In the host cluster a simulation plays scheduler and kubelet: no container really runs. Another one"
-            )
-            say(f"   plays an operator: it makes Databases. Their CRD {databases.NAME} is labelled as public.")
+            await _make_host_namespace(host)
+            await stack.enter_async_context(_simulation(host, pods=clusters.node is None))
+            say(*_simulated(clusters))
             if self.clusters_only:
                 say(*_blank_sheet(clusters))
                 await asyncio.Event().wait()
+            visit = Visit(clusters, self.folder)
+            if clusters.node is not None:
+                await visit.apply(Side.HOST, clusters.front)
             daemon = await self._daemon(clusters, {Side.VIRTUAL: virtual, Side.HOST: host}, stack)
-            await self._begun(daemon, virtual)
-            samples, begun = Samples(deployments=clusters.deployments), time.monotonic()
-            await self._apply(clusters, samples, virtual)
-            if not self.once:
-                say(*_hints(clusters))
-            say("", "4. What the daemon has done:" if self.once else "4. What the daemon does:", "")
-            await self._follow(virtual, host, samples, daemon)
-            say("", f"All has arrived, {time.monotonic() - begun:.1f} s after kubectl began to apply it.")
+            await daemon.ready(self.timeout)
+            await self._begun(daemon.log, virtual)
+            if clusters.node is not None:
+                await visit.name_server()
+                say("   CoreDNS runs in the virtual cluster, as a pod of the tenant's.")
+            await self._shop(clusters, visit, (virtual, host), daemon)
+
+    async def _through_the_chart(self) -> None:
+        async with installed(self.folder) as (release, clusters):
+            async with _connected(clusters) as (virtual, host), _simulation(host, pods=False):
+                say(*_simulated(clusters))
+                await self._begun(release.log, virtual)
+                await self._shop(clusters, Visit(clusters, self.folder), (virtual, host), release)
+                say("", f"6. helm test {release.name} --namespace={release.namespace} --logs")
+                await release.test()
+            say("", f"7. helm uninstall {release.name} --namespace={release.namespace}")
+            await release.uninstall()
+
+    async def _shop(
+        self, clusters: Clusters, visit: Visit, sides: tuple[Cluster, Cluster], daemon: Daemon | Release
+    ) -> None:
+        """Apply the web shop, visit it where its containers are real, and show what becomes of it."""
+        samples, begun = Samples(deployments=clusters.deployments), time.monotonic()
+        await self._apply(clusters, samples, sides[0])
+        steps = itertools.count(4)
+        if clusters.node is not None:
+            say("", f"{next(steps)}. A visitor, in real containers:")
+            await self._visit(visit)
+        if not self.once:
+            say(*_hints(clusters))
+        say("", f"{next(steps)}. What the daemon {'has done' if self.once else 'does'}:", "")
+        await self._follow(*sides, samples, daemon)
+        say("", f"All has arrived, {time.monotonic() - begun:.1f} s after kubectl began to apply it.")
+
+    async def _visit(self, visit: Visit) -> None:
+        async for command, said in visit.run():
+            say(f"   $ {command}", *_indented(said))
 
     async def _daemon(self, clusters: Clusters, admins: Mapping[Side, Cluster], stack: AsyncExitStack) -> Daemon:
         daemon = make(clusters, self.folder)
         daemon.write()
-        for side, objects in daemon.rights().items():
+        for side, objects in daemon.rights(DAEMON).items():
             for obj in objects:
                 await admins[side].create(_rbac(obj["kind"]), obj)
         stack.push_async_callback(in_thread, daemon.stop)
@@ -79,15 +120,14 @@ class Demo:
         say(f"   It is the user {DAEMON!r}, who may do what `syncer rbac --user {DAEMON}` prints, and nothing else.")
         return daemon
 
-    async def _begun(self, daemon: Daemon, virtual: Cluster) -> None:
+    async def _begun(self, log: Path | str, virtual: Cluster) -> None:
         """Wait until tenants can use the host's services."""
-        await daemon.ready()
         try:
             async with asyncio.timeout(self.timeout):
                 await databases.served(virtual)
         except TimeoutError as late:
             reason = f"the virtual cluster has no {databases.NAME} after {self.timeout:g} s"
-            raise Failed(f"{reason}; the daemon's log: {daemon.log}") from late
+            raise Failed(f"{reason}; the daemon's log: {log}") from late
 
     async def _apply(self, clusters: Clusters, samples: Samples, virtual: Cluster) -> None:
         command = " ".join(_short(part) for part in shop.command(clusters, samples))
@@ -95,7 +135,7 @@ class Demo:
         say("", f"3. The web shop, in the virtual cluster: {command or f'{files} (there is no kubectl)'}")
         say(*_indented(await shop.apply(clusters, samples, virtual, self.folder)))
 
-    async def _follow(self, virtual: Cluster, host: Cluster, samples: Samples, daemon: Daemon) -> None:
+    async def _follow(self, virtual: Cluster, host: Cluster, samples: Samples, daemon: Daemon | Release) -> None:
         """Show the state repeatedly; the samples' objects are required only until all of them are there."""
         wanted: Samples | None = samples
         screen, found = table.screen(), list[Row]()
@@ -110,7 +150,7 @@ class Demo:
                 if self.once and wanted is None:
                     return
                 if time.monotonic() > deadline:
-                    raise Failed(_missing(found, self.timeout, daemon))
+                    raise Failed(missing(found, self.timeout, daemon.log))
                 await asyncio.sleep(GLANCE)
         finally:
             screen.end(found)
@@ -129,37 +169,55 @@ async def _look(virtual: Cluster, host: Cluster, wanted: Samples | None) -> list
         return []
 
 
-def _missing(found: Iterable[Row], seconds: float, daemon: Daemon) -> str:
+def missing(found: Iterable[Row], seconds: float, log: Path | str) -> str:
+    """Return what is said when the seconds are over, with the objects that have not arrived."""
     bad = [f"  {row.kind} {row.virtual} {row.arrow} {row.host}: {row.status}" for row in found if not row.good]
-    lines = [f"not all has arrived within {seconds:g} s:", *bad, f"The daemon's log: {daemon.log}"]
+    lines = [f"not all has arrived within {seconds:g} s:", *bad, f"The daemon's log: {log}"]
     return "\n".join(lines)
 
 
 @asynccontextmanager
 async def _connected(clusters: Clusters) -> AsyncIterator[tuple[Cluster, Cluster]]:
-    """Yield clients of both clusters, virtual and host, and create the host namespace for the copies."""
+    """Yield clients of both clusters, virtual and host."""
     virtual, host = (
         connect(ConnectionSettings(str(clusters.kubeconfigs[side])), side=side, environ={})
         for side in (Side.VIRTUAL, Side.HOST)
     )
     try:
-        await host.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": HOST_NAMESPACE}})
         yield virtual, host
     finally:
         await virtual.close()
         await host.close()
 
 
+async def _make_host_namespace(host: Cluster) -> None:
+    """Create the namespace for the copies."""
+    await host.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": HOST_NAMESPACE}})
+
+
 @asynccontextmanager
-async def _simulation(host: Cluster) -> AsyncIterator[None]:
-    kubelet, operator = Kubelet(host, HOST_NAMESPACE, events=True), databases.Operator(host, HOST_NAMESPACE)
-    playing = {asyncio.create_task(each.run()) for each in (kubelet, operator)}
+async def _simulation(host: Cluster, *, pods: bool) -> AsyncIterator[None]:
+    """Play the operator of Databases, and scheduler and kubelet if asked to, while the block runs."""
+    playing = {asyncio.create_task(databases.Operator(host, HOST_NAMESPACE).run())}
+    if pods:
+        playing.add(asyncio.create_task(Kubelet(host, HOST_NAMESPACE, events=True).run()))
     try:
         yield
     finally:
         for task in playing:
             task.cancel()
         await asyncio.wait(playing)
+
+
+def _simulated(clusters: Clusters) -> Sequence[str]:
+    """Return the lines that tell what isn't real."""
+    crd = f"it makes Databases. Their CRD {databases.NAME} is labelled as public."
+    if clusters.node is not None:
+        return (f"   In the host cluster a simulation plays an operator: {crd}",)
+    return (
+        "   In the host cluster a simulation plays scheduler and kubelet: no container really runs. Another one",
+        f"   plays an operator: {crd}",
+    )
 
 
 def _blank_sheet(clusters: Clusters) -> Sequence[str]:
@@ -172,6 +230,7 @@ def _blank_sheet(clusters: Clusters) -> Sequence[str]:
         "   cluster: shop",
         f"   virtual: {{kubeconfig: {clusters.kubeconfigs[Side.VIRTUAL]}}}",
         f"   host: {{kubeconfig: {clusters.kubeconfigs[Side.HOST]}, namespace: {HOST_NAMESPACE}}}",
+        "   networking: {apiServer: {host: 10.96.0.1}}",
         "Ctrl-C here ends it all and cleans up.",
     )
 

@@ -105,7 +105,7 @@ def _copies(state: State, resource: Resource, samples: Samples | None) -> Iterat
     used = _used(state, resource)
     for key in sorted(copies.keys() | objects.keys() | given):
         stays = used is not None and key not in used
-        if not (_is_system(resource, key) or (stays and key.name == ROOT_CA)):
+        if key in copies or not (_is_system(resource, key) or (stays and key.name == ROOT_CA)):
             yield _pair(resource, key, objects.get(key), copies.get(key), stays=stays)
 
 
@@ -152,7 +152,8 @@ def _same_data(virtual: Obj, host: Obj) -> tuple[str, bool]:
 
 def _addresses(virtual: Obj, host: Obj) -> tuple[str, bool]:
     own, there = (dig(obj, "spec.clusterIP") for obj in (virtual, host))
-    return f"ClusterIP {own}, on the host {there}", bool(there)
+    said = f"ClusterIP {own} on both sides" if own == there else f"ClusterIP {own}, on the host {there}"
+    return said, own == there
 
 
 def _hosts(virtual: Obj, host: Obj) -> tuple[str, bool]:
@@ -163,7 +164,7 @@ def _hosts(virtual: Obj, host: Obj) -> tuple[str, bool]:
 def _life(virtual: Obj, host: Obj) -> tuple[str, bool]:
     own, there = _condition(virtual), _condition(host)
     if own == there:
-        return f"{own}; both sides say so", is_ready(virtual)
+        return f"{own}; both sides say so", is_ready(virtual) or own.startswith("Succeeded")
     return f"host: {there}; virtual: {own}", False
 
 

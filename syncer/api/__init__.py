@@ -11,6 +11,7 @@ A syncer is a plain class that decides and never acts::
 """
 
 from syncer.api import selectors
+from syncer.api.allowed_fields import AllowedFields
 from syncer.api.config import Config, HostDeletion, Owner
 from syncer.api.context import Context, Reader, Settings
 from syncer.api.decision import (
@@ -19,17 +20,20 @@ from syncer.api.decision import (
     Precondition,
     Token,
     Verb,
+    Warned,
     Write,
     apply,
     bind,
     delete,
+    merge,
     retry,
     set_conditions,
     skip,
     wait,
 )
+from syncer.api.dns_names import LABEL_KEY, LABEL_VALUE, Subdomain
 from syncer.api.drift import DriftPolicies
-from syncer.api.durations import Duration
+from syncer.api.durations import Duration, Kind
 from syncer.api.errors import (
     ClusterError,
     ConfigError,
@@ -43,19 +47,22 @@ from syncer.api.errors import (
     MissingRight,
     NameTaken,
     NotConnected,
+    NotYet,
     PluginError,
     Problem,
     QuotaExceeded,
     Refused,
     SyncerError,
+    TooLarge,
     TooMany,
     Unauthorized,
     Unreachable,
 )
 from syncer.api.marks import Marks
+from syncer.api.metadata_defaults import NOTES_OF_TOOLS, key_family
 from syncer.api.metadata_rules import KeyRules, MetadataRules
 from syncer.api.names import NameTranslator
-from syncer.api.networking import Networking
+from syncer.api.networking import ApiServerAddress, Networking
 from syncer.api.objects import (
     Json,
     Key,
@@ -98,7 +105,17 @@ from syncer.api.paths import (
 )
 from syncer.api.patrol import Patrol
 from syncer.api.reference_paths import Named, ReferencePaths, Untranslated
-from syncer.api.references import Reference, References, Referred, Rewritten, Selects, Shown, Shows, resources_of
+from syncer.api.references import (
+    TOKENS_ENDING,
+    Reference,
+    References,
+    Referred,
+    Rewritten,
+    Selects,
+    Shown,
+    Shows,
+    resources_of,
+)
 from syncer.api.registration import register_fake_syncer, register_syncer, registrations
 from syncer.api.roles import API_VERSION, FakeSyncUp, Mirror, Sync, SyncDown, Syncer, SyncFromHost, SyncUp
 from syncer.api.section import Section
@@ -108,6 +125,12 @@ from syncer.api.sources import Index, Right, Source, Watch
 __all__ = [
     "API_VERSION",
     "EACH",
+    "LABEL_KEY",
+    "LABEL_VALUE",
+    "NOTES_OF_TOOLS",
+    "TOKENS_ENDING",
+    "AllowedFields",
+    "ApiServerAddress",
     "AroundReconcile",
     "ClusterError",
     "Config",
@@ -133,6 +156,7 @@ __all__ = [
     "Json",
     "Key",
     "KeyRules",
+    "Kind",
     "Live",
     "LiveClient",
     "Marks",
@@ -145,6 +169,7 @@ __all__ = [
     "Named",
     "Networking",
     "NotConnected",
+    "NotYet",
     "Obj",
     "ObjectRef",
     "Outcome",
@@ -179,6 +204,7 @@ __all__ = [
     "Side",
     "Source",
     "Steps",
+    "Subdomain",
     "Sync",
     "SyncDown",
     "SyncFromHost",
@@ -186,11 +212,13 @@ __all__ = [
     "Syncer",
     "SyncerError",
     "Token",
+    "TooLarge",
     "TooMany",
     "Unauthorized",
     "Unreachable",
     "Untranslated",
     "Verb",
+    "Warned",
     "Watch",
     "Watches",
     "Write",
@@ -202,8 +230,10 @@ __all__ = [
     "dig",
     "is_deleting",
     "is_within",
+    "key_family",
     "key_of",
     "labels_of",
+    "merge",
     "metadata_key",
     "overlaps",
     "path_steps",

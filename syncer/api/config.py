@@ -1,6 +1,7 @@
 """The base class of a syncer's section in the configuration."""
 
 import itertools
+from collections.abc import Collection
 from typing import Literal, Self
 
 from pydantic import Field, model_validator
@@ -48,7 +49,8 @@ class Config(Section):
     metadata: MetadataRules = MetadataRules()
     """The labels and annotations that are copied.
 
-    By default all, except those that the kind itself excludes.
+    By default all, except those that controllers of the host act on, which are listed in
+    examples/metadata.md with the reasons, and those that the kind itself excludes.
     """
 
     patches: Patches = Patches()
@@ -98,6 +100,12 @@ class Config(Section):
     `propagate` or `report`, first remove this annotation from all objects of the kind; a stale one
     would be read as a deletion.
     """
+
+    def reserved_labels(self) -> Collection[str]:
+        """Return labels that these options give a meaning on the host; no copy of any kind bears
+        them.
+        """
+        return ()
 
     @model_validator(mode="after")
     def _is_patrolled_in_bounds(self) -> Self:

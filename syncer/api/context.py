@@ -2,7 +2,7 @@
 sides, and the time.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Generic, Protocol
@@ -10,22 +10,20 @@ from typing import TYPE_CHECKING, Generic, Protocol
 from typing_extensions import TypeVar
 
 from syncer.api.config import Config
+from syncer.api.errors import Refused
 from syncer.api.marks import Marks, label_value
-from syncer.api.metadata_rules import MetadataFilter
+from syncer.api.metadata_rules import MetadataFilter, MetadataRules, without_reserved
 from syncer.api.names import NameTranslator
-from syncer.api.networking import Networking
-from syncer.api.objects import Key, Obj, Resource, Side, key_of
+from syncer.api.networking import ApiServerAddress, Networking
+from syncer.api.objects import Json, Key, Obj, Resource, Side, annotations_of, key_of
 from syncer.api.patrol import Patrol
+from syncer.api.values import value_class
 
 if TYPE_CHECKING:
     from syncer.api.roles import Syncer
 
 C = TypeVar("C", bound=Config, default=Config, covariant=True)
 Section = TypeVar("Section", bound=Config)
-
-#: The annotation in which ``kubectl apply`` stores the last applied object. It belongs to the side
-#: on which kubectl ran, so it is never copied.
-LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 class Reader(Protocol):
@@ -46,12 +44,36 @@ class Reader(Protocol):
         """Return the keys of the objects for which the index function ``index`` yielded ``value``."""
         ...
 
+    def resolve(self, resource: Resource, key: Key, place: Key, *, comes_later: bool = False) -> None:
+        """Check that a name in a copy leads to nothing but the object that the tenant means.
+
+        Args:
+            resource: The resource of the named object.
+            key: Its virtual key.
+            place: The host key that the copy will name.
+            comes_later: The host makes the object once the copy is there.
+
+        Raises:
+            NotYet: The name is the same on the host, where no copy of the object
+                is yet: the host's own object of that name would be meant.
+            syncer.api.Refused: The name is the same on the host, and no such object is ever copied.
+        """
+        ...
+
     def used(self, resource: Resource, virtual: Obj) -> bool | None:
         """Return True if a synced object refers to a virtual object, None if that is not known yet."""
         ...
 
     def copied_by(self, group: str, kind: str) -> "Sequence[Syncer]":
         """Return the running syncers whose copies have this kind on the host."""
+        ...
+
+    def synced(self, resource: Resource) -> bool:
+        """Return True if a running syncer has host objects for virtual objects of a resource."""
+        ...
+
+    def leave_out(self, fields: Iterable[str]) -> None:
+        """Note fields of the virtual object that are not copied."""
         ...
 
 
@@ -69,18 +91,31 @@ class Settings:
     marks: Marks = field(default_factory=Marks)
     #: The sections of all enabled syncers, by syncer name. A name that is missing here is disabled.
     sections: Mapping[str, Config] = field(default_factory=dict)
-    #: The ``networking`` section: the API server's address, DNS Service and cluster domain that
-    #: pods are given.
+    #: The ``networking`` section: the DNS Service and cluster domain that pods are given.
     networking: Networking = field(default_factory=Networking)
+    #: The host namespaces that are not ours and that copies may be put in all the same
+    #: (``names.namespaces``).
+    namespaces: frozenset[str] = frozenset()
     #: The ``patrol`` section; None if no patroller runs.
     patrol: Patrol | None = None
+    #: True if the daemon answers as the kubelet of the virtual Nodes, whose addresses and ports are
+    #: its own then (``kubelet.enabled``).
+    kubelet: bool = False
+    #: True if it also serves figures of Pods (``kubelet.metrics``).
+    metrics: bool = False
+    #: True if it also asks the host's kubelets for metrics of containers (``kubelet.cadvisor``).
+    cadvisor: bool = False
     #: The virtual cluster's name in marks. It includes the host namespace, so it is unique on the
     #: host.
     identity: str = field(init=False)
+    #: The address at which pods reach the API server of the virtual cluster.
+    api_server: ApiServerAddress = field(init=False)
 
     def __post_init__(self) -> None:
         name = f"{self.cluster}.{self.host_namespace}" if self.host_namespace else self.cluster
         object.__setattr__(self, "identity", label_value(name))
+        given = self.networking.api_server
+        object.__setattr__(self, "api_server", ApiServerAddress(given.host, given.port))
 
     def section(self, syncer: str, config: type[Section]) -> Section | None:
         """Return the section of another syncer.
@@ -96,7 +131,10 @@ class Settings:
         return found if isinstance(found, config) else None
 
 
-@dataclass(frozen=True, slots=True)
+_ALL = MetadataFilter(MetadataRules(), MetadataRules())
+
+
+@value_class
 class Context(Generic[C]):
     """The arguments of a decision besides the objects.
 
@@ -118,8 +156,8 @@ class Context(Generic[C]):
     #: The syncer's own translation of a virtual key to a host key; None if the name translator's is
     #: used.
     place: Callable[[Settings, Key], Key] | None = None
-    #: The labels and annotations that are copied; None for all.
-    metadata: MetadataFilter | None = None
+    #: The labels and annotations that are copied; by default all but the marks.
+    metadata: MetadataFilter = _ALL
 
     @property
     def cluster(self) -> str:
@@ -165,6 +203,23 @@ class Context(Generic[C]):
         """
         return self.reader.copied_by(group, kind)
 
+    def synced(self, resource: Resource) -> bool:
+        """Return True if a running syncer has host objects for virtual objects of a resource: copies
+        of these, or those that they are shown from.
+
+        An object that needs another one of a resource for which this is False can't work on the
+        host. Decisions of a :class:`~syncer.api.Refers` are made again when a syncer of a resource
+        that it ``refers_to`` begins.
+        """
+        return self.reader.synced(resource)
+
+    def leave_out(self, *fields: str) -> None:
+        """Tell the owner of the virtual object, by an event, that these fields are not copied.
+
+        Call it as often as the object is decided; the event is recorded once.
+        """
+        self.reader.leave_out(fields)
+
     def virtual(self, resource: Resource, key: Key) -> Obj | None:
         """Return a virtual object from the cache by its virtual key, or None.
 
@@ -208,8 +263,19 @@ class Context(Generic[C]):
         return self.virtual(resource, key) if key else None
 
     def host_name(self, resource: Resource, namespace: str, name: str) -> str:
-        """Return the host name of an object that a virtual object in ``namespace`` refers to as ``name``."""
-        return self.names.to_host(resource, Key(namespace if resource.namespaced else "", name)).name
+        """Return the host name of an object that a virtual object in ``namespace`` refers to as ``name``.
+
+        Raises:
+            syncer.api.Refused: The name can't be one on the host. A name that would mean an object of
+                the host's own raises, too: the request then waits.
+        """
+        return self.refer(resource, Key(namespace if resource.namespaced else "", name)).name
+
+    def refer(self, resource: Resource, key: Key, *, comes_later: bool = False) -> Key:
+        """Return the host key of an object that a copy names. Raises as :meth:`Reader.resolve`."""
+        place = self.names.to_host(resource, key)
+        self.reader.resolve(resource, key, place, comes_later=comes_later)
+        return place
 
     def host_copy(self, virtual: Obj) -> Obj:
         """Return the start of a host copy, without contents such as ``spec``.
@@ -222,10 +288,8 @@ class Context(Generic[C]):
         metadata: Obj = {"name": place.name}
         if place.namespace:
             metadata["namespace"] = place.namespace
-        labels = _kept(virtual, "labels", marks, self.metadata)
-        metadata["labels"] = labels | marks.labels(settings.identity, key)
-        annotations = _kept(virtual, "annotations", marks, self.metadata)
-        metadata["annotations"] = annotations | marks.annotations(self.resource, virtual, place)
+        metadata["labels"] = self._kept(virtual, "labels") | marks.labels(settings.identity, key)
+        metadata["annotations"] = self._kept(virtual, "annotations") | marks.annotations(self.resource, virtual, place)
         return {"apiVersion": self.host_resource.api_version, "kind": self.host_resource.kind, "metadata": metadata}
 
     def virtual_copy(self, host: Obj, key: Key) -> Obj:
@@ -236,20 +300,41 @@ class Context(Generic[C]):
         metadata: Obj = {"name": key.name}
         if key.namespace:
             metadata["namespace"] = key.namespace
-        labels = _kept(host, "labels", self.marks, self.metadata)
-        metadata["labels"] = labels | {self.marks.cluster: self.identity}
-        if annotations := _kept(host, "annotations", self.marks, self.metadata):
-            metadata["annotations"] = annotations
+        labels, annotations = (host["metadata"].get(part) or {} for part in ("labels", "annotations"))
+        metadata["labels"] = self.metadata.kept("labels", labels) | {self.marks.cluster: self.identity}
+        if kept := self.metadata.kept("annotations", annotations):
+            metadata["annotations"] = kept
         return {"apiVersion": self.resource.api_version, "kind": self.resource.kind, "metadata": metadata}
 
+    def refuse_without(self, virtual: Obj, is_needed: Callable[[str], bool]) -> None:
+        """Refuse an object with an annotation that it needs and that stays behind.
 
-def _kept(obj: Obj, part: str, marks: Marks, rules: MetadataFilter | None) -> dict[str, str]:
-    """Return the labels or annotations that cross: never our marks, which a tenant must not forge,
-    nor kubectl's.
-    """
-    found = obj["metadata"].get(part)
-    if not found:
-        return {}
-    prefix = marks.prefix + "/"
-    kept = {key: value for key, value in found.items() if not key.startswith(prefix) and key != LAST_APPLIED}
-    return kept if rules is None else rules.kept(part, kept)
+        Args:
+            virtual: The virtual object.
+            is_needed: Returns True if a copy without the annotation would be open to more.
+
+        Raises:
+            Refused: There is such an annotation.
+        """
+        for key in annotations_of(virtual):
+            if is_needed(key) and self.metadata.denied("annotations", [key]):
+                why = "the host's policy keeps this annotation out, and without it the copy would be open to more"
+                raise Refused(f"{why}: remove it", path=f"metadata.annotations[{key}]", reason="NotCopied")
+
+    def without_marks(self, value: Json) -> Json:
+        """Return fields that are copied to the host without marks in the mappings of templates, at any depth.
+
+        An operator on the host may write those of a template to the objects that it makes. The
+        value is not changed; parts without marks are shared with the result.
+        """
+        return without_reserved(value, self.metadata.is_reserved, self.marks.is_mark)
+
+    def _kept(self, virtual: Obj, part: str) -> dict[str, str]:
+        """Return the labels or annotations that cross; the object's owner is told of the others."""
+        found = virtual["metadata"].get(part)
+        if not found:
+            return {}
+        kept = self.metadata.kept(part, found)
+        if len(kept) < len(found) and (denied := self.metadata.denied(part, found)):
+            self.reader.leave_out(f"metadata.{part}[{key}]" for key in denied)
+        return kept

@@ -159,8 +159,8 @@ def _attribute_faults(made: Syncer) -> Iterator[Fault]:
         yield from _resource_faults("resource", made.resource)
         if made.host_resource is not made.resource:
             yield from _resource_faults("host_resource", made.host_resource)
-    for attribute in _PATHS:
-        yield from _path_faults(made, attribute)
+    paths = [fault for attribute in _PATHS for fault in _path_faults(made, attribute)]
+    yield from paths or _idle_faults(made)
     if isinstance(made, Refers):
         yield from _reference_faults(made)
     if not isinstance(made.metadata, MetadataRules):
@@ -180,9 +180,15 @@ def _path_faults(made: Syncer, attribute: str) -> Iterator[Fault]:
     for path in value:
         if path_steps(path)[0] == "metadata" and (attribute in ("down", "create_only") or not metadata_key(path)):
             yield Fault(f"its {attribute} has {path!r}; {_OF_METADATA}", attribute)
-    lost = [path for path in made.create_only if not any(is_within(path, own) for own in (*made.down, *made.both))]
-    if attribute == "create_only" and lost:
-        yield Fault(f"its create_only has {lost[0]!r}, which is neither in down nor in both", attribute)
+
+
+def _idle_faults(made: Syncer) -> Iterator[Fault]:
+    """Yield the faults of paths that say more about fields which cross, and lie outside of those."""
+    for attribute, first, second in (("create_only", "down", "both"), ("exact", "down", "up")):
+        said, crossing = getattr(made, attribute), (*getattr(made, first), *getattr(made, second))
+        idle = [path for path in said if not any(is_within(path, own) for own in crossing)]
+        if idle and said is not getattr(Syncer, attribute):
+            yield Fault(f"its {attribute} has {idle[0]!r}, which is neither in {first} nor in {second}", attribute)
 
 
 def _reference_faults(made: Refers) -> Iterator[Fault]:

@@ -1,10 +1,13 @@
 """Decisions: the value that a syncer returns, carried out in a single place."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import NamedTuple
 
 from syncer.api.objects import Obj, ObjectRef, Resource, Side
 from syncer.api.paths import FieldPath
+from syncer.api.values import value_class
 
 
 class Verb(StrEnum):
@@ -14,6 +17,7 @@ class Verb(StrEnum):
     DELETE = "delete"
     BIND = "bind"  # bind a Pod to a node through the binding subresource
     CONDITIONS = "conditions"  # set these status conditions by type; leave everything else alone
+    MERGE = "merge"  # merge these fields through a subresource, list items by name; leave everything else alone
     NOTE = "note"  # set these annotations (None removes one) on an existing object; leave everything else alone
 
 
@@ -61,7 +65,7 @@ class Precondition:
     version: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Write:
     """A write to a single object."""
 
@@ -70,8 +74,8 @@ class Write:
     #: The operation.
     verb: Verb
     #: For APPLY the wanted state, as far as the syncer sets it; otherwise the object as it was
-    #: seen, of which only the identity is used (CONDITIONS and NOTE also take its conditions or
-    #: annotations). A ``metadata.resourceVersion`` is a precondition: a later version is not
+    #: seen, of which only the identity is used (CONDITIONS, NOTE and MERGE also take its conditions,
+    #: annotations, or other parts). A ``metadata.resourceVersion`` is a precondition: a later version is not
     #: changed.
     obj: Obj
     #: Paths below which fields that ``obj`` doesn't have are removed. Elsewhere fields of others
@@ -89,15 +93,31 @@ class Write:
     grace: int | None = None
     #: The name of the node, for BIND.
     node: str = ""
+    #: The subresource through which the API server changes these fields, for MERGE.
+    subresource: str = ""
     #: Tokens to request and put into ``obj``.
     tokens: tuple[Token, ...] = ()
     #: Refuse the deletion while any object of this resource exists on the same side.
     only_if_none: Resource | None = None
     #: A fact to confirm on the live API server first, because the cache may be stale.
     precondition: Precondition | None = None
+    #: The field, as in the causes of a refusal, that the API server may refuse; ``""`` for none.
+    disputed: str = ""
+    #: Returns the write to make instead if the API server refuses ``disputed``, given the write that was
+    #: refused: this one with what the configuration has changed in it.
+    otherwise: "Callable[[Write], Write] | None" = None
 
 
-@dataclass(frozen=True, slots=True)
+class Warned(NamedTuple):
+    """A warning event for the owner of the virtual object."""
+
+    #: A word in CamelCase.
+    reason: str
+    #: A sentence that says what to do.
+    message: str
+
+
+@value_class
 class Decision:
     """The writes, in order, and the reason for them."""
 
@@ -110,6 +130,10 @@ class Decision:
     after: float | None = None
     #: Objects whose appearance or change makes it worth deciding again.
     on: tuple[ObjectRef, ...] = ()
+    #: An event that tells the tenant what the writes lack, once they are made; None for none.
+    warning: Warned | None = None
+    #: True if the writes are a step: once they are made, the decision is made again at once.
+    is_step: bool = False
 
     @property
     def deletes(self) -> bool:
@@ -132,7 +156,18 @@ class Decision:
             outcome=Outcome.PENDING if pending else Outcome.IN_STEP,
             after=min(times, default=None),
             on=self.on + other.on,
+            warning=self.warning or other.warning,
+            is_step=self.is_step or other.is_step,
         )
+
+    def warn(self, reason: str, message: str) -> "Decision":
+        """Return the same decision, with a warning event for the tenant once its writes are made.
+
+        Args:
+            reason: A word in CamelCase.
+            message: A sentence that says what to do.
+        """
+        return replace(self, warning=Warned(reason, message))
 
     def look_again(self, after: float) -> "Decision":
         """Return the same decision, to be made again after ``after`` seconds."""
@@ -166,14 +201,12 @@ def apply(
         tokens: Service account tokens to request and put into the object.
     """
     sides = ((Side.HOST, host), (Side.VIRTUAL, virtual))
-    return Decision(
-        tuple(
-            Write(side, Verb.APPLY, obj, exact, resource, create_only=create_only, partial=partial, tokens=tokens)
-            for side, obj in sides
-            if obj is not None
-        ),
-        reason,
-    )
+    writes = [
+        Write(side, Verb.APPLY, obj, exact, resource, create_only=create_only, partial=partial, tokens=tokens)
+        for side, obj in sides
+        if obj is not None
+    ]
+    return Decision(tuple(writes), reason)
 
 
 def delete(
@@ -196,14 +229,12 @@ def delete(
         only_if_none: Refuse the deletion while any object of this resource exists on the same side.
     """
     sides = ((Side.HOST, host), (Side.VIRTUAL, virtual))
-    return Decision(
-        tuple(
-            Write(side, Verb.DELETE, obj, grace=grace, resource=resource, only_if_none=only_if_none)
-            for side, obj in sides
-            if obj is not None
-        ),
-        reason,
-    )
+    writes = [
+        Write(side, Verb.DELETE, obj, grace=grace, resource=resource, only_if_none=only_if_none)
+        for side, obj in sides
+        if obj is not None
+    ]
+    return Decision(tuple(writes), reason)
 
 
 def bind(*, virtual: Obj, node: str, reason: str = "") -> Decision:
@@ -216,6 +247,23 @@ def set_conditions(*, host: Obj, reason: str = "") -> Decision:
     as they are.
     """
     return Decision((Write(Side.HOST, Verb.CONDITIONS, host),), reason)
+
+
+def merge(*, host: Obj, subresource: str, reason: str = "") -> Decision:
+    """Merge fields into an existing host object through the subresource that they belong to, such as
+    ``resize`` of Pods.
+
+    Items of lists are merged by their ``name``; fields and items that ``host`` doesn't have stay as
+    they are. A refusal by the API server is no failure of the request: the tenant gets an event, all
+    other writes are made, and this one is tried again if it changes, or after five minutes. The right
+    to patch the subresource belongs into the syncer's ``rights``.
+
+    Args:
+        host: The host object as it was seen, with only these fields besides its metadata.
+        subresource: The name of the subresource.
+        reason: A sentence for the person who asks why, in `syncer parked` and in the log.
+    """
+    return Decision((Write(Side.HOST, Verb.MERGE, host, partial=True, subresource=subresource),), reason)
 
 
 def skip(reason: str) -> Decision:

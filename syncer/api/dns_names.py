@@ -14,6 +14,10 @@ from syncer.api.durations import Kind
 DNS_LABEL = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 DNS_SUBDOMAIN = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
 
+#: The value of a label unless empty, and a key of labels and annotations, as Kubernetes validates them.
+LABEL_VALUE = r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
+LABEL_KEY = rf"((?=[^/]{{1,253}}/){DNS_SUBDOMAIN[1:-1]}/)?{LABEL_VALUE}"
+
 
 def _named(what: str, pattern: str, longest: int) -> Any:
     def check(value: Any) -> Any:

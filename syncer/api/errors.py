@@ -6,7 +6,9 @@
     ├─ ConfigError     path, line, hint                             never started; exit 2
     ├─ PluginError     plugin, package, version                     never started; exit 3
     ├─ Refused         object, field path, why                      parked until an object it read changes; an event
-    │  └─ NameTaken                                                 as Refused; counted as a collision
+    │  ├─ NameTaken                                                 as Refused; counted as a collision
+    │  └─ TooLarge                                                  parked until the object itself changes; an event
+    ├─ NotYet          on                                           waits until that object is there
     └─ ClusterError    cluster, side, verb, resource, key, status   by kind:
        ├─ Missing  Exists  Conflict                                 at once from fresh state, later with backoff
        ├─ Invalid  Denied                                           as Refused: the other API server said no
@@ -22,7 +24,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, TypedDict, Unpack
 
-from syncer.api.objects import Key, Obj, Resource, Side
+from syncer.api.objects import Key, Obj, ObjectRef, Resource, Side
 
 
 class SyncerError(Exception):
@@ -94,6 +96,15 @@ class Refused(SyncerError):
         super().__init__(f"{path}: {why}" if path else why)
 
 
+class NotYet(SyncerError):
+    """The object can't be synced before another one is there: its request waits, which is no failure."""
+
+    def __init__(self, why: str, *, on: ObjectRef) -> None:
+        """Wait for an object; ``why`` says what for, in a sentence."""
+        self.on = on
+        super().__init__(why)
+
+
 class NameTaken(Refused):
     """Another object has the name of this object's counterpart on the other side.
 
@@ -108,6 +119,25 @@ class NameTaken(Refused):
             about: The virtual object that gets the event; None for the one that is synced.
         """
         super().__init__(why, reason="NameCollision", about=about)
+
+
+class TooLarge(Refused):
+    """The object is larger than can be worked on, or its counterpart would be.
+
+    The request is parked until the object itself changes. Neither a timer nor a change of another
+    object wakes it, because each attempt costs memory.
+    """
+
+    def __init__(self, why: str, *, path: str = "", about: Obj | None = None) -> None:
+        """Refuse an object.
+
+        Args:
+            why: A sentence for the tenant with the size, the limit and the way out; it becomes the
+                message of a warning event.
+            path: The largest part; ``""`` for the object as a whole.
+            about: The virtual object that gets the event; None for the one that is synced.
+        """
+        super().__init__(why, path=path, reason="TooLarge", about=about)
 
 
 class Where(TypedDict, total=False):

@@ -5,11 +5,16 @@ They say whose copy an object is; an unmarked object is never written or deleted
 
 import hashlib
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from syncer.api.objects import Key, Obj, Resource, annotations_of, labels_of
 
 #: The prefix of all marks unless the configuration sets another.
 PREFIX = "vsyncer.dev"
+#: The label of a Secret with the kubeconfig of a virtual cluster; the annotations with the name of that, instead of the
+#: Secret's, and with its host namespace, instead of the first that is assigned to the Secret's namespace.
+CLUSTER_SECRET = f"{PREFIX}/virtual-cluster"
+CLUSTER_SECRET_NAME, CLUSTER_SECRET_HOME = f"{CLUSTER_SECRET}-name", f"{CLUSTER_SECRET}-host-namespace"
 
 #: The longest label value that Kubernetes accepts, in characters.
 LABEL_LIMIT = 63
@@ -24,6 +29,10 @@ class Marks:
     cluster: str = field(init=False)
     #: Label on host copies: the virtual namespace, so that a selector can be narrowed to it.
     namespace_label: str = field(init=False)
+    #: Labels on host copies of Pods, with the value ``"true"``: the tenant's NetworkPolicies decide who may
+    #: connect to the Pod, and to whom it may. Unlike other marks, they go again.
+    isolated_ingress: str = field(init=False)
+    isolated_egress: str = field(init=False)
     #: Annotations on host copies: the identity of the virtual object.
     name: str = field(init=False)
     namespace: str = field(init=False)
@@ -44,6 +53,9 @@ class Marks:
     #: Annotation on virtual objects, where ``onHostDeletion`` is not ``recreate``: the uid of the
     #: copy, the uid of the virtual object, and the time at which the copy was created.
     copied: str = field(init=False)
+    #: Annotation on a virtual Service whose addresses aren't those of its copy yet: what is known of
+    #: them, and its spec while it is changed.
+    address: str = field(init=False)
     #: Annotation that pauses writes: on objects of either side, on virtual Namespaces, and on the
     #: ConfigMap that represents the virtual cluster. A user sets ``"true"``; on a copy, we set
     #: ``"virtual"`` (its virtual object is paused) or ``"namespace"`` (its virtual namespace is
@@ -54,6 +66,8 @@ class Marks:
         for name, key in (
             ("cluster", "cluster"),
             ("namespace_label", "namespace"),
+            ("isolated_ingress", "isolated-ingress"),
+            ("isolated_egress", "isolated-egress"),
             ("name", "virtual-name"),
             ("namespace", "virtual-namespace"),
             ("uid", "virtual-uid"),
@@ -64,6 +78,7 @@ class Marks:
             ("token_expires", "token-expires"),
             ("base", "base"),
             ("copied", "copied"),
+            ("address", "address"),
             ("paused", "paused"),
         ):
             object.__setattr__(self, name, f"{self.prefix}/{key}")
@@ -110,13 +125,18 @@ class Marks:
         A copy of our copy, made by a host controller, is not: its ``host_name`` mark differs from
         its name.
         """
+        return self.is_in_place(host, cluster=cluster) and annotations_of(host).get(self.kind) == kind_mark(resource)
+
+    def is_in_place(self, host: Obj, *, cluster: str) -> bool:
+        """Return True if a host object bears the marks of a copy of ours at its own key, of whatever
+        resource.
+        """
         metadata = host["metadata"]
         labels, annotations = metadata.get("labels"), metadata.get("annotations")
         return (
             bool(labels and annotations)
             and labels.get(self.cluster) == cluster
             and self.name in annotations
-            and annotations.get(self.kind) == kind_mark(resource)
             and annotations.get(self.host_name) == metadata["name"]
             and annotations.get(self.host_namespace, "") == metadata.get("namespace", "")
         )
@@ -126,6 +146,7 @@ class Marks:
         return labels_of(obj).get(self.cluster) == cluster
 
 
+@lru_cache(1024)
 def kind_mark(resource: Resource) -> str:
     """Format a resource for the ``kind`` mark: ``Pod``, ``Ingress.networking.k8s.io``."""
     return f"{resource.kind}.{resource.group}" if resource.group else resource.kind

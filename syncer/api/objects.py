@@ -1,9 +1,10 @@
 """The basic values: objects, keys, resources, pairs and requests."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple
+
+from syncer.api.values import value_class
 
 #: A JSON value, such as a field of an object.
 Json = Any
@@ -40,9 +41,12 @@ class Key(NamedTuple):
         return cls(namespace, name)
 
 
-@dataclass(frozen=True, slots=True)
-class Resource:
-    """A resource: a kind of object, and where the API server serves it."""
+class Resource(NamedTuple):
+    """A resource: a kind of object, and where the API server serves it.
+
+    A tuple, as tables are keyed by it: its hash takes no call of Python code, of which there would be a
+    dozen for each object.
+    """
 
     #: Group and version, such as ``apps/v1``; ``v1`` for the core group.
     api_version: str
@@ -52,32 +56,26 @@ class Resource:
     plural: str
     #: False if its objects are cluster-scoped.
     namespaced: bool = True
-    #: The API group; ``""`` for the core group.
-    group: str = field(init=False, repr=False, compare=False)
-    #: The version within the group, such as ``v1``.
-    version: str = field(init=False, repr=False, compare=False)
-    _prefix: str = field(init=False, repr=False, compare=False)
-    _hash: int = field(init=False, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
-        root = f"/apis/{self.api_version}" if "/" in self.api_version else f"/api/{self.api_version}"
-        group, _, version = self.api_version.rpartition("/")
-        object.__setattr__(self, "group", group)
-        object.__setattr__(self, "version", version)
-        object.__setattr__(self, "_prefix", root)
-        object.__setattr__(self, "_hash", hash((self.api_version, self.plural)))
+    @property
+    def group(self) -> str:
+        """The API group; ``""`` for the core group."""
+        return self.api_version.rpartition("/")[0]
 
-    def __hash__(self) -> int:
-        return self._hash
+    @property
+    def version(self) -> str:
+        """The version within the group, such as ``v1``."""
+        return self.api_version.rpartition("/")[2]
 
     def __str__(self) -> str:
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
     def collection(self, namespace: str = "") -> str:
         """Return the URL path of the collection in a namespace, or of all namespaces for ``""``."""
+        root = "/apis" if "/" in self.api_version else "/api"
         if namespace and self.namespaced:
-            return f"{self._prefix}/namespaces/{namespace}/{self.plural}"
-        return f"{self._prefix}/{self.plural}"
+            return f"{root}/{self.api_version}/namespaces/{namespace}/{self.plural}"
+        return f"{root}/{self.api_version}/{self.plural}"
 
     def path(self, key: Key, subresource: str = "") -> str:
         """Return the URL path of an object or of its subresource."""
@@ -96,7 +94,7 @@ class ObjectRef(NamedTuple):
         return f"the {self.side} {self.resource.kind} {self.key}"
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Pair:
     """The virtual object and the host object of a key that exists on both sides."""
 

@@ -10,7 +10,7 @@ from functools import cached_property
 from types import FunctionType, MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Generic, Protocol
 
-from syncer.api.context import C, Context
+from syncer.api.context import C, Context, Settings
 from syncer.api.objects import Key, Obj, Resource, Side
 from syncer.api.reference_paths import ReferencePaths
 from syncer.api.references import References, resources_of
@@ -46,6 +46,15 @@ class LiveClient(Protocol):
 
         Raises:
             Exists: Another object has the name.
+        """
+        ...
+
+    async def try_create(self, resource: Resource, obj: Obj) -> Obj:
+        """Ask whether an object could be created (``dryRun=All``), and return it as it would be
+        stored. Nothing is.
+
+        Raises:
+            Invalid: The API server does not accept the object.
         """
         ...
 
@@ -87,6 +96,15 @@ class Live:
     host: LiveClient
     request: Callable[[Key], None] = field(default=lambda key: None)
     """Put a virtual key of this syncer into the queue."""
+    #: The settings of the virtual cluster.
+    settings: Settings = field(kw_only=True)
+    tell: Callable[[str, str], None] = field(default=lambda sentence, detail: None, kw_only=True)
+    """Show a condition of the syncer on ``/readyz?verbose``, in ``syncer status``, and in an event in the
+    virtual namespace ``default`` while this process leads: the syncer works, but not as it could.
+
+    The first text is a sentence that any reader may see, the second adds, for the operator, such as
+    addresses. A sentence ``""`` ends the condition.
+    """
 
 
 class Initialize(Role):

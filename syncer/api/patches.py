@@ -59,7 +59,8 @@ class Patch(Section):
 
     Variables: `value` (the current value, or `null`), `self` (the object being written), `other`
     (the object on the side that it comes from) and `context` (`cluster`, `identity`,
-    `hostNamespace`, and `namespace` and `name` of the virtual object). Needs the extra
+    `hostNamespace`, and `namespace` and `name` of the virtual object). Its cost is bounded before it
+    is evaluated; an object for which that would be over 0.1 s is parked. Needs the extra
     `vsyncer[cel]`.
     """
 

@@ -104,16 +104,16 @@ def dig(obj: Mapping[str, Json], path: FieldPath, default: Json = None) -> Json:
 def copy_fields(source: Obj, target: Obj, paths: Iterable[FieldPath]) -> None:
     """Copy the fields at the paths from ``source`` to ``target``; missing parent mappings are created."""
     for path in paths:
-        *parents, last = path_steps(path)
+        steps = path_steps(path)
         value: Json = source
-        for step in (*parents, last):
+        for step in steps:
             value = value.get(step) if isinstance(value, dict) else None
         if value is None:
             continue
         holder = target
-        for step in parents:
+        for step in steps[:-1]:
             holder = holder.setdefault(step, {})
-        holder[last] = value
+        holder[steps[-1]] = value
 
 
 # -- tables ----------------------------------------------------------------------------------------

@@ -4,13 +4,25 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from cachetools import LRUCache
+
 from syncer.api import selectors
 from syncer.api.context import Context
 from syncer.api.decision import Decision, wait
 from syncer.api.errors import Refused
 from syncer.api.objects import Json, Key, Obj, ObjectRef, Resource, Side, key_of
 from syncer.api.paths import EACH, FieldPath, Steps, Walker, compiled, is_within, path_steps
-from syncer.api.references import Reference, References, Referred, Rewritten, Selects, Shown, Shows, reference_of
+from syncer.api.references import (
+    Reference,
+    References,
+    Referred,
+    Rewritten,
+    Selects,
+    Shown,
+    Shows,
+    reference_of,
+    reserved_ending,
+)
 from syncer.api.sources import Source
 
 
@@ -48,7 +60,7 @@ class ReferencePaths:
                 beside the name.
         """
         self._table = dict(references)
-        self._walk = compiled(_leaf(path, said) for path, said in self._table.items())
+        self._walk = _walker(self._table)
         known = [reference_of(said) for said in self._table.values() if isinstance(said, Resource | Reference)]
         #: True if the table is empty.
         self.is_empty = not self._table
@@ -86,7 +98,7 @@ class ReferencePaths:
     def named(self, obj: Obj) -> list[Named]:
         """Return every name in an object, with its virtual key.
 
-        A name whose namespace is unknown is left out.
+        A name whose namespace is unknown is left out, and so is one with a reserved ending.
         """
         finder = _Finder(obj)
         self._walk(obj, finder)
@@ -135,7 +147,8 @@ class ReferencePaths:
                 result.
 
         Raises:
-            Refused: A name has no known translation.
+            Refused: A name has no known translation, or is no text.
+            NotYet: A name would lead to an object of the host's own.
         """
         result: Obj = self._walk(obj, _Down(ctx, virtual))
         return result
@@ -160,6 +173,11 @@ class ReferencePaths:
 # -- compiling -------------------------------------------------------------------------------------
 
 
+#: The walkers of the tables that were compiled last, by path and identity of each reference, with the references,
+#: which so keep their identities.
+_compiled: LRUCache[tuple[tuple[str, int], ...], tuple[Walker, tuple[Referred, ...]]] = LRUCache(512)
+
+
 @dataclass(frozen=True, slots=True)
 class _Place:
     """A path with its reference, prepared for many walks."""
@@ -169,6 +187,8 @@ class _Place:
     #: The first of the resources that may be named.
     resource: Resource
     shows: Shows | None
+    #: True if the host makes the named object once the copy is there.
+    comes_later: bool
 
 
 class _Said(NamedTuple):
@@ -189,18 +209,32 @@ def _parts(target: Resource | Shown) -> tuple[Resource, Shows | None]:
     return (target.resource, target.by) if isinstance(target, Shown) else (target, None)
 
 
+def _walker(table: References) -> Walker:
+    """Compile a table, or return what the same references were compiled to: each virtual cluster has its own
+    tables, made of the same references.
+    """
+    key = tuple((path, id(said)) for path, said in table.items())
+    if key not in _compiled:
+        _compiled[key] = compiled(_leaf(path, said) for path, said in table.items()), tuple(table.values())
+    return _compiled[key][0]
+
+
 def _leaf(path: str, said: Referred) -> tuple[Steps, Walker]:
     """Return the steps at which a walk stops for a path, and the walker that is called there."""
     steps = path_steps(path)
     if isinstance(said, Selects):
         return steps, lambda value, words: words.selection(said, path, value)
     if isinstance(said, Rewritten):
-        return steps, lambda value, words: words.text(said, path, value) if _is_text(value) else value
+        return (
+            steps,
+            lambda value, words: words.text(said, path, value) if _is_text(value) else words.other(path, value),
+        )
     reference = reference_of(said)
-    place = _Place(path, reference, *_parts(reference.targets[0]))
+    comes_later = reference.comes_later or reference.use == "made"
+    place = _Place(path, reference, *_parts(reference.targets[0]), comes_later)
     beside = reference.beside or reference.required
     if not beside and place.shows is None and reference.form == "name":
-        return steps, lambda value, words: words.name(place, value) if _is_text(value) else value
+        return steps, lambda value, words: words.name(place, value) if _is_text(value) else words.other(path, value)
     if steps[-1] != EACH:
         return steps[:-1], lambda holder, words: _in_holder(place, steps[-1], holder, words)
     if beside:
@@ -214,12 +248,18 @@ def _is_text(value: Json) -> bool:
 
 def _in_holder(place: _Place, step: str, holder: Json, words: "_Words") -> Json:
     """Translate the name in a mapping, together with the fields beside it."""
-    if not isinstance(holder, dict) or not _is_text(holder.get(step)):
+    if not isinstance(holder, dict):
+        return holder
+    if not _is_text(holder.get(step)):
+        words.other(place.path, holder.get(step))
         return holder
     reference = place.reference
     if reference.form == "key":
         text = _in_text(place, holder[step], words)
         return holder if text is holder[step] else {**holder, step: text}
+    for beside in (reference.kind, reference.group, reference.namespace):
+        if beside:
+            words.other(place.path, holder.get(beside), f"the {beside} beside it ")
     before = _said(place, holder[step], holder)
     name, namespace = words.said(before)
     changes = {step: name} if name is not before.name else {}
@@ -231,7 +271,7 @@ def _in_holder(place: _Place, step: str, holder: Json, words: "_Words") -> Json:
 def _in_text(place: _Place, text: Json, words: "_Words") -> Json:
     """Translate a name, or ``namespace/name``."""
     if not _is_text(text):
-        return text
+        return words.other(place.path, text)
     namespace, _, name = text.rpartition("/") if place.reference.form == "key" else ("", "", text)
     found, where = words.said(_Said(place, name, namespace, place.resource, place.shows))
     if isinstance(found, Untranslated):
@@ -298,6 +338,10 @@ class _Words:
         """Translate a ``Rewritten`` string."""
         return value
 
+    def other(self, path: str, value: Json, what: str = "") -> Json:
+        """Return a value that may be no text; ``what`` says which, if it isn't the one at the path."""
+        return value
+
 
 class _Finder(_Words):
     """Collects the names."""
@@ -310,7 +354,7 @@ class _Finder(_Words):
 
     def said(self, said: _Said) -> tuple[str, str]:
         key = None if said.other_kind else _key(said, self._own)
-        if key is not None:
+        if key is not None and not reserved_ending(said.resource, key.name):
             place = said.place
             self.found.append(Named(said.resource, key, place.reference, place.path, said.shows, said.optional))
         return said.name, said.namespace
@@ -319,16 +363,17 @@ class _Finder(_Words):
 class _Down(_Words):
     """Translates the references of a virtual object to the host."""
 
-    __slots__ = ("_ctx", "_own", "_owner", "_to_host")
+    __slots__ = ("_ctx", "_own", "_owner", "_refer")
 
     def __init__(self, ctx: Context, virtual: Obj) -> None:
-        self._ctx, self._owner, self._to_host = ctx, key_of(virtual), ctx.names.to_host
+        self._ctx, self._owner, self._refer = ctx, key_of(virtual), ctx.refer
         self._own = self._owner.namespace
 
     def name(self, place: _Place, text: str) -> str:
         resource, own = place.resource, self._own
-        if own or not resource.namespaced:
-            return self._to_host(resource, Key(own if resource.namespaced else "", text)).name
+        if (own or not resource.namespaced) and not reserved_ending(resource, text):
+            key = Key(own if resource.namespaced else "", text)
+            return self._refer(resource, key, comes_later=place.comes_later).name
         return self.said(_Said(place, text, "", resource, None))[0]
 
     def said(self, said: _Said) -> tuple[str, str]:
@@ -340,7 +385,9 @@ class _Down(_Words):
             raise Refused(f"names the {resource.kind} {said.name} without a namespace, and has none itself", path=path)
         if said.shows:
             return said.name, self._namespace_of_shown(said, said.shows, key)
-        place = self._to_host(resource, key)
+        if ending := reserved_ending(resource, said.name):
+            raise Refused(f"no {resource.kind} may have a name that ends in {ending}", path=path)
+        place = self._refer(resource, key, comes_later=said.place.comes_later)
         return place.name, place.namespace if said.namespace else ""
 
     def _namespace_of_shown(self, said: _Said, shows: Shows, key: Key) -> str:
@@ -359,7 +406,7 @@ class _Down(_Words):
         return ""
 
     def selection(self, said: Selects, path: str, value: Json) -> Json:
-        if said.form == "map" and not value:
+        if said.empty_selects_nothing and value == {}:
             return value
         if not selectors.fits(said.form, value):
             raise Refused("is no label selector", path=path)
@@ -368,6 +415,12 @@ class _Down(_Words):
 
     def text(self, said: Rewritten, path: str, value: str) -> str:
         return said.down(self._ctx, value)
+
+    def other(self, path: str, value: Json, what: str = "") -> Json:
+        if value is None or isinstance(value, str):
+            return value
+        why = f"{what}is no text, so it can't be translated to the host; write it as a text, or leave it out"
+        raise Refused(why, path=path)
 
 
 class _Up(_Words):

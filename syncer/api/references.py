@@ -13,6 +13,17 @@ from syncer.api.context import Context, Settings
 from syncer.api.objects import Key, Resource
 from syncer.api.sources import Source
 
+#: The ending of the Secrets with Pods' tokens.
+TOKENS_ENDING = ".pod-tokens"
+#: The endings of names that only the daemon gives to host objects, by resource. No copy has such a
+#: name, and no reference may lead to one.
+RESERVED_ENDINGS: Mapping[str, tuple[str, ...]] = {"secrets": (TOKENS_ENDING,)}
+
+
+def reserved_ending(resource: Resource, name: str) -> str:
+    """Return the reserved ending of a virtual name; ``""`` if it has none."""
+    return next((end for end in RESERVED_ENDINGS.get(str(resource), ()) if name.endswith(end)), "")
+
 
 class Shows(Protocol):
     """Makes host objects appear in the virtual cluster under their own names.
@@ -57,6 +68,9 @@ class Reference:
     #: ``named``: the name is translated in the copy, nothing else. ``made``: the host makes the
     #: object for the copy, so no object of that name is copied down.
     use: Literal["used", "named", "made"] = "used"
+    #: True if the host makes the named object once the copy is there, and no copy of it goes down.
+    #: So nothing needs to be there before.
+    comes_later: bool = False
     #: True if the copy is not created before the copy of the named object exists. A field
     #: ``optional: true`` beside the name lifts this.
     required: bool = False
@@ -76,7 +90,7 @@ class Reference:
     @property
     def targets(self) -> tuple[Resource | Shown, ...]:
         """The resources that may be named, as a tuple."""
-        return self.to if isinstance(self.to, tuple) else (self.to,)
+        return (self.to,) if isinstance(self.to, Resource | Shown) else self.to
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +102,11 @@ class Selects:
 
     #: The resource of the selected objects.
     resource: Resource
-    #: ``selector``: a LabelSelector; an empty one selects everything. ``map``: a mapping of labels;
-    #: an empty one selects nothing.
+    #: ``selector``: a LabelSelector. ``map``: a mapping of labels.
     form: Literal["selector", "map"] = "selector"
+    #: True if an empty mapping of labels selects nothing, as in a Service: it stays empty. Otherwise
+    #: it is narrowed too, as it may select everything.
+    empty_selects_nothing: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,8 @@ from typing import ClassVar, Generic, get_args
 
 from syncer.api.config import Config
 from syncer.api.context import C, Context, Settings
-from syncer.api.decision import Decision, apply, delete
+from syncer.api.decision import Decision, apply, delete, wait
+from syncer.api.errors import NotYet
 from syncer.api.metadata_rules import MetadataRules
 from syncer.api.objects import Key, Obj, Pair, Resource
 from syncer.api.optional_roles import Refers
@@ -57,8 +58,9 @@ class Syncer(Role, Generic[C]):
     #: Paths that either side may change. The other side follows; if both changed, the virtual side
     #: wins.
     both: ClassVar[tuple[FieldPath, ...]] = ()
-    #: The labels and annotations that are copied; by default all. The section can deny more, and
-    #: allow a denied key by its full name.
+    #: The labels and annotations that are copied, besides those that every kind leaves behind
+    #: because controllers of the host act on them (examples/metadata.md). The section can deny more,
+    #: and allow a denied key by its full name.
     metadata: ClassVar[MetadataRules] = MetadataRules()
     #: Paths below ``down`` whose values differ on the host, so that they can't be copied up.
     translates: ClassVar[tuple[FieldPath, ...]] = ()
@@ -111,6 +113,13 @@ class Syncer(Role, Generic[C]):
         """
         return True
 
+    def reads_with(self, settings: Settings) -> Iterable[Source]:
+        """Return the other resources that its decisions read; by default ``reads``.
+
+        Override it for sources that depend on the configuration.
+        """
+        return self.reads
+
     def rights_with(self, settings: Settings) -> Iterable[Right]:
         """Return the rights besides those that follow from the roles and sources; by default
         ``rights``.
@@ -132,6 +141,10 @@ class Syncer(Role, Generic[C]):
 
 class SyncDown(Role, Generic[C]):
     """Role: the virtual object exists and its host copy doesn't."""
+
+    #: The label selector of the virtual objects to watch; ``""`` for all. It saves their cost alone:
+    #: objects that it doesn't match are there while another syncer watches them.
+    virtual_selector: ClassVar[str] = ""
 
     @abstractmethod
     def sync_down(self, ctx: Context[C], virtual: Obj) -> Decision:
@@ -296,4 +309,8 @@ class Mirror(Syncer[C], SyncDown[C], Sync[C], Refers):
         names = self.references_down
         if names.holds_made and (obstacle := names.obstacle(ctx, pair.virtual, made=True)):
             return obstacle
-        return apply(host=self.translate(ctx, pair.virtual), virtual=self.reflect(ctx, pair))
+        try:
+            host = self.translate(ctx, pair.virtual)
+        except NotYet as missing:
+            return apply(virtual=self.reflect(ctx, pair)).then(wait(str(missing), on=(missing.on,)))
+        return apply(host=host, virtual=self.reflect(ctx, pair))

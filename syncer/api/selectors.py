@@ -33,7 +33,8 @@ def narrowed(selector: Obj, labels: Labels) -> Obj:
 def required(selector: Obj, *expressions: Obj) -> Obj:
     """Add expressions to a LabelSelector; those that it has already are not repeated."""
     present = selector.get("matchExpressions") or []
-    added = [expression for expression in expressions if expression not in present]
+    known = set(map(repr, present)) if expressions else ()
+    added = [expression for expression in expressions if repr(expression) not in known]
     return {**selector, "matchExpressions": [*present, *added]} if added else selector
 
 

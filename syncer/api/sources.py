@@ -42,6 +42,15 @@ class Index:
     #: The name of another syncer; the index is left out while that is disabled. ``""``: always
     #: kept.
     optional_with: str = ""
+    #: True: host objects have no values unless they are our copies of objects of the source's
+    #: resource, whatever else is watched.
+    copies_only: bool = False
+    #: The name of an index of the syncer's own virtual objects: those that have a value there which
+    #: an object gains or loses here are reconciled again. ``""``: none.
+    requeues: str = ""
+    #: ``values``: as above. ``change``: those that have a value there which an object has here are
+    #: reconciled again at its every change, too.
+    when: Literal["values", "change"] = "values"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,3 +83,5 @@ class Right:
     subresource: str = ""
     #: The host namespaces that the right is for; empty for those that copies are put in.
     namespaces: tuple[str, ...] = ()
+    #: The names of the only objects that the right is for; empty for all.
+    names: tuple[str, ...] = ()

@@ -1,23 +1,28 @@
 """The command ``syncer`` and its subcommands."""
 
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import click
 
 from syncer.cli import show
-from syncer.cli.options import Given, modes, pass_given, settings
+from syncer.cli.options import Given, modes, option, pass_given, settings
+from syncer.cli.plugins_folder import search
 from syncer.cli.run import start
 from syncer.version import VERSION
 
 #: Module and name of each subcommand. A subcommand is imported when it is called, so the daemon has
 #: none in memory.
 COMMANDS = {
+    "clusters": ("syncer.cli.clusters", "clusters"),
     "completion": ("syncer.cli.about", "completion"),
     "config": ("syncer.cli.config", "config"),
+    "etcd": ("syncer.cli.etcd", "etcd"),
     "names": ("syncer.cli.names", "names"),
     "parked": ("syncer.cli.parked", "parked"),
     "patrol": ("syncer.cli.patrol", "patrol"),
+    "pki": ("syncer.cli.pki", "pki"),
     "plugins": ("syncer.cli.plugins", "plugins"),
     "rbac": ("syncer.cli.rbac", "rbac"),
     "run": ("syncer.cli.run", "run"),
@@ -86,15 +91,23 @@ def _version(ctx: click.Context, _parameter: click.Parameter, value: bool) -> No
 @click.option(
     "--version", is_flag=True, expose_value=False, is_eager=True, callback=_version, help="Print the version."
 )
+@option(
+    "--plugins-folder",
+    metavar="FOLDER",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="A folder whose subfolders have the packages of plugins, as `pip install --target` writes them.",
+)
 @pass_given
 @click.pass_context
-def app(ctx: click.Context, given: Given) -> None:
+def app(ctx: click.Context, given: Given, plugins_folder: Path | None) -> None:
     """Keep virtual Kubernetes clusters in step with a host cluster.
 
     `syncer --config FILE` runs the daemon, as `syncer run --config FILE` does; it takes all flags of `run`.
 
     Exit status: 0 success, 1 failure, 2 wrong usage or configuration, 3 a plugin can't be used.
     """
+    if plugins_folder:
+        search(plugins_folder)
     if ctx.invoked_subcommand is not None:
         return
     if not given.settings and not given.once and not given.dry_run:

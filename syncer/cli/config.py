@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import click
 
 from syncer.cli import show
-from syncer.cli.options import Given, Setting, output, pass_given, settings
+from syncer.cli.options import Given, Setting, option, output, pass_given, settings
 
 if TYPE_CHECKING:
-    from syncer.config import Option
+    from syncer.config import Option, SyncerConfig
 
 
 @click.group()
@@ -21,9 +21,16 @@ def config() -> None:
 @config.command()
 @settings()
 @click.argument("file", required=False)
+@option("--offline", is_flag=True, help="Connect to no cluster.")
 @pass_given
-def validate(given: Given, file: str | None) -> None:
+def validate(given: Given, file: str | None, offline: bool) -> None:
     """Check a configuration file, and report every problem with its line.
+
+    If pods are synced, the address of their API server must be known: from the virtual kubeconfig, if it
+    is there, or from networking.apiServer.
+
+    If both kubeconfigs are there and run no program, both clusters are asked whether they are two;
+    otherwise a line says why they are not.
 
     \b
     Example:
@@ -32,14 +39,32 @@ def validate(given: Given, file: str | None) -> None:
     Exit status: 0 valid, 2 a problem in the file, 3 a plugin that it names can't be used.
     """
     from syncer.cli.loading import loaded
+    from syncer.engine.comparison import check_api_servers
 
     if file:
         given.put("--config", Setting(file, "FILE", flag=True))
-    clusters = loaded(given)[0].config.clusters()
+    config = loaded(given)[0].config
+    check_api_servers(config)
+    clusters, said = config.clusters(), [] if offline else _compared(config)
     click.echo(f"{given.file or 'the configuration'} is fine.")
     for each in clusters:
         on = [enabled.syncer.name for enabled in each.enabled()] + [entry.name for entry in each.custom_entries()]
         click.echo(f"{each.name}: {', '.join(on) or 'nothing is synced'}")
+    for entry in config.virtual_cluster_secrets:
+        places = ", ".join(entry.host_namespaces)
+        click.echo(f"Secrets in {entry.namespace}: {entry.max_clusters} virtual clusters at most, in {places}")
+    for line in said:
+        click.echo(line, err=True)
+
+
+def _compared(config: "SyncerConfig") -> list[str]:
+    import asyncio
+
+    from syncer.engine.comparison import compare
+    from syncer.observe.logs import configure
+
+    configure("error", config.log.format)
+    return asyncio.run(compare(config))
 
 
 @config.command()

@@ -1,7 +1,7 @@
 """Load the configuration from the flags of a command."""
 
 from syncer.cli.options import Given
-from syncer.config import Loaded, Override, SyncerConfig, load, model_for
+from syncer.config import Loaded, Override, SyncerConfig, VirtualCluster, load, model_for
 from syncer.plugins import Installed, installed
 
 
@@ -14,6 +14,23 @@ def loaded(given: Given) -> tuple[Loaded, Installed]:
     """
     plugins = installed()
     return load(given.file, plugins, overrides(given)), plugins
+
+
+async def selected(found: Loaded, *, login: bool = True) -> VirtualCluster:
+    """Return the virtual cluster that a command is about; one that isn't listed, from its Secret on the host.
+
+    Without ``login``, its kubeconfig isn't read.
+
+    Raises:
+        ConfigError: There is none of this name, or there are several and none is selected.
+        SyncerError: Its Secret can't be read, or is refused.
+    """
+    config = found.config
+    if not found.chosen or not config.virtual_cluster_secrets or found.chosen in config.names_listed:
+        return found.cluster
+    from syncer.engine.secret_lookup import secret_cluster
+
+    return await secret_cluster(config, found.chosen, login=login)
 
 
 def model(given: Given) -> type[SyncerConfig]:

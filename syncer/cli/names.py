@@ -64,10 +64,12 @@ def to_virtual(given: Given, kind: str, key: str, output: str, no_headers: bool)
 
 def _syncer(given: Given, kind: str) -> "tuple[Syncer, Settings]":
     """Return the syncer of a kind, and the settings of the virtual cluster."""
-    from syncer.cli.loading import loaded
+    import asyncio
+
+    from syncer.cli.loading import loaded, selected
     from syncer.directions import resources_of
 
-    cluster = loaded(given)[0].cluster
+    cluster = asyncio.run(selected(loaded(given)[0], login=False))
     custom = [syncer for entry in cluster.custom_entries() for syncer in entry.assumed()[:1]]
     known = [*(syncer() for syncer in cluster.syncers if resources_of(syncer)), *custom]
     found = [syncer for syncer in known if kind.lower() in _called(syncer)]

@@ -52,7 +52,7 @@ def _row(each: Mapping[str, Any], *, wide: bool) -> dict[str, Any]:
         "since": _age(each["seconds"]),
         "tried": each["tried"],
         "class": each["class"],
-        "next": _age(each["nextTry"]),
+        "next": "" if each["nextTry"] is None else _age(each["nextTry"]),
         "reason": " ".join(each["reason"].split()),
     }
     return {**row, "wakes": "; ".join(each["wakes"])} if wide else row

@@ -59,7 +59,7 @@ def patrol(
         Path(report).write_text(json.dumps(found, indent=2, ensure_ascii=False) + "\n")
     for each in found:
         place = f"{each['cluster']}: " if len(found) > 1 else ""
-        for line in lines(each, diff=diff):
+        for line in lines(show.plain_values(each), diff=diff):
             click.echo(place + line)
     ctx.exit(1 if any(is_left(each) or not each["kinds"] for each in found) else 0)
 
@@ -73,7 +73,7 @@ def _confirmed(configured: "Loaded", kinds: Sequence[str], *, here: bool) -> boo
     from syncer.cli.daemon import NoDaemon, ask
 
     try:
-        confirmed = ask(configured, "POST", "/confirm", {"kinds": list(kinds)})
+        confirmed = ask(configured, "POST", "/confirm", {"kinds": list(kinds)}, one=True)
     except NoDaemon as error:
         if not (here or configured.config.leader_election.enabled):
             show.fail(f"{error}\nTo scan here and hold nothing, beside a daemon that may run elsewhere, add --once")
@@ -91,12 +91,17 @@ def _confirmed(configured: "Loaded", kinds: Sequence[str], *, here: bool) -> boo
 def _scanned(configured: "Loaded", kinds: Sequence[str], *, confirm: bool) -> list[Report]:
     import asyncio
 
+    from syncer.cli.loading import selected
     from syncer.engine.patrol_once import patrol_once
     from syncer.observe.logs import configure
 
     log = configured.config.log
     configure("error" if log.level == "info" else log.level, log.format)
-    return [asyncio.run(patrol_once(configured.config, configured.cluster, kinds=kinds, confirm=confirm))]
+
+    async def scan() -> Report:
+        return await patrol_once(configured.config, await selected(configured), kinds=kinds, confirm=confirm)
+
+    return [asyncio.run(scan())]
 
 
 def _asked(configured: "Loaded", kinds: Sequence[str]) -> list[Report]:

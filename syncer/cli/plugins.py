@@ -10,7 +10,7 @@ from syncer.cli.options import Given, option, output, pass_given, settings
 
 if TYPE_CHECKING:
     from syncer.api import Problem
-    from syncer.config import VirtualCluster
+    from syncer.config import Loaded, VirtualCluster
     from syncer.plugins import Found, Installed
 
 
@@ -27,6 +27,7 @@ def list_(given: Given, output: str, no_headers: bool) -> None:
     """List syncers and name translators.
 
     Built-in plugins are always loaded. An installed plugin is imported only if the configuration names it.
+    If some of several virtual clusters have one enabled, these are named; --cluster asks about a single one.
     """
     show.records(list(_records(given)), output, headers=not no_headers)
 
@@ -36,30 +37,55 @@ def _records(given: Given) -> Iterator[dict[str, Any]]:
     from syncer.directions import resources_of
     from syncer.plugins import installed, origin_of, roles_of
 
-    cluster = loaded(given)[0].cluster if given.settings else None
+    asked = _clusters(loaded(given)[0]) if given.settings else []
     plugins = installed()
-    known = cluster.syncers if cluster else model(given).syncers
+    known = asked[0][1].syncers if asked else model(given).syncers
     plugins.syncers(syncer.section for syncer in known)
     for syncer in known:
+        is_on = [(name, cluster.section_of(syncer).enabled) for name, cluster in asked]
         yield {
             "name": syncer.name,
             "section": syncer.section,
             "resource": str(next(iter(resources_of(syncer)), "-")),
             "roles": roles_of(syncer),
-            "enabled": "yes" if (cluster.section_of(syncer) if cluster else syncer.config()).enabled else "no",
+            "enabled": _enabled(is_on or [("", syncer.config().enabled)]),
             "from": str(plugins.origin(syncer)),
         }
     sections = {syncer.section.partition(".")[2] for syncer in known}
     for point in plugins.others:
         if point.name not in sections:
             yield _record(point.name, "?", "not named in the configuration", str(origin_of(point)))
-    yield from _translators(plugins, cluster)
-
-
-def _translators(plugins: "Installed", cluster: "VirtualCluster | None") -> Iterator[dict[str, Any]]:
     for name, origin in plugins.translators():
-        used = cluster is not None and cluster.names.translator == name
-        yield _record(name, "names.translator", "yes" if used else "no", str(origin))
+        used = _enabled([(each, cluster.names.translator == name) for each, cluster in asked])
+        yield _record(name, "names.translator", used, str(origin))
+
+
+def _clusters(found: "Loaded") -> "list[tuple[str, VirtualCluster]]":
+    """Return the selected virtual cluster, or all by their names; one stands for those of an entry of Secrets.
+
+    Raises:
+        SyncerError: The selected one can't be found.
+    """
+    import asyncio
+
+    from syncer.cli.loading import selected
+
+    if found.chosen:
+        return [(found.chosen, asyncio.run(selected(found, login=False)))]
+    config = found.config
+    return [
+        *((each.name, each) for each in config.clusters()),
+        *(
+            (f"Secrets in {each.namespace}", config.cluster_of(each, "any", each.host_namespaces[0]))
+            for each in config.virtual_cluster_secrets
+        ),
+    ]
+
+
+def _enabled(answers: Sequence[tuple[str, bool]]) -> str:
+    """Return whether something is enabled: ``yes``, ``no``, or the names of the virtual clusters that have it."""
+    names = list(dict.fromkeys(name for name, is_on in answers if is_on))
+    return "no" if not names else "yes" if all(is_on for _, is_on in answers) else ", ".join(names)
 
 
 def _record(name: str, section: str, enabled: str, origin: str) -> dict[str, Any]:

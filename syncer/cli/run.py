@@ -1,10 +1,12 @@
 """``syncer run``, and ``syncer --config FILE``: the daemon."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from syncer.cli import show
 from syncer.cli.options import Given, modes, pass_given, settings
 
 if TYPE_CHECKING:
@@ -15,6 +17,12 @@ if TYPE_CHECKING:
 #: objects are hardly ever cyclic, so rare collections cost no memory and save a twentieth of the
 #: CPU of a start.
 GC_THRESHOLD = (20_000, 20, 20)
+#: mallopt(3) of glibc: its names for parameters, and the size in bytes from which a block is mapped
+#: by itself. By default that grows up to 32 MB with the first large block that is freed, and then
+#: the holes of large texts stay in the heap. A read from a TLS connection allocates 256 KiB, which
+#: must come from the heap: mapping and unmapping costs more than the read.
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
+MAPPED_FROM = 512 << 10
 
 
 @click.command()
@@ -38,24 +46,37 @@ def run(ctx: click.Context, given: Given) -> None:
 def start(given: Given) -> int:
     """Load the configuration, run the daemon, and return the exit status."""
     import asyncio
-    import gc
 
-    gc.set_threshold(*GC_THRESHOLD)
+    spare_memory()
 
     from syncer.cli.loading import loaded
 
     config = loaded(given)[0].config
 
+    from syncer.engine.config_file import ConfigFile
     from syncer.engine.runner import run as daemon
     from syncer.observe.logs import configure
 
     configure(config.log.level, config.log.format)
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        summary = runner.run(daemon(config, once=given.once, dry_run=given.dry_run))
+        file = ConfigFile(Path(given.file), lambda: loaded(given)[0].config) if given.file else None
+        summary = runner.run(daemon(config, once=given.once, dry_run=given.dry_run, file=file))
     for line in summary.lines():
-        click.echo(line)
+        click.echo(show.plain(line))
     # A daemon ends only when it is stopped, and its successor goes on with the remaining requests.
     return summary.exit_code if given.once or given.dry_run else 0
+
+
+def spare_memory() -> None:
+    """Set what the interpreter and the allocator do about memory that is no longer used."""
+    import ctypes
+    import gc
+
+    gc.set_threshold(*GC_THRESHOLD)
+    set_option = getattr(ctypes.CDLL(None), "mallopt", None)  # other C libraries have none
+    if set_option is not None:
+        set_option(M_MMAP_THRESHOLD, MAPPED_FROM)
+        set_option(M_TRIM_THRESHOLD, MAPPED_FROM)
 
 
 def _loop_factory() -> "Callable[[], asyncio.AbstractEventLoop] | None":

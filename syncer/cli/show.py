@@ -4,13 +4,31 @@ a traceback.
 
 import json
 import os
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 import click
 
+#: Control characters but line breaks, and marks that change the direction of the text beside them.
+_ACTING = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
 #: A result: a mapping for each line of the table, all with the same keys.
 Records = Sequence[Mapping[str, Any]]
+
+
+def plain(text: str) -> str:
+    """Return a text without characters that act on a terminal: names and messages may be a tenant's."""
+    return _ACTING.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+def plain_values(data: Any) -> Any:
+    """Return JSON with the texts in it made plain."""
+    if isinstance(data, dict):
+        return {plain(name): plain_values(value) for name, value in data.items()}
+    if isinstance(data, list):
+        return [plain_values(value) for value in data]
+    return plain(data) if isinstance(data, str) else data
 
 
 def fail(message: str, exit_code: int = 1) -> NoReturn:
@@ -28,9 +46,9 @@ def end_with(error: Exception) -> None:
 
     if isinstance(error, ConfigError):
         count = len(error.problems)
-        fail(f"{error}\n{count} problem{'s' if count > 1 else ''}. Nothing was started.", error.exit_code)
+        fail(f"{plain(str(error))}\n{count} problem{'s' if count > 1 else ''}. Nothing was started.", error.exit_code)
     if isinstance(error, SyncerError):
-        fail(f"{red('syncer:')} {error}", error.exit_code)
+        fail(f"{red('syncer:')} {plain(str(error))}", error.exit_code)
 
 
 def red(text: str) -> str:
@@ -53,11 +71,12 @@ def records(found: Records, form: str, *, headers: bool = True) -> None:
 def value(data: Any, form: str) -> None:
     """Print data as JSON or YAML."""
     if form == "json":
-        click.echo(json.dumps(data, indent=2, ensure_ascii=False))
+        # Within strings of JSON alone: control characters below U+0020 are escaped already.
+        click.echo(_ACTING.sub(_escaped, json.dumps(data, indent=2, ensure_ascii=False)))
         return
     import yaml
 
-    click.echo(yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=120), nl=False)
+    click.echo(plain(yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=120)), nl=False)
 
 
 def documents(found: Sequence[Mapping[str, Any]], form: str) -> None:
@@ -80,7 +99,15 @@ def _table(found: Records, *, headers: bool) -> None:
         click.echo("   ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
 
 
+def _escaped(found: re.Match[str]) -> str:
+    return f"\\u{ord(found[0]):04x}"
+
+
 def _cell(cell: Any) -> str:
+    return " ".join(plain(_text(cell)).split("\n"))
+
+
+def _text(cell: Any) -> str:
     if isinstance(cell, bool):
         return "true" if cell else "false"
     if isinstance(cell, list | tuple):

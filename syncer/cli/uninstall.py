@@ -1,7 +1,8 @@
-"""``syncer uninstall``: remove everything that we made, on both sides."""
+"""``syncer uninstall``: remove everything that we made, on both sides or on the host."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -10,6 +11,8 @@ from syncer.cli import show
 from syncer.cli.options import Given, option, output, pass_given, settings
 
 if TYPE_CHECKING:
+    from syncer.api import Side
+    from syncer.clusters.client import Cluster
     from syncer.config import Loaded
     from syncer.engine.uninstall.uninstall import Report
 
@@ -17,15 +20,23 @@ if TYPE_CHECKING:
 @click.command()
 @option("--yes", is_flag=True, help="Carry out the plan. Without this flag, it is only printed.")
 @option("--keep", is_flag=True, help="Keep the objects, and only remove the daemon's marks from them.")
+@option(
+    "--side",
+    type=click.Choice(["host", "host-first"]),
+    help="Only the copies on the host; or these first, and then what can be done in the virtual cluster.",
+)
 @settings()
 @output("table", "wide", "json", "yaml")
 @pass_given
 @click.pass_context
-def uninstall(ctx: click.Context, given: Given, yes: bool, keep: bool, output: str, no_headers: bool) -> None:
+def uninstall(
+    ctx: click.Context, given: Given, yes: bool, keep: bool, side: str | None, output: str, no_headers: bool
+) -> None:
     """Remove everything that was synced, on both sides.
 
     That is, the copies on the host, and the daemon's objects in the virtual cluster. The tenant's
-    own objects stay as they are. Stop the daemons first. A namespace or CRD that the daemon made
+    own objects stay as they are. Stop the daemons first; replicas with leaderElection.shards may go on
+    if the virtual cluster is no longer in their configuration. A namespace or CRD that the daemon made
     stays if it holds objects of others, and so do these. Pauses are ignored. If the uninstall is
     interrupted, run it again. It needs rights that the daemon doesn't have: to delete the ConfigMap
     vsyncer in kube-system of the virtual cluster, and the Lease.
@@ -33,10 +44,17 @@ def uninstall(ctx: click.Context, given: Given, yes: bool, keep: bool, output: s
     With --keep, the copies keep running, unmanaged. Pods and Services keep two labels that other
     objects select them by.
 
+    With --side host, the virtual cluster isn't connected to: for one that is gone or broken, or goes
+    itself, as nothing that a tenant did in it can stop the uninstall then. With --side host-first, its side is
+    tried after the host's, for a minute at most; a failure there is only a remark.
+
+    Pods end within 60 seconds, even if their own grace period is longer.
+
     \b
     Examples:
       syncer uninstall --config syncer.yaml          # print the plan
       syncer uninstall --config syncer.yaml --yes    # carry it out
+      syncer uninstall --yes --side host             # the virtual cluster doesn't answer
 
     Exit status: 0 done, or the plan is complete; 1 something could not be read or removed.
     """
@@ -50,22 +68,34 @@ def uninstall(ctx: click.Context, given: Given, yes: bool, keep: bool, output: s
     configure("error" if log.level == "info" else log.level, log.format)
     if yes:
         _refuse_beside_a_daemon(configured)
-    report = asyncio.run(_report(configured, yes=yes, keep=keep))
+    report = asyncio.run(_report(configured, yes=yes, keep=keep, side=side))
     show.records(list(_records(report, keep=keep, each=output != "table")), _form(output), headers=not no_headers)
     for line in (*report.remarks, *_end(report, yes=yes)):
-        click.echo(line, err=output in ("json", "yaml"))
+        click.echo(show.plain(line), err=output in ("json", "yaml"))
     for line in report.problems:
-        click.echo(show.red(line), err=True)
+        click.echo(show.red(show.plain(line)), err=True)
     ctx.exit(report.exit_code)
 
 
-async def _report(configured: "Loaded", *, yes: bool, keep: bool) -> "Report":
-    from syncer.engine.runner import connected
+async def _report(configured: "Loaded", *, yes: bool, keep: bool, side: str | None) -> "Report":
+    from syncer.cli.loading import selected
+    from syncer.engine.connecting import connected
     from syncer.engine.uninstall import uninstall as engine
 
-    config, cluster = configured.config, configured.cluster
-    async with connected(config, cluster) as clusters:
-        return await engine.uninstall(config, cluster, clusters, yes=yes, keep=keep)
+    config, cluster = configured.config, await selected(configured, login=side is None)
+    later = (lambda: _connected(configured)) if side == "host-first" else None
+    async with connected(config, cluster, host_alone=side is not None) as clusters:
+        return await engine.uninstall(config, cluster, clusters, yes=yes, keep=keep, later=later)
+
+
+@asynccontextmanager
+async def _connected(configured: "Loaded") -> "AsyncIterator[Mapping[Side, Cluster]]":
+    """Yield clients of both sides; a kubeconfig is read only now."""
+    from syncer.cli.loading import selected
+    from syncer.engine.connecting import connected
+
+    async with connected(configured.config, await selected(configured)) as clusters:
+        yield clusters
 
 
 def _refuse_beside_a_daemon(configured: "Loaded") -> None:

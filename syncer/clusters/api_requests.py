@@ -8,9 +8,9 @@ from typing import Any, Literal
 from urllib.parse import urlencode
 
 from syncer.api.objects import Key, Obj, Resource, key_of
-from syncer.clusters import codec
+from syncer.clusters.bodies import encoded
 from syncer.clusters.paths import object_path
-from syncer.clusters.transport import REQUEST_SECONDS, HttpRequest
+from syncer.clusters.transport import LARGEST_REPLY, REQUEST_SECONDS, HttpRequest
 
 #: The field manager of our writes in ``managedFields``.
 FIELD_MANAGER = "vsyncer"
@@ -24,6 +24,12 @@ PATCH_TYPES: Mapping[PatchKind, str] = {
     "json": "application/json-patch+json",
     "apply": "application/apply-patch+yaml",
 }
+#: Asks for the metadata of the objects of a list alone; every API server knows it.
+METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+#: The same for an object, as in the events of a watch.
+METADATA_OF_ONE = METADATA_ONLY.replace("List;", ";")
+#: The parameter of a write that stores nothing.
+DRY_RUN = "&dryRun=All"
 _WRITE = f"?fieldManager={FIELD_MANAGER}"
 
 
@@ -33,19 +39,25 @@ def get(resource: Resource, key: Key, subresource: str = "", *, timeout: float =
 
 
 def create(
-    resource: Resource, key: Key, obj: Obj, subresource: str = "", *, timeout: float = REQUEST_SECONDS
+    resource: Resource,
+    key: Key,
+    obj: Obj,
+    subresource: str = "",
+    *,
+    dry_run: bool = False,
+    timeout: float = REQUEST_SECONDS,
 ) -> HttpRequest:
     """Return the request to create an object, or with a ``subresource`` (``binding``, ``token``,
-    ``eviction``) of ``key``.
+    ``eviction``) of ``key``; with ``dry_run`` nothing is stored.
     """
     path = object_path(resource, key, subresource) if subresource else resource.collection(key.namespace)
-    return HttpRequest("POST", path + _WRITE, codec.encode(obj), timeout=timeout)
+    return HttpRequest("POST", path + _WRITE + (DRY_RUN if dry_run else ""), encoded(obj), timeout=timeout)
 
 
 def replace(resource: Resource, obj: Obj, subresource: str = "", *, timeout: float = REQUEST_SECONDS) -> HttpRequest:
     """Return the request to replace an object; with a resourceVersion only that version."""
     path = object_path(resource, key_of(obj), subresource) + _WRITE
-    return HttpRequest("PUT", path, codec.encode(obj), timeout=timeout)
+    return HttpRequest("PUT", path, encoded(obj), timeout=timeout)
 
 
 def patch(
@@ -62,7 +74,7 @@ def patch(
     ``apply`` only.
     """
     path = object_path(resource, key, subresource) + _WRITE + ("&force=true" if force else "")
-    return HttpRequest("PATCH", path, codec.encode(change), PATCH_TYPES[kind], timeout=timeout)
+    return HttpRequest("PATCH", path, encoded(change), PATCH_TYPES[kind], timeout=timeout)
 
 
 def delete(
@@ -85,7 +97,7 @@ def delete(
         "propagationPolicy": propagation,
     }
     chosen = {name: value for name, value in options.items() if value is not None}
-    body = codec.encode({"apiVersion": "v1", "kind": "DeleteOptions", **chosen})
+    body = encoded({"apiVersion": "v1", "kind": "DeleteOptions", **chosen})
     return HttpRequest("DELETE", object_path(resource, key), body, timeout=timeout)
 
 
@@ -98,13 +110,16 @@ def list_page(
     limit: int = 0,
     token: str = "",
     timeout: float = REQUEST_SECONDS,
+    most: int = LARGEST_REPLY,
+    accept: str = "application/json",
 ) -> HttpRequest:
     """Return the request for a page of a list: the first, or the one that ``token`` continues with.
 
-    ``limit`` 0 is no limit.
+    ``limit`` 0 is no limit. ``most`` is the largest response that is read, in bytes.
     """
     query = _query(labelSelector=selector, fieldSelector=fields, limit=limit or "", **{"continue": token})
-    return HttpRequest("GET", resource.collection(namespace) + query, timeout=timeout)
+    path = resource.collection(namespace) + query
+    return HttpRequest("GET", path, accept=accept, timeout=timeout, most=most)
 
 
 def watch(
@@ -117,6 +132,7 @@ def watch(
     timeout_seconds: int | None = None,
     idle_timeout: float | None = None,
     timeout: float = REQUEST_SECONDS,
+    accept: str = "application/json",
 ) -> HttpRequest:
     """Return the request for a watch from a version on, with bookmarks; the server ends it after
     ``timeout_seconds``.
@@ -129,7 +145,8 @@ def watch(
         resourceVersion=resource_version,
         timeoutSeconds=timeout_seconds or "",
     )
-    return HttpRequest("GET", resource.collection(namespace) + query, timeout=timeout, idle_timeout=idle_timeout)
+    path = resource.collection(namespace) + query
+    return HttpRequest("GET", path, accept=accept, timeout=timeout, idle_timeout=idle_timeout)
 
 
 def _query(**parameters: str | int) -> str:

@@ -11,6 +11,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
+from syncer.clusters.proxy import Proxy
+
 _PEM = re.compile(rb"-----BEGIN CERTIFICATE-----(.+?)-----END CERTIFICATE-----", re.DOTALL)
 _EXPLICIT_0, _UTC_TIME = 0xA0, 0x17
 
@@ -38,6 +40,11 @@ def first_certificate(pem: bytes) -> bytes:
     if found is None:
         raise ValueError("no certificate in PEM form")
     return base64.b64decode(found[1])
+
+
+def certificates_of(pem: bytes) -> frozenset[bytes]:
+    """Return the certificates in a PEM text, whatever their order and line breaks."""
+    return frozenset(b"".join(found.split()) for found in _PEM.findall(pem))
 
 
 def validity(der: bytes) -> Validity:
@@ -106,12 +113,16 @@ def client_context(*, ca: bytes | None, insecure: bool) -> ssl.SSLContext:
     return context
 
 
-def proxy_context(*, ca: bytes | None, insecure: bool) -> ssl.SSLContext:
+def proxy_context(proxy: Proxy | None, *, ca: bytes | None, insecure: bool) -> ssl.SSLContext | None:
     """Return a context for an https proxy: it trusts the system's CAs and the cluster's.
+
+    None if there is no proxy, or it isn't https: to load the system's CAs takes some 40 ms.
 
     Raises:
         ssl.SSLError: The CA bundle (PEM) can't be read.
     """
+    if proxy is None or not proxy.tls:
+        return None
     context = client_context(ca=None, insecure=insecure)
     if ca:
         context.load_verify_locations(cadata=ca.decode("ascii", "replace"))

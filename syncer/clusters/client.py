@@ -2,16 +2,28 @@
 :class:`ClusterError`.
 """
 
+import asyncio
 import time
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
+from syncer.api.errors import Invalid
 from syncer.api.objects import Key, Obj, Resource, Side, key_of
 from syncer.clusters import api_requests, codec, errors
 from syncer.clusters.api_requests import PatchKind, Propagation
 from syncer.clusters.codec import Page
+from syncer.clusters.dialer import Dialer
 from syncer.clusters.errors import UNKNOWN_ORIGIN, Origin, Where
-from syncer.clusters.transport import REQUEST_SECONDS, ConnectionFailed, HttpRequest, HttpResponse, Transport
+from syncer.clusters.transport import (
+    LARGEST_REPLY,
+    REQUEST_SECONDS,
+    ConnectionFailed,
+    HttpRequest,
+    HttpResponse,
+    ReplyTooLarge,
+    Transport,
+)
 from syncer.clusters.watching import Watch
 
 if TYPE_CHECKING:
@@ -19,6 +31,13 @@ if TYPE_CHECKING:
 
 #: Items in a page of a list; larger pages block the event loop for longer.
 PAGE = 500
+#: Largest page of several objects that is read, in bytes: 500 Pods with their ``managedFields`` take
+#: half of it.
+LARGEST_PAGE = 8 << 20
+#: The factor by which a page becomes smaller if it is too large, and larger again if there is room.
+_STEP = 4
+#: Bytes of a page after which other tasks may run.
+BREATH = 256 << 10
 
 Objs = list[Obj]
 
@@ -33,36 +52,35 @@ class Observer(Protocol):
         """
 
 
-class Cluster:
-    """A client of an API server, virtual or host.
+class Client:
+    """A client of an API server.
 
     Every method raises a :class:`~syncer.api.errors.ClusterError`, whose class says what to do
     next. ``timeout`` is the deadline of a request, in seconds.
     """
 
+    #: Its side; None if the cluster is neither a virtual one nor the host.
+    side: Side | None = None
+
     def __init__(
         self,
         name: str,
-        side: Side,
         transport: Transport,
         *,
         origin: Origin = UNKNOWN_ORIGIN,
         observer: Observer | None = None,
         timeout: float = REQUEST_SECONDS,
+        dialer: Dialer | None = None,
     ) -> None:
-        self.name, self.side, self.transport = name, side, transport
+        self.name, self.transport = name, transport
         self.origin, self.observer, self.timeout = origin, observer, timeout
+        #: Opens connections whose bytes another protocol reads; None if the transport has no network.
+        self.dialer = dialer
 
     @property
     def virtual_cluster(self) -> str:
-        """The name of the virtual cluster; ``""`` for the host, which all virtual clusters share."""
-        return self.name if self.side is Side.VIRTUAL else ""
-
-    def over(self, transport: Transport) -> "Cluster":
-        """Return a client of the same cluster with another transport, such as a wrapper of its own."""
-        return Cluster(
-            self.name, self.side, transport, origin=self.origin, observer=self.observer, timeout=self.timeout
-        )
+        """The name of the cluster in log lines; ``""`` for the host, which all virtual clusters share."""
+        return "" if self.side is Side.HOST else self.name
 
     async def get(self, resource: Resource, key: Key, *, subresource: str = "") -> Obj:
         """Read an object."""
@@ -79,6 +97,12 @@ class Cluster:
         target = key or target_of(obj)
         request = api_requests.create(resource, target, obj, subresource, timeout=self.timeout)
         return codec.lean((await self._send(request, "create", resource, target, subresource)).body)
+
+    async def try_create(self, resource: Resource, obj: Obj) -> Obj:
+        """Ask whether an object could be created, and return it as it would be stored. Nothing is."""
+        target = target_of(obj)
+        request = api_requests.create(resource, target, obj, dry_run=True, timeout=self.timeout)
+        return codec.decode((await self._send(request, "create", resource, target)).body)
 
     async def replace(self, resource: Resource, obj: Obj, *, subresource: str = "") -> Obj:
         """Replace an object (PUT); with a ``resourceVersion`` in it only that version."""
@@ -138,10 +162,15 @@ class Cluster:
     ) -> AsyncIterator[Page]:
         """Yield the pages of a list, with undecoded items.
 
+        A page that is too large to be read, or to be cut up where it is malformed, is requested
+        again with fewer objects. An object that is too large to be read by itself comes without its
+        contents (:data:`~syncer.clusters.codec.UNREADABLE`). A large page is yielded in several parts.
+
         Raises:
             Expired: The list took too long; begin again.
+            DecodeError: The response is malformed, whatever its size.
         """
-        token = ""
+        token, most = "", limit
         while True:
             request = api_requests.list_page(
                 resource,
@@ -151,12 +180,44 @@ class Cluster:
                 limit=limit,
                 token=token,
                 timeout=self.timeout,
+                most=LARGEST_PAGE if limit > 1 else LARGEST_REPLY,
             )
-            page = codec.split_list((await self._send(request, "list", resource, Key(namespace, ""))).body)
+            body = b""
+            try:
+                body = (await self._send(request, "list", resource, Key(namespace, ""))).body
+                page = codec.split_list(body)
+            except (Invalid, codec.DecodeError) as error:
+                if not isinstance(error.__cause__, ReplyTooLarge) and len(body) <= codec.MOST_CUT:
+                    raise
+                if limit > 1:
+                    limit = max(limit // _STEP, 1)
+                    continue
+                if body:
+                    page = await codec.cut_list_in_steps(body)
+                else:
+                    page = await self._without_contents(request, resource)
+            else:
+                if limit < most and len(body) * _STEP * 2 < LARGEST_PAGE:
+                    limit = min(limit * _STEP, most)
+                if len(body) > BREATH:
+                    for part in codec.parts(page, BREATH):
+                        await asyncio.sleep(0)
+                        yield part
+                    await asyncio.sleep(0)
+                    page = page._replace(items=[])
             yield page
             token = page.next_token
             if not token:
                 return
+
+    async def _without_contents(self, request: HttpRequest, resource: Resource) -> Page:
+        """Return a page of a single object that is too large to be read."""
+        request = replace(request, accept=api_requests.METADATA_ONLY)
+        page = codec.split_list((await self._send(request, "list", resource)).body)
+        why = f"it takes more than {LARGEST_REPLY >> 20} MiB"
+        named = {"apiVersion": resource.api_version, "kind": resource.kind, codec.UNREADABLE: why}
+        items = [codec.Raw(codec.encode({**named, "metadata": codec.decode(raw)["metadata"]})) for raw in page.items]
+        return page._replace(items=items)
 
     async def list(self, resource: Resource, *, namespace: str = "", selector: str = "", fields: str = "") -> Objs:
         """List all objects, decoded, with their ``apiVersion`` and ``kind``, which the server leaves out."""
@@ -165,6 +226,13 @@ class Cluster:
         async for page in self.list_pages(resource, namespace=namespace, selector=selector, fields=fields):
             found.extend({**named, **codec.decode(raw)} for raw in page.items)
         return found
+
+    async def first(self, resource: Resource, limit: int) -> Page:
+        """Return the metadata of the first objects of a resource, by namespace and name."""
+        request = api_requests.list_page(
+            resource, limit=limit, timeout=self.timeout, most=LARGEST_PAGE, accept=api_requests.METADATA_ONLY
+        )
+        return codec.split_list((await self._send(request, "list", resource)).body)
 
     def watch(
         self,
@@ -176,6 +244,7 @@ class Cluster:
         resource_version: str = "",
         timeout_seconds: int | None = None,
         idle_timeout: float | None = None,
+        metadata_only: bool = False,
     ) -> Watch:
         """Watch changes from a version on, with bookmarks, in batches of the events that have arrived.
 
@@ -192,6 +261,7 @@ class Cluster:
             timeout_seconds=timeout_seconds,
             idle_timeout=idle_timeout,
             timeout=self.timeout,
+            accept=api_requests.METADATA_OF_ONE if metadata_only else "application/json",
         )
         start = time.perf_counter()
         return Watch(
@@ -253,6 +323,38 @@ class Cluster:
     def _observe(self, method: str, code: int, start: float) -> None:
         if self.observer is not None:
             self.observer.request(method, code, time.perf_counter() - start)
+
+
+class Cluster(Client):
+    """A client of a virtual cluster or of the host."""
+
+    side: Side
+
+    def __init__(
+        self,
+        name: str,
+        side: Side,
+        transport: Transport,
+        *,
+        origin: Origin = UNKNOWN_ORIGIN,
+        observer: Observer | None = None,
+        timeout: float = REQUEST_SECONDS,
+        dialer: Dialer | None = None,
+    ) -> None:
+        super().__init__(name, transport, origin=origin, observer=observer, timeout=timeout, dialer=dialer)
+        self.side = side
+
+    def over(self, transport: Transport) -> "Cluster":
+        """Return a client of the same cluster with another transport, such as a wrapper of its own."""
+        return Cluster(
+            self.name,
+            self.side,
+            transport,
+            origin=self.origin,
+            observer=self.observer,
+            timeout=self.timeout,
+            dialer=self.dialer,
+        )
 
 
 def target_of(obj: Obj) -> Key:

@@ -7,9 +7,8 @@ A :class:`Raw` from a list or a watch line is a view into the whole response and
 copy it with :func:`exact` before keeping it.
 """
 
-import contextlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
@@ -17,13 +16,15 @@ import msgspec
 from syncer.api.objects import Key, Obj
 from syncer.clusters import pieces
 
-#: Replaces the contents of an undecodable object, with the reason. No API server sends a field of
-#: this name.
+#: Replaces the contents of an object that can't be used, with the reason. No API server sends a field
+#: of this name.
 UNREADABLE = "vsyncer.dev/unreadable"
 
 Raw = msgspec.Raw
 #: Raised for malformed JSON.
 DecodeError = msgspec.DecodeError
+#: The exceptions of a decoder: msgspec raises the last for texts that aren't UTF-8.
+_MALFORMED = (DecodeError, RecursionError, UnicodeDecodeError)
 
 _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
@@ -38,16 +39,19 @@ def decode(data: bytes | memoryview | msgspec.Raw) -> Obj:
     """
     try:
         decoded: Obj = _decode(data)
-    except RecursionError as error:
+    except (RecursionError, UnicodeDecodeError) as error:
         raise _told(error) from None
     return decoded
 
 
 def _told(error: Exception) -> DecodeError:
-    """Return the error with a hint: API servers accept 10,000 levels of nesting, and we 1,000; only
+    """Return the error as a DecodeError. API servers accept 10,000 levels of nesting, and we 1,000; only
     an attacker writes either.
     """
-    return error if isinstance(error, DecodeError) else DecodeError("it is nested deeper than can be read")
+    if isinstance(error, DecodeError):
+        return error
+    is_deep = isinstance(error, RecursionError)
+    return DecodeError("it is nested deeper than can be read" if is_deep else f"it is malformed: {error}")
 
 
 def seen(data: bytes | msgspec.Raw) -> Obj:
@@ -64,16 +68,43 @@ def seen(data: bytes | msgspec.Raw) -> Obj:
     try:
         return lean(data)
     except DecodeError as error:
-        return decode(_without_contents(bytes(data), error))
+        return without_contents(data, error)
+
+
+def stored(data: bytes) -> Obj:
+    """Decode an object that was encoded for the cache, so without ``managedFields``."""
+    try:
+        found: Obj = _decode(data)
+    except RecursionError:  # it was decoded from a shallower call
+        return seen(data)
+    return found
+
+
+class _Outline(msgspec.Struct, gc=False):
+    metadata: dict[str, Any]
+
+
+_decode_outline = msgspec.json.Decoder(_Outline).decode
+
+
+def outline(data: bytes) -> Obj:
+    """Decode only the metadata of an object that was encoded for the cache.
+
+    The rest, which tenants fill, is skipped at a tenth of the cost.
+    """
+    try:
+        return {"metadata": _decode_outline(data).metadata}
+    except RecursionError:  # it was decoded from a shallower call
+        return {"metadata": stored(data)["metadata"]}
 
 
 def lean(data: bytes | msgspec.Raw) -> Obj:
     """Decode an object, without its ``managedFields`` where they can be cut out of the text.
 
-    They are most of what is decoded of a Pod, and nobody needs them. API servers write them last
-    in the metadata of their own kinds. Their end is the first end of a list of objects: the text
-    behind a ``"`` that ends a string cannot be a letter, so what follows is the next field. If it
-    is another end after all, too little is cut, the brackets don't match, and all is decoded.
+    They are most of the text of a Pod, and the engine doesn't use them. API servers write them
+    last in the metadata of their own kinds. Their end is the first end of a list of objects: no
+    letter follows the ``"`` that ends a string, so the next field begins there. If the end belongs
+    to another list, too little is cut: the brackets don't match, and the whole text is decoded.
 
     Raises:
         DecodeError: The text is not a JSON object.
@@ -84,15 +115,19 @@ def lean(data: bytes | msgspec.Raw) -> Obj:
         if start > 0 and text.startswith(_OWN_KINDS) and not _END_OF_METADATA(text, 0, start):
             end = text.find(b"}]", start) + 2
             if text[end : end + 3] == b'},"' and text[end + 3 : end + 4].isalpha():
-                with contextlib.suppress(DecodeError):
+                try:
                     found: Obj = _decode(text[:start] + text[end:])
-                    return found
+                except DecodeError:
+                    found = _decode(text)
+                return found
         found = _decode(text)
-    except RecursionError as error:
+    except (RecursionError, UnicodeDecodeError) as error:
         raise _told(error) from None
     return found
 
 
+#: Largest malformed text that is cut up, in bytes: a step of the event loop cuts 1 MB in up to a second.
+MOST_CUT = 64 << 10
 #: The beginnings of objects whose fields an API server writes in the order of its Go types. Custom
 #: resources begin otherwise: their fields are in the order of the alphabet.
 _OWN_KINDS = (b'{"kind":"', b'{"metadata":{"name":"')
@@ -102,14 +137,46 @@ _OWN_KINDS = (b'{"kind":"', b'{"metadata":{"name":"')
 _END_OF_METADATA = re.compile(rb'\},"(?!(?:annotations|ownerReferences|finalizers|managedFields)")[A-Za-z]').search
 
 
-def _without_contents(text: bytes, error: Exception) -> bytes:
-    """Return the identity of an undecodable object, and its labels and annotations if they are readable."""
-    whole = pieces.members(text)
-    metadata = _readable(pieces.members(whole.get(b'"metadata"', b"{}")))
-    if not isinstance(metadata.get("name"), str):
-        raise error
-    named = {name: value for name, value in whole.items() if name in (b'"apiVersion"', b'"kind"')}
-    return encode({**_readable(named), "metadata": metadata, UNREADABLE: str(error)})
+def without_contents(data: bytes | msgspec.Raw, error: Exception) -> Obj:
+    """Return an object that can't be used without its contents; the error says why.
+
+    Its identity remains, with its labels and annotations if they are well-formed, and the reason
+    (:data:`UNREADABLE`).
+
+    Raises:
+        DecodeError: Not even its name is readable, or it comes after thousands of fields.
+    """
+    text = bytes(data)
+    try:
+        whole = _decode(text)
+    except _MALFORMED:
+        members = pieces.first_members(text)
+        named = {name: value for name, value in members.items() if name in (b'"apiVersion"', b'"kind"')}
+        whole = {**_readable(named), "metadata": _readable(pieces.first_members(members.get(b'"metadata"', b"{}")))}
+    return identity(whole, error)
+
+
+def identity(obj: Any, error: Exception) -> Obj:
+    """Return a decoded object as :func:`without_contents` does.
+
+    Raises:
+        DecodeError: It has no name.
+    """
+    metadata = obj.get("metadata") if isinstance(obj, dict) else None
+    if not isinstance(metadata, dict) or not _is_name(metadata.get("name")):
+        raise _told(error)
+    found = {name: obj[name] for name in ("apiVersion", "kind") if isinstance(obj.get(name), str)}
+    kept = {name: metadata[name] for name in _TEXTS if isinstance(metadata.get(name), str)}
+    kept |= {name: metadata[name] for name in ("labels", "annotations") if _is_mapping(metadata.get(name))}
+    return {**found, "metadata": {"resourceVersion": "", **kept}, UNREADABLE: str(error)}
+
+
+#: The texts in the metadata that an object keeps without its contents.
+_TEXTS = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp", "deletionTimestamp")
+
+
+def _is_mapping(value: object) -> bool:
+    return isinstance(value, dict) and all(isinstance(each, str) for each in value.values())
 
 
 def _readable(members: Mapping[bytes, bytes]) -> Obj:
@@ -118,7 +185,7 @@ def _readable(members: Mapping[bytes, bytes]) -> Obj:
     for name, value in members.items():
         try:
             found[_decode(name)] = _decode(value)
-        except (DecodeError, RecursionError):
+        except _MALFORMED:
             continue
     return found
 
@@ -137,6 +204,11 @@ def encode_sorted(value: Any) -> str:
     return _encode_sorted(value).decode()
 
 
+def size(raw: msgspec.Raw) -> int:
+    """Return the number of bytes of a view."""
+    return memoryview(raw).nbytes
+
+
 def exact(raw: bytes | msgspec.Raw) -> bytes:
     """Return a copy of the bytes of a view, so that the response can be freed."""
     return bytes(raw)
@@ -151,42 +223,131 @@ class _HeadMetadata(msgspec.Struct, gc=False):
 
 class _Head(msgspec.Struct, gc=False):
     metadata: _HeadMetadata
+    kind: str = ""
 
 
 class Head(NamedTuple):
-    """The identity of a version of an object."""
+    """The identity of a version of an object. ``kind`` is ``""`` in lists of built-in kinds."""
 
     key: Key
     uid: str
     resource_version: str
+    kind: str = ""
 
 
 _decode_head = msgspec.json.Decoder(_Head).decode
 
 
 #: The beginning of a built-in object as the API server writes it: the fields of the Go types in
-#: their order. Custom resources have another order.
+#: their order, with a name that a URL can have. Custom resources have another order.
 _BEGINNING = re.compile(
-    rb'\{(?:"kind":"[^"\\]*","apiVersion":"[^"\\]*",)?"metadata":\{"name":"([^"\\]*)"'
-    rb'(?:,"generateName":"[^"\\]*")?(?:,"namespace":"([^"\\]*)")?,"uid":"([^"\\]*)","resourceVersion":"([^"\\]*)"'
+    rb'\{(?:"kind":"([A-Za-z0-9]*)","apiVersion":"[^"\\]*",)?"metadata":\{"name":"(?!\.\.?")([!#$&-.0-\[\]-~]{1,253})"'
+    rb'(?:,"generateName":"[^"\\]*")?(?:,"namespace":"([a-z0-9-]{1,63})")?,"uid":"([!#-\[\]-~]*)"'
+    rb',"resourceVersion":"([!#-\[\]-~]+)"'
 ).match
+
+#: Maximum length of a name.
+LONGEST_NAME = 253
+_is_namespace = re.compile(r"(?:[a-z0-9-]{1,63})?\Z").match
+
+
+def _is_name(name: object) -> bool:
+    """Return True if an object may have this name: it can be a part of a URL's path.
+
+    https://kubernetes.io/docs/concepts/overview/working-with-objects/names/#path-segment-names
+    """
+    if not isinstance(name, str) or not 0 < len(name) <= LONGEST_NAME or name in (".", ".."):
+        return False
+    return name.isprintable() and "/" not in name and "%" not in name
 
 
 def head(data: bytes | msgspec.Raw) -> Head:
-    """Return key, uid and resourceVersion of an object, without decoding it if it begins as usual.
+    """Return the identity of an object, without decoding it if it begins as usual.
 
     Raises:
-        DecodeError: The object is malformed. Not raised for errors behind a usual beginning.
+        DecodeError: The object has no name, or one that no object can have. Not raised for errors
+            behind a usual beginning.
     """
     found = _BEGINNING(data)
     if found:
-        name, namespace, uid, version = found.groups(b"")
-        return Head(Key(namespace.decode(), name.decode()), uid.decode(), version.decode())
+        kind, name, namespace, uid, version = found.groups(b"")
+        return Head(Key(namespace.decode(), name.decode()), uid.decode(), version.decode(), kind.decode())
     try:
-        metadata = _decode_head(data).metadata
-    except (DecodeError, RecursionError) as error:
-        metadata = _decode_head(_without_contents(bytes(data), _told(error))).metadata
-    return Head(Key(metadata.namespace, metadata.name), metadata.uid, metadata.resourceVersion)
+        whole = _decode_head(data)
+    except _MALFORMED as error:
+        whole = _decode_head(encode(without_contents(data, error)))
+    metadata = whole.metadata
+    if not _is_name(metadata.name) or not _is_namespace(metadata.namespace):
+        raise DecodeError("its name or namespace is none that an object can have")
+    return Head(Key(metadata.namespace, metadata.name), metadata.uid, metadata.resourceVersion, whole.kind)
+
+
+def version(data: bytes | msgspec.Raw) -> str:
+    """Return the resourceVersion of a bookmark, which is an object without a name.
+
+    Raises:
+        DecodeError: It is malformed.
+    """
+    try:
+        return _decode_head(data).metadata.resourceVersion
+    except (RecursionError, UnicodeDecodeError) as error:
+        raise _told(error) from None
+
+
+class _Labels(msgspec.Struct, gc=False):
+    labels: dict[str, str] | None = None
+
+
+class _Labelled(msgspec.Struct, gc=False):
+    metadata: _Labels
+
+
+_decode_labels = msgspec.json.Decoder(_Labelled).decode
+
+
+def label(data: bytes | msgspec.Raw, name: str) -> str | None:
+    """Return the value of an object's label, without decoding the rest; None if it has no such label.
+
+    Raises:
+        DecodeError: The labels can't be read.
+    """
+    try:
+        labels = _decode_labels(data).metadata.labels
+    except _MALFORMED as error:
+        labels = without_contents(data, error)["metadata"].get("labels")
+        if labels is None:
+            raise _told(error) from None
+    return labels.get(name) if labels else None
+
+
+class _Metadata(msgspec.Struct, gc=False):
+    """The types that the engine relies on in the metadata of every object."""
+
+    name: str
+    resourceVersion: str  # noqa: N815  (the name in the JSON)
+    namespace: str = ""
+    uid: str = ""
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+    finalizers: list[str] | None = None
+    ownerReferences: list[dict[str, Any]] | None = None  # noqa: N815
+    deletionTimestamp: str = ""  # noqa: N815
+
+
+def check(obj: Obj, key: Key) -> None:
+    """Check that a decoded object is the one of this key, and that its metadata has the right types.
+
+    Raises:
+        DecodeError: It isn't, or hasn't.
+    """
+    try:
+        metadata = msgspec.convert(obj.get("metadata"), _Metadata)
+    except msgspec.ValidationError as error:
+        raise DecodeError(f"its metadata is malformed: {error}") from None
+    if metadata.name != key.name or metadata.namespace != key.namespace:
+        raise DecodeError("it says two different names")
+    if not metadata.resourceVersion:
+        raise DecodeError("it has no resourceVersion")
 
 
 class WatchEvent(msgspec.Struct, gc=False, frozen=True):
@@ -210,15 +371,16 @@ def watch_event(line: bytes) -> WatchEvent:
     """Cut a watch line out of its envelope, without decoding the object.
 
     Raises:
-        DecodeError: The line is malformed. Not raised for errors within a usual envelope.
+        DecodeError: The line is malformed. Not raised for errors within a usual envelope, nor in a
+            line of up to ``MOST_CUT`` bytes for errors within the object.
     """
     for kind, beginning, at in _ENVELOPES:
         if line.startswith(beginning) and line.endswith(b"}}"):
             return WatchEvent(kind, msgspec.Raw(line[at:-1]))
     try:
         return _decode_event(line)
-    except (DecodeError, RecursionError) as error:
-        parts = pieces.members(line)
+    except _MALFORMED as error:
+        parts = pieces.members(line) if len(line) <= MOST_CUT else {}
         if not parts.keys() >= {b'"type"', b'"object"'}:
             raise _told(error) from None
         return WatchEvent(_decode(parts[b'"type"']), msgspec.Raw(parts[b'"object"']))
@@ -255,20 +417,54 @@ def split_list(data: bytes) -> Page:
     """Split the response to a LIST into its items, without decoding them.
 
     Raises:
-        DecodeError: The response is malformed.
+        DecodeError: The response is malformed, or it has a malformed item and over ``MOST_CUT`` bytes.
     """
     try:
         whole = _decode_list(data)
-    except (DecodeError, RecursionError) as error:
-        whole = _cut_up(data, _told(error))
+    except _MALFORMED as error:
+        if len(data) > MOST_CUT:
+            raise _told(error) from None
+        return cut_list(data)
+    return _page(whole)
+
+
+def cut_list(data: bytes) -> Page:
+    """Split the response to a LIST that has a malformed item.
+
+    Raises:
+        DecodeError: It is malformed elsewhere.
+    """
+    parts = pieces.members(data)
+    return _page_of(parts, pieces.elements(parts.get(b'"items"', b"")))
+
+
+async def cut_list_in_steps(data: bytes) -> Page:
+    """Do as :func:`cut_list`, and let other tasks run in between: it takes up to a second a MB."""
+    parts = pieces.named(await pieces.elements_in_steps(data))
+    return _page_of(parts, await pieces.elements_in_steps(parts.get(b'"items"', b"")))
+
+
+def _page_of(parts: Mapping[bytes, bytes], items: Iterable[bytes]) -> Page:
+    if not parts.keys() >= {b'"metadata"', b'"items"'}:
+        raise DecodeError("the response is no list, or ends early")
+    metadata = msgspec.json.decode(parts[b'"metadata"'], type=_ListMetadata)
+    return _page(_List(metadata, [msgspec.Raw(item) for item in items]))
+
+
+def _page(whole: _List) -> Page:
     metadata = whole.metadata
     return Page(whole.items or [], metadata.resourceVersion, metadata.remainingItemCount, metadata.continue_)
 
 
-def _cut_up(data: bytes, error: Exception) -> _List:
-    """Split a list with an undecodable item."""
-    parts = pieces.members(data)
-    if not parts.keys() >= {b'"metadata"', b'"items"'}:
-        raise error
-    metadata = msgspec.json.decode(parts[b'"metadata"'], type=_ListMetadata)
-    return _List(metadata, [msgspec.Raw(item) for item in pieces.elements(parts[b'"items"'])])
+def parts(page: Page, size: int) -> Iterator[Page]:
+    """Divide a page into parts of about so many bytes; an item isn't divided."""
+    items: list[msgspec.Raw] = []
+    room = size
+    for item in page.items:
+        items.append(item)
+        room -= memoryview(item).nbytes
+        if room <= 0:
+            yield page._replace(items=items)
+            items, room = [], size
+    if items:
+        yield page._replace(items=items)

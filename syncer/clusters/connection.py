@@ -2,16 +2,20 @@
 problems at the start.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TypedDict
+from weakref import WeakSet
 
 from syncer.api.objects import Side
 from syncer.clusters import kubeconfig
-from syncer.clusters.client import Cluster
+from syncer.clusters.client import Client, Cluster
 from syncer.clusters.credentials import LoginCredentials
+from syncer.clusters.dialer import Dialer
 from syncer.clusters.errors import Origin
 from syncer.clusters.http_transport import HttpTransport
 from syncer.clusters.login import Login
+from syncer.clusters.login_files import LoginFiles
 from syncer.clusters.rate_limit import RateLimited
 from syncer.clusters.transport import REQUEST_SECONDS, Transport
 
@@ -33,25 +37,113 @@ class ConnectionSettings:
     timeout: float = REQUEST_SECONDS
 
 
+def _nothing() -> None:
+    return None
+
+
 def connect(
     settings: ConnectionSettings,
     *,
     side: Side,
     environ: Mapping[str, str],
     name: str = "",
+    moved: Callable[[], None] = _nothing,
 ) -> Cluster:
-    """Create the client of a cluster, in a running event loop; nothing is sent yet.
+    """Create the client of a virtual cluster or of the host, in a running event loop; nothing is sent yet.
+
+    Its kubeconfig is read again when it changes. ``moved`` is called if it then leads to another server;
+    the client stays with the former one.
 
     Raises:
         ConfigError: The kubeconfig can't be used.
     """
-    login = read_login(settings, environ)
-    credentials = LoginCredentials(login)
-    origin = Origin(login.endpoint.authority, login.endpoint.source, lambda: str(login), credentials.complaint)
-    transport: Transport = HttpTransport(login.endpoint, credentials)
+    return Cluster(name or side, side, **_parts(_credentials(settings, environ, moved), settings))
+
+
+def client(
+    settings: ConnectionSettings, *, name: str, environ: Mapping[str, str], moved: Callable[[], None] = _nothing
+) -> Client:
+    """Create the client of a cluster, in a running event loop; nothing is sent yet.
+
+    ``moved`` as for :func:`connect`.
+
+    Raises:
+        ConfigError: The kubeconfig can't be used.
+    """
+    return Client(name, **_parts(_credentials(settings, environ, moved), settings))
+
+
+def client_of(credentials: LoginCredentials, *, name: str) -> Client:
+    """Create the client of a cluster with credentials that the caller renews; nothing is sent yet."""
+    return Client(name, **_parts(credentials, ConnectionSettings()))
+
+
+def _credentials(
+    settings: ConnectionSettings, environ: Mapping[str, str], moved: Callable[[], None]
+) -> LoginCredentials:
+    if settings.in_cluster:
+        return LoginCredentials(kubeconfig.in_cluster(environ))
+    files = LoginFiles(settings.kubeconfig, context=settings.context, environ=environ)
+    return LoginCredentials(files.login, reread=files.reread, moved=moved)
+
+
+class HeldLogin:
+    """A login that somebody holds, and replaces: one that is in no file."""
+
+    def __init__(self, login: Login) -> None:
+        self.login = login
+        self._users: WeakSet[LoginCredentials] = WeakSet()
+
+    def put(self, login: Login) -> None:
+        """Use a login from now on. Who connected by the former one is told if it doesn't renew that."""
+        self.login = login
+        for each in list(self._users):
+            each.look()
+
+    def credentials(self, moved: Callable[[], None]) -> LoginCredentials:
+        """Return credentials that are renewed with the login; ``moved`` as for :func:`connect`."""
+        seen = self.login
+
+        def reread() -> Login | None:
+            nonlocal seen
+            found = None if self.login is seen else self.login
+            seen = self.login
+            return found
+
+        made = LoginCredentials(seen, reread=reread, moved=moved)
+        self._users.add(made)
+        return made
+
+
+def connect_held(
+    login: HeldLogin, settings: ConnectionSettings, *, side: Side, name: str, moved: Callable[[], None] = _nothing
+) -> Cluster:
+    """Create the client of a cluster with a login that somebody holds; otherwise like :func:`connect`."""
+    return Cluster(name, side, **_parts(login.credentials(moved), settings))
+
+
+def origin_of(credentials: LoginCredentials) -> Origin:
+    """Return the origin of a cluster for its messages."""
+    endpoint = credentials.login.endpoint
+    said = lambda: str(credentials.login)  # noqa: E731  (the login changes)
+    return Origin(endpoint.authority, endpoint.source, said, credentials.complaint, credentials.ends)
+
+
+class _Parts(TypedDict):
+    """The parts of a client."""
+
+    transport: Transport
+    origin: Origin
+    timeout: float
+    dialer: Dialer
+
+
+def _parts(credentials: LoginCredentials, settings: ConnectionSettings) -> _Parts:
+    http = HttpTransport(credentials.login.endpoint, credentials)
+    transport: Transport = http
     if settings.qps:
         transport = RateLimited(transport, qps=settings.qps, burst=settings.burst)
-    return Cluster(name or side, side, transport, origin=origin, timeout=settings.timeout)
+    return _Parts(transport=transport, origin=origin_of(credentials), timeout=settings.timeout, dialer=http.dialer)
 
 
 def read_login(settings: ConnectionSettings, environ: Mapping[str, str]) -> Login:

@@ -1,8 +1,11 @@
 """Credentials of requests, kept fresh while tokens, exec credentials and certificates rotate.
 
-An :class:`Access` is a value; a new one is created when a token file, a certificate or an exec
-credential changes. Connections remember the TLS context that they were made with, so new ones use
-the new certificate while running watches go on.
+An :class:`Access` is a value; a new one is created when a kubeconfig, a token file, a certificate or an
+exec credential changes. Connections remember the TLS context that they were made with, so new ones use
+the new certificate while running watches go on. A new token changes no connection.
+
+A kubeconfig that has come to lead to another server is another matter: what was read from the former says
+nothing of it, so whoever opened the connection is told to begin anew.
 """
 
 import asyncio
@@ -11,13 +14,14 @@ import logging
 import ssl
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Protocol
 from urllib.parse import quote
 
+from syncer.api.errors import ConfigError
 from syncer.clusters.certificates import (
+    Validity,
     client_context,
     first_certificate,
     load_client_certificate,
@@ -26,7 +30,7 @@ from syncer.clusters.certificates import (
 )
 from syncer.clusters.diagnose import why_not_trusted
 from syncer.clusters.exec_plugin import Issued, issue
-from syncer.clusters.login import Impersonation, Login, PluginFailed
+from syncer.clusters.login import Impersonation, Login, PluginFailed, signature
 from syncer.clusters.transport import CredentialsFailed
 
 log = logging.getLogger(__name__)
@@ -70,15 +74,32 @@ class Credentials(Protocol):
         """Return why a TLS connection failed, for people."""
 
 
-class LoginCredentials:
-    """The credentials of a :class:`Login`, renewed with its files and plugins."""
+def _nothing() -> None:
+    return None
 
-    def __init__(self, login: Login, *, clock: Callable[[], float] = time.time) -> None:
+
+class LoginCredentials:
+    """The credentials of a :class:`Login`, renewed with its files and plugins.
+
+    ``reread`` returns a login that has come in place of this one, or None: it is asked whenever files
+    are checked. ``moved`` is called once, when such a login doesn't renew this one, but leads to another
+    server or runs another program; this one stays in use then.
+    """
+
+    def __init__(
+        self,
+        login: Login,
+        *,
+        clock: Callable[[], float] = time.time,
+        reread: Callable[[], Login | None] = _nothing,
+        moved: Callable[[], None] = _nothing,
+    ) -> None:
         self.login = login
-        self._clock = clock
+        self._clock, self._reread, self._moved = clock, reread, moved
         self._lock = asyncio.Lock()
         self._access: Access | None = None
         self._seen: object = None
+        self._has_moved = False
         self._issued: Issued | None = None
         self._failed: PluginFailed | None = None
         self._asked_at = self._checked_at = float("-inf")
@@ -93,6 +114,27 @@ class LoginCredentials:
             return self._access
         async with self._lock:
             return await self._renew(now)
+
+    def use(self, login: Login) -> None:
+        """Use a login that renews this one from the next request on."""
+        self.login, self._checked_at = login, float("-inf")
+
+    def look(self) -> None:
+        """Use the login that has come in place of this one, if it is of the same server.
+
+        Raises:
+            ConfigError: It can't be used.
+            OSError: A file of it can't be read.
+        """
+        login = self._reread()
+        if login is None:
+            return
+        if login.renews(self.login):
+            self.use(login)
+        elif not self._has_moved:
+            self._has_moved = True
+            log.warning("%s has come to be of another server or program: %s", login, login.endpoint.authority)
+            self._moved()
 
     async def refused(self, access: Access) -> bool:
         """Read all files again and run the plugin again.
@@ -113,14 +155,34 @@ class LoginCredentials:
 
     def complaint(self) -> str:
         """Return the problem of the client certificate; ``""`` if there is none."""
-        certificate = self._issued.certificate if self._issued else b""
         try:
-            pem = certificate or self.login.certificate.read()
-            limits = validity(first_certificate(pem)) if pem else None
+            limits = self._validity()
         except (OSError, ValueError) as error:
             return f"the client certificate ({self.login.certificate}) can't be read: {error}"
         wrong = limits.wrong(datetime.fromtimestamp(self._clock(), UTC)) if limits else ""
         return f"the client certificate ({self.login.certificate}) {wrong}" if wrong else ""
+
+    def ends(self) -> float | None:
+        """Return the end of the client certificate, in seconds since 1970.
+
+        None if there is no certificate, or it can't be read.
+        """
+        try:
+            limits = self._validity()
+        except (OSError, ValueError):
+            return None
+        return limits.ends.timestamp() if limits else None
+
+    def _validity(self) -> Validity | None:
+        """Return the validity of the client certificate; None if there is none.
+
+        Raises:
+            OSError: Its file can't be read.
+            ValueError: It is no certificate.
+        """
+        certificate = self._issued.certificate if self._issued else b""
+        pem = certificate or self.login.certificate.read()
+        return validity(first_certificate(pem)) if pem else None
 
     def _ended(self, now: float) -> bool:
         return self._issued is not None and now >= self._issued.expires - EARLY_SECONDS
@@ -131,11 +193,15 @@ class LoginCredentials:
         If something can't be read any more, keep the old access, with a warning.
         """
         try:
+            self.look()
             await self._ask_plugin(now)
-            seen = (self._issued, _signatures(self.login), _token(self.login))
+            headers = self._headers()
+            seen = _material(self.login, self._issued)
             if self._access is None or seen != self._seen:
-                self._access, self._seen = self._build(), seen
-        except (PluginFailed, OSError, ValueError) as error:
+                self._access, self._seen = self._build(headers), seen
+            elif headers != self._access.headers:
+                self._access = replace(self._access, headers=headers)
+        except (PluginFailed, ConfigError, OSError, ValueError) as error:
             if self._access is None:
                 raise CredentialsFailed(f"{error}") from error
             log.warning("credentials can't be renewed, the old ones stay in use: %s", error)
@@ -155,12 +221,11 @@ class LoginCredentials:
         if self._failed is not None:
             raise self._failed
 
-    def _build(self) -> Access:
-        tls = self._context() if self.login.endpoint.tls else None
-        headers = tuple(self._headers())
-        if any("\n" in value or "\r" in value for _, value in headers):
-            raise ValueError("a token or name with a line break in it")
-        return Access(headers, tls, self._proxy_context())
+    def _build(self, headers: tuple[Header, ...]) -> Access:
+        login = self.login
+        tls = self._context() if login.endpoint.tls else None
+        proxy_tls = proxy_context(login.endpoint.proxy, ca=login.ca.read(), insecure=login.insecure)
+        return Access(headers, tls, proxy_tls)
 
     def _context(self) -> ssl.SSLContext:
         login, issued = self.login, self._issued
@@ -171,13 +236,7 @@ class LoginCredentials:
             load_client_certificate(context, certificate=issued.certificate, key=issued.key)
         return context
 
-    def _proxy_context(self) -> ssl.SSLContext | None:
-        login = self.login
-        if login.endpoint.proxy is None or not login.endpoint.proxy.tls:
-            return None
-        return proxy_context(ca=login.ca.read(), insecure=login.insecure)
-
-    def _headers(self) -> list[Header]:
+    def _headers(self) -> tuple[Header, ...]:
         login = self.login
         found = list(_impersonation(login.impersonation)) if login.impersonation else []
         token = _token(login) or (self._issued.token if self._issued else "")
@@ -186,7 +245,9 @@ class LoginCredentials:
         elif login.username:
             pair = base64.b64encode(f"{login.username}:{login.password}".encode()).decode("ascii")
             found.append(("Authorization", f"Basic {pair}"))
-        return found
+        if any("\n" in value or "\r" in value for _, value in found):
+            raise ValueError("a token or name with a line break in it")
+        return tuple(found)
 
 
 def _token(login: Login) -> str:
@@ -196,17 +257,11 @@ def _token(login: Login) -> str:
     return login.token
 
 
-def _signatures(login: Login) -> tuple[tuple[int, int, int], ...]:
-    """Return a value that changes when a certificate file does; a mounted Secret is replaced by a
-    symbolic link.
-    """
-    paths = (login.ca.path, login.certificate.path, login.key.path)
-    return tuple(_signature(path) for path in paths if path is not None)
-
-
-def _signature(path: Path) -> tuple[int, int, int]:
-    stat = path.stat()
-    return stat.st_mtime_ns, stat.st_size, stat.st_ino
+def _material(login: Login, issued: Issued | None) -> object:
+    """Return a value that changes when a certificate does, whether inline, in a file or of a plugin."""
+    inline = (login.ca, login.certificate, login.key, login.insecure)
+    files = [signature(each.path) for each in inline[:3] if each.path is not None]
+    return inline, files, (issued.certificate, issued.key) if issued else None
 
 
 def _impersonation(who: Impersonation) -> list[Header]:

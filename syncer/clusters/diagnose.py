@@ -2,12 +2,14 @@
 
 import asyncio
 import ssl
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import cast
 
 from syncer.clusters.certificates import client_context, first_certificate, proxy_context, validity
 from syncer.clusters.dial import dial
 from syncer.clusters.login import Login
+from syncer.clusters.transport import ConnectionFailed, Endpoint
 
 #: Timeout of the second connection to a server whose certificate is not trusted, in seconds.
 LOOK_SECONDS = 5.0
@@ -35,6 +37,40 @@ async def why_not_trusted(login: Login, error: ssl.SSLError) -> str:
             return f"the certificate of {address} is not trusted: {error.verify_message}"
 
 
+async def why_not_for(login: Login, host: str, port: int) -> str:
+    """Return why clients that use another address of the server don't trust it; ``""`` if they do.
+
+    The server at that address is asked. If it isn't reached from here, the certificate at the login's own
+    address tells whether it names the other one. ``""``, too, if neither is reached.
+    """
+    address = replace(login.endpoint, host=host, port=port, server_name="", proxy=None)
+    for endpoint in (address, replace(login.endpoint, server_name=host)):
+        try:
+            await _shake_hands(endpoint, login)
+        except ssl.SSLCertVerificationError as error:
+            if error.verify_code in _OTHER_NAME:
+                return f"the certificate of the virtual API server doesn't name {host}, which pods use"
+            return f"the server at {address.authority}, which pods use, is not trusted: {error.verify_message}"
+        except (OSError, ConnectionFailed):  # a TimeoutError is an OSError
+            continue
+        return ""
+    return ""
+
+
+async def _shake_hands(endpoint: Endpoint, login: Login) -> None:
+    """Make a TLS connection, over which nothing is sent.
+
+    Raises:
+        OSError: There is no connection; ``ssl.SSLError`` if the server is not trusted.
+        ConnectionFailed: The proxy refuses.
+    """
+    ca, look = login.ca.read(), _Look()
+    proxy_tls = proxy_context(endpoint.proxy, ca=ca, insecure=login.insecure)
+    async with asyncio.timeout(LOOK_SECONDS):
+        await dial(look, endpoint, client_context(ca=ca, insecure=False), proxy_tls)
+    look.transport.abort()
+
+
 async def _which_is_out_of_date(login: Login) -> str:
     """Return the certificate that is out of date, the server's or the CA's, with its date."""
     address, now = login.endpoint.authority, datetime.now(UTC)
@@ -56,8 +92,9 @@ async def _peer_certificate(login: Login) -> bytes:
     """
     endpoint = login.endpoint
     context, look = client_context(ca=None, insecure=True), _Look()
+    proxy_tls = proxy_context(endpoint.proxy, ca=login.ca.read(), insecure=True)
     async with asyncio.timeout(LOOK_SECONDS):
-        await dial(look, endpoint, context, proxy_context(ca=login.ca.read(), insecure=True))
+        await dial(look, endpoint, context, proxy_tls)
     tls = look.transport.get_extra_info("ssl_object")
     look.transport.abort()
     return tls.getpeercert(binary_form=True) or b""

@@ -9,17 +9,19 @@ support that, a document for each group and version
 import asyncio
 import contextlib
 import difflib
+import math
 import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from cachetools import LRUCache
 
-from syncer.api.errors import ClusterError, Forbidden, Missing
+from syncer.api.errors import ClusterError, Forbidden, Missing, Unreachable
 from syncer.api.objects import Obj, Resource
-from syncer.clusters.client import Cluster
+from syncer.clusters import codec
+from syncer.clusters.client import Client
 
 _AGGREGATED = ",".join(
     [
@@ -71,15 +73,22 @@ GONE_BYTES, OVERHEAD = 1 << 20, 1000
 #: The first minor version of Kubernetes 1 that guarantees ordered resourceVersions (KEP-5504).
 ORDERED_SINCE = 35
 
+#: The kind of an aggregated document.
+_LIST = "APIGroupDiscoveryList"
+#: Raised by what reads a malformed document.
+_MALFORMED = (AttributeError, KeyError, TypeError, ValueError, codec.DecodeError)
+#: Characters that a part of a URL's path can't have.
+_FORBIDDEN = frozenset("/%?# ")
+
 #: ``apiVersion`` → its resources; None if the server doesn't know them at present (an aggregated
-#: API that is down).
+#: API that is down, or says what isn't a list of resources).
 _Found = dict[str, list[Served] | None]
 
 
 class Discovery:
     """The resources of a cluster as of the last :meth:`refresh`; empty before the first."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Client) -> None:
         self.cluster = cluster
         self._versions: dict[str, list[Served]] = {}
         self._by_resource: dict[tuple[str, str], Served] = {}
@@ -87,31 +96,34 @@ class Discovery:
         self._gone: LRUCache[tuple[str, str], Served] = LRUCache(GONE_BYTES, getsizeof=_size)
         self._lock = asyncio.Lock()
         self._looks = self._last_good = 0
+        #: When the last good discovery began, on the loop's clock.
+        self._begun = -math.inf
         #: Group versions whose resources were unknown at the last discovery: their API server is
         #: down.
         self.silent: tuple[str, ...] = ()
         #: True if the server guarantees ordered resourceVersions, as of the first discovery.
         self.orders_versions = False
 
-    async def refresh(self) -> Changes:
+    async def refresh(self, *, shared: float = 0.0) -> Changes:
         """Discover again: at the start, when a CustomResourceDefinition or APIService changed, and
         at intervals.
 
         Calls during a running discovery share a single further one; its changes are returned to the
-        first of them.
+        first of them. A discovery that began within the last ``shared`` seconds is not repeated.
 
         Raises:
             ClusterError: Discovery failed; the previous result is kept.
         """
         looks = self._looks
         async with self._lock:
-            if self._last_good > looks:
+            begun = asyncio.get_running_loop().time()
+            if self._last_good > looks or (shared and begun - self._begun <= shared):
                 return Changes()
             self._looks = this_look = self._looks + 1
             found = await _look(self.cluster)
             if not self._last_good:  # an upgrade is not worth a request each time
-                self.orders_versions = await _orders_versions(self.cluster)
-            self._last_good = this_look
+                self.orders_versions = await orders_versions(self.cluster)
+            self._last_good, self._begun = this_look, begun
             return self._take_over(found)
 
     def find(self, name: str) -> Resource:
@@ -192,16 +204,20 @@ class Discovery:
         )
 
 
-async def _look(cluster: Cluster) -> _Found:
-    core, groups = await asyncio.gather(
-        cluster.fetch("/api", accept=_AGGREGATED), cluster.fetch("/apis", accept=_AGGREGATED)
-    )
-    found = _aggregated(core) if core.get("kind") == "APIGroupDiscoveryList" else await _one_by_one(cluster, core)
-    rest = _aggregated(groups) if groups.get("kind") == "APIGroupDiscoveryList" else await _one_by_one(cluster, groups)
+async def _look(cluster: Client) -> _Found:
+    try:
+        core, groups = await asyncio.gather(
+            cluster.fetch("/api", accept=_AGGREGATED), cluster.fetch("/apis", accept=_AGGREGATED)
+        )
+        found = _aggregated(core) if core.get("kind") == _LIST else await _one_by_one(cluster, core)
+        rest = _aggregated(groups) if groups.get("kind") == _LIST else await _one_by_one(cluster, groups)
+    except _MALFORMED as error:
+        why = f"{cluster.place}: the list of what it serves can't be read: {error}"
+        raise Unreachable(why, cluster=cluster.name, side=cluster.side) from error
     return found | rest
 
 
-async def _orders_versions(cluster: Cluster) -> bool:
+async def orders_versions(cluster: Client) -> bool:
     """Return True if a server is of Kubernetes 1.35 or later; providers write its minor version as
     ``35+``.
     """
@@ -215,66 +231,113 @@ async def _orders_versions(cluster: Cluster) -> bool:
 
 def _aggregated(document: Obj) -> _Found:
     found: _Found = {}
-    for group in document.get("items") or []:
-        name = (group.get("metadata") or {}).get("name") or ""
-        for version in group.get("versions") or []:
-            api_version = f"{name}/{version['version']}" if name else version["version"]
-            known = [_served_by_aggregated(api_version, entry) for entry in version.get("resources") or []]
-            found[api_version] = None if version.get("freshness") == "Stale" and not known else known
+    for group in _entries(document, "items"):
+        with contextlib.suppress(*_MALFORMED):  # without a name of it, nothing is known of the group
+            name = _text((group.get("metadata") or {}).get("name"))
+            for version in _entries(group, "versions"):
+                own = _name(version["version"])
+                found[f"{_name(name)}/{own}" if name else own] = _aggregated_version(name, version)
     return found
 
 
+def _aggregated_version(group: str, version: Obj) -> list[Served] | None:
+    """Return the resources of a version; None if they can't be read, or aren't known at present."""
+    api_version = f"{group}/{version['version']}" if group else version["version"]
+    try:
+        known = [_served_by_aggregated(api_version, entry) for entry in _entries(version, "resources")]
+    except _MALFORMED:
+        return None
+    return None if version.get("freshness") == "Stale" and not known else known
+
+
 def _served_by_aggregated(api_version: str, entry: Obj) -> Served:
-    kind = (entry.get("responseKind") or {}).get("kind") or ""
-    resource = Resource(api_version, kind, entry["resource"], entry.get("scope") == "Namespaced")
+    kind = _text((entry.get("responseKind") or {}).get("kind"))
+    resource = Resource(api_version, kind, _name(entry["resource"]), entry.get("scope") == "Namespaced")
     return Served(
         resource,
-        frozenset(entry.get("verbs") or ()),
-        frozenset(sub["subresource"] for sub in entry.get("subresources") or ()),
-        entry.get("singularResource") or "",
-        tuple(entry.get("shortNames") or ()),
+        frozenset(_texts(entry, "verbs")),
+        frozenset(_text(sub["subresource"]) for sub in _entries(entry, "subresources")),
+        _text(entry.get("singularResource")),
+        tuple(_texts(entry, "shortNames")),
     )
 
 
-async def _one_by_one(cluster: Cluster, document: Obj) -> _Found:
+async def _one_by_one(cluster: Client, document: Obj) -> _Found:
     """Request each group and version in ``APIVersions`` or ``APIGroupList``, preferred ones first."""
-    names = [(version, f"/api/{version}") for version in document.get("versions") or []]
-    for group in document.get("groups") or []:
-        preferred = (group.get("preferredVersion") or {}).get("groupVersion")
-        listed = [version["groupVersion"] for version in group.get("versions") or []]
-        listed.sort(key=lambda version: version != preferred)
-        names.extend((version, f"/apis/{version}") for version in listed)
-    documents = await asyncio.gather(*(_resource_list(cluster, path) for _, path in names))
-    return {
-        version: None if found is None else _served_by_list(version, found)
-        for (version, _), found in zip(names, documents, strict=True)
-    }
+    names = [(_name(version), f"/api/{version}") for version in _texts(document, "versions")]
+    for group in _entries(document, "groups"):
+        with contextlib.suppress(*_MALFORMED):
+            preferred = (group.get("preferredVersion") or {}).get("groupVersion")
+            listed = [_group_version(version["groupVersion"]) for version in _entries(group, "versions")]
+            listed.sort(key=lambda version: version != preferred)
+            names.extend((version, f"/apis/{version}") for version in listed)
+    documents = await asyncio.gather(*(_resource_list(cluster, version, path) for version, path in names))
+    return {version: found for (version, _), found in zip(names, documents, strict=True)}
 
 
-async def _resource_list(cluster: Cluster, path: str) -> Obj | None:
-    """Return an ``APIResourceList``; None if the API server behind this one doesn't answer."""
+async def _resource_list(cluster: Client, api_version: str, path: str) -> list[Served] | None:
+    """Return the resources of a version; None if the API server behind this one doesn't answer, or
+    not with a list of them.
+    """
     try:
-        return await cluster.fetch(path)
+        return _served_by_list(api_version, await cluster.fetch(path))
     except ClusterError as error:
         if error.status in (404, 503):
             return None
         raise
+    except _MALFORMED:
+        return None
 
 
 def _served_by_list(api_version: str, document: Obj) -> list[Served]:
-    entries = document.get("resources") or []
+    entries = _entries(document, "resources")
     subresources: dict[str, set[str]] = {}
     for entry in entries:
-        plural, _, sub = entry["name"].partition("/")
-        subresources.setdefault(plural, set()).update({sub} - {""})
+        plural, _, sub = _text(entry["name"]).partition("/")
+        subresources.setdefault(_name(plural), set()).update({sub} - {""})
     return [
         Served(
-            Resource(api_version, entry["kind"], entry["name"], bool(entry.get("namespaced"))),
-            frozenset(entry.get("verbs") or ()),
+            Resource(api_version, _text(entry["kind"]), entry["name"], bool(entry.get("namespaced"))),
+            frozenset(_texts(entry, "verbs")),
             frozenset(subresources[entry["name"]]),
-            entry.get("singularName") or "",
-            tuple(entry.get("shortNames") or ()),
+            _text(entry.get("singularName")),
+            tuple(_texts(entry, "shortNames")),
         )
         for entry in entries
         if "/" not in entry["name"]
     ]
+
+
+# -- an aggregated API server may write anything -------------------------------------------------------
+
+
+def _entries(holder: Obj, field: str) -> list[Any]:
+    found = holder.get(field) or []
+    if not isinstance(found, list):
+        raise TypeError(f"{field} is no list")
+    return found
+
+
+def _texts(holder: Obj, field: str) -> list[str]:
+    return [_text(each) for each in _entries(holder, field)]
+
+
+def _text(value: object) -> str:
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise TypeError(f"it has a {type(value).__name__} where a text belongs")
+    return value
+
+
+def _name(value: object) -> str:
+    """Return a text that may be a part of a URL's path; metrics are served by names with many characters."""
+    name = _text(value)
+    if name in ("", ".", "..") or not name.isprintable() or not _FORBIDDEN.isdisjoint(name):
+        raise ValueError("it has a name that a URL can't have")
+    return name
+
+
+def _group_version(value: object) -> str:
+    group, _, version = _text(value).partition("/")
+    return f"{_name(group)}/{_name(version)}"

@@ -8,7 +8,7 @@ from typing import Any
 
 from syncer.api.objects import Key, Obj, is_deleting
 from syncer.clusters import codec
-from syncer.clusters.api_requests import PATCH_TYPES
+from syncer.clusters.api_requests import DRY_RUN, PATCH_TYPES
 from syncer.clusters.paths import Target
 from syncer.clusters.transport import HttpRequest, HttpResponse, Stream, Transport
 from syncer.translate.merge_patch import merged
@@ -62,7 +62,7 @@ class DryRun:
             return await self._live(target, request) if target and seen else await self._transport.send(request)
         if target is None:
             return _status(405, "MethodNotAllowed", "a dry run sends no write, and this one leads to no resource")
-        if request.method == "POST" and target.group in _QUESTIONS:
+        if request.method == "POST" and (target.group in _QUESTIONS or request.path.endswith(DRY_RUN)):
             return await self._transport.send(request)
         try:
             content = codec.decode(request.body or b"{}")
@@ -186,5 +186,5 @@ def _put(live: Obj, content: Obj, target: Target) -> Obj:
 
 
 def _patched_by(live: Obj, patch: Any, request: HttpRequest) -> Obj:
-    by_type = request.content_type == PATCH_TYPES["strategic"]
-    return merged(live, patch, by_type=by_type) if isinstance(patch, dict) else live
+    by_key = request.content_type == PATCH_TYPES["strategic"]
+    return merged(live, patch, by_key=by_key) if isinstance(patch, dict) else live

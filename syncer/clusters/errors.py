@@ -24,7 +24,7 @@ from syncer.api.errors import (
 )
 from syncer.api.objects import Key, Obj, Resource, Side
 from syncer.clusters import codec
-from syncer.clusters.transport import ConnectionFailed, CredentialsFailed, HttpResponse
+from syncer.clusters.transport import ConnectionFailed, CredentialsFailed, HttpResponse, ReplyTooLarge
 
 #: Seconds to wait if the server asks for that without a time.
 DEFAULT_RETRY_AFTER = 1.0
@@ -41,6 +41,9 @@ _BY_POLICY = re.compile(r"admission webhook \S+ denied the request|ValidatingAdm
 #: refusals.
 _ADMISSION = re.compile(r"is forbidden: ")
 _TERMINATING = "being terminated"
+#: etcd's refusal of an object over its ``--max-request-bytes`` (by default 1.5 MiB), and that of the
+#: API server's client of etcd over 2 MiB. The API server passes both on with status 500.
+_TOO_LARGE = ("etcdserver: request is too large", "trying to send message larger than max")
 _MOST_CAUSES = 5
 _MOST_MESSAGE = 500
 
@@ -56,17 +59,23 @@ def _nothing() -> str:
     return ""
 
 
+def _never() -> float | None:
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class Origin:
     """The origin of a cluster in messages: its address, its file, and its credentials.
 
-    ``credentials`` describes them; ``complaint`` is their known problem, or ``""``.
+    ``credentials`` describes them; ``complaint`` is their known problem, or ``""``; ``ends`` is the end
+    of the client certificate in seconds since 1970, or None.
     """
 
     address: str = ""
     source: str = ""
     credentials: Callable[[], str] = _nothing
     complaint: Callable[[], str] = _nothing
+    ends: Callable[[], float | None] = _never
 
 
 UNKNOWN_ORIGIN = Origin()
@@ -77,7 +86,7 @@ class Where:
     """A request, as in messages."""
 
     cluster: str
-    side: Side
+    side: Side | None
     verb: str
     resource: Resource | None = None
     key: Key | None = None
@@ -90,7 +99,9 @@ class Where:
 
     @property
     def place(self) -> str:
-        """The cluster: its side, and its name if that adds something."""
+        """The cluster: its side if it has one, and its name if that adds something."""
+        if self.side is None:
+            return f"cluster {self.cluster}"
         return f"{self.side} cluster" + (f" {self.cluster}" if self.cluster not in ("", self.side.value) else "")
 
     def fields(self) -> dict[str, Any]:
@@ -114,6 +125,8 @@ def from_status(
 ) -> ClusterError:
     """Return the error for a ``Status`` object: a refused request, or an ERROR event of a watch."""
     code = int(status.get("code") or 500)
+    if code >= 500 and any(text in str(status.get("message"))[:_MOST_MESSAGE] for text in _TOO_LARGE):
+        code = 413
     details = status.get("details") or {}
     if retry_after is None and details.get("retryAfterSeconds"):
         retry_after = float(details["retryAfterSeconds"])
@@ -131,6 +144,8 @@ def from_failure(failure: ConnectionFailed, where: Where, origin: Origin = UNKNO
         source = f" in {origin.source}" if origin.source else ""
         message = f"{where.place}: there are no usable credentials{source}: {failure}{_complaint(origin)}"
         return Unauthorized(message, status=401, **where.fields())
+    if isinstance(failure, ReplyTooLarge):
+        return Invalid(f"{where}: {failure}", **where.fields())
     return Unreachable(f"{where}: {failure}{_reached_by(origin, str(failure))}", **where.fields())
 
 
@@ -165,7 +180,9 @@ def _kind_and_message(code: int, status: Obj, where: Where, origin: Origin) -> t
             return Conflict, f"{where}: the object has changed meanwhile or is not the one that was meant"
         case 410:
             return Expired, f"{where}: the version asked for is too old"
-        case 400 | 405 | 406 | 413 | 415 | 422:
+        case 413:
+            return Invalid, f"{where} is not accepted: {said}. Make it smaller, or divide it into several objects"
+        case 400 | 405 | 406 | 415 | 422:
             return Invalid, f"{where} is not accepted: {_causes(status) or said}"
         case _ if code >= 500:
             return Unreachable, f"{where}: the API server failed with {code}: {said}{_reached_by(origin, said)}"
@@ -221,8 +238,9 @@ def _cause_text(cause: Obj) -> str:
 
 
 def _harmless(details: Obj) -> Obj:
-    """Return the details of a Status without the causes, which may quote values."""
-    return {name: value for name, value in details.items() if name != "causes"}
+    """Return the details of a Status with the fields of its causes alone: the messages may quote values."""
+    fields = [{"field": str(cause.get("field"))} for cause in details.get("causes") or () if "field" in cause]
+    return {name: value for name, value in details.items() if name != "causes"} | ({"causes": fields} if fields else {})
 
 
 def _status_of(reply: HttpResponse) -> Obj:

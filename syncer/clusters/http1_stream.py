@@ -5,7 +5,7 @@ import ssl
 from collections.abc import Mapping
 
 from syncer.clusters.http1 import NEVER, Connection
-from syncer.clusters.transport import ConnectionFailed, Headers, Lines
+from syncer.clusters.transport import LARGEST_REPLY, ConnectionFailed, Headers, Lines, ReplyTooLarge
 
 
 class LineStream(Connection):
@@ -20,13 +20,14 @@ class LineStream(Connection):
         self.idle_timeout: float | None = None
         self._received = Lines()
         self._pieces: list[bytes] = []
-        self._ended = self._paused = False
+        self._ended = self._paused = self._more = False
+        self._body_size = 0
         self._waiter: asyncio.Future[None] | None = None
 
     @property
     def headers(self) -> Mapping[str, str]:
         """The headers of the response; names are lower-case."""
-        return Headers(self._lines)
+        return Headers(self._headers)
 
     async def start(self, data: bytes, *, deadline: float) -> None:
         """Send the request and wait for the head of the response until ``deadline`` on the loop's clock."""
@@ -38,14 +39,18 @@ class LineStream(Connection):
         return self
 
     async def __anext__(self) -> list[bytes]:
+        if self._more:
+            await asyncio.sleep(0)  # other tasks run between two batches that arrived together
         while not self._received.ready:
             if self._ended:
                 raise StopAsyncIteration
             await self._wait(self._idle_deadline())
-        if self._paused and self.open:
+        lines = self._received.take()
+        self._more = bool(self._received.ready)
+        if self._paused and self.open and self._received.size <= self.HIGH_WATER:
             self._paused = False
             self._transport.resume_reading()
-        return self._received.take()
+        return lines
 
     async def body(self) -> bytes:
         """Read the whole body, for a status other than 200."""
@@ -100,6 +105,10 @@ class LineStream(Connection):
     def on_body(self, piece: bytes) -> None:
         """Add a piece of the body."""
         self._pieces.append(piece)
+        if self.status != 200:
+            self._body_size += len(piece)
+            if self._body_size > LARGEST_REPLY:
+                self.fail(ReplyTooLarge(LARGEST_REPLY))
 
     def on_message_complete(self) -> None:
         """Handle the end of the response."""

@@ -105,6 +105,23 @@ class Kubeconfig:
         for file in files:
             self._add(Section(_load(file), file=file, path=""))
 
+    @classmethod
+    def parsed(cls, data: bytes, source: str) -> "Kubeconfig":
+        """Return a kubeconfig that is no file; ``source`` is its place, for people.
+
+        Raises:
+            ConfigError: It is no kubeconfig.
+        """
+        made = cls([])
+        made.files = [Path(source)]
+        made._add(Section(_parse(data, Path(source)), file=Path(source), path=""))
+        return made
+
+    @property
+    def contexts(self) -> list[str]:
+        """The names of its contexts."""
+        return list(self._entries["contexts"])
+
     def login(self, context: str = "") -> Login:
         """Return the login of a context, or of the current context for ``""``.
 
@@ -170,7 +187,7 @@ def read(path: str = "", *, context: str = "", environ: Mapping[str, str]) -> Lo
     """
     files = find_files(path, environ)
     if files:
-        return _through_proxy(Kubeconfig(files).login(context), environ)
+        return through_proxy(Kubeconfig(files).login(context), environ)
     if "KUBERNETES_SERVICE_HOST" in environ:
         return in_cluster(environ)
     place = environ.get("KUBECONFIG") or str(_home(environ) / ".kube" / "config")
@@ -193,7 +210,7 @@ def in_cluster(environ: Mapping[str, str], *, directory: Path = _SERVICE_ACCOUNT
         raise ConfigError(Problem("no service account token.", file=str(token), hint=hint))
     port = int(environ.get("KUBERNETES_SERVICE_PORT") or 443)
     endpoint = Endpoint(host, port, source="the Pod's service account")
-    return _through_proxy(Login(endpoint, ca=Material(path=ca), token_file=token), environ)
+    return through_proxy(Login(endpoint, ca=Material(path=ca), token_file=token), environ)
 
 
 def _sentence(message: str, hint: str) -> str:
@@ -206,9 +223,14 @@ def _home(environ: Mapping[str, str]) -> Path:
 
 def _load(file: Path) -> Mapping[str, Any]:
     try:
-        loaded = yaml.load(file.read_bytes(), Loader=_Loader)  # noqa: S506  (a safe loader, the compiled one)
+        return _parse(file.read_bytes(), file)
     except OSError as error:
         raise ConfigError(Problem(f"can't be read: {error.strerror}", file=str(file))) from None
+
+
+def _parse(data: bytes, file: Path) -> Mapping[str, Any]:
+    try:
+        loaded = yaml.load(data, Loader=_Loader)  # noqa: S506  (a safe loader, the compiled one)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = mark.line + 1 if mark else None
@@ -253,8 +275,12 @@ def _proxy(cluster: Section) -> Proxy | None:
         cluster.refuse("proxy-url", f"{error}", hint="Such as http://proxy.example.com:3128.")
 
 
-def _through_proxy(login: Login, environ: Mapping[str, str]) -> Login:
-    """Return the login with the proxy of the environment, if the kubeconfig names none."""
+def through_proxy(login: Login, environ: Mapping[str, str]) -> Login:
+    """Return the login with the proxy of the environment, if the kubeconfig names none.
+
+    Raises:
+        ConfigError: The proxy of the environment can't be used.
+    """
     endpoint = login.endpoint
     if endpoint.proxy is not None:
         return login

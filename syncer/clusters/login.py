@@ -1,10 +1,11 @@
 """The login of a cluster from a kubeconfig or a Pod's service account: plain values, nothing read yet."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from syncer.clusters.certificates import certificates_of
 from syncer.clusters.transport import Endpoint
 
 
@@ -28,6 +29,16 @@ class Material:
 
     def __str__(self) -> str:
         return str(self.path or "inline data")
+
+
+def signature(path: Path) -> tuple[int, int, int]:
+    """Return a value that changes when a file does; a mounted Secret is replaced by a symbolic link.
+
+    Raises:
+        OSError: There is no such file.
+    """
+    stat = path.stat()
+    return stat.st_mtime_ns, stat.st_size, stat.st_ino
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +93,22 @@ class Login:
     password: str = field(default="", repr=False)
     plugin: ExecPlugin | LegacyProvider | None = None
     impersonation: Impersonation | None = None
+
+    def renews(self, former: "Login") -> bool:
+        """Return True if this login differs from a former one by tokens, certificates or users alone.
+
+        Then it is of the same server. A CA bundle may have grown, as when a CA is renewed. Another program to
+        run, or another file to send, is to be judged as at a start.
+
+        Raises:
+            OSError: A CA's file can't be read.
+        """
+        if replace(self.endpoint, source="") != replace(former.endpoint, source=""):
+            return False
+        if (self.insecure, self.plugin, self.token_file) != (former.insecure, former.plugin, former.token_file):
+            return False
+        trusts, trusted = certificates_of(self.ca.read()), certificates_of(former.ca.read())
+        return bool(trusts) == bool(trusted) and trusted <= trusts
 
     def __str__(self) -> str:
         """Return the origin of the credentials, for people."""

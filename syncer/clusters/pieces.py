@@ -1,17 +1,41 @@
 """Split JSON text without decoding it, for objects that no decoder accepts."""
 
+import asyncio
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-_STRING = rb'"[^"\\]*(?:\\.[^"\\]*)*"'
+#: A string, or the rest of the text if its end is missing: no later quotation mark begins another.
+_STRING = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)'
 _marks = re.compile(_STRING + rb"|[{}\[\],]", re.DOTALL).finditer
 _name = re.compile(rb"\s*(" + _STRING + rb")\s*:", re.DOTALL).match
 
 
+#: Brackets, commas and strings after which a step of the event loop ends; reading them takes some 5 ms.
+BREATH = 10_000
+
+
 def elements(text: bytes) -> Iterator[bytes]:
     """Yield the elements of an array, or the members of an object with their names, unchanged."""
+    return (piece for piece in cut(text) if piece is not None)
+
+
+async def elements_in_steps(text: bytes) -> list[bytes]:
+    """Return what :func:`elements` yields, and let other tasks run in between."""
+    found = []
+    for piece in cut(text):
+        if piece is None:
+            await asyncio.sleep(0)
+        else:
+            found.append(piece)
+    return found
+
+
+def cut(text: bytes) -> Iterator[bytes | None]:
+    """Yield the elements of an array, or the members of an object, and None from time to time."""
     depth = start = 0
-    for found in _marks(text):
+    for number, found in enumerate(_marks(text), 1):
+        if number % BREATH == 0:
+            yield None
         mark = found[0]
         if mark in (b"{", b"["):
             depth += 1
@@ -28,7 +52,36 @@ def elements(text: bytes) -> Iterator[bytes]:
             start = found.end()
 
 
+def count(text: bytes, most: int) -> int:
+    """Return about how many fields, items and opening brackets there are at all levels.
+
+    It is an upper bound if that is not more than ``most``. No regular expression is used: it would
+    take as long as decoding the whole several times. Nor is a text divided that has more strings
+    than so many fields, which have two each: it has too many in any case.
+    """
+    number = _commas_and_brackets(text)
+    if number <= most or text.count(b'"') - text.count(rb"\"") > 4 * (most + 1):
+        return number
+    outside_of_strings = text.replace(rb"\\", b"").replace(rb"\"", b"").split(b'"')[::2]
+    return _commas_and_brackets(b"".join(outside_of_strings))
+
+
+def _commas_and_brackets(text: bytes) -> int:
+    return text.count(b",") + text.count(b"{") + text.count(b"[")
+
+
 def members(text: bytes) -> dict[bytes, bytes]:
     """Return the members of an object: each name with its quotation marks, and its unchanged value."""
-    named = ((_name(piece), piece) for piece in elements(text))
-    return {found[1]: piece[found.end() :].strip() for found, piece in named if found}
+    return named(elements(text))
+
+
+def first_members(text: bytes) -> dict[bytes, bytes]:
+    """Return the members that end before so much of an object has been read that it takes 5 ms."""
+    pieces = cut(text)
+    return named(iter(lambda: next(pieces, None), None))
+
+
+def named(members: Iterable[bytes]) -> dict[bytes, bytes]:
+    """Return the members of an object by their names, as :func:`members`."""
+    found = ((_name(piece), piece) for piece in members)
+    return {name[1]: piece[name.end() :].strip() for name, piece in found if name}

@@ -48,7 +48,7 @@ class Pool:
             self._places -= 1
         else:
             await self._wait(deadline)
-        connection = self._take(access.tls)
+        connection = self.take(access.tls)
         if connection is None:
             try:
                 connection = await self._open(access, deadline)
@@ -83,7 +83,10 @@ class Pool:
         for connection in tuple(self._busy):
             connection.close()
 
-    def _take(self, tls: ssl.SSLContext | None) -> Exchange | None:
+    def take(self, tls: ssl.SSLContext | None) -> Exchange | None:
+        """Return the idle connection of this TLS context that was used last, which the pool forgets; None if
+        there is none.
+        """
         fresh = self._loop.time() - IDLE_SECONDS
         while self._idle:
             connection = self._idle.pop()

@@ -5,10 +5,15 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
+from syncer.api.values import value_class
 from syncer.clusters.proxy import Proxy
 
 #: Timeout of a request, in seconds.
 REQUEST_SECONDS = 30.0
+#: Largest body of a response and longest line of a watch that are read, in bytes. An API server
+#: stores 1.5 MiB of an object (etcd's ``--max-request-bytes``), and JSON writes a byte as six at most
+#: (``\\u0001``), which makes 9 MiB.
+LARGEST_REPLY = 16 << 20
 #: Our User-Agent, also in audit logs.
 USER_AGENT = "vsyncer"
 
@@ -21,17 +26,25 @@ class DeadlineExceeded(ConnectionFailed):
     """There was no response in time."""
 
 
+class ReplyTooLarge(ConnectionFailed):
+    """The response, or a line of it, is larger than is read; the connection is closed."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__(f"the reply is larger than {most >> 20} MiB")
+
+
 class CredentialsFailed(ConnectionFailed):
     """Nothing was sent, because there are no credentials; the message says why."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class HttpRequest:
     """A request as a value: its content and its timeouts.
 
     ``path`` is absolute and includes the query. ``timeout`` is in seconds: until the whole response
     for :meth:`Transport.send`, until its head for :meth:`Transport.stream`. ``idle_timeout`` is the
-    number of seconds without a byte after which a stream fails; None for no limit.
+    number of seconds without a byte after which a stream fails; None for no limit. ``most`` is the
+    largest body of the response that is read by :meth:`Transport.send`, in bytes.
 
     Raises:
         ValueError: The path would break the request line.
@@ -44,6 +57,7 @@ class HttpRequest:
     accept: str = "application/json"
     timeout: float = REQUEST_SECONDS
     idle_timeout: float | None = None
+    most: int = LARGEST_REPLY
 
     def __post_init__(self) -> None:
         path = self.path
@@ -94,6 +108,7 @@ class Transport(Protocol):
         Raises:
             ConnectionFailed: There was no response.
             DeadlineExceeded: There was no response within the request's ``timeout``.
+            ReplyTooLarge: The body is larger than the request's ``most``.
         """
 
     def stream(self, request: HttpRequest) -> AbstractAsyncContextManager[Stream]:
@@ -133,17 +148,18 @@ class Endpoint:
 
 
 class Headers(Mapping[str, str]):
-    """The header lines from the parser, converted to a mapping on first use."""
+    """A copy of the headers from the parser, whose names become lower-case on first use."""
 
-    __slots__ = ("_lines", "_names")
+    __slots__ = ("_found", "_names")
 
-    def __init__(self, lines: list[tuple[bytes, bytes]]) -> None:
-        self._lines = lines
+    def __init__(self, found: Mapping[bytes, bytes]) -> None:
+        self._found = dict(found)
         self._names: dict[str, str] | None = None
 
     def _mapping(self) -> dict[str, str]:
         if self._names is None:
-            self._names = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in self._lines}
+            found = self._found.items()
+            self._names = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in found}
         return self._names
 
     def __getitem__(self, name: str) -> str:
@@ -163,8 +179,11 @@ class Lines:
 
     __slots__ = ("_tail", "_tail_size", "ready", "size")
 
-    #: Longest accepted line, in bytes; the largest object that an API server stores is far below.
-    LONGEST = 64 << 20
+    #: Longest accepted line, in bytes.
+    LONGEST = LARGEST_REPLY
+    #: Most lines and bytes that are taken at once, so that no step of the event loop is long; a single
+    #: line may be longer.
+    MOST_LINES, MOST_BYTES = 100, 256 << 10
 
     def __init__(self) -> None:
         self.ready: list[bytes] = []
@@ -184,7 +203,7 @@ class Lines:
             self._tail.append(first)
             self._tail_size += len(first)
             if self._tail_size > self.LONGEST:
-                raise ConnectionFailed(f"a line of more than {self.LONGEST >> 20} MiB in the reply")
+                raise ReplyTooLarge(self.LONGEST)
         if rest:
             self._complete()
             last = rest.pop()
@@ -200,8 +219,21 @@ class Lines:
             self._tail, self._tail_size = [], 0
 
     def take(self) -> list[bytes]:
-        """Return and remove all complete lines."""
+        """Return and remove complete lines: all, unless there are many; more are left in ``ready``."""
+        if len(self.ready) > self.MOST_LINES or self.size > self.MOST_BYTES:
+            return self._take_some()
         taken, self.ready, self.size = self.ready, [], 0
+        return taken
+
+    def _take_some(self) -> list[bytes]:
+        number = size = 0
+        for line in self.ready[: self.MOST_LINES]:
+            size += len(line)
+            if number and size > self.MOST_BYTES:
+                size -= len(line)
+                break
+            number += 1
+        taken, self.ready, self.size = self.ready[:number], self.ready[number:], self.size - size
         return taken
 
     def finish(self) -> None:

@@ -5,11 +5,11 @@ from contextlib import AbstractAsyncContextManager
 from types import TracebackType
 from typing import Self
 
-from syncer.api.errors import Unreachable
+from syncer.api.errors import Expired
 from syncer.clusters import errors
-from syncer.clusters.codec import DecodeError, WatchEvent, watch_event
+from syncer.clusters.codec import UNREADABLE, DecodeError, Raw, WatchEvent, watch_event
 from syncer.clusters.errors import Origin, Where
-from syncer.clusters.transport import ConnectionFailed, HttpRequest, HttpResponse, Stream, Transport
+from syncer.clusters.transport import ConnectionFailed, HttpRequest, HttpResponse, ReplyTooLarge, Stream, Transport
 
 
 class Watch:
@@ -18,6 +18,7 @@ class Watch:
     Raises:
         ClusterError: The watch is refused.
         Unreachable: The connection was lost.
+        Expired: An event is too large to be read. A list goes around it.
     """
 
     def __init__(
@@ -58,11 +59,11 @@ class Watch:
             raise RuntimeError("a watch is opened by 'async with'")
         try:
             lines = await anext(self._batches)
-            return [watch_event(line) for line in lines]
+            return [_event(line) for line in lines]
+        except ReplyTooLarge as failure:
+            raise Expired(f"{self._where}: {failure}", **self._where.fields()) from failure
         except ConnectionFailed as failure:
             raise errors.from_failure(failure, self._where, self._origin) from failure
-        except DecodeError:
-            raise Unreachable(f"{self._where}: a line that is no watch event", **self._where.fields()) from None
 
     async def _refuse(self, stream: Stream) -> None:
         try:
@@ -72,3 +73,11 @@ class Watch:
         finally:
             await self._context.__aexit__(None, None, None)
         raise errors.from_response(reply, self._where, self._origin)
+
+
+def _event(line: bytes) -> WatchEvent:
+    """Return the event of a line; a line that is no event has the type ``UNREADABLE``."""
+    try:
+        return watch_event(line)
+    except DecodeError:
+        return WatchEvent(UNREADABLE, Raw(b"null"))

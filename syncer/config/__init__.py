@@ -3,7 +3,7 @@
 from syncer.api.durations import duration_text
 from syncer.config.document import Document, dotted, parse, read
 from syncer.config.load import DEFAULT, Loaded, Override, Plugins, build, load, model_for
-from syncer.config.model import ConnectionSection, LeaderElection, SyncerConfig
+from syncer.config.model import ConnectionSection, LeaderElection, SyncerConfig, VirtualClusterSecretsSection
 from syncer.config.problems import nearest
 from syncer.config.sections import config_with
 from syncer.config.types import Option, option_at, options
@@ -22,6 +22,7 @@ __all__ = [
     "Plugins",
     "SyncerConfig",
     "VirtualCluster",
+    "VirtualClusterSecretsSection",
     "build",
     "config_with",
     "dotted",

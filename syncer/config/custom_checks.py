@@ -1,19 +1,52 @@
 """Checks of ``sync.custom`` entries against other kinds, other syncers, and the name translator."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
-from syncer.api import NameTranslator, Syncer
+from syncer.api import NameTranslator, Reference, Resource, Syncer
+from syncer.api.dns_names import PLURAL_GROUP
+from syncer.api.references import reference_of
 from syncer.config.document import Steps
 from syncer.config.problems import guess
 from syncer.directions import way_of
-from syncer.names.templated import lack
+from syncer.names.templated import keeps_names, lack
 from syncer.resources.custom import CustomConfig
 from syncer.translate.named import named
 
 Found = tuple[Steps, str]
+
+#: The API groups of kube-apiserver that have a dot. (Kubernetes 1.36; ``kubectl api-versions``.) Groups without
+#: a dot are reserved for it, too; others below ``k8s.io`` may be those of custom resources.
+BUILT_IN_GROUPS = frozenset(
+    f"{group}.k8s.io"
+    for group in (
+        *("admissionregistration", "apiextensions", "apiregistration", "authentication", "authorization"),
+        *("certificates", "coordination", "discovery", "events", "flowcontrol.apiserver", "internal.apiserver"),
+        *("metrics", "networking", "node", "policy", "rbac.authorization", "resource", "scheduling"),
+        *("storage", "storagemigration"),
+    )
+)
+#: By group, what the objects of a built-in kind do on the host; of the others, ``_EFFECT``.
+_EFFECTS = {
+    **dict.fromkeys(("apps", "batch"), "run Pods on the host, which the rules of sync.toHost.pods don't concern"),
+    "autoscaling": "change how many Pods of the host run",
+    "policy": "hold the host's evictions back",
+    **dict.fromkeys(
+        (
+            f"{group}.k8s.io"
+            for group in ("admissionregistration", "apiextensions", "apiregistration", "flowcontrol.apiserver")
+        ),
+        "change what the host's API server does for all",
+    ),
+    **dict.fromkeys(
+        (f"{group}.k8s.io" for group in ("authentication", "authorization", "certificates", "rbac.authorization")),
+        "give rights on the host",
+    ),
+}
+_EFFECT = "act on the host by no rule of a syncer, and could name its objects"
 
 
 class _Given(NamedTuple):
@@ -44,7 +77,13 @@ def custom(
     for name, config in entries.items():
         if config.enabled:
             place = ("sync", "custom", name)
-            found = [*_conflict(given, name, config), *_kinds(given, config), *_template(config, translator)]
+            found = [
+                *(list(_built_in(given, name, config)) or _conflict(given, name, config)),
+                *_kinds(given, config),
+                *_template(config, translator),
+                *_referenced(given, name, config),
+                *_related(config, translator),
+            ]
             yield from ((place + steps, message) for steps, message in found)
 
 
@@ -54,6 +93,23 @@ def _read(data: Any) -> CustomConfig | None:
         return CustomConfig.model_validate({} if data is None else data)
     except ValidationError:
         return None
+
+
+def _built_in(given: _Given, name: str, config: CustomConfig) -> Iterator[Found]:
+    """Yield a problem if tenants could create objects of a built-in kind past the syncer that has rules for it, or
+    of one that no syncer knows.
+    """
+    group = name.partition(".")[2]
+    own = [syncer for syncer in given.syncers if str(syncer.resource) == name and syncer.name == syncer.resource.plural]
+    if config.direction != "toHost" or (config.built_in and group) or ("." in group and group not in BUILT_IN_GROUPS):
+        return
+    if own:
+        why = f"{name} has rules of its own in sync.{own[0].section}"
+        on = given.is_on(own[0])
+        yield (), f"{why}, {'where it is on' if on else 'set enabled to true there'}. Remove this entry."
+    elif re.fullmatch(PLURAL_GROUP, name):  # otherwise a problem of its own
+        why = f"{name} is a kind of Kubernetes itself: its objects {_EFFECTS.get(group, _EFFECT)}."
+        yield (), f"{why} If that is what you want, set builtIn to true, and list every name in references."
 
 
 def _conflict(given: _Given, name: str, config: CustomConfig) -> Iterator[Found]:
@@ -102,6 +158,47 @@ def _template(config: CustomConfig, translator: NameTranslator | None) -> Iterat
     if missing := lack(template, translator, namespaced=namespaced):
         hint = "" if config.scope else " For a kind without namespaces, set scope to Cluster."
         yield ("name",), f"{missing}.{hint}"
+
+
+def _referenced(given: _Given, name: str, config: CustomConfig) -> Iterator[Found]:
+    """Yield a problem if a kind that synced objects refer to has a template without the cluster.
+
+    A reference to an object that the tenant doesn't have would be one to the host's own.
+    """
+    if config.template is None or config.template.has("cluster"):
+        return
+    by_entry = [
+        f"sync.custom.{other}" for other, each in given.entries.items() if each.enabled and name in _names_of(each)
+    ]
+    by_syncer = [f"sync.{syncer.section}" for syncer in given.syncers if given.is_on(syncer) and _names(syncer, name)]
+    if namers := [*by_entry, *by_syncer]:
+        why = f"must have {{cluster}} in it, since objects of {namers[0]} refer to this kind"
+        yield ("name",), f"{why}: the name of one that the tenant doesn't have could be that of the host's own."
+
+
+def _names_of(config: CustomConfig) -> set[str]:
+    return {word for _, word in config.kinds()}
+
+
+def _names(syncer: type[Syncer], name: str) -> bool:
+    """Return True if a syncer's objects may refer to a kind."""
+    references: Mapping[str, Any] = getattr(syncer, "references", {})
+    known = (reference_of(said) for said in references.values() if isinstance(said, Resource | Reference))
+    return any(str(target) == name for each in known for target in each.targets)
+
+
+def _related(config: CustomConfig, translator: NameTranslator | None) -> Iterator[Found]:
+    """Yield a problem for each rule by which a tenant could name the host's own objects."""
+    if translator is None or not keeps_names(translator):
+        return
+    for place, related in enumerate(config.related):
+        by = related.by
+        if related.origin == "host" and by.reference in config.references and not (by.owner or by.selector):
+            why = "finds what is on the host by a name that the tenant says, and names.translator leaves names as they"
+            yield (
+                ("related", place, "by"),
+                f"{why} are: they could name whatever is there. Add by.selector or by.owner.",
+            )
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

@@ -1,5 +1,5 @@
 """Convert a configuration to list form: a list of virtual clusters, each with all sections that
-apply to it.
+apply to it; so with the Secrets that have further ones.
 
 The short form for a single virtual cluster (``cluster``, ``virtual``, ``host.namespace``) becomes
 the only entry of the list. The sections of an entry are laid over the same sections at the top,
@@ -17,8 +17,10 @@ from syncer.config.types import inside, model_in, option_names
 
 #: The option that holds the list.
 LIST = "virtualClusters"
+#: The option that holds the Secrets with further virtual clusters.
+SECRETS = "virtualClusterSecrets"
 #: Sections that a virtual cluster may have: those at the top of the file are the defaults for all.
-COMMON = ("names", "networking", "sync", "patrol", "fights")
+COMMON = ("names", "networking", "sync", "patrol", "fights", "kubelet")
 
 
 def list_form(data: Mapping[str, Any], model: type[BaseModel]) -> dict[str, Any]:
@@ -45,15 +47,16 @@ def listed(data: Mapping[str, Any], model: type[BaseModel]) -> dict[str, Any]:
         known = option_names(model, ("virtual",))
         entry |= {name: value for name, value in virtual.items() if name in known}
         result["virtual"] = {name: value for name, value in virtual.items() if name not in known}
-    return result | {LIST: [entry]}
+    return result | {LIST: [entry] if entry or SECRETS not in data else []}
 
 
 def layered(data: Mapping[str, Any], model: type[BaseModel]) -> dict[str, Any]:
     """Merge the sections at the top into those of each entry."""
-    entries = data.get(LIST)
-    if not isinstance(entries, list | tuple):
-        return dict(data)
-    return {**data, LIST: [_layered(each, data, model) if isinstance(each, Mapping) else each for each in entries]}
+    made = dict(data)
+    for option in (LIST, SECRETS):
+        if isinstance(entries := data.get(option), list | tuple):
+            made[option] = [_layered(each, data, model) if isinstance(each, Mapping) else each for each in entries]
+    return made
 
 
 def _layered(entry: Mapping[str, Any], data: Mapping[str, Any], model: type[BaseModel]) -> dict[str, Any]:
@@ -103,8 +106,8 @@ def given_place(steps: Steps, data: Mapping[str, Any]) -> Steps:
     ``data`` is the configuration as it was given.
     """
     match steps:
-        case (first, int(), *rest) if first == LIST:
-            own = _from_short(tuple(rest)) if LIST not in data else steps
+        case (first, int(), *rest) if first in (LIST, SECRETS):
+            own = _from_short(tuple(rest)) if first not in data else steps
             is_common = rest[:1] and rest[0] in COMMON
             return tuple(rest) if is_common and depth(rest, data) > depth(steps, data) - 2 else own
     return steps

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ValidationError
 from syncer.api import ConfigError, NameTranslator, Problem, Syncer
 from syncer.config import checks
 from syncer.config.document import Document, Steps, dotted, read
-from syncer.config.list_form import COMMON, LIST, depth, given_place, layered, listed, listed_place
+from syncer.config.list_form import COMMON, LIST, SECRETS, depth, given_place, layered, listed, listed_place
 from syncer.config.model import SyncerConfig, no_cluster
 from syncer.config.problems import explained, guess
 from syncer.config.sections import DIRECTIONS, config_with
@@ -78,7 +78,7 @@ class Loaded:
 
     def origin(self, path: str) -> str:
         """Return the origin of a value; ``default`` if it was not given."""
-        common = re.fullmatch(rf"{LIST}\[\d+\]\.((?:{'|'.join(COMMON)})\b.*)", path)
+        common = re.fullmatch(rf"(?:{LIST}|{SECRETS})\[\d+\]\.((?:{'|'.join(COMMON)})\b.*)", path)
         return self.origins.get(path) or self.origins.get(common[1] if common else path, DEFAULT)
 
     @property
@@ -143,6 +143,8 @@ class _Given:
         self.chosen, number = self._choose(by_name.pop("cluster", None))
         for override in by_name.values():
             steps = listed_place(tuple(override.path.split(".")), number)
+            if steps[0] == LIST and number >= len(_entries(self.data, LIST)) and self.data.get(SECRETS):
+                self.problems.append(Problem("is about a virtual cluster that is listed.", file=override.origin))
             self._put(steps, override)
             if depth((LIST, number, *steps), self.data) == len(steps) + 2:
                 self._put((LIST, number, *steps), override)
@@ -152,8 +154,7 @@ class _Given:
         """Return the selected virtual cluster: its name (``""`` without ``--cluster``) and its
         index in the list.
         """
-        entries = self.data[LIST]
-        known = entries if isinstance(entries, list) else []
+        known = _entries(self.data, LIST)
         names = [each.get("name") if isinstance(each, dict) else None for each in known]
         if wanted is None:
             return "", 0
@@ -161,6 +162,8 @@ class _Given:
             self._put((LIST, 0, "name"), wanted)
         elif wanted.value in names:
             return wanted.value, names.index(wanted.value)
+        elif self.data.get(SECRETS):
+            return wanted.value, len(names)
         else:
             self.problems.append(no_cluster(wanted.value, [str(name) for name in names if name], wanted.origin))
         return "", 0
@@ -198,8 +201,7 @@ def _filled_value(value: Any, section: type[BaseModel] | None) -> Any:
 
 def _sections(data: Mapping[str, Any]) -> list[str]:
     """Return the sections below ``sync`` that the file names, at the top or for a virtual cluster."""
-    entries = data.get(LIST)
-    given = [data, *(entries if isinstance(entries, list) else ())]
+    given = [data, *_entries(data, LIST), *_entries(data, SECRETS)]
     found = [each["sync"] for each in given if isinstance(each, dict) and isinstance(each.get("sync"), dict)]
     return [
         f"{direction}.{name}"
@@ -208,6 +210,11 @@ def _sections(data: Mapping[str, Any]) -> list[str]:
         if isinstance(sync.get(direction), dict)
         for name in sync[direction]
     ]
+
+
+def _entries(data: Mapping[str, Any], option: str) -> list[Any]:
+    entries = data.get(option)
+    return entries if isinstance(entries, list) else []
 
 
 def _format(document: Document) -> list[Problem]:
@@ -227,10 +234,13 @@ def _format(document: Document) -> list[Problem]:
 def _translators(given: _Given, plugins: Plugins) -> Iterator[tuple[Steps, str]]:
     """Yield the configured name translators that don't exist."""
     known = plugins.known_translators()
-    entries = given.data[LIST] if isinstance(given.data[LIST], list) else []
     places: list[tuple[Steps, Any]] = [
         ((), given.data),
-        *(((LIST, number), each) for number, each in enumerate(entries)),
+        *(
+            ((option, number), each)
+            for option in (LIST, SECRETS)
+            for number, each in enumerate(_entries(given.data, option))
+        ),
     ]
     for steps, section in places:
         names = section.get("names") if isinstance(section, dict) else None
@@ -250,7 +260,7 @@ def _validated(given: _Given, model: type[SyncerConfig], plugins: Plugins) -> tu
 
 def _no_syncer(problem: Problem, plugins: Plugins) -> Problem:
     """Improve the hint of a problem about a section that no syncer has."""
-    section = re.fullmatch(rf"(?:{LIST}\[\d+\]\.)?sync\.({'|'.join(DIRECTIONS)})\.([^.]+)", problem.path)
+    section = re.fullmatch(rf"(?:(?:{LIST}|{SECRETS})\[\d+\]\.)?sync\.({'|'.join(DIRECTIONS)})\.([^.]+)", problem.path)
     if section is None or problem.message != "no such option.":
         return problem
     known = plugins.known_syncers()

@@ -1,14 +1,16 @@
 """The configuration model: every option with its default and its help."""
 
 import hashlib
+import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
 from syncer.api import ConfigError, Marks, NameTranslator, Networking, Patrol, Problem, Section, Syncer
 from syncer.api.dns_names import PLURAL_GROUP, ClusterName, CustomName, Label, Subdomain
 from syncer.api.durations import Duration
+from syncer.api.marks import CLUSTER_SECRET
 from syncer.config.list_form import list_form
 from syncer.config.problems import guess
 from syncer.config.values import Address, SocketPath
@@ -18,6 +20,9 @@ from syncer.resources.custom import CustomConfig
 #: Longest path of a unix socket that works everywhere, in bytes: 108 on Linux and 104 on macOS,
 #: including the final 0.
 LONGEST_SOCKET = 100
+
+#: The folder of a user's control sockets, without the uid.
+OWN_FOLDER = "vsyncer-"
 
 _BESIDE = "is the short form for a single virtual cluster, and virtualClusters is given, too. Write {}."
 
@@ -69,14 +74,44 @@ class HostSide(ConnectionSection):
     )
     """Short form for a single virtual cluster: its `hostNamespace`."""
 
+    built_in_namespace: bool = False
+    """Whether the copies may be in a namespace that every cluster has (`default`, `kube-system`,
+    `kube-public`, `kube-node-lease`), among the objects of the host itself.
+    """
+
+
+def _not_empty(value: Any) -> Any:
+    if value in ([], (), ""):
+        raise ValueError("must not be empty")
+    return value
+
+
+HostNamespace = Annotated[Label, BeforeValidator(_not_empty), Field(json_schema_extra={"minLength": 1})]
+
 
 class Names(Section):
     """How names are translated between the sides."""
 
     translator: str = "single-namespace"
-    """The name translator.
+    """The name translator: `single-namespace`, `per-namespace`, `unchanged`, `vcluster-compat`, or one of a
+    plugin.
 
     Don't change it after objects were synced: they would be created again under other names.
+    """
+
+    trust_tenant: bool = False
+    """Whether the tenant may have everything in the host namespaces of the same names as theirs.
+
+    `unchanged` starts only with this: a tenant who creates a namespace and a name there stands
+    where the host's own objects of these names do.
+    """
+
+    namespaces: tuple[HostNamespace, ...] = ()
+    """Host namespaces that exist already and that copies may be put in, besides `hostNamespace` and
+    those that the daemon makes.
+
+    `unchanged` puts copies into host namespaces of the tenants' names: nothing goes into one that the
+    host has for itself (`default`, `kube-…`, or any without our mark) unless it is listed here.
     """
 
 
@@ -90,6 +125,10 @@ class MarksSection(Section):
     """
 
 
+#: Most shards of a fleet: each costs its leader a write of a Lease in each retry period.
+MOST_SHARDS = 256
+
+
 class LeaderElection(Section):
     """Leader election: one of several daemons works, and the others stand by."""
 
@@ -98,10 +137,17 @@ class LeaderElection(Section):
     """
 
     namespace: Label = ""
-    """Namespace of the Lease on the host. Empty: the host namespace of the virtual cluster."""
+    """Namespace of the Lease on the host. Empty: the host namespace of the virtual cluster. Required with several."""
 
     name: Subdomain = ""
-    """Name of the Lease. Empty: `vsyncer-<cluster>`."""
+    """Name of the Lease. Empty: `vsyncer-<cluster>`. Required with several virtual clusters."""
+
+    shards: int = Field(default=1, ge=1, le=MOST_SHARDS)
+    """Number of parts of the fleet. 1: one daemon leads all virtual clusters. More: the replicas share them.
+
+    A virtual cluster is in the shard that a hash of its name says. Each shard has a Lease, `<name>-<number>`. Stop all
+    replicas before you change it.
+    """
 
     lease_duration: Duration = 15.0
     """Time after which another daemon may take over from a silent leader."""
@@ -117,6 +163,8 @@ class LeaderElection(Section):
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:
+        if self.shards > 1 and not self.enabled:
+            raise ValueError("shards are divided by Leases: set enabled to true")
         if self.renew_deadline >= self.lease_duration:
             raise ValueError(
                 "renewDeadline must be shorter than leaseDuration, or two daemons could both believe that they lead"
@@ -153,7 +201,8 @@ class Control(Section):
     socket: SocketPath = ""
     """Path of the socket.
 
-    Empty: `vsyncer-<cluster>.<host namespace>.sock` in `TMPDIR` or `/tmp`. `0`: off.
+    Empty: `<cluster>.<host namespace>.sock`, of the first virtual cluster, in `vsyncer-<uid>`, a folder of
+    the user alone, in `TMPDIR` or `/tmp`. `0`: off.
     """
 
 
@@ -172,6 +221,65 @@ class Fights(Section):
 
     thaw: Duration = Field(default=600.0, gt=0)
     """Time for which a field stays frozen. `syncer thaw` ends it earlier."""
+
+
+class Kubelet(Section):
+    """The kubelet of the virtual Nodes: the daemon answers for them, so that `kubectl logs`, `exec`, `attach`,
+    `port-forward`, `cp` and `top` work in the virtual cluster.
+
+    Its API server has to reach the daemon, and needs a client certificate (`--kubelet-client-certificate`).
+    """
+
+    enabled: bool = False
+    """Whether the daemon answers. It needs rights to `pods/log`, `pods/exec`, `pods/attach` and
+    `pods/portforward` on the host then, and none to the host's nodes.
+    """
+
+    address: str = Field(default="", pattern=r"^[0-9A-Za-z.:-]*$")
+    """IP address or DNS name at which the virtual API server reaches the daemon.
+
+    Empty: the address that the daemon's own connections to the virtual API server come from.
+    """
+
+    listen: str = Field(default="", pattern=r"^[0-9A-Fa-f.:]*$")
+    """IP address to listen on. Empty: all addresses of the machine."""
+
+    first_port: int = Field(default=20250, ge=1, le=65535)
+    """The first port; each Node has one of its own."""
+
+    ports: int = Field(default=500, ge=1, le=20000)
+    """Number of ports from there on. Nodes beyond have no logs and no exec."""
+
+    certificate: str = ""
+    """File with the serving certificate, PEM, for the address; it is read again when it changes.
+
+    Empty: the virtual cluster signs one (signer `kubernetes.io/kubelet-serving`).
+    """
+
+    key: str = ""
+    """File with its key, PEM."""
+
+    metrics: bool = True
+    """Whether figures of Pods, from the host's `metrics.k8s.io`, are served: as `metrics.k8s.io` of the virtual
+    cluster, for `kubectl top` and HorizontalPodAutoscalers, and on the Nodes' `/metrics/resource` and `/stats/summary`.
+
+    It needs the right to list `pods.metrics.k8s.io` on the host, in the namespaces of the copies.
+    """
+
+    cadvisor: bool = False
+    """Whether the Nodes' `/metrics/cadvisor` has the metrics of the tenant's containers, from the host's kubelets.
+
+    It needs the rights to get Nodes and `nodes/metrics` on the host, by which the daemon may read the metrics of all
+    Pods; and kubelets that it reaches, with certificates of the host's CA (`serverTLSBootstrap`).
+    """
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if bool(self.certificate) != bool(self.key):
+            raise ValueError("certificate and key are both needed, or neither")
+        if self.first_port + self.ports > 65536:
+            raise ValueError("firstPort and ports go beyond port 65535")
+        return self
 
 
 class Log(Section):
@@ -216,12 +324,25 @@ class _Named(Section):
     It is part of the names of all copies on the host.
     """
 
-
-class VirtualClusterSection(ConnectionSection, _Named):
-    """A virtual cluster, and how to reach its API server, the one that tenants use."""
-
     host_namespace: Label = ""
-    """The host namespace for the copies. It must exist."""
+    """The host namespace for the copies. The daemon doesn't make it, but waits for it."""
+
+
+class ClusterSections(Section):
+    """What a virtual cluster may have of its own, whether it is listed or a Secret names it."""
+
+    weight: float = Field(default=1, ge=0.01, le=100)
+    """Its weight beside the other virtual clusters.
+
+    Those that are busy share the workers' time in proportion to their weights.
+    """
+
+    max_megabytes: int | None = Field(default=None, ge=0, le=1 << 20)
+    """The most memory that its objects may take in the daemon, in MB (MiB), about. 0: no limit.
+
+    Empty: 256 if there are several virtual clusters, else no limit. One that takes more is not served, and tried again
+    at intervals; the others go on.
+    """
 
     names: Names | None = None
     """The `names` of this virtual cluster.
@@ -254,21 +375,54 @@ class VirtualClusterSection(ConnectionSection, _Named):
     Options that it doesn't set are taken from the section at the top.
     """
 
+    kubelet: Kubelet | None = None
+    """The `kubelet` of this virtual cluster.
 
-def _not_empty(value: Any) -> Any:
-    if value in ([], ()):
-        raise ValueError("must not be empty")
-    return value
+    Options that it doesn't set are taken from the section at the top.
+    """
 
 
-Entry = TypeVar("Entry", bound=VirtualClusterSection)
-#: Not `min_length`, which would count only well-formed entries.
-Entries = Annotated[tuple[Entry, ...], BeforeValidator(_not_empty), Field(json_schema_extra={"minItems": 1})]
+class VirtualClusterSection(ClusterSections, ConnectionSection, _Named):
+    """A virtual cluster, and how to reach its API server, the one that tenants use."""
+
+
+class _Secrets(Section):
+    namespace: Label = Field(min_length=1)
+    """The host namespace whose Secrets are read."""
+
+    host_namespaces: Annotated[
+        tuple[HostNamespace, ...], BeforeValidator(_not_empty), Field(json_schema_extra={"minItems": 1})
+    ]
+    """The host namespaces that these Secrets may lead to. The first is that of a Secret without the annotation
+    `vsyncer.dev/virtual-cluster-host-namespace`.
+    """
+
+    selector: str = Field(default=CLUSTER_SECRET, min_length=1, pattern=r"^[-A-Za-z0-9_./=!,() ]+$")
+    """The label selector of the Secrets. Others aren't read."""
+
+    key: str = Field(default="config", min_length=1)
+    """The key of a Secret with its kubeconfig."""
+
+    max_clusters: int = Field(default=100, ge=1, le=1000)
+    """The most virtual clusters of these Secrets. The oldest Secrets come first; those beyond are refused."""
+
+    qps: float = Field(default=0, ge=0)
+    """Sustained rate of requests to the API server of each, per second. 0: no limit."""
+
+    burst: int = Field(default=0, ge=0)
+    """Requests that may exceed the rate at once. 0: as many as `qps`."""
+
+
+class VirtualClusterSecretsSection(ClusterSections, _Secrets):
+    """Secrets of a host namespace. Each that the selector takes is a virtual cluster; a kubeconfig is in it.
+
+    Whoever may write Secrets there can have virtual clusters served in the host namespaces that are assigned here.
+    """
 
 
 class SyncerConfig(Section, defer_build=True):
     """The configuration of the syncer daemon. It names its virtual clusters in `virtualClusters`, or a single one in
-    the short form: `cluster`, `virtual` and `host.namespace`.
+    the short form: `cluster`, `virtual` and `host.namespace`. More may be in Secrets: `virtualClusterSecrets`.
     """
 
     #: The classes behind the sections of ``sync``, and the function that finds a name translator.
@@ -282,11 +436,17 @@ class SyncerConfig(Section, defer_build=True):
     kind: Literal["SyncerConfig"] = "SyncerConfig"
     """Always `SyncerConfig`."""
 
-    virtual_clusters: Entries[VirtualClusterSection]
-    """The virtual clusters to serve; this version serves one.
+    virtual_clusters: tuple[VirtualClusterSection, ...]
+    """The virtual clusters to serve; may be empty with `virtualClusterSecrets`. What is wrong with one of them delays
+    no other.
 
-    Each may have its own `names`, `networking`, `sync`, `patrol` and `fights`; those at the top are
+    Each may have its own `names`, `networking`, `sync`, `patrol`, `fights` and `kubelet`; those at the top are
     the defaults for all.
+    """
+
+    virtual_cluster_secrets: tuple[VirtualClusterSecretsSection, ...] = ()
+    """Host namespaces in whose Secrets there are kubeconfigs of further virtual clusters, which join and leave with
+    their Secrets.
     """
 
     short_cluster: Annotated[ClusterName, _beside("it there, as virtualClusters[0].name")] = Field(
@@ -305,6 +465,7 @@ class SyncerConfig(Section, defer_build=True):
     health: Health = Health()
     control: Control = Control()
     fights: Fights = Fights()
+    kubelet: Kubelet = Kubelet()
     patrol: Patrol = Patrol()
     log: Log = Log()
 
@@ -323,63 +484,90 @@ class SyncerConfig(Section, defer_build=True):
         return list_form(data, cls) if isinstance(data, Mapping) else data
 
     def clusters(self) -> tuple[VirtualCluster, ...]:
-        """Return the virtual clusters, each with the sections that apply to it."""
-        return tuple(map(self._cluster, self.virtual_clusters))
+        """Return the virtual clusters that are listed, each with the sections that apply to it."""
+        return tuple(map(self._listed, self.virtual_clusters))
 
     def cluster(self, name: str = "") -> VirtualCluster:
-        """Return a virtual cluster by name; without a name, the only one.
+        """Return a listed virtual cluster by name; without a name, the only one.
 
         Raises:
             ConfigError: No virtual cluster has this name, or there are several and no name is
                 given.
         """
-        known = [each.name for each in self.virtual_clusters]
-        if not name and len(known) > 1:
-            raise ConfigError(
-                Problem(f"there are several virtual clusters: {', '.join(known)}. Name one, with --cluster.")
+        known = self.names_listed
+        if not name and (len(known) > 1 or self.virtual_cluster_secrets):
+            there = ", ".join(
+                [*known, *(f"those of Secrets in {each.namespace}" for each in self.virtual_cluster_secrets)]
             )
+            raise ConfigError(Problem(f"there are several virtual clusters: {there}. Name one, with --cluster."))
         for each in self.virtual_clusters:
             if name in ("", each.name):
-                return self._cluster(each)
+                return self._listed(each)
         raise ConfigError(no_cluster(name, known))
 
-    def _cluster(self, given: VirtualClusterSection) -> VirtualCluster:
+    def _listed(self, given: VirtualClusterSection) -> VirtualCluster:
+        return self._cluster(given, given.name, given.host_namespace, given)
+
+    def cluster_of(self, given: VirtualClusterSecretsSection, name: str, host_namespace: str) -> VirtualCluster:
+        """Return a virtual cluster that a Secret names, with the sections that apply to it, and without a login."""
+        return self._cluster(given, name, host_namespace, ConnectionSection(qps=given.qps, burst=given.burst))
+
+    def _cluster(
+        self, given: ClusterSections, name: str, host_namespace: str, connection: ConnectionSection
+    ) -> VirtualCluster:
         names = given.names or self.names
         return VirtualCluster(
-            name=given.name,
-            connection=given,
-            host_namespace=given.host_namespace,
+            name=name,
+            connection=connection,
+            host_namespace=host_namespace,
             names=names,
             networking=given.networking or self.networking,
             sync=given.sync or self.sync,
             patrol=given.patrol or self.patrol,
             fights=given.fights or self.fights,
+            kubelet=given.kubelet or self.kubelet,
             marks=Marks(self.marks.prefix),
+            weight=given.weight,
+            max_megabytes=given.max_megabytes,
             syncers=self.syncers,
             translator_class=type(self).translators(names.translator),
         )
 
     @property
+    def names_listed(self) -> list[str]:
+        """The names of the virtual clusters that are listed."""
+        return [each.name for each in self.virtual_clusters]
+
+    @property
+    def first(self) -> tuple[str, str]:
+        """The name and host namespace of the first virtual cluster; of Secrets alone, their namespace, and the first
+        that is assigned to it.
+        """
+        if self.virtual_clusters:
+            return self.virtual_clusters[0].name, self.virtual_clusters[0].host_namespace
+        return self.virtual_cluster_secrets[0].namespace, self.virtual_cluster_secrets[0].host_namespaces[0]
+
+    @property
     def lease_name(self) -> str:
         """The name of the Lease for leader election."""
-        return self.leader_election.name or f"vsyncer-{self.virtual_clusters[0].name}"
+        return self.leader_election.name or f"vsyncer-{self.first[0]}"
 
     @property
     def lease_namespace(self) -> str:
         """The host namespace of that Lease."""
-        return self.leader_election.namespace or self.virtual_clusters[0].host_namespace
+        return self.leader_election.namespace or self.first[1]
 
     def control_socket(self, environ: Mapping[str, str]) -> str:
         """Return the path of the control socket; ``""`` if it is off."""
         if self.control.socket:
             return "" if self.control.socket == "0" else self.control.socket
-        first = self.virtual_clusters[0]
-        name = f"{first.name}.{first.host_namespace}"
-        folder = environ.get("TMPDIR") or "/tmp"  # noqa: S108 — made so that no other user can open it
-        path = f"{folder}/vsyncer-{name}.sock"
+        name = ".".join(self.first)
+        above = environ.get("TMPDIR") or "/tmp"  # noqa: S108 — the folder in it is the user's alone
+        folder = f"{above}/{OWN_FOLDER}{os.geteuid()}"
+        path = f"{folder}/{name}.sock"
         if len(path.encode()) <= LONGEST_SOCKET:
             return path
-        return f"{folder}/vsyncer-{hashlib.sha256(name.encode()).hexdigest()[:16]}.sock"
+        return f"{folder}/{hashlib.sha256(name.encode()).hexdigest()[:16]}.sock"
 
 
 def no_cluster(name: str, known: Sequence[str], file: str = "") -> Problem:

@@ -20,6 +20,7 @@ from syncer.api import (
     path_steps,
     path_text,
 )
+from syncer.api.metadata_defaults import with_defaults
 from syncer.api.metadata_rules import MetadataFilter
 from syncer.config.document import Steps
 from syncer.directions import way_of
@@ -128,7 +129,8 @@ def _wrong(path: str, kind: _Kind, section: Mapping[str, Any]) -> str:
     if taken := [own for own in kind.both if overlaps(path, own) and path_steps(own) != path_steps(path)]:
         return f"can't have another owner than {path_text(taken[0])}, which both sides own."
     key = metadata_key(path)
-    if key and not MetadataFilter(kind.metadata, _rules(section)).crosses(*key):
+    rules = with_defaults(kind.metadata, goes_down=kind.goes_down)
+    if key and not MetadataFilter(rules, _rules(section)).crosses(*key):
         return f"can't have another owner: it stays behind, as the metadata rules of this kind say of {key[0]}."
     if parted := [own for own in kind.qualified if is_within(own, path) and not is_within(path_steps(own)[:-1], path)]:
         return f"can't have another owner alone: what stands beside {path_text(parted[0])} says what it is the name of."

@@ -11,7 +11,7 @@ from pydantic.json_schema import GenerateJsonSchema, NoDefault
 from pydantic_core.core_schema import WithDefaultSchema
 
 from syncer.config.docs import document
-from syncer.config.list_form import COMMON, LIST
+from syncer.config.list_form import COMMON, LIST, SECRETS
 from syncer.config.load import Loaded
 from syncer.config.model import SyncerConfig
 from syncer.config.types import Option, options
@@ -24,11 +24,14 @@ _SHORT_FORM = {"required": ["cluster"]}
 _LIST_FORM = {
     "required": [LIST],
     "properties": {"virtual": False, "host": {"properties": {"namespace": False}}},
+    "anyOf": [{"properties": {LIST: {"minItems": 1}}}, {"required": [SECRETS]}],
 }
+#: Or Secrets name them all.
+_SECRETS_FORM = {"required": [SECRETS], "properties": {LIST: False, "cluster": False}}
 #: The options of the short form, left out of the file with every option.
 _SHORT = ("cluster", "virtual", "host.namespace")
 #: Sections of an entry whose options are those of the section at the top.
-_LAID_OVER = tuple(f"{LIST}[].{name}" for name in COMMON)
+_LAID_OVER = tuple(f"{option}[].{name}" for option in (LIST, SECRETS) for name in COMMON)
 
 
 class _OfFile(GenerateJsonSchema):
@@ -58,7 +61,7 @@ def schema(model: type[SyncerConfig]) -> dict[str, Any]:
     document(model)
     # this mode shows defaults as they are written: "15s" rather than 15.0
     made = model.model_json_schema(by_alias=True, mode="serialization", schema_generator=_OfFile)
-    made |= {"required": ["apiVersion", "kind"], "oneOf": [_SHORT_FORM, _LIST_FORM]}
+    made |= {"required": ["apiVersion", "kind"], "oneOf": [_SHORT_FORM, _LIST_FORM, _SECRETS_FORM]}
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": SCHEMA_ID, **made}
 
 
@@ -68,7 +71,7 @@ def rows(loaded: Loaded) -> list[Row]:
 
 
 def _rows(value: Any, path: str, loaded: Loaded) -> Iterator[Row]:
-    if path == LIST:
+    if path in (LIST, SECRETS):
         for number, entry in enumerate(value):
             own = {name: each for name, each in entry.items() if each is not None or name not in COMMON}
             yield from _rows(own, f"{path}[{number}]", loaded)

@@ -6,7 +6,7 @@ from typing import Any
 from pydantic import Field, create_model
 
 from syncer.api import Config, NameTranslator, Section, Syncer
-from syncer.config.model import Entries, Sync, SyncerConfig, VirtualClusterSection
+from syncer.config.model import Sync, SyncerConfig, VirtualClusterSecretsSection, VirtualClusterSection
 from syncer.config.virtual_cluster import field_name
 
 #: The groups of sections below ``sync``.
@@ -37,11 +37,18 @@ def config_with(
         __doc__=VirtualClusterSection.__doc__,
         sync=(sync | None, None),  # type: ignore[arg-type]
     )
+    secrets = create_model(
+        "VirtualClusterSecrets",
+        __base__=VirtualClusterSecretsSection,
+        __doc__=VirtualClusterSecretsSection.__doc__,
+        sync=(sync | None, None),  # type: ignore[arg-type]
+    )
     made = create_model(
         "SyncerConfig",
         __base__=SyncerConfig,
         __doc__=SyncerConfig.__doc__,
-        virtual_clusters=(Entries[entry], ...),  # type: ignore[valid-type]
+        virtual_clusters=(tuple[entry, ...], ...),  # type: ignore[valid-type]
+        virtual_cluster_secrets=(tuple[secrets, ...], ()),  # type: ignore[valid-type]
         sync=(sync, sync()),
     )
     made.syncers, made.translators = known, staticmethod(translators or (lambda name: translator))

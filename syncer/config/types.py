@@ -82,14 +82,15 @@ def _in_mapping(option: Option, item: type[BaseModel], steps: tuple[str, ...]) -
 
     A key may contain dots, so it ends where an option begins.
 
-    The key may be ``*``, as in :attr:`Option.items`, or be left out for an option of the items.
+    The key may be ``*``, as in :attr:`Option.items`, a placeholder in capitals such as ``KIND``, or be left
+    out for an option of the items.
     """
 
     def inside(key: str, rest: tuple[str, ...]) -> Option | None:
         path = f"{option.path}.{key}"
         return _below(Option(path, "section", None, required=False, help=_doc(item), model=item), rest)
 
-    if steps[0] == "*":
+    if steps[0] == "*" or steps[0].isupper():
         return inside("*", steps[1:])
     if found := inside("*", steps):
         return found

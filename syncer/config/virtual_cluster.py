@@ -5,13 +5,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from syncer.api import Config, Marks, NameTranslator, Networking, Patrol, PluginError, Settings, Syncer
+from syncer.api import Config, Key, Marks, NameTranslator, Networking, Patrol, PluginError, Settings, Syncer
 from syncer.directions import direction_of
 from syncer.names.templated import Templated
 from syncer.resources.custom import Entry
+from syncer.resources.kinds import PODS
 
 if TYPE_CHECKING:
-    from syncer.config.model import ConnectionSection, Fights, Names, Sync
+    from syncer.config.model import ConnectionSection, Fights, Kubelet, Names, Sync
 
 
 class Enabled(NamedTuple):
@@ -34,11 +35,26 @@ class VirtualCluster:
     sync: "Sync"
     patrol: Patrol
     fights: "Fights"
+    kubelet: "Kubelet"
     marks: Marks
+    #: Its weight among the virtual clusters of the daemon, for its share of the workers.
+    weight: float
+    #: The most memory that its objects may take in the daemon, in MiB; 0 for no limit, None for the default.
+    max_megabytes: int | None
     #: The classes behind the sections of ``sync``.
     syncers: Sequence[type[Syncer]]
     #: The class behind ``names.translator``; None if the model was built without it.
     translator_class: type[NameTranslator] | None
+
+    @cached_property
+    def options(self) -> object:
+        """All options of it but the limit of its memory, to compare with those of another load, whose sections have
+        other classes.
+        """
+        connection = self.connection.model_dump(exclude={"max_megabytes"})
+        parts = (self.names, self.networking, self.sync, self.patrol, self.fights, self.kubelet)
+        syncers = [(syncer.__module__, syncer.__qualname__) for syncer in self.syncers]
+        return connection, [each.model_dump() for each in parts], self.marks, syncers
 
     def section_of(self, syncer: type[Syncer]) -> Config:
         """Return the section of a syncer's options."""
@@ -53,8 +69,8 @@ class VirtualCluster:
         Raises:
             PluginError: ``applies_to`` of a syncer raised an exception.
         """
-        settings = self._settings({})
         switched_on = [(syncer(), section) for syncer in self.syncers if (section := self.section_of(syncer)).enabled]
+        settings = self._settings({syncer.name: section for syncer, section in switched_on})
         return tuple(Enabled(syncer, section) for syncer, section in switched_on if _applies(syncer, settings))
 
     def custom_entries(self) -> tuple[Entry, ...]:
@@ -96,8 +112,19 @@ class VirtualCluster:
             marks=self.marks,
             sections=sections,
             networking=self.networking,
+            namespaces=frozenset(self.names.namespaces),
             patrol=self.patrol,
+            kubelet=self.kubelet.enabled,
+            metrics=self.kubelet.enabled and self.kubelet.metrics,
+            cadvisor=self.kubelet.enabled and self.kubelet.cadvisor,
         )
+
+
+def place_of(translator: NameTranslator) -> Key:
+    """Return where a name translator puts an object that each virtual cluster may have. Two with the same place would
+    put copies at the same places.
+    """
+    return translator.to_host(PODS, Key("one", "probe"))
 
 
 def _applies(syncer: Syncer, settings: Settings) -> bool:

@@ -1,7 +1,7 @@
 """Handlers of the control API, for an operator's commands."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import timedelta
 from typing import Any
 
@@ -13,7 +13,8 @@ from syncer.engine.controllers.request_status import RequestStatus, State
 from syncer.engine.engine import Engine
 from syncer.engine.patrol.patrollers import confirm, report
 from syncer.engine.reconcile.controller import Controller
-from syncer.engine.status import IN_STEP, syncers
+from syncer.engine.reconcile.reconciler import cannot_be_read
+from syncer.engine.status import IN_STEP, clusters, syncers
 from syncer.observe.control import Control
 from syncer.translate.times import written
 
@@ -40,9 +41,14 @@ def selection(engine: Engine, *, cluster: str = "", kinds: Iterable[str] = ("",)
     Raises:
         Refused: No virtual cluster or synced kind has this name.
     """
-    pairs = [pair for pair in engine.pairs.values() if cluster in ("", pair.name)]
-    if not pairs:
-        raise Refused(f"this daemon serves no virtual cluster {cluster!r}; it serves {', '.join(sorted(engine.pairs))}")
+    if cluster not in engine.served and (absent := engine.absent.get(cluster)):
+        raise Refused(f"virtual cluster {cluster} can't be served at present: {absent.message}")
+    if cluster in engine.served and not engine.leads(cluster):
+        raise Refused(f"this replica stands by for virtual cluster {cluster}; ask the one that leads it")
+    pairs = [pair for pair in engine.pairs.values() if cluster in ("", pair.name) and engine.leads(pair.name)]
+    if cluster and not pairs:
+        there = ", ".join(sorted(engine.pairs)) or "none at present"
+        raise Refused(f"this daemon serves no virtual cluster {cluster!r}; it serves {there}")
     names: frozenset[str] = frozenset()
     return Selection(pairs, names.union(*(_syncers(pairs, kind) for kind in kinds)), key)
 
@@ -65,7 +71,48 @@ def _names(controller: Controller) -> Iterable[str]:
 def parked(engine: Engine, chosen: Selection) -> list[dict[str, Any]]:
     """Return the parked requests of a selection, the longest parked first."""
     found = sorted(_parked(engine, chosen), key=lambda each: (each[1].since, each[0].syncer, each[0].key))
-    return [_said(engine, request, status) for request, status in found]
+    parked = [_said(engine, request, status) for request, status in found]
+    return [*parked, *_held(engine, chosen), *_unreadable(engine, chosen)]
+
+
+def _held(engine: Engine, chosen: Selection) -> Iterator[dict[str, Any]]:
+    """Yield the requests that nothing but a person ends: copies that a pause on the host keeps, and
+    objects that are made and deleted again and again.
+    """
+    for pair in chosen.pairs:
+        contended = {one.request: "Contended" for one in pair.policies.contention.frozen() if not one.path}
+        for request, kind in {**contended, **dict.fromkeys(pair.policies.pause.kept, "Paused")}.items():
+            status = engine.statuses.of(request)
+            if status is not None and status.state is State.PENDING and chosen.has(request):
+                yield {**_said(engine, request, status), "class": kind}
+
+
+def _unreadable(engine: Engine, chosen: Selection) -> Iterator[dict[str, Any]]:
+    """Yield the quarantined objects that no parked request is about, because they are only read."""
+    said = {status.reason.partition(":")[0] for _, status in engine.statuses.troubles()}
+    for pair in chosen.pairs:
+        for store in pair.informers:
+            readers = [one.name for one in pair.controllers.values() if store in (*one.stores, *one.extras)]
+            for key, since in store.quarantined.items():
+                text = cannot_be_read(store, key)
+                meant = chosen.key in ("", str(key)) and not chosen.syncers.isdisjoint(readers)
+                if meant and text.partition(":")[0] not in said:
+                    yield {
+                        "cluster": pair.name,
+                        "syncer": ",".join(readers),
+                        "key": str(key),
+                        **_times(engine, since),
+                        "tried": 0,
+                        "class": "Unreadable",
+                        "reason": text,
+                        "wakes": ["a change of the object"],
+                        "nextTry": None,
+                    }
+
+
+def _times(engine: Engine, since: float) -> dict[str, Any]:
+    seconds = max(engine.clock() - since, 0.0)
+    return {"since": written(engine.utcnow() - timedelta(seconds=seconds)), "seconds": round(seconds)}
 
 
 def standing(engine: Engine, pairs: Iterable[ClusterPair]) -> list[dict[str, Any]]:
@@ -79,10 +126,17 @@ def standing(engine: Engine, pairs: Iterable[ClusterPair]) -> list[dict[str, Any
             "inStep": one.objects.get(IN_STEP, 0),
             **{state.value: one.objects.get(state, 0) for state in State},
             "collisions": one.collisions,
-            "reason": one.reason,
+            "reason": one.reason or _lost(engine, one.cluster),
         }
         for one in syncers(engine, pairs)
     ]
+
+
+def _lost(engine: Engine, cluster: str) -> str:
+    """Return why a side of a virtual cluster doesn't answer; ``""`` if both do."""
+    served = engine.served.get(cluster)
+    connections = (engine.host_connection, *((served.connection,) if served else ()))
+    return "; ".join(str(each.error) for each in connections if each.error)
 
 
 def retry(engine: Engine, chosen: Selection) -> list[dict[str, Any]]:
@@ -101,13 +155,12 @@ def _parked(engine: Engine, chosen: Selection) -> Iterator[tuple[Request, Reques
 
 def _said(engine: Engine, request: Request, status: RequestStatus) -> dict[str, Any]:
     now = engine.clock()
-    seconds, due = max(now - status.since, 0.0), engine.queue.delayed().get(request, now)
+    due = engine.queue.delayed().get(request, now)
     return {
         "cluster": request.cluster,
         "syncer": request.syncer,
         "key": str(request.key),
-        "since": written(engine.utcnow() - timedelta(seconds=seconds)),
-        "seconds": round(seconds),
+        **_times(engine, status.since),
         "tried": status.tried,
         "class": status.error,
         "reason": status.reason,
@@ -145,6 +198,10 @@ def add(control: Control, engine: Engine) -> None:
         cluster, kind, key = (str(given.get(word) or "") for word in ("cluster", "kind", "key"))
         return selection(engine, cluster=cluster, kinds=(kind,), key=key)
 
+    async def answer_clusters(given: Mapping[str, Any]) -> Any:
+        wanted = str(given.get("cluster") or "")
+        return [asdict(each) for each in clusters(engine) if wanted in ("", each.cluster)]
+
     async def answer_status(given: Mapping[str, Any]) -> Any:
         return standing(engine, objects(given).pairs)
 
@@ -164,14 +221,17 @@ def add(control: Control, engine: Engine) -> None:
         return [report(pair, each, lambda name: name in chosen.syncers) for pair, each in patrolled if each is not None]
 
     async def answer_confirm(given: Mapping[str, Any]) -> Any:
-        kinds = [str(kind) for kind in given.get("kinds") or [""]]
-        chosen = selection(engine, cluster=str(given.get("cluster") or ""), kinds=kinds)
+        kinds, cluster = [str(kind) for kind in given.get("kinds") or [""]], str(given.get("cluster") or "")
+        if not cluster and len(engine.pairs) > 1:
+            raise Refused("a confirmation is for one virtual cluster: name it")
+        chosen = selection(engine, cluster=cluster, kinds=kinds)
         held = confirm(engine, chosen.pairs, lambda name: name in chosen.syncers)
         return [
             {"cluster": cluster, "syncer": one.syncer, "side": str(one.side), "deletions": len(one.objects)}
             for cluster, one in held
         ]
 
+    control.add("GET", "/clusters", answer_clusters)
     control.add("GET", "/status", answer_status)
     control.add("GET", "/parked", answer_parked)
     control.add("POST", "/retry", answer_retry)

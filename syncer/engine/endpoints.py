@@ -11,10 +11,12 @@ from syncer.api.objects import Side
 from syncer.config import SyncerConfig
 from syncer.engine import control as control_api
 from syncer.engine import status
+from syncer.engine.cache.reflector import State
 from syncer.engine.controllers.connection import Connection
 from syncer.engine.controllers.pair import ClusterPair
-from syncer.engine.engine import Engine
+from syncer.engine.engine import UNLISTED, Engine
 from syncer.engine.leaderelection.lease import Lease
+from syncer.engine.leaderelection.shards import Shards
 from syncer.engine.patrol import patrollers
 from syncer.observe.control import Control
 from syncer.observe.health import Checks, Heartbeat, at_most
@@ -30,7 +32,7 @@ log = get_logger(__name__)
 
 @asynccontextmanager
 async def serving(
-    engine: Engine, config: SyncerConfig, heartbeat: Heartbeat, lease: Lease | None
+    engine: Engine, config: SyncerConfig, heartbeat: Heartbeat, lease: Lease | None, shards: Shards | None = None
 ) -> AsyncIterator[None]:
     """Serve metrics, health pages and the control API while the block runs, as configured.
 
@@ -39,7 +41,7 @@ async def serving(
     Raises:
         ConfigError: An address or a socket can't be served.
     """
-    measure(engine, config, lease)
+    measure(engine, config, lease, shards)
     checks = _checks(engine, heartbeat)
     async with AsyncExitStack() as stack:
         for server in (
@@ -71,12 +73,35 @@ def _checks(engine: Engine, heartbeat: Heartbeat) -> Checks:
     checks.ready("host", functools.partial(_down, engine.host_connection))
     checks.ready_by_cluster("virtual", lambda: _virtual(engine))
     checks.ready_by_cluster("caches", lambda: _caches(engine))
-    checks.degraded(lambda: {"/".join(place): why for place, why in status.degraded(engine).items()})
+    checks.ready_by_cluster("secrets", lambda: _unlisted(engine))
+    checks.degraded(lambda: _degraded(engine))
     return checks
 
 
+def _degraded(engine: Engine) -> Mapping[str, str]:
+    """Return what isn't as it should be. Secrets are only counted, as there may be any number of them."""
+    found = {"/".join(place): why for place, why in status.degraded(engine, details=False).items()}
+    by_namespace: dict[str, list[str]] = {}
+    for (namespace, why), number in sorted(_refused(engine).items()):
+        by_namespace.setdefault(namespace, []).append(f"{why}: {number}")
+    return found | {f"secrets/{namespace}": ", ".join(said) for namespace, said in by_namespace.items()}
+
+
+def _refused(engine: Engine) -> Mapping[tuple[str, ...], int]:
+    """Return the number of refused Secrets by namespace and reason; of those beyond the most, 1."""
+    return Counter((namespace, why.public) for (namespace, _), why in list(engine.refused.items()))
+
+
+def _unlisted(engine: Engine) -> Mapping[str, str | None]:
+    """Return why Secrets with virtual clusters aren't known, by namespace, if nobody is served meanwhile."""
+    if engine.pairs or engine.absent:
+        return {}
+    return {namespace: why.public for (namespace, secret), why in list(engine.refused.items()) if secret == UNLISTED}
+
+
 def _virtual(engine: Engine) -> Mapping[str, str | None]:
-    return {cluster: _down(served.connection) for cluster, served in list(engine.served.items())}
+    absent = {cluster: why.public for cluster, why in list(engine.absent.items())}
+    return absent | {cluster: _down(served.connection) for cluster, served in list(engine.served.items())}
 
 
 def _caches(engine: Engine) -> Mapping[str, str | None]:
@@ -85,14 +110,15 @@ def _caches(engine: Engine) -> Mapping[str, str | None]:
 
 
 def _down(connection: Connection) -> str | None:
-    return str(connection.error) if connection.error else None
+    """Return the class of the error: anybody may read the page, and the message names addresses, users and files."""
+    return type(connection.error).__name__ if connection.error else None
 
 
 def _longest(engine: Engine) -> float:
     return max((engine.clock() - begun for begun in list(engine.queue.running().values())), default=0.0)
 
 
-def measure(engine: Engine, config: SyncerConfig, lease: Lease | None) -> None:
+def measure(engine: Engine, config: SyncerConfig, lease: Lease | None, shards: Shards | None = None) -> None:
     """Register metrics for the current state of an engine."""
     ask = engine.metrics.ask
     ask("workqueue_depth", lambda: {(cluster, *QUEUE): depth for cluster, depth in engine.queue.depths().items()})
@@ -110,9 +136,16 @@ def measure(engine: Engine, config: SyncerConfig, lease: Lease | None) -> None:
     ask("syncer_fights", lambda: _by_cluster(engine, lambda pair: pair.policies.contention.counted()))
     ask("syncer_frozen_fields", lambda: _by_cluster(engine, lambda pair: pair.policies.contention.numbers()))
     ask("syncer_cache_objects", lambda: _by_cluster(engine, lambda pair: pair.informers.sizes()))
+    ask("syncer_paused_deletions", lambda: _by_cluster(engine, status.kept_by_pauses))
+    ask("syncer_quarantined_objects", lambda: status.quarantined(engine))
     ask("syncer_cluster_up", lambda: _up(engine))
+    ask("syncer_secrets_refused", lambda: _refused(engine))
+    ask("syncer_certificate_end_timestamp_seconds", lambda: _certificates(engine))
+    ask("syncer_watch_up", lambda: _by_cluster(engine, _watched))
     if lease:
         ask("leader_election_master_status", lambda: {(config.lease_name,): float(lease.is_leader)})
+    if shards:
+        ask("leader_election_master_status", lambda: {(name,): float(leads) for name, leads in shards.led().items()})
 
 
 def _of_patrols(engine: Engine, metric: str) -> Mapping[tuple[str, ...], float]:
@@ -133,9 +166,29 @@ def _active(engine: Engine) -> Mapping[tuple[str, ...], float]:
 
 
 def _up(engine: Engine) -> Mapping[tuple[str, ...], float]:
-    connections = {cluster: served.connection for cluster, served in list(engine.served.items())}
-    sides = ((Side.HOST, {"": engine.host_connection}), (Side.VIRTUAL, connections))
-    return {(cluster, side.value): float(each.up) for side, found in sides for cluster, each in found.items()}
+    absent = {(cluster, Side.VIRTUAL.value): 0.0 for cluster in list(engine.absent)}
+    return absent | {place: float(each.up) for place, each in _connections(engine).items()}
+
+
+def _certificates(engine: Engine) -> Mapping[tuple[str, ...], float]:
+    """Return the ends of client certificates; a login without a certificate is left out."""
+    ends = {place: each.cluster.origin.ends() for place, each in _connections(engine).items()}
+    return {place: end for place, end in ends.items() if end is not None}
+
+
+def _connections(engine: Engine) -> Mapping[tuple[str, ...], Connection]:
+    """Return the connections by virtual cluster and side."""
+    virtual = [(cluster, served.connection) for cluster, served in list(engine.served.items())]
+    sides = ((Side.HOST, [("", engine.host_connection)]), (Side.VIRTUAL, virtual))
+    return {(cluster, side.value): each for side, found in sides for cluster, each in found}
+
+
+def _watched(pair: ClusterPair) -> Mapping[tuple[str, ...], float]:
+    """Return whether each cache has a watch, by side and resource."""
+    return {
+        (side.value, str(resource)): float(reflector.state is State.WATCHING)
+        for (side, resource), reflector in list(pair.reflectors.items())
+    }
 
 
 def _by_cluster(

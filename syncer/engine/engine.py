@@ -2,10 +2,11 @@
 
 import asyncio
 import gc
+import math
 import random
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,37 +14,60 @@ from tenacity import AsyncRetrying, retry_if_exception_type, wait_exponential
 
 from syncer.api.config import Config
 from syncer.api.context import Settings
-from syncer.api.errors import Missing, SyncerError, Unreachable
-from syncer.api.objects import Obj, Request, Resource, Side
+from syncer.api.errors import SyncerError
+from syncer.api.objects import Obj, Request, Side
 from syncer.api.optional_roles import Live, OwnController
 from syncer.api.roles import Syncer
 from syncer.clusters.client import Cluster
 from syncer.clusters.discovery import Discovery
+from syncer.clusters.fenced import Fenced
 from syncer.engine.cache.informer import Informer
-from syncer.engine.cache.reflector import Reflector
-from syncer.engine.controllers.builder import build_pair
+from syncer.engine.cache.shared import SharedWatches
+from syncer.engine.controllers.builder import build_pair, leave
 from syncer.engine.controllers.connection import Connection
-from syncer.engine.controllers.lifecycle import DiscoveryLoop, Entry, Lifecycle, Roster
-from syncer.engine.controllers.pair import ClusterPair
+from syncer.engine.controllers.lifecycle import SHARED_SECONDS, DiscoveryLoop, Entry, Lifecycle, Roster
+from syncer.engine.controllers.pair import ClusterPair, Condition
 from syncer.engine.controllers.request_status import RequestStatuses
 from syncer.engine.controllers.tenant_messages import translated
 from syncer.engine.controllers.worker import Workers
+from syncer.engine.kubernetes_service import is_kept, keep
+from syncer.engine.listener import Listener
 from syncer.engine.patrol.patroller import Patroller
 from syncer.engine.patrol.patrollers import beside_workers
-from syncer.engine.reconcile.controller import Controller
 from syncer.engine.reconcile.policies.contention import OFF, ContentionRules
 from syncer.engine.workqueue.queue import Queue
 from syncer.observe.events import EventRecorder
 from syncer.observe.logs import get_logger
 from syncer.observe.metrics import Metrics
+from syncer.resources.kinds import NAMESPACES
 
 #: Seconds before a controller that raised is run again: the first delay, doubled up to the last.
 FIRST_RERUN, LAST_RERUN = 1.0, 300.0
 
+#: Number of looks whether the requests in work on a removed virtual cluster have ended, and seconds between two.
+LEAVE_LOOKS, LEAVE_PAUSE = 500, 0.02
+
+#: The reason for which the requests of a virtual cluster wait that another process leads.
+STANDBY = "standby"
+
+#: The virtual Namespace with the events about no object of a tenant's; every cluster has it.
+_TENANTS_HOME: Obj = {"metadata": {"name": "default"}}
+
 log = get_logger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
+#: Work on a virtual cluster while this process leads, beside the workers.
+Duty = Callable[[], Coroutine[Any, Any, None]]
+
+
+#: The reason why a virtual cluster isn't served that hasn't been tried yet.
+NOT_BEGUN = Condition("it has not begun yet", "it has not begun yet")
+
+#: Stand for all Secrets of a namespace, which aren't listed, and for those that are more than it may have.
+UNLISTED, BEYOND = "(all)", "(further)"
+
+
+@dataclass(slots=True)
 class Served:
     """The parts of the engine for a virtual cluster."""
 
@@ -52,7 +76,14 @@ class Served:
     connection: Connection
     events: EventRecorder
     activation: Lifecycle
+    discovery_loop: DiscoveryLoop
     patroller: Patroller | None
+    duties: list[Duty] = field(default_factory=list)
+    #: True once discovery has run, so that it is known which stores must be filled.
+    prepared: bool = False
+    is_running: bool = False
+    #: The duties at work.
+    work: list[asyncio.Task[None]] = field(default_factory=list)
 
 
 class Engine:
@@ -76,24 +107,35 @@ class Engine:
         self.utcnow = utcnow
         self.rng = rng or random.Random()  # noqa: S311 — jitter, not a secret
         self.queue = Queue(
-            clock=self.clock, spread=self.rng.random, added=lambda cluster: metrics.queue(cluster).added()
+            clock=self.clock,
+            workers=workers,
+            spread=self.rng.random,
+            added=lambda cluster: metrics.queue(cluster).added(),
         )
         self.statuses = RequestStatuses()
-        #: Returns True while this process leads; called before each write.
-        self.may_write: Callable[[], bool] = lambda: True
+        #: Returns until when this process may write to or for a virtual cluster, by ``clock``; ``-inf``: not at all.
+        self.until: Callable[[str], float] = lambda cluster: math.inf
+        #: Returns True if work on a virtual cluster may begin here; see :meth:`lead` and :meth:`stand_by`.
+        self.leads: Callable[[str], bool] = lambda cluster: True
         self.pairs: dict[str, ClusterPair] = {}
         self.served: dict[str, Served] = {}
         self.host_discovery = Discovery(host)
+        self.host_watches = SharedWatches(host)
         self.host_connection = Connection(host, lost=self._host_lost, back=self._host_back)
         self._count = workers
         self.workers = Workers(self.queue, self.pairs, self.statuses, self, metrics, clock=self.clock)
-        self.discovery_loop = DiscoveryLoop(self._discoveries, waiting=self._is_awaited, looked=self._looked)
         #: Why a syncer's own controller doesn't run at present, by cluster and syncer.
         self.broken: dict[tuple[str, str], str] = {}
         self._own_controllers: dict[tuple[str, str], asyncio.Task[None]] = {}
-        #: True once discovery has run, so that it is known which stores must be filled.
-        self.prepared = False
-        self._working = self._frozen = False
+        #: The addresses and ports at which kubelets of the virtual clusters answer.
+        self.kubelet_ports: set[tuple[str, int]] = set()
+        #: Why a virtual cluster can't be served at present, by its name; ``NOT_BEGUN`` if it hasn't been tried yet.
+        self.absent: dict[str, Condition] = {}
+        #: Why Secrets of the host are no virtual clusters, by namespace and name, ``UNLISTED`` or ``BEYOND``.
+        self.refused: Mapping[tuple[str, str], Condition] = {}
+        self._working = False
+        #: The virtual clusters whose objects of the start are no longer looked at by the garbage collector.
+        self._frozen: set[str] = set()
 
     # -- building ----------------------------------------------------------------------------------
 
@@ -105,105 +147,206 @@ class Engine:
         virtual: Cluster,
         entries: Iterable[Entry] = (),
         contention: ContentionRules = OFF,
+        weight: float = 1.0,
     ) -> ClusterPair:
-        """Serve a virtual cluster.
+        """Know a virtual cluster. It is served once it has been prepared and runs.
 
-        ``entries`` become syncers once the clusters serve their resources.
+        ``entries`` become syncers once the clusters serve their resources. ``weight``, above 0, is for its share of
+        the workers.
         """
         name = settings.cluster
+        self.queue.join(name, weight=weight)
+        if not self.leads(name):
+            self.queue.pause(name, STANDBY)
         discovery = Discovery(virtual)
         connection = Connection(
             virtual, lost=lambda: self.queue.pause(name), back=lambda: self._virtual_back(self.served[name])
         )
 
-        def has_status(side: Side, resource: Resource) -> bool:
-            return (self.host_discovery if side is Side.HOST else discovery).has_status(resource)
-
-        pair = build_pair(
-            settings,
-            (),
-            virtual=virtual,
-            host=self.host,
-            queue=self.queue,
-            clock=self.clock,
-            utcnow=self.utcnow,
-            has_status=has_status,
-            ordered=lambda side: (self.host_discovery if side is Side.HOST else discovery).orders_versions,
-            may_write=lambda: self.may_write(),
-            rules=contention,
-        )
-        pair.definitions_changed = self.discovery_loop.soon
-        pair.paused_or_not = lambda: self._paused_or_not(pair)
-        self.pairs[name] = pair
+        pair = self.pairs[name] = self._pair(settings, virtual, discovery, contention)
         activation = Lifecycle(
             pair,
             Roster(settings, tuple(enabled), tuple(entries), discovery, self.host_discovery),
-            _Listener(self, pair),
+            Listener(self, pair),
+            watches=self.host_watches,
             live=lambda syncer: self._live(pair, syncer),
             rng=self.rng,
-            left=lambda syncer: self._left(name, syncer),
+            left=lambda syncer: self._left(pair, syncer),
         )
-        events = EventRecorder(virtual, cluster=name, clock=self.clock, utcnow=self.utcnow)
-        self.served[name] = Served(pair, discovery, connection, events, activation, beside_workers(self, pair))
+        events = EventRecorder(pair.virtual, cluster=name, clock=self.clock, utcnow=self.utcnow)
+        loop = DiscoveryLoop(
+            (self.host_discovery, discovery),
+            waiting=lambda: bool(activation.roster.waiting),
+            looked=lambda: self._looked(served),
+        )
+        pair.definitions_changed = loop.soon
+        served = Served(pair, discovery, connection, events, activation, loop, beside_workers(self, pair))
+        if served.patroller is not None and served.patroller.options.enabled:
+            served.duties.append(served.patroller.run)
+        self.served[name] = served
         return pair
+
+    def _pair(
+        self, settings: Settings, virtual: Cluster, discovery: Discovery, contention: ContentionRules
+    ) -> ClusterPair:
+        """Return a pair without syncers."""
+        discoveries, name = {Side.HOST: self.host_discovery, Side.VIRTUAL: discovery}, settings.cluster
+        pair = build_pair(
+            settings,
+            (),
+            virtual=self._fenced(virtual, name),
+            host=self._fenced(self.host, name),
+            queue=self.queue,
+            clock=self.clock,
+            utcnow=self.utcnow,
+            has_status=lambda side, resource: discoveries[side].has_status(resource),
+            ordered=lambda side: discoveries[side].orders_versions,
+            may_write=lambda: self.may_write(name),
+            rules=contention,
+        )
+        pair.paused_or_not = lambda: self._paused_or_not(pair)
+        return pair
+
+    def _fenced(self, cluster: Cluster, name: str) -> Cluster:
+        """Return a client that writes only while this process may write for a virtual cluster of this name."""
+        return cluster.over(Fenced(cluster.transport, lambda: self.until(name), self.clock))
+
+    def may_write(self, name: str) -> bool:
+        """Return True while this process may write to or for a virtual cluster."""
+        return self.clock() < self.until(name)
+
+    async def remove(self, name: str) -> None:
+        """Forget a virtual cluster that no longer runs, once the requests in work on it have ended."""
+        self.queue.leave(name)
+        for _ in range(LEAVE_LOOKS):
+            if not self._is_in_work(name):
+                break
+            await asyncio.sleep(LEAVE_PAUSE)
+        pair = self.pairs.pop(name)
+        for syncer in list(pair.controllers):
+            leave(pair, syncer)
+            self._left(pair, syncer)
+        for store in pair.informers:
+            store.empty()
+        del self.served[name]
+        self.queue.leave(name)  # what has been added meanwhile
+        self.metrics.drop(name)
+        if self._frozen:
+            self._frozen.clear()
+            gc.unfreeze()
 
     # -- running -----------------------------------------------------------------------------------
 
     async def prepare(self) -> None:
-        """Discover both sides and initialise the syncers, before the caches start.
+        """Prepare all virtual clusters, before the caches start.
 
         Raises:
             ClusterError: Discovery failed.
         """
-        await asyncio.gather(*(discovery.refresh() for discovery in self._discoveries()))
-        for served in self.served.values():
-            await served.activation.update()
-        self.prepared = True
+        await asyncio.gather(*(self.prepare_one(name) for name in self.served))
+
+    async def prepare_one(self, name: str) -> None:
+        """Discover both sides of a virtual cluster and initialise its syncers.
+
+        Raises:
+            ClusterError: Discovery failed.
+        """
+        served = self.served[name]
+        await asyncio.gather(self.host_discovery.refresh(shared=SHARED_SECONDS), served.discovery.refresh())
+        await served.activation.update()
+        served.prepared = True
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Keep the stores filled while the block runs; :meth:`work` uses them."""
+        """Keep the stores of all prepared virtual clusters filled while the block runs; :meth:`work` uses them.
+
+        Others that are prepared later are served by :meth:`serve`.
+        """
         async with asyncio.TaskGroup() as tasks:
-            background = [tasks.create_task(each) for each in self._background()]
-            for served in self.served.values():
-                served.activation.start(tasks)
+            background = [tasks.create_task(self.host_connection.run())]
+            background += [tasks.create_task(self.serve(name)) for name in self.served]
+            await asyncio.sleep(0)  # they have begun
             try:
                 yield
             finally:
                 for task in background:
                     task.cancel()
-                for served in self.served.values():
-                    served.activation.stop()
 
-    def _background(self) -> Iterator[Coroutine[Any, Any, None]]:
-        yield self.discovery_loop.run()
-        yield self.host_connection.run()
-        for served in self.served.values():
-            yield served.connection.run()
-            yield served.events.run()
+    async def serve(self, name: str) -> None:
+        """Keep the stores of a prepared virtual cluster filled, and do its duties while this process works on the
+        queue, until this is cancelled.
+        """
+        served = self.served[name]
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                for each in (served.discovery_loop, served.connection, served.events):
+                    tasks.create_task(each.run())
+                served.activation.start(tasks)
+                served.is_running = True
+                if self._works_on(name):
+                    self._begin_work(served)
+        finally:
+            served.is_running = False
+            served.activation.stop()
+            await self._end_work([served])
 
     async def work(self) -> None:
         """Process the queue, and run the syncers' own controllers, until the queue is closed or
-        this is cancelled.
+        this is cancelled. Virtual clusters that another process leads wait for :meth:`lead`.
         """
-        for pair, controller in self._parts():
-            if controller.ready:
-                pair.ask_all(controller)
         self._working = True
-        self._run_controllers()
-        patrols = [asyncio.create_task(each.run()) for each in self.patrollers() if each.options.enabled]
+        for name, served in self.served.items():
+            if served.is_running and self.leads(name):
+                self._begin_work(served)
         try:
             await self.workers.run(self._count)
         finally:
             self._working = False
-            own, self._own_controllers = list(self._own_controllers.values()), {}
-            for task in (*own, *patrols):
-                task.cancel()
-            await asyncio.gather(*own, *patrols, return_exceptions=True)
+            await self._end_work(self.served.values())
 
-    def _run_controllers(self) -> None:
-        """Run the syncers' own controllers while this process works on the queue, except during a pause."""
-        for pair, controller in self._parts() if self._working else ():
+    def lead(self, name: str) -> None:
+        """Work on a virtual cluster from now on: this process leads it."""
+        self.queue.resume(name, STANDBY)
+        served = self.served[name]
+        if served.is_running and self._working:
+            self._begin_work(served)
+
+    async def stand_by(self, name: str) -> None:
+        """Begin no work on a virtual cluster from now on. Return once the requests in work on it have ended."""
+        self.queue.pause(name, STANDBY)
+        await self._end_work([self.served[name]])
+        while self._is_in_work(name):  # noqa: ASYNC110 — the hot path sets no events
+            await asyncio.sleep(LEAVE_PAUSE)
+
+    def _is_in_work(self, name: str) -> bool:
+        return any(request.cluster == name for request in self.queue.running())
+
+    def _works_on(self, name: str) -> bool:
+        return self._working and self.leads(name)
+
+    def _begin_work(self, served: Served) -> None:
+        for controller in list(served.pair.controllers.values()):
+            if controller.ready:
+                served.pair.ask_all(controller)
+        served.work = [asyncio.create_task(duty()) for duty in served.duties]
+        if is_kept(served.pair):  # known only once the virtual cluster is prepared
+            served.work.append(asyncio.create_task(keep(served.pair)))
+        self._run_controllers(served.pair)
+
+    async def _end_work(self, ended: Iterable[Served]) -> None:
+        tasks: list[asyncio.Task[None]] = []
+        for served in ended:
+            tasks += served.work
+            served.work = []
+            places = [place for place in self._own_controllers if place[0] == served.pair.name]
+            tasks += [self._own_controllers.pop(place) for place in places]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _run_controllers(self, pair: ClusterPair) -> None:
+        """Run the own controllers of a pair's syncers while this process works on the queue, except during a pause."""
+        for controller in list(pair.controllers.values()) if self._works_on(pair.name) else ():
             place, syncer = (pair.name, controller.name), controller.syncer
             if isinstance(syncer, OwnController) and place not in self._own_controllers and pair.may_run(syncer.name):
                 own = self._own(syncer, self._live(pair, syncer.name))
@@ -214,7 +357,7 @@ class Engine:
         for place, task in list(self._own_controllers.items()):
             if place[0] == pair.name and not task.done() and not pair.may_run(place[1]):
                 self._own_controllers.pop(place).cancel()
-        self._run_controllers()
+        self._run_controllers(pair)
 
     async def _own(self, syncer: OwnController, live: Live) -> None:
         """Run a controller until it returns; if it raises, run it again with increasing delays."""
@@ -233,12 +376,14 @@ class Engine:
         wait = wait_exponential(multiplier=FIRST_RERUN, max=LAST_RERUN)
         await AsyncRetrying(retry=retry_if_exception_type(Exception), wait=wait)(register)
 
-    def _left(self, cluster: str, syncer: str) -> None:
+    def _left(self, pair: ClusterPair, syncer: str) -> None:
         """Clean up after a syncer that has stopped."""
-        self.workers.drop(cluster, syncer)
-        self.pairs[cluster].policies.breaker.drop(syncer)
-        self.broken.pop((cluster, syncer), None)
-        own = self._own_controllers.pop((cluster, syncer), None)
+        self.workers.drop(pair.name, syncer)
+        pair.policies.breaker.drop(syncer)
+        pair.policies.pause.drop(syncer)
+        self.broken.pop((pair.name, syncer), None)
+        pair.conditions.pop(syncer, None)
+        own = self._own_controllers.pop((pair.name, syncer), None)
         if own:
             own.cancel()
 
@@ -252,18 +397,34 @@ class Engine:
         return next((f"the {one.cluster.side} cluster does not answer" for one in connections if not one.up), None)
 
     def _live(self, pair: ClusterPair, name: str) -> Live:
-        return Live(pair.name, name, pair.virtual, pair.host, lambda key: self.queue.add(Request(pair.name, name, key)))
+        return Live(
+            pair.name,
+            name,
+            pair.virtual,
+            pair.host,
+            lambda key: self.queue.add(Request(pair.name, name, key)),
+            settings=pair.settings,
+            tell=lambda sentence, detail: self._tell(pair, name, sentence, detail),
+        )
 
-    def _parts(self) -> Iterator[tuple[ClusterPair, Controller]]:
-        for pair in list(self.pairs.values()):
-            for controller in list(pair.controllers.values()):
-                yield pair, controller
+    def _tell(self, pair: ClusterPair, syncer: str, sentence: str, detail: str) -> None:
+        """Show a condition of a syncer, log it, and tell the tenant in an event; ``""`` ends it."""
+        if not sentence:
+            if pair.conditions.pop(syncer, None):
+                log.info("a condition has ended", cluster=pair.name, syncer=syncer)
+            return
+        condition = Condition(f"{sentence} ({detail})" if detail else sentence, sentence)
+        if pair.conditions.get(syncer) != condition:
+            pair.conditions[syncer] = condition
+            log.warning(condition.message, cluster=pair.name, syncer=syncer)
+        if self._works_on(pair.name):
+            self.served[pair.name].events.warning(NAMESPACES, _TENANTS_HOME, "SyncerDegraded", f"{syncer}: {sentence}")
 
     # -- notifications of reflectors and workers ---------------------------------------------------
 
     def filled(self, pair: ClusterPair, store: Informer | None = None) -> None:
         """Handle a store that was filled or given up: syncers that have all they need begin."""
-        self._run_controllers()
+        self._run_controllers(pair)
         if store is not None and store.synced:
             pair.policies.breaker.listed(store)
         for controller in pair.controllers.values():
@@ -273,45 +434,48 @@ class Engine:
         begun = [
             controller
             for controller in pair.controllers.values()
-            if not controller.ready and not pair.lacks(controller)
+            if not controller.ready and next(pair.lacks(controller), None) is None
         ]
         for controller in begun:
             pair.begin(controller)
         for controller in begun:
             log.info("ready", cluster=pair.name, syncer=controller.syncer.name)
-        if begun and not self._frozen and all(controller.ready for controller in pair.controllers.values()):
-            self._frozen = True
+        is_new = begun and pair.name not in self._frozen
+        if is_new and all(controller.ready for controller in pair.controllers.values()):
+            self._frozen.add(pair.name)
             gc.collect(1)  # collect the garbage of the start; what remains stays for good
             gc.freeze()
 
     def lost(self, pair: ClusterPair, side: Side, error: SyncerError) -> None:
         """Handle a request that got no answer from a side."""
-        connection = self.host_connection if side is Side.HOST else self.served[pair.name].connection
-        connection.lost(error)
+        self.connection(pair, side).lost(error)
+
+    def connection(self, pair: ClusterPair, side: Side) -> Connection:
+        """Return the connection of a side."""
+        return self.host_connection if side is Side.HOST else self.served[pair.name].connection
 
     def warn(self, pair: ClusterPair, request: Request, reason: str, message: str, *, about: Obj | None) -> None:
-        """Record an event for the owner of the virtual object, with virtual names."""
+        """Record an event for the owner of the virtual object, with virtual names.
+
+        Without that object, it is about the object for whose copy the host makes the host object.
+        """
         syncer = pair.controllers[request.syncer].syncer
-        virtual = about or pair.informers.get(Side.VIRTUAL, syncer.resource, request.key)
+        resource, virtual = syncer.resource, about
+        if virtual is None:
+            virtual = pair.informers.get(Side.VIRTUAL, resource, request.key)
+        if virtual is None and (maker := pair.references.maker(resource, request.key)):
+            resource, virtual = maker[0], pair.informers.get(Side.VIRTUAL, *maker)
         if virtual is None:
             return
         host = pair.controllers[request.syncer].place(request.key)
         known = {str(host): str(request.key), host.name: request.key.name}
         told = translated(pair.settings, message, resources=(syncer.host_resource,), known=known)
-        self.served[pair.name].events.warning(syncer.resource, virtual, reason, told)
+        self.served[pair.name].events.warning(resource, virtual, reason, told)
 
-    async def _looked(self) -> None:
+    async def _looked(self, served: Served) -> None:
         """Handle a completed discovery: syncers join and leave."""
-        for served in self.served.values():
-            if await served.activation.update():
-                self.filled(served.pair)
-                self._run_controllers()
-
-    def _is_awaited(self) -> bool:
-        return any(served.activation.roster.waiting for served in self.served.values())
-
-    def _discoveries(self) -> list[Discovery]:
-        return [self.host_discovery, *(served.discovery for served in self.served.values())]
+        if await served.activation.update():
+            self.filled(served.pair)
 
     def _host_lost(self) -> None:
         for name in self.served:
@@ -330,40 +494,3 @@ class Engine:
                 reflector.hurry()
         if self.host_connection.up and served.connection.up:
             self.queue.resume(served.pair.name)
-
-
-class _Listener:
-    """Receives the notifications of a pair's reflectors."""
-
-    def __init__(self, engine: Engine, pair: ClusterPair) -> None:
-        self._engine, self._pair = engine, pair
-        #: Reflectors whose resource was missing: a missing resource triggers discovery only once.
-        self._missing: set[Reflector] = set()
-
-    def synced(self, reflector: Reflector) -> None:
-        self._engine.filled(self._pair, reflector.store)
-
-    def watching(self, reflector: Reflector) -> None:
-        if reflector.restarts > 1:
-            side, resource = reflector.store.side.value, str(reflector.store.resource)
-            self._engine.metrics.watch_restarted(self._pair.name, side, resource)
-
-    def failed(self, reflector: Reflector, error: SyncerError) -> None:
-        if isinstance(error, Unreachable) and error.status == 0:
-            self._engine.lost(self._pair, reflector.store.side, error)
-        else:
-            log.warning("can't list or watch", cluster=self._pair.name, what=reflector, error=str(error))
-            if isinstance(error, Missing) and reflector not in self._missing:
-                self._missing.add(reflector)
-                self._engine.discovery_loop.soon()
-            self._engine.filled(self._pair)
-
-    def went_back(self, reflector: Reflector) -> None:
-        said = "the API server shows an older state than before, and all is decided anew from it"
-        log.warning(said, cluster=self._pair.name, what=reflector)
-        self._pair.applier.bound.clear()  # a Pod may be unbound again
-
-    def working(self, reflector: Reflector) -> None:
-        log.info("watching again", cluster=self._pair.name, what=reflector)
-        self._missing.discard(reflector)
-        self._engine.discovery_loop.soon()

@@ -1,6 +1,7 @@
 """A single scan of everything from fresh lists, by a command rather than the daemon."""
 
 import asyncio
+import math
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from typing import Any
@@ -40,11 +41,12 @@ async def patrol_once(
     async with prepared(config, cluster) as (engine, pair), AsyncExitStack() as stack:
         why = None
         try:
-            lease = await stack.enter_async_context(leading(engine.host, config))
-            engine.may_write = lambda: lease is None or lease.is_leader
+            until = await stack.enter_async_context(leading(engine.host, config, (pair.name,)))
+            if until is not None:
+                engine.until = lambda _: until()
         except AnotherLeads as error:
             why = f"{error.holder or 'another daemon'} leads, and repairs what it finds"
-            engine.may_write = lambda: False
+            engine.until = lambda _: -math.inf
         return await scan_once(engine, pair, kinds=kinds, confirm=confirm, hands_off=lambda: why)
 
 

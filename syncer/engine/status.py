@@ -8,9 +8,10 @@ from enum import StrEnum
 
 from syncer.api.errors import NameTaken
 from syncer.engine.cache.informer import Informer
+from syncer.engine.controllers.lifecycle import INIT_RAISED
 from syncer.engine.controllers.pair import ClusterPair
 from syncer.engine.controllers.request_status import State
-from syncer.engine.engine import Engine
+from syncer.engine.engine import NOT_BEGUN, Engine
 from syncer.engine.reconcile.controller import Controller
 
 #: The state of objects that are as they should be on both sides.
@@ -19,21 +20,71 @@ IN_STEP = "in_step"
 LOOK = 0.02
 
 
-def degraded(engine: Engine) -> Mapping[tuple[str, str], str]:
-    """Return the syncers that can't do all their work, by virtual cluster and name, with the reasons."""
-    found = {**waiting(engine), **dict(list(engine.broken.items()))}
+def degraded(engine: Engine, *, details: bool = True) -> Mapping[tuple[str, str], str]:
+    """Return the syncers and other parts that can't do all their work, by virtual cluster and name,
+    with the reasons.
+
+    Without ``details``, a reason that is an error is its class alone: its message may name addresses,
+    users and files.
+    """
+    conditions = {
+        (pair.name, part): condition.message if details else condition.public
+        for pair in list(engine.pairs.values())
+        for part, condition in list(pair.conditions.items())
+    }
+    return conditions | hindered(engine, details=details)
+
+
+def hindered(engine: Engine, *, details: bool = True) -> dict[tuple[str, str], str]:
+    """Return the syncers that can't get their objects in step, as :func:`degraded`. A condition of a
+    pair hinders none.
+    """
+    broken = {place: why if details else "it could not be started" for place, why in list(engine.broken.items())}
+    waits = {
+        place: why if details else why.partition(": ")[0] if why.startswith(INIT_RAISED) else why
+        for place, why in waiting(engine).items()
+    }
+    found = {**waits, **broken}
     for pair in list(engine.pairs.values()):
         for controller in list(pair.controllers.values()):
-            reflectors = [pair.reflectors[store.side, store.resource] for store in controller.stores]
-            reasons = {str(reflector.error) for reflector in reflectors if reflector.error is not None}
+            reflectors = [pair.reflectors.get((store.side, store.resource)) for store in controller.stores]
+            errors = [
+                reflector.error for reflector in reflectors if reflector is not None and reflector.error is not None
+            ]
+            reasons = {str(error) if details else type(error).__name__ for error in errors}
+            reasons |= {why for store in controller.stores if (why := unreadable(store))}
             if reasons:
                 found[pair.name, controller.syncer.name] = "; ".join(sorted(reasons))
         found |= {(pair.name, held.syncer): str(held) for held in list(pair.policies.breaker.held.values())}
+        for (syncer,), number in kept_by_pauses(pair).items():
+            why = f"copies of deleted objects that a pause on the host keeps: {number}"
+            found.setdefault((pair.name, syncer), why)
         for (syncer,), number in pair.policies.contention.numbers().items():
             if number:
                 why = f"fields left alone because somebody else sets them back each time: {number}"
                 found.setdefault((pair.name, syncer), why)
     return found
+
+
+def kept_by_pauses(pair: ClusterPair) -> Mapping[tuple[str, ...], int]:
+    """Count the copies that only a pause on the host keeps, by syncer."""
+    return Counter((request.syncer,) for request in list(pair.policies.pause.kept))
+
+
+def unreadable(store: Informer) -> str:
+    """Return a sentence about the objects of a store that can't be used; ``""`` if there are none."""
+    counts = {"without their contents": len(store.quarantined), "without a name": store.nameless}
+    said = ", ".join(f"{count} {how}" for how, count in counts.items() if count)
+    return f"{store.side} {store.resource} that can't be read: {said}" if said else ""
+
+
+def quarantined(engine: Engine) -> Mapping[tuple[str, ...], int]:
+    """Count the objects that can't be used, by virtual cluster, side and resource."""
+    return {
+        (pair.name, store.side.value, str(store.resource)): len(store.quarantined) + store.nameless
+        for pair in list(engine.pairs.values())
+        for store in pair.informers
+    }
 
 
 def waiting(engine: Engine) -> dict[tuple[str, str], str]:
@@ -47,15 +98,88 @@ def waiting(engine: Engine) -> dict[tuple[str, str], str]:
 
 def unfilled(engine: Engine) -> Mapping[str, list[str]]:
     """Return the stores that are neither filled nor given up, in words, by virtual cluster."""
-    if not engine.prepared:
-        return {cluster: ["what the clusters serve is not known yet"] for cluster in list(engine.served)}
-    found = {pair.name: _unfilled(pair) for pair in list(engine.pairs.values())}
+    found = {
+        cluster: _unfilled(served.pair) if served.prepared else [_unprepared(served.pair)]
+        for cluster, served in list(engine.served.items())
+    }
     return {cluster: stores for cluster, stores in found.items() if stores}
+
+
+def _unprepared(pair: ClusterPair) -> str:
+    return pair.awaits or "what the clusters serve is not known yet"
 
 
 def _unfilled(pair: ClusterPair) -> list[str]:
     reflectors = list(pair.reflectors.values())
     return [str(one) for one in reflectors if not one.store.synced and not pair.given_up(one.store)]
+
+
+class ClusterState(StrEnum):
+    """The state of a virtual cluster, as a daemon serves it."""
+
+    SERVED = "served"
+    #: Its caches aren't filled yet, or its start waits for something.
+    STARTING = "starting"
+    #: It, or the host, doesn't answer.
+    SILENT = "silent"
+    #: It can't be served, and is begun anew after a while.
+    FAILING = "failing"
+    #: A Secret of the host, as namespace/name, that is no virtual cluster, or not as it is now.
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterStanding:
+    """A virtual cluster of a daemon: its state, with the reason, and the number of its syncers and objects."""
+
+    cluster: str
+    state: ClusterState
+    #: True if this replica leads it; a standby only keeps its caches filled.
+    leads: bool = True
+    syncers: int = 0
+    ready: int = 0
+    objects: int = 0
+    parked: int = 0
+    reason: str = ""
+
+
+def clusters(engine: Engine) -> list[ClusterStanding]:
+    """Return all virtual clusters, also those that can't be served at present, by name."""
+    parked, empty = Counter[str](), unfilled(engine)
+    for (cluster, *_), number in engine.statuses.parked().items():
+        parked[cluster] += number
+    found = [
+        ClusterStanding(
+            cluster,
+            ClusterState.STARTING if why is NOT_BEGUN else ClusterState.FAILING,
+            engine.leads(cluster),
+            reason=why.message,
+        )
+        for cluster, why in engine.absent.items()
+        if cluster not in engine.served
+    ]
+    found += [
+        ClusterStanding(f"{namespace}/{secret}", ClusterState.REFUSED, reason=why.message)
+        for (namespace, secret), why in engine.refused.items()
+    ]
+    for name, served in engine.served.items():
+        controllers = list(served.pair.controllers.values())
+        silent = engine.silent(served.pair) if served.prepared else None
+        waits = "; ".join(empty.get(name, ()))
+        state = ClusterState.SILENT if silent else ClusterState.STARTING if waits else ClusterState.SERVED
+        found.append(
+            ClusterStanding(
+                name,
+                state,
+                engine.leads(name),
+                syncers=len(controllers) + len(served.activation.roster.waiting),
+                ready=sum(each.ready for each in controllers),
+                objects=sum(len(each.virtual) for each in controllers if each.virtual is not None),
+                parked=parked[name],
+                reason=silent or waits or (engine.absent[name].message if name in engine.absent else ""),
+            )
+        )
+    return sorted(found, key=lambda each: each.cluster)
 
 
 def states(engine: Engine) -> Mapping[tuple[str, ...], int]:
@@ -150,7 +274,9 @@ class SyncerStatus:
 
 
 def syncers(engine: Engine, pairs: Iterable[ClusterPair]) -> Iterator[SyncerStatus]:
-    """Yield the state of each syncer of these pairs, and of each paused name that no syncer has."""
+    """Yield the state of each syncer of these pairs, of each paused name that no syncer has, and of
+    each other part with a condition.
+    """
     counts, taken, troubles, absent = states(engine), collisions(engine), degraded(engine), waiting(engine)
     for pair in pairs:
         names = {*pair.controllers, *(name for cluster, name in absent if cluster == pair.name)}
@@ -165,6 +291,8 @@ def syncers(engine: Engine, pairs: Iterable[ClusterPair]) -> Iterator[SyncerStat
             )
         for name in sorted(pair.policies.pause.syncers - names):
             yield SyncerStatus(pair.name, name, Standing.UNKNOWN, "a pause names it, and no syncer is called so")
+        for part in sorted(pair.conditions.keys() - names):
+            yield SyncerStatus(pair.name, part, Standing.DEGRADED, pair.conditions[part].message)
 
 
 def _standing(controller: Controller | None, trouble: str, *, is_paused: bool) -> tuple[Standing, str]:

@@ -68,6 +68,11 @@ def lack(template: Template, inner: NameTranslator, *, namespaced: bool) -> str:
     return "must have {namespace} in it, since copies from all namespaces are put in one (names.translator)"
 
 
+def keeps_names(translator: NameTranslator) -> bool:
+    """Return True if copies have the names of their virtual objects, which the host's own objects may have, too."""
+    return translator.to_host(_PROBE, Key("one", "probe")).name == "probe"
+
+
 def _keeps_apart(translator: NameTranslator) -> bool:
     """Return True if different virtual namespaces have different host namespaces."""
     one, other = (translator.to_host(_PROBE, Key(namespace, "probe")).namespace for namespace in ("one", "two"))

@@ -18,6 +18,8 @@ class Unchanged:
 
     #: No name depends on the host namespace, so none must be configured.
     needs_namespace: ClassVar[bool] = False
+    #: A tenant's names are the host's, so it is configured only for a tenant that is trusted.
+    needs_trust: ClassVar[bool] = True
 
     def __init__(self, *, cluster: str, namespace: str) -> None:
         self.cluster, self.namespace = cluster, namespace

@@ -1,13 +1,18 @@
 """The control API: commands query the running daemon over a unix socket, with HTTP and JSON.
 
-Only the daemon's own user may connect (mode 0600). Requests are read and answered on the event
+Only the daemon's own user, or root, may connect (mode 0600 in a folder of mode 0700, and the uid of
+the peer). Requests are read and answered on the event
 loop, so a handler may use the engine's state directly. A client may make a single request, within
 limits of bytes, of seconds, and of concurrent clients.
 """
 
 import asyncio
+import contextlib
 import json
+import os
 import socket
+import stat
+import struct
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -139,6 +144,7 @@ def _listen(path: Path) -> _Listener:
         OSError: The socket can't be created.
         ConfigError: The path is in use.
     """
+    _must_be_private(path.parent)
     _must_be_free(path)
     made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
@@ -149,6 +155,31 @@ def _listen(path: Path) -> _Listener:
         made.close()
         raise
     return _Listener(path, made, path.lstat().st_ino)
+
+
+def _must_be_private(folder: Path) -> None:
+    """Create the default folder, which is for this user alone; any other is as the operator made it.
+
+    Raises:
+        OSError: The folder can't be created.
+        ConfigError: Another user has created it, or can write to it.
+    """
+    if folder.name != f"vsyncer-{os.geteuid()}":
+        return
+    with contextlib.suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    found = folder.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o077:
+        raise _taken(folder, "it is not a folder of this user alone (mode 0700)")
+
+
+def is_peer_trusted(connected: socket.socket) -> bool:
+    """Return True if the process at the other end is of this user, or of root."""
+    option = getattr(socket, "SO_PEERCRED", None)
+    if option is None:
+        return True  # not Linux: the modes of the folder and of the socket decide
+    _, uid, _ = struct.unpack("3i", connected.getsockopt(socket.SOL_SOCKET, option, struct.calcsize("3i")))
+    return uid in (os.geteuid(), 0)
 
 
 def _must_be_free(path: Path) -> None:
@@ -211,7 +242,7 @@ class _Clients:
         assert task is not None
         self._tasks.add(task)
         try:
-            if len(self._tasks) <= MOST_CLIENTS:
+            if len(self._tasks) <= MOST_CLIENTS and is_peer_trusted(writer.get_extra_info("socket")):
                 await _say(writer, *await self._answer(reader))
         except (OSError, TimeoutError, asyncio.IncompleteReadError):
             pass  # the client disconnected, or doesn't read

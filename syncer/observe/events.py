@@ -22,6 +22,7 @@ from syncer.api import Key, LiveClient, Missing, Obj, Resource
 from syncer.observe.logs import get_logger
 from syncer.resources.kinds import EVENTS
 from syncer.token_bucket import TokenBucket
+from syncer.translate.texts import cut
 from syncer.translate.times import written
 
 #: client-go's limits: events about an object at once, and seconds until another is allowed.
@@ -258,7 +259,11 @@ def note_about(resource: Resource, obj: Obj, level: Level, reason: str, message:
 
 
 def virtual_names(message: str, names: Mapping[str, str]) -> str:
-    """Replace host names in a message by virtual names. A name within a longer name is left alone."""
+    """Replace host names in a message by virtual names. A name within a longer name is left alone.
+
+    A long message is cut first.
+    """
+    message = cut(message)
     if not names:
         return message
     alternatives = "|".join(map(re.escape, names))

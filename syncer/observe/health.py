@@ -22,6 +22,12 @@ Check = Callable[[], str | None]
 BEAT, DEADLINE = 1.0, 60.0
 
 
+class _OfOne(str):
+    """The problem of one virtual cluster, while another has none."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """The result of a check."""
@@ -33,6 +39,8 @@ class Finding:
     def __str__(self) -> str:
         if self.excluded:
             return f"[+]{self.name} excluded: ok"
+        if isinstance(self.problem, _OfOne):
+            return f"[!]{self.name} degraded: {self.problem}"
         return f"[-]{self.name} failed: {self.problem}" if self.problem else f"[+]{self.name} ok"
 
 
@@ -58,7 +66,7 @@ class Checks:
 
     def ready_by_cluster(self, name: str, read: Callable[[], Mapping[str, str | None]]) -> None:
         """Add a check ``name/CLUSTER`` to ``/readyz`` for each virtual cluster that ``read``
-        returns, with its problem or None.
+        returns, with its problem or None. While one of them passes, the daemon is ready, and the others are degraded.
         """
         self._by_cluster[name] = read
 
@@ -80,7 +88,10 @@ class Checks:
         found = dict(self._ready)
         for name, read in self._by_cluster.items():
             try:
-                found |= {f"{name}/{cluster}": _found(problem) for cluster, problem in read().items()}
+                problems = read()
+                kind = _OfOne if None in problems.values() else str
+                for cluster, problem in problems.items():
+                    found[f"{name}/{cluster}"] = _found(kind(problem) if problem else None)
             except Exception as error:  # noqa: BLE001  # as in _outcome
                 found[name] = _found(_broken(error))
         return found
@@ -144,7 +155,7 @@ def _page(
         asked = {chosen: checks[chosen]} if chosen else dict(checks)
         findings = _ask(asked, excluded=query.get("exclude", ()))
         lines = [*map(str, findings), *(f"[!]{kind} degraded: {why}" for kind, why in degraded().items())]
-        if any(found.problem for found in findings):
+        if any(found.problem and (chosen or not isinstance(found.problem, _OfOne)) for found in findings):
             return reply(start_response, "500 Internal Server Error", "\n".join([*lines, f"{name} check failed\n"]))
         if "verbose" in query:
             return reply(start_response, "200 OK", "\n".join([*lines, f"{name} check passed\n"]))

@@ -72,6 +72,11 @@ _SINK = _Sink()
 class Logger(structlog.BoundLoggerBase):
     """A module's logger. A disabled level costs 0.2 µs. ``bind(**keys)`` adds keys to each line."""
 
+    @property
+    def is_verbose(self) -> bool:
+        """True if debug lines are logged: what they say need not be put together otherwise."""
+        return _SINK.threshold <= logging.DEBUG
+
     def debug(self, event: str, **keys: Any) -> None:
         """Log for an operator who follows single decisions."""
         if _SINK.threshold <= logging.DEBUG:

@@ -187,29 +187,17 @@ class SyncerMetrics:
 class QueueMetrics:
     """Counts the requests of a virtual cluster in the queue."""
 
-    __slots__ = ("_adds", "_retries", "_waited", "_worked")
+    __slots__ = ("added", "retried", "waited", "worked")
 
     def __init__(self, recorded: _Recorded, cluster: str) -> None:
-        self._adds = recorded.counter("workqueue_adds", cluster, *QUEUE)
-        self._retries = recorded.counter("workqueue_retries", cluster, *QUEUE)
-        self._waited = recorded.histogram("workqueue_queue_duration_seconds", cluster, *QUEUE)
-        self._worked = recorded.histogram("workqueue_work_duration_seconds", cluster, *QUEUE)
-
-    def added(self) -> None:
-        """Count a request that was added to the queue."""
-        self._adds.inc()
-
-    def waited(self, seconds: float) -> None:
-        """Count a request that was taken out so many seconds after it became due."""
-        self._waited.observe(seconds)
-
-    def worked(self, seconds: float) -> None:
-        """Count a request whose work has ended."""
-        self._worked.observe(seconds)
-
-    def retried(self) -> None:
-        """Count a request that was queued again after a failure."""
-        self._retries.inc()
+        #: Counts a request that was added to the queue.
+        self.added = recorded.counter("workqueue_adds", cluster, *QUEUE).inc
+        #: Counts a request that was queued again after a failure.
+        self.retried = recorded.counter("workqueue_retries", cluster, *QUEUE).inc
+        #: Counts a request that was taken out so many seconds after it became due.
+        self.waited = recorded.histogram("workqueue_queue_duration_seconds", cluster, *QUEUE).observe
+        #: Counts a request whose work has ended after so many seconds.
+        self.worked = recorded.histogram("workqueue_work_duration_seconds", cluster, *QUEUE).observe
 
 
 class ClientMetrics:

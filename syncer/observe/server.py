@@ -1,5 +1,6 @@
 """A small HTTP server on its own threads, so that it answers even while the event loop hangs."""
 
+import contextlib
 import errno
 import functools
 import socket
@@ -17,6 +18,14 @@ from syncer.api import ConfigError, Problem
 
 #: Timeout of a silent client, in seconds.
 CLIENT_TIMEOUT = 10.0
+
+#: Connections at the same time; for a further one, the oldest is closed.
+MOST_CLIENTS = 16
+#: Seconds in which a client's thread must end after its disconnection, or else the new client is
+#: disconnected, too. A kubelet's probe waits 1 s by default.
+FREE_WITHIN = 0.5
+#: Seconds for a whole request and its answer, however slowly a client sends and reads.
+REQUEST_SECONDS = 30.0
 
 #: Timeout for closing a server, in seconds.
 CLOSE_WITHIN = 0.2
@@ -124,6 +133,53 @@ class _Http(ThreadingMixIn, WSGIServer):
     daemon_threads = True
     block_on_close = False
     allow_reuse_address = True
+    # Connections that wait to be accepted: beyond them, a client tries again after a second.
+    request_queue_size = 128
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        #: The connected clients, the oldest first.
+        self._clients: dict[socket.socket, None] = {}
+        self._freed = threading.Condition()
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Serve a client on a thread of its own; if there are too many, disconnect the oldest before.
+
+        A probe is answered before it becomes the oldest, so clients that say nothing can't keep
+        it from being answered.
+        """
+        with self._freed:
+            if self._is_full():
+                _disconnect(next(iter(self._clients)))
+                self._freed.wait_for(lambda: not self._is_full(), FREE_WITHIN)
+            full = self._is_full()
+            if not full:
+                self._clients[request] = None
+        if full:
+            self.shutdown_request(request)
+        else:
+            super().process_request(request, client_address)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        """Serve a client, within a time for all of it."""
+        # A timeout of the socket begins anew with each byte, so a slow client could stay for ever.
+        end = threading.Timer(REQUEST_SECONDS, _disconnect, (request,))
+        end.daemon = True
+        end.start()
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            end.cancel()
+
+    def shutdown_request(self, request: Any) -> None:
+        """Close a connection, and let another client have its place."""
+        super().shutdown_request(request)
+        with self._freed:
+            self._clients.pop(request, None)
+            self._freed.notify()
+
+    def _is_full(self) -> bool:
+        return len(self._clients) >= MOST_CLIENTS
 
     def server_bind(self) -> None:
         """Bind without asking DNS for the machine's name, as the base class does; that may take seconds."""
@@ -133,6 +189,11 @@ class _Http(ThreadingMixIn, WSGIServer):
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Log nothing: a client may disconnect at any time."""
+
+
+def _disconnect(request: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        request.shutdown(socket.SHUT_RDWR)
 
 
 class _Http6(_Http):

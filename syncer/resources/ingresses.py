@@ -1,9 +1,41 @@
 """Copies of virtual Ingresses on the host; the host's addresses are copied up."""
 
-from typing import ClassVar
+import re
+from collections.abc import Iterable
+from typing import Annotated, ClassVar
 
-from syncer.api import Config, Mirror, References
-from syncer.resources.kinds import INGRESSES, SECRETS, SERVICES
+from pydantic import AfterValidator
+
+from syncer.api import Config, Context, Mirror, Obj, Reference, References, Refused, annotations_of, key_family
+from syncer.resources.kinds import CONFIG_MAPS, INGRESSES, SECRETS, SERVICES
+
+_configures_controller = key_family("Ingress controllers")
+
+#: The class, as it was written before ``spec.ingressClassName``.
+_CLASS = "kubernetes.io/ingress.class"
+_NGINX = "/metadata/annotations/nginx.ingress.kubernetes.io~1"
+#: Annotations of ingress-nginx that name objects, by the endings of their keys.
+#: https://kubernetes.github.io/ingress-nginx/user-guide/nginx-configuration/annotations/
+_NAMED: References = {
+    "auth-secret": Reference(SECRETS, form="key"),
+    "auth-tls-secret": Reference(SECRETS, form="key"),
+    "proxy-ssl-secret": Reference(SECRETS, form="key"),
+    "auth-proxy-set-headers": Reference(CONFIG_MAPS, form="key"),
+    "custom-headers": Reference(CONFIG_MAPS, form="key"),
+    "fastcgi-params-configmap": Reference(CONFIG_MAPS, form="key"),
+    "default-backend": SERVICES,
+}
+#: Annotations of the AWS Load Balancer Controller in whose JSON there may be names of Services.
+_WITH_NAMES = ("alb.ingress.kubernetes.io/actions.", "alb.ingress.kubernetes.io/conditions.")
+
+
+def _host(given: str) -> str:
+    if not re.fullmatch(r"(\*\.)?[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", given):
+        raise ValueError(f"{given[:60]!r} is no host: expected a name in small letters, such as *.shop.example.org")
+    return given
+
+
+_Host = Annotated[str, AfterValidator(_host)]
 
 
 class IngressConfig(Config):
@@ -15,13 +47,24 @@ class IngressConfig(Config):
     Off by default: a tenant's annotations reach the host's ingress controllers.
     """
 
+    allowed_classes: tuple[str, ...] = ()
+    """The classes that may be named. Empty: all. Otherwise an Ingress without a class is parked, too,
+    as the host would give it one.
+    """
+
+    allowed_hosts: tuple[_Host, ...] = ()
+    """The hosts that may be served; `*.` at the beginning stands for one or more labels. Empty: all.
+    Otherwise an Ingress that serves any host is parked, too.
+    """
+
 
 class IngressSyncer(Mirror[IngressConfig]):
     """Copies Ingresses; the virtual side owns the routes, the host the addresses.
 
     The class is one of the host's.
 
-    The Secrets of its certificates are synced with it.
+    The Secrets of its certificates are synced with it, and so is what annotations of ingress-nginx name, where the
+    policy lets them cross.
     """
 
     name = "ingresses"
@@ -32,4 +75,69 @@ class IngressSyncer(Mirror[IngressConfig]):
         "spec.defaultBackend.service.name": SERVICES,
         "spec.rules[].http.paths[].backend.service.name": SERVICES,
         "spec.tls[].secretName": SECRETS,
+        **{_NGINX + ending: reference for ending, reference in _NAMED.items()},
     }
+
+    def translate(self, ctx: Context[IngressConfig], virtual: Obj) -> Obj:
+        """Return the copy; one that would lack its authentication, for example, is refused.
+
+        Raises:
+            Refused: An annotation that configures its controller stays behind, or names Services in a
+                text, a backend is another object than a Service, or the class or a host isn't allowed.
+        """
+        ctx.refuse_without(virtual, _configures_controller)
+        for key, text in annotations_of(virtual).items():
+            if key.startswith(_WITH_NAMES) and "serviceName" in text:
+                why = "it names a Service, whose copy has another name: use a backend of a path instead"
+                raise Refused(why, path=f"metadata.annotations[{key}]")
+        _check_class(ctx.config.allowed_classes, virtual)
+        _check_hosts(ctx.config.allowed_hosts, virtual.get("spec") or {})
+        for path, backend in _backends(virtual.get("spec") or {}):
+            if backend.get("resource"):
+                why = "its name would mean an object of the host's: name a Service instead"
+                raise Refused(why, path=f"{path}.resource")
+        return super().translate(ctx, virtual)
+
+
+def _backends(spec: Obj) -> Iterable[tuple[str, Obj]]:
+    """Yield the backends with their paths.
+
+    https://kubernetes.io/docs/concepts/services-networking/ingress/#resource-backend
+    """
+    yield "spec.defaultBackend", spec.get("defaultBackend") or {}
+    for number, rule in enumerate(spec.get("rules") or ()):
+        for place, path in enumerate((rule.get("http") or {}).get("paths") or ()):
+            yield f"spec.rules[{number}].http.paths[{place}].backend", path.get("backend") or {}
+
+
+def _check_class(allowed: tuple[str, ...], virtual: Obj) -> None:
+    """Refuse an Ingress whose class isn't allowed."""
+    given = {
+        "spec.ingressClassName": (virtual.get("spec") or {}).get("ingressClassName"),
+        f"metadata.annotations[{_CLASS}]": annotations_of(virtual).get(_CLASS),
+    }
+    for path, name in given.items() if allowed else ():
+        if name and name not in allowed:
+            raise Refused(f"this class isn't allowed: use {' or '.join(allowed)}", path=path, reason="NotAllowed")
+    if allowed and not any(given.values()):
+        why = f"a class is required: use {' or '.join(allowed)}"
+        raise Refused(why, path="spec.ingressClassName", reason="NotAllowed")
+
+
+def _check_hosts(allowed: tuple[str, ...], spec: Obj) -> None:
+    """Refuse an Ingress that serves a host that isn't allowed."""
+    for path, host in _hosts(spec) if allowed else ():
+        if not any(host == each or (each.startswith("*.") and host.endswith(each[1:])) for each in allowed):
+            why = f"only these hosts are allowed: {', '.join(allowed)}"
+            raise Refused(why if host else f"any host would be served; {why}", path=path, reason="NotAllowed")
+
+
+def _hosts(spec: Obj) -> Iterable[tuple[str, str]]:
+    """Yield the hosts with their paths; ``""`` where all are served."""
+    if spec.get("defaultBackend"):
+        yield "spec.defaultBackend", ""
+    for number, rule in enumerate(spec.get("rules") or ()):
+        yield f"spec.rules[{number}].host", rule.get("host") or ""
+    for number, tls in enumerate(spec.get("tls") or ()):
+        for place, host in enumerate(tls.get("hosts") or ()):
+            yield f"spec.tls[{number}].hosts[{place}]", host

@@ -1,6 +1,13 @@
 """Host namespaces for virtual ones, if the name translator gives each its own."""
 
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any, Literal
+
+from pydantic import Field
+
 from syncer.api import (
+    Config,
     Context,
     Decision,
     Key,
@@ -8,42 +15,139 @@ from syncer.api import (
     MetadataRules,
     Mirror,
     Obj,
+    ObjectRef,
     Pair,
+    Resource,
+    Right,
     Settings,
+    Side,
+    Source,
+    apply,
     key_of,
+    labels_of,
     skip,
+    wait,
 )
-from syncer.resources.kinds import NAMESPACES, PODS
+from syncer.resources.kinds import LIMIT_RANGES, NAMESPACES, PODS, RESOURCE_QUOTAS
+from syncer.resources.namespace_values import ENFORCE, Annotations, Labels, LimitSpec, QuotaSpec
+from syncer.resources.pods.security import Level
 
-#: Namespaces that every cluster has. A virtual one that keeps its name on the host is the host's
-#: own.
+#: Namespaces that every cluster has for itself.
 BUILT_IN = frozenset({"default", "kube-system", "kube-public", "kube-node-lease"})
+#: The kinds of the objects that the operator gives each host namespace, and their name there.
+GIVEN = (RESOURCE_QUOTAS, LIMIT_RANGES)
+NAME = "vsyncer"
 
 
-class NamespaceSyncer(Mirror):
-    """Creates the host namespaces that copies are put in, with the tenant's labels.
+def is_built_in(name: str) -> bool:
+    """Return True for a namespace that every cluster may have for itself: Kubernetes reserves all
+    names that begin with ``kube-`` (kubernetes.io, "Namespaces").
+    """
+    return name in BUILT_IN or name.startswith("kube-")
+
+
+class NamespaceConfig(Config):
+    """The options of Namespaces."""
+
+    pod_security: Level | Literal[""] = "baseline"
+    """The Pod Security level that the host enforces in each host namespace
+    (`pod-security.kubernetes.io/enforce`). Empty: no such label is set, so the host's default holds.
+    """
+
+    labels: Labels = Field(default={})
+    """Labels that each host namespace gets; a tenant's can't override them. `podSecurity` sets that of its level."""
+
+    annotations: Annotations = Field(default={})
+    """Annotations that each host namespace gets; a tenant's can't override them."""
+
+    quota: QuotaSpec = Field(default={})
+    """The `spec` of a ResourceQuota `vsyncer` in each host namespace, as in a manifest. Empty: none is
+    made, and one that is there is left alone.
+    """
+
+    limits: LimitSpec = Field(default={})
+    """The `spec` of a LimitRange `vsyncer` in each host namespace, as in a manifest. Empty: none is made,
+    and one that is there is left alone.
+    """
+
+    @property
+    def given(self) -> Mapping[Resource, Mapping[str, Any]]:
+        """The objects that each host namespace gets: their specs by resource."""
+        specs = zip(GIVEN, (self.quota, self.limits), strict=True)
+        return {resource: spec for resource, spec in specs if spec}
+
+    @property
+    def overlay(self) -> Mapping[str, str]:
+        """The labels that each host namespace gets, with that of the Pod Security level."""
+        return ({ENFORCE: self.pod_security} if self.pod_security else {}) | self.labels
+
+
+class NamespaceSyncer(Mirror[NamespaceConfig]):
+    """Creates the host namespaces that copies are put in.
 
     Active only if the translator puts the copies of a virtual namespace into the host namespace
-    that is its own copy (as ``per-namespace`` does). Annotations, and labels of Kubernetes, are not
-    copied: on a Namespace they are settings of the control plane.
+    that is its own copy (as ``per-namespace`` does). No label and no annotation of the tenant's is
+    copied unless the configuration names it: on a Namespace they are settings of the control plane,
+    and other namespaces' policies select by them.
     """
 
     name = "namespaces"
     resource = NAMESPACES
-    #: A control plane acts on these: a tenant could use them to loosen the host's Pod Security.
-    metadata = MetadataRules(labels=KeyRules(deny=("*kubernetes.io/*", "*k8s.io/*")), annotations=KeyRules(deny=("*",)))
+    metadata = MetadataRules(labels=KeyRules(deny=("*",)), annotations=KeyRules(deny=("*",)))
 
     def applies_to(self, settings: Settings) -> bool:
         """Return False if the translator puts all copies into host namespaces that exist already."""
         return settings.names.host_namespaces() is None
 
-    def sync_down(self, ctx: Context, virtual: Obj) -> Decision:
-        """Create the host namespace if copies need it."""
-        return _not_needed(ctx, virtual) or super().sync_down(ctx, virtual)
+    def translate(self, ctx: Context[NamespaceConfig], virtual: Obj) -> Obj:
+        """Return the host namespace, with the operator's labels and annotations over the tenant's."""
+        host = super().translate(ctx, virtual)
+        host["metadata"]["labels"] |= ctx.config.overlay
+        host["metadata"]["annotations"] |= ctx.config.annotations
+        return host
 
-    def sync(self, ctx: Context, pair: Pair) -> Decision:
-        """Update its labels."""
-        return _not_needed(ctx, pair.virtual) or super().sync(ctx, pair)
+    def sync_down(self, ctx: Context[NamespaceConfig], virtual: Obj) -> Decision:
+        """Create the host namespace if copies need it."""
+        if decision := _not_needed(ctx, virtual):
+            return decision
+        decision = super().sync_down(ctx, virtual)
+        # What belongs into it follows once it is there.
+        return decision.look_again(0) if ctx.config.given else decision
+
+    def sync(self, ctx: Context[NamespaceConfig], pair: Pair) -> Decision:
+        """Update the labels, and the objects that the operator gives each host namespace."""
+        if decision := _not_needed(ctx, pair.virtual):
+            return decision
+        decision = super().sync(ctx, pair)
+        given = _given_to(key_of(pair.host).name, ctx.config)
+        for each in given:
+            decision = decision.then(apply(host=self._given(ctx, pair.virtual, each), resource=each.resource))
+        return replace(decision, on=given)
+
+    def reads_with(self, settings: Settings) -> Iterable[Source]:
+        """Return the objects that the operator gives each host namespace."""
+        return home_sources(settings)
+
+    def rights_with(self, settings: Settings) -> Iterable[Right]:
+        """Return the rights to write them, and to delete them in an uninstall."""
+        config = settings.section(self.name, NamespaceConfig)
+        verbs = ("create", "patch", "delete")
+        return [Right(Side.HOST, resource, verbs) for resource in config.given] if config else ()
+
+    def _given(self, ctx: Context[NamespaceConfig], virtual: Obj, each: ObjectRef) -> Obj:
+        """Return an object of the operator's in a host namespace."""
+        key, marks = each.key, ctx.marks
+        return {
+            "apiVersion": each.resource.api_version,
+            "kind": each.resource.kind,
+            "metadata": {
+                "name": key.name,
+                "namespace": key.namespace,
+                "labels": marks.labels(ctx.identity, key_of(virtual)),
+                "annotations": marks.annotations(self.resource, virtual, key),
+            },
+            "spec": ctx.config.given[each.resource],
+        }
 
 
 def _not_needed(ctx: Context, virtual: Obj) -> Decision | None:
@@ -51,6 +155,39 @@ def _not_needed(ctx: Context, virtual: Obj) -> Decision | None:
     place = ctx.names.to_host(NAMESPACES, Key("", name)).name
     if ctx.names.to_host(PODS, Key(name, "any")).namespace != place:
         return skip("the name translator gives virtual namespaces no host namespaces of their own")
-    if name in BUILT_IN and place == name:
-        return skip("every cluster has a namespace of this name; the host's own is used")
+    if place in ctx.settings.namespaces:
+        return skip("names.namespaces lists the host's own namespace of this name")
+    if is_built_in(name) and place == name:
+        return skip("every cluster has a namespace of this name for itself; names.namespaces doesn't list it")
     return None
+
+
+def home_sources(settings: Settings) -> Iterable[Source]:
+    """Return the host objects that :func:`unready_home` reads."""
+    config = settings.section(NamespaceSyncer.name, NamespaceConfig)
+    return [Source(Side.HOST, resource, marked=True) for resource in (NAMESPACES, *config.given)] if config else ()
+
+
+def unready_home(ctx: Context, namespace: str) -> Decision | None:
+    """Return a wait while the host namespace of a virtual one lacks what the operator gives each.
+
+    A host namespace that the daemon didn't make is the operator's own matter. A label with another
+    value is that of a patch, or of somebody on the host.
+    """
+    config = ctx.settings.section(NamespaceSyncer.name, NamespaceConfig)
+    place = ctx.names.to_host(NAMESPACES, Key("", namespace)) if config else None
+    home = ctx.host(NAMESPACES, place) if place else None
+    if config is None or place is None or home is None:
+        return None
+    if not config.overlay.keys() <= labels_of(home).keys():
+        seen = ObjectRef(Side.HOST, NAMESPACES, place)
+        return wait("its host namespace doesn't have its labels yet", on=(seen,))
+    for seen in _given_to(place.name, config):
+        if ctx.host(seen.resource, seen.key) is None:
+            return wait(f"its host namespace has no {seen.resource.kind} yet", on=(seen,))
+    return None
+
+
+def _given_to(home: str, config: NamespaceConfig) -> tuple[ObjectRef, ...]:
+    """Return the objects that the operator gives a host namespace."""
+    return tuple(ObjectRef(Side.HOST, resource, Key(home, NAME)) for resource in config.given)

@@ -23,6 +23,7 @@ from syncer.api import (
     skip,
 )
 from syncer.resources.kinds import NODES, PODS
+from syncer.resources.namespace_values import Amount
 from syncer.translate import times
 
 _HOST_PODS = Source(Side.HOST, PODS, marked=True)
@@ -38,17 +39,21 @@ _CONDITIONS = (
 
 _MESSAGE = "stands for the host node of this name; its health is not reported"
 
+#: The taint that the API server puts on each new Node, for the controller of node lifecycles to
+#: remove (admission plugin ``TaintNodesByCondition``).
+_NEW = "node.kubernetes.io/not-ready"
+
 
 class NodeConfig(Config):
     """The capacity that stand-in Nodes report."""
 
-    cpu: str = "16"
+    cpu: Amount = "16"
     """Reported CPUs. Nothing is scheduled by it: the host's scheduler places Pods."""
 
-    memory: str = "32Gi"
+    memory: Amount = "32Gi"
     """Reported memory."""
 
-    pods: str = "110"
+    pods: Amount = "110"
     """Reported capacity for Pods."""
 
 
@@ -66,6 +71,10 @@ class NodeSyncer(Syncer[NodeConfig], FakeSyncUp[NodeConfig], Indexes, Watches):
     resource = NODES
     reads = (_HOST_PODS, _VIRTUAL_PODS)
 
+    def applies_to(self, settings: Settings) -> bool:
+        """Return False where the host's nodes appear themselves."""
+        return "host-nodes" not in settings.sections
+
     def indexes(self) -> Sequence[Index]:
         """Return indexes of both sides' Pods by their node."""
         return [Index(_HOST_PODS, "node", _nodes_of), Index(_VIRTUAL_PODS, "node", _nodes_of)]
@@ -78,7 +87,7 @@ class NodeSyncer(Syncer[NodeConfig], FakeSyncUp[NodeConfig], Indexes, Watches):
         """Create the stand-in if a Pod needs it."""
         if not _is_used(ctx, key.name):
             return skip("no synced Pod is on this node")
-        return apply(virtual=_node(ctx, key.name, {}), reason=f"a synced Pod is on the host node {key.name}")
+        return apply(virtual=_node(ctx, key.name, None), reason=f"a synced Pod is on the host node {key.name}")
 
     def fake_sync(self, ctx: Context[NodeConfig], virtual: Obj) -> Decision:
         """Keep the stand-in ready, and delete it after the last Pod.
@@ -88,7 +97,14 @@ class NodeSyncer(Syncer[NodeConfig], FakeSyncUp[NodeConfig], Indexes, Watches):
         name = virtual["metadata"]["name"]
         if not _is_used(ctx, name) and not ctx.reader.indexed(Side.VIRTUAL, PODS, "node", name):
             return delete(virtual=virtual, reason="no synced Pod is on this node any more")
-        return apply(virtual=_node(ctx, name, _since(virtual)))
+        return apply(virtual=_node(ctx, name, virtual))
+
+
+def addresses(settings: Settings, node: str) -> Obj:
+    """Return the addresses in a virtual Node's status; none where the daemon answers as its kubelet,
+    and writes its own.
+    """
+    return {} if settings.kubelet else {"addresses": [{"type": "Hostname", "address": node}]}
 
 
 def _nodes_of(pod: Obj) -> Iterable[str]:
@@ -127,9 +143,11 @@ def _since(node: Obj) -> dict[str, str]:
     }
 
 
-def _node(ctx: Context[NodeConfig], name: str, since: dict[str, str]) -> Obj:
-    room = {"cpu": ctx.config.cpu, "memory": ctx.config.memory, "pods": ctx.config.pods}
-    now = times.written(ctx.now)
+def _node(ctx: Context[NodeConfig], name: str, virtual: Obj | None) -> Obj:
+    """Return the stand-in; ``virtual`` is the Node as it is, None for a new one."""
+    usual = NodeConfig()
+    room = {field: getattr(ctx.config, field) or getattr(usual, field) for field in ("cpu", "memory", "pods")}
+    now, since = times.written(ctx.now), _since(virtual or {})
     conditions = [
         {
             "type": kind,
@@ -140,15 +158,20 @@ def _node(ctx: Context[NodeConfig], name: str, since: dict[str, str]) -> Obj:
         }
         for kind, status, reason in _CONDITIONS
     ]
+    metadata: Obj = {"name": name, "labels": _labels(ctx, name)}
+    if virtual is not None:
+        metadata["resourceVersion"] = virtual["metadata"].get("resourceVersion", "")
+    taints = [taint for taint in dig(virtual or {}, "spec.taints") or () if taint["key"] != _NEW]
     return {
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": {"name": name, "labels": _labels(ctx, name)},
+        "metadata": metadata,
+        "spec": {"taints": taints},
         "status": {
             "capacity": room,
             "allocatable": room,
             "conditions": conditions,
-            "addresses": [{"type": "Hostname", "address": name}],
+            **addresses(ctx.settings, name),
         },
     }
 

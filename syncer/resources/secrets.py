@@ -1,14 +1,15 @@
 """Copies of virtual Secrets that synced objects use."""
 
-from syncer.api import Context, Obj, Refused
+from syncer.api import TOKENS_ENDING, Context, Decision, Obj, Pair, Refused, delete
 from syncer.resources.kinds import SECRETS
 from syncer.resources.used import UsedConfig, UsedSyncer
 
-#: The suffix of the Secrets with Pod tokens; no copy of a Secret may have such a name.
-TOKENS_ENDING = ".pod-tokens"
-
 #: Types that a control plane acts on. The host must not act on a tenant's.
 CONTROL_PLANE_TYPES = frozenset({"kubernetes.io/service-account-token", "bootstrap.kubernetes.io/token"})
+#: The start of the types of Helm's releases. Helm on the host must not act on a tenant's.
+HELM_TYPES = "helm.sh/"
+#: The type of a Secret without any.
+OPAQUE = "Opaque"
 
 
 class SecretSyncer(UsedSyncer):
@@ -33,6 +34,19 @@ class SecretSyncer(UsedSyncer):
         if virtual["metadata"]["name"].endswith(TOKENS_ENDING):
             raise Refused(f"names that end in {TOKENS_ENDING} are kept for the tokens of Pods", path="metadata.name")
         host = super().translate(ctx, virtual)
-        if host.get("type") in CONTROL_PLANE_TYPES:
-            host["type"] = "Opaque"
+        if _is_acted_on(host.get("type", OPAQUE)):
+            host["type"] = OPAQUE
         return host
+
+    def sync(self, ctx: Context[UsedConfig], pair: Pair) -> Decision:
+        """Update the copy, or make it anew if the host acts on its type, which an API server doesn't let
+        change: an earlier version has made it.
+        """
+        if _is_acted_on(pair.host.get("type", OPAQUE)):
+            return delete(host=pair.host, reason="the host acts on the type of the copy: it is made anew as Opaque")
+        return super().sync(ctx, pair)
+
+
+def _is_acted_on(type_: str) -> bool:
+    """Return True for a type of Secret that controllers or Helm act on."""
+    return type_ in CONTROL_PLANE_TYPES or type_.startswith(HELM_TYPES)

@@ -1,6 +1,6 @@
 """Copies of virtual ServiceAccounts on the host: identities without rights and without credentials."""
 
-from syncer.api import Context, Mirror, Obj
+from syncer.api import Context, KeyRules, MetadataRules, Mirror, Obj
 from syncer.resources.kinds import SERVICE_ACCOUNTS
 
 
@@ -14,6 +14,8 @@ class ServiceAccountSyncer(Mirror):
     name = "serviceaccounts"
     resource = SERVICE_ACCOUNTS
     section = "toHost.serviceAccounts"
+    #: A cloud's identity webhook gives pods credentials by the annotations of their account.
+    metadata = MetadataRules(annotations=KeyRules(deny=("*",)))
 
     def translate(self, ctx: Context, virtual: Obj) -> Obj:
         """Return the copy; pods that run under it get no token of the host automatically."""

@@ -1,58 +1,120 @@
 """Copies of virtual Services on the host; the host's addresses are copied up."""
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from functools import partial
 from typing import ClassVar, Literal
 
 from pydantic import Field
 
 from syncer.api import (
+    ClusterError,
     Config,
+    ConfigError,
     Context,
     Decision,
     Excludes,
+    Initialize,
     Key,
+    Live,
     Mirror,
     Obj,
+    OwnController,
     Pair,
+    Problem,
     References,
+    Refused,
     Right,
+    Section,
     Selects,
+    Settings,
     Side,
+    Write,
     apply,
     delete,
+    key_family,
     key_of,
+    skip,
+    wait,
 )
+from syncer.resources import service_addresses as same
 from syncer.resources.kinds import PODS, SERVICES
+from syncer.resources.service_addresses import HEADLESS, MOST_DRAWS, NO_NOTE, Note
+from syncer.resources.service_ranges import SERVICE_CIDRS, Obstacle, obstacle_to_same
 
 #: The Service of the virtual API server itself. Each API server manages its own.
 KUBERNETES = Key("default", "kubernetes")
 
-#: The ``clusterIP`` of a headless Service.
-HEADLESS = "None"
+#: Why a Service of type ExternalName has no copy.
+_ONLY_A_NAME = "it is a name for DNS alone; see sync.toHost.services.allow.externalNames"
 
+#: Returns True for the key of an annotation that says, for example, that a load balancer is internal.
+_configures_load_balancer = key_family("Load balancers")
+
+#: Seconds between two looks at the ranges while they aren't known, or don't fit.
+LOOK_SECONDS = 60.0
+
+#: Node ports by protocol and port.
+NodePorts = Mapping[tuple[str, int], int]
+#: The field at which an API server refuses node ports.
+_PORTS = "spec.ports"
 #: The types of Services with node ports.
 _PUBLISHED = ("NodePort", "LoadBalancer")
+
+
+class ServicesAllowed(Section):
+    """What a tenant's Services may ask of the host's network beyond addresses of its own choice."""
+
+    external_ips: bool = Field(default=False, alias="externalIPs")
+    """Whether `spec.externalIPs` goes to the host.
+
+    The host's nodes then take the traffic of all tenants, and of the host, to these addresses
+    (CVE-2020-8554).
+    """
+
+    external_names: bool = False
+    """Whether Services of type ExternalName are copied.
+
+    Pods don't need the copies, as the virtual cluster's DNS knows the names. An Ingress controller of
+    the host sends requests to any name in them.
+    """
+
+    load_balancer_class: bool = False
+    """Whether Services of type LoadBalancer may have a `spec.loadBalancerClass`, so that tenants
+    choose among the load balancers of the host. Without it, a Service that has one is refused: the
+    default one may be open to more.
+    """
+
+    load_balancer_ip: bool = Field(default=False, alias="loadBalancerIP")
+    """Whether `spec.loadBalancerIP` goes to the host, so that tenants choose the address of a load
+    balancer, including one that is meant for somebody else.
+    """
 
 
 class ServiceConfig(Config):
     """The options of Services."""
 
-    cluster_ip: Literal["own", "same"] = Field(default="own", alias="clusterIP")
+    cluster_ip: Literal["auto", "own", "same"] = Field(default="auto", alias="clusterIP")
     """The ClusterIP of the host copy.
 
-    `own`: each side allocates its own. Pods get the host's in the environment and as their DNS
-    server; a virtual DNS server that answers with ClusterIPs answers with the virtual ones, which
-    the host does not route. `same`: the host is asked for the virtual one, so both are equal. That
-    needs a `--service-cluster-ip-range` of the virtual API server inside the host's, in which
-    nothing else allocates addresses.
+    `same`: the host is asked for the virtual one; if that is taken there, the virtual Service gets the
+    one that the host draws, and keeps its uid. That needs a `--service-cluster-ip-range` of the virtual
+    API server inside the host's. `own`: each side allocates its own. Pods get the host's in the
+    environment and as their DNS server; a virtual DNS server that answers with ClusterIPs answers with
+    the virtual ones, which the host does not route. `auto`: `same` if the ranges are known and the
+    virtual one lies inside the host's, otherwise `own`, which `/readyz?verbose` says.
     """
 
+    allow: ServicesAllowed = ServicesAllowed()
 
-class ServiceSyncer(Mirror[ServiceConfig], Excludes[ServiceConfig]):
-    """Copies Services; the virtual side owns the spec, the host the addresses.
 
-    IP families and health-check node ports are left to the host's networking. Node ports are the
-    host's decision too, and are copied up, since tenants can only connect to the host's.
+class ServiceSyncer(Mirror[ServiceConfig], Excludes[ServiceConfig], Initialize, OwnController):
+    """Copies Services; the virtual side owns the spec, and both agree on addresses and node ports.
+
+    The host is asked for the ones that the virtual API server has drawn. If it has given them to another
+    Service, its own come up, since tenants can only connect to these. Health-check node ports are left
+    to the host's networking, and IP families are where the addresses differ.
     """
 
     name = "services"
@@ -75,8 +137,71 @@ class ServiceSyncer(Mirror[ServiceConfig], Excludes[ServiceConfig]):
         "spec.selector",
     )
     up = ("status",)
-    references: ClassVar[References] = {"spec.selector": Selects(PODS, "map")}
+    references: ClassVar[References] = {"spec.selector": Selects(PODS, "map", empty_selects_nothing=True)}
     rights = (Right(Side.VIRTUAL, SERVICES, ("patch",)),)
+
+    def __init__(self) -> None:
+        #: True if the virtual API server draws addresses from the host's range; known from ``init`` on.
+        self._draws_from_hosts = False
+        #: Why it doesn't; None if that isn't asked.
+        self._obstacle: Obstacle | None = None
+
+    def rights_with(self, settings: Settings) -> Iterable[Right]:
+        """Return the rights to find out the ranges, unless each side has its own addresses.
+
+        A virtual API server below Kubernetes 1.33 has no ServiceCIDRs, and is asked in a dry run, as is
+        the host where the daemon's rights are in a namespace.
+        """
+        yield from self.rights
+        config = settings.section(self.name, ServiceConfig)
+        if config is None or config.cluster_ip != "own":
+            yield Right(Side.VIRTUAL, SERVICE_CIDRS, ("list",))
+            yield Right(Side.VIRTUAL, SERVICES, ("create",))
+            if settings.names.host_namespaces() is None:
+                yield Right(Side.HOST, SERVICE_CIDRS, ("list",))
+
+    async def init(self, live: Live) -> None:
+        """Find out whether both sides can have the same addresses.
+
+        Raises:
+            ConfigError: They are to be the same, and can't be.
+            ClusterError: An API server doesn't answer.
+        """
+        config = live.settings.section(self.name, ServiceConfig) or ServiceConfig()
+        if config.cluster_ip == "own":
+            return
+        obstacle = await obstacle_to_same(live)
+        if config.cluster_ip == "auto":
+            self._found(live, obstacle)
+        elif obstacle is not None and obstacle.is_certain:
+            why = f"the ClusterIPs can't be the same on both sides: {obstacle.sentence} ({obstacle.detail})"
+            raise ConfigError(Problem(why, path=f"sync.{self.section}.clusterIP"))
+
+    async def register(self, live: Live) -> None:
+        """Look again and again while the sides have addresses of their own, and change that once the
+        ranges are known and fit.
+        """
+        if self._obstacle is not None:
+            self._found(live, self._obstacle)
+        while self._obstacle is not None:
+            await asyncio.sleep(LOOK_SECONDS)
+            try:
+                obstacle = await obstacle_to_same(live)
+                services = await live.virtual.list(SERVICES) if obstacle is None else ()
+            except ClusterError:
+                continue
+            if obstacle != self._obstacle:
+                self._found(live, obstacle)
+            for service in services:
+                live.request(key_of(service))
+
+    def _found(self, live: Live, obstacle: Obstacle | None) -> None:
+        """Act by an obstacle to equal addresses, and show it; None for none."""
+        self._draws_from_hosts, self._obstacle = obstacle is None, obstacle
+        if obstacle is None:
+            live.tell("", "")
+        else:
+            live.tell(f"each side has its own ClusterIPs: {obstacle.sentence}", obstacle.detail)
 
     def excluded(self, ctx: Context[ServiceConfig], side: Side, obj: Obj) -> str | None:
         """Leave the API server's own Service alone."""
@@ -89,47 +214,178 @@ class ServiceSyncer(Mirror[ServiceConfig], Excludes[ServiceConfig]):
         host = super().translate(ctx, virtual)
         given = virtual.get("spec") or {}
         spec = host.setdefault("spec", {})
+        if given.get("type") == "LoadBalancer":
+            _refuse_open(ctx, virtual)
+        for field in _kept_back(ctx.config.allow):
+            if spec.pop(field, None):
+                ctx.leave_out(f"spec.{field}")
         if given.get("ports"):
             spec["ports"] = _with_node_ports(given["ports"], {})
-        address = given.get("clusterIP")
-        if address == HEADLESS or (address and ctx.config.cluster_ip == "same"):
-            spec["clusterIP"] = address
+        if given.get("clusterIP") == HEADLESS:
+            spec["clusterIP"] = HEADLESS
         return host
 
-    def reflect(self, ctx: Context[ServiceConfig], pair: Pair) -> Obj | None:
-        """Return the host's status, and its node ports in place of those that the virtual API
-        server allocated.
-        """
-        virtual = super().reflect(ctx, pair)
-        given, allocated = pair.virtual.get("spec") or {}, _node_ports(pair.host)
-        if virtual is not None and allocated and given.get("type") in _PUBLISHED:
-            # The list is written whole: a concurrent change by the tenant must win.
-            virtual["metadata"]["resourceVersion"] = pair.virtual["metadata"].get("resourceVersion", "")
-            virtual["spec"] = {"ports": _with_node_ports(given.get("ports") or [], allocated, keep=True)}
-        return virtual
+    def sync_down(self, ctx: Context[ServiceConfig], virtual: Obj) -> Decision:
+        """Create the copy, unless the Service is only a name that must not go to the host."""
+        note = Note.of(ctx.marks, virtual)
+        if same.is_being_changed(virtual, note):
+            return same.undo(ctx.marks, virtual, note)
+        if _is_kept_back(ctx, virtual):
+            return skip(_ONLY_A_NAME)
+        decision = super().sync_down(ctx, virtual)
+        return _published(self._addressed(ctx, decision, virtual, None, note), virtual, None)
 
     def sync(self, ctx: Context[ServiceConfig], pair: Pair) -> Decision:
-        """Update the copy, or replace it if the host can't change it in place."""
-        host = self.translate(ctx, pair.virtual)
+        """Update the copy, or replace it if the host can't change it in place; give both the same address."""
+        virtual, note = pair.virtual, Note.of(ctx.marks, pair.virtual)
+        if note is not NO_NOTE:
+            if same.is_being_changed(virtual, note):
+                is_there = bool(same.addresses(pair.host))
+                return (
+                    same.finish(ctx.marks, virtual, pair.host, note)
+                    if is_there
+                    else same.undo(ctx.marks, virtual, note)
+                )
+            if note.was is not None or same.addresses(virtual) == same.addresses(pair.host):
+                return same.forget(ctx.marks, virtual)
+        if _is_kept_back(ctx, virtual):
+            return delete(host=pair.host, reason=_ONLY_A_NAME)
+        host = self.translate(ctx, virtual)
         if reason := _unchangeable(host, pair.host):
             return delete(host=pair.host, reason=reason)
-        if host["spec"].get("type") in _PUBLISHED and "ports" in host["spec"]:
-            host["spec"]["ports"] = _with_node_ports(host["spec"]["ports"], _node_ports(pair.host))
-        return apply(host=host, virtual=self.reflect(ctx, pair))
+        decision = self._addressed(ctx, apply(host=host, virtual=self.reflect(ctx, pair)), virtual, pair.host, note)
+        decision = _published(decision, virtual, pair.host)
+        if not self._is_same(ctx) or not _can_be_changed(virtual) or not same.differ(virtual, pair.host):
+            return decision
+        return decision.then(_agreed(ctx, pair, note))
+
+    def deselected(self, ctx: Context[ServiceConfig], pair: Pair, reason: str) -> Decision:
+        """Delete the copy; a Service whose address is being changed gets its old one again first."""
+        note = Note.of(ctx.marks, pair.virtual)
+        if same.is_being_changed(pair.virtual, note):
+            return same.undo(ctx.marks, pair.virtual, note)
+        return super().deselected(ctx, pair, reason)
+
+    def _is_same(self, ctx: Context[ServiceConfig]) -> bool:
+        """Return True if both sides are to have the same addresses."""
+        mode = ctx.config.cluster_ip
+        return mode == "same" or (mode == "auto" and self._draws_from_hosts)
+
+    def _addressed(
+        self, ctx: Context[ServiceConfig], decision: Decision, virtual: Obj, host: Obj | None, note: Note
+    ) -> Decision:
+        """Return a decision whose copy asks for the addresses of the virtual Service.
+
+        If they are taken, the host draws; but not for a Service with node ports, which keeps its address
+        and waits.
+        """
+        if not self._is_same(ctx) or not decision.writes or not (wanted := same.addresses(virtual)):
+            return decision
+        copy, there = decision.writes[0], same.addresses(host)
+        copy.obj["spec"] |= same.asked(virtual, wanted, host, there, note)
+        if wanted in (there, note.taken) or not _can_be_changed(virtual):
+            return decision
+        taken = partial(same.note_taken, ctx.marks, virtual, note)
+        return _disputed(decision, replace(copy, disputed=same.DISPUTED, otherwise=lambda refused: taken()))
+
+
+def _can_be_changed(virtual: Obj) -> bool:
+    """Return True if the address of a virtual Service may be changed: it has no node ports, which it
+    would lose, and no load balancer.
+    """
+    return (virtual["spec"].get("type") or "ClusterIP") == "ClusterIP"
+
+
+def _published(decision: Decision, virtual: Obj, host: Obj | None) -> Decision:
+    """Return a decision whose copy asks for the node ports of the virtual Service, if its type has such.
+
+    If they are taken on the host, the host draws, and the virtual Service takes those in place; its
+    clients find out, as they must ask for a node port anyway. Where the virtual API server can't have
+    them, the Service waits, parked, and the rest of the copy is kept up to date.
+    """
+    if (virtual.get("spec") or {}).get("type") not in _PUBLISHED or not decision.writes:
+        return decision
+    copy, wanted, there = decision.writes[0], _node_ports(virtual), _node_ports(host or {})
+    if not (bare := copy.obj["spec"].get("ports")):
+        return decision
+    copy.obj["spec"]["ports"] = _with_node_ports(bare, {**there, **wanted})
+    if wanted.items() <= there.items():
+        return decision
+    is_other = any(there.get(port, number) != number for port, number in wanted.items())
+    otherwise = partial(_taken_over, virtual, there) if is_other else partial(_drawn, there)
+    return _disputed(decision, replace(copy, disputed=_PORTS, otherwise=otherwise))
+
+
+def _drawn(there: NodePorts, refused: Write) -> Write:
+    """Return the write of a copy that keeps the node ports that it has; the host draws the others."""
+    spec = refused.obj["spec"]
+    ports = _with_node_ports(spec.get("ports") or [], there)
+    return replace(refused, obj={**refused.obj, "spec": {**spec, "ports": ports}}, disputed="", otherwise=None)
+
+
+def _taken_over(virtual: Obj, there: NodePorts, refused: Write) -> Write:
+    """Return the write that gives a virtual Service the node ports of its copy."""
+    ports = _with_node_ports(virtual["spec"]["ports"], there, keep=True)
+    [write] = apply(virtual={**same.version_of(virtual), "spec": {"ports": ports}}).writes
+    return replace(write, disputed=_PORTS, otherwise=lambda _: _drawn(there, refused))
+
+
+def _disputed(decision: Decision, copy: Write) -> Decision:
+    """Return a decision with another write of the copy."""
+    return replace(decision, writes=(copy, *decision.writes[1:]))
+
+
+def _agreed(ctx: Context[ServiceConfig], pair: Pair, note: Note) -> Decision:
+    """Return the next step for a virtual Service whose copy has another address."""
+    if note.unfit != same.addresses(pair.host):
+        return same.begin(ctx.marks, pair.virtual, note)
+    if note.taken and note.draws < MOST_DRAWS:
+        return delete(
+            host=pair.host, reason="the virtual Service can't have its address, so the host draws another one"
+        )
+    if not note.told:
+        return same.tell(ctx.marks, pair.virtual, note)
+    return wait("there is no address that is free on both sides") if note.taken else Decision()
+
+
+def _kept_back(allow: ServicesAllowed) -> Iterable[str]:
+    """Return the fields of a spec that don't go to the host."""
+    if not allow.external_ips:
+        yield "externalIPs"
+    if not allow.load_balancer_ip:
+        yield "loadBalancerIP"
+
+
+def _is_kept_back(ctx: Context[ServiceConfig], virtual: Obj) -> bool:
+    """Return True for a Service of type ExternalName, if these are not copied."""
+    if ctx.config.allow.external_names or (virtual.get("spec") or {}).get("type") != "ExternalName":
+        return False
+    ctx.leave_out("spec.externalName")
+    return True
+
+
+def _refuse_open(ctx: Context[ServiceConfig], virtual: Obj) -> None:
+    """Refuse a load balancer that would be open to more than the tenant means, without a class or an
+    annotation that keeps it internal, for example.
+
+    Raises:
+        Refused: It has such a class or annotation, which stays behind.
+    """
+    if virtual["spec"].get("loadBalancerClass") and not ctx.config.allow.load_balancer_class:
+        why = "the host chooses the load balancer, and the default one may be open to more: remove it"
+        raise Refused(why, path="spec.loadBalancerClass", reason="NotCopied")
+    ctx.refuse_without(virtual, _configures_load_balancer)
 
 
 def _unchangeable(wanted: Obj, actual: Obj) -> str | None:
-    """Return why the copy must be replaced: a Service keeps its ClusterIP, or having none, while
-    its type has one.
+    """Return why the copy must be replaced: a Service stays headless, or not, while its type has an
+    address.
     """
-    address, has = wanted["spec"].get("clusterIP"), (actual.get("spec") or {}).get("clusterIP")
-    if not has or wanted["spec"].get("type") == "ExternalName":
+    is_headless, has = wanted["spec"].get("clusterIP") == HEADLESS, (actual.get("spec") or {}).get("clusterIP")
+    if not has or wanted["spec"].get("type") == "ExternalName" or is_headless == (has == HEADLESS):
         return None
-    if address is None and has == HEADLESS:
-        return "the virtual Service is not headless any more, which the host can't change in place"
-    if address is not None and address != has:
-        return f"the virtual Service has the ClusterIP {address}, which the host can't change in place"
-    return None
+    now = "headless now" if is_headless else "not headless any more"
+    return f"the virtual Service is {now}, which the host can't change in place"
 
 
 def _node_ports(service: Obj) -> dict[tuple[str, int], int]:
@@ -138,7 +394,7 @@ def _node_ports(service: Obj) -> dict[tuple[str, int], int]:
     return {_port(port): port["nodePort"] for port in ports if port.get("nodePort")}
 
 
-def _with_node_ports(ports: list[Obj], allocated: Mapping[tuple[str, int], int], *, keep: bool = False) -> list[Obj]:
+def _with_node_ports(ports: list[Obj], allocated: NodePorts, *, keep: bool = False) -> list[Obj]:
     """Return the ports with the given node ports. Others have none, or with ``keep`` what they had."""
     result = []
     for port in ports:

@@ -4,6 +4,8 @@ from syncer.api import (
     Config,
     Context,
     Decision,
+    KeyRules,
+    MetadataRules,
     Mirror,
     Obj,
     Pair,
@@ -23,6 +25,12 @@ class UsedConfig(Config):
     all: bool = False
     """Copy every object, whether or not a synced object uses it."""
 
+    force_sync: bool = True
+    """Whether tenants may have an unused object copied, by the annotation `vsyncer.dev/force-sync`.
+
+    Turn it off if the host namespace has no quota on the number of these objects.
+    """
+
 
 class UsedSyncer(Mirror[UsedConfig]):
     """Copies an object while a synced Pod, Ingress or custom resource refers to it.
@@ -30,8 +38,10 @@ class UsedSyncer(Mirror[UsedConfig]):
     vcluster has the same rule: a tenant's host namespace holds only what its pods need.
     """
 
-    exact = ("data", "binaryData")
     when_used = True
+    #: Helm finds its releases by such a label alone, among the Secrets and ConfigMaps of a namespace:
+    #: ``owner=helm``, and ``OWNER=TILLER`` before version 3.
+    metadata = MetadataRules(labels=KeyRules(deny=("owner", "OWNER")))
 
     def only_when_used(self, virtual: Obj) -> bool:
         """Return True if ``all`` doesn't apply to the object."""
@@ -39,7 +49,8 @@ class UsedSyncer(Mirror[UsedConfig]):
 
     def wanted(self, ctx: Context[UsedConfig], virtual: Obj) -> bool | None:
         """Return True if the object belongs on the host, None if that is not known yet."""
-        if annotations_of(virtual).get(f"{ctx.settings.marks.prefix}/{FORCE}") == "true":
+        forced = annotations_of(virtual).get(f"{ctx.settings.marks.prefix}/{FORCE}") == "true"
+        if forced and ctx.config.force_sync:
             return True
         if ctx.config.all and not self.only_when_used(virtual):
             return True
@@ -63,10 +74,10 @@ class UsedSyncer(Mirror[UsedConfig]):
         return super().sync(ctx, pair)
 
     def _unused(self, ctx: Context[UsedConfig]) -> str:
-        return (
-            f"no synced object refers to this {self.resource.kind}; to copy it all the same, "
-            f'set sync.{self.section}.all or annotate it with {ctx.marks.prefix}/{FORCE}: "true"'
-        )
+        way_out = f"set sync.{self.section}.all"
+        if ctx.config.force_sync:
+            way_out += f' or annotate it with {ctx.marks.prefix}/{FORCE}: "true"'
+        return f"no synced object refers to this {self.resource.kind}; to copy it all the same, {way_out}"
 
 
 def _contents_differ(pair: Pair) -> bool:

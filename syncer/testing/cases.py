@@ -24,7 +24,8 @@ A test of a plugin's own folder::
     def test_case(case):
         case.check()
 
-The object in a write is compared as a whole under ``object``, and as far as it is said under ``contains``.
+The object in a write is compared as a whole under ``object``, and as far as it is said under ``contains``, where null
+stands for a field that isn't there.
 """
 
 from collections.abc import Iterable, Sequence
@@ -70,7 +71,7 @@ class Given(Sides):
 class ExpectedWrite(Section):
     """An expected write of the decision."""
 
-    verb: Literal["apply", "delete", "bind", "conditions"]
+    verb: Literal["apply", "delete", "bind", "conditions", "merge"]
     side: Literal["virtual", "host"]
     object: Obj | None = None
     contains: Obj | None = None

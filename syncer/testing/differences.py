@@ -5,7 +5,9 @@ from typing import Any
 
 
 def differences(expected: Any, found: Any, path: str, *, whole: bool) -> Iterator[str]:
-    """Yield a line for each difference. With ``whole`` False, mappings may have further keys."""
+    """Yield a line for each difference. With ``whole`` False, mappings may have further keys, but none that is
+    expected to be None.
+    """
     if isinstance(expected, dict) and isinstance(found, dict):
         for key in sorted(expected.keys() | (found.keys() if whole else set())):
             yield from _at(expected, found, key, f"{path}.{key}", whole=whole)
@@ -18,6 +20,8 @@ def differences(expected: Any, found: Any, path: str, *, whole: bool) -> Iterato
 
 def _at(expected: dict[str, Any], found: dict[str, Any], key: str, path: str, *, whole: bool) -> Iterator[str]:
     if key not in found:
+        if expected[key] is None and not whole:
+            return
         yield f"{path}: expected {expected[key]!r}, found nothing"
     elif key not in expected:
         yield f"{path}: expected nothing, found {found[key]!r}"

@@ -107,7 +107,7 @@ class MemoryCluster(Cluster):
         subresource: str = "",
         force: bool = False,
     ) -> Obj:
-        """Apply a merge patch, or merge conditions by type.
+        """Apply a merge patch, or merge lists by the key of their items.
 
         Raises:
             Missing: There is no such object.
@@ -119,7 +119,7 @@ class MemoryCluster(Cluster):
         uid = patch.get("metadata", {}).get("uid")
         if uid is not None and uid != uid_of(before):
             raise Conflict(f"{resource} {key} is another object: its uid is {uid_of(before)}, not {uid}")
-        after = merged(before, _parts(patch, resource, subresource), by_type=kind == "strategic")
+        after = merged(before, _parts(patch, resource, subresource), by_key=kind == "strategic")
         _refuse_changed_immutable(before, after)
         after = _allocated(copy.deepcopy(after), self._version)
         return copy.deepcopy(before) if after == before else self._keep(resource, after)

@@ -86,6 +86,18 @@ def service(
     return build(resource, name, namespace=namespace, **merged({"spec": spec}, parts))
 
 
+def endpointslice(name: str, *addresses: str, service: str = "web", namespace: str = NAMESPACE, **parts: Any) -> Obj:
+    """Return an EndpointSlice of a Service, with port 8080 of each address."""
+    base = {
+        "metadata": {"labels": {"kubernetes.io/service-name": service}},
+        "addressType": "IPv4",
+        "endpoints": [{"addresses": [each], "conditions": {"ready": True}} for each in addresses or ("192.0.2.7",)],
+        "ports": [{"name": "http", "port": 8080, "protocol": "TCP"}],
+    }
+    resource = Resource("discovery.k8s.io/v1", "EndpointSlice", "endpointslices")
+    return build(resource, name, namespace=namespace, **merged(base, parts))
+
+
 def serviceaccount(name: str, *, namespace: str = NAMESPACE, **parts: Any) -> Obj:
     """Return a ServiceAccount."""
     return build(Resource("v1", "ServiceAccount", "serviceaccounts"), name, namespace=namespace, **parts)

@@ -3,8 +3,8 @@
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from syncer.api import Request, Side
-from syncer.engine.reconcile.policies.contention import HeldFields
+from syncer.api import Request, Side, SyncerError
+from syncer.engine.reconcile.plan import HeldFields
 from syncer.engine.workqueue.queue import Queue
 
 T = TypeVar("T")
@@ -34,6 +34,14 @@ class Deaf:
 
     def held(self, held: HeldFields) -> None:
         """Ignore frozen fields; a world has none."""
+
+    def refused(self, held: HeldFields, error: SyncerError) -> None:
+        """Raise the refusal of a merge: a world refuses only mistakes.
+
+        Raises:
+            SyncerError: The refusal.
+        """
+        raise error
 
 
 def at_once(coroutine: Coroutine[Any, Any, T]) -> T:

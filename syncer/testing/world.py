@@ -9,6 +9,7 @@ Nothing is awaited and no time passes, so a test calls a function and compares a
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, Self, cast
@@ -19,6 +20,7 @@ from syncer.engine.cache.informers import Informers
 from syncer.engine.controllers.builder import build_pair
 from syncer.engine.controllers.pair import ClusterPair
 from syncer.engine.reconcile.controller import Reads
+from syncer.engine.reconcile.policies.host_namespaces import HostNamespaces
 from syncer.names import SingleNamespace
 from syncer.plugins import installed
 from syncer.rbac import sources
@@ -74,6 +76,8 @@ class World:
         self._sides = {side: MemoryCluster(side, self.sent, lambda: self.now) for side in Side}
         self._woken: list[Request] = []
         self._last: AnySyncer | None = None
+        #: The latest decision, with its reads.
+        self._decided: tuple[Decision, Reads] | None = None
         for syncer in installed().syncers() if syncers is None else syncers:
             self._add(syncer)
         self._pair = self._paired()
@@ -141,7 +145,19 @@ class World:
         place = _key(host_key) if host_key is not None else self._origin(made, virtual)
         request = Request(self.settings.cluster, made.name, virtual, place)
         controller = self._pair.controllers[made.name]
-        return self._pair.reconciler.decide(controller, request, self._reads(made), controller.pipeline)[1]
+        reads = self._reads(made)
+        decision = self._pair.reconciler.decide(controller, request, reads, controller.pipeline)[1]
+        self._decided = (decision, reads)
+        return decision
+
+    def left_out(self, syncer: Named, key: str | Key) -> tuple[str, ...]:
+        """Return the fields that the syncer's decision about a virtual key doesn't copy, of which the
+        tenant is told.
+
+        Raises as :meth:`decide`.
+        """
+        self.decide(syncer, key)
+        return self._decided[1].left_out if self._decided else ()
 
     def apply(self, decision: Decision, *, by: Named | None = None) -> list[Sent]:
         """Carry out a decision. Return the requests that it took; none if everything is in step.
@@ -158,6 +174,8 @@ class World:
         before = len(self.sent)
         try:
             plan = self._pair.reconciler.plan(self._pair.controllers[syncer.name], decision)
+            if self._decided is not None and self._decided[0] is decision:
+                plan = replace(plan, vacant=self._decided[1].vacant)
             at_once(self._pair.applier.apply(plan, Deaf()))
         finally:
             self._show()
@@ -237,6 +255,7 @@ class World:
             utcnow=lambda: self.now,
             has_status=lambda side, resource: resource.plural not in WITHOUT_STATUS,
             may_write=lambda: True,
+            homes=HostNamespaces if "namespaces" in cluster.settings().sections else _AllExist,
         )
         self._pair = pair
         for controller in pair.controllers.values():
@@ -263,7 +282,7 @@ class World:
         """Return a reader restricted to the stores that the syncer declares: in a daemon, no other
         syncer may be enabled.
         """
-        declared = Declared(self._pair.informers, syncer, sources(syncer))
+        declared = Declared(self._pair.informers, syncer, sources(syncer, settings=self.settings))
         if syncer.reads_copies:
             declared.allow(self._pair.reconciler.view.copies())
         return Reads(cast("Informers", declared), self._pair.references, self._pair.controllers)
@@ -308,6 +327,18 @@ class World:
             if resource.kind == kind and _key(key) in objects:
                 return at_once(self._sides[side].get(resource, _key(key)))
         return None
+
+
+class _AllExist(HostNamespaces):
+    """The host namespaces of a world in which no Namespaces are synced: all of them exist and are ours."""
+
+    def forbids(self, namespace: str) -> str:
+        """Return ``""``, unless the translator says where copies are."""
+        return super().forbids(namespace) if self._fixed is not None else ""
+
+    def lacks(self, namespace: str) -> str:
+        """Return ``""``."""
+        return ""
 
 
 @lru_cache(maxsize=64)

@@ -1,6 +1,7 @@
 """Compare objects that an API server may have normalised: it adds defaults, and rewrites quantities."""
 
-from decimal import Decimal, InvalidOperation
+import re
+from decimal import Decimal
 from typing import Any
 
 _SUFFIXES = {
@@ -11,6 +12,7 @@ _SUFFIXES = {
     "n": Decimal("0.000000001"),
 }
 
+_form = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)([numkMGTPE]|[KMGTPE]i|)").fullmatch
 
 #: Longest text that is parsed as a quantity, in characters; an API server writes at most some 20.
 LONGEST_QUANTITY = 64
@@ -54,11 +56,10 @@ def quantity(value: Any) -> Decimal | None:
     text = str(value)
     if len(text) > LONGEST_QUANTITY:
         return None
-    number = text.rstrip("numkKMGTPEi")
-    scale = _SUFFIXES.get(text[len(number) :])
-    if scale is None or not number[:1].lstrip("+-.").isdigit():
+    found = _form(text)
+    if found is None:
         return None
     try:
-        return Decimal(number) * scale
-    except InvalidOperation:
+        return Decimal(found[1]) * _SUFFIXES[found[2]]
+    except ArithmeticError:  # malformed, or of an exponent beyond all numbers
         return None

@@ -16,6 +16,7 @@ from functools import cache
 from typing import Any
 
 from syncer.api import ConfigError, Problem
+from syncer.translate.cel_cost import LIMIT, RANGE, Budget, Polynomial, Unknown, bound, price
 from syncer.translate.pointers import Unfit
 
 #: The variables of an expression.
@@ -54,19 +55,26 @@ class Expression:
         self._used = {name: _chains(code, name) for name in VARIABLES if name in self._program.variables()}
         self._functions = _functions(self._program.functions(), code)
         _check_variables(set(self._program.variables()) - {name.partition(".")[0] for name in self._functions}, code)
+        self._cost = _bounded(text)
 
     @property
     def variables(self) -> Iterable[str]:
         """The variables that the expression uses; only these must be given."""
         return self._used.keys()
 
-    def result(self, variables: Mapping[str, Any]) -> Any:
+    def result(self, variables: Mapping[str, Any], budget: Budget | None = None) -> Any:
         """Evaluate the expression to plain JSON.
 
+        Args:
+            variables: The values of the variables.
+            budget: The budget that the evaluation takes its cost from; None for a new one.
+
         Raises:
-            Unfit: The evaluation fails, or its result isn't JSON.
+            Unfit: The evaluation fails, its result isn't JSON, or its cost is over the budget.
         """
         given = {name: _pruned(variables[name], chains) for name, chains in self._used.items()}
+        if not (budget or Budget()).spend(price(self._cost, given)):
+            raise Unfit("evaluating it would take too long for values of this size; let it read a smaller part")
         try:
             result = self._program.execute(self._make_context(given, self._functions))
         except (KeyboardInterrupt, SystemExit):
@@ -119,6 +127,21 @@ def _wrong(message: str) -> ConfigError:
 # -- checks without an object ----------------------------------------------------------------------
 
 
+def _bounded(text: str) -> Polynomial:
+    """Return the bound of the expression's cost.
+
+    Raises:
+        ConfigError: There is none, or it is too high for any value.
+    """
+    try:
+        found = bound(text, variables=VARIABLES, python=_library().stdlib.STDLIB_FUNCTIONS.keys())
+    except Unknown as error:
+        raise _wrong(f"has no known bound of its cost: {error}. Write it more simply.") from None
+    if found.get((), 0) > LIMIT:
+        raise _wrong("would take too long for any value. Write it more simply.")
+    return found
+
+
 def _syntax_error(text: str, said: str) -> str:
     all_found = list(_PARSER_SAID.finditer(said))
     found = next((one for one in all_found if "Syntax error" in one[0]), all_found[0] if all_found else None)
@@ -151,7 +174,7 @@ def _check_variables(names: Iterable[str], code: str) -> None:
 
 def _functions(names: Iterable[str], code: str) -> dict[str, Any]:
     """Return the library's extra functions that the expression calls."""
-    extended: dict[str, Any] = _library().stdlib.STDLIB_FUNCTIONS
+    extended: dict[str, Any] = _library().stdlib.STDLIB_FUNCTIONS | {"lists.range": _range}
     dotted = [name for name in extended if "." in name and re.search(rf"(?<![\w.]){name}\s*\(", code)]
     known = _NATIVE | {name.rpartition(".")[2] for name in dotted}
     called = [name for name in names if name.isidentifier() and not name.startswith("_") and name not in known]
@@ -159,6 +182,13 @@ def _functions(names: Iterable[str], code: str) -> dict[str, Any]:
         if name not in extended:
             raise _wrong(_unknown("function", name, code, sorted(_NATIVE | extended.keys())))
     return {name: extended[name] for name in (*called, *dotted)}
+
+
+def _range(length: int) -> list[int]:
+    """Return the list ``[0, 1, …]`` of this length, up to the one that the bound of the cost assumes."""
+    if length > RANGE:
+        raise ValueError(length)
+    return list(range(length))
 
 
 def _unknown(what: str, name: str, code: str, known: Iterable[str]) -> str:

@@ -33,6 +33,7 @@ from syncer.translate.writing import Writing, writing
 #: Returns the patched object; the same object if the patch doesn't concern this write.
 Change = Callable[[Obj, Writing], Obj]
 
+_PATCHED = (Verb.APPLY, Verb.MERGE)
 _MAPS = (("metadata", "labels"), ("metadata", "annotations"))
 
 
@@ -96,11 +97,12 @@ class Patcher:
 
     def _patched(self, write: Write, ctx: Context, virtual: Obj | None, host: Obj | None) -> Write:
         patches = self._down if write.side is Side.HOST else self._up
-        if not patches or write.verb is not Verb.APPLY or write.resource is not None:
+        if not patches or write.verb not in _PATCHED or write.resource is not None:
             return write
         seen, obj = writing(write, ctx=ctx, virtual=virtual, host=host), write.obj
         for patch in patches:
-            obj = patch.made(obj, seen)
+            if write.verb is Verb.APPLY or not patch.metadata:
+                obj = patch.made(obj, seen)
         return write if obj is write.obj else replace(write, obj=obj)
 
 
@@ -215,7 +217,7 @@ def _evaluating(text: str, where: str) -> Rule:
                 "name": write.key.name,
             },
         }
-        result = expression.result(variables)
+        result = expression.result(variables, write.budget)
         return MISSING if result is None else result
 
     return rule

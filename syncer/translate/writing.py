@@ -1,8 +1,9 @@
 """The context of a write for patches: its objects, and how much of the object it sets."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from syncer.api import Context, Key, Obj, Side, Write, key_of, labels_of
+from syncer.translate.cel_cost import Budget
 from syncer.translate.pointers import MISSING, Place, at
 
 
@@ -23,6 +24,8 @@ class Writing:
     whole: bool
     #: The live object, if the write only sets the fields that change; otherwise None.
     live: Obj | None
+    #: The cost that its expressions may have together.
+    budget: Budget = field(default_factory=Budget)
 
     def concerns(self, obj: Obj, place: Place) -> bool:
         """Return True if the value at a place is part of this write.

@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from class_rows import ROWS as CLASSES
+from class_rows import TENANTS_PRIORITIES, TENANTS_PRIORITY, ClassRow
 from harness import CLUSTER, HOME, NAMESPACE, Daemon, Two, place, until
 from sampled import MADE, define
 
@@ -11,7 +13,7 @@ from syncer.api import NameTranslator, Obj, Side
 from syncer.names import PerNamespace, SingleNamespace
 from syncer.testing import ApiServer
 from syncer.testing.merge import merged
-from syncer.testing.objects import crd, event, namespace, pod
+from syncer.testing.objects import crd, event, namespace, node, pod
 from syncer.testing.samples import Sample
 
 PREFIX = "vsyncer.dev"
@@ -30,6 +32,7 @@ def repaired(kind: str, side: str = "host") -> Cell:
 
 
 NO_MARK = "a tenant's own object bears no mark of ours"
+FIXED = "nobody can change what is shown of a class"
 NO_STATUS = "the kind has no status that crosses"
 NOT_MADE = "what is on one side only is what `missing` on the other side is about"
 #: For what begins on the virtual side.
@@ -302,6 +305,7 @@ NAMESPACES = Operation(
     translator=PerNamespace,
     virtual_key=lambda name: name,
     host_key=_host_namespace,
+    sync={"toHost": {"namespaces": {"metadata": {"labels": {"allow": ["tier"]}}}}},
     cells=DOWN
     | {
         ("host", "spec"): "only labels and annotations of a namespace cross",
@@ -384,6 +388,56 @@ NODES = Operation(
     },
 )
 
+UNREACHABLE = {"key": "node.kubernetes.io/unreachable", "effect": "NoExecute"}
+HOST_NODES = Operation(
+    "host-nodes",
+    "nodes",
+    lambda two, name: node(name, metadata=TIER),
+    _both({"spec": {"taints": [UNREACHABLE]}}),
+    _both({"status": {"capacity": {"cpu": "1"}}}),
+    begins=Side.HOST,
+    sync={"fromHost": {"nodes": {"enabled": True, "metadata": {"labels": {"allow": ["*", "tier"]}}}}},
+    virtual_key=lambda name: name,
+    host_key=lambda name: name,
+    cells=UP
+    | {
+        ("host", "metadata"): repaired("metadata", "virtual"),
+        ("virtual", "metadata"): repaired("metadata", "virtual"),
+        ("virtual", "mark"): "a Node without our mark is one of the virtual cluster's own, and is left alone",
+        ("host", "status"): repaired("status", "virtual"),
+        ("virtual", "status"): repaired("status", "virtual"),
+    },
+)
+
+
+def _only_metadata(patch: Obj) -> bool:
+    return patch.keys() <= {"metadata"}
+
+
+def _class(row: ClassRow) -> Operation:
+    return Operation(
+        row.syncer,
+        str(row.resource),
+        lambda two, name: row.named(name, metadata=TIER),
+        _both(row.edit),
+        begins=Side.HOST,
+        sync=row.sync,
+        virtual_key=lambda name: name,
+        host_key=lambda name: name,
+        cells=UP | dict.fromkeys([("host", "spec"), ("virtual", "spec")], FIXED) if _only_metadata(row.edit) else UP,
+    )
+
+
+PRIORITIES = Operation(
+    "tenant-priorityclasses",
+    str(TENANTS_PRIORITY.resource),
+    lambda two, name: TENANTS_PRIORITY.named(name, metadata=TIER),
+    _both(TENANTS_PRIORITY.edit),
+    sync=TENANTS_PRIORITIES,
+    virtual_key=lambda name: name,
+    host_key=lambda name: f"{name}-x-{CLUSTER}-x-{HOME}",
+)
+
 #: Kinds with a life of their own, or that begin elsewhere; the rows of all others follow from their samples.
 SPECIAL = [
     PODS,
@@ -410,11 +464,10 @@ SPECIAL = [
     PUBLIC_CRDS,
     EVENTS,
     NODES,
+    HOST_NODES,
+    *map(_class, CLASSES),
+    PRIORITIES,
 ]
-
-
-def _only_metadata(patch: Obj) -> bool:
-    return patch.keys() <= {"metadata"}
 
 
 def _sampled(sample: Sample) -> Operation:

@@ -60,12 +60,12 @@ async def scanned(daemon: Daemon, syncer: str = "configmaps", *, fresh: bool = T
 
 
 def told(scan: Scan) -> list[tuple[str, str, str]]:
-    """What has drifted, on which side, and what became of it."""
+    """Return the drift of a scan: object, side and outcome."""
     return [(one.drift.kind, str(one.drift.side), one.outcome.value) for one in scan.findings]
 
 
 def shown(daemon: Daemon) -> dict[str, float]:
-    """What a scrape shows of the patroller."""
+    """Return the patroller's metrics."""
     ask = daemon.engine.metrics.ask
     for name in METRICS:
         ask(name, functools.partial(readings, daemon.engine.patrollers(), name))
@@ -86,7 +86,7 @@ def blind(two: Two) -> None:
 
 
 async def edit_unseen(two: Two, patch: Obj | None = None, name: str = "x") -> None:
-    """Somebody changes the copy of a ConfigMap where no watch shows it, and the watches are past it."""
+    """Change the copy of a ConfigMap where no watch shows it, and the watches are past it."""
     blind(two)
     edit(two, "host", "configmaps", patch or {"data": RED}, name)
     await asyncio.sleep(PAST)
@@ -94,7 +94,7 @@ async def edit_unseen(two: Two, patch: Obj | None = None, name: str = "x") -> No
 
 @contextlib.asynccontextmanager
 async def drifted(two: Two, patch: Obj | None = None) -> AsyncIterator[Daemon]:
-    """Yield a daemon that had a blue ConfigMap in step until somebody changed its copy unseen."""
+    """Yield a daemon that had a blue ConfigMap in step until a user changed its copy unseen."""
     two.virtual.put(configmap("x", BLUE))
     async with in_step(two) as daemon:
         await edit_unseen(two, patch)

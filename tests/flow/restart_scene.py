@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from class_rows import ROWS as CLASSES
+from class_rows import TENANTS_PRIORITIES, TENANTS_PRIORITY
 from custom_scene import CERTIFICATES, CLUSTER_ISSUERS, custom, definition, owned_by
 from harness import CLUSTER, HOME, NAMESPACE, Two, built_in, place, widget
 from sampled import MADE, define
@@ -41,6 +43,9 @@ TOKEN = {"name": "t", "projected": {"sources": [{"serviceAccountToken": {"path":
 
 #: Resource and key.
 Place = tuple[str, str]
+
+
+UNREACHABLE = {"key": "node.kubernetes.io/unreachable", "effect": "NoExecute"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +203,14 @@ _SPECIAL = (
         sync={"fromHost": {"customResourceDefinitions": {"enabled": True, "onRemoval": "delete"}}},
     ),
     Case(
+        "host-nodes",
+        ("host-nodes",),
+        ("nodes", "n1"),
+        ("nodes", "n1"),
+        edits=({"spec": {"taints": [UNREACHABLE]}}, {"spec": {"taints": []}}),
+        sync={"fromHost": {"nodes": {"enabled": True}}},
+    ),
+    Case(
         "tenant-crds",
         ("tenant-crds",),
         (CRDS, GADGETS),
@@ -241,6 +254,27 @@ _SPECIAL = (
         on_virtual=(CERTIFICATE,),
         edits=ENCODED,
         sync={"custom": {CERTIFICATES: NAMED}},
+    ),
+    *(
+        Case(
+            row.syncer,
+            (row.syncer,),
+            (str(row.resource), "fast"),
+            (str(row.resource), "fast"),
+            on_host=(row.named("fast"),),
+            edits=(row.edit, row.other),
+            sync=row.sync,
+        )
+        for row in CLASSES
+    ),
+    Case(
+        "tenant-priorityclasses",
+        ("tenant-priorityclasses",),
+        (str(TENANTS_PRIORITY.resource), "fast"),
+        (str(TENANTS_PRIORITY.resource), f"fast-x-{CLUSTER}-x-{HOME}"),
+        on_virtual=(TENANTS_PRIORITY.named("fast"),),
+        edits=(TENANTS_PRIORITY.edit, {"description": "theirs"}),
+        sync=TENANTS_PRIORITIES,
     ),
 )
 
@@ -331,7 +365,7 @@ _ALLOCATED = re.compile(r'"(10\.96\.\d+\.\d+)"|"nodePort":(\d+)')
 
 
 def end_of(two: Two) -> Mapping[str, Any]:
-    """What both sides hold, without what every run has others of."""
+    """Return the objects of both sides without values that differ in each run."""
     objects = {
         f"{side} {resource} {obj['metadata'].get('namespace', '')}/{obj['metadata']['name']}": obj
         for side, server in (("virtual", two.virtual), ("host", two.host))

@@ -77,7 +77,7 @@ def on(two: Two, side: str, plural: str, name: str = "x") -> Obj:
 
 
 def edit(two: Two, side: str, plural: str, patch: Mapping[str, Any], name: str = "x") -> None:
-    """Somebody changes an object of the shop, or its copy."""
+    """A user changes an object of the shop, or its copy."""
     server = two.virtual if side == "virtual" else two.host
     server.put(merged(on(two, side, plural, name), patch))
 

@@ -26,7 +26,7 @@ def the_copy(two: Two, plural: str, name: str) -> Obj:
 
 
 def copy_name(name: str) -> str:
-    """What the copy of an object is called, without its namespace."""
+    """Return the name of an object's copy, without its namespace."""
     return place(name).partition("/")[2]
 
 

@@ -24,7 +24,7 @@ START = {"a": "0"}
 
 
 def values(two: Two, plural: str = "configmaps", part: str = "data") -> tuple[Any, Any]:
-    """What both sides have."""
+    """Return the values of both sides."""
     original, copy = two.original(plural, "x"), two.copy(plural, "x")
     return (original or {}).get(part), (copy or {}).get(part)
 
@@ -108,7 +108,7 @@ def test_host_scales_what_the_tenant_has_made() -> None:
 
 
 def notes(two: Two) -> tuple[Any, Any]:
-    """What both sides have in the shared annotation."""
+    """Return the shared annotation of both sides."""
     found = two.original("configmaps", "x"), two.copy("configmaps", "x")
     first, second = (annotations_of(one).get(TEAM) if one else None for one in found)
     return first, second
@@ -169,7 +169,7 @@ def test_killed_at_any_write_no_change_is_lost(when: str, side: str, then: str) 
 
 
 def test_change_by_the_tenant_meanwhile_is_not_overwritten() -> None:
-    """What goes up was decided from an object that the tenant changes while the request is under way."""
+    """The decision to go up is older than a change that the tenant makes while the request is under way."""
 
     async def scenario() -> None:
         two = with_map()
@@ -188,13 +188,13 @@ def test_change_by_the_tenant_meanwhile_is_not_overwritten() -> None:
 def test_translated_field_is_refused_with_an_event() -> None:
     async def scenario() -> None:
         two = Guarded()
-        two.virtual.put(service("x", spec={"type": "NodePort"}))
-        config = configured({"toHost": {"services": {"authority": {"spec.ports": "both"}}}}, "services")
+        two.virtual.put(service("x", spec={"externalIPs": ["192.0.2.1"]}))
+        config = configured({"toHost": {"services": {"authority": {"spec.externalIPs": "both"}}}}, "services")
         async with running(two, config) as daemon:
             await until(lambda: events(two, "SyncRefused"))
             stands = status(daemon, "x", "services")
             assert stands.state is State.PARKED
-            assert "spec.ports: its owner can't be both" in stands.reason
+            assert "spec.externalIPs: its owner can't be both" in stands.reason
 
     play(scenario)
 
@@ -255,7 +255,7 @@ def test_fight_over_a_shared_field_ends_with_each_side_as_it_is() -> None:
 
 
 def test_fields_beside_a_contended_one_are_remembered_as_usual() -> None:
-    """What the tenant adds and takes away again meanwhile does not come back from the host."""
+    """A field that the tenant adds and removes meanwhile does not come back from the host."""
 
     async def scenario() -> None:
         two = with_map()

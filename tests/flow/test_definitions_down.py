@@ -126,7 +126,7 @@ def test_generated_rights_are_enough() -> None:
 
 
 def roles(config: SyncerConfig) -> dict[Side, list[Obj]]:
-    """What ``syncer rbac`` would print for a user."""
+    """Return the roles that ``syncer rbac`` would print for a user."""
     cluster = config.cluster()
     granted = needed([each.syncer for each in cluster.enabled()], settings=cluster.settings())
     subjects = {side: Subject("daemon") for side in Side}

@@ -15,10 +15,11 @@ import pytest
 from harness import ALL, Daemon, Tenant, built_in, configured, namespace, serving
 
 from hack.ports import free_port
-from syncer.api import Key, Obj, Request, Side
+from syncer.api import Key, Obj, Request, Side, Unreachable
 from syncer.cli.daemon import Unanswered, ask
 from syncer.config import Loaded, SyncerConfig
 from syncer.engine import endpoints
+from syncer.engine.cache.reflector import State
 from syncer.engine.controllers.pair import ClusterPair
 from syncer.engine.reconcile.plan import Frozen, Place
 from syncer.engine.reconcile.policies.breaker import HeldDeletions
@@ -132,6 +133,29 @@ def test_metrics_name_the_virtual_cluster_or_are_about_the_process(tmp_path: Pat
     shown(tmp_path, scene)
 
 
+def test_metric_of_watches_is_0_while_one_is_broken(tmp_path: Path) -> None:
+    async def scene(daemon: Daemon, config: SyncerConfig) -> None:
+        async def watched() -> dict[tuple[str, str, str], float]:
+            text = (await asyncio.to_thread(page, config.metrics.address, "/metrics"))[1]
+            lines = [line for line in text.splitlines() if line.startswith("syncer_watch_up{")]
+            assert lines
+            found = {}
+            for line, (_, labels) in zip(lines, samples("\n".join(lines)), strict=True):
+                found[labels["cluster"], labels["side"], labels["resource"]] = float(line.rpartition(" ")[2])
+            return found
+
+        await daemon.settled()
+        assert set((await watched()).values()) == {1.0}
+        for place, reflector in daemon.engine.pairs["shop"].reflectors.items():
+            if place == (Side.HOST, CONFIG_MAPS):
+                monkeypatch.setattr(reflector, "state", State.LISTING)
+        broken = {place for place, value in (await watched()).items() if not value}
+        assert broken == {("shop", "host", "configmaps")}
+
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        shown(tmp_path, scene)
+
+
 def test_metrics_of_the_process_are_the_same_for_a_fleet(tmp_path: Path) -> None:
     bare: list[list[str]] = []
 
@@ -167,7 +191,7 @@ def test_metrics_that_are_to_be_read_are_all_read(tmp_path: Path) -> None:
 
 def test_readyz_names_the_virtual_cluster_in_each_row(tmp_path: Path) -> None:
     async def scene(daemon: Daemon, config: SyncerConfig) -> None:
-        daemon.engine.broken["shop", "configmaps"] = "it has no hands"
+        daemon.engine.broken["shop", "configmaps"] = "users bob cannot list at 10.0.0.1"
         status, text = await asyncio.to_thread(page, config.health.address, "/readyz?verbose")
         assert status == 200
         assert text.splitlines() == [
@@ -175,9 +199,22 @@ def test_readyz_names_the_virtual_cluster_in_each_row(tmp_path: Path) -> None:
             "[+]host ok",
             *(f"[+]virtual/{cluster} ok" for cluster in CLUSTERS),
             *(f"[+]caches/{cluster} ok" for cluster in CLUSTERS),
-            "[!]shop/configmaps degraded: it has no hands",
+            "[!]shop/configmaps degraded: it could not be started",
             "readyz check passed",
         ]
+
+    shown(tmp_path, scene)
+
+
+def test_readyz_has_the_class_of_an_error_and_the_control_socket_its_message(tmp_path: Path) -> None:
+    async def scene(daemon: Daemon, config: SyncerConfig) -> None:
+        daemon.engine.host_connection.error = Unreachable("no answer from 10.0.0.1:6443 as bob of /etc/kubeconfig")
+        status, text = await asyncio.to_thread(page, config.health.address, "/readyz")
+        rows = await asyncio.to_thread(ask, Loaded(config), "GET", "/status", {"cluster": ""})
+        daemon.engine.host_connection.error = None
+        assert status == 500
+        assert "[-]host failed: Unreachable" in text.splitlines()
+        assert {row["reason"] for row in rows} == {"no answer from 10.0.0.1:6443 as bob of /etc/kubeconfig"}
 
     shown(tmp_path, scene)
 
@@ -193,7 +230,9 @@ def test_control_answers_name_the_virtual_cluster_in_each_row(tmp_path: Path) ->
         await scanned(daemon)
         reports = await answers("GET", "/patrol")
         assert clusters(reports) == clusters(kind for report in reports for kind in report["kinds"]) == [*CLUSTERS]
-        assert await answers("POST", "/thaw") == await answers("POST", "/confirm") == []
+        assert await answers("POST", "/thaw") == []
+        with pytest.raises(Unanswered, match="a confirmation is for one virtual cluster: name it"):
+            await answers("POST", "/confirm")
 
     shown(tmp_path, scene, taken=True)
 

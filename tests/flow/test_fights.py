@@ -31,7 +31,7 @@ BLUE = configmap("x", {"color": "blue"})
 
 
 async def edit(server: ApiServer, path: str, patch: Obj, *, by: str = "kubectl-edit") -> None:
-    """Change an object as somebody who says who they are."""
+    """Change an object as a named field manager."""
     body, kind = json.dumps(patch).encode(), "application/merge-patch+json"
     reply = await server.transport("somebody").send(
         HttpRequest(
@@ -123,7 +123,7 @@ def test_field_of_a_stubborn_manager_is_frozen_and_the_rest_synced(
 
 
 def measured(daemon: Daemon) -> dict[str, float]:
-    """What a scrape shows of fights."""
+    """Return the metrics of contention."""
     given = {"cluster": CLUSTER, "host": {"namespace": HOME}}
     measure(daemon.engine, config_with(MAPS, translator=SingleNamespace).model_validate(given), None)
     samples = [sample for family in daemon.engine.metrics.registry.collect() for sample in family.samples]
@@ -171,7 +171,7 @@ def test_thaw_costs_one_write_while_contention_goes_on(two: Two) -> None:
     ids=["all", "one", "one, by who writes something, too"],
 )
 def test_fields_that_are_taken_away_each_time(two: Two, patch: Obj, who: str) -> None:
-    """Who only takes away holds no field, so that their name is nowhere to be read."""
+    """A manager that only removes fields owns none, so its name is recorded nowhere."""
 
     async def scenario() -> None:
         two.virtual.put(BLUE)
@@ -234,6 +234,45 @@ def test_copy_that_is_deleted_each_time_is_not_made_for_ever(two: Two) -> None:
             two.virtual.delete("configmaps", "shop/x")
             two.virtual.put(configmap("x", {"color": "green"}))
             await until(lambda: ours(two, "create") == 6, within=1)
+
+    play(scenario)
+
+
+def test_copy_that_is_made_each_time_is_not_deleted_for_ever(two: Two) -> None:
+    """A user of the host makes an object with our marks, as a controller does from a template."""
+
+    async def scenario() -> None:
+        two.virtual.put(BLUE)
+        async with two.daemon(MAPS) as daemon:
+            await until(lambda: two.copy("configmaps", "x"))
+            made = two.copy("configmaps", "x")
+            assert made
+            metadata = {name: made["metadata"][name] for name in ("name", "namespace", "labels", "annotations")}
+            two.virtual.delete("configmaps", "shop/x")
+            await until(lambda: not two.copy("configmaps", "x"))
+            deleted = ours(two, "delete")
+            async with rival(
+                lambda: not two.copy("configmaps", "x"), lambda: two.host.put({**made, "metadata": metadata})
+            ):
+                await until(lambda: frozen(daemon))
+                await asyncio.sleep(100)
+                assert ours(two, "delete") - deleted <= 5
+                [parked] = control_api.parked(daemon.engine, control_api.selection(daemon.engine))
+                assert (parked["class"], parked["key"]) == ("Contended", "shop/x")
+                assert "made by somebody else each time" in parked["reason"]
+
+    play(scenario)
+
+
+def test_object_that_a_tenant_deletes_and_makes_again_is_served_each_time(two: Two) -> None:
+    async def scenario() -> None:
+        async with two.daemon(MAPS) as daemon:
+            for turn in range(20):
+                two.virtual.put(configmap("x", {"turn": str(turn)}))
+                await until(functools.partial(shows, two, {"turn": str(turn)}), within=1)
+                two.virtual.delete("configmaps", "shop/x")
+                await until(lambda: not two.copy("configmaps", "x"), within=1)
+            assert frozen(daemon) == []
 
     play(scenario)
 

@@ -83,7 +83,7 @@ class Old:
 
 
 def unspoken(loop: asyncio.AbstractEventLoop) -> list[str]:
-    """Return the errors of tasks of which nobody hears."""
+    """Return the errors of tasks that are read by no caller."""
     found: list[str] = []
     loop.set_exception_handler(lambda _, context: found.append(str(context)))
     return found
@@ -99,7 +99,7 @@ HOST = st.lists(odd([marked(obj) for obj in ORIGINALS.values()] + OF_THE_HOST), 
 
 
 @given(virtual=VIRTUAL, host=HOST, later=st.booleans())
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+@settings(max_examples=40, suppress_health_check=list(HealthCheck), database=None)
 def test_object_of_any_shape_stops_no_other(virtual: list[Obj], host: list[Obj], later: bool) -> None:
     async def scenario() -> None:
         old = Old()

@@ -13,7 +13,7 @@ MAPS = built_in("configmaps")
 
 
 def writers(two: Two, since: float = 0.0) -> set[str]:
-    """Who has written ConfigMaps to the host since a time."""
+    """Return the users that have written ConfigMaps to the host since a time."""
     return {
         one.user
         for one in two.host.requests
@@ -68,6 +68,7 @@ def test_leader_that_loses_the_host_is_followed_by_the_other_and_writes_no_more(
             assert await until(lambda: two.leader() == new) < 25
             await until(lambda: two.copy("configmaps", "meanwhile"))
             since = server_time(two)
+            await asyncio.sleep(0.01)  # later than that
             two.host.faults.clear()
             two.virtual.put(configmap("after"))
             await until(lambda: two.copy("configmaps", "after"))

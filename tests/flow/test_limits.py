@@ -3,14 +3,18 @@ are unaffected.
 """
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from harness import Tenant, Two, built_in, play, serving, until
+from harness import HOME, Tenant, Two, built_in, place, play, serving, until
 from small_syncers import Maps, copies
 
 from kube_envtest import Rule
-from syncer.testing.objects import configmap, service
+from syncer.api import Key, Obj
+from syncer.engine.cache.store import Store
+from syncer.engine.reconcile.controller import MOST_NAMED
+from syncer.testing.objects import configmap, pod, service
 
 MANY = 12
 
@@ -67,5 +71,118 @@ def test_patrol_interval_of_one_kind(two: Two) -> None:
             assert await until(lambda: patroller.reports["maps"] is not first) == pytest.approx(20, abs=3)
             await until(lambda: "services" in patroller.reports, within=700)
             assert "maps" in patroller.reports
+
+    play(scenario)
+
+
+# -- the pace of one object's writes ---------------------------------------------------------------
+
+
+def written(two: Two, since: int) -> list[str]:
+    """Return the daemon's writes of ConfigMaps on the host, after so many requests."""
+    requests = [one for one in list(two.host.requests)[since:] if one.resource == "configmaps"]
+    return [one.verb for one in requests if one.verb in ("create", "patch", "delete")]
+
+
+def shows(two: Two, turn: int) -> bool:
+    return ((two.copy("configmaps", "x") or {}).get("data") or {}).get("turn") == str(turn)
+
+
+def test_object_that_is_changed_again_and_again_is_written_twice_a_second(two: Two) -> None:
+    async def scenario() -> None:
+        async with two.daemon([Maps]) as daemon:
+            await daemon.settled()
+            since = len(two.host.requests)
+            for turn in range(500):
+                two.virtual.put(configmap("x", {"turn": str(turn)}))
+                await asyncio.sleep(0.02)
+            assert await until(lambda: shows(two, 499)) < 1.1, "the last state arrives"
+            assert 15 <= len(written(two, since)) <= 2 * 11
+            await daemon.settled()
+            assert daemon.status("x", "maps") is None
+            await asyncio.sleep(1)
+            two.virtual.put(configmap("x", {"turn": "a"}))
+            assert await until(lambda: (two.copy("configmaps", "x") or {})["data"] == {"turn": "a"}) < 0.2
+
+    play(scenario)
+
+
+def test_object_that_is_deleted_and_made_again_and_again_is_written_twice_a_second(two: Two) -> None:
+    async def scenario() -> None:
+        async with two.daemon([Maps]) as daemon:
+            await daemon.settled()
+            since = len(two.host.requests)
+            for turn in range(250):
+                two.virtual.put(configmap("x", {"turn": str(turn)}))
+                await asyncio.sleep(0.02)
+                two.virtual.delete("configmaps", "shop/x")
+                await asyncio.sleep(0.02)
+            await until(lambda: two.copy("configmaps", "x") is None)
+            assert len(written(two, since)) <= 2 * 12
+
+    play(scenario)
+
+
+def test_status_of_a_pod_that_starts_comes_up_at_once(two: Two) -> None:
+    """The kubelet's changes come in bursts, and none costs the host a write."""
+
+    async def scenario() -> None:
+        two.virtual.put(pod("x"))
+        async with two.daemon() as daemon:
+            await until(lambda: two.copy("pods", "x"))
+            for number in range(20):
+                copy = two.copy("pods", "x")
+                assert copy
+                two.host.put({**copy, "status": {"phase": "Running", "message": str(number)}})
+                assert await until(lambda: _message(two) == str(number)) < 0.2  # noqa: B023
+            await daemon.settled()
+
+    play(scenario)
+
+
+def _message(two: Two) -> Any:
+    return ((two.original("pods", "x") or {}).get("status") or {}).get("message")
+
+
+def test_marks_of_named_copies_are_read_in_steps(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A Pod may name hundreds of large copies, of which each takes a millisecond to read."""
+    steps: list[int] = [0]
+
+    def outline(store: Store, key: Key, outline: Callable[[Store, Key], Obj | None] = Store.outline) -> Obj | None:
+        if "big" in key.name:
+            steps[-1] += 1
+            asyncio.get_running_loop().call_soon(steps.append, 0)
+        return outline(store, key)
+
+    async def scenario() -> None:
+        async with serving(two.host, [Tenant(two.virtual)], built_in("configmaps", "pods")) as daemon:
+            for number in range(MANY):
+                two.virtual.put(configmap(f"big{number}", {"a": "x" * (MOST_NAMED // 2)}))
+            volumes = [{"name": f"v{number}", "configMap": {"name": f"big{number}"}} for number in range(MANY)]
+            two.virtual.put(pod("first", spec={"volumes": volumes}))
+            await until(lambda: two.host.get("pods", place("first")))
+            await daemon.settled()
+            monkeypatch.setattr(Store, "outline", outline)
+            two.virtual.put(pod("second", spec={"volumes": volumes}))
+            await until(lambda: two.host.get("pods", place("second")))
+
+    play(scenario)
+    assert sum(steps) >= MANY
+    assert max(steps) <= 3
+
+
+def test_copy_of_others_is_found_among_many_large_ones(two: Two) -> None:
+    async def scenario() -> None:
+        async with serving(two.host, [Tenant(two.virtual)], built_in("configmaps", "pods")) as daemon:
+            two.host.put(configmap(place("big9").rpartition("/")[2], namespace=HOME))
+            for number in range(MANY):
+                two.virtual.put(configmap(f"big{number}", {"a": "x" * (MOST_NAMED // 2)}))
+            volumes = [{"name": f"v{number}", "configMap": {"name": f"big{number}"}} for number in range(MANY)]
+            two.virtual.put(pod("web", spec={"volumes": volumes}))
+            await daemon.settled()
+            status = daemon.status("web", "pods")
+            assert status is not None
+            assert "an object of others has that place" in status.reason
+            assert two.host.get("pods", place("web")) is None
 
     play(scenario)

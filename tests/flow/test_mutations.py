@@ -40,7 +40,7 @@ async def scanned(daemon: Daemon, kind: Operation) -> Scan:
 
 
 def told(kind: Operation, scan: Scan, side: str) -> dict[str, set[tuple[str, str, str]]]:
-    """What the scan says, by the name of the object."""
+    """Return the findings of a scan, by the name of the object."""
     found: dict[str, set[tuple[str, str, str]]] = {}
     for one in scan.findings:
         names = [name for name in (*MUTATIONS, "ghost") if str(one.request.key) == kind.virtual_key(name)]

@@ -1,4 +1,4 @@
-"""A kind in a package of its own: its class, an entry point, cases and a sample are all that anybody writes."""
+"""A kind in a package of its own: its class, an entry point, cases and a sample are all that is written."""
 
 import re
 import shutil
@@ -16,7 +16,7 @@ SAMPLE = "tests/kinds/kind_gadgets.py"
 
 
 def tried(folder: Path, **instead: str) -> tuple[int, str]:
-    """What hack/kind says of the package, with some of its files in other words; ``""``: without them."""
+    """Return the output of hack/kind for the package with some files replaced; ``""`` removes a file."""
     for path, text in {**FILES, **instead}.items():
         if text:
             (folder / path).parent.mkdir(parents=True, exist_ok=True)

@@ -295,7 +295,7 @@ def test_object_that_is_no_longer_excluded_is_synced(two: Two) -> None:
 
 
 class Controls(Maps, OwnController, AroundReconcile):
-    """Says when its controller runs, and asks for a key that nobody else would."""
+    """Says when its controller runs, and asks for a key that no other would."""
 
     running: ClassVar[dict[str, int]] = {}
     asked: ClassVar[set[Key]] = set()

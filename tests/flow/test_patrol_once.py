@@ -3,6 +3,7 @@ reported.
 """
 
 import contextlib
+import math
 import random
 from collections.abc import AsyncIterator
 from typing import Any
@@ -23,13 +24,13 @@ from syncer.testing.objects import configmap, pod, secret, serviceaccount
 
 
 async def once(two: Two, *kinds: str, confirm: bool = False, leader: str = "", **patrol: Any) -> dict[str, Any]:
-    """What the command reports; ``leader``: who leads, if somebody does."""
+    """Return the report of the command; ``leader`` is the holder of the Lease, if any."""
     host = Cluster("host", Side.HOST, two.host.transport())
     engine = Engine(host=host, metrics=Metrics(version="test"), utcnow=utcnow, rng=random.Random(1))
     config = configured(Tenant(two.virtual, options=ALL))
     options = type(config.patrol).model_validate(patrol)
     add(engine, config.model_copy(update={"patrol": options}), two.virtual)
-    engine.may_write = lambda: not leader
+    engine.until = lambda cluster: -math.inf if leader else math.inf
     await engine.prepare()
     why = f"{leader} leads" if leader else None
     return await scan_once(engine, engine.pairs[CLUSTER], kinds=kinds, confirm=confirm, hands_off=lambda: why)
@@ -37,7 +38,7 @@ async def once(two: Two, *kinds: str, confirm: bool = False, leader: str = "", *
 
 @contextlib.asynccontextmanager
 async def drifted(two: Two) -> AsyncIterator[None]:
-    """Both sides were in step, and then, with no daemon, somebody edited, deleted and left copies."""
+    """Both sides were in step, and then, with no daemon, users edited, deleted and left copies."""
     for obj in (configmap("edited", {"color": "blue"}), configmap("deleted"), configmap("left"), secret("s")):
         two.virtual.put(obj)
     two.virtual.put(pod("web"))

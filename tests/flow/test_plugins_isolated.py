@@ -154,7 +154,7 @@ def test_request_that_raises_is_alone_with_it(
             assert 6 <= errors(daemon) <= 30, "it is tried again, each time later"
             status = daemon.status("bad", "maps")
             assert status
-            assert (status.state, status.error) == (State.FAILING, "Bug")
+            assert (status.state, status.error) == (State.PARKED, "Bug")
             await others_go_on(two, daemon, "a")
             assert capsys.readouterr().err.count("Traceback") == 1
 

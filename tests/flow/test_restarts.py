@@ -49,7 +49,7 @@ async def at_work(two: Two) -> AsyncIterator[None]:
 
 
 async def end(case: Case, options: Mapping[str, Any], deed: str, *, stopped: bool) -> tuple[Any, Any]:
-    """What both sides hold before and after, with a daemon that saw what happened or was not there."""
+    """Return both sides before and after a change that a daemon saw, or missed."""
     two, config = case.stage(), case.config(options)
 
     async with at_work(two):
@@ -69,7 +69,7 @@ async def end(case: Case, options: Mapping[str, Any], deed: str, *, stopped: boo
 
 
 def _has_the_right_end(case: Case, options: Mapping[str, Any], deed: str, end: Mapping[str, Any]) -> None:
-    """What a policy or an owner promises, where the deed is what it is about."""
+    """Check the promise of a policy or an owner for the change that it is about."""
     virtual, host = (end.get(where, {}) for where in places(case))
     policy, owner = options.get("onHostDeletion"), options.get("authority", {}).get(case.shared)
     if case.section and deed == "delete host":

@@ -23,7 +23,7 @@ NEVER_HELD = {"breaker": {"percent": 100, "count": 10_000}}
 
 
 class Load:
-    """Tenants and somebody on the host who change ConfigMaps and Secrets all the time."""
+    """Tenants and a user of the host who change ConfigMaps and Secrets all the time."""
 
     def __init__(self, two: Two, seed: int) -> None:
         self.two, self._chance = two, random.Random(seed)
@@ -72,7 +72,7 @@ def data(objects: list[Obj]) -> dict[str, Obj]:
 
 
 def wanted(two: Two, plural: str) -> dict[str, Obj]:
-    """What the copies have to be."""
+    """Return the data that the copies must have."""
     shop = data(two.virtual.objects(plural, "shop"))
     return {place(name).partition("/")[2]: content for name, content in shop.items() if name != "kube-root-ca.crt"}
 

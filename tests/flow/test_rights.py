@@ -15,7 +15,7 @@ from syncer.testing.objects import configmap, secret
 
 def role(*resources: str, verbs: Sequence[str] = ("*",), group: str = "") -> list[Obj]:
     """Rights of the daemon's user on the host."""
-    name = f"r-{'-'.join(resources)}"
+    name = f"r-{'-'.join(resources)}".replace("/", ".")
     rule = {"apiGroups": [group], "resources": list(resources), "verbs": list(verbs)}
     rbac = "rbac.authorization.k8s.io"
     return [

@@ -1,14 +1,21 @@
-"""``run --once`` writes only while no daemon does."""
+"""``run --once`` writes only while no daemon does, and nothing at all before its host namespace is there."""
 
 import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
-from harness import HOME, Two, admin, built_in, configured, place, play, until, writes
+from harness import HOME, Two, admin, built_in, configured, namespace, place, play, until, writes
 from harness import Tenant as Given
 
-from syncer.api import Key, Side
+from syncer.api import ConfigError, Forbidden, Key, Side
+from syncer.clusters.client import Cluster
+from syncer.clusters.errors import Origin
 from syncer.config import SyncerConfig
-from syncer.engine import runner
+from syncer.engine import connecting, runner, startup, status
+from syncer.engine.engine import Engine
+from syncer.engine.leaderelection import identity
 from syncer.engine.leaderelection.lease import AnotherLeads, Lease
 from syncer.testing.objects import configmap
 
@@ -16,15 +23,18 @@ from syncer.testing.objects import configmap
 def config(two: Two, *, elect: bool) -> SyncerConfig:
     made = configured(Given(two.virtual, options={"configMaps": {"all": True}}), built_in("configmaps"))
     election = made.leader_election.model_copy(update={"enabled": elect})
-    return made.model_copy(update={"leader_election": election})
+    virtual = tuple(each.model_copy(update={"kubeconfig": "vc.kubeconfig"}) for each in made.virtual_clusters)
+    return made.model_copy(update={"leader_election": election, "virtual_clusters": virtual})
 
 
 @pytest.fixture(autouse=True)
 def _connected(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
-    def connected(*_: object) -> runner.Clusters:
-        return runner.Clusters(admin(two.host, Side.HOST), {"vc": admin(two.virtual, Side.VIRTUAL)})
+    def connect(given: object, side: Side, *_: object) -> Cluster:
+        cluster = admin(two.host if side is Side.HOST else two.virtual, side)
+        cluster.origin = Origin(f"https://{side}")
+        return cluster
 
-    monkeypatch.setattr(runner, "_connected", connected)
+    monkeypatch.setattr(connecting, "_connect", connect)
 
 
 @pytest.mark.parametrize("elect", [True, False])
@@ -53,5 +63,83 @@ def test_beside_a_daemon_it_writes_nothing_and_says_who_leads(two: Two) -> None:
         assert any("create configmaps" in line for line in summary.planned)
         leading.cancel()
         await asyncio.wait({leading})
+
+    play(scenario)
+
+
+@pytest.mark.parametrize("dry_run", [True, False])
+def test_missing_host_namespace_ends_it_and_no_identity_is_stored(two: Two, dry_run: bool) -> None:
+    async def scenario() -> None:
+        two.host.delete("namespaces", HOME)
+        with pytest.raises(ConfigError, match=f"the namespace {HOME} doesn't exist on the host"):
+            await runner.run(config(two, elect=False), once=True, dry_run=dry_run)
+        assert not writes(two.virtual)
+
+    play(scenario)
+
+
+def _without_ports(monkeypatch: pytest.MonkeyPatch) -> list[Engine]:
+    """Run daemons without their ports; return their engines, once they run."""
+    engines: list[Engine] = []
+
+    @contextlib.asynccontextmanager
+    async def without_ports(engine: Engine, *_: object) -> AsyncIterator[None]:
+        engines.append(engine)
+        yield
+
+    monkeypatch.setattr(runner, "serving", without_ports)
+    return engines
+
+
+def test_daemon_waits_for_its_host_namespace_names_it_and_stores_no_identity_before(
+    two: Two, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engines = _without_ports(monkeypatch)
+
+    async def scenario() -> None:
+        two.host.delete("namespaces", HOME)
+        two.virtual.put(configmap("x"))
+        daemon = asyncio.create_task(runner.run(config(two, elect=False)))
+        await asyncio.sleep(20)
+        assert not writes(two.virtual)
+        assert status.unfilled(engines[0]) == {"vc": ["the host namespace isn't there, or the daemon may not read it"]}
+        two.host.put(namespace(HOME))
+        await until(lambda: two.host.get("configmaps", place("x")) is not None)
+        assert two.virtual.get("configmaps", "kube-system/vsyncer")
+        daemon.cancel()
+        await asyncio.wait({daemon})
+
+    play(scenario)
+
+
+@pytest.mark.parametrize("once", [True, False])
+def test_right_to_the_identity_is_waited_for_by_a_daemon_alone(
+    two: Two, monkeypatch: pytest.MonkeyPatch, once: bool
+) -> None:
+    engines = _without_ports(monkeypatch)
+    real, refused = identity.claim, Forbidden("get configmaps kube-system/vsyncer is forbidden")
+    granted = asyncio.Event()
+
+    async def claim(*arguments: Any, **options: Any) -> None:
+        if not granted.is_set():
+            raise refused
+        await real(*arguments, **options)
+
+    monkeypatch.setattr(startup, "claim", claim)
+
+    async def scenario() -> None:
+        two.virtual.put(configmap("x"))
+        if once:
+            with pytest.raises(Forbidden):
+                await runner.run(config(two, elect=False), once=True)
+            return
+        daemon = asyncio.create_task(runner.run(config(two, elect=False)))
+        await asyncio.sleep(20)
+        assert not writes(two.host)
+        assert status.unfilled(engines[0]) == {"vc": ["a right that the start needs is missing"]}
+        granted.set()
+        await until(lambda: two.host.get("configmaps", place("x")) is not None)
+        daemon.cancel()
+        await asyncio.wait({daemon})
 
     play(scenario)

@@ -8,10 +8,22 @@ from harness import HOME, Two, built_in, place, play, until, writes
 from sampled import MADE, define, to_host
 
 from kube_envtest import Rule
-from syncer.api import Obj, Request, annotations_of, labels_of
+from syncer.api import Obj, Request, Side, annotations_of, labels_of
 from syncer.engine.status import states
+from syncer.resources.kinds import ENDPOINT_SLICES, PRIORITY_CLASSES
 from syncer.testing.merge import merged
-from syncer.testing.objects import configmap, event, ingress, pod, pod_mounting, secret, service, serviceaccount
+from syncer.testing.objects import (
+    build,
+    configmap,
+    endpointslice,
+    event,
+    ingress,
+    pod,
+    pod_mounting,
+    secret,
+    service,
+    serviceaccount,
+)
 
 MAPS = built_in("configmaps")
 #: All kinds are on.
@@ -168,6 +180,49 @@ def test_secret_follows_the_pods_that_use_it(two: Two) -> None:
             two.virtual.delete("pods", "shop/web")
             await until(lambda: not two.copy("secrets", "db"))
             assert two.original("secrets", "db")
+
+    play(scenario)
+
+
+def test_endpointslice_follows_the_pods_whose_addresses_it_has(two: Two) -> None:
+    def copied() -> list[str]:
+        copy = two.copy("endpointslices.discovery.k8s.io", "db")
+        return [address for endpoint in (copy or {}).get("endpoints") or () for address in endpoint["addresses"]]
+
+    async def scenario() -> None:
+        labels = {"endpointslice.kubernetes.io/managed-by": "endpointslice-controller.k8s.io"}
+        two.virtual.put(endpointslice("db", "10.1.2.3", "10.1.2.4"))
+        two.virtual.put(endpointslice("of-a-controller", "10.1.2.3", metadata={"labels": labels}))
+        two.virtual.put(pod("db"))
+        async with two.daemon() as daemon:
+            await daemon.settled()
+            assert copied() == []
+            status = {"phase": "Running", "podIP": "10.1.2.3", "podIPs": [{"ip": "10.1.2.3"}]}
+            two.host.put(merged(two.copy("pods", "db") or {}, {"spec": {"nodeName": "n1"}, "status": status}))
+            assert await until(lambda: copied() == ["10.1.2.3"]) < 1
+            two.host.put(merged(two.copy("pods", "db") or {}, {"status": {"phase": "Failed"}}))
+            assert await until(lambda: copied() == []) < 1
+            assert two.copy("endpointslices.discovery.k8s.io", "of-a-controller") is None
+            cached = daemon.engine.pairs["vc"].informers.keys(Side.VIRTUAL, ENDPOINT_SLICES)
+            assert [key.name for key in cached] == ["db"], "the others change with each Pod, and cost a watch event"
+
+    play(scenario)
+
+
+def test_endpointslice_that_a_controller_takes_over_loses_its_copy(two: Two) -> None:
+    """Also while no daemon runs: the watch doesn't show it any more."""
+    taken = {"endpointslice.kubernetes.io/managed-by": "endpointslice-controller.k8s.io"}
+
+    async def scenario() -> None:
+        two.virtual.put(endpointslice("a"))
+        two.virtual.put(endpointslice("b"))
+        async with two.daemon() as daemon:
+            await daemon.settled()
+            two.virtual.put(endpointslice("a", metadata={"labels": taken}))
+            assert await until(lambda: two.copy("endpointslices.discovery.k8s.io", "a") is None) < 1
+        two.virtual.put(endpointslice("b", metadata={"labels": taken}))
+        async with two.daemon() as daemon:
+            await until(lambda: two.copy("endpointslices.discovery.k8s.io", "b") is None)
 
     play(scenario)
 
@@ -385,5 +440,25 @@ def test_response_to_a_create_flows_back_without_any_event(two: Two) -> None:
                 for each in (two.original("services", "lb"), two.copy("services", "lb"))
             ]
             assert ports[0] == ports[1]
+
+    play(scenario)
+
+
+def test_pod_waits_for_a_priority_class_of_its_tenant_and_for_its_copy(two: Two) -> None:
+    """No order of watches may send it without one, as nobody can add it later."""
+
+    async def scenario() -> None:
+        kinds = built_in("pods", "serviceaccounts", "tenant-priorityclasses")
+        two.virtual.put(build(PRIORITY_CLASSES, "high", value=1000))
+        two.virtual.put(pod("web", spec={"priorityClassName": "high"}))
+        two.virtual.delete(str(PRIORITY_CLASSES), "high")
+        two.virtual.put(pod("other"))
+        async with two.daemon(kinds, options={"priorityClasses": {"enabled": True, "maxValue": 10}}):
+            await until(lambda: two.copy("pods", "other"))
+            assert two.copy("pods", "web") is None
+            two.virtual.put(build(PRIORITY_CLASSES, "high", value=1000))
+            assert await until(lambda: two.copy("pods", "web")) < 3, "sooner than by a timer"
+            name = (two.copy("pods", "web") or {})["spec"]["priorityClassName"]
+            assert (two.host.get(str(PRIORITY_CLASSES), name) or {})["value"] == 10
 
     play(scenario)

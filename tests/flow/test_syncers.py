@@ -65,7 +65,7 @@ def test_syncer_that_raises_stops_neither_the_others_nor_its_own_other_objects(t
             assert copies(two, "secrets") == {"s"}
             status = daemon.status("bad", "maps")
             assert status
-            assert (status.state, status.error) == (State.FAILING, "ZeroDivisionError")
+            assert (status.state, status.error) == (State.PARKED, "ZeroDivisionError")
             Raises.broken = False
             assert await until(lambda: "bad" in copies(two), within=90)
             Raises.broken = True

@@ -9,6 +9,7 @@ from harness import ALL, Daemon, Tenant, built_in, namespace, place, play, servi
 
 from kube_envtest import Rule
 from syncer.api import labels_of
+from syncer.engine.workqueue.retries import RETRIES_AT_ONCE, RETRIES_PER_SECOND
 from syncer.testing import ApiServer
 from syncer.testing.objects import configmap, secret
 
@@ -110,5 +111,38 @@ def test_host_that_was_away_gets_what_all_tenants_have_waiting(tenants: Tenants)
             await until(lambda: all(tenants.has(name, "x") for name in NAMES))
             await daemon.settled()
             assert len(writes(tenants.host, seen)) == len(NAMES)
+
+    play(scenario)
+
+
+def test_tenant_whose_requests_are_slow_leaves_workers_to_the_others(tenants: Tenants) -> None:
+    async def scenario() -> None:
+        async with tenants.daemon(workers=32) as daemon:
+            await daemon.settled()
+            tenants.host.faults.add(Rule(verb="create", path="*/vc-loud/*", latency=2.0))
+            for number in range(200):
+                tenants.servers["loud"].put(configmap(f"c{number}"))
+            await asyncio.sleep(1)
+            for number in range(16):
+                tenants.servers["calm"].put(configmap(f"c{number}"))
+            assert await until(lambda: all(tenants.has("calm", f"c{number}") for number in range(16))) < 0.1
+            await until(lambda: tenants.copies("loud") == 200)
+
+    play(scenario)
+
+
+def test_tenant_whose_every_object_fails_is_tried_again_at_a_bounded_rate(tenants: Tenants) -> None:
+    async def scenario() -> None:
+        async with tenants.daemon(workers=32) as daemon:
+            await daemon.settled()
+            broken = tenants.host.faults.add(Rule(verb="create", path="*/vc-loud/*", resource="configmaps", status=500))
+            for number in range(900):
+                tenants.servers["loud"].put(configmap(f"c{number}"))
+            await asyncio.sleep(30)
+            assert broken.hits <= 900 + RETRIES_AT_ONCE + 30 * RETRIES_PER_SECOND
+            tenants.servers["calm"].put(configmap("x"))
+            assert await until(lambda: tenants.has("calm", "x")) < 0.1
+            tenants.host.faults.remove(broken)
+            await until(lambda: tenants.copies("loud") == 900)
 
     play(scenario)

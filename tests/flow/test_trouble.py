@@ -92,7 +92,7 @@ def test_server_is_left_alone_for_as_long_as_it_asks(two: Two) -> None:
 
 
 def test_copy_that_changed_under_our_hands_is_decided_anew(two: Two) -> None:
-    """Somebody replaces the copy by another object of the name, and the watch is too slow to tell."""
+    """A user replaces the copy by another object of the name, and the watch is too slow to tell."""
 
     async def scenario() -> None:
         two.virtual.put(configmap("x", {"color": "blue"}))

@@ -36,8 +36,11 @@ from syncer.api import ConfigError, Key, Obj, Side, annotations_of, labels_of
 from syncer.config import SyncerConfig, config_with
 from syncer.engine.leaderelection.identity import is_claimed
 from syncer.names import PerNamespace
-from syncer.resources.kinds import CONFIG_MAPS
-from syncer.testing.objects import configmap, pod, service
+from syncer.resources.kinds import API_SERVICES, CONFIG_MAPS, SERVICES
+from syncer.resources.metrics_api import OBJECTS
+from syncer.resources.service_addresses import PLACEHOLDER, Note
+from syncer.testing.merge import merged
+from syncer.testing.objects import build, configmap, crd, crd_version, pod, service
 
 GADGET: Obj = {"apiVersion": "example.com/v1", "kind": "Gadget", "metadata": {"name": "mine", "namespace": NAMESPACE}}
 
@@ -118,6 +121,24 @@ def test_objects_of_disabled_syncers_are_uninstalled_too(two: Two) -> None:
         report = await uninstalled(two, less)
         assert report.problems == []
         assert both(two) == others
+
+    play(scenario)
+
+
+def test_objects_that_lead_to_the_metrics_api_are_uninstalled(two: Two) -> None:
+    async def scenario() -> None:
+        names = {"kind": "APIService", "listKind": "APIServiceList", "singular": "apiservice"}
+        version = [crd_version("v1", storage=True)]
+        two.virtual.put(crd(str(API_SERVICES), version, scope="Cluster", spec={"names": names}))
+        two.virtual.put(build(API_SERVICES, "v1.apps"))
+        two.virtual.put(merged(build(API_SERVICES, "v1.odd"), MARKED))
+        for resource, key in OBJECTS:
+            parts = {"spec": {"ports": [{"port": 443}]}} if resource.kind == "Service" else {"addressType": "IPv4"}
+            two.virtual.put(merged(build(resource, key.name, namespace=key.namespace, **parts), MARKED))
+        report = await uninstalled(two, config())
+        assert report.problems == []
+        assert [two.virtual.get(str(resource), str(key).lstrip("/")) for resource, key in OBJECTS] == [None] * 3
+        assert {each["metadata"]["name"] for each in two.virtual.objects(str(API_SERVICES))} == {"v1.apps", "v1.odd"}
 
     play(scenario)
 
@@ -225,6 +246,28 @@ def test_host_namespace_goes_last_and_only_if_nothing_of_others_is_in_it(two: Tw
     play(scenario)
 
 
+@pytest.mark.parametrize("keep", [True, False])
+def test_quota_and_limits_of_a_host_namespace_are_uninstalled(two: Two, keep: bool) -> None:
+    async def scenario() -> None:
+        given = {"quota": {"hard": {"pods": "10"}}, "limits": {"limits": [{"type": "Container", "max": {"cpu": "1"}}]}}
+        daemon = per(section={"toHost": {**ALL, "namespaces": given}})
+        home = str(daemon.cluster().translator.to_host(CONFIG_MAPS, Key(NAMESPACE, "x")).namespace)
+        two.virtual.put(configmap("x"))
+        await worked(two, daemon, lambda: two.host.get("configmaps", f"{home}/x"))
+        kinds = ("resourcequotas", "limitranges")
+        assert all(two.host.get(kind, f"{home}/vsyncer") for kind in kinds)
+        assert (await planned(two, daemon, keep=keep)).left == {}
+        report = await uninstalled(two, daemon, keep=keep)
+        assert (report.problems, report.left) == ([], {})
+        if not keep:
+            assert two.host.get("namespaces", home) is None
+            return
+        assert not any(LABEL in labels_of(two.host.get(kind, f"{home}/vsyncer") or {}) for kind in kinds)
+        assert all(two.host.get(kind, f"{home}/vsyncer") for kind in kinds)
+
+    play(scenario)
+
+
 # -- in which order --------------------------------------------------------------------------------
 
 
@@ -314,5 +357,36 @@ def test_scene_has_what_only_looks_like_ours(two: Two) -> None:
         assert ("secrets", f"{NAMESPACE}/forged") in virtual
         assert MARKED["metadata"]["labels"].items() <= forged.items()
         assert namespace(NAMESPACE)["metadata"]["name"] in {key for kind, key in virtual if kind == "namespaces"}
+
+    play(scenario)
+
+
+# -- a Service whose address is being changed ------------------------------------------------------
+
+
+@pytest.mark.parametrize("keep", [False, True])
+@pytest.mark.parametrize("is_taken", [False, True])
+def test_service_whose_address_is_being_changed_is_one_again(two: Two, keep: bool, is_taken: bool) -> None:
+    async def scenario() -> None:
+        given, client = only(two, "services"), admin(two.virtual, Side.VIRTUAL)
+        before = await client.create(
+            SERVICES, service("web", namespace=NAMESPACE, spec={"sessionAffinity": "ClientIP"})
+        )
+        await worked(two, given, lambda: two.copy("services", "web"))
+        note = str(Note(was=before["spec"]))
+        half = {"type": "ExternalName", "externalName": PLACEHOLDER}
+        half_done = {"metadata": {"annotations": {"vsyncer.dev/address": note}}, "spec": half}
+        await client.patch(SERVICES, Key(NAMESPACE, "web"), half_done)
+        if is_taken:
+            spec = {"clusterIP": before["spec"]["clusterIP"]}
+            await client.create(SERVICES, service("other", namespace=NAMESPACE, spec=spec))
+        report = await uninstalled(two, given, keep=keep)
+        assert (report.problems, report.done) == ([], True)
+        after = two.original("services", "web") or {}
+        own = {name: after["spec"][name] for name in ("clusterIP", "clusterIPs")}
+        assert after["spec"] == {**before["spec"], **own}
+        assert (own["clusterIP"] == before["spec"]["clusterIP"]) is not is_taken
+        assert "annotations" not in after["metadata"] or not annotations_of(after)
+        assert after["metadata"]["uid"] == before["metadata"]["uid"]
 
     play(scenario)

@@ -78,7 +78,7 @@ def test_killed_at_any_write_the_next_one_ends_it(keep: bool, after: bool) -> No
 def test_uninstall_refuses_beside_a_leading_daemon_and_names_it(two: Two) -> None:
     async def scenario() -> None:
         for given in (config(**ELECTING), config()):
-            async with leading(admin(two.host, Side.HOST), config(**ELECTING)):
+            async with leading(admin(two.host, Side.HOST), config(**ELECTING), ()):
                 await asyncio.sleep(1)
                 since = now(two)
                 holder = there(two.host, LEASES, f"{HOME}/vsyncer-vc")["spec"]["holderIdentity"]
@@ -135,8 +135,8 @@ def test_kinds_that_cannot_be_listed_are_reported_and_matter_only_if_needed() ->
 class HalfDown(Discovery):
     """Of a cluster in which the API server that serves certificates is down."""
 
-    async def refresh(self) -> Changes:
-        found = await super().refresh()
+    async def refresh(self, *, shared: float = 0.0) -> Changes:
+        found = await super().refresh(shared=shared)
         self.silent = ("cert-manager.io/v1",)
         return found
 
@@ -189,7 +189,7 @@ def test_list_that_gets_too_old_is_begun_anew(two: Two) -> None:
 
 
 class Meddler(Cluster):
-    """Somebody who takes our mark off an object just before it would be deleted."""
+    """A user who takes our mark off an object just before it would be deleted."""
 
     def __init__(self, real: Cluster, meddle: Callable[[Key], None]) -> None:
         super().__init__(real.name, real.side, real.transport)

@@ -99,7 +99,7 @@ def both(two: Two) -> Both:
 
 
 def tenants_own(two: Two) -> None:
-    """What a tenant makes, some of it looking like ours."""
+    """Return objects of a tenant; some look like ours."""
     two.virtual.put(configmap("color"))
     two.virtual.put(secret("db"))
     two.virtual.put(pod_mounting("web", secret="db", configmap="color"))
@@ -110,7 +110,7 @@ def tenants_own(two: Two) -> None:
 
 
 def hosts_own(two: Two) -> None:
-    """What lies on the host and isn't ours, some of it looking like it."""
+    """Return host objects that aren't ours; some look like ours."""
     two.host.put(configmap("plain", namespace=HOME))
     two.host.put(merged(configmap("labelled", namespace=HOME), MARKED))
     two.host.put(custom(CLUSTER_ISSUERS, "le", namespace="", **merged(PUBLIC, {"spec": {"acme": {}}})))
@@ -118,7 +118,7 @@ def hosts_own(two: Two) -> None:
 
 
 def copied_again(two: Two) -> None:
-    """What a controller of the host makes of our copies, marks and all: under another name, and of another kind."""
+    """Return objects that a host controller makes from our copies, marks included: another name, or another kind."""
     copy = there(two.host, "configmaps", place("color"))
     marks = {part: copy["metadata"][part] for part in ("labels", "annotations")}
     two.host.put(configmap("copy-of-copy", namespace=HOME, metadata=marks))
@@ -186,7 +186,7 @@ async def synced(two: Two, given: SyncerConfig) -> Both:
     names = set(contents(two.virtual)), set(contents(two.host))
     await run_daemon(two, given)
     if given.leader_election.enabled:
-        async with leading(admin(two.host, Side.HOST), given):
+        async with leading(admin(two.host, Side.HOST), given, ()):
             """As the daemon did."""
     copied_again(two)
     secrets = {("secrets", place("db-tls")), ("secrets", place("color")), ("configmaps", f"{HOME}/copy-of-copy")}
@@ -204,12 +204,12 @@ def clusters(two: Two, user: str = "admin") -> Mapping[Side, Cluster]:
 
 
 async def planned(two: Two, given: SyncerConfig, *, keep: bool = False, user: str = "admin") -> Report:
-    """What an uninstall would do."""
+    """Return the plan of an uninstall."""
     return await uninstall(given, given.cluster(), clusters(two, user), yes=False, keep=keep)
 
 
 async def kubelet(two: Two) -> None:
-    """What ends Pods on the host some seconds after they were told to."""
+    """End deleted Pods on the host after some seconds."""
     while True:
         await asyncio.sleep(3)
         for pod in two.host.objects("pods"):

@@ -121,7 +121,7 @@ class Api:
 
 
 def learn(crd: Obj) -> Resource:
-    """What a CustomResourceDefinition defines, in the version that is stored; from now on tests can write its kind."""
+    """Return the resource of a CustomResourceDefinition in its storage version; tests can write its kind then."""
     resource = custom_resource(crd)
     RESOURCES[resource.kind] = resource
     return resource
@@ -146,7 +146,7 @@ class Sightings:
 
 
 def eventually(look: Callable[[], T | None], what: str, *, seconds: float = PATIENCE) -> T:
-    """What ``look`` gives, as soon as that is true; AssertionError with ``what`` and the last answer in the end."""
+    """Return the result of ``look`` as soon as it is true; fail with ``what`` and the last result otherwise."""
     deadline = time.monotonic() + seconds
     while not (found := look()):
         if time.monotonic() > deadline:

@@ -34,7 +34,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
 @pytest.fixture(scope="session")
 def loop() -> Iterator[Loop]:
-    """Where the clients of the tests run."""
+    """The event loop of the tests' clients."""
     running = Loop()
     yield running
     running.stop()
@@ -79,6 +79,17 @@ def _apis(loop: Loop, virtual: ControlPlane, host: ControlPlane) -> Iterator[tup
         api.close()
 
 
+@pytest.fixture(scope="module")
+def second(control_plane_programs: Programs, loop: Loop) -> Iterator[Api]:
+    """The API server of another tenant."""
+    plane = ControlPlane("second", programs=control_plane_programs)
+    start_all(plane)
+    api = Api(loop, plane, Side.VIRTUAL)
+    yield api
+    api.close()
+    plane.stop()
+
+
 @pytest.fixture
 def scene(apis: tuple[Api, Api], tmp_path: Path) -> Iterator[Scene]:
     """A virtual cluster of this test's own."""
@@ -94,7 +105,11 @@ def world(apis: tuple[Api, Api], loop: Loop, tmp_path_factory: pytest.TempPathFa
     kubelet = Kubelet(made.host.cluster, made.host_namespace, node=f"node-{made.name}")
     playing = loop.start(kubelet.run())
     try:
-        running = made.daemon(made.config(user="daemon", sync={}))
+        priorities = {"enabled": True, "maxValue": 100}
+        policies = {"enabled": True, "allowedCIDRs": {"egress": [{"cidr": "0.0.0.0/0", "except": ["10.0.0.0/8"]}]}}
+        budgets = {"enabled": True}
+        sync = {"toHost": {"podDisruptionBudgets": budgets, "priorityClasses": priorities, "networkPolicies": policies}}
+        running = made.daemon(made.config(user="daemon", sync=sync))
         made.grant(running, "daemon")
         running.start()
         yield made

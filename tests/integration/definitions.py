@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 from api import Api, eventually
-from scene import Scene
+from scene import OWN_ADDRESSES, Scene
 
 from syncer.api import Key, Obj, dig, labels_of
 from syncer.resources.definitions.config import PUBLIC_LABEL
@@ -90,7 +90,9 @@ def configured(scene: Scene, custom: Obj, *, allow: Iterable[str], user: str = "
     these entries say.
     """
     section = {"enabled": True, "allow": list(allow), **public_crds}
-    return scene.config(user=user, sync={"fromHost": {"customResourceDefinitions": section}, "custom": custom})
+    return scene.config(
+        user=user, sync={**OWN_ADDRESSES, "fromHost": {"customResourceDefinitions": section}, "custom": custom}
+    )
 
 
 def is_marked(scene: Scene, obj: Obj) -> bool:

@@ -2,8 +2,7 @@
 
 import itertools
 import subprocess
-import urllib.error
-import urllib.request
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -13,7 +12,7 @@ from typing import Any
 
 from api import PATIENCE, RESOURCES, Api, eventually, nothing_left
 
-from hack.bench.daemon import Daemon
+from hack.bench.daemon import Process
 from hack.kubelet import is_ready
 from syncer.api import Key, Marks, Obj, annotations_of, dig, key_of, labels_of, uid_of
 from syncer.engine.leaderelection import identity as claim
@@ -24,64 +23,14 @@ from syncer.testing.objects import configmap, pod_mounting, secret, service
 MARKS = Marks()
 _numbers = itertools.count(1)
 
+#: The address of the virtual API server's own Service, which its certificate names.
+API_SERVER = "10.97.0.1"
+#: No questions for the ranges of ClusterIPs at a start, some of which are dry runs of writes.
+OWN_ADDRESSES = {"toHost": {"services": {"clusterIP": "own"}}}
+
 #: What Kubernetes itself writes into the virtual cluster and the daemon copies only for pods.
 _NOT_COPIED = ("kube-root-ca.crt",)
 _DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-
-
-class Process(Daemon):
-    """The daemon in a process of its own, for tests that kill it and ask it things."""
-
-    @property
-    def pid(self) -> int:
-        """Its process id."""
-        assert self.process is not None
-        return self.process.pid
-
-    def send(self, number: int) -> None:
-        """Send a signal."""
-        assert self.process is not None
-        self.process.send_signal(number)
-
-    def wait(self, seconds: float = PATIENCE) -> int:
-        """Wait for its end; gives its exit code."""
-        assert self.process is not None
-        return self.process.wait(seconds)
-
-    def kill(self) -> None:
-        """SIGKILL, if it runs."""
-        if self.process is not None:
-            self.process.kill()
-            self.process.wait()
-
-    def run(self, *arguments: str, seconds: float = PATIENCE) -> "subprocess.CompletedProcess[str]":
-        """Run a command with its configuration, such as ``patrol --once``, to the end."""
-        self.write()
-        command = [*self.command, *arguments[:1], "--config", str(self.file), *arguments[1:]]
-        return subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)
-
-    def said(self) -> str:
-        """Its log."""
-        return self.log.read_text()
-
-    def readyz(self) -> tuple[int, str]:
-        """Status and text of ``/readyz?verbose``; 0 where nobody answers."""
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.health}/readyz?verbose", timeout=5) as page:
-                return page.status, page.read().decode()
-        except urllib.error.HTTPError as error:
-            with error:
-                return error.code, error.read().decode()
-        except OSError:
-            return 0, ""
-
-    def requests(self, name: str = "rest_client_requests_total", **labels: str) -> float:
-        """Return the sum of a counter over the samples with these labels; by default the requests
-        to API servers.
-        """
-        wanted = [f'{label}="{value}"' for label, value in labels.items()]
-        found = self.samples().items()
-        return sum(value for (known, text), value in found if known == name and all(each in text for each in wanted))
 
 
 @dataclass
@@ -113,7 +62,7 @@ class Scene:
     # -- the daemon --------------------------------------------------------------------------------
 
     def config(self, *, user: str = "admin", **sections: Any) -> dict[str, Any]:
-        """What the daemon's configuration file says; ConfigMaps and Secrets are all copied unless sections say else."""
+        """Return a configuration; all ConfigMaps and Secrets are copied unless sections say otherwise."""
         virtual, host = (str(side.plane.kubeconfig(user)) for side in (self.virtual, self.host))
         return {
             "apiVersion": "vsyncer.dev/v1alpha1",
@@ -121,6 +70,7 @@ class Scene:
             "cluster": self.name,
             "virtual": {"kubeconfig": virtual},
             "host": {"kubeconfig": host, "namespace": self.host_namespace},
+            "networking": {"apiServer": {"host": API_SERVER}},
             "sync": {"toHost": {"configMaps": {"all": True}, "secrets": {"all": True}}},
             "log": {"level": "info", "format": "json"},
             **sections,
@@ -141,15 +91,20 @@ class Scene:
         return made
 
     def grant(self, daemon: Process, user: str, *, without: str = "") -> None:
-        """Give a user what `syncer rbac` prints, but for one resource on the host, and wait until that holds."""
+        """Give a user what `syncer rbac` prints, but for one resource on the host, confine it there by what
+        `syncer rbac --admission` prints, and wait until both hold.
+        """
         daemon.write()
-        for api, side in ((self.virtual, "virtual"), (self.host, "host")):
-            command = [*daemon.command, "rbac", "--config", str(daemon.file), "--side", side, "--user", user]
-            text = subprocess.run([*command, "-o", "json"], capture_output=True, text=True, check=True).stdout
+        options = ["--config", str(daemon.file), "--user", user, "-o", "json"]
+        for api, more in ((self.virtual, "--side=virtual"), (self.host, "--side=host"), (self.host, "--admission")):
+            command = [*daemon.command, "rbac", *options, more]
+            text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
             less = text.replace(f'"{without}"', '"nothing"') if without and api is self.host else text
             api.plane.kubectl("apply", "-f", "-", stdin=less)
             self._granted.append((api, text))
-            self._wait_granted(api, user, _DEFINITIONS if '"customresourcedefinitions"' in less else "")
+            if more != "--admission":
+                self._wait_granted(api, user, _DEFINITIONS if '"customresourcedefinitions"' in less else "")
+        eventually(lambda: not _may_create_without_mark(self.host, self.host_namespace, user), "the policy holds")
 
     def _wait_granted(self, api: Api, user: str, more: str) -> None:
         """Wait for the authorizer of an API server, which learns of bindings through watches of its own, one
@@ -276,8 +231,20 @@ class Scene:
         nothing_left(self.disagreements, "both sides agree", seconds=seconds)
 
 
+def quiet(running: Process) -> float:
+    """Return the requests that the daemon has sent so far; 0 while it still has something to do."""
+    before = running.requests()
+    time.sleep(0.5)
+    return before if running.depth() == 0 and running.requests() == before else 0
+
+
 def _may_list(api: Api, path: str, user: str) -> bool:
     return api.plane.request("GET", f"{path}?limit=1", user=user)[0] == 200
+
+
+def _may_create_without_mark(api: Api, namespace: str, user: str) -> bool:
+    path = f"/api/v1/namespaces/{namespace}/configmaps?dryRun=All"
+    return api.plane.request("POST", path, configmap("probe", namespace=namespace), user=user)[0] == 201
 
 
 def _definition(api: Api, name: str) -> list[Obj]:
@@ -292,7 +259,7 @@ def _is_copied(kind: str, virtual: Obj) -> bool:
 
 
 def _essence(kind: str, obj: Obj) -> Obj:
-    """What must be the same on both sides: all that a tenant says."""
+    """Return the part that must be equal on both sides: the tenant's fields."""
     metadata = {
         part: _foreign(values(obj)) for part, values in (("labels", labels_of), ("annotations", annotations_of))
     }

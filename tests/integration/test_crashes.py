@@ -9,8 +9,9 @@ from collections.abc import Callable
 import pytest
 from api import Sightings, nothing_left
 from load import Load
-from scene import MARKS, Process, Scene, untouched
+from scene import MARKS, Scene, untouched
 
+from hack.bench.daemon import Process
 from hack.kubelet import Kubelet, is_ready
 from syncer.api import Key, Obj, annotations_of, uid_of
 from syncer.testing.objects import configmap, secret, service
@@ -39,7 +40,7 @@ def killed(daemon: Process, rng: random.Random, times: int) -> None:
 
 
 def foreign_objects(scene: Scene) -> list[Obj]:
-    """What lies in the host namespace and is none of ours, however much some of it looks like it."""
+    """Return objects of the host namespace that aren't ours, however much some look like it."""
     ns = scene.host_namespace
     lookalike = {
         "labels": MARKS.labels(scene.identity, Key("shop", "a")),

@@ -4,6 +4,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,8 +14,9 @@ import pytest
 
 from hack.webshop.clusters import ROOT
 from hack.webshop.databases import DATABASES, NAME
+from hack.webshop.demo import missing
 from hack.webshop.samples import Samples
-from hack.webshop.state import MARKS, VIRTUAL, State, rows
+from hack.webshop.state import MARKS, VIRTUAL, Row, State, rows
 from syncer.api import Obj, Resource
 from syncer.api.marks import kind_mark
 from syncer.resources.definitions.config import PUBLIC_LABEL
@@ -27,7 +29,7 @@ ARRIVED = (
     r"  ConfigMap +shop/web-config +-> +vc-shop/web-config-x-shop-x-shop .* 3 keys, equal",
     r"  ConfigMap +shop/notes +- +stays here",
     r"  Secret +shop/database +-> +vc-shop/database-x-shop-x-shop .* 2 keys, equal",
-    r"  Service +shop/web +-> +vc-shop/web-x-shop-x-shop .* ClusterIP [\d.]+, on the host [\d.]+",
+    r"  Service +shop/web +-> +vc-shop/web-x-shop-x-shop .* ClusterIP [\d.]+ on both sides",
     r"  Ingress +shop/web +-> +vc-shop/web-x-shop-x-shop .* shop.example.org",
     r"  Pod +shop/web-\S+ +<-> +vc-shop/web-\S+-x-shop-x-shop .* Running and Ready on node-1; both sides say so",
     r"  Database +shop/orders +<-> +vc-shop/orders-x-shop-x-shop .* Ready; both sides say so",
@@ -66,7 +68,7 @@ class Run:
         raise AssertionError(f"{pattern} never came:\n{said}")
 
     def left(self) -> list[str]:
-        """What still runs."""
+        """Return the processes that still run."""
         return [name for name, environ in _environments() if self.mark.encode() in environ.split(b"\0")]
 
 
@@ -100,6 +102,21 @@ def test_once_on_real_clusters(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.controlplane
+def test_fleet_on_real_clusters(tmp_path: Path) -> None:
+    run = Run(tmp_path, "--once", "--fleet=2")
+    status, said = run.end()
+    assert status == 0, said
+    for line in (
+        r"   tenant-2 +served +true +10 +10 ",
+        r"   Ready after [\d.]+ s\.",
+        r"   tenant-1 +silent .* the virtual cluster does not answer",
+        r"   Its pods go on: 2 on the host\.",
+    ):
+        assert re.search(f"^{line}", said, re.MULTILINE), (line, said)
+    assert run.left() == []
+
+
 def test_once_on_embedded_clusters(tmp_path: Path) -> None:
     run = Run(tmp_path, "--once", "--embedded")
     status, said = run.end()
@@ -117,16 +134,25 @@ def test_without_a_kube_apiserver_it_falls_back_and_says_why(tmp_path: Path) -> 
     assert "ENVTEST_CONTROLPLANE=/nowhere: no such program" in said
 
 
-def test_what_does_not_arrive_is_named_and_the_log_is_kept(tmp_path: Path) -> None:
-    run = Run(tmp_path, "--once", "--embedded", "--timeout=1", SYNCER_HOST_NAMESPACE="nowhere")
+def test_a_daemon_that_is_not_ready_ends_it_with_its_reason_and_the_log_is_kept(tmp_path: Path) -> None:
+    run = Run(tmp_path, "--once", "--embedded", "--timeout=15", SYNCER_HOST_NAMESPACE="nowhere")
     status, said = run.end()
     assert status == 1, said
-    assert "not all has arrived within 1 s" in said
-    assert "Service shop/web -> -: not on the host yet" in said
-    log = folder_of(said) / "syncer.log"
-    assert f"The daemon's log: {log}" in said
-    assert "nowhere" in log.read_text()
+    assert "the daemon isn't ready after 15 s" in said
+    assert "the namespace nowhere of the host: it doesn't exist, or gives it no rights" in said
+    assert (folder_of(said) / "syncer.log").exists()
     assert run.left() == []
+
+
+def test_what_has_not_arrived_is_named() -> None:
+    there = Row("Secret", "shop/key", "->", "vc-shop/key-x-shop", "", "equal", True)
+    absent = Row("Service", "shop/web", "->", "-", "", "not on the host yet", False)
+    said = missing([there, absent], 2.5, Path("syncer.log")).splitlines()
+    assert said == [
+        "not all has arrived within 2.5 s:",
+        "  Service shop/web -> -: not on the host yet",
+        "The daemon's log: syncer.log",
+    ]
 
 
 def test_a_daemon_that_ends_is_told_with_its_last_words(tmp_path: Path) -> None:
@@ -197,6 +223,26 @@ def test_a_pod_has_arrived_when_both_sides_say_that_it_is_ready() -> None:
     status = statuses({PODS: [pod]}, {PODS: [host]})["Pod"]
     assert status == ("host: Running and Ready on node-1; virtual: Pending on node-1", False)
     assert statuses({PODS: [{**pod, "status": READY}]}, {PODS: [host]})["Pod"][1]
+
+
+def test_a_pod_that_has_succeeded_on_both_sides_has_arrived() -> None:
+    pod = obj("Pod", "visitor", spec={"nodeName": "node-1"}, status={"phase": "Succeeded"})
+    assert statuses({PODS: [pod]}, {PODS: [copy(pod)]})["Pod"] == ("Succeeded on node-1; both sides say so", True)
+    failed = {**pod, "status": {"phase": "Failed"}}
+    assert not statuses({PODS: [failed]}, {PODS: [copy(failed)]})["Pod"][1]
+
+
+def test_node_without_root_is_refused_in_a_line() -> None:
+    nobody = ["setpriv", "--reuid=65534", "--clear-groups"] if os.geteuid() == 0 else []
+    done = subprocess.run(
+        [*nobody, sys.executable, "-m", "hack.webshop", "--node", "--once"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith("hack/demo: NO REAL NODE: a node needs")
 
 
 def test_a_node_and_the_events_must_come_up() -> None:

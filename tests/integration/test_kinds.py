@@ -1,13 +1,17 @@
 """Each kind from end to end on real API servers, by a daemon that may do exactly what `syncer rbac` prints."""
 
+import json
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 from api import eventually
 from scene import MARKS, Scene, untouched
 
 from syncer.api import Key, Obj, annotations_of, dig, key_of, labels_of, uid_of
-from syncer.testing.objects import configmap, event, pod, secret, service, serviceaccount
+from syncer.resources.budgets import NOTHING
+from syncer.resources.kinds import DISRUPTION_BUDGETS, NETWORK_POLICIES
+from syncer.testing.objects import build, configmap, endpointslice, event, pod, secret, service, serviceaccount
 
 pytestmark = pytest.mark.controlplane
 
@@ -109,6 +113,106 @@ def test_node_ports_and_addresses_come_back_from_the_host(world: Scene, ns: str)
     )
     world.reported("Service", key, "status.loadBalancer.ingress", ingress)
     assert world.copied("Service", key)["spec"]["ports"][0]["nodePort"] == number
+
+
+def test_endpoints_of_a_service_without_selector_are_the_tenants_running_pods(world: Scene, ns: str) -> None:
+    """Written as EndpointSlices, and as Endpoints, of which the virtual controller manager makes slices."""
+    world.virtual.create(pod("db", namespace=ns))
+    mine = world.ready(Key(ns, "db"))
+    address = mine["status"]["podIP"]
+    metadata = {"labels": {"endpointslice.kubernetes.io/managed-by": "staff"}}
+    for name in ("sliced", "mirrored"):
+        world.virtual.create(service(name, namespace=ns, spec={"selector": None}))
+    virtual = world.virtual.create(
+        endpointslice("sliced", address, "198.51.100.1", service="sliced", namespace=ns, metadata=metadata)
+    )
+    named = {"kind": "Pod", "namespace": ns, "name": "db"}
+    both = [{"ip": address, "targetRef": named}, {"ip": "198.51.100.1"}]
+    subsets = [{"addresses": both, "ports": [{"name": "p80", "port": 5432}]}]
+    endpoints = {"apiVersion": "v1", "kind": "Endpoints", "metadata": {"name": "mirrored"}, "subsets": subsets}
+    world.virtual.plane.kubectl("apply", "--namespace", ns, "-f", "-", stdin=json.dumps(endpoints))
+
+    def copied(name: str) -> list[Obj]:
+        label = "kubernetes.io/service-name"
+        place = world.host_key("Service", Key(ns, name))
+        slices = world.host.list("EndpointSlice", namespace=place.namespace)
+        own = (each for each in slices if labels_of(each)[label] == place.name)
+        return [one for each in own for one in each["endpoints"] or ()]
+
+    def leads_to(name: str, wanted: list[list[str]]) -> bool:
+        return [one["addresses"] for one in copied(name)] == wanted
+
+    for name in ("sliced", "mirrored"):
+        eventually(partial(leads_to, name, [[address]]), f"{name} leads to it")
+    pod_there = world.host_key("Pod", Key(ns, "db"))
+    assert copied("mirrored")[0]["targetRef"] == {**named, "namespace": pod_there.namespace, "name": pod_there.name}
+    assert (
+        labels_of(world.copied("EndpointSlice", key_of(virtual)))["endpointslice.kubernetes.io/managed-by"]
+        == "vsyncer.dev"
+    )
+    told = eventually(
+        lambda: [one for one in world.virtual.list("Event", namespace=ns) if one["reason"] == "AddressesLeftOut"],
+        "the tenant is told of the other address",
+    )
+    assert "nothing reaches 198.51.100.1 through the Service" in told[0]["message"]
+    world.virtual.delete("Pod", key_of(mine))
+    for name in ("sliced", "mirrored"):
+        eventually(partial(leads_to, name, []), f"{name} leads nowhere")
+    # It would stay, and each later daemon would tell the tenant of its addresses.
+    world.virtual.delete("EndpointSlice", key_of(virtual))
+    [daemon] = world.daemons
+    assert daemon.requests(code="403") == 0, daemon.said()
+
+
+def test_a_budgets_copy_has_an_absolute_number_and_what_others_put_there_goes(world: Scene, ns: str) -> None:
+    """The virtual controller manager works the number out, of the replicas of a Deployment."""
+    kind, key, kubectl = "PodDisruptionBudget", Key(ns, "web"), world.virtual.plane.kubectl
+    spec = {"maxUnavailable": 1, "selector": {}, "unhealthyPodEvictionPolicy": "AlwaysAllow"}
+    world.virtual.create(build(DISRUPTION_BUDGETS, "web", namespace=ns, spec=spec))
+    world.copied(kind, key, "spec.minAvailable", NOTHING)
+    kubectl("create", "deployment", "web", "--namespace", ns, "--image=registry.example.org/web", "--replicas=3")
+    selected = {"matchLabels": {MARKS.cluster: world.identity, MARKS.namespace_label: ns}}
+    wanted = {"minAvailable": 2, "selector": selected, "unhealthyPodEvictionPolicy": "AlwaysAllow"}
+    host = key_of(world.copied(kind, key, "spec", wanted))
+    world.host.patch(kind, host, {"spec": {"minAvailable": None, "maxUnavailable": 3}})
+    world.copied(kind, key, "spec", wanted)
+    kubectl("scale", "deployment", "web", "--namespace", ns, "--replicas=2")
+    world.copied(kind, key, "spec", {**wanted, "minAvailable": 1})
+    world.virtual.patch(kind, key, {"spec": {"minAvailable": 2, "maxUnavailable": None, "selector": None}})
+    world.copied(kind, key, "spec", {"minAvailable": 2, "unhealthyPodEvictionPolicy": "AlwaysAllow"})
+    world.virtual.delete(kind, key)
+    world.gone(kind, key)
+    kubectl("delete", "deployment", "web", "--namespace", ns)
+
+
+def test_a_network_policys_copy_is_for_this_tenants_pods_and_follows_labels_of_namespaces(
+    world: Scene, ns: str
+) -> None:
+    kind, key, plane = "NetworkPolicy", Key(ns, "web"), world.virtual.plane
+    team = {"namespaceSelector": {"matchLabels": {"of": ns}}, "podSelector": {"matchLabels": {"app": "front"}}}
+    egress = [{"to": [{"ipBlock": {"cidr": "0.0.0.0/0"}}]}]
+    spec = {"podSelector": {}, "policyTypes": ["Ingress", "Egress"], "ingress": [{"from": [team]}], "egress": egress}
+    world.virtual.create(build(NETWORK_POLICIES, "web", namespace=ns, spec=spec))
+    cut = [{"to": [{"ipBlock": {"cidr": "0.0.0.0/0", "except": ["10.0.0.0/8"]}}]}]
+    host = world.copied(kind, key, "spec.egress", cut)
+    marks = {MARKS.cluster: world.identity}
+    assert host["spec"]["podSelector"] == {"matchLabels": {**marks, MARKS.namespace_label: ns}}
+    assert not host["spec"].get("ingress"), "no namespace has the label"
+    told = eventually(
+        lambda: [each for each in world.virtual.list("Event", namespace=ns) if each["reason"] == "NetworkPolicyCut"],
+        "the tenant is told of what is cut",
+    )
+    assert "spec.egress[0].to[0].ipBlock" in told[0]["message"]
+    plane.kubectl("label", "namespace", ns, f"of={ns}")
+    places = [{"key": MARKS.namespace_label, "operator": "In", "values": [ns]}]
+    peer = {"podSelector": {"matchLabels": {"app": "front", **marks}, "matchExpressions": places}}
+    world.copied(kind, key, "spec.ingress", [{"from": [peer]}])
+    world.host.patch(kind, key_of(host), {"spec": {"ingress": [{}]}})
+    world.copied(kind, key, "spec.ingress", [{"from": [peer]}])
+    plane.kubectl("label", "namespace", ns, "of-")
+    eventually(lambda: not world.copied(kind, key)["spec"].get("ingress"), "no namespace has the label any more")
+    world.virtual.delete(kind, key)
+    world.gone(kind, key)
 
 
 def test_a_service_can_change_its_type_and_become_headless(world: Scene, ns: str) -> None:

@@ -1,4 +1,4 @@
-"""How the daemon starts, stands by, takes over and ends."""
+"""The daemon starts, stands by, takes over and ends."""
 
 import random
 import signal
@@ -9,8 +9,9 @@ from collections.abc import Callable
 import pytest
 from api import eventually
 from load import Load
-from scene import Process, Scene
+from scene import Scene
 
+from hack.bench.daemon import Process
 from syncer.api import Key, Obj, dig, key_of
 from syncer.testing.objects import configmap
 

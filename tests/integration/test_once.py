@@ -2,8 +2,9 @@
 
 import pytest
 from api import RESOURCES, Api
-from scene import Process, Scene
+from scene import OWN_ADDRESSES, Scene
 
+from hack.bench.daemon import Process
 from syncer.api import Key, key_of, uid_of
 from syncer.testing.objects import secret, service
 
@@ -31,7 +32,7 @@ def versions(api: Api) -> dict[tuple[str, Key], str]:
 @pytest.fixture
 def daemon(scene: Scene) -> Process:
     """Not started; it copies what pods use."""
-    return scene.daemon(scene.config(sync={}))
+    return scene.daemon(scene.config(sync=OWN_ADDRESSES))
 
 
 def test_once_brings_both_sides_in_step_and_says_what_it_did(scene: Scene, daemon: Process) -> None:

@@ -17,7 +17,7 @@ ALL = {"toHost": {"configMaps": {"all": True}, "secrets": {"all": True}}}
 
 @dataclass
 class Shop:
-    """Objects of a tenant with the copies that somebody on the host works on with kubectl."""
+    """Objects of a tenant with the copies that a user of the host works on with kubectl."""
 
     scene: Scene
     namespace: str

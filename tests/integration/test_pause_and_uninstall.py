@@ -1,7 +1,6 @@
 """On real API servers: paused objects are left alone, and `syncer uninstall` leaves nothing of ours, or no marks."""
 
 import pytest
-from api import eventually
 from scene import Scene
 
 from syncer.api import Key, annotations_of, labels_of
@@ -22,29 +21,29 @@ def shop(scene: Scene) -> str:
     return namespace
 
 
-def test_what_kubectl_annotates_is_left_alone_until_it_no_longer_is(scene: Scene) -> None:
+def test_pause_by_a_tenant_stops_changes_and_one_on_a_copy_stops_deletions_too(scene: Scene) -> None:
     scene.start()
     namespace = shop(scene)
     web = Key(namespace, "web")
     kubectl = scene.virtual.plane.kubectl
     kubectl("annotate", "-n", namespace, "configmap", "web", f"{PAUSED}=true")
-    eventually(lambda: annotations_of(scene.copy("ConfigMap", web) or {"metadata": {}}).get(PAUSED), "it is marked")
-    kubectl("annotate", "namespace", namespace, f"{PAUSED}=true")
-    eventually(lambda: annotations_of(scene.copy("Secret", web) or {"metadata": {}}).get(PAUSED), "it is marked, too")
-    kubectl("annotate", "-n", "kube-system", "configmap", "vsyncer", f"{PAUSED}=true")
-    for kind in ("configmap", "secret"):
-        kubectl("delete", "-n", namespace, kind, "web")
+    kubectl("patch", "-n", namespace, "configmap", "web", "-p", '{"data": {"changed": "yes"}}')
     scene.virtual.create(configmap("other", namespace=namespace))
-    kubectl("annotate", "-n", "kube-system", "configmap", "vsyncer", f"{PAUSED}-")
-    kubectl("annotate", "namespace", namespace, f"{PAUSED}-")
-    scene.gone("Secret", web)
     scene.copied("ConfigMap", Key(namespace, "other"))
     copy = scene.copy("ConfigMap", web)
     assert copy
-    assert annotations_of(copy)[PAUSED] == "virtual"
-    scene.host.plane.kubectl(
-        "annotate", "-n", copy["metadata"]["namespace"], "configmap", copy["metadata"]["name"], f"{PAUSED}-"
-    )
+    assert "changed" not in (copy.get("data") or {})
+    kubectl("annotate", "namespace", namespace, f"{PAUSED}=true")
+    kubectl("delete", "-n", namespace, "secret", "web")
+    scene.gone("Secret", web)
+    of_copy = ("-n", copy["metadata"]["namespace"], "configmap", copy["metadata"]["name"])
+    scene.host.plane.kubectl("annotate", *of_copy, f"{PAUSED}=true")
+    kubectl("annotate", "namespace", namespace, f"{PAUSED}-")
+    for name in ("web", "other"):
+        kubectl("delete", "-n", namespace, "configmap", name)
+    scene.gone("ConfigMap", Key(namespace, "other"))
+    assert scene.copy("ConfigMap", web)
+    scene.host.plane.kubectl("annotate", *of_copy, f"{PAUSED}-")
     scene.gone("ConfigMap", web)
 
 
@@ -74,3 +73,20 @@ def test_uninstall_leaves_nothing_of_ours_or_no_marks(scene: Scene, keep: bool) 
         )
     assert scene.virtual.get("ConfigMap", claim.PLACE) is None
     assert scene.host.get("Lease", Key(scene.host_namespace, f"vsyncer-{scene.name}")) is None
+
+
+def test_uninstall_of_the_host_side_needs_no_virtual_cluster(scene: Scene) -> None:
+    daemon = scene.start(scene.config(leaderElection={"enabled": True}))
+    web = Key(shop(scene), "web")
+    daemon.stop()
+    config = scene.config(leaderElection={"enabled": True}, virtual={"kubeconfig": "/there/is/none"})
+    without = scene.daemon(config)
+    assert without.run("uninstall", "--yes", seconds=120).returncode == 2
+    tried = without.run("uninstall", "--yes", "--side", "host-first", seconds=120)
+    assert (tried.returncode, tried.stdout.splitlines()[-1]) == (0, "done")
+    assert "the virtual side is not finished" in tried.stdout
+    assert [kind for kind in KINDS if scene.copy(kind, web)] == []
+    assert scene.host.get("Lease", Key(scene.host_namespace, f"vsyncer-{scene.name}")) is None
+    again = without.run("uninstall", "--yes", "--side", "host", seconds=120)
+    assert (again.returncode, again.stdout.splitlines()[-1]) == (0, "done")
+    assert scene.virtual.get("ConfigMap", claim.PLACE)

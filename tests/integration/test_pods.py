@@ -1,14 +1,16 @@
 """Pods from end to end on real API servers, with a simulated scheduler and kubelet on the host."""
 
 import base64
+import json
 
 import pytest
 from api import Sightings, eventually
 from scene import MARKS, Scene
 
 from hack.kubelet import is_ready
-from syncer.api import Key, Obj, annotations_of, key_of, labels_of, uid_of
-from syncer.testing.objects import configmap, pod, pod_mounting, secret, serviceaccount
+from syncer.api import Denied, Key, Obj, annotations_of, key_of, labels_of, uid_of
+from syncer.resources.kinds import INGRESSES, PERSISTENT_VOLUME_CLAIMS, PRIORITY_CLASSES
+from syncer.testing.objects import build, configmap, pod, pod_mounting, secret, serviceaccount
 
 pytestmark = pytest.mark.controlplane
 
@@ -105,7 +107,7 @@ def test_the_token_in_a_pod_is_one_of_the_virtual_cluster(world: Scene, ns: str)
 
 
 def _token_in(world: Scene, host: Obj) -> str:
-    """What the container finds at the usual place."""
+    """Return the token that the container finds at the usual place."""
     mounts = host["spec"]["containers"][0]["volumeMounts"]
     [mount] = [each for each in mounts if each["mountPath"] == "/var/run/secrets/kubernetes.io/serviceaccount"]
     [volume] = [each for each in host["spec"]["volumes"] if each["name"] == mount["name"]]
@@ -217,3 +219,162 @@ def test_many_pods_at_once_all_become_ready(world: Scene, ns: str) -> None:
     eventually(lambda: world.virtual.list("Pod", namespace=ns) == [], "all virtual Pods are gone")
     label = f"{MARKS.selector(world.identity)},{MARKS.namespace_label}={ns}"
     assert world.host.list("Pod", selector=label) == []
+
+
+def test_pod_whose_claim_is_not_synced_is_not_sent_and_kubectl_shows_why(world: Scene, ns: str) -> None:
+    claim = {"name": "gpu", "resourceClaimName": "gpu"}
+    virtual = world.virtual.create(pod("stateful", namespace=ns, spec={"resourceClaims": [claim]}))
+    plane = world.virtual.plane
+    found = ("get", "events", "--namespace", ns, "--field-selector", "involvedObject.name=stateful,reason=NotSynced")
+    told = eventually(lambda: plane.kubectl(*found, "-o", "jsonpath={.items[*].message}").stdout, "its owner is told")
+    assert "needs the ResourceClaim gpu" in told
+    assert world.copy("Pod", key_of(virtual)) is None
+    assert world.host_namespace not in told
+
+
+def test_claim_goes_to_the_host_and_its_volume_and_status_come_up(world: Scene, ns: str) -> None:
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}, "storageClassName": "fast"}
+    world.virtual.create(build(PERSISTENT_VOLUME_CLAIMS, "data", namespace=ns, spec=spec))
+    kind, key = "PersistentVolumeClaim", Key(ns, "data")
+    host = world.host_key(kind, key)
+    eventually(lambda: world.host.get(kind, host), "the claim is on the host")
+    world.host.patch(kind, host, {"spec": {"volumeName": "pv-1"}})
+    bound = {"phase": "Bound", "capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"]}
+    world.host.patch(kind, host, {"status": bound}, subresource="status")
+
+    def came_up() -> bool:
+        found = world.virtual.get(kind, key) or {}
+        return (found["spec"].get("volumeName"), found.get("status")) == ("pv-1", bound)
+
+    eventually(came_up, "the tenant sees volume and status")
+    world.virtual.delete(kind, key)
+    eventually(
+        lambda: (
+            "deletionTimestamp" in (world.host.get(kind, host) or {"metadata": {"deletionTimestamp": ""}})["metadata"]
+        ),
+        "it goes",
+    )
+
+
+def test_pull_secrets_of_a_service_account_go_to_the_host_with_its_pods(world: Scene, ns: str) -> None:
+    """The virtual API server's admission names them in a Pod that names none itself."""
+    place = world.host_key("Secret", Key(ns, "registry")).name
+    world.virtual.create(secret("registry", namespace=ns))
+    world.virtual.create(serviceaccount("puller", namespace=ns, imagePullSecrets=[{"name": "registry"}]))
+    world.virtual.create(pod("web", namespace=ns, spec={"serviceAccountName": "puller"}))
+    assert world.copied("Pod", Key(ns, "web"))["spec"]["imagePullSecrets"] == [{"name": place}]
+    assert world.copied("Secret", Key(ns, "registry"))["metadata"]["name"] == place
+    world.virtual.delete("Pod", Key(ns, "web"))
+    world.gone("Secret", Key(ns, "registry"))
+
+
+def test_pod_has_the_priority_that_its_tenants_class_may_have(world: Scene, ns: str) -> None:
+    name, kind = f"{ns}-high", "PriorityClass"
+    host = world.host_key(kind, Key("", name))
+    world.virtual.create(build(PRIORITY_CLASSES, name, value=1000, preemptionPolicy="PreemptLowerPriority"))
+
+    def made() -> bool:
+        """The API server's admission looks for the class in a cache, which may lag behind."""
+        try:
+            return bool(world.virtual.create(pod("web", namespace=ns, spec={"priorityClassName": name})))
+        except Denied:
+            return False
+
+    eventually(made, "the virtual API server knows the class")
+    spec = world.copied("Pod", Key(ns, "web"))["spec"]
+    assert (spec["priorityClassName"], spec["priority"], spec["preemptionPolicy"]) == (host.name, 100, "Never")
+    told = eventually(
+        lambda: [one for one in world.virtual.list("Event", namespace="default") if one["reason"] == "PriorityLowered"],
+        "the tenant is told of the lower value",
+    )
+    assert "its value is 100" in told[0]["message"]
+    world.virtual.delete(kind, Key("", name))
+    eventually(lambda: world.host.get(kind, host) is None, "the copy is gone")
+
+
+def test_ephemeral_containers_reach_the_running_copy(world: Scene, ns: str) -> None:
+    """With the printed rights and under the printed admission policy, as all of this world."""
+    key = Key(ns, "web")
+    world.virtual.create(secret("db", namespace=ns))
+    world.virtual.create(pod("web", namespace=ns))
+    world.ready(key)
+    for name in ("first", "second"):
+        container = {
+            "name": name,
+            "image": "b",
+            "targetContainerName": "app",
+            "envFrom": [{"secretRef": {"name": "db"}}],
+        }
+        change = {"spec": {"ephemeralContainers": [container]}}
+        world.virtual.patch("Pod", key, change, subresource="ephemeralcontainers", how="strategic")
+
+        def there(name: str = name) -> bool:
+            found = world.copied("Pod", key)["spec"].get("ephemeralContainers") or ()
+            return name in {one["name"] for one in found}
+
+        eventually(there, f"the copy has the container {name}")
+    [source] = world.copied("Pod", key)["spec"]["ephemeralContainers"][0]["envFrom"]
+    assert source["secretRef"]["name"] == world.host_key("Secret", Key(ns, "db")).name
+    privileged: Obj = {"name": "root", "image": "b", "securityContext": {"privileged": True}}
+    change = {"spec": {"ephemeralContainers": [privileged]}}
+    world.virtual.patch("Pod", key, change, subresource="ephemeralcontainers", how="strategic")
+    eventually(lambda: _events(world, ns, "EphemeralContainerRefused"), "the tenant reads why root isn't there")
+
+
+def test_resized_pod_is_resized_on_the_host(world: Scene, ns: str) -> None:
+    key, resources = Key(ns, "web"), {"requests": {"cpu": "100m"}, "limits": {"cpu": "1"}}
+    containers = [{"name": "app", "image": "i", "resources": resources}]
+    sidecar: Obj = {"name": "side", "image": "i", "restartPolicy": "Always", "resources": resources}
+    world.virtual.create(pod("web", namespace=ns, spec={"containers": containers, "initContainers": [sidecar]}))
+    world.ready(key)
+    larger = {"limits": {"cpu": "2"}}
+    change = {
+        "containers": [{"name": "app", "resources": larger}],
+        "initContainers": [{"name": "side", "resources": larger}],
+    }
+    world.virtual.patch("Pod", key, {"spec": change}, subresource="resize", how="strategic")
+
+    def limits() -> set[str]:
+        spec = world.copied("Pod", key)["spec"]
+        return {one["resources"]["limits"]["cpu"] for one in spec["containers"] + spec["initContainers"]}
+
+    eventually(lambda: limits() == {"2"}, "both containers of the copy are resized")
+    assert world.copied("Pod", key)["spec"]["containers"][0]["resources"]["requests"] == {"cpu": "100m"}
+
+
+def test_resize_that_a_quota_of_the_host_refuses_is_told_and_the_pod_stays_in_step(world: Scene, ns: str) -> None:
+    key = Key(ns, "web")
+    resources = {"requests": {"cpu": "100m"}}
+    world.virtual.create(
+        pod("web", namespace=ns, spec={"containers": [{"name": "app", "image": "i", "resources": resources}]})
+    )
+    world.ready(key)
+    limits = {"limits": [{"type": "Container", "max": {"cpu": "200m"}}]}
+    place = f"/api/v1/namespaces/{world.host_namespace}/limitranges"
+    world.host.plane.request("POST", place, {"metadata": {"name": "small"}, "spec": limits})
+    try:
+        change = {"spec": {"containers": [{"name": "app", "resources": {"requests": {"cpu": "500m"}}}]}}
+        world.virtual.patch("Pod", key, change, subresource="resize", how="strategic")
+        [event] = eventually(lambda: _events(world, ns, "SyncFailed"), "the tenant reads why")
+        assert "cpu" in event["message"]
+        assert world.host_namespace not in event["message"]
+        world.virtual.patch("Pod", key, {"metadata": {"labels": {"still": "synced"}}})
+        eventually(lambda: labels_of(world.copied("Pod", key)).get("still") == "synced", "labels go down all the same")
+    finally:
+        world.host.plane.request("DELETE", f"{place}/small")
+
+
+def _events(world: Scene, ns: str, reason: str) -> list[Obj]:
+    return [each for each in world.virtual.list("Event", namespace=ns) if each["reason"] == reason]
+
+
+def test_ingress_that_is_not_synced_says_so(world: Scene, ns: str) -> None:
+    plane = world.virtual.plane
+    backend = {"service": {"name": "web", "port": {"number": 80}}}
+    manifest = json.dumps(build(INGRESSES, "way", namespace=ns, spec={"defaultBackend": backend}))
+    plane.kubectl("apply", "-f", "-", stdin=manifest)
+    found = ("get", "events", "--namespace", ns, "--field-selector", "involvedObject.name=way,reason=NotSynced")
+    message = ("-o", "jsonpath={.items[*].message}")
+    told = eventually(lambda: plane.kubectl(*found, *message).stdout, "its owner is told")
+    assert "kind Ingress are not synced" in told
+    assert world.host_namespace not in told

@@ -14,7 +14,7 @@ from hack.ports import free_port
 
 
 def status(url: str) -> int:
-    """Return the status of a page; 0 where nobody answers."""
+    """Return the status of a page; 0 without an answer."""
     try:
         with urllib.request.urlopen(url, timeout=2) as page:
             return int(page.status)
@@ -46,6 +46,7 @@ def test_while_it_waits_for_its_clusters_it_answers_probes_and_ends_when_told(tm
         "cluster": "shop",
         "virtual": {"kubeconfig": kubeconfig(tmp_path / "virtual")},
         "host": {"kubeconfig": kubeconfig(tmp_path / "host"), "namespace": "vc-shop"},
+        "networking": {"apiServer": {"host": "10.96.0.1"}},
         "metrics": {"address": "0"},
         "health": {"address": f"127.0.0.1:{health}"},
     }

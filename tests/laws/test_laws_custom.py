@@ -57,7 +57,7 @@ class Classes(FromHost):
 
 
 class WidgetSecrets(Named):
-    """What an operator makes for copies of widgets."""
+    """Secrets that an operator makes for copies of widgets."""
 
     name = "widget-secrets"
     resource = SECRETS

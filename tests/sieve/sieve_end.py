@@ -1,4 +1,4 @@
-"""What both sides hold in the end, without what differs from run to run: uids, versions, times, addresses, order."""
+"""The final state of both sides, without all that differs from run to run: uids, versions, times, addresses, order."""
 
 import re
 from collections.abc import Mapping
@@ -35,11 +35,23 @@ def end_of(two: Two) -> End:
         for resource, key, obj in contents(server)
     }
     names = {side: _names(objects, side) for side in Side}
-    return {
+    found = {
         place: _plain(obj, names[Side(place.partition(" ")[0])])
         for place, obj in objects.items()
         if not _is_own_event(obj)
     }
+    return {**found, "Services with the address of their original": _alike(objects)}
+
+
+def _alike(objects: Mapping[str, Obj]) -> Any:
+    """Return the copies of Services that have the ClusterIP of their original."""
+    alike = {}
+    for place, obj in objects.items():
+        namespace, name = (annotations_of(obj).get(f"vsyncer.dev/virtual-{part}") for part in ("namespace", "name"))
+        original = objects.get(f"{Side.VIRTUAL} services {namespace}/{name}")
+        if place.startswith(f"{Side.HOST} services ") and original is not None:
+            alike[place] = original["spec"].get("clusterIP") == obj["spec"].get("clusterIP")
+    return alike
 
 
 def contents(server: ApiServer) -> list[tuple[str, str, Obj]]:
@@ -53,7 +65,7 @@ def contents(server: ApiServer) -> list[tuple[str, str, Obj]]:
 
 
 def _names(objects: Mapping[str, Obj], side: Side) -> Mapping[str, str]:
-    """What stands on one side for each uid, ClusterIP and node port: whose it is. The host's node ports are on both."""
+    """Return the owner of each uid, ClusterIP and node port of a side. The host's node ports are on both."""
     names: dict[str, str] = {}
     for place, obj in objects.items():
         names[obj["metadata"].get("uid", "")] = f"<uid of {place}>"
@@ -88,7 +100,7 @@ def _lasting(container: Obj) -> Obj:
 
 
 def _is_own_event(obj: Obj) -> bool:
-    """Whether it is an Event that tells of our own troubles: a disturbed run may have more of them."""
+    """Return True if it is an Event about our own troubles: a disturbed run may have more of them."""
     return obj.get("kind") == "Event" and obj.get("reportingComponent") == "vsyncer"
 
 

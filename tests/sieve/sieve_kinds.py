@@ -2,6 +2,9 @@
 
 from collections.abc import Callable
 
+from class_rows import ROWS as CLASSES
+from class_rows import TENANTS_PRIORITIES, TENANTS_PRIORITY
+from harness import CLUSTER, HOME
 from sampled import define
 from sieve_workload import (
     Act,
@@ -12,8 +15,10 @@ from sieve_workload import (
     configured,
     drop,
     drop_copy,
+    drop_host,
     edit,
     edit_copy,
+    edit_host,
     kubelet,
     nodes,
     on_host,
@@ -43,7 +48,7 @@ ALL = {"all": True}
 
 
 def is_used(volume: str, name: str) -> Callable[[Stage, Obj, Obj], bool]:
-    """Whether a Pod mounts the object; ``volume`` and ``name`` are the fields of the volume that say so."""
+    """Return True if a Pod mounts the object; ``volume`` and ``name`` are the fields of the volume."""
 
     def used(two: Stage, original: Obj, copy: Obj) -> bool:
         found = [one for each in two.virtual.objects("pods") for one in each["spec"].get("volumes") or ()]
@@ -165,6 +170,88 @@ def services() -> Workload:
     )
 
 
+#: Addresses that Services of the host's own have.
+TAKEN = ("10.96.99.1", "10.96.99.2", "10.96.99.3", "10.96.99.4")
+
+
+def addresses() -> Workload:
+    """Services whose addresses the host has given to others."""
+    first, second, third, fourth = ({"spec": {"clusterIP": address}} for address in TAKEN)
+    local: Obj = {"spec": {"internalTrafficPolicy": "Local", "sessionAffinity": "ClientIP"}}
+    name: Obj = {"spec": {"type": "ExternalName", "externalName": "db.example.org"}}
+    return Workload(
+        "addresses",
+        configured("services"),
+        (
+            put(merged(service("web"), first)),
+            edit("services", "web", {"spec": {"selector": {"tier": "front"}}, **LABELLED}),
+            both(put(merged(merged(service("db"), second), local)), drop_copy("services", "web")),
+            drop_copy("services", "db"),
+            both(drop("services", "web"), put(merged(service("web", (81, 82)), third))),
+            both(drop("services", "db"), put(merged(service("db"), name))),
+            both(drop("services", "db"), put(merged(service("db"), fourth))),
+            edit("services", "db", {"spec": {"selector": {"tier": "back"}}}),
+        ),
+        given=tuple(
+            on_host(service(f"theirs-{number}", namespace="default", spec={"clusterIP": address}))
+            for number, address in enumerate(TAKEN)
+        ),
+        wanted=lambda two, original, copy: original["spec"]["type"] != "ExternalName",
+    )
+
+
+def classes() -> Workload:
+    """Classes of the host of each kind, which are changed, and made anew."""
+
+    def told(two: Stage) -> None:
+        for row in CLASSES:
+            if found := two.virtual.get(str(row.resource), "fast"):
+                two.virtual.put(merged(found, {"metadata": {"labels": {"zone": "z"}}}))
+
+    def shown(two: Stage, virtual: Obj) -> bool:
+        [row] = [row for row in CLASSES if row.resource.kind == virtual["kind"]]
+        found = two.host.get(str(row.resource), virtual["metadata"]["name"])
+        return found is not None and (virtual == merged(virtual, row.other)) == (found == merged(found, row.other))
+
+    def lose(two: Stage) -> None:
+        for row in CLASSES:
+            two.virtual.delete(str(row.resource), "fast")
+
+    return Workload(
+        "classes",
+        configured(*(row.syncer for row in CLASSES), fromHost={row.section: {"enabled": True} for row in CLASSES}),
+        (
+            both(*(on_host(row.named("fast")) for row in CLASSES)),
+            both(*(edit_host(str(row.resource), "fast", row.edit) for row in CLASSES)),
+            told,
+            both(*(edit_host(str(row.resource), "fast", row.other) for row in CLASSES)),
+            lose,
+            both(*(drop_host(str(row.resource), "fast") for row in CLASSES)),
+            both(*(on_host(row.named("fast")) for row in CLASSES)),
+        ),
+        shown=shown,
+    )
+
+
+def priorities() -> Workload:
+    """A tenant's own PriorityClass, which has no namespace."""
+    kind, made = str(TENANTS_PRIORITY.resource), TENANTS_PRIORITY.named("fast")
+    copy = f"fast-x-{CLUSTER}-x-{HOME}"
+    return Workload(
+        "tenant-priorityclasses",
+        configured("tenant-priorityclasses", **TENANTS_PRIORITIES),
+        (
+            put(made),
+            lambda two: two.virtual.put(merged(two.virtual.get(kind, "fast") or made, TENANTS_PRIORITY.edit)),
+            edit_host(kind, copy, {"description": "theirs"}),
+            drop_host(kind, copy),
+            both(lambda two: two.virtual.delete(kind, "fast"), put(merged(made, {"value": 5}))),
+            lambda two: two.virtual.delete(kind, "fast"),
+            put(made),
+        ),
+    )
+
+
 def ingresses() -> Workload:
     """Ingresses, with the Secret of a certificate."""
     secured = ingress("web", tls_secret="cert")
@@ -214,12 +301,21 @@ def serviceaccounts() -> Workload:
     )
 
 
+#: What the operator gives each host namespace.
+QUOTA = {"hard": {"pods": "10"}}
+
+
 def namespaces() -> Workload:
     """Namespaces where each virtual one has its own on the host."""
     settings = configmap("x", namespace="blog")
     return Workload(
         "namespaces",
-        configured("namespaces", "configmaps", translator=PerNamespace, toHost={"configMaps": ALL}),
+        configured(
+            "namespaces",
+            "configmaps",
+            translator=PerNamespace,
+            toHost={"configMaps": ALL, "namespaces": {"quota": QUOTA, "metadata": {"labels": {"allow": ["tier"]}}}},
+        ),
         (
             put(namespace("blog")),
             put(settings),
@@ -240,12 +336,12 @@ def homes(two: Stage) -> list[Obj]:
 
 
 def merge_home(parts: Obj) -> Act:
-    """Somebody edits the host namespace of the blog."""
+    """A user edits the host namespace of the blog."""
     return lambda two: [two.host.put(merged(one, parts)) for one in homes(two)]
 
 
 def drop_home(two: Stage) -> None:
-    """Somebody deletes the host namespace of the blog."""
+    """A user deletes the host namespace of the blog."""
     for one in homes(two):
         two.host.delete("namespaces", one["metadata"]["name"])
 

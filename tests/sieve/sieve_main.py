@@ -12,22 +12,29 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import cache
+from itertools import repeat
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import sieve_custom
+import sieve_fleet
 import sieve_kinds
 import sieve_pods
+from chaos.daemons import DAEMONS, Cast
 from sampled import MADE
 from sieve_points import PERTURBATIONS, RECENT, described, points
-from sieve_run import Point, Ran, Stuck, run
+from sieve_run import Lost, Point, Ran, Stuck, run
 from sieve_workload import Workload
 
 from syncer.observe.logs import configure
 
 #: Points that a process takes at a time.
 CHUNK = 40
+#: The names of what is done to a run.
+NAMES: Mapping[type[Point], str] = {**PERTURBATIONS, Lost: "replica lost"}
+
+Chosen = tuple[str, int, Point]
 
 
 @cache
@@ -39,12 +46,17 @@ def workloads() -> Mapping[str, Workload]:
         sieve_kinds.secrets,
         sieve_kinds.all_secrets,
         sieve_kinds.services,
+        sieve_kinds.addresses,
+        sieve_kinds.classes,
+        sieve_kinds.priorities,
         sieve_kinds.ingresses,
         sieve_kinds.serviceaccounts,
         sieve_pods.events,
         sieve_pods.pods,
+        sieve_pods.changes,
         sieve_pods.tokens,
         sieve_pods.stand_ins,
+        sieve_pods.nodes_of_host,
         sieve_kinds.namespaces,
         sieve_custom.public_crds,
         sieve_custom.tenant_crds,
@@ -60,66 +72,77 @@ def workloads() -> Mapping[str, Workload]:
 
 
 @cache
-def undisturbed(name: str) -> Ran:
-    """The run of a workload in which nothing goes wrong."""
-    return run(workloads()[name])
+def undisturbed(name: str, cast: Cast | None = None) -> Ran:
+    """The run of a workload in which nothing goes wrong; ``cast``: by replicas, in several virtual clusters."""
+    return sieve_fleet.run(workloads()[name], cast) if cast else run(workloads()[name])
 
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """What a disturbed run did wrong, and how to see it again: ``hack/sieve --kinds <kind> --point <number>``."""
+    """A violation of a disturbed run, which ``again`` repeats."""
 
     kind: str
     perturbation: str
     number: int
     point: str
     problems: list[str]
+    again: str
 
 
-def tried(name: str, number: int, point: Point) -> Violation | None:
+def tried(name: str, number: int, point: Point, cast: Cast | None = None) -> Violation | None:
     """Disturb a workload at a point; gives what went wrong, if anything did."""
-    normal = undisturbed(name)
+    normal, workload = undisturbed(name, cast), workloads()[name]
+    again = f"hack/sieve --kinds {name} --point {number}"
     try:
-        problems = run(workloads()[name], point, normal.end).problems
+        if isinstance(point, Lost):
+            assert cast is not None
+            again += f" --clusters {len(cast.tenants)} --replicas {len(cast.daemons)}"
+            problems = sieve_fleet.run(workload, cast, point, normal.end).problems
+        else:
+            problems = run(workload, point, normal.end).problems
     except (Exception, Stuck):  # whatever a disturbed run raises is its result
         problems = [traceback.format_exc(limit=-4)]
     if not problems:
         return None
-    return Violation(name, PERTURBATIONS[type(point)], number, described(point, normal.trace), problems)
+    return Violation(name, NAMES[type(point)], number, described(point, normal.trace), problems, again)
 
 
-def tried_all(chunk: Sequence[tuple[str, int, Point]]) -> list[Violation]:
+def tried_all(chunk: Sequence[Chosen], cast: Cast | None = None) -> list[Violation]:
     """Disturb at some points."""
-    return [found for each in chunk if (found := tried(*each))]
+    return [found for each in chunk if (found := tried(*each, cast))]
 
 
-def numbered(kinds: Sequence[str], recent: int = RECENT) -> Iterator[tuple[str, int, Point]]:
+def numbered(kinds: Sequence[str], recent: int = RECENT, cast: Cast | None = None) -> Iterator[Chosen]:
     """The points of some workloads, each with its number there."""
     for name in kinds:
-        yield from ((name, number, point) for number, point in enumerate(points(undisturbed(name).trace, recent)))
+        if cast and name in sieve_fleet.CONTESTED:
+            continue
+        trace = undisturbed(name, cast).trace
+        found: Iterator[Point] = sieve_fleet.points(trace) if cast else points(trace, recent)
+        yield from ((name, number, point) for number, point in enumerate(found))
 
 
-def sieve(chosen: Sequence[tuple[str, int, Point]], workers: int) -> list[Violation]:
+def sieve(chosen: Sequence[Chosen], workers: int, cast: Cast | None = None) -> list[Violation]:
     """Disturb at all of these points; the processes are forked, so that they know what was learnt here."""
     chunks = [chosen[start : start + CHUNK] for start in range(0, len(chosen), CHUNK)]
     if workers == 1:
-        return [found for chunk in chunks for found in tried_all(chunk)]
+        return [found for chunk in chunks for found in tried_all(chunk, cast)]
     gc.collect()
     gc.freeze()  # what is imported by now is looked through by no process again
     with ProcessPoolExecutor(workers, mp_context=get_context("fork")) as pool:
-        return [found for part in pool.map(tried_all, chunks) for found in part]
+        return [found for part in pool.map(tried_all, chunks, repeat(cast)) for found in part]
 
 
-def counted(chosen: Sequence[tuple[str, int, Point]]) -> Mapping[str, Mapping[str, int]]:
+def counted(chosen: Sequence[Chosen]) -> Mapping[str, Mapping[str, int]]:
     """Points by kind and perturbation."""
     counts: dict[str, Counter[str]] = {}
     for name, _, point in chosen:
-        counts.setdefault(name, Counter())[PERTURBATIONS[type(point)]] += 1
+        counts.setdefault(name, Counter())[NAMES[type(point)]] += 1
     return counts
 
 
-def report(chosen: Sequence[tuple[str, int, Point]], violations: Sequence[Violation], seconds: float) -> Any:
-    """What is printed as JSON."""
+def report(chosen: Sequence[Chosen], violations: Sequence[Violation], seconds: float) -> Any:
+    """Return the report that is printed as JSON."""
     return {
         "points": len(chosen),
         "violations": len(violations),
@@ -131,25 +154,29 @@ def report(chosen: Sequence[tuple[str, int, Point]], violations: Sequence[Violat
 
 def told(result: Any) -> Iterator[str]:
     """The same for people."""
-    columns = list(PERTURBATIONS.values())
+    columns = [each for each in NAMES.values() if any(each in counts for counts in result["by kind"].values())]
     yield "".join([f"{'':40}", *(f"{column:>21}" for column in columns)])
     for kind, counts in result["by kind"].items():
         yield "".join([f"{kind:40}", *(f"{counts.get(column, 0):21}" for column in columns)])
     yield f"{result['points']} points, {result['violations']} violations, {result['seconds']} s"
     for each in result["found"]:
-        again = f"hack/sieve --kinds {each['kind']} --point {each['number']}"
-        yield f"\n{each['kind']}: {each['point']} (again: {again})"
+        yield f"\n{each['kind']}: {each['point']} (again: {each['again']})"
         yield from (f"  {problem}" for problem in each["problems"])
 
 
 def arguments() -> argparse.Namespace:
-    """What the command line says."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(prog="hack/sieve", description=__doc__)
     parser.add_argument("--kinds", default=",".join(workloads()), help="workloads, separated by commas")
     parser.add_argument("--workers", type=int, default=2, help="processes")
     parser.add_argument("--recent", type=int, default=RECENT, help="how many steps an older state is old at most")
     parser.add_argument("--point", type=int, help="only the point of this number, of one kind, with the daemon's log")
     parser.add_argument("--every", type=int, default=1, help="only each n-th point")
+    parser.add_argument("--first", type=int, default=0, help="with --every: how many points to leave out at first")
+    fleet = "put so many virtual clusters through it at once (with --replicas; default: 3)"
+    parser.add_argument("--clusters", type=int, default=3, choices=range(1, len(sieve_fleet.NAMES) + 1), help=fleet)
+    replicas = "instead: so many replicas share the clusters by shards, and one is lost at each write"
+    parser.add_argument("--replicas", type=int, default=0, choices=range(2, len(DAEMONS) + 1), help=replicas)
     parser.add_argument("--json", action="store_true", help="print JSON")
     given = parser.parse_args()
     given.kinds = given.kinds.split(",")
@@ -163,11 +190,12 @@ def main() -> int:
     given, start = arguments(), time.monotonic()
     with Path(os.devnull).open("w") as nowhere:
         configure("error", stream=nowhere)
-        chosen = list(numbered(given.kinds, given.recent))[:: given.every]
+        cast = sieve_fleet.cast(given.clusters, given.replicas) if given.replicas else None
+        chosen = list(numbered(given.kinds, given.recent, cast))[given.first :: given.every]
         if given.point is not None:
             configure("debug")
             chosen = [each for each in chosen if each[1] == given.point]
-        result = report(chosen, sieve(chosen, given.workers), time.monotonic() - start)
+        result = report(chosen, sieve(chosen, given.workers, cast), time.monotonic() - start)
     print(json.dumps(result, indent=2) if given.json else "\n".join(told(result)))
     return 1 if result["violations"] else 0
 

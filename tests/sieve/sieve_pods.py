@@ -9,10 +9,13 @@ from sieve_workload import (
     both,
     configured,
     drop,
+    drop_host,
     edit,
     edit_copy,
+    edit_host,
     kubelet,
     nodes,
+    on_host,
     put,
     start,
     stop,
@@ -20,18 +23,18 @@ from sieve_workload import (
 
 from syncer.api import Obj
 from syncer.testing.merge import merged
-from syncer.testing.objects import event, pod, service, serviceaccount
+from syncer.testing.objects import event, node, pod, service, serviceaccount
 
 
 def events() -> Workload:
-    """What the host reports about copies."""
+    """Return the workload of the host's reports about copies."""
 
     def report(name: str, count: int) -> Act:
-        """The kubelet tells of a Pod, once it is there; it tells again until somebody could have heard."""
-        return lambda two: two.host.put(_about(name, count))
+        """The kubelet tells of a Pod, once it is there; it tells again until the daemon could have heard."""
+        return lambda two: two.host.put(_about(two.place(name), count))
 
-    def _about(name: str, count: int) -> Obj:
-        about = pod(f"{name}-x-{NAMESPACE}-x-vc", namespace=HOME)
+    def _about(place: str, count: int) -> Obj:
+        about = pod(place.partition("/")[2], namespace=HOME)
         about["metadata"].pop("uid", None)
         return event(f"{about['metadata']['name']}.17ab", about=about, count=count)
 
@@ -74,6 +77,42 @@ def pods() -> Workload:
     )
 
 
+def changes() -> Workload:
+    """A running Pod that is resized, and gets ephemeral containers, which go through subresources of the host."""
+
+    def sized(cpu: str) -> list[Obj]:
+        return [{"name": "app", "image": "i", "resources": {"requests": {"cpu": cpu}, "limits": {"cpu": "1"}}}]
+
+    def resize(name: str, cpu: str) -> Act:
+        def resized(two: Stage) -> None:
+            found = two.virtual.get("pods", f"{NAMESPACE}/{name}")
+            if found is not None:
+                [container] = found["spec"]["containers"]
+                two.virtual.put(merged(found, {"spec": {"containers": [merged(container, sized(cpu)[0])]}}))
+
+        return resized
+
+    def debugged(*names: str) -> Act:
+        containers = [{"name": name, "image": "busybox"} for name in names]
+        return edit("pods", "web", {"spec": {"ephemeralContainers": containers}})
+
+    return Workload(
+        "changes",
+        configured("services", *RUNNING),
+        (
+            start(pod("web", spec={"containers": sized("100m")})),
+            resize("web", "200m"),
+            debugged("debug"),
+            both(resize("web", "300m"), edit_copy("pods", "web", LABELLED)),
+            both(debugged("debug", "second"), resize("web", "400m")),
+            both(stop("web"), start(pod("far", spec={"containers": sized("100m")}))),
+            resize("far", "200m"),
+        ),
+        given=(nodes,),
+        reactions=(kubelet,),
+    )
+
+
 def tokens() -> Workload:
     """Pods with tokens of their ServiceAccounts."""
     volume = {
@@ -81,10 +120,9 @@ def tokens() -> Workload:
         "projected": {"sources": [{"serviceAccountToken": {"path": "token", "expirationSeconds": 3600}}]},
     }
     mounting: Obj = {"spec": {"serviceAccountName": "bot", "volumes": [volume]}}
-    key = f"web-x-{NAMESPACE}-x-vc.pod-tokens"
 
     def spoil(two: Stage) -> None:
-        found = two.host.get("secrets", f"{HOME}/{key}")
+        found = two.host.get("secrets", f"{two.place('web')}.pod-tokens")
         if found is not None:
             two.host.put(merged(found, {"data": dict.fromkeys(found.get("data") or ())}))
 
@@ -110,6 +148,12 @@ def tokens() -> Workload:
     )
 
 
+def _on(two: Stage, node: str) -> list[Obj]:
+    """The copies of the virtual cluster's Pods on a node."""
+    ours = [one for one in two.host.objects("pods", HOME) if one["metadata"]["name"].endswith(f"-x-{two.cluster}")]
+    return [one for one in ours if one["spec"].get("nodeName") == node]
+
+
 def stand_ins() -> Workload:
     """Nodes that stand in the virtual cluster for those that Pods are on."""
 
@@ -119,10 +163,7 @@ def stand_ins() -> Workload:
             two.virtual.put(merged(found, {"status": {"capacity": {"cpu": "1"}}}))
 
     def shown(two: Stage, virtual: Obj) -> bool:
-        on = [
-            one for one in two.host.objects("pods", HOME) if one["spec"].get("nodeName") == virtual["metadata"]["name"]
-        ]
-        return bool(on)
+        return bool(_on(two, virtual["metadata"]["name"]))
 
     return Workload(
         "nodes",
@@ -136,6 +177,39 @@ def stand_ins() -> Workload:
             stop("far"),
             stop("other"),
             start(pod("far")),
+        ),
+        given=(nodes,),
+        reactions=(kubelet,),
+        shown=shown,
+    )
+
+
+def nodes_of_host() -> Workload:
+    """Nodes of the host that appear, and one that a Pod is on and that goes."""
+    tainted = {"spec": {"taints": [{"key": "node.kubernetes.io/unreachable", "effect": "NoExecute"}]}}
+
+    def spoil(two: Stage) -> None:
+        found = two.virtual.get("nodes", "n2")
+        if found is not None:
+            two.virtual.put(merged(found, {"status": {"capacity": {"cpu": "1"}}}))
+
+    def shown(two: Stage, virtual: Obj) -> bool:
+        name = virtual["metadata"]["name"]
+        return bool(_on(two, name)) or two.host.get("nodes", name) is not None
+
+    return Workload(
+        "host-nodes",
+        configured("pods", "host-nodes", "serviceaccounts", fromHost={"nodes": {"enabled": True}}),
+        (
+            on_host(node("n2")),
+            start(pod("web")),
+            edit_host("nodes", "n2", tainted),
+            spoil,
+            lambda two: two.virtual.delete("nodes", "n2"),
+            drop_host("nodes", "n1"),
+            drop_host("nodes", "n2"),
+            stop("web"),
+            on_host(node("n2")),
         ),
         given=(nodes,),
         reactions=(kubelet,),

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import get_args
 
-from sieve_run import Noted, Point, Restart, Trace, Travel
+from sieve_run import Lost, Noted, Point, Restart, Trace, Travel
 from sieve_wire import Crash, How, Unseen
 
 #: Seconds for which a daemon that has died is away: it is back at once, or misses the next step of the script.
@@ -56,6 +56,8 @@ def described(point: Point, trace: Trace) -> str:
             return f"dies {moment} write {write} ({trace.writes[write]}), away for {away:g} s"
         case Unseen(event, how):
             return f"never sees event {event} ({trace.events[event]}): {how}"
+        case Lost(write, how, after):
+            return f"a replica is {how} just {'after' if after else 'before'} write {write} ({trace.writes[write]})"
         case Restart(step, side, revision):
             return f"restarted after step {step} while the {side} cluster is as of {_change(trace, side, revision)}"
         case Travel(step, side, resource, revision):

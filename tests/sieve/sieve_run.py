@@ -5,6 +5,7 @@ import contextlib
 import signal
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
+from typing import Literal, Protocol
 
 from harness import Daemon, between
 from sieve_end import End, differences, end_of
@@ -47,8 +48,21 @@ class Travel:
     revision: int
 
 
+#: What happens to a replica.
+Loss = Literal["killed", "frozen", "cut off"]
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """The replica that makes a write is lost just before or just after it."""
+
+    write: int
+    how: Loss
+    after: bool
+
+
 #: What may go wrong in a run.
-Point = Crash | Unseen | Restart | Travel
+Point = Crash | Unseen | Restart | Travel | Lost
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +77,7 @@ class Noted:
 
 @dataclass(slots=True)
 class Trace:
-    """What there is to disturb in a run."""
+    """The steps of a run that can be disturbed."""
 
     writes: list[Sent] = field(default_factory=list)
     events: list[Came] = field(default_factory=list)
@@ -74,7 +88,7 @@ class Trace:
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """How a run ended."""
+    """The end of a run."""
 
     trace: Trace
     end: End
@@ -83,10 +97,26 @@ class Ran:
 
 def run(workload: Workload, point: Point | None = None, expected: End | None = None) -> Ran:
     """Run a workload in virtual time; ``expected`` is the end of the undisturbed run."""
+    return in_time(_Run(workload, point, expected))
+
+
+class Playing(Protocol):
+    """A run."""
+
+    trace: Trace
+    #: What went wrong so far.
+    problems: list[str]
+
+    async def play(self) -> Ran:
+        """Run from beginning to end."""
+
+
+def in_time(one: Playing) -> Ran:
+    """Play a run in virtual time, for so much of it and of CPU at most."""
     signal.signal(signal.SIGVTALRM, _stuck)
     signal.setitimer(signal.ITIMER_VIRTUAL, CPU_LIMIT)
     try:
-        return virtual_time.run(_bounded(_Run(workload, point, expected)))
+        return virtual_time.run(_bounded(one))
     finally:
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
 
@@ -99,12 +129,12 @@ def _stuck(*_: object) -> None:
     raise Stuck(f"{CPU_LIMIT:g} s of CPU and no end: it goes round in a circle in which no virtual time passes")
 
 
-async def _bounded(one: "_Run") -> Ran:
+async def _bounded(one: Playing) -> Ran:
     try:
         async with asyncio.timeout(LIMIT):
             return await one.play()
     except TimeoutError:
-        return Ran(one.trace, {}, [*one.safety.problems, f"it has not come to rest within {LIMIT:g} s"])
+        return Ran(one.trace, {}, [*one.problems, f"it has not come to rest within {LIMIT:g} s"])
 
 
 class _Run:
@@ -114,6 +144,7 @@ class _Run:
         self.traffic = Traffic(point)
         self.trace = Trace(steps=len(workload.steps))
         self.safety = Safety(self.two, workload, self.traffic)
+        self.problems = self.safety.problems
         self._step = 0
         self._away = point.away if isinstance(point, Crash) else 0.0
         self._daemon: Daemon | None = None
@@ -168,7 +199,7 @@ class _Run:
             virtual, host = (self.traffic.line(self.server(side), side) for side in (Side.VIRTUAL, Side.HOST))
             served = [(self.workload.config, virtual)]
             async with between(host, served, user=DAEMON, tenant=DAEMON) as daemon:
-                daemon.engine._frozen = True  # a run's objects are not to stay for ever
+                daemon.engine._frozen.add("vc")  # a run's objects are not to stay for ever
                 self._daemon = daemon
                 self._started.set()
                 await death.wait()

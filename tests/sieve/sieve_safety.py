@@ -1,9 +1,12 @@
-"""What must hold at every single write, whatever has gone wrong before."""
+"""Invariants of every single write, whatever has gone wrong before."""
 
+import json
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any
 
-from harness import CLUSTER, HOME
+from chaos.daemons import OURS
+from harness import HOME
 from sieve_wire import DAEMON, Traffic
 from sieve_workload import Stage, Workload, always
 
@@ -13,7 +16,9 @@ from syncer.api import Obj, Side, annotations_of, dig, is_deleting, labels_of, u
 PREFIX = "vsyncer.dev"
 
 #: Paths of a tenant's object that ours may write, besides its status.
-_UP = frozenset({("Pod", "nodeName"), ("Service", "ports")})
+_UP = frozenset({("Pod", "nodeName"), ("Service", "ports"), ("Service", "clusterIP"), ("Service", "clusterIPs")})
+#: The mark on a virtual Service whose address is changed, which has the spec that it gets again.
+_ADDRESS = f"{PREFIX}/address"
 
 
 @dataclass(slots=True)
@@ -23,6 +28,8 @@ class Safety:
     two: Stage
     workload: Workload
     traffic: Traffic
+    #: The host's virtual clusters besides this one, whose copies are looked at by others.
+    others: Collection[str] = ()
     problems: list[str] = field(default_factory=list)
     #: Virtual uids of host Pods that a kubelet has started.
     started: set[str] = field(default_factory=set)
@@ -38,7 +45,9 @@ class Safety:
     # -- on the host -------------------------------------------------------------------------------
 
     def _host(self, change: Change) -> None:
-        if change.user == DAEMON:
+        if change.resource == "leases.coordination.k8s.io":
+            return
+        if _is_daemon(change.user) and cluster_of(change.before or change.obj) not in self.others:
             self._host_written(change)
         after = change.after
         if change.resource == "pods" and after is not None and (after.get("status") or {}).get("startTime"):
@@ -46,14 +55,17 @@ class Safety:
 
     def _host_written(self, change: Change) -> None:
         before, after = change.before, change.after
-        if before is not None and not _is_ours(before):
+        if before is not None and not self._is_ours(before):
             self._say(Side.HOST, change, "is not ours, and was written or deleted")
-        if after is not None and not _is_ours(after):
+        if after is not None and not self._is_ours(after):
             self._say(Side.HOST, change, "was left without our mark")
         if before is None and change.resource == "pods" and self._uid(change.obj) in self.started & self.bound:
             self._say(Side.HOST, change, "is started a second time")
         if before is not None and not is_deleting(before) and (after is None or is_deleting(after)):
             self._ended(change, before)
+
+    def _is_ours(self, obj: Obj) -> bool:
+        return cluster_of(obj) == self.two.cluster
 
     def _ended(self, change: Change, copy: Obj) -> None:
         """A copy may go when its original has, or has changed into another, or doesn't want one any more."""
@@ -79,7 +91,7 @@ class Safety:
     def _virtual(self, change: Change) -> None:
         if change.resource == "pods" and (change.obj.get("spec") or {}).get("nodeName"):
             self.bound.add(uid_of(change.obj))
-        if change.user != DAEMON or change.resource == "events":
+        if not _is_daemon(change.user) or change.resource == "events":
             return
         before, after = change.before, change.after
         if before is None:
@@ -126,12 +138,21 @@ def resource_of(kind: str) -> str:
     return f"{plural}.{group}" if group else plural
 
 
-def _is_ours(obj: Obj) -> bool:
-    return labels_of(obj).get(f"{PREFIX}/cluster") in (CLUSTER, f"{CLUSTER}.{HOME}")
+def _is_daemon(user: str) -> bool:
+    return user == DAEMON or user.startswith(OURS)
+
+
+def cluster_of(obj: Obj) -> str:
+    """Return the virtual cluster whose mark an object bears; ``""`` for none."""
+    return labels_of(obj).get(f"{PREFIX}/cluster", "").removesuffix(f".{HOME}")
 
 
 def _tenants_part(obj: Obj) -> Any:
-    """What of an object is the tenant's alone."""
-    spec = {name: value for name, value in (obj.get("spec") or {}).items() if (obj["kind"], name) not in _UP}
-    metadata = {part: dig(obj, f"metadata.{part}") or {} for part in ("labels", "annotations", "finalizers")}
-    return spec, obj.get("data"), metadata
+    """Return the tenant's own part of an object."""
+    spec = obj.get("spec") or {}
+    if noted := json.loads(annotations_of(obj).get(_ADDRESS, "{}")).get("was"):
+        spec = {**noted, **{name: value for name, value in spec.items() if name not in ("type", "externalName")}}
+    spec = {name: value for name, value in spec.items() if (obj["kind"], name) not in _UP}
+    metadata = {part: dict(dig(obj, f"metadata.{part}") or {}) for part in ("labels", "annotations")}
+    metadata["annotations"].pop(_ADDRESS, None)
+    return spec, obj.get("data"), metadata, dig(obj, "metadata.finalizers")

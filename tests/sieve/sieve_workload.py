@@ -1,4 +1,4 @@
-"""What a workload is made of: a script of both sides' people, and what works on the host by itself."""
+"""The parts of a workload: a script of both sides' people, and the controllers of the host."""
 
 import asyncio
 import contextlib
@@ -6,12 +6,13 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from harness import CLUSTER, HOME, NAMESPACE, Two, admin, built_in, place
+from harness import CLUSTER, HOME, NAMESPACE, Two, admin, built_in, namespace, place
 
 from syncer.api import Key, Missing, NameTranslator, Obj, Side, is_deleting
 from syncer.config import SyncerConfig, config_with
 from syncer.names import SingleNamespace
 from syncer.resources.kinds import PODS
+from syncer.testing import ApiServer
 from syncer.testing.merge import merged
 from syncer.testing.objects import node
 
@@ -21,7 +22,19 @@ class Stage(Two):
 
     def __init__(self) -> None:
         super().__init__()
+        self.cluster = CLUSTER
         self.due: dict[str, Obj] = {}
+
+    def beside(self, cluster: str) -> "Stage":
+        """Return the stage of another virtual cluster with the same host namespace."""
+        other = Stage()
+        other.cluster, other.host, other.virtual = cluster, self.host, ApiServer(seed=cluster)
+        other.virtual.put(namespace(NAMESPACE))
+        return other
+
+    def place(self, name: str) -> str:
+        """Return where the copy of an object of the shop lies."""
+        return place(name, self.cluster)
 
 
 #: One thing that somebody does, with all that they see; a coroutine is run at once.
@@ -130,13 +143,13 @@ def stop(name: str) -> Act:
 
 
 def edit_copy(resource: str, name: str, parts: Mapping[str, Any]) -> Act:
-    """Somebody edits the host copy of an object of the shop by hand, if it is there."""
-    return lambda two: _changed(two.host, resource, place(name), parts)
+    """A user edits the host copy of an object of the shop by hand, if it is there."""
+    return lambda two: _changed(two.host, resource, two.place(name), parts)
 
 
 def drop_copy(resource: str, name: str) -> Act:
-    """Somebody deletes the host copy of an object of the shop by hand, if it is there."""
-    return lambda two: two.host.delete(resource, place(name))
+    """A user deletes the host copy of an object of the shop by hand, if it is there."""
+    return lambda two: two.host.delete(resource, two.place(name))
 
 
 def both(*acts: Act) -> Act:
@@ -157,17 +170,17 @@ async def perform(act: Act, two: Stage) -> None:
 
 
 def on_host(obj: Obj) -> Act:
-    """Somebody on the host makes an object, or replaces what there is of it."""
+    """A user of the host makes an object, or replaces what there is of it."""
     return lambda two: two.host.put(obj)
 
 
 def edit_host(resource: str, key: str, parts: Mapping[str, Any]) -> Act:
-    """Somebody on the host changes parts of an object."""
+    """A user of the host changes parts of an object."""
     return lambda two: _changed(two.host, resource, key, parts)
 
 
 def drop_host(resource: str, key: str) -> Act:
-    """Somebody on the host deletes an object."""
+    """A user of the host deletes an object."""
     return lambda two: two.host.delete(resource, key)
 
 

@@ -1,4 +1,4 @@
-"""What the sieve has found, each as a scene of its own."""
+"""Faults that the sieve has found, each as a scene of its own."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -21,7 +21,7 @@ RUNNING = built_in("pods", "nodes", "secrets")
 @asynccontextmanager
 async def serving(two: Two) -> AsyncIterator[Daemon]:
     """A daemon that can be made to see an older state."""
-    options = {"secrets": {"all": False}}
+    options = {"secrets": {"all": False}, "pods": {"allowNodeName": True}}
     async with two.daemon(RUNNING, options=options, user=DAEMON) as running:
         yield running
 

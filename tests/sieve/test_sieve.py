@@ -20,7 +20,7 @@ from syncer.engine.reconcile import calls as needed
 from syncer.engine.reconcile import pipeline, reconciler
 from syncer.engine.reconcile.plan import Observed
 from syncer.engine.reconcile.policies import preconditions, staleness
-from syncer.resources.pods import lifecycle
+from syncer.resources.pods import lifecycle, policy
 
 #: Each so many-th point is tried here.
 SPREAD = 23
@@ -62,7 +62,7 @@ def test_there_are_thousands_of_points_of_each_perturbation() -> None:
 
 
 def violations(name: str, perturbation: type[Point], about: str) -> Iterator[Violation]:
-    """What is found, one after the other, at the points that have this in their description."""
+    """Yield the violations at the points that have this in their description."""
     trace = undisturbed(name).trace
     for kind, number, point in chosen(name):
         if (
@@ -74,7 +74,7 @@ def violations(name: str, perturbation: type[Point], about: str) -> Iterator[Vio
 
 
 def is_found(problem: str, name: str, perturbation: type[Point], *, about: str = "") -> bool:
-    """Whether one of them says this."""
+    """Return True if a violation contains this text."""
     return any(problem in each for found in violations(name, perturbation, about) for each in found.problems)
 
 
@@ -84,8 +84,8 @@ def as_decided(_: Observed, decision: Decision) -> Decision:
 
 
 def test_a_pod_is_deleted_or_started_twice_where_old_lists_are_believed(monkeypatch: pytest.MonkeyPatch) -> None:
-    for policy in ("add_preconditions", "guard_pod_start", "delay_unconfirmed_deletions"):
-        monkeypatch.setattr(pipeline, policy, as_decided)
+    for guard in ("add_preconditions", "guard_pod_start", "delay_unconfirmed_deletions"):
+        monkeypatch.setattr(pipeline, guard, as_decided)
     assert is_found("though the host runs it", "pods", Restart)
 
 
@@ -105,6 +105,7 @@ def test_a_pod_is_started_twice_where_only_its_status_says_that_it_ran(monkeypat
         return bool(status.get("startTime"))
 
     monkeypatch.setattr(lifecycle, "has_started", has_started)
+    monkeypatch.setattr(policy, "applied", lambda config, host, required: host)  # it refuses a Pod with a node, too
     assert is_found(
         "is started a second time", "pods", Crash, about="PATCH virtual /api/v1/namespaces/shop/pods/doomed"
     )

@@ -165,7 +165,7 @@ def test_sync_up_beside_sync_down_is_asked_about_orphans_alone() -> None:
 
 
 class Sight:
-    """What a direction sees, of a syncer and the keys that are there."""
+    """The view of a direction: a syncer, and the existing keys."""
 
     settings = SETTINGS
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import pytest
 
 ROOT = Path(__file__).parents[2]
-FILES = sorted(path for folder in ("syncer", "plugins", "hack") for path in (ROOT / folder).rglob("*.py"))
+FILES = sorted(path for folder in ("syncer", "plugins", "hack", "examples") for path in (ROOT / folder).rglob("*.py"))
 GRAB_BAGS = {"utils", "util", "helpers", "common", "manager", "misc", "tools"}
 
 
@@ -44,3 +44,9 @@ def test_file_begins_with_a_sentence_and_is_no_grab_bag(path: Path) -> None:
     sentence = (ast.get_docstring(ast.parse(path.read_text())) or "").split("\n\n")[0]
     assert sentence.endswith((".", ":")), "the first thing in a file is a sentence that says what it is for"
     assert path.stem not in GRAB_BAGS, "name a module for what it does"
+
+
+def test_charts_have_no_links_which_get_lost_in_archives() -> None:
+    files = [path for path in (ROOT / "charts").rglob("*") if path.is_symlink() or path.is_file()]
+    assert len(files) > 50
+    assert [path for path in files if path.is_symlink() or path.read_text().startswith("../")] == []

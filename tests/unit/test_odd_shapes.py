@@ -85,7 +85,7 @@ def worlds() -> World:
 
 
 def whole(kind: str) -> Obj:
-    """Return an object with a status, as somebody has made it."""
+    """Return an object with a status, as a user has made it."""
     resource = KINDS[kind]
     metadata = {"name": "odd", "uid": "u-1"} | ({"namespace": "shop"} if resource.namespaced else {})
     named = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata}

@@ -26,7 +26,7 @@ Install = Callable[..., None]
 
 
 def plugins(*own: str) -> Installed:
-    """What is installed, with these packages for the built-in ones."""
+    """Return the installed plugins, with these packages as the built-in ones."""
     points = [point for package in own for point in distribution(package).entry_points]
     others = lambda group: [p for p in entry_points(group=group) if p.dist and p.dist.name not in own]  # noqa: E731
     return Installed(points, others, registered())
@@ -104,7 +104,7 @@ def test_built_in_plugins_are_all_sound() -> None:
     found = installed()
     syncers = found.syncers()
     assert {"configmaps", "secrets", "services", "pods", "nodes", "events"} <= {syncer.name for syncer in syncers}
-    found.refuse_conflicts(syncers)
+    found.refuse_conflicts([each for each in syncers if each.name != "host-nodes"])  # it works instead of nodes
     assert all(issubclass(syncer, Syncer) for syncer in syncers)
     assert found.translator("single-namespace") is not None
 

@@ -12,6 +12,7 @@ from syncer.api import (
     Indexes,
     Key,
     Mirror,
+    Networking,
     Obj,
     Pair,
     Patch,
@@ -30,6 +31,7 @@ from syncer.api import (
 )
 from syncer.names import SingleNamespace
 from syncer.rbac import LEASES, Share, Subject, allows, daemon_manifests, manifests, needed, rights, sources
+from syncer.resources.pods.syncer import PodSyncer
 
 MAPS = Resource("v1", "ConfigMap", "configmaps")
 PODS = Resource("v1", "Pod", "pods")
@@ -126,8 +128,8 @@ def test_sources_for_a_disabled_syncer_are_left_out() -> None:
     assert Source(Side.VIRTUAL, INGRESSES) in sources(Maps())
     assert Source(Side.VIRTUAL, INGRESSES) in sources(Maps(), {"maps", "ingresses"})
     assert Source(Side.VIRTUAL, INGRESSES) not in sources(Maps(), {"maps"})
-    assert not allows(needed([Maps()]), Side.VIRTUAL, INGRESSES, "list")
-    assert allows(needed([Maps(), Ingresses()]), Side.VIRTUAL, INGRESSES, "list")
+    assert not allows(needed([Maps()]), Side.VIRTUAL, INGRESSES, "get")
+    assert allows(needed([Maps(), Ingresses()]), Side.VIRTUAL, INGRESSES, "get")
 
 
 def test_status_that_goes_up_is_patched_through_its_subresource_only() -> None:
@@ -162,8 +164,7 @@ def test_tenants_are_told_by_events_and_the_lease_is_for_elections_only() -> Non
 def test_pauses_are_read_on_the_virtual_side_whatever_is_synced() -> None:
     granted = needed([])
     for plural in ("configmaps", "namespaces"):
-        found = [right for right in granted if right.resource.plural == plural]
-        assert {right.side for right in found} == {Side.VIRTUAL}
+        found = [right for right in granted if right.resource.plural == plural and right.side is Side.VIRTUAL]
         assert {"list", "watch"} <= {verb for right in found for verb in right.verbs}
 
 
@@ -183,6 +184,12 @@ def test_right_that_is_not_granted_is_not_allowed() -> None:
     assert not allows(granted, Side.HOST, MAPS, "patch", "status")
 
 
+def lease_rules(name: str) -> list[Obj]:
+    """Return the rules for a Lease of this name: RBAC can't narrow `create` to it."""
+    leases = {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"]}
+    return [{**leases, "verbs": ["create"]}, {**leases, "verbs": ["get", "patch"], "resourceNames": [name]}]
+
+
 def made(*syncers: Any, namespaces: Sequence[str] | None = ("vc",), **kwargs: Any) -> dict[Side, list[Obj]]:
     granted = needed(syncers, leader_election=True)
     return manifests(granted, cluster="shop", home="vc", host_namespaces=namespaces, **kwargs)
@@ -191,7 +198,7 @@ def made(*syncers: Any, namespaces: Sequence[str] | None = ("vc",), **kwargs: An
 def test_role_in_the_host_namespace_is_enough_where_nothing_is_cluster_wide() -> None:
     [lease, role] = made(Maps())[Side.HOST]
     assert (lease["kind"], lease["metadata"]) == ("Role", {"name": "vsyncer-shop.lease", "namespace": "vc"})
-    assert [rule["resources"] for rule in lease["rules"]] == [["leases"]]
+    assert lease["rules"] == lease_rules("vsyncer-shop")
     assert (role["kind"], role["metadata"]) == ("Role", {"name": "vsyncer-shop", "namespace": "vc"})
     all_verbs = ["get", "list", "watch", "create", "patch", "delete"]
     assert {"apiGroups": [""], "resources": ["configmaps"], "verbs": all_verbs} in role["rules"]
@@ -209,9 +216,7 @@ def test_cluster_scoped_resource_of_the_host_needs_a_cluster_role_named_for_its_
 def test_unknown_host_namespaces_need_a_cluster_role_and_the_lease_still_a_role() -> None:
     cluster, role = made(Maps(), namespaces=None)[Side.HOST]
     assert cluster["kind"] == "ClusterRole"
-    assert role["rules"] == [
-        {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get", "create", "patch"]}
-    ]
+    assert role["rules"] == lease_rules("vsyncer-shop")
 
 
 def test_host_namespaces_get_a_role_each() -> None:
@@ -280,6 +285,14 @@ def test_host_objects_are_watched_as_their_syncer_says() -> None:
     }
 
 
+def test_service_in_front_of_the_api_server_needs_a_role_in_its_namespace() -> None:
+    names, front = SingleNamespace(cluster="shop", namespace="vc"), {"apiServer": {"service": "infra/api"}}
+    settings = Settings("shop", "vc", names, networking=Networking.model_validate(front))
+    roles = manifests(needed([PodSyncer()], settings=settings), cluster="shop", home="vc", host_namespaces=("vc",))
+    [role] = [each for each in roles[Side.HOST] if each["metadata"].get("namespace") == "infra"]
+    assert role["rules"] == [{"apiGroups": [""], "resources": ["services"], "verbs": ["get"], "resourceNames": ["api"]}]
+
+
 def test_rights_may_depend_on_the_configuration() -> None:
     settings = Settings("shop", "vc", SingleNamespace(cluster="shop", namespace="vc"))
     assert allows(needed([Elsewhere()], settings=settings), Side.VIRTUAL, MAPS, "delete")
@@ -331,7 +344,8 @@ def test_daemon_has_its_lease_and_what_is_in_the_whole_host_once_and_virtual_clu
         ("ClusterRole", {"name": "fleet.syncers"}),
         ("Role", {"name": "fleet.lease", "namespace": "syncers"}),
     ]
-    assert [rule["resources"] for each in daemon for rule in each["rules"]] == [["nodes"], ["leases"]]
+    assert [rule["resources"] for rule in daemon[0]["rules"]] == [["nodes"]]
+    assert daemon[1]["rules"] == lease_rules("fleet")
     for share, plural, other in ((shares[0], "configmaps", "pods"), (shares[1], "pods", "configmaps")):
         [role] = share.manifests()[Side.HOST]
         assert role["metadata"] == {"name": f"vsyncer-{share.cluster}", "namespace": f"vc-{share.cluster}"}
@@ -349,3 +363,11 @@ def test_daemon_role_for_the_whole_host_joins_what_virtual_clusters_need() -> No
     [role] = daemon_manifests([Share("a", [reads], ()), Share("b", [writes], ())], name="fleet", home="")
     assert role["metadata"] == {"name": "fleet"}
     assert role["rules"] == [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list", "patch"]}]
+
+
+def test_replicas_that_share_a_fleet_may_list_and_delete_leases() -> None:
+    [role] = daemon_manifests(
+        [Share("a", needed([Maps()], leader_election=True), ("vc-a",))], name="fleet", home="syncers", is_shared=True
+    )
+    leases = {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"]}
+    assert role["rules"] == [{**leases, "verbs": ["create", "delete", "get", "list", "patch"]}]

@@ -30,11 +30,10 @@ class Plain(Shared):
 
 
 def verbs(syncer: type[ServiceSyncer], **options: Any) -> Mapping[str, bool]:
-    """What may be done to virtual Services, and whether host namespaces may be read."""
-    world = World([syncer], config={"sync": {"toHost": {syncer.name: options}}})
+    """Return the verbs for virtual Services, and for host namespaces."""
+    world = World([syncer], config={"sync": {"toHost": {syncer.name: {"clusterIP": "own", **options}}}})
     granted = needed([world.syncer(syncer)], settings=world.settings)
-    found = {verb: allows(granted, Side.VIRTUAL, SERVICES, verb) for verb in ("create", "patch", "delete")}
-    return {**found, "home": allows(granted, Side.HOST, NAMESPACES, "get")}
+    return {verb: allows(granted, Side.VIRTUAL, SERVICES, verb) for verb in ("create", "patch", "delete")}
 
 
 @pytest.mark.parametrize(
@@ -45,7 +44,7 @@ def verbs(syncer: type[ServiceSyncer], **options: Any) -> Mapping[str, bool]:
         (Plain, {"authority": {"spec.sessionAffinity": "host"}}, {"patch"}),
         (Plain, {"authority": {"spec.sessionAffinity": "both"}}, {"patch"}),
         (Plain, {"onHostDeletion": "report"}, {"patch"}),
-        (Plain, {"onHostDeletion": "propagate"}, {"patch", "delete", "home"}),
+        (Plain, {"onHostDeletion": "propagate"}, {"patch", "delete"}),
         (Shared, {}, {"patch"}),
     ],
 )

@@ -18,6 +18,7 @@ kind: SyncerConfig
 cluster: vc
 virtual: {kubeconfig: virtual.kubeconfig}
 host: {kubeconfig: host.kubeconfig, namespace: vc-ns}
+networking: {apiServer: {host: 10.0.0.1}}
 metrics: {address: ""}
 health: {address: ""}
 """
@@ -69,7 +70,7 @@ def there(obj: Obj | None) -> Obj:
 
 
 def issued(certificate: Obj) -> Obj:
-    """What cert-manager makes of a Certificate."""
+    """Return the Secret that cert-manager makes for a Certificate."""
     spec = certificate["spec"]
     return build(
         SECRETS,

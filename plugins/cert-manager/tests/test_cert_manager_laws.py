@@ -15,6 +15,8 @@ from syncer.testing import strategies
 from syncer.testing.laws import Scene, laws_for
 from syncer.testing.objects import build
 
+#: An object with an unknown field in its spec is refused.
+REFUSED = ["spec"]
 MARKS, NAMES = Marks(), SingleNamespace(cluster="vc", namespace="vc-ns")
 
 SPEC = st.fixed_dictionaries(
@@ -48,9 +50,15 @@ def issued(found: Obj, certificate: str | None) -> Scene:
 
 
 TestCertificates = laws_for(
-    CertificateSyncer, objects=strategies.objects(CERTIFICATES, st.fixed_dictionaries({"spec": SPEC}))
+    CertificateSyncer,
+    objects=strategies.objects(CERTIFICATES, st.fixed_dictionaries({"spec": SPEC})),
+    dropped=REFUSED,
 )
-TestIssuers = laws_for(IssuerSyncer, objects=strategies.objects(ISSUERS, st.fixed_dictionaries({"spec": ISSUER})))
+TestIssuers = laws_for(
+    IssuerSyncer,
+    objects=strategies.objects(ISSUERS, st.fixed_dictionaries({"spec": ISSUER})),
+    dropped=REFUSED,
+)
 TestCertificateSecrets = laws_for(
     CertificateSecretSyncer, objects=st.builds(issued, strategies.secrets(), st.sampled_from(["web", "web", None]))
 )

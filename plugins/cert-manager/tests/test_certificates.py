@@ -9,7 +9,7 @@ from vsyncer_cert_manager.cluster_issuers import ClusterIssuerSyncer
 from vsyncer_cert_manager.issuers import IssuerSyncer
 from vsyncer_cert_manager.kinds import CERTIFICATES, CLUSTER_ISSUERS, ISSUERS, SECRETS
 
-from syncer.api import Obj, Refused
+from syncer.api import Marks, Obj, Refused
 from syncer.testing import World
 from syncer.testing.cases import Case, load
 from syncer.testing.objects import build, pod_mounting, secret, serviceaccount
@@ -31,7 +31,7 @@ def world() -> World:
 
 
 def issued(world: World, key: str = "a2V5") -> Obj:
-    """What cert-manager makes of the Certificate on the host."""
+    """Return the Secret that cert-manager makes of the Certificate on the host."""
     certificate = world.host("Certificate", "vc-ns/web-x-shop-x-vc")
     assert certificate is not None
     spec = certificate["spec"]
@@ -74,13 +74,26 @@ def test_the_secret_comes_back_under_the_virtual_name(world: World) -> None:
     assert found["metadata"]["annotations"]["cert-manager.io/issuer-name"] == "ca"
 
 
-def test_a_tenant_forges_no_mark_in_the_template() -> None:
-    forged = {"annotations": {"vsyncer.dev/fields": "{}", "example.org/note": "kept"}}
-    certificate = CERTIFICATE | {"spec": CERTIFICATE["spec"] | {"secretTemplate": forged}}
-    [write] = World([CertificateSyncer]).given(virtual=[certificate]).decide(CertificateSyncer, "shop/web").writes
-    annotations = write.obj["spec"]["secretTemplate"]["annotations"]
-    assert "vsyncer.dev/fields" not in annotations
-    assert annotations["example.org/note"] == "kept"
+TEMPLATE = {
+    "labels": {"app": "web"},
+    "annotations": {
+        "vsyncer.dev/fields": "{}",
+        "reflector.v1.k8s.emberstack.com/reflection-auto-enabled": "true",
+    },
+}
+
+
+def test_the_template_of_the_secret_stays_in_the_virtual_cluster(world: World) -> None:
+    world.given(virtual=[CERTIFICATE | {"spec": CERTIFICATE["spec"] | {"secretTemplate": TEMPLATE}}])
+    world.settle(CertificateSyncer, "shop/web")
+    sent = there(world.copy_of(CertificateSyncer, "shop/web"))["spec"]["secretTemplate"]
+    given = [*sent["labels"], *sent["annotations"]]
+    assert all(Marks().is_mark(key) for key in given), given
+    assert "vsyncer.dev/fields" not in sent["annotations"]
+    found = brought_back(world)["metadata"]
+    assert found["labels"]["app"] == "web"
+    assert found["annotations"]["reflector.v1.k8s.emberstack.com/reflection-auto-enabled"] == "true"
+    assert found["annotations"]["vsyncer.dev/fields"] != "{}"
 
 
 def test_a_renewed_secret_comes_back_too(world: World) -> None:

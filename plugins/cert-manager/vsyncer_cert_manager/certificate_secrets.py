@@ -96,7 +96,9 @@ def _named_by(certificate: Obj, settings: Settings) -> Iterable[Key]:
 
 
 def _copy(ctx: Context, host: Obj, key: Key, certificate: Obj) -> Obj:
-    """Return the virtual Secret, with virtual names in cert-manager's annotations."""
+    """Return the virtual Secret, with virtual names in cert-manager's annotations, and the labels and
+    annotations that the Certificate asks for.
+    """
     virtual = ctx.virtual_copy(host, key)
     virtual |= {part: value for part, value in host.items() if part not in ("apiVersion", "kind", "metadata")}
     noted = virtual["metadata"].get("annotations") or {}
@@ -104,5 +106,16 @@ def _copy(ctx: Context, host: Obj, key: Key, certificate: Obj) -> Obj:
         "cert-manager.io/certificate-name": key_of(certificate).name,
         "cert-manager.io/issuer-name": dig(certificate, "spec.issuerRef.name", ""),
     }
-    virtual["metadata"]["annotations"] = noted | {name: names[name] for name in names.keys() & noted.keys()}
+    own = {name: names[name] for name in names.keys() & noted.keys()}
+    virtual["metadata"]["annotations"] = _asked(ctx, certificate, "annotations") | noted | own
+    labels = virtual["metadata"].get("labels") or {}
+    virtual["metadata"]["labels"] = _asked(ctx, certificate, "labels") | labels
     return virtual
+
+
+def _asked(ctx: Context, certificate: Obj, part: str) -> Obj:
+    """Return the labels or annotations of ``secretTemplate``, without marks."""
+    given = dig(certificate, f"spec.secretTemplate.{part}")
+    return (
+        {name: text for name, text in given.items() if not ctx.marks.is_mark(name)} if isinstance(given, dict) else {}
+    )

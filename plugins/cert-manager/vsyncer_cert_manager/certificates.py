@@ -1,15 +1,43 @@
 """Certificates are issued on the host, each into a Secret with our marks, so that it can be copied back."""
 
-from collections.abc import Mapping
 from typing import ClassVar
 
-from syncer.api import Context, Key, Mirror, Obj, Reference, References, Refused, Side, Source, dig, key_of
+from syncer.api import (
+    AllowedFields,
+    Context,
+    Key,
+    Mirror,
+    Obj,
+    Reference,
+    References,
+    Refused,
+    Side,
+    Source,
+    dig,
+    key_of,
+)
 from vsyncer_cert_manager.cluster_issuers import published
 from vsyncer_cert_manager.kinds import CERTIFICATES, CLUSTER_ISSUERS, GROUP, ISSUERS, SECRETS
 
+#: The fields that tenants may set. (cert-manager's API reference, ``CertificateSpec`` of v1.) Of
+#: ``secretTemplate`` nothing goes down, see below.
+ALLOWED = AllowedFields(
+    *("additionalOutputFormats", "commonName", "dnsNames", "duration", "emailAddresses"),
+    *("encodeUsagesInRequest", "ipAddresses", "isCA", "issuerRef", "literalSubject", "nameConstraints"),
+    *("otherNames", "privateKey", "renewBefore", "renewBeforePercentage", "revisionHistoryLimit"),
+    *("secretName", "signatureAlgorithm", "subject", "uris", "usages"),
+    *(f"keystores.jks.{field}" for field in ("alias", "create", "password", "passwordSecretRef")),
+    *(f"keystores.pkcs12.{field}" for field in ("create", "password", "passwordSecretRef", "profile")),
+    *(f"secretTemplate.{part}" for part in ("annotations", "labels")),
+)
+
 
 class CertificateSyncer(Mirror):
-    """The virtual side owns the spec, the host the status."""
+    """The virtual side owns the spec, the host the status.
+
+    The labels and annotations of ``secretTemplate`` are set on the virtual Secret alone: on the host's,
+    they could have it copied into other namespaces, or from there.
+    """
 
     name = "certificates"
     resource = CERTIFICATES
@@ -20,17 +48,22 @@ class CertificateSyncer(Mirror):
     references: ClassVar[References] = {
         "spec.keystores.jks.passwordSecretRef.name": SECRETS,
         "spec.keystores.pkcs12.passwordSecretRef.name": SECRETS,
-        "spec.secretName": Reference(SECRETS, use="named"),
+        "spec.secretName": Reference(SECRETS, use="named", comes_later=True),
     }
 
     def translate(self, ctx: Context, virtual: Obj) -> Obj:
-        """Return the copy, with our marks for the Secret that will be created, and the issuer's host name."""
+        """Return the copy, with our marks for the Secret that will be created, and the issuer's host name.
+
+        Raises:
+            Refused: The Certificate has a field that tenants may not set.
+        """
+        ALLOWED.refuse_others(virtual.get("spec"), at="spec")
         host, namespace = super().translate(ctx, virtual), key_of(virtual).namespace
-        spec: Obj = host.get("spec") or {}
+        spec: Obj = {name: value for name, value in (host.get("spec") or {}).items() if name != "secretTemplate"}
         if name := dig(virtual, "spec.secretName"):
             key = Key(namespace, name)
             _refuse_taken(ctx, key)
-            spec = spec | {"secretTemplate": _marked(ctx, key, spec.get("secretTemplate") or {})}
+            spec = spec | {"secretTemplate": _marks(ctx, key)}
         return host | {"spec": spec | {"issuerRef": _issuer(ctx, namespace, spec.get("issuerRef") or {})}}
 
 
@@ -44,7 +77,7 @@ def _refuse_taken(ctx: Context, key: Key) -> None:
         raise Refused(why, path="spec.secretName")
 
 
-def _marked(ctx: Context, key: Key, template: Obj) -> Obj:
+def _marks(ctx: Context, key: Key) -> Obj:
     """Return the ``secretTemplate`` with the marks that lead the Secret back.
 
     Their kind is Certificate, so that the Secret is never taken for the copy of a virtual Secret.
@@ -52,16 +85,9 @@ def _marked(ctx: Context, key: Key, template: Obj) -> Obj:
     place = ctx.names.to_host(SECRETS, key)
     original = {"metadata": {"name": key.name, "namespace": key.namespace}}
     return {
-        **template,
-        "labels": _without_marks(ctx, template, "labels") | ctx.marks.labels(ctx.identity, key),
-        "annotations": _without_marks(ctx, template, "annotations")
-        | ctx.marks.annotations(CERTIFICATES, original, place),
+        "labels": ctx.marks.labels(ctx.identity, key),
+        "annotations": ctx.marks.annotations(CERTIFICATES, original, place),
     }
-
-
-def _without_marks(ctx: Context, template: Obj, part: str) -> dict[str, str]:
-    given: Mapping[str, str] = template.get(part) or {}
-    return {key: value for key, value in given.items() if not ctx.marks.is_mark(key)}
 
 
 def _issuer(ctx: Context, namespace: str, reference: Obj) -> Obj:

@@ -1,53 +1,94 @@
 """Issuers work on the host for the Certificates of their virtual namespace."""
 
-from syncer.api import Context, Mirror, Obj, Reference, References, Refused, dig
-from vsyncer_cert_manager.kinds import ISSUERS, SECRETS, SERVICE_ACCOUNTS
+from typing import ClassVar
 
-_DNS01 = (
-    "acmeDNS.accountSecretRef",
-    "akamai.accessTokenSecretRef",
-    "akamai.clientSecretSecretRef",
-    "akamai.clientTokenSecretRef",
-    "azureDNS.clientSecretSecretRef",
-    "cloudDNS.serviceAccountSecretRef",
-    "cloudflare.apiKeySecretRef",
-    "cloudflare.apiTokenSecretRef",
-    "digitalocean.tokenSecretRef",
-    "rfc2136.tsigSecretSecretRef",
-    "route53.accessKeyIDSecretRef",
-    "route53.secretAccessKeySecretRef",
-)
-_SOLVER_POD = "acme.solvers[].http01.{}.podTemplate.spec"
+from syncer.api import AllowedFields, Context, Mirror, Obj, Reference, References, Refused, dig
+from vsyncer_cert_manager.kinds import ISSUERS, SECRETS, SERVICE_ACCOUNTS
 
 #: ServiceAccounts are on the host whether or not an Issuer names them.
 _ACCOUNT = Reference(SERVICE_ACCOUNTS, use="named")
 
-#: The references in an Issuer. (cert-manager's API reference, ``IssuerSpec`` of v1.)
-REFERENCES: References = {
-    "spec.ca.secretName": SECRETS,
-    "spec.acme.privateKeySecretRef.name": SECRETS,
-    "spec.acme.externalAccountBinding.keySecretRef.name": SECRETS,
-    **{f"spec.acme.solvers[].dns01.{path}.name": SECRETS for path in _DNS01},
-    "spec.acme.solvers[].dns01.route53.auth.kubernetes.serviceAccountRef.name": _ACCOUNT,
-    **{f"spec.{_SOLVER_POD.format(way)}.imagePullSecrets[].name": SECRETS for way in ("ingress", "gatewayHTTPRoute")},
-    **{f"spec.{_SOLVER_POD.format(way)}.serviceAccountName": _ACCOUNT for way in ("ingress", "gatewayHTTPRoute")},
-    "spec.vault.auth.tokenSecretRef.name": SECRETS,
-    "spec.vault.auth.appRole.secretRef.name": SECRETS,
-    "spec.vault.auth.clientCertificate.secretName": SECRETS,
-    "spec.vault.auth.kubernetes.secretRef.name": SECRETS,
-    "spec.vault.auth.kubernetes.serviceAccountRef.name": _ACCOUNT,
-    "spec.vault.caBundleSecretRef.name": SECRETS,
-    "spec.vault.clientCertSecretRef.name": SECRETS,
-    "spec.vault.clientKeySecretRef.name": SECRETS,
-    "spec.venafi.tpp.credentialsRef.name": SECRETS,
-    "spec.venafi.tpp.caBundleSecretRef.name": SECRETS,
-    "spec.venafi.cloud.apiTokenSecretRef.name": SECRETS,
+#: The names in an Issuer. (cert-manager's API reference, ``IssuerSpec`` of v1.)
+_NAMES: References = {
+    "ca.secretName": SECRETS,
+    #: cert-manager makes a key that is missing.
+    "acme.privateKeySecretRef.name": Reference(SECRETS, comes_later=True),
+    "acme.externalAccountBinding.keySecretRef.name": SECRETS,
+    "acme.solvers[].dns01.acmeDNS.accountSecretRef.name": SECRETS,
+    "acme.solvers[].dns01.akamai.accessTokenSecretRef.name": SECRETS,
+    "acme.solvers[].dns01.akamai.clientSecretSecretRef.name": SECRETS,
+    "acme.solvers[].dns01.akamai.clientTokenSecretRef.name": SECRETS,
+    "acme.solvers[].dns01.azureDNS.clientSecretSecretRef.name": SECRETS,
+    "acme.solvers[].dns01.cloudDNS.serviceAccountSecretRef.name": SECRETS,
+    "acme.solvers[].dns01.cloudflare.apiKeySecretRef.name": SECRETS,
+    "acme.solvers[].dns01.cloudflare.apiTokenSecretRef.name": SECRETS,
+    "acme.solvers[].dns01.digitalocean.tokenSecretRef.name": SECRETS,
+    "acme.solvers[].dns01.rfc2136.tsigSecretSecretRef.name": SECRETS,
+    "acme.solvers[].dns01.route53.accessKeyIDSecretRef.name": SECRETS,
+    "acme.solvers[].dns01.route53.secretAccessKeySecretRef.name": SECRETS,
+    "acme.solvers[].dns01.route53.auth.kubernetes.serviceAccountRef.name": _ACCOUNT,
+    "vault.auth.tokenSecretRef.name": SECRETS,
+    "vault.auth.appRole.secretRef.name": SECRETS,
+    "vault.auth.clientCertificate.secretName": SECRETS,
+    "vault.auth.kubernetes.secretRef.name": SECRETS,
+    "vault.auth.kubernetes.serviceAccountRef.name": _ACCOUNT,
+    "vault.caBundleSecretRef.name": SECRETS,
+    "vault.clientCertSecretRef.name": SECRETS,
+    "vault.clientKeySecretRef.name": SECRETS,
+    "venafi.tpp.credentialsRef.name": SECRETS,
+    "venafi.tpp.caBundleSecretRef.name": SECRETS,
+    "venafi.cloud.apiTokenSecretRef.name": SECRETS,
 }
 
-#: Fields that can't be translated to the host, with the reason.
+#: The other fields that tenants may set: they name nothing of the host, and add nothing to the objects
+#: that cert-manager makes there.
+_OTHERS = {
+    "": ("selfSigned.crlDistributionPoints",),
+    "ca": ("crlDistributionPoints", "ocspServers", "issuingCertificateURLs"),
+    "vault": ("server", "serverName", "path", "namespace", "caBundle"),
+    "vault.auth.appRole": ("path", "roleId"),
+    "vault.auth.clientCertificate": ("mountPath", "name"),
+    "vault.auth.kubernetes": ("mountPath", "role", "serviceAccountRef.audiences"),
+    "venafi": ("zone", "tpp.url", "tpp.caBundle", "cloud.url"),
+    "acme": (
+        *("email", "server", "preferredChain", "caBundle", "skipTLSVerify", "profile"),
+        *("disableAccountKeyGeneration", "enableDurationFeature"),
+    ),
+    "acme.externalAccountBinding": ("keyID", "keyAlgorithm"),
+    "acme.solvers[]": ("selector", "dns01.cnameStrategy"),
+    "acme.solvers[].http01.ingress": ("class", "ingressClassName", "serviceType"),
+    "acme.solvers[].http01.gatewayHTTPRoute": ("serviceType",),
+    "acme.solvers[].http01.gatewayHTTPRoute.parentRefs[]": ("group", "kind", "name", "sectionName", "port"),
+    "acme.solvers[].dns01.acmeDNS": ("host",),
+    "acme.solvers[].dns01.akamai": ("serviceConsumerDomain",),
+    "acme.solvers[].dns01.azureDNS": (
+        *("clientID", "subscriptionID", "tenantID", "resourceGroupName"),
+        *("hostedZoneName", "environment"),
+    ),
+    "acme.solvers[].dns01.cloudDNS": ("project", "hostedZoneName"),
+    "acme.solvers[].dns01.cloudflare": ("email",),
+    "acme.solvers[].dns01.rfc2136": ("nameserver", "tsigKeyName", "tsigAlgorithm", "protocol"),
+    "acme.solvers[].dns01.route53": ("accessKeyID", "role", "hostedZoneID", "region"),
+    "acme.solvers[].dns01.route53.auth.kubernetes": ("serviceAccountRef.audiences",),
+}
+
+
+def _allowed() -> AllowedFields:
+    """Return all fields that tenants may set; beside the name of a Secret there may be a key."""
+    keys = [path.removesuffix("name") + "key" for path in _NAMES if path.endswith("Ref.name")]
+    others = [f"{above}.{field}".lstrip(".") for above, fields in _OTHERS.items() for field in fields]
+    return AllowedFields(*_NAMES, *keys, *others)
+
+
+ALLOWED = _allowed()
+
+#: Fields that a tenant might well ask for, with the reason why they aren't synced.
 REFUSED = {
     "dns01.webhook": "only the webhook knows which names in its config are those of Secrets",
     "http01.ingress.name": "cert-manager would edit the copy of that Ingress. Use ingressClassName",
+    "http01.ingress.ingressTemplate": "its annotations would configure the host's ingress controller",
+    "http01.ingress.podTemplate": "cert-manager would run that Pod beside those that are synced",
+    "http01.gatewayHTTPRoute.podTemplate": "cert-manager would run that Pod beside those that are synced",
 }
 
 
@@ -61,7 +102,7 @@ class IssuerSyncer(Mirror):
     resource = ISSUERS
     down = ("spec",)
     up = ("status",)
-    references = REFERENCES
+    references: ClassVar[References] = {f"spec.{path}": kind for path, kind in _NAMES.items()}
 
     def translate(self, ctx: Context, virtual: Obj) -> Obj:
         """Return the copy.
@@ -69,9 +110,10 @@ class IssuerSyncer(Mirror):
         Raises:
             Refused: The Issuer would do on the host what the tenant may not.
         """
-        host = super().translate(ctx, virtual)
-        for place, solver in enumerate(dig(host, "spec.acme.solvers") or ()):
+        solvers = dig(virtual, "spec.acme.solvers")
+        for place, solver in enumerate(solvers if isinstance(solvers, list) else ()):
             for path, why in REFUSED.items():
-                if dig(solver, path):
+                if isinstance(solver, dict) and dig(solver, path):
                     raise Refused(f"can't be synced: {why}", path=f"spec.acme.solvers[{place}].{path}")
-        return host
+        ALLOWED.refuse_others(virtual.get("spec"), at="spec")
+        return super().translate(ctx, virtual)

@@ -21,6 +21,8 @@ GUIDED: list[tuple[str, str]] = re.findall(
     (PACKAGE.parent / "README.md").read_text(),
     re.DOTALL | re.MULTILINE,
 )
+#: Where a virtual API server that speaks https is found by itself.
+NETWORKING = "networking: {apiServer: {host: 10.0.0.1}}\n"
 
 
 async def cluster(folder: Path, side: str, space: str) -> ApiServer:
@@ -33,7 +35,7 @@ async def cluster(folder: Path, side: str, space: str) -> ApiServer:
 
 
 async def run_once(folder: Path) -> str:
-    """What ``syncer run --once`` says, with the configuration in the folder."""
+    """Return the output of ``syncer run --once`` with the configuration in the folder."""
     off = ("--metrics-address", "0", "--health-address", "0")
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "syncer", "run", "--once", "--config", "syncer.yaml", *off),
@@ -53,7 +55,7 @@ def there(obj: Obj | None) -> Obj:
 
 @pytest.mark.parametrize(("config", "said"), GUIDED, ids=["configuration alone", "as a package"])
 def test_a_foo_goes_to_the_host_and_its_status_comes_back(config: str, said: str, tmp_path: Path) -> None:
-    (tmp_path / "syncer.yaml").write_text(config)
+    (tmp_path / "syncer.yaml").write_text(config + NETWORKING)
 
     async def scenario() -> None:
         virtual = await cluster(tmp_path, "virtual", "shop")

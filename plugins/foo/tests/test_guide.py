@@ -1,4 +1,4 @@
-"""What plugins/README.md and the README of the template show is so: their code runs, their commands say that."""
+"""plugins/README.md and the README of the template are true: their code runs, and their commands print that."""
 
 import asyncio
 import re
@@ -13,7 +13,7 @@ from vsyncer_foo.foos import FOOS
 
 import syncer.api
 from syncer.clusters.client import Cluster
-from syncer.testing import ApiServer
+from syncer.testing import ApiServer, World
 
 PLUGINS = Path(__file__).parents[2]
 #: All but the chapter whose files are a package of their own; vsyncer's tests/flow/test_new_kind.py is about that.
@@ -67,7 +67,7 @@ def test_the_official_client_of_the_guide_makes_the_limit_once() -> None:
 
     async def twice() -> None:
         cluster = Cluster("host", syncer.api.Side.HOST, host.transport())
-        live = syncer.api.Live("vc", "foos", cluster, cluster)
+        live = syncer.api.Live("vc", "foos", cluster, cluster, settings=World().settings)
         for _ in range(2):
             await names["LimitedFooSyncer"]().init(live)
 

@@ -1,9 +1,10 @@
 """The endpoints of a monitor: the objects that they name, and the fields that a tenant may not set."""
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Mapping
 from typing import Any
 
-from syncer.api import References, Resource
+from syncer.api import Obj, References, Refused, Resource
 from vsyncer_prometheus_operator.kinds import CONFIG_MAPS, SECRETS
 
 _TLS = {
@@ -35,14 +36,78 @@ def named_in(endpoints: str) -> References:
     return {f"spec.{endpoints}[].{path}": kind for path, kind in NAMES.items()}
 
 
-#: Files that Prometheus would read for the tenant, including its own token; and headers whose
-#: values would come from the host's Secrets.
-_FORBIDDEN = ("bearerTokenFile", "caFile", "certFile", "keyFile", "proxyConnectHeader")
+#: The other fields of an endpoint that tenants may set: they are about the target, which is the
+#: tenant's own.
+FIELDS = (
+    *("port", "portNumber", "targetPort", "path", "scheme", "params", "interval", "scrapeTimeout"),
+    *("honorLabels", "honorTimestamps", "trackTimestampsStaleness", "filterRunning", "enableHttp2"),
+    *("followRedirects", "relabelings", "metricRelabelings", "authorization.type"),
+    *("oauth2.scopes", "oauth2.tokenUrl", "oauth2.endpointParams"),
+    *(
+        f"{part}.{field}"
+        for part in ("tlsConfig", "oauth2.tlsConfig")
+        for field in ("serverName", "insecureSkipVerify", "minVersion", "maxVersion")
+    ),
+    *(path.removesuffix("name") + part for path in NAMES for part in ("key", "optional")),
+)
+
+#: Fields that a tenant might well ask for, with the reason why they aren't synced.
+_FILE = "is a file of the Prometheus that scrapes, which is the host's. Use a Secret of yours instead"
+_PROXY = "would have the host's Prometheus connect to any address"
+REFUSED = dict.fromkeys(("bearerTokenFile", "caFile", "certFile", "keyFile"), _FILE) | {
+    "proxyConnectHeader": "has values of Secrets whose names can't be translated",
+    "proxyUrl": _PROXY,
+    "proxyFromEnvironment": _PROXY,
+}
 
 
-def forbidden(endpoint: Any, path: str = "") -> Iterator[str]:
-    """Yield the paths of fields in an endpoint that a tenant may not set."""
+def refuse(endpoint: Any, path: str) -> None:
+    """Refuse the fields of an endpoint that a tenant may not set.
+
+    Raises:
+        Refused: There is such a field.
+    """
     for name, value in endpoint.items() if isinstance(endpoint, dict) else ():
-        if name in _FORBIDDEN and value:
-            yield path + name
-        yield from forbidden(value, f"{path}{name}.")
+        if name in REFUSED and value:
+            raise Refused(REFUSED[name], path=f"{path}.{name}")
+        if name == "relabelings":
+            _refuse_other_targets(value, f"{path}.{name}")
+        elif name in ("tlsConfig", "oauth2"):
+            refuse(value, f"{path}.{name}")
+
+
+# -- relabelings -----------------------------------------------------------------------------------
+
+#: Actions that write a label. (https://prometheus.io/docs/prometheus/latest/configuration/configuration/#relabel_config)
+_WRITES = ("replace", "lowercase", "uppercase", "hashmod")
+#: Names of labels that a relabeling may write: those without special meaning, temporary ones, and those
+#: that are fields of an endpoint anyway. ``__address__`` would have any address scraped.
+_WRITABLE = re.compile(r"(?:(?!__|_?\$)|__tmp|__param_|__metrics_path__$|__scheme__$).*", re.DOTALL)
+#: The only ``labelmap``: labels of objects, whose names begin with a letter or a digit.
+_LABELS = re.compile(r"__meta_kubernetes_[a-z]+_label_\(\.[+*]\)")
+
+
+def _refuse_other_targets(relabelings: Any, path: str) -> None:
+    """Refuse a relabeling that writes a label with a meaning for Prometheus.
+
+    Raises:
+        Refused: There is one.
+    """
+    for place, each in enumerate(relabelings if isinstance(relabelings, list) else ()):
+        if not isinstance(each, dict):
+            continue
+        action = str(each.get("action") or "replace").lower()
+        if action in _WRITES and not _WRITABLE.match(str(each.get("targetLabel") or "")):
+            raise Refused(
+                "may not write a label that begins with __, but for __tmp", path=f"{path}[{place}].targetLabel"
+            )
+        if action == "labelmap" and not _maps_safely(each):
+            why = "is only possible from labels, as in __meta_kubernetes_pod_label_(.+), or to a fixed beginning"
+            raise Refused(f"labelmap {why}", path=f"{path}[{place}].regex")
+
+
+def _maps_safely(relabeling: Obj) -> bool:
+    replacement = str(relabeling.get("replacement") or "$1")
+    if replacement in ("$1", "${1}"):
+        return _LABELS.fullmatch(str(relabeling.get("regex") or "")) is not None
+    return _WRITABLE.match(replacement) is not None

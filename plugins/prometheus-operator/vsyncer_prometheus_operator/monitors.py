@@ -4,10 +4,23 @@ selects in its virtual cluster.
 
 from typing import ClassVar
 
-from syncer.api import Context, Mirror, Obj, Refused, Resource, key_of
-from vsyncer_prometheus_operator.endpoints import forbidden, named_in
+from syncer.api import AllowedFields, Context, Mirror, Obj, Resource, key_of
+from vsyncer_prometheus_operator.endpoints import FIELDS, NAMES, named_in, refuse
 from vsyncer_prometheus_operator.kinds import POD_MONITORS, PODS, SERVICE_MONITORS, SERVICES
 from vsyncer_prometheus_operator.selection import narrowed, places
+
+#: The fields that tenants may set beside the endpoints. (The API reference of prometheus-operator, v1.)
+_FIELDS = (
+    *("selector", "namespaceSelector", "selectorMechanism", "serviceDiscoveryRole"),
+    *("jobLabel", "targetLabels", "podTargetLabels", "keepDroppedTargets", "bodySizeLimit"),
+    *("sampleLimit", "targetLimit", "labelLimit", "labelNameLengthLimit", "labelValueLengthLimit"),
+    *("scrapeProtocols", "fallbackScrapeProtocol", "scrapeNativeHistograms", "scrapeClassicHistograms"),
+    *("nativeHistogramBucketLimit", "nativeHistogramMinBucketFactor", "convertClassicHistogramsToNHCB"),
+)
+
+
+def _allowed(endpoints: str) -> AllowedFields:
+    return AllowedFields(*_FIELDS, *(f"{endpoints}[].{field}" for field in (*NAMES, *FIELDS)))
 
 
 class _Monitor(Mirror):
@@ -21,16 +34,24 @@ class _Monitor(Mirror):
     selected: ClassVar[Resource]
     #: The field of the spec with the endpoints.
     endpoints: ClassVar[str]
+    #: The fields that tenants may set.
+    allowed: ClassVar[AllowedFields]
 
     def translate(self, ctx: Context, virtual: Obj) -> Obj:
-        """Return the copy; it selects only this tenant's objects in the namespaces that the monitor names."""
+        """Return the copy; it selects only this tenant's objects in the namespaces that the monitor names.
+
+        Raises:
+            Refused: The monitor has a field that tenants may not set.
+        """
+        given = virtual.get("spec") or {}
+        listed = given.get(self.endpoints)
+        for place, endpoint in enumerate(listed if isinstance(listed, list) else ()):
+            refuse(endpoint, f"spec.{self.endpoints}[{place}]")
+        self.allowed.refuse_others(given, at="spec")
         host, namespace = super().translate(ctx, virtual), key_of(virtual).namespace
         spec = host.get("spec") or {}
-        endpoints = spec.get(self.endpoints) or []
-        for place, endpoint in enumerate(endpoints):
-            for path in forbidden(endpoint):
-                why = "is a matter of the Prometheus that scrapes, which is the host's. Use a Secret of yours instead"
-                raise Refused(why, path=f"spec.{self.endpoints}[{place}].{path}")
+        # A target could redirect Prometheus to any address that it reaches.
+        endpoints = [each | {"followRedirects": False} for each in spec.get(self.endpoints) or []]
         copied = {
             "selector": narrowed(ctx, spec, namespace),
             "namespaceSelector": places(ctx, spec, namespace, self.selected),
@@ -48,6 +69,7 @@ class ServiceMonitorSyncer(_Monitor):
     selected = SERVICES
     endpoints = "endpoints"
     references = named_in("endpoints")
+    allowed = _allowed("endpoints")
 
 
 class PodMonitorSyncer(_Monitor):
@@ -59,3 +81,4 @@ class PodMonitorSyncer(_Monitor):
     selected = PODS
     endpoints = "podMetricsEndpoints"
     references = named_in("podMetricsEndpoints")
+    allowed = _allowed("podMetricsEndpoints")

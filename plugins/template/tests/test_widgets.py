@@ -1,4 +1,4 @@
-"""What becomes of Widgets, without a cluster."""
+"""Widgets are synced as they should be, without a cluster."""
 
 import pytest
 from vsyncer_template.widgets import WIDGETS, WidgetSyncer

@@ -1,28 +1,45 @@
 """Carry out plans as API calls. The only place that writes."""
 
 from collections.abc import Callable, MutableMapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
-from syncer.api.decision import Precondition, Write
-from syncer.api.errors import Conflict, Exists, Invalid, Missing, NotConnected
+from syncer.api.decision import Precondition, Verb, Write
+from syncer.api.errors import (
+    Conflict,
+    Denied,
+    Exists,
+    Forbidden,
+    Invalid,
+    Missing,
+    NotConnected,
+    QuotaExceeded,
+    Refused,
+    SyncerError,
+)
 from syncer.api.marks import Marks
 from syncer.api.objects import Key, Resource, Side, key_of, labels_of, uid_of
 from syncer.clusters.client import Cluster
 from syncer.directions import collision
 from syncer.engine.apply.field_managers import name_others
-from syncer.engine.apply.preconditions import must_be_served, must_be_unused, must_have_home
+from syncer.engine.apply.preconditions import Claim, must_be_served, must_be_unused, must_be_vacant, must_have_home
 from syncer.engine.apply.tokens import with_tokens
+from syncer.engine.apply.write_pace import WritePace
 from syncer.engine.cache.assumed import Writing
 from syncer.engine.cache.informers import Informers
 from syncer.engine.reconcile.calls import Call, Operation
-from syncer.engine.reconcile.plan import Place, Plan, PlannedWrite
-from syncer.engine.reconcile.policies.contention import Contention, HeldFields
+from syncer.engine.reconcile.plan import HeldFields, Place, Plan, PlannedWrite
+from syncer.engine.reconcile.policies.contention import Contention
 from syncer.engine.reconcile.policies.drift_policy import DriftPolicy
 from syncer.engine.reconcile.policies.futile import FutilePatches
+from syncer.engine.reconcile.policies.refusals import Refusals
 
 #: How often a write is planned again because of its own calls: first create, then status.
 ROUNDS = 3
+#: The calls that merge items of lists, instead of replacing lists.
+_STRATEGIC = (Operation.CONDITIONS, Operation.MERGE)
+#: Errors by which an API server, or we for it, refuse the fields of a write.
+_REFUSALS = (Refused, Invalid, Denied, Forbidden, QuotaExceeded)
 
 
 class Recorder(Protocol):
@@ -35,7 +52,19 @@ class Recorder(Protocol):
         """Count an API call that changed nothing."""
 
     def held(self, held: HeldFields) -> None:
-        """Note fields of an object that are frozen, because another manager writes them too."""
+        """Note fields of an object that are held back: another manager writes them too, or they were refused."""
+
+    def refused(self, held: HeldFields, error: SyncerError) -> None:
+        """Note a merge that was refused just now; it is held back for some time."""
+
+
+def _instead(write: Write, error: Invalid) -> Write | None:
+    """Return the write to make instead of one that was refused; None if there is none for this refusal."""
+    if not write.disputed:
+        return None
+    causes = error.details.get("causes") or ()
+    is_disputed = any(cause["field"].startswith(write.disputed) for cause in causes)
+    return write.otherwise(write) if is_disputed and write.otherwise is not None else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +83,15 @@ class Applier:
     bound: MutableMapping[str, None]
     futile: FutilePatches
     contention: Contention
+    refusals: Refusals
     drift_policy: DriftPolicy
+    pace: WritePace
+    claim: Claim = field(default_factory=Claim)
 
     async def apply(self, plan: Plan, recorder: Recorder) -> set[Side]:
         """Make the calls of a plan in order. Return the sides on which calls were made.
+
+        A merge that is refused holds up no other write.
 
         Raises:
             ClusterError: A call failed.
@@ -65,9 +99,35 @@ class Applier:
         """
         sides = set()
         for planned in plan.writes:
-            if await self._write(plan, planned, recorder):
-                sides.add(planned.write.side)
+            try:
+                if await self._write(plan, planned, recorder):
+                    sides.add(planned.write.side)
+            except _REFUSALS as error:
+                if planned.write.verb is Verb.MERGE:
+                    recorder.refused(self.refusals.note(planned, error), error)
+                elif isinstance(error, Invalid):
+                    sides |= {planned.write.side, await self._write_otherwise(plan, planned.write, error, recorder)}
+                    break  # what follows was decided without the refusal
+                else:
+                    raise
         return sides
+
+    async def _write_otherwise(self, plan: Plan, write: Write, error: Invalid, recorder: Recorder) -> Side:
+        """Make the write that a refused one names instead. Return its side.
+
+        Raises:
+            Invalid: It names none for this refusal, or the last one has nothing to change.
+        """
+        while (instead := _instead(write, error)) is not None:
+            try:
+                made = await self._write(plan, plan.again(instead), recorder)
+            except Invalid as again:
+                write, error = instead, again
+            else:
+                if not made:
+                    break
+                return instead.side
+        raise error
 
     # -- a single write ----------------------------------------------------------------------------
 
@@ -76,9 +136,18 @@ class Applier:
         if planned is not plan.writes[0] and self._has_changed(planned):
             planned = plan.again(write)  # by an earlier write of this plan, or concurrently
         for _ in range(ROUNDS):
+            if plan.vacant and write.side is Side.HOST and planned.calls:
+                await must_be_vacant(self.host, plan.vacant, planned.calls)
             for call in planned.calls:
                 made += 1
-                if await self._make(planned, call):
+                changed = False
+                try:
+                    changed = await self._send(planned, call)
+                finally:
+                    if write.side is Side.HOST:
+                        self.pace.wrote(planned.place)
+                    self.contention.sent(planned.place, call, planned.live, changed=changed)
+                if changed:
                     recorder.wrote(write.side, call.kind)
                 else:
                     recorder.futile(write.side)
@@ -86,6 +155,8 @@ class Applier:
                 self.contention.freeze(planned.held)
                 await name_others(planned.held, self._cluster(write.side))
                 recorder.held(self.contention.held(planned.held))
+            if planned.refused:
+                recorder.held(planned.refused)
             if not planned.calls or planned.calls[-1].kind is not Operation.CREATE or "status" not in write.obj:
                 break
             planned = plan.again(write)
@@ -99,14 +170,6 @@ class Applier:
         if entry is None or live is None:
             return (entry is None) is not (live is None)
         return bool(entry.version != live["metadata"]["resourceVersion"])
-
-    async def _make(self, planned: PlannedWrite, call: Call) -> bool:
-        changed = False
-        try:
-            changed = await self._send(planned, call)
-        finally:
-            self.contention.sent(planned.place, call, planned.live, changed=changed)
-        return changed
 
     def _cluster(self, side: Side) -> Cluster:
         return self.virtual if side is Side.VIRTUAL else self.host
@@ -133,23 +196,30 @@ class Applier:
                         self.bound[uid_of(write.obj)] = None
                         return True
                     case _:
-                        return await self._patch(cluster, resource, key, Call(call.kind, body), writing)
-            except (Conflict, Exists, Missing):
+                        return await self._patch(
+                            cluster, resource, key, Call(call.kind, body), writing, write.subresource
+                        )
+            except (Conflict, Exists, Missing) as error:
                 await self._look(cluster, resource, key, writing)
+                if write.subresource and isinstance(error, Missing) and store.entry(key):
+                    why = f"the host doesn't serve {resource.plural}/{write.subresource}"
+                    raise Refused(f"{why}; a newer version of Kubernetes may", reason="SyncFailed") from error
                 raise
             except Invalid as error:
                 await self._check_uid(cluster, resource, key, call, writing, error)
                 raise
 
-    async def _patch(self, cluster: Cluster, resource: Resource, key: Key, call: Call, writing: Writing) -> bool:
+    async def _patch(
+        self, cluster: Cluster, resource: Resource, key: Key, call: Call, writing: Writing, subresource: str
+    ) -> bool:
         store = self.informers.store(cluster.side, resource)
         before = store.entry(key)
         reply = await cluster.patch(
             resource,
             key,
             call.body,
-            kind="strategic" if call.kind is Operation.CONDITIONS else "merge",
-            subresource="" if call.kind is Operation.PATCH else "status",
+            kind="strategic" if call.kind in _STRATEGIC else "merge",
+            subresource=subresource or ("" if call.kind is Operation.PATCH else "status"),
         )
         changed = store.wrote(key, writing, reply)
         place = Place(cluster.side, resource, key)
@@ -166,6 +236,8 @@ class Applier:
             await must_be_unused(cluster, resource, key, users=write.only_if_none)
         if write.precondition is not None:
             await self._must_hold(write.precondition)
+        if write.side is Side.HOST and (write.precondition is not None or not self.claim.is_confirmed):
+            await self.claim.must_hold()
         # A host copy may have ceased to be ours a moment ago; a virtual object can't.
         version = write.obj["metadata"].get("resourceVersion") if write.side is Side.HOST else None
         try:

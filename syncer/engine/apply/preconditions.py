@@ -1,9 +1,51 @@
-"""Preconditions on the live API servers before a deletion."""
+"""Preconditions on the live API servers before a write."""
 
-from syncer.api.errors import Forbidden, Missing, Refused
-from syncer.api.objects import Key, Obj, Resource, is_deleting
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+
+from syncer.api.errors import Forbidden, Missing, NotYet, Refused
+from syncer.api.objects import Json, Key, Obj, ObjectRef, Resource, Side, is_deleting
 from syncer.clusters.client import Cluster
+from syncer.engine.reconcile.calls import Call, Operation
+from syncer.engine.reconcile.controller import Vacant
 from syncer.resources.kinds import CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES
+
+
+class Claim:
+    """The stored identity of the virtual cluster, which the live API server must show before a copy is deleted
+    for what a list lacks.
+
+    A virtual cluster that has lost its data lacks everything, and lacks its identity, too. A deletion that a
+    watch has shown needs no such proof.
+    """
+
+    __slots__ = ("_confirmed", "check", "lists")
+
+    def __init__(self) -> None:
+        #: Raises Refused if the identity is not stored; None if there is no identity.
+        self.check: Callable[[], Awaitable[None]] | None = None
+        #: The number of lists of the virtual cluster so far, and at the latest confirmation.
+        self.lists = self._confirmed = 0
+
+    @property
+    def is_confirmed(self) -> bool:
+        """True if the identity was stored after the latest list."""
+        return self._confirmed == self.lists
+
+    async def must_hold(self) -> None:
+        """Confirm the identity.
+
+        Raises:
+            Refused: It is not stored, or another one is.
+            ClusterError: The request failed.
+        """
+        lists = self.lists
+        if self.check is not None:
+            await self.check()
+        self._confirmed = lists
+
+
+#: The calls that may put the names of other objects into a copy.
+_WITH_NAMES = (Operation.CREATE, Operation.PATCH, Operation.MERGE)
 
 
 async def must_be_unused(cluster: Cluster, resource: Resource, key: Key, *, users: Resource) -> None:
@@ -62,6 +104,46 @@ async def must_be_served(host: Cluster, resource: Resource, namespace: str, *, s
         why = f"the copy is gone, and the kind {resource} {state} on the host: nothing is deleted with that"
         way_out = f"to have the copy made again when it is back, take the annotation {mark} off this object"
         raise Refused(f"{why}; {way_out}", reason="HostKindGone")
+
+
+async def must_be_vacant(host: Cluster, vacant: Iterable[Vacant], calls: Iterable[Call]) -> None:
+    """Check that nothing of others is where the names in a copy lead.
+
+    Names that the calls don't send are left out: they are on the host already.
+
+    Raises:
+        Refused: Something is there.
+        NotYet: Something is there, and may be the tenant's.
+    """
+    written = [call.body for call in calls if call.kind in _WITH_NAMES]
+    texts = {text for body in written for text in _texts(body)}
+    for each in vacant:
+        resource, place = each.resource, each.place
+        if not texts & {place.name, str(place)}:
+            continue
+        try:
+            is_meant = each.is_meant(await host.get(resource, place))
+        except Missing:
+            continue
+        if is_meant is None:
+            why = (
+                f"it names the {resource.kind} {each.key}, and whose object has that place on the host isn't known yet"
+            )
+            raise NotYet(why, on=ObjectRef(Side.HOST, resource, place))
+        if not is_meant:
+            why = f"it names the {resource.kind} {each.key}, and an object of others has that place on the host"
+            raise Refused(f"{why}. Name another, or have that one removed", reason="NameCollision")
+
+
+def _texts(body: Json) -> Iterator[str]:
+    """Yield every string in a body, in time that doesn't depend on how deep they are."""
+    rest = [body]
+    while rest:
+        value = rest.pop()
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, dict | list):
+            rest += value.values() if isinstance(value, dict) else value
 
 
 def _state(container: Obj, since: str) -> str:

@@ -105,6 +105,11 @@ class AssumedObjects:
         known = self.table.get(key)
         return known is not None and not known.versions and known.gone == uid
 
+    def is_written(self, key: Key) -> bool:
+        """Return True if we wrote the object of a key, and the watch hasn't shown that yet."""
+        known = self.table.get(key)
+        return known is not None and bool(known.versions)
+
     def judge(self, head: codec.Head, *, deleted: bool, uid: str, ordered: bool) -> Verdict:
         """Return the meaning of an event for an object in the table; ``uid`` is that of the cached object."""
         key, version = head.key, head.resource_version

@@ -2,40 +2,53 @@
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from syncer.api.objects import Key, Obj
+from syncer.observe.logs import get_logger
 
 #: Takes the key of a changed object, and the object as it is now or, if it is gone, as it last was.
 Handler = Callable[[Key, Obj], None]
 
+log = get_logger(__name__)
+
 
 @dataclass(slots=True)
 class MapFunction:
-    """Maps an object to keys of another resource, and calls ``notify`` with the keys that a change
-    concerns.
+    """Maps an object to keys of another resource, or other values, and calls ``notify`` with those that a
+    change concerns.
 
     With ``when="keys"`` these are the keys that the object begins or ceases to name, with
     ``"change"`` all that it names or named.
     """
 
     owner: str
-    keys: Callable[[Obj], Iterable[Key]]
+    keys: Callable[[Obj], Iterable[Any]]
     when: Literal["keys", "change"]
-    notify: Callable[[Iterable[Key]], None]
-    named: dict[Key, frozenset[Key]] = field(default_factory=dict)
+    notify: Callable[[Iterable[Any]], None]
+    named: dict[Key, frozenset[Any]] = field(default_factory=dict)
+    #: True once one of the functions has raised, which is logged once.
+    raised: bool = False
 
     def update(self, key: Key, obj: Obj | None) -> None:
-        """Update the state of an object; None if it is gone."""
-        before = self.named.get(key, frozenset())
-        now = frozenset(self.keys(obj)) if obj is not None else frozenset()
-        if now:
-            self.named[key] = now
-        elif before:
-            del self.named[key]
-        concerned = before ^ now if self.when == "keys" else before | now
-        if concerned:
-            self.notify(concerned)
+        """Update the state of an object; None if it is gone.
+
+        An object for which the function raises still names the earlier keys.
+        """
+        try:
+            before = self.named.get(key, frozenset())
+            now = frozenset(self.keys(obj) or ()) if obj is not None else frozenset()
+            if now:
+                self.named[key] = now
+            elif before:
+                del self.named[key]
+            concerned = before ^ now if self.when == "keys" else before | now
+            if concerned:
+                self.notify(concerned)
+        except Exception:
+            if not self.raised:
+                log.exception("a watch raised", owner=self.owner)
+            self.raised = True
 
 
 class Handlers:
@@ -45,6 +58,12 @@ class Handlers:
         #: Whoever changes an object updates each of them.
         self.map_functions: list[MapFunction] = []
         self._handlers: list[tuple[str, Handler]] = []
+        #: The owners whose handlers have raised, which is logged once for each.
+        self._raised: set[str] = set()
+
+    def __bool__(self) -> bool:
+        """Return True if there is any."""
+        return bool(self.map_functions or self._handlers)
 
     def add(self, handler: Handler, *, owner: str) -> None:
         """Add a handler for every change that isn't our own."""
@@ -55,7 +74,7 @@ class Handlers:
         self.map_functions = [each for each in self.map_functions if each.owner != owner]
         self._handlers = [(whose, handler) for whose, handler in self._handlers if whose != owner]
 
-    def mapped_keys(self, owner: str) -> Iterator[Key]:
+    def mapped_keys(self, owner: str) -> Iterator[Any]:
         """Yield the keys that an owner's map functions return for all objects; some more than once."""
         for function in self.map_functions:
             if function.owner == owner:
@@ -63,10 +82,18 @@ class Handlers:
                     yield from keys
 
     def notify(self, key: Key, last: Obj, *, quiet: bool = False) -> None:
-        """Call the handlers; with ``quiet`` only those of the engine itself, whose owner is ``""``."""
+        """Call the handlers; with ``quiet`` only those of the engine itself, whose owner is ``""``.
+
+        A handler that raises stops no other.
+        """
         for owner, handler in self._handlers:
             if not (quiet and owner):
-                handler(key, last)
+                try:
+                    handler(key, last)
+                except Exception:
+                    if owner not in self._raised:
+                        log.exception("the handler of a change raised", owner=owner)
+                    self._raised.add(owner)
 
 
 class Waiters:

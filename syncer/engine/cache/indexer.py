@@ -2,31 +2,58 @@
 
 from collections.abc import Callable, Collection, Hashable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from syncer.api.objects import Key, Obj
+from syncer.observe.logs import get_logger
 
 _NO_VALUES: frozenset[Hashable] = frozenset()
+
+log = get_logger(__name__)
 
 
 @dataclass(slots=True)
 class Index:
     """Keys by value, and values by key so that they can be removed; ``notify`` gets the values
-    gained and lost.
+    gained and lost, or with ``when="change"`` all that an object had or has, at every change.
     """
 
     owner: str
     values: Callable[[Obj], Iterable[Hashable]]
     notify: Callable[[Iterable[Any]], None] | None = None
+    when: Literal["values", "change"] = "values"
     by_value: dict[Hashable, set[Key]] = field(default_factory=dict)
     by_key: dict[Key, frozenset[Hashable]] = field(default_factory=dict)
+    #: The keys of objects whose values are unknown: they keep their earlier values.
+    doubted: set[Key] = field(default_factory=set)
+    #: True once one of the functions has raised, which is logged once.
+    raised: bool = False
 
     def update(self, key: Key, obj: Obj | None) -> None:
-        """Replace the values of a key by those of an object; None if the object is gone."""
+        """Replace the values of a key by those of an object; None if the object is gone.
+
+        An object for which the function raises keeps its earlier values.
+        """
         before = self.by_key.get(key, _NO_VALUES)
-        now = frozenset(self.values(obj)) if obj is not None else _NO_VALUES
-        if now == before:
+        try:
+            now = frozenset(self.values(obj) or ()) if obj is not None else _NO_VALUES
+        except Exception:  # noqa: BLE001 — one object, or a syncer's bug, must not stop the others
+            self._log()
+            self.doubted.add(key)
             return
+        if self.doubted:
+            self.doubted.discard(key)
+        if now != before:
+            self._replace(key, before, now)
+        elif self.when == "values":
+            return
+        if self.notify:
+            try:
+                self.notify(before ^ now if self.when == "values" else before | now)
+            except Exception:  # noqa: BLE001 — the values may be of any kind
+                self._log()
+
+    def _replace(self, key: Key, before: frozenset[Hashable], now: frozenset[Hashable]) -> None:
         if now:
             self.by_key[key] = now
         else:
@@ -38,8 +65,11 @@ class Index:
                 del self.by_value[value]
         for value in now - before:
             self.by_value.setdefault(value, set()).add(key)
-        if self.notify:
-            self.notify(before ^ now)
+
+    def _log(self) -> None:
+        if not self.raised:
+            log.exception("an index raised", owner=self.owner)
+        self.raised = True
 
 
 class Indexer:
@@ -58,6 +88,10 @@ class Indexer:
         """Remove the indexes of an owner."""
         self._set({name: index for name, index in self._by_name.items() if index.owner != owner})
 
+    def has(self, index: str) -> bool:
+        """Return True if there is an index of this name."""
+        return index in self._by_name
+
     def keys(self, index: str, value: Hashable) -> Collection[Key]:
         """Return the keys of the objects that have a value.
 
@@ -73,6 +107,10 @@ class Indexer:
             KeyError: There is no such index.
         """
         return self._by_name[index].by_value.keys()
+
+    def is_certain(self, owner: str) -> bool:
+        """Return True if the values of all objects in an owner's indexes are known."""
+        return not any(index.doubted for index in self.indexes if index.owner == owner)
 
     def _set(self, by_name: dict[str, Index]) -> None:
         self._by_name, self.indexes = by_name, list(by_name.values())

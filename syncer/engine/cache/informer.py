@@ -10,6 +10,11 @@ and handlers are notified when the response says that it isn't ours.
 A list is the truth, whatever was known before, except for writes that are certainly later. If it
 may be an older state, or versions have no order, the table of our own writes is cleared, and
 pending responses are ignored; the following watch shows everything again.
+
+An object enters whole only if it can be decoded, is of the collection, and has metadata of the right
+types. Otherwise it is quarantined: it exists without its contents (:data:`.codec.UNREADABLE`), so that
+it stops no other object and its copy is no orphan, until a later state of it is well-formed. Indexes
+keep its earlier values. An item without a name of the collection is only counted.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
@@ -20,13 +25,19 @@ from typing import Any, Literal
 from syncer.api.objects import Key, Obj, Resource, Side, key_of
 from syncer.clusters import codec
 from syncer.engine.cache.assumed import AssumedObjects, Verdict, Writing
+from syncer.engine.cache.budget import Budget
 from syncer.engine.cache.handlers import Handler, Handlers, MapFunction, Waiters
 from syncer.engine.cache.indexer import Index, Indexer
+from syncer.engine.cache.items import Items
+from syncer.engine.cache.newcomers import Newcomers
 from syncer.engine.cache.store import Store
 from syncer.engine.cache.versions import WentBack, is_decimal, is_later
+from syncer.observe.logs import get_logger
 
 #: Number of observed deletions that are remembered.
 WITNESSED = 10_000
+
+log = get_logger(__name__)
 
 #: Takes the items of a page, and the version of its list.
 Page = Callable[[Iterable[codec.Raw], str], None]
@@ -36,7 +47,7 @@ class Informer(Store):
     """The store of a resource, its indexes, and its subscribers.
 
     ``clock`` returns seconds. ``ordered`` says whether the API server guarantees that versions can
-    be compared.
+    be compared. ``budget`` counts the memory of its objects.
     """
 
     def __init__(
@@ -46,9 +57,11 @@ class Informer(Store):
         *,
         clock: Callable[[], float],
         ordered: Callable[[], bool] = lambda: False,
+        budget: Budget | None = None,
     ) -> None:
-        super().__init__(resource)
+        super().__init__(resource, budget or Budget())
         self.side = side
+        self.items = Items(resource)
         #: True once a list was read to its end.
         self.synced = False
         #: The version of the latest list, event or bookmark, at which the watch resumes.
@@ -74,6 +87,14 @@ class Informer(Store):
         self._gone: set[Key] | None = None
         #: True while the watch is behind a list that was read beside it.
         self._overtaken = False
+        #: The quarantined objects, each with its time by the clock.
+        self.quarantined: dict[Key, float] = {}
+        self.newcomers = Newcomers(self._entries, self.quarantined)
+        #: Number of items and events without a name of the collection, since the latest list.
+        self.nameless = 0
+
+    def __str__(self) -> str:
+        return f"{self.side} {self.resource}"
 
     # -- subscribers -------------------------------------------------------------------------------
 
@@ -84,17 +105,18 @@ class Informer(Store):
         *,
         owner: str = "",
         notify: Callable[[Iterable[Any]], None] | None = None,
+        when: Literal["values", "change"] = "values",
     ) -> None:
-        """Index objects by the values of a function; ``notify`` gets the values gained and lost."""
-        index = Index(owner, values, notify)
-        self._catch_up(index)
+        """Index objects by the values of a function; what ``notify`` gets is at :class:`Index`."""
+        index = Index(owner, values, notify, when)
+        self.newcomers.add(index)
         self.indexer.add(name, index)
 
     def add_map_function(
         self,
-        keys: Callable[[Obj], Iterable[Key]],
+        keys: Callable[[Obj], Iterable[Any]],
         when: Literal["keys", "change"],
-        notify: Callable[[Iterable[Key]], None],
+        notify: Callable[[Iterable[Any]], None],
         *,
         owner: str = "",
     ) -> None:
@@ -102,7 +124,7 @@ class Informer(Store):
         :class:`MapFunction`.
         """
         function = MapFunction(owner, keys, when, notify)
-        self._catch_up(function)
+        self.newcomers.add(function)
         self.handlers.map_functions.append(function)
 
     def add_handler(self, handler: Handler, *, owner: str = "") -> None:
@@ -113,10 +135,7 @@ class Informer(Store):
         """Remove all indexes, map functions and handlers of an owner."""
         self.indexer.forget(owner)
         self.handlers.forget(owner)
-
-    def _catch_up(self, newcomer: Index | MapFunction) -> None:
-        for key, entry in self._entries.items():
-            newcomer.update(key, codec.seen(entry.raw))
+        self.newcomers.forget(owner)
 
     # -- state -------------------------------------------------------------------------------------
 
@@ -146,34 +165,87 @@ class Informer(Store):
         """
         return key in self._witnessed and key in self._entries
 
+    def knows(self, key: Key, uid: str) -> bool:
+        """Return True if the object with this uid is stored, or the watch has yet to show our write to its key."""
+        entry = self._entries.get(key)
+        return (entry is not None and entry.uid == uid) or (bool(self._assumed.table) and key in self._assumed.table)
+
+    def is_certain(self, owner: str) -> bool:
+        """Return True if an owner's indexes have the values of every object that exists."""
+        return self.synced and not self.nameless and self.indexer.is_certain(owner)
+
+    # -- items -------------------------------------------------------------------------------------
+
+    def ignore(self, why: str) -> None:
+        """Count an item or an event without a name of the collection."""
+        if not self.nameless:
+            log.warning("an item without a name is ignored", of=str(self), reason=why)
+        self.nameless += 1
+
+    def _head(self, raw: codec.Raw) -> codec.Head | None:
+        """Return the identity of an item; None, which is counted, if it has none of the collection."""
+        try:
+            return self.items.head(raw)
+        except codec.DecodeError as error:
+            self.ignore(str(error))
+            return None
+
+    def _each(self, items: Iterable[codec.Raw], take: Callable[[codec.Head, codec.Raw], None]) -> None:
+        """Call ``take`` for each item of a list that has an identity; an exception ends nothing but this item."""
+        for raw in items:
+            try:
+                head = self._head(raw)
+                if head is not None:
+                    take(head, raw)
+            except Exception as error:  # noqa: BLE001 — an object must end nothing but itself
+                self._went_wrong(raw, error)
+
+    def _went_wrong(self, raw: codec.Raw, error: Exception) -> None:
+        """Quarantine an object after an unexpected exception, which must end nothing but this object."""
+        log.exception("an object can't be processed", of=str(self))
+        try:
+            head = self._head(raw)
+            if head is not None:
+                self._put(head.key, self.items.without_contents(head.key, raw, error))
+        except Exception as again:  # noqa: BLE001 — as above
+            self.ignore(f"{type(again).__name__}: {again}")
+
     # -- input from the watch ----------------------------------------------------------------------
 
     def event(self, kind: str, raw: codec.Raw) -> None:
-        """Process an ADDED, MODIFIED or DELETED event."""
-        head = codec.head(raw)
-        key, uid, version = head
-        if self._overtaken and self._is_overtaken(version):
-            return
-        self.version = version or self.version
-        entry, deleted = self._entries.get(key), kind == "DELETED"
-        if key in self._assumed.under_way:
-            for writing in self._assumed.under_way[key]:
-                writing.held.setdefault(version)
-        if entry is not None and entry.version == version and not deleted:
-            self._assumed.table.pop(key, None)
-            return
-        if key in self._assumed.table:
-            kept = entry.uid if entry else ""
-            verdict = self._assumed.judge(head, deleted=deleted, uid=kept, ordered=self.is_ordered)
-            if verdict is not Verdict.NEW:
-                if verdict is Verdict.OLD and not deleted:
-                    self._notify_anew(key)
+        """Process an ADDED, MODIFIED or DELETED event. Raises nothing, whatever it contains."""
+        try:
+            found = self._head(raw)
+            if found is None:
                 return
-        if deleted:
-            self._witness(key, uid)
-            self._remove(key, by_watch=True)
-        else:
-            self._put(key, codec.seen(raw), by_watch=True)
+            key, uid, version, _ = found
+            if self._overtaken and self._is_overtaken(version):
+                return
+            if version:
+                self.version = version
+            entry, deleted, assumed = self._entries.get(key), kind == "DELETED", self._assumed
+            if key in assumed.under_way:
+                for writing in assumed.under_way[key]:
+                    writing.held.setdefault(version)
+            if entry is not None and entry.version == version and not deleted:
+                assumed.table.pop(key, None)
+                return
+            if key in assumed.table:
+                kept = entry.uid if entry else ""
+                verdict = assumed.judge(found, deleted=deleted, uid=kept, ordered=self.is_ordered)
+                if verdict is not Verdict.NEW:
+                    if verdict is Verdict.OLD and not deleted:
+                        self._notify_anew(key)
+                    return
+            if self._gone is not None and entry is not None and is_later(entry.version, version):
+                return  # a page of the list that is read beside the watch has shown a later state
+            if deleted:
+                self._witness(key, uid)
+                self._remove(key, by_watch=True)
+            else:
+                self._put(key, self.items.decoded(key, raw), by_watch=True)
+        except Exception as error:  # noqa: BLE001 — an object must end nothing but itself
+            self._went_wrong(raw, error)
 
     def bookmark(self, version: str) -> None:
         """Process a bookmark: the watch has shown everything up to this version."""
@@ -209,19 +281,20 @@ class Informer(Store):
             if not begun:
                 begun = True
                 self._take_up(of_list, known)
-            for raw in items:
-                key, uid, version = codec.head(raw)
-                listed.add(key)
-                entry = self._entries.get(key)
-                if key in self._assumed.table:
-                    if self._assumed.is_gone(key, uid):
-                        self._remove(key)  # the cached object is an earlier one of this name
-                        continue
-                    if entry is not None and entry.version == version:
-                        del self._assumed.table[key]  # no watch will show it
-                    self._notify_anew(key)  # the list may include someone else's change that we decided without
-                elif self.went_back or entry is None or entry.version != version:
-                    self._put(key, codec.seen(raw))
+            self._each(items, take)
+
+        def take(head: codec.Head, raw: codec.Raw) -> None:
+            key, uid, version, _ = head
+            listed.add(key)
+            entry = self._entries.get(key)
+            if self._assumed.is_gone(key, uid):
+                self._remove(key)  # the cached object is an earlier one of this name
+            elif self._assumed.is_written(key):
+                if entry is not None and entry.version == version:
+                    del self._assumed.table[key]  # no watch will show it
+                self._notify_anew(key)  # the list may include someone else's change that we decided without
+            elif self.went_back or entry is None or entry.version != version:
+                self._put(key, self.items.decoded(key, raw))
 
         try:
             yield page
@@ -239,6 +312,7 @@ class Informer(Store):
         is_surely_later = self.is_ordered and not self.went_back
         included = self._assumed.catch_up(version) if is_surely_later else self._assumed.clear()
         self.version = self._listed = version
+        self.nameless = 0
         for key in included:  # no event will show changes that others made before us
             self._notify_anew(key)
 
@@ -258,22 +332,26 @@ class Informer(Store):
 
         def page(items: Iterable[codec.Raw], version_of_list: str) -> None:
             nonlocal of_list
-            of_list = version_of_list
-            if is_later(passed, of_list):
+            if is_later(passed, version_of_list):
                 raise WentBack
-            for raw in items:
-                key, uid, version = codec.head(raw)
-                listed.add(key)
-                entry = self._entries.get(key)
-                if entry is None:
-                    is_known = key in gone or self._assumed.is_gone(key, uid)
-                else:
-                    is_known = entry.version == version or is_later(entry.version, of_list)
-                if not is_known:
-                    is_wrong = not is_later(version, passed)
-                    if is_wrong:
-                        wrong(key)
-                    self._put(key, codec.seen(raw), quiet=is_wrong)
+            if not of_list:
+                self.nameless = 0
+            of_list = version_of_list
+            self._each(items, take)
+
+        def take(head: codec.Head, raw: codec.Raw) -> None:
+            key, uid, version, _ = head
+            listed.add(key)
+            entry = self._entries.get(key)
+            if entry is None:
+                is_known = key in gone or self._assumed.is_gone(key, uid)
+            else:
+                is_known = entry.version == version or is_later(entry.version, of_list)
+            if not is_known:
+                is_wrong = not is_later(version, passed)
+                if is_wrong:
+                    wrong(key)
+                self._put(key, self.items.decoded(key, raw), quiet=is_wrong)
 
         try:
             yield page
@@ -301,7 +379,12 @@ class Informer(Store):
         """Process the response to a create or change.
 
         Return False if it changed nothing: the version is the old one.
+
+        Raises:
+            DecodeError: It is malformed, or about another object; a host is trusted not to send such.
         """
+        if self.side is Side.VIRTUAL:
+            codec.check(reply, key)
         version = reply["metadata"]["resourceVersion"]
         was_shown = version in writing.held
         writing.held.pop(version, None)
@@ -326,7 +409,11 @@ class Informer(Store):
 
         ``writing`` is the write that showed that. If the watch has shown the object meanwhile, the
         cache is no longer behind, and the read object may be older.
+
+        Raises:
+            DecodeError: It is malformed.
         """
+        codec.check(obj, key_of(obj))
         if writing is None or not writing.held:
             self._take(key_of(obj), obj, writing, own=False)
 
@@ -367,7 +454,10 @@ class Informer(Store):
         """
         if not by_watch:
             self._witnessed.pop(key, None)
-        obj = self.keep(key, obj)
+        try:
+            obj = self.keep(key, obj)
+        except RecursionError as error:  # a text that could just be decoded may be too deep to be encoded
+            obj = self.keep(key, codec.identity(obj, error))
         self._changed(key, obj, obj, state=obj["metadata"]["resourceVersion"] if by_watch else "", own=own, quiet=quiet)
 
     def _remove(self, key: Key, *, by_watch: bool = False, missed: bool = False, quiet: bool = False) -> None:
@@ -388,10 +478,17 @@ class Informer(Store):
         A ``state`` shown by a watch is held back while a write is in progress that may have made
         it.
         """
-        for index in self.indexer.indexes:
-            index.update(key, now)
-        for function in self.handlers.map_functions:
-            function.update(key, now)
+        if now is not None and codec.UNREADABLE in now:
+            self.quarantined.setdefault(key, self._clock())
+            for index in self.indexer.indexes:
+                index.doubted.add(key)
+        else:
+            if self.quarantined:
+                self.quarantined.pop(key, None)
+            for index in self.indexer.indexes:
+                index.update(key, now)
+            for function in self.handlers.map_functions:
+                function.update(key, now)
         if key in self.waiters:
             self.waiters.notify(key)
         if own:

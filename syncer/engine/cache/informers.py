@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from syncer.api.objects import Key, Obj, Resource, Side
 from syncer.api.sources import Source
+from syncer.engine.cache.budget import Budget
 from syncer.engine.cache.informer import Informer
 
 #: The side and resource of a store.
@@ -43,6 +44,8 @@ class Informers:
 
     def __init__(self, *, clock: Callable[[], float], ordered: Callable[[Side], bool] = lambda side: False) -> None:
         self._clock, self._ordered = clock, ordered
+        #: The memory of all stores.
+        self.budget = Budget()
         self._stores: dict[Place, Informer] = {}
         self._wanted: dict[Place, dict[str, tuple[Selection, bool]]] = {}
 
@@ -54,7 +57,11 @@ class Informers:
         place = (source.side, source.resource)
         if place not in self._stores:
             self._stores[place] = Informer(
-                source.side, source.resource, clock=self._clock, ordered=lambda: self._ordered(source.side)
+                source.side,
+                source.resource,
+                clock=self._clock,
+                ordered=lambda: self._ordered(source.side),
+                budget=self.budget,
             )
         wants = self._wanted.setdefault(place, {})
         before, marked = wants.get(owner, (selection, source.marked))
@@ -69,7 +76,8 @@ class Informers:
             wants.pop(owner, None)
         unwanted = [place for place, wants in self._wanted.items() if not wants]
         for place in unwanted:
-            del self._stores[place], self._wanted[place]
+            self._stores.pop(place).empty()
+            del self._wanted[place]
         return unwanted
 
     def selection(self, store: Informer) -> Selection:

@@ -20,9 +20,6 @@ OWNERS = "owners"
 #: Memory for cached selectors, and for each besides its text, in bytes, approximately.
 SELECTOR_BYTES, OVERHEAD = 1 << 22, 500
 
-#: Wraps a function of a syncer, so that its exceptions affect no other syncer.
-Safely = Callable[[Callable[[Obj], Iterable[Any]]], Callable[[Obj], Iterable[Any]]]
-
 
 @dataclass(frozen=True, slots=True)
 class _Referrer:
@@ -55,7 +52,7 @@ class References:
         self._referrers: dict[str, _Referrer] = {}
         self._tied: set[tuple[str, Informer]] = set()
 
-    def add(self, syncer: Syncer, role: Refers, safely: Safely, is_synced: Callable[[Obj], bool]) -> None:
+    def add(self, syncer: Syncer, role: Refers, is_synced: Callable[[Obj], bool]) -> None:
         """Add the references of a syncer's virtual objects, whose store must exist.
 
         Call :meth:`tie` next.
@@ -64,7 +61,7 @@ class References:
         """
 
         def counted(function: Callable[[Obj], Iterable[Any]]) -> Callable[[Obj], Iterable[Any]]:
-            return safely(lambda obj: function(obj) if is_synced(obj) else ())
+            return lambda obj: function(obj) if is_synced(obj) else ()
 
         name, store = syncer.name, self._informers.store(Side.VIRTUAL, syncer.resource)
         referrer = self._referrers[name] = _Referrer(name, syncer.resource, role, store, _makes(role))
@@ -110,17 +107,17 @@ class References:
                 continue
             if referrer.store.indexer.keys(f"refers/{referrer.name}", place) or self._has(referrer, resource, virtual):
                 return True
-            known = known and referrer.store.synced
+            known = known and referrer.store.is_certain(referrer.name)
         return False if known else None
 
-    def maker(self, resource: Resource, key: Key) -> str | None:
-        """Return the object for whose copy the host creates the object of this key, in words; None
-        if there is none.
+    def maker(self, resource: Resource, key: Key) -> tuple[Resource, Key] | None:
+        """Return the object for whose copy the host creates the object of this key; None if there is
+        none.
         """
         for referrer in self._referrers.values():
             if referrer.makes:
                 for maker in referrer.store.indexer.keys(f"makes/{referrer.name}", (resource, key)):
-                    return f"{referrer.resource.kind} {maker}"
+                    return referrer.resource, maker
         return None
 
     # -- inside ------------------------------------------------------------------------------------
@@ -140,7 +137,7 @@ class References:
         )
 
     def _listen(self, referrer: _Referrer, resource: Resource, store: Informer) -> None:
-        if resource in referrer.role.owns:
+        if resource in referrer.role.owns and not store.indexer.has(OWNERS):
             store.add_index(OWNERS, _owners)
         if not referrer.role.follows:
             return

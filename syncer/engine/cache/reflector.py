@@ -15,22 +15,27 @@ and says nothing of it. So before a watch that was cut short is opened again, th
 
 import asyncio
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager
 from enum import StrEnum
 from typing import Protocol
 
 from syncer.api.errors import ClusterError, Expired, Forbidden, Missing, SyncerError, Unreachable
 from syncer.api.objects import Key
 from syncer.clusters import codec
-from syncer.clusters.client import Cluster
+from syncer.clusters.client import Client
 from syncer.clusters.errors import Where, from_status
 from syncer.engine.cache.informer import Informer, Page
 from syncer.engine.cache.versions import WentBack, is_later
+from syncer.observe.logs import get_logger
 
 #: Objects in a page of a LIST.
 PAGE = 500
 #: Objects of a page after which other tasks may run, so that a Lease is renewed in time.
 BREATH = 100
+#: Bytes of an item that is decoded in a step of the event loop of its own. Lists and watches hand over
+#: larger ones last in a part of a page, or alone.
+LARGE = 256 << 10
 #: Requested lifetime of a watch in seconds, random so that not all watches end at once.
 WATCH_SECONDS = (300.0, 600.0)
 #: Seconds without a byte (bookmarks come about every minute) after which a watch counts as dead.
@@ -41,8 +46,15 @@ FIRST_WAIT, LAST_WAIT = 0.05, 30.0
 SHORT_SECONDS = 1.0
 #: Seconds by which a watch may end early without counting as cut short.
 EARLY_SECONDS = 5.0
+#: The types of events about an object.
+CHANGES = frozenset(("ADDED", "MODIFIED", "DELETED"))
 #: Seconds between attempts if a right or the resource is missing.
 SLOW_WAIT = 20.0
+
+#: The events of a watch, in batches that have arrived together.
+Batches = AsyncIterator[list[codec.WatchEvent]]
+
+log = get_logger(__name__)
 
 
 class State(StrEnum):
@@ -83,23 +95,25 @@ class Reflector:
 
     def __init__(
         self,
-        cluster: Cluster,
+        cluster: Client,
         store: Informer,
         listener: Listener,
         *,
         namespace: str = "",
         selector: str = "",
+        fields: str = "",
         rng: random.Random | None = None,
     ) -> None:
         self.cluster, self.store, self.listener = cluster, store, listener
-        self.namespace, self.selector = namespace, selector
+        self.namespace, self.selector, self.fields = namespace, selector, fields
         self.state = State.EMPTY
         #: The reason why it doesn't work at present, or None.
         self.error: SyncerError | None = None
         #: Number of opened watches.
         self.restarts = 0
         self._rng = rng or random.Random()  # noqa: S311 — jitter, not a secret
-        self._failures = 0
+        #: Failures in succession.
+        self.failures = 0
         self._hurry = asyncio.Event()
         self._listing = asyncio.Lock()
         #: True if the latest watch ended early, so that the API server may have changed.
@@ -117,14 +131,14 @@ class Reflector:
             except (Expired, WentBack):
                 self.store.left_behind()
                 self.state = State.EMPTY
-                self._failures += 1
+                self.failures += 1
             except ClusterError as error:
                 self._fail(error)
-            except (
-                codec.DecodeError,
-                RecursionError,
-            ) as error:  # an object that could just be decoded may be too deep to be encoded
+            except (codec.DecodeError, RecursionError) as error:
                 self._fail(SyncerError(f"{self}: the API server sent what can't be read: {error}"))
+            except Exception as error:  # a bug of ours must end neither the other reflectors nor the process
+                log.exception("a list or watch raised", cluster=self.cluster.virtual_cluster, what=self)
+                self._fail(SyncerError(f"{self}: {type(error).__name__}: {error}"))
             await self._pause()
 
     async def relist(self, wrong: Callable[[Key], None]) -> bool:
@@ -150,7 +164,7 @@ class Reflector:
 
     def hurry(self) -> None:
         """Retry at once: the cluster is back."""
-        self._failures = 0
+        self.failures = 0
         self._hurry.set()
 
     async def _pause(self) -> None:
@@ -217,11 +231,19 @@ class Reflector:
 
     async def _pages(self, page: Page) -> None:
         async for part in self.cluster.list_pages(
-            self.store.resource, namespace=self.namespace, selector=self.selector, limit=PAGE
+            self.store.resource, namespace=self.namespace, selector=self.selector, fields=self.fields, limit=PAGE
         ):
             for start in range(0, len(part.items) or 1, BREATH):
-                page(part.items[start : start + BREATH], part.resource_version)
+                items = part.items[start : start + BREATH]
+                if items and codec.size(items[-1]) > LARGE:
+                    await self._read_ahead(items[-1])
+                page(items, part.resource_version)
                 await asyncio.sleep(0)
+
+    async def _read_ahead(self, item: codec.Raw) -> None:
+        """Decode a large item in a step of its own."""
+        self.store.items.read_ahead(item)
+        await asyncio.sleep(0)
 
     async def _watch(self) -> None:
         """Watch until the watch ends, unless everything is to be listed anew."""
@@ -233,28 +255,23 @@ class Reflector:
         try:
             async with (
                 self._watching,
-                self.cluster.watch(
-                    self.store.resource,
-                    namespace=self.namespace,
-                    selector=self.selector,
-                    resource_version=self.store.version,
-                    timeout_seconds=seconds,
-                    idle_timeout=SILENCE_SECONDS,
-                ) as events,
+                self._open(seconds) as events,
             ):
                 self.state = State.WATCHING
                 self.restarts += 1
                 self.listener.watching(self)
                 self._works()
-                self._failures += 1  # unless it brings an event, or lives
+                self.failures += 1  # unless it brings an event, or lives
                 begun = loop.time()
                 try:
                     async for batch in events:
-                        self._take(batch)
-                        self._failures = 0
+                        if len(batch) == 1 and codec.size(batch[0].object) > LARGE:
+                            await self._read_ahead(batch[0].object)
+                        if self._take(batch):
+                            self.failures = 0
                 finally:
                     if loop.time() - begun > SHORT_SECONDS:
-                        self._failures = 0
+                        self.failures = 0
                 self._cut_short = loop.time() - begun < seconds - EARLY_SECONDS
             self.state = State.LISTED
         except TimeoutError:
@@ -263,6 +280,18 @@ class Reflector:
         finally:
             self._unwatched.set()
 
+    def _open(self, seconds: int) -> AbstractAsyncContextManager[Batches]:
+        """Return a watch from the store's version on that is to live so many seconds."""
+        return self.cluster.watch(
+            self.store.resource,
+            namespace=self.namespace,
+            selector=self.selector,
+            fields=self.fields,
+            resource_version=self.store.version,
+            timeout_seconds=seconds,
+            idle_timeout=SILENCE_SECONDS,
+        )
+
     async def _end_watch(self) -> None:
         """End the watch, so that everything can be listed anew."""
         self.state = State.EMPTY
@@ -270,14 +299,27 @@ class Reflector:
             self._watching.reschedule(asyncio.get_running_loop().time())
             await self._unwatched.wait()
 
-    def _take(self, batch: Sequence[codec.WatchEvent]) -> None:
+    def _take(self, batch: Sequence[codec.WatchEvent]) -> bool:
+        """Process events; return True if any of them was of a known type."""
+        known = False
         for event in batch:
             if event.type == "ERROR":
                 raise self._error(event)
-            if event.type == "BOOKMARK":
-                self.store.bookmark(codec.head(event.object).resource_version)
-            else:
+            if event.type in CHANGES:
                 self.store.event(event.type, event.object)
+            elif event.type == "BOOKMARK":
+                self._bookmark(event)
+            else:
+                self.store.ignore("a line of the watch is no event")
+                continue
+            known = True
+        return known
+
+    def _bookmark(self, event: codec.WatchEvent) -> None:
+        try:
+            self.store.bookmark(codec.version(event.object))
+        except codec.DecodeError as error:
+            self.store.ignore(f"a bookmark can't be read: {error}")
 
     def _error(self, event: codec.WatchEvent) -> ClusterError:
         where = Where(self.cluster.name, self.cluster.side, "watch", self.store.resource)
@@ -293,7 +335,7 @@ class Reflector:
         if self.state is State.WATCHING and isinstance(error, Unreachable):
             self.state = State.LISTED
             return
-        self._failures += 1
+        self.failures += 1
         self.state = State.LISTED if self.state is State.WATCHING else self.state
         self.error = error
         self.listener.failed(self, error)
@@ -301,9 +343,9 @@ class Reflector:
     def _wait(self) -> float:
         if isinstance(self.error, Forbidden | Missing):
             return SLOW_WAIT * self._rng.uniform(0.75, 1.25)
-        grown: float = FIRST_WAIT * 2 ** min(self._failures, 30)
+        grown: float = FIRST_WAIT * 2 ** min(self.failures, 30)
         return min(grown, LAST_WAIT) * self._rng.uniform(0.75, 1.25)
 
     def __str__(self) -> str:
         place = f" in {self.namespace}" if self.namespace else ""
-        return f"{self.store.side} {self.store.resource}{place}"
+        return f"{self.store}{place}"

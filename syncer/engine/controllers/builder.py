@@ -15,6 +15,7 @@ from syncer.api.sources import Index, Source, Watch
 from syncer.clusters.client import Cluster
 from syncer.directions import direction_of, resources_of
 from syncer.engine.apply.applier import Applier
+from syncer.engine.apply.write_pace import WritePace
 from syncer.engine.cache.informer import Informer
 from syncer.engine.cache.informers import Informers, Place, Selection
 from syncer.engine.cache.references import References
@@ -26,8 +27,10 @@ from syncer.engine.reconcile.policies.contention import OFF, Contention, Content
 from syncer.engine.reconcile.policies.drift_policy import DriftPolicy
 from syncer.engine.reconcile.policies.drift_policy import policies as drift_policies
 from syncer.engine.reconcile.policies.futile import FutilePatches
+from syncer.engine.reconcile.policies.host_namespaces import HostNamespaces
 from syncer.engine.reconcile.policies.ownership import ownership_of
 from syncer.engine.reconcile.policies.pause import Pause
+from syncer.engine.reconcile.policies.refusals import Refusals
 from syncer.engine.reconcile.reconciler import Reconciler
 from syncer.engine.workqueue.queue import Queue
 from syncer.rbac import sources
@@ -52,6 +55,7 @@ def build_pair(
     may_write: Callable[[], bool],
     ordered: Callable[[Side], bool] = lambda side: False,
     rules: ContentionRules = OFF,
+    homes: Callable[[Settings, Informers], HostNamespaces] = HostNamespaces,
 ) -> ClusterPair:
     """Build the pair of a virtual cluster and the host, with controllers for these syncers."""
     informers = Informers(clock=clock, ordered=ordered)
@@ -59,7 +63,8 @@ def build_pair(
     controllers: dict[str, Controller] = {}
     view = View(settings, informers, references, utcnow, controllers)
     bound: LRUCache[str, None] = LRUCache(BOUND)
-    reconciler = Reconciler(view, settings.names, has_status, bound)
+    host_namespaces = homes(settings, informers)
+    reconciler = Reconciler(view, host_namespaces, has_status, bound)
     policies = Policies(
         pause=Pause(settings, informers),
         breaker=CircuitBreaker(
@@ -71,6 +76,8 @@ def build_pair(
         drift=DriftPolicy(settings.marks, lambda syncer: drift_policies(settings, syncer)),
         contention=Contention(rules, settings.marks, clock=clock, utcnow=utcnow),
         futile=FutilePatches(),
+        refusals=Refusals(clock),
+        homes=host_namespaces,
     )
     applier = Applier(
         identity=settings.identity,
@@ -82,7 +89,9 @@ def build_pair(
         bound=bound,
         futile=policies.futile,
         contention=policies.contention,
+        refusals=policies.refusals,
         drift_policy=policies.drift,
+        pace=WritePace(clock),
     )
     pair = ClusterPair(
         settings, virtual, host, queue, informers, references, reconciler, policies, applier, controllers
@@ -119,14 +128,12 @@ def join(pair: ClusterPair, syncer: Syncer, config: Config) -> Controller:
     controller.pipeline = pipeline(controller, pair.policies, patcher, scan=False)
     controller.scan_pipeline = pipeline(controller, pair.policies, patcher, scan=True)
     if isinstance(syncer, Indexes):
-        _add_indexes(pair, syncer, [index for index in syncer.indexes() if pair.is_on(index.optional_with)])
+        _add_indexes(pair, controller, [index for index in syncer.indexes() if pair.is_on(index.optional_with)])
     if isinstance(syncer, Watches):
         _add_watches(pair, controller, pair.watches_of(syncer))
     _listen(pair, controller)
     if isinstance(syncer, Refers) and (syncer.refers_to or syncer.owns):
-        pair.references.add(
-            syncer, syncer, lambda function: safely(pair.name, syncer, function), config.selector.selects
-        )
+        pair.references.add(syncer, syncer, config.selector.selects)
     pair.references.tie()
     return controller
 
@@ -136,11 +143,8 @@ def _listen(pair: ClusterPair, controller: Controller) -> None:
     direction, name = controller.direction, controller.name
     if direction.by_virtual and controller.virtual is not None:
         controller.virtual.add_handler(partial(pair.changed, controller, Side.VIRTUAL), owner=name)
-    if direction.goes_down and controller.virtual is not None:
-        pair.policies.pause.follow(controller.virtual, name)
     if direction.by_host and controller.host is not None:
-        changed = safely(pair.name, controller.syncer, partial(pair.changed, controller, Side.HOST))
-        controller.host.add_handler(changed, owner=name)
+        controller.host.add_handler(partial(pair.changed, controller, Side.HOST), owner=name)
 
 
 def _has_predicate(syncer: Syncer) -> bool:
@@ -189,10 +193,23 @@ def _extras(wanted: Iterable[Source]) -> frozenset[Source]:
     return frozenset(source for source in wanted if source.optional_with and (source.side, source.resource) not in firm)
 
 
-def _add_indexes(pair: ClusterPair, syncer: Syncer, indexes: Sequence[Index]) -> None:
+def _add_indexes(pair: ClusterPair, controller: Controller, indexes: Sequence[Index]) -> None:
     for index in indexes:
         store = pair.informers.store(index.source.side, index.source.resource)
-        store.add_index(index.name, safely(pair.name, syncer, index.values), owner=syncer.name)
+        values = _of_copies(pair.settings, index) if index.copies_only else index.values
+        notify = partial(pair.values_changed, controller, index.requeues) if index.requeues else None
+        store.add_index(index.name, values, owner=controller.name, notify=notify, when=index.when)
+
+
+def _of_copies(settings: Settings, index: Index) -> Callable[[Obj], Iterable[str]]:
+    """Return the function of an index, without values for objects that are not our copies."""
+    marks, identity, resource = settings.marks, settings.identity, index.source.resource
+
+    def values(obj: Obj) -> Iterable[str]:
+        found = index.values(obj)
+        return found if found and marks.is_ours(obj, cluster=identity, resource=resource) else ()
+
+    return values
 
 
 def _add_watches(pair: ClusterPair, controller: Controller, watches: Sequence[Watch]) -> None:
@@ -203,7 +220,7 @@ def _add_watches(pair: ClusterPair, controller: Controller, watches: Sequence[Wa
 
         store = pair.informers.store(watch.source.side, watch.source.resource)
         store.add_map_function(
-            safely(pair.name, controller.syncer, keys),
+            keys,
             watch.when,
             lambda found: pair.watched(controller, found),
             owner=controller.syncer.name,

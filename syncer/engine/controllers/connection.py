@@ -22,8 +22,8 @@ log = get_logger(__name__)
 
 
 class Connection:
-    """The state of a connection: up until a request reports the cluster lost, then down until a
-    probe succeeds.
+    """The state of a connection: up until a request got no answer and a probe gets none either, then
+    down until a probe succeeds. A cluster that answers the probe is not lost: the request alone is.
     """
 
     def __init__(self, cluster: Cluster, *, lost: Callable[[], None], back: Callable[[], None]) -> None:
@@ -31,7 +31,9 @@ class Connection:
         #: The reason why the cluster doesn't answer, or None.
         self.error: SyncerError | None = None
         self._tell_lost, self._tell_back = lost, back
-        self._down = asyncio.Event()
+        #: The error of the request whose probe is due.
+        self._suspicion: SyncerError | None = None
+        self._suspected = asyncio.Event()
         self._about = {"cluster": cluster.virtual_cluster, "side": cluster.side}
 
     @property
@@ -41,20 +43,24 @@ class Connection:
 
     def lost(self, error: SyncerError) -> None:
         """Report a request that got no answer."""
-        if self.error is None:
-            log.warning("no answer from a cluster; its requests wait", **self._about, error=str(error))
-            self.error = error
-            self._tell_lost()
-            self._down.set()
+        if self.error is None and self._suspicion is None:
+            self._suspicion = error
+            self._suspected.set()
 
     async def run(self) -> None:
-        """Probe whenever the cluster is lost, until cancelled."""
+        """Probe whenever a request got no answer, and while the cluster is lost, until cancelled."""
         wait = wait_random_exponential(multiplier=FIRST_PROBE, max=LAST_PROBE)
         until_it_answers = AsyncRetrying(retry=retry_if_result(not_), wait=wait)
         while True:
-            await self._down.wait()
+            await self._suspected.wait()
+            lost = not await self._answers()
+            self._suspected.clear()
+            self.error, self._suspicion = self._suspicion if lost else None, None
+            if not lost:
+                continue
+            log.warning("no answer from a cluster; its requests wait", **self._about, error=str(self.error))
+            self._tell_lost()
             await until_it_answers(self._answers)
-            self._down.clear()
             self.error = None
             log.info("a cluster answers again", **self._about)
             self._tell_back()

@@ -17,6 +17,7 @@ from syncer.directions import resources_of
 from syncer.engine.cache.informer import Informer
 from syncer.engine.cache.informers import Place, Selection
 from syncer.engine.cache.reflector import Listener, Reflector
+from syncer.engine.cache.shared import SharedWatches
 from syncer.engine.controllers.builder import join, leave
 from syncer.engine.controllers.pair import ClusterPair
 from syncer.engine.reconcile.controller import Controller
@@ -24,6 +25,10 @@ from syncer.observe.logs import get_logger
 from syncer.rbac import sources
 
 log = get_logger(__name__)
+
+#: The beginning of the reason why a syncer waits whose ``init`` raised; the error's message may name
+#: addresses, users and files.
+INIT_RAISED = "its init raised"
 
 
 #: Returns a resource that a side serves, by name, in the preferred version unless the name has one.
@@ -97,7 +102,7 @@ class Roster:
 
     def _missing(self, syncer: Syncer) -> str:
         """Return the reason why a syncer can't work, or ``""``. Optional sources don't count."""
-        firm = [source for source in sources(syncer, self.settings.sections) if not source.optional_with]
+        firm = [source for source in sources(syncer, self.settings.sections, self.settings) if not source.optional_with]
         lacking = sorted(
             f"the {source.side} cluster does not serve {source.resource}"
             for source in firm
@@ -138,13 +143,17 @@ class Lifecycle:
         roster: Roster,
         listener: Listener,
         *,
+        watches: SharedWatches,
         live: Callable[[str], Live],
         rng: random.Random,
         left: Callable[[str], None],
     ) -> None:
-        """``live`` returns a syncer's live clients; ``left`` receives the names of syncers that have left."""
+        """``watches`` are those of the host, which all pairs share.
+
+        ``live`` returns a syncer's live clients; ``left`` receives the names of syncers that have left.
+        """
         self.pair, self.roster = pair, roster
-        self._listener, self._live, self._rng, self._left = listener, live, rng, left
+        self._listener, self._watches, self._live, self._rng, self._left = listener, watches, live, rng, left
         self._tasks: asyncio.TaskGroup | None = None
         self._running: dict[Place, asyncio.Task[None]] = {}
         self._failed: dict[str, str] = {}
@@ -217,24 +226,45 @@ class Lifecycle:
     def _looks_at(self, syncer: Syncer) -> object:
         """Return the resources that a syncer uses, with their versions."""
         refers = (syncer.refers_to, syncer.owns) if isinstance(syncer, Refers) else ()
-        return resources_of(syncer), sources(syncer, self.pair.settings.sections), refers
+        return resources_of(syncer), sources(syncer, self.pair.settings.sections, self.pair.settings), refers
 
     async def _join(self, syncer: Syncer, config: Config) -> bool:
         if isinstance(syncer, Initialize):
             try:
                 await syncer.init(self._live(syncer.name))
             except Exception as error:
-                reason = f"its init raised {type(error).__name__}: {error}"
-                if self._failed.get(syncer.name) != reason:  # only once, not at each discovery
+                reason = f"{INIT_RAISED} {type(error).__name__}: {error}"
+                known, self._failed[syncer.name] = self._failed.get(syncer.name), reason
+                self.roster.waiting[syncer.name] = reason
+                if known == reason:
+                    return False  # logged once, not at each discovery
+                if isinstance(error, ClusterError):  # no fault of the syncer's: no traceback
+                    log.warning(
+                        "a syncer can't start yet", cluster=self.pair.name, syncer=syncer.name, error=str(error)
+                    )
+                else:
                     log.exception("a syncer can't start", cluster=self.pair.name, syncer=syncer.name)
-                self.roster.waiting[syncer.name] = self._failed[syncer.name] = reason
                 return False
         join(self.pair, syncer, config)
         self._inform()  # before the first await: a store whose selection grows is no longer filled
         for controller in self.pair.controllers.values():
             if controller.ready:  # decide again what was decided without the optional stores that aren't filled now
                 controller.missed |= {store for store in self.pair.extras(controller) if not store.synced}
+        for store in list(self.pair.informers):
+            await store.newcomers.catch_up()
+        self._ask_referring(syncer)
         return True
+
+    def _ask_referring(self, joined: Syncer) -> None:
+        """Decide again what may have waited for a syncer of a resource that it refers to."""
+        for controller in self.pair.controllers.values():
+            referring = controller.syncer
+            if (
+                controller.ready
+                and isinstance(referring, Refers)
+                and set(resources_of(joined)) & {*referring.refers_to}
+            ):
+                self.pair.ask_all(controller)
 
     def _leave(self, name: str) -> None:
         reason = self.roster.waiting.get(name, "its resource has changed")
@@ -260,8 +290,18 @@ class Lifecycle:
                 self._running[place] = self._tasks.create_task(_run(self.pair.reflectors[place], before))
 
     def _made(self, store: Informer, selection: Selection) -> Reflector:
+        if store.side is Side.HOST:
+            settings = self.pair.settings
+            return self._watches.reflector(
+                store,
+                self._listener,
+                mark=(settings.marks.cluster, settings.identity),
+                namespace=selection.namespace,
+                selector=selection.selector,
+                rng=self._rng,
+            )
         return Reflector(
-            self.pair.virtual if store.side is Side.VIRTUAL else self.pair.host,
+            self.pair.virtual,
             store,
             self._listener,
             namespace=selection.namespace,
@@ -293,48 +333,57 @@ async def _run(reflector: Reflector, before: "asyncio.Task[None] | None") -> Non
 FIRST_LOOK, LAST_LOOK = 0.25, 30.0
 #: Minimum seconds between discoveries, so that many changes cause a single one.
 LOOK_PAUSE = 0.25
+#: Age in seconds up to which virtual clusters that begin at the same time share a discovery of the host.
+SHARED_SECONDS = 1.0
 
 
 class DiscoveryLoop:
-    """Repeats discovery.
+    """Repeats the discoveries of a virtual cluster: its own, and that of the host, which it shares with others.
 
     ``looked`` is called after each; ``waiting`` returns True while a syncer waits.
     """
 
     def __init__(
         self,
-        discoveries: Callable[[], Iterable[Discovery]],
+        discoveries: Sequence[Discovery],
         *,
         waiting: Callable[[], bool],
         looked: Callable[[], Awaitable[None]],
     ) -> None:
         self._discoveries, self._waiting, self._looked = discoveries, waiting, looked
         self._wanted = asyncio.Event()
+        #: The time of the first change that no discovery has seen.
+        self._since = 0.0
 
     def soon(self) -> None:
         """Discover soon, because the served resources may have changed."""
+        if not self._wanted.is_set():
+            self._since = asyncio.get_running_loop().time()
         self._wanted.set()
 
     async def run(self) -> None:
         """Run until cancelled."""
-        wait = FIRST_LOOK
+        wait, clock = FIRST_LOOK, asyncio.get_running_loop().time
         while True:
             try:
                 async with asyncio.timeout(wait if self._waiting() else None):
                     await self._wanted.wait()
-                wait = FIRST_LOOK
+                wait, shared = FIRST_LOOK, clock() - self._since
             except TimeoutError:
-                wait = min(wait * 2, LAST_LOOK)
+                wait, shared = min(wait * 2, LAST_LOOK), wait / 2
             self._wanted.clear()
-            await self._look()
+            await self._look(shared)
             await asyncio.sleep(LOOK_PAUSE)
 
-    async def _look(self) -> None:
-        for discovery in self._discoveries():
+    async def _look(self, shared: float) -> None:
+        """Discover both sides, unless that was begun for another virtual cluster within so many seconds."""
+        for discovery in self._discoveries:
             try:
-                await discovery.refresh()
+                await discovery.refresh(shared=shared)
             except ClusterError as error:
                 log.warning(
                     "can't see what a cluster serves", cluster=discovery.cluster.virtual_cluster, error=str(error)
                 )
+            except Exception:  # a document of an aggregated API server may contain anything
+                log.exception("can't read what a cluster serves", cluster=discovery.cluster.virtual_cluster)
         await self._looked()

@@ -2,7 +2,7 @@
 which controller.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -22,6 +22,14 @@ from syncer.engine.reconcile.pipeline import Policies
 from syncer.engine.reconcile.plan import Plan
 from syncer.engine.reconcile.reconciler import Reconciler
 from syncer.engine.workqueue.queue import Queue
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """What a syncer, or another part, can't do, in a sentence for the operator, and in one for any reader."""
+
+    message: str
+    public: str
 
 
 @dataclass(slots=True)
@@ -47,6 +55,10 @@ class ClusterPair:
     #: controllers stop or run again.
     paused_or_not: Callable[[], None] = lambda: None
     reflectors: dict[Place, Reflector] = field(default_factory=dict)
+    #: What the start waits for, in words that name nothing of the host; empty if it waits for nothing.
+    awaits: str = ""
+    #: What a syncer or another part can't do whatever the objects are, by its name.
+    conditions: dict[str, Condition] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -122,10 +134,12 @@ class ClusterPair:
         others = (*controller.extras, *copies, *users, self.policies.pause.namespaces, self.policies.pause.notes)
         return [store for store in dict.fromkeys(others) if store not in controller.stores]
 
-    def lacks(self, controller: Controller) -> list[Informer]:
-        """Return the unfilled stores that a syncer must wait for."""
-        extras = [store for store in self.extras(controller) if not self.given_up(store)]
-        return [store for store in (*controller.stores, *extras) if not store.synced]
+    def lacks(self, controller: Controller) -> Iterator[Informer]:
+        """Yield the stores that a syncer must wait for, as they are unfilled, or not indexed yet: its own first."""
+        yield from (store for store in controller.stores if not store.synced or store.newcomers)
+        for store in self.extras(controller):
+            if not self.given_up(store) and (not store.synced or store.newcomers):
+                yield store
 
     def begin(self, controller: Controller) -> None:
         """Queue everything of a syncer, now that its stores are filled or given up."""
@@ -134,8 +148,18 @@ class ClusterPair:
         self.ask_all(controller)
 
     def changed(self, controller: Controller, side: Side, key: Key, obj: Obj) -> None:
-        """Queue the request that a changed object belongs to; nothing before the controller is ready."""
-        request = controller.request_for(side, key, obj) if controller.ready else None
+        """Queue the request that a changed object belongs to; nothing before the controller is ready.
+
+        A virtual object for which the syncer raises has a request, too, which then says why.
+        """
+        if not controller.ready:
+            return
+        try:
+            request = controller.request_for(side, key, obj)
+        except Exception:
+            if side is Side.HOST:
+                raise
+            request = controller.request(key)
         if request is not None:
             self.queue.add(request)
 
@@ -143,6 +167,12 @@ class ClusterPair:
         """Queue keys that a watched object names."""
         for key in keys if controller.ready else ():
             self.queue.add(controller.request(key))
+
+    def values_changed(self, controller: Controller, index: str, values: Iterable[str]) -> None:
+        """Queue a syncer's virtual objects that have one of these values in an index."""
+        if controller.ready and controller.virtual is not None:
+            for value in values:
+                self.watched(controller, list(controller.virtual.indexer.keys(index, value)))
 
     def may_be_used(self, resource: Resource, key: Key) -> None:
         """Notify the syncer of an object that a reference to it began or ended."""

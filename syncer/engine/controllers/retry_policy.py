@@ -1,9 +1,13 @@
 """The retry policy: the class of an error decides what happens to the request.
 
 A temporary error is retried with increasing delays, a conflict first at once from fresh state. An
-error that will not pass by itself parks the request: it is retried when an object changes that its
-decision was made from, when the quota has room or the right is there
-(:mod:`syncer.engine.controllers.wakeups`), and after a long time in any case.
+unexpected exception, of a syncer or because of an object that is malformed, is retried a few times. So
+is a refusal by admission: its caches may not have an object made just before, as the PriorityClass that
+a Pod names. An error that will not pass by itself parks the request: it is retried when an object
+changes that its decision was made from, when the quota has room or the right is there
+(:mod:`syncer.engine.controllers.wakeups`), and after a long time in any case. An object that is too
+large is retried only when it changes itself: each attempt costs memory, also if all objects around it
+change all the time.
 """
 
 from dataclasses import dataclass
@@ -19,13 +23,20 @@ from syncer.api.errors import (
     NotConnected,
     QuotaExceeded,
     Refused,
+    SyncerError,
+    TooLarge,
     TooMany,
     Unauthorized,
     Unreachable,
 )
+from syncer.engine.leaderelection.identity import IdentityLost
 
 #: Seconds after which a parked request is retried even if nothing has changed.
 PARKED_SECONDS = 300.0
+#: The same, while the virtual cluster has lost its identity.
+LOST_SECONDS = 20.0
+#: No retry by a timer, nor by a change of another object.
+NEVER = float("inf")
 #: Seconds between attempts while the credentials are not accepted.
 UNAUTHORIZED_SECONDS = 30.0
 #: Number of consecutive failures after which the tenant gets an event; fewer may be temporary.
@@ -44,7 +55,10 @@ class RetryAction(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """The action for a failed request, its delay in seconds, and whether to notify the tenant."""
+    """The action for a failed request, its delay in seconds, and whether to notify the tenant.
+
+    Without a delay, it grows with each failure.
+    """
 
     action: RetryAction
     seconds: float = 0.0
@@ -57,10 +71,18 @@ def retry_for(error: Exception, failures: int) -> Retry:
     ``failures`` is the number of consecutive failures before it.
     """
     match error:
+        case TooLarge():
+            return Retry(RetryAction.PARK, NEVER, error.reason)
+        case Invalid(status=413):
+            return Retry(RetryAction.PARK, NEVER, "TooLarge")
+        case IdentityLost():  # no object of the request says when it is restored
+            return Retry(RetryAction.PARK, LOST_SECONDS, error.reason)
         case Refused():
             return Retry(RetryAction.PARK, PARKED_SECONDS, error.reason)
         case QuotaExceeded():
             return Retry(RetryAction.PARK, PARKED_SECONDS, "QuotaExceeded")
+        case Denied() if failures < FAILURES_TOLD:
+            return Retry(RetryAction.PARK, event="SyncFailed")
         case Invalid() | Denied() | Forbidden():
             return Retry(RetryAction.PARK, PARKED_SECONDS, "SyncFailed")
         case Unauthorized():
@@ -71,5 +93,9 @@ def retry_for(error: Exception, failures: int) -> Retry:
             return Retry(RetryAction.LATER, error.retry_after)
         case NotConnected() | Unreachable(status=0):
             return Retry(RetryAction.RECONNECT)
-        case _:
+        case SyncerError():
             return Retry(RetryAction.BACK_OFF, event="SyncFailed" if failures == FAILURES_TOLD else "")
+        case _ if failures >= FAILURES_TOLD:  # a decision is made from cached objects alone: only a change helps
+            return Retry(RetryAction.PARK, event="SyncFailed")
+        case _:
+            return Retry(RetryAction.BACK_OFF)

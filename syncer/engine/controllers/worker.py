@@ -8,29 +8,44 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol
 
+from cachetools import LRUCache
+
 from syncer.api.decision import Decision, Outcome
 from syncer.api.errors import Refused, SyncerError
-from syncer.api.objects import Obj, Request, Side
+from syncer.api.objects import Obj, Request, Side, uid_of
+from syncer.engine.cache.store import Entry
 from syncer.engine.controllers.pair import ClusterPair
 from syncer.engine.controllers.request_status import RequestStatuses, State
-from syncer.engine.controllers.retry_policy import Retry, RetryAction, retry_for
+from syncer.engine.controllers.retry_policy import NEVER, Retry, RetryAction, retry_for
 from syncer.engine.controllers.tenant_messages import for_tenant
 from syncer.engine.controllers.wakeups import Wakeups
-from syncer.engine.reconcile.controller import Controller, Read
-from syncer.engine.reconcile.policies.contention import HeldFields, waiting
+from syncer.engine.reconcile.controller import MOST_NAMED, Controller, Named, Read, Reads
+from syncer.engine.reconcile.plan import HeldFields, Plan
+from syncer.engine.reconcile.policies.contention import waiting
 from syncer.engine.workqueue.fair import QueueClosed
 from syncer.engine.workqueue.queue import LAST_RETRY, Queue
 from syncer.observe.logs import get_logger
 from syncer.observe.metrics import Metrics, SyncerMetrics
+from syncer.translate.texts import cut
 
 #: How often a request is reconciled again at once because its own writes changed its objects.
 ROUNDS = 6
 #: Requests after which a worker lets other tasks run; with 32 workers the event loop is blocked for
 #: some 5 ms at most.
 BREATH = 3
+#: Seconds of a request, since its latest write, after which a worker lets other tasks run in any
+#: case. Others have run while it waited for the response to a write.
+LONG_SECONDS = 0.005
+#: Warnings whose object's owner was told, and is not told again.
+TOLD = 4096
+#: The fields that an event names, and the characters of each.
+NAMED, NAMED_LENGTH = 10, 80
 #: Seconds that requests get to finish when leadership is lost; less than the rest of the Lease (15
 #: - 10).
 DRAIN_SECONDS = 3.0
+
+#: The reason of a request that must wait because its host object was written a moment ago.
+PACED = "its host object was written twice within a second; further changes are collected"
 
 log = get_logger(__name__)
 
@@ -56,22 +71,32 @@ class _Recorder:
     cluster: str
     syncer: str
     writes: int = 0
+    #: When the latest writes were made, in seconds of the engine's clock; 0 before the first.
+    written: float = 0.0
     sides: set[Side] = field(default_factory=set)
     frozen: list[HeldFields] = field(default_factory=list)
+    #: The errors of merges that were refused in the latest round.
+    refusals: list[SyncerError] = field(default_factory=list)
     #: The latest decision's reads of other objects.
     reads: tuple[Read, ...] = ()
+    #: The fields that it left out.
+    left_out: tuple[str, ...] = ()
 
     def wrote(self, side: Side, verb: str) -> None:
-        self.metrics.wrote(side.value, verb)
-        self.statuses.done[self.cluster, self.syncer, side.value, verb] += 1
+        self.metrics.wrote(side, verb)
+        self.statuses.done[self.cluster, self.syncer, side, verb] += 1
         self.writes += 1
         self.sides.add(side)
 
     def futile(self, side: Side) -> None:
-        self.metrics.futile(side.value)
+        self.metrics.futile(side)
 
     def held(self, held: HeldFields) -> None:
         self.frozen.append(held)
+
+    def refused(self, held: HeldFields, error: SyncerError) -> None:
+        self.frozen.append(held)
+        self.refusals.append(error)
 
 
 class Workers:
@@ -92,6 +117,8 @@ class Workers:
         #: Where syncers have raised exceptions, by syncer: a single traceback suffices for each
         #: bug.
         self._shown: set[tuple[str, int]] = set()
+        #: By the hash of a request with the fields that stay behind, or with another warning.
+        self._told: LRUCache[int, None] = LRUCache(TOLD)
         self._busy: set[asyncio.Task[None] | None] = set()
         self._draining = False
         self.wakeups = Wakeups(queue)
@@ -148,28 +175,31 @@ class Workers:
             start, metrics = self._clock(), self._metrics.queue(request.cluster)
             self._busy.add(me)
             metrics.waited(start - changed)
-            writes = 0
+            writes, written = 0, 0.0
             try:
-                writes = await self.handle(request, changed)
+                writes, written = await self.handle(request, changed)
                 looked = 0 if writes else looked + 1
             except asyncio.CancelledError:
                 self.queue.add(request)  # its progress is unknown
                 raise
             finally:
-                seconds = self._clock() - start
+                now = self._clock()
+                if now - max(start, written) > LONG_SECONDS:
+                    looked = BREATH
+                seconds = now - start
                 metrics.worked(seconds)
                 self.queue.done(request, seconds=seconds, writes=writes)
                 self._busy.discard(me)
 
-    async def handle(self, request: Request, changed: float) -> int:
+    async def handle(self, request: Request, changed: float) -> tuple[int, float]:
         """Reconcile a request from beginning to end; errors stay with it.
 
-        Return the number of writes.
+        Return the number of writes, and the time of the latest; 0 if there was none.
         """
-        pair = self.pairs[request.cluster]
-        controller = pair.controllers.get(request.syncer)
-        if controller is None or not controller.ready:
-            return 0  # every key is queued when the syncer is ready
+        pair = self.pairs.get(request.cluster)
+        controller = pair.controllers.get(request.syncer) if pair else None
+        if pair is None or controller is None or not controller.ready:
+            return 0, 0.0  # every key is queued when the syncer is ready
         metrics = self._metrics.syncer(request.cluster, request.syncer)
         start = time.perf_counter()
         result: Literal["success", "error", "requeue_after"] = "success"
@@ -177,56 +207,107 @@ class Workers:
         try:
             decision = await self._in_step(pair, controller, request, changed, recorder)
             if pair.controllers.get(request.syncer) is not controller:
-                return recorder.writes  # the syncer has left meanwhile, and its stores with it
+                return recorder.writes, recorder.written  # the syncer has left meanwhile, and its stores with it
             result = self._settle(pair, request, decision, recorder.reads)
+            if recorder.left_out:
+                self._tell_left_out(pair, request, recorder.left_out)
         except Exception as error:  # noqa: BLE001 — a syncer's bug must not stop the others
             if pair.controllers.get(request.syncer) is not controller:
-                return recorder.writes
+                return recorder.writes, recorder.written
             result = "error"
             metrics.failed(type(error).__name__)
             self._failed(pair, request, error, recorder.reads)
         metrics.reconciled(result, time.perf_counter() - start)
-        return recorder.writes
+        return recorder.writes, recorder.written
 
     async def _in_step(
         self, pair: ClusterPair, controller: Controller, request: Request, changed: float, recorder: _Recorder
     ) -> Decision:
         """Reconcile until there is nothing left to write."""
-        metrics = recorder.metrics
+        metrics, delay = recorder.metrics, 0.0
+        before: Plan | None = None
+        known: dict[Named, tuple[Entry | None, bool]] = _NOTHING_KNOWN
         for _ in range(ROUNDS):
             self.queue.absorb(request)
-            reads = pair.reconciler.view.reads()
+            reads = pair.reconciler.view.reads(known)
             try:
                 plan = pair.reconciler.reconcile(controller, request, reads)
             finally:
-                recorder.reads = tuple(reads.noted)
+                recorder.reads, recorder.left_out = tuple(reads.noted), reads.left_out
+            if reads.unread:
+                known = await _read_in_steps(reads)
+                continue
             decision = plan.decision
             recorder.reads += _waited_for(pair, decision) if decision.on else ()
-            recorder.frozen.clear()
+            if recorder.frozen:
+                recorder.frozen.clear()
+            if (delay := pair.applier.pace.delay(plan)) > 0:
+                is_fed = before is None or _original(before) != _original(plan)
+                if not is_fed:  # it is our own writes that it is never content with
+                    self.queue.retry(request, at_least=delay, at_most=controller.config.max_retry_delay)
+                after = delay if is_fed else None
+                decision = replace(decision, outcome=Outcome.PENDING, reason=PACED, after=after)
+                break
+            before = plan
             sides = await pair.applier.apply(plan, recorder)
-            self._tell_frozen(pair, request, recorder.frozen)
+            if sides:
+                recorder.written = self._clock()
+            if decision.warning is not None:
+                self._tell_warning(pair, request, plan)
+            if recorder.frozen:
+                self._tell_frozen(pair, request, recorder)
             if not sides or not _may_follow(controller, decision, sides):
                 self.queue.forget(request)
                 break
         else:
             self.queue.retry(request, at_most=controller.config.max_retry_delay)
+            decision = plan.decision
             why = f"{decision.reason}; it still needed a write after {ROUNDS} rounds"
             decision = replace(decision, outcome=Outcome.PENDING, reason=why)
         for side in recorder.sides:
-            metrics.lag("down" if side is Side.HOST else "up", self._clock() - changed)
-        if recorder.sides:
+            metrics.lag("down" if side is Side.HOST else "up", recorder.written - changed)
+        if not recorder.sides:
+            if delay <= 0:
+                metrics.no_op()
+        elif log.is_verbose:
             where = ",".join(sorted(recorder.sides))
             log.debug("wrote", **_about(request), sides=where, reason=decision.reason)
-        else:
-            metrics.no_op()
         return waiting(decision, recorder.frozen)
 
-    def _tell_frozen(self, pair: ClusterPair, request: Request, frozen: Iterable[HeldFields]) -> None:
-        for held in frozen:
+    def _tell_warning(self, pair: ClusterPair, request: Request, plan: Plan) -> None:
+        """Tell the owner of an object once of what its writes lack."""
+        warning, virtual = plan.decision.warning, plan.seen.virtual
+        told = hash((request, uid_of(virtual) if virtual else "", warning))
+        if warning is not None and told not in self._told:
+            self._told[told] = None
+            with contextlib.suppress(Exception):  # as below
+                self.told.warn(pair, request, *warning, about=None)
+
+    def _tell_frozen(self, pair: ClusterPair, request: Request, recorder: _Recorder) -> None:
+        for error in recorder.refusals:
+            message = cut(str(error))
+            log.warning("refused", **_about(request), error=message)
+            with contextlib.suppress(Exception):  # as below
+                self.told.warn(pair, request, retry_for(error, 0).event, for_tenant(error, message), about=None)
+        recorder.refusals.clear()
+        for held in recorder.frozen:
             if held.new:
                 log.warning("frozen", **_about(request), reason=held.reason)
                 with contextlib.suppress(Exception):  # as below
                     self.told.warn(pair, request, "FieldFrozen", held.reason, about=None)
+
+    def _tell_left_out(self, pair: ClusterPair, request: Request, fields: tuple[str, ...]) -> None:
+        """Tell the owner of an object once which fields are not copied to the host."""
+        told = hash((request, fields))
+        if told in self._told:
+            return
+        self._told[told] = None
+        shown = [one if len(one) <= NAMED_LENGTH else f"{one[:NAMED_LENGTH]}…" for one in fields[:NAMED]]
+        more = f" and {len(fields) - NAMED} more" if len(fields) > NAMED else ""
+        message = f"not copied to the host, whose policy keeps it out: {', '.join(shown)}{more}"
+        log.debug("left out", **_about(request), fields=len(fields))
+        with contextlib.suppress(Exception):  # as below
+            self.told.warn(pair, request, "NotCopied", message, about=None)
 
     def _settle(
         self, pair: ClusterPair, request: Request, decision: Decision, reads: Iterable[Read]
@@ -261,7 +342,7 @@ class Workers:
             log.exception("a failure could not be told of", **_about(request))
 
     def _tell_failure(self, pair: ClusterPair, request: Request, error: Exception, what: Retry) -> None:
-        message = str(error) if isinstance(error, SyncerError) else f"{type(error).__name__}: {error}"
+        message = cut(str(error) if isinstance(error, SyncerError) else f"{type(error).__name__}: {error}")
         state = State.PARKED if what.action is RetryAction.PARK else State.FAILING
         new = self.statuses.note(request, state, message, error=type(error).__name__, now=self._clock())
         if new:
@@ -287,13 +368,35 @@ class Workers:
         controller, side = pair.controllers.get(request.syncer), getattr(error, "side", None)
         at_most = controller.config.max_retry_delay if controller else LAST_RETRY
         if what.action is RetryAction.PARK:
-            self.queue.add(request, after=self.queue.around(what.seconds), low=True)
+            if what.seconds == NEVER:
+                self.wakeups.forget(request)
+                return
+            if what.seconds:
+                self.queue.park(request, what.seconds)
+            else:
+                self.queue.retry(request, at_most=at_most)
             self.wakeups.park(pair, request, reads, error)
             return
         self.wakeups.forget(request)
         if what.action is RetryAction.RECONNECT and isinstance(error, SyncerError) and side is not None:
             self.told.lost(pair, side, error)
         self.queue.retry(request, at_least=what.seconds, at_most=at_most, at_once=what.action is RetryAction.AT_ONCE)
+
+
+#: Stands for what is known of named copies before any was left unread.
+_NOTHING_KNOWN: "dict[Named, tuple[Entry | None, bool]]" = {}
+
+
+async def _read_in_steps(reads: Reads) -> "dict[Named, tuple[Entry | None, bool]]":
+    """Read the named copies that a decision has left, and let other tasks run in between."""
+    known, room = {}, 0
+    for named in reads.unread:
+        if room <= 0:
+            await asyncio.sleep(0)
+            room = MOST_NAMED
+        known[named] = entry, _ = reads.read(named)
+        room -= len(entry.raw) if entry is not None else 0
+    return known
 
 
 def _about(request: Request) -> dict[str, Any]:
@@ -312,9 +415,15 @@ def _waited_for(pair: ClusterPair, decision: Decision) -> tuple[Read, ...]:
     return tuple(Read(store, key, store.entry(key)) for store, key in stores)
 
 
+def _original(plan: Plan) -> str:
+    """Return the version of the virtual object that a plan was made from; ``""`` if there is none."""
+    version: str = plan.seen.virtual["metadata"]["resourceVersion"] if plan.seen.virtual else ""
+    return version
+
+
 def _may_follow(controller: Controller, decision: Decision, sides: set[Side]) -> bool:
     """Return True if the writes may lead to further ones: the host's response may flow back, a
     deleted object is created again.
     """
     flows_back = controller.ownership is not None or (bool(controller.syncer.up) and Side.HOST in sides)
-    return flows_back or decision.deletes
+    return flows_back or decision.is_step or decision.deletes

@@ -10,7 +10,7 @@ import contextlib
 from collections.abc import Iterable
 
 from syncer.api.context import Settings
-from syncer.api.errors import ConfigError, Exists, Forbidden, Missing, Problem
+from syncer.api.errors import ConfigError, Exists, Forbidden, Missing, Problem, Refused
 from syncer.api.objects import Key, Obj, key_of
 from syncer.api.roles import Syncer
 from syncer.clusters import codec
@@ -54,6 +54,25 @@ async def is_claimed(virtual: Cluster, settings: Settings, *, translator: str) -
     if noted is not None:
         _compare(noted, _wanted(settings, translator))
     return noted is not None
+
+
+class IdentityLost(Refused):
+    """The virtual cluster has no identity any more, or another one; a class of its own for metrics and alerts."""
+
+
+async def must_be_claimed(virtual: Cluster, settings: Settings, *, translator: str) -> None:
+    """Check that the identity is still stored, before a copy is deleted for what the virtual cluster lacks.
+
+    Raises:
+        IdentityLost: It isn't, or another one is.
+        ClusterError: The request failed.
+    """
+    if await _noted(virtual) != _wanted(settings, translator):
+        why = (
+            f"the virtual cluster has lost its ConfigMap {PLACE}, and so perhaps all its data: its copies stay. Restore"
+            f" it; or see that it is complete, restart the daemon, and do what that says"
+        )
+        raise IdentityLost(why, reason="IdentityLost")
 
 
 async def release(virtual: Cluster) -> None:

@@ -10,10 +10,11 @@ winds down.
 import asyncio
 import math
 import random
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import Any
 
 from syncer.api import (
@@ -87,7 +88,7 @@ class Lease:
     """Runs work in at most one process at a time.
 
     ``identity`` must be unique to this process: a Lease with this holder is taken at once.
-    ``duration``, ``renew_deadline`` and ``retry_period`` are in seconds.
+    ``duration``, ``renew_deadline`` and ``retry_period`` are in seconds. ``labels`` are put on the Lease.
 
     Raises:
         ConfigError: The times contradict each other.
@@ -105,12 +106,13 @@ class Lease:
         clock: Callable[[], float] | None = None,
         random: Callable[[], float] = random.random,
         utcnow: Callable[[], datetime] = lambda: datetime.now(UTC),
+        labels: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         _check_times(duration, renew_deadline, retry_period)
         self._client, self._key, self._identity = client, key, identity
         self._duration, self._renew_deadline, self._retry_period = duration, renew_deadline, retry_period
         self._clock = clock or asyncio.get_running_loop().time
-        self._random, self._utcnow = random, utcnow
+        self._random, self._utcnow, self._labels = random, utcnow, labels
         self._seen: LeaseRecord | None = None
         self._sure = False
         self._held_until = -math.inf
@@ -123,6 +125,19 @@ class Lease:
         Becomes False by time alone, even if the event loop is stuck.
         """
         return self._clock() < self._held_until
+
+    @property
+    def until(self) -> float:
+        """The time, by this process's clock, until which no other may take the Lease; ``-inf`` if this doesn't lead.
+
+        What is sent while this process leads must have ended by then.
+        """
+        return self._held_until + self._duration - self._renew_deadline if self.is_leader else -math.inf
+
+    def saw(self, lease: Obj) -> None:
+        """Note the Lease as it was just read, unless it is ours: who stands by knows when the holder's expires."""
+        if not self._sure:
+            self._note(lease)
 
     @property
     def holder(self) -> str:
@@ -226,7 +241,12 @@ class Lease:
         while True:
             if await self._attempt(self._clock() + self._renew_deadline):
                 return
-            await asyncio.sleep(self._retry_period * (1 + JITTER * self._random()))
+            await asyncio.sleep(min(self._retry_period * (1 + JITTER * self._random()), self._rest()))
+
+    def _rest(self) -> float:
+        """Return the seconds until the holder's Lease expires, if that is to come; else infinity."""
+        left = self._seen.at + self._seen.duration - self._clock() if self._seen and self.holder else 0.0
+        return left + LEAST_WAIT if left > 0 else math.inf
 
     async def _keep(self) -> None:
         """Renew until that has failed for too long, or another process holds the Lease."""
@@ -282,6 +302,9 @@ class Lease:
         except Missing:
             self._seen = None
             return
+        self._note(lease)
+
+    def _note(self, lease: Obj) -> None:
         if not self._seen or self._seen.version != lease["metadata"]["resourceVersion"]:
             self._seen = LeaseRecord.of(lease, at=self._clock())
 
@@ -294,7 +317,8 @@ class Lease:
         self._complaint = ""
 
     def _fresh(self) -> Obj:
-        metadata = {"name": self._key.name, "namespace": self._key.namespace}
+        metadata: Obj = {"name": self._key.name, "namespace": self._key.namespace}
+        metadata |= {"labels": dict(self._labels)} if self._labels else {}
         spec = self._term_spec(0) | self._renewal()
         return {"apiVersion": LEASES.api_version, "kind": LEASES.kind, "metadata": metadata, "spec": spec}
 
@@ -303,8 +327,11 @@ class Lease:
 
         It fails if the Lease changes before it arrives.
         """
-        begins = {} if seen.holder == self._identity else self._term_spec(seen.transitions + 1)
-        return {"metadata": {"resourceVersion": seen.version}, "spec": begins | self._renewal()}
+        metadata: Obj = {"resourceVersion": seen.version}
+        if seen.holder == self._identity:
+            return {"metadata": metadata, "spec": self._renewal()}
+        metadata |= {"labels": dict(self._labels)} if self._labels else {}
+        return {"metadata": metadata, "spec": self._term_spec(seen.transitions + 1) | self._renewal()}
 
     def _term_spec(self, transitions: int) -> Obj:
         return {"acquireTime": written_in_micros(self._utcnow()), "leaseTransitions": transitions}

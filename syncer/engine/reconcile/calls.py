@@ -8,23 +8,24 @@ don't set are removed.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
-from hashlib import blake2b
 from typing import Any
+from zlib import crc32
 
 from syncer.api.decision import Verb, Write
 from syncer.api.marks import Marks
 from syncer.api.objects import Obj, Side, annotations_of, labels_of, uid_of
 from syncer.api.paths import FieldPath, is_within, metadata_key, path_steps
 from syncer.api.roles import Syncer
+from syncer.api.values import value_class
 from syncer.clusters import codec
 from syncer.translate.alike import covers
 
 #: The longest annotation of field names, in characters, and the most labels and annotations whose
-#: parsed form is cached: those of usual objects, as tenants choose both.
-LONGEST_NOTE, MOST_NAMES = 2048, 100
+#: parsed form is cached: those of usual objects, as tenants choose both. With the number of cached
+#: ones, this bounds each cache to some 5 MB.
+LONGEST_NOTE, MOST_NAMES, REMEMBERED = 2048, 32, 256
 #: A tree of names: the fields that we set. A leaf is 1.
 Tree = dict[str, Any]
 #: Paths as nested mappings of their steps; None is the end of a path.
@@ -43,9 +44,10 @@ class Operation(StrEnum):
     DELETE = "delete"
     BIND = "bind"
     CONDITIONS = "conditions"
+    MERGE = "merge"
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Call:
     """An API call, and its body."""
 
@@ -90,6 +92,8 @@ def needed(
             return [] if bound else [Call(Operation.BIND, _binding(write))]
         case Verb.CONDITIONS:
             return _conditions(write.obj, live)
+        case Verb.MERGE:
+            return _merge(write.obj, live)
         case Verb.NOTE:
             return _note(write.obj, live)
 
@@ -252,6 +256,30 @@ def _conditions(want: Obj, live: Obj | None) -> list[Call]:
     return [Call(Operation.CONDITIONS, body)] if new else []
 
 
+def _merge(want: Obj, live: Obj | None) -> list[Call]:
+    if live is None or uid_of(live) != uid_of(want):
+        return []
+    missing = {part: _lacking(value, live.get(part)) for part, value in want.items() if part not in _IDENTITY}
+    patch = {part: value for part, value in missing.items() if value is not _SAME}
+    return [Call(Operation.MERGE, _guarded(patch, live))] if patch else []
+
+
+def _lacking(want: Any, live: Any) -> Any:
+    """Return the part of a value that the live one lacks, or ``_SAME``.
+
+    An item of a list that lacks anything is returned whole.
+    """
+    if covers(want, live):
+        return _SAME
+    if isinstance(want, dict) and isinstance(live, dict):
+        found = {name: _lacking(value, live.get(name)) for name, value in want.items()}
+        return {name: value for name, value in found.items() if value is not _SAME} or _SAME
+    if isinstance(want, list) and isinstance(live, list):
+        there = {item.get("name"): item for item in live}
+        return [item for item in want if not covers(item, there.get(item.get("name")))] or _SAME
+    return want
+
+
 def _note(want: Obj, live: Obj | None) -> list[Call]:
     if live is None or uid_of(live) != uid_of(want):
         return []
@@ -308,7 +336,7 @@ def said_before(live: Obj, marks: Marks) -> Tree:
     return _read(text) if len(text) <= LONGEST_NOTE else _read.__wrapped__(text)
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=REMEMBERED)
 def _read(text: str) -> Tree:
     """Parse the annotation.
 
@@ -349,15 +377,16 @@ def _without(names: Tree, paths: Nested) -> Tree:
     return result
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=REMEMBERED)
 def _metadata_names(labels: tuple[str, ...], annotations: tuple[str, ...], prefix: str) -> Tree:
-    """Return the names that aren't marks.
+    """Return the names that aren't marks, and those of marks that go again.
 
     Cached, as many objects have the same, so the result must not be changed.
     """
-    found = {}
+    found, marks = {}, Marks(prefix)
+    going = (marks.isolated_ingress, marks.isolated_egress)
     for part, names in (("labels", labels), ("annotations", annotations)):
-        if own := {name: 1 for name in names if not name.startswith(prefix + "/")}:
+        if own := {name: 1 for name in names if not name.startswith(prefix + "/") or name in going}:
             found[part] = own
     return found
 
@@ -365,23 +394,32 @@ def _metadata_names(labels: tuple[str, ...], annotations: tuple[str, ...], prefi
 def _tree(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {name: _tree(below) for name, below in value.items()}
-    return _digest(value) if isinstance(value, list) and any(isinstance(item, dict) for item in value) else 1
+    if isinstance(value, list) and any(isinstance(item, dict) for item in value):
+        return _checksum(value)
+    return 1
 
 
 def _is_another_list(want: Any, before: Any) -> bool:
     """Return True if the elements of a list have other fields than those that we set before.
 
-    Elements have no names to note. A digest of their fields tells that a field may be gone which only we can remove.
+    Elements have no names to note. A checksum of their fields shows that a field may be gone which only we can remove.
     """
-    return isinstance(want, list) and isinstance(before, str) and before != _digest(want)
+    return isinstance(want, list) and isinstance(before, str) and before != _checksum(want)
 
 
-def _digest(items: list[Any]) -> str:
-    return blake2b(codec.encode_sorted(_fields_of(items)).encode(), digest_size=6).hexdigest()
+def _checksum(items: list[Any]) -> str:
+    """Return a checksum of the fields of a list's elements; a cryptographic hash would take a tenth
+    of the decision about a Service, and who makes two lists collide only misleads their own copy.
+    """
+    return f"{crc32(codec.encode_sorted(_fields_of(items)).encode()):08x}"
 
 
 def _fields_of(value: Any) -> Any:
     """Return the names of all fields with a value; empty fields equal missing ones."""
     if isinstance(value, dict):
-        return {name: _fields_of(below) for name, below in value.items() if below not in (None, [], {})}
+        return {
+            name: _fields_of(below) if isinstance(below, dict | list) else 1
+            for name, below in value.items()
+            if below or not (below is None or isinstance(below, dict | list))
+        }
     return [_fields_of(item) for item in value] if isinstance(value, list) else 1

@@ -1,14 +1,16 @@
 """A controller: a syncer at work in a cluster pair, with its stores and options."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from syncer.api.config import Config
 from syncer.api.context import Context, Settings
+from syncer.api.errors import NotYet, Refused
+from syncer.api.metadata_defaults import is_note, with_defaults
 from syncer.api.metadata_rules import MetadataFilter
-from syncer.api.objects import Key, Obj, Request, Resource, Side
+from syncer.api.objects import Key, Obj, ObjectRef, Request, Resource, Side
 from syncer.api.paths import FieldPath
 from syncer.api.roles import Syncer
 from syncer.directions import Direction, resources_of
@@ -18,6 +20,7 @@ from syncer.engine.cache.references import References
 from syncer.engine.cache.store import Entry
 from syncer.engine.reconcile.calls import exact_paths
 from syncer.observe.logs import get_logger
+from syncer.resources.definitions.config import PUBLIC_LABEL
 
 if TYPE_CHECKING:
     from syncer.engine.reconcile.pipeline import Pipeline
@@ -30,6 +33,37 @@ log = get_logger(__name__)
 MOST_READS = 256
 
 
+#: Maximum number of names in an object that lead nowhere yet. Each is looked at on the live host
+#: before the copy is written.
+MOST_VACANT = 64
+#: Bytes of named copies whose marks a decision reads itself. Those of further ones are read in steps
+#: of about so many bytes before the decision is made anew: a Pod may name hundreds of large copies.
+MOST_NAMED = 1 << 20
+#: Longest kind and key in a reason, in characters. API servers check of most names in an object
+#: only that they aren't empty.
+LONGEST_TOLD = 400
+
+
+class Vacant(NamedTuple):
+    """A place on the host that a copy names, and where nothing but the object of ``key`` may stand."""
+
+    #: The resource on the host.
+    resource: Resource
+    place: Key
+    #: The virtual key of the named object.
+    key: Key
+    #: The controllers that may have put it there.
+    about: "Sequence[Controller]"
+
+    def is_meant(self, host: Obj) -> bool | None:
+        """Return True if an object at the place stands for the named one; None if that is not known
+        before every controller is ready.
+        """
+        if any(each.is_meant(self.key, host) for each in self.about):
+            return True
+        return False if all(each.ready for each in self.about) else None
+
+
 class Read(NamedTuple):
     """A decision's read of an object, with its store entry at that time; None if it did not exist."""
 
@@ -38,15 +72,50 @@ class Read(NamedTuple):
     entry: Entry | None
 
 
+class Named(NamedTuple):
+    """A copy that an object names: the controller of its kind, the virtual key, and the place on the host."""
+
+    about: "Controller"
+    key: Key
+    place: Key
+
+
 class Reads:
     """The cached reads of a single decision (:class:`~syncer.api.Reader`)."""
 
-    __slots__ = ("_controllers", "_informers", "_references", "noted")
+    __slots__ = (
+        "_controllers",
+        "_informers",
+        "_known",
+        "_references",
+        "_resolved",
+        "_room",
+        "left_out",
+        "noted",
+        "unread",
+        "vacant",
+    )
 
-    def __init__(self, informers: Informers, references: References, controllers: "Mapping[str, Controller]") -> None:
+    def __init__(
+        self,
+        informers: Informers,
+        references: References,
+        controllers: "Mapping[str, Controller]",
+        known: "Mapping[Named, tuple[Entry | None, bool]] | None" = None,
+    ) -> None:
         self._informers, self._references, self._controllers = informers, references, controllers
+        #: Whether copies are the named ones, as found before; None: a decision reads all by itself.
+        self._known = known
+        self._room = MOST_NAMED
+        #: Named copies that the decision hasn't read, and took for the right ones: it is to be made anew.
+        self.unread: list[Named] = []
         #: The objects that the decision read besides its own two, in order.
         self.noted: list[Read] = []
+        #: The fields of the virtual object that are not copied; its owner is told.
+        self.left_out: tuple[str, ...] = ()
+        #: The places that the decision's names lead to, and where the cache has nothing.
+        self.vacant: tuple[Vacant, ...] = ()
+        self._resolved: set[tuple[Resource, Key, bool]] | None = None
 
     def get(self, side: Side, resource: Resource, key: Key) -> Obj | None:
         """Return a private copy of an object, or None.
@@ -55,8 +124,7 @@ class Reads:
             KeyError: The resource is not watched.
         """
         store = self._informers.store(side, resource)
-        if len(self.noted) < MOST_READS:
-            self.noted.append(Read(store, key, store.entry(key)))
+        self._note(store, key)
         return store.get(key)
 
     def keys(self, side: Side, resource: Resource) -> Collection[Key]:
@@ -66,6 +134,78 @@ class Reads:
     def indexed(self, side: Side, resource: Resource, index: str, value: str) -> Collection[Key]:
         """Return the keys of the objects for which the index function yielded ``value``."""
         return self._informers.store(side, resource).indexer.keys(index, value)
+
+    def resolve(self, resource: Resource, key: Key, place: Key, *, comes_later: bool = False) -> None:
+        """Check that a name in a copy leads to nothing but the object that the tenant means.
+
+        A name that only this virtual cluster's objects have on the host may lead to nothing yet:
+        the live host must confirm that (``vacant``). A name that is the same on both sides may not:
+        the host's own object could appear there at any time.
+
+        Raises:
+            NotYet: No copy of the object is there yet.
+            Refused: No copy of the object can be there.
+        """
+        if self._resolved is None:
+            self._resolved = set()
+        if (resource, key, comes_later) not in self._resolved:
+            self._resolve(resource, key, place, comes_later)
+            self._resolved.add((resource, key, comes_later))
+
+    def _resolve(self, resource: Resource, key: Key, place: Key, comes_later: bool) -> None:
+        about = [each for each in self._controllers.values() if each.stands_for(resource)]
+        if any(self._leads_home(each, key, place) for each in about):
+            return
+        is_same = place.name == key.name
+        if comes_later and not is_same:
+            return  # an earlier object of that name, which the host made, is as unmarked as the host's own
+        named = f"{resource.kind} {key}"[:LONGEST_TOLD]
+        if is_same and not (comes_later or self._references.maker(resource, key)):
+            if not about:
+                why = f"it names the {named}, and no {resource.kind} is synced: the host's own would be meant"
+                raise Refused(why, reason="ReferenceUnsynced")
+            why = f"it names the {named}, which has no copy on the host yet"
+            raise NotYet(why, on=ObjectRef(Side.HOST, about[0].syncer.host_resource, place))
+        if about:
+            host_resource = about[0].syncer.host_resource
+            if len(self.vacant) == MOST_VACANT:
+                why = f"it names more than {MOST_VACANT} objects that are not there, as the {named}"
+                raise NotYet(why, on=ObjectRef(Side.HOST, host_resource, place))
+            self.vacant += (Vacant(host_resource, place, key, about),)
+
+    def _leads_home(self, controller: "Controller", key: Key, place: Key) -> bool:
+        """Return True if the host object at a place stands for the virtual object of this key."""
+        store = controller.host
+        if store is None:
+            return False
+        self._note(store, place)
+        if self._known is None:
+            return self._stands_for(controller, store, key, place)
+        entry = store.entry(place)
+        self._room -= len(entry.raw) if entry is not None else 0
+        if self._room >= 0:
+            return self._stands_for(controller, store, key, place)
+        named = Named(controller, key, place)
+        if named in self._known and self._known[named][0] is entry:
+            return self._known[named][1]
+        self.unread.append(named)
+        return True
+
+    def read(self, named: Named) -> tuple[Entry | None, bool]:
+        """Return whether a named copy is the right one, and the entry of which that is known."""
+        store = named.about.host
+        entry = store.entry(named.place) if store is not None else None
+        return entry, store is not None and self._stands_for(named.about, store, named.key, named.place)
+
+    def _stands_for(self, controller: "Controller", store: Informer, key: Key, place: Key) -> bool:
+        host, settings = store.outline(place), controller.settings
+        if host is not None and not settings.marks.is_in_place(host, cluster=settings.identity):
+            host = store.get(place)  # whether the host made it for the tenant may depend on the whole
+        return host is not None and controller.is_meant(key, host, self.noted)
+
+    def _note(self, store: Informer, key: Key) -> None:
+        if len(self.noted) < MOST_READS:
+            self.noted.append(Read(store, key, store.entry(key)))
 
     def used(self, resource: Resource, virtual: Obj) -> bool | None:
         """Return True if a synced object refers to a virtual object, None if that is not known yet."""
@@ -77,6 +217,14 @@ class Reads:
         return [
             syncer for syncer in going_down if (syncer.host_resource.group, syncer.host_resource.kind) == (group, kind)
         ]
+
+    def synced(self, resource: Resource) -> bool:
+        """Return True if a running syncer has host objects for virtual objects of a resource."""
+        return any(each.stands_for(resource) for each in self._controllers.values())
+
+    def leave_out(self, fields: Iterable[str]) -> None:
+        """Note fields of the virtual object that are not copied."""
+        self.left_out = tuple(dict.fromkeys((*self.left_out, *fields)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +240,11 @@ class View:
     #: The running controllers, by the name of their syncers.
     controllers: "Mapping[str, Controller]"
 
-    def reads(self) -> Reads:
-        """Return a reader for a decision."""
-        return Reads(self.informers, self.references, self.controllers)
+    def reads(self, known: "Mapping[Named, tuple[Entry | None, bool]] | None" = None) -> Reads:
+        """Return a reader for a decision; with ``known`` it leaves some named copies unread
+        (:attr:`Reads.unread`).
+        """
+        return Reads(self.informers, self.references, self.controllers, known)
 
     def copies(self) -> list[Informer]:
         """Return the stores of copies and of their originals."""
@@ -129,8 +279,8 @@ class Controller:
     scan_pipeline: "Pipeline" = field(init=False)
     #: By side: paths of a write below which the other side keeps no fields of its own.
     exact: Mapping[Side, tuple[FieldPath, ...]] = field(init=False)
-    #: The labels and annotations that are copied; None for all.
-    metadata: MetadataFilter | None = field(init=False)
+    #: The labels and annotations that are copied.
+    metadata: MetadataFilter = field(init=False)
     #: The settings of the virtual cluster.
     settings: Settings = field(init=False)
     #: The stores of its own objects; None on a side without objects.
@@ -139,11 +289,16 @@ class Controller:
 
     def __post_init__(self) -> None:
         self.exact = {side: exact_paths(self.syncer, side) for side in Side}
-        rules = MetadataFilter(
-            self.syncer.metadata, self.config.metadata, self.syncer.up if self.direction.goes_down else ()
-        )
-        self.metadata = rules if rules.narrows else None
         self.settings = self.view.settings
+        down, sections = self.direction.goes_down, self.settings.sections.values()
+        self.metadata = MetadataFilter(
+            with_defaults(self.syncer.metadata, goes_down=down),
+            self.config.metadata,
+            self.syncer.up if down else (),
+            prefix=self.settings.marks.prefix,
+            is_note=is_note,
+            reserved={PUBLIC_LABEL}.union(*(each.reserved_labels() for each in sections)) if down else (),
+        )
         informers, resources = self.view.informers, zip(Side, resources_of(self.syncer), strict=False)
         own = {place[0]: informers.store(*place) for place in resources if informers.has(*place)}
         self.virtual, self.host = own.get(Side.VIRTUAL), own.get(Side.HOST)
@@ -152,6 +307,28 @@ class Controller:
     def name(self) -> str:
         """The name of the syncer."""
         return self.syncer.name
+
+    def stands_for(self, resource: Resource) -> bool:
+        """Return True if the syncer's virtual objects are of this resource, and have host objects."""
+        return self.direction.by_host and self.syncer.resource == resource
+
+    def is_meant(self, key: Key, host: Obj, noted: list[Read] | None = None) -> bool:
+        """Return True if a host object stands for the virtual object of this key: it is its copy, or
+        the host made it for the tenant.
+
+        The objects that this was read from are added to ``noted``.
+        """
+        marks = self.settings.marks
+        if marks.is_in_place(host, cluster=self.settings.identity):
+            return marks.virtual_key(host) == key
+        reads = self.view.reads()
+        try:
+            return self.direction.shows(self.context(reads), key, host)
+        except Exception:  # noqa: BLE001 — a bug of the syncer, whose own request tells of it
+            return False
+        finally:
+            if noted is not None:
+                noted += reads.noted[: MOST_READS - len(noted)]
 
     def store(self, side: Side) -> Informer | None:
         """Return the store of the syncer's objects on a side, or None if it has none there."""

@@ -102,7 +102,7 @@ def _of(call: Call, live: Obj, owner: Change | None) -> Iterator[tuple[DriftClas
             yield "status", Change(path, call.body["target"]["name"], (live.get("spec") or {}).get("nodeName", ABSENT))
         case Operation.CONDITIONS:
             yield from (("status", change) for change in _of_conditions(call.body, live))
-        case Operation.PATCH | Operation.PATCH_STATUS:
+        case Operation.PATCH | Operation.PATCH_STATUS | Operation.MERGE:
             for change in changes(call.body, live):
                 yield _class_of(change.path), change
 

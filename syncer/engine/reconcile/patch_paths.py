@@ -18,9 +18,11 @@ FIELDS = 8
 DEPTHS = (8, 2, 1)
 #: Hashes of an unknown value and of a missing value. No other hash is -1.
 UNKNOWN, ABSENT = -1, hash(("absent",))
+#: The hash of the new value of an object that is deleted.
+GONE = hash(("gone",))
 
 _GUARD = frozenset({"uid", "resourceVersion"})
-_PATCHES = (Operation.PATCH, Operation.PATCH_STATUS, Operation.CONDITIONS)
+_PATCHES = (Operation.PATCH, Operation.PATCH_STATUS, Operation.CONDITIONS, Operation.MERGE)
 
 
 class Change(NamedTuple):
@@ -38,6 +40,8 @@ def changes(call: Call, live: Obj | None, marks: Marks) -> list[Change]:
     """
     if call.kind is Operation.CREATE:
         return [Change((), wanted(call, (), marks), ABSENT)]
+    if call.kind is Operation.DELETE:
+        return [Change((), GONE, ABSENT)]
     if call.kind not in _PATCHES:
         return []
     body = _unguarded(call.body)
@@ -53,6 +57,8 @@ def wanted(call: Call, path: Path, marks: Marks) -> int:
 
     A new object's hash is that of its original.
     """
+    if call.kind is Operation.DELETE and not path:
+        return GONE
     if call.kind is Operation.CREATE and not path:
         return hash(annotations_of(call.body).get(marks.uid, ""))
     value = _at(call.body, path) if path and call.kind in _PATCHES else _NOTHING

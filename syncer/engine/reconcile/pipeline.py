@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from syncer.api.decision import Decision
-from syncer.api.objects import Request
+from syncer.api.objects import Request, Side
+from syncer.api.roles import Syncer
 from syncer.directions import resources_of
 from syncer.engine.reconcile.controller import Controller
 from syncer.engine.reconcile.plan import Observed, PlannedWrite
@@ -16,9 +17,11 @@ from syncer.engine.reconcile.policies.breaker import CircuitBreaker
 from syncer.engine.reconcile.policies.contention import Contention
 from syncer.engine.reconcile.policies.drift_policy import DriftPolicy
 from syncer.engine.reconcile.policies.futile import FutilePatches
+from syncer.engine.reconcile.policies.host_namespaces import HostNamespaces
 from syncer.engine.reconcile.policies.pause import Pause
 from syncer.engine.reconcile.policies.placement import refuse_other_place
 from syncer.engine.reconcile.policies.preconditions import add_preconditions
+from syncer.engine.reconcile.policies.refusals import Refusals
 from syncer.engine.reconcile.policies.staleness import delay_unconfirmed_deletions, guard_pod_start
 from syncer.resources.kinds import PODS
 from syncer.translate.patches import Patcher
@@ -56,6 +59,8 @@ class Policies:
     drift: DriftPolicy
     contention: Contention
     futile: FutilePatches
+    refusals: Refusals
+    homes: HostNamespaces
 
 
 def pipeline(controller: Controller, policies: Policies, patcher: Patcher, *, scan: bool) -> Pipeline:
@@ -72,6 +77,7 @@ def pipeline(controller: Controller, policies: Policies, patcher: Patcher, *, sc
             _patched(patcher) if patcher.has_any else None,
             controller.ownership.apply_owners if controller.ownership else None,
             guard_pod_start if is_pod else None,
+            policies.homes.hold_back if _chooses_homes(controller) else None,
         ),
         deletions=_those_on(
             add_preconditions,
@@ -84,8 +90,21 @@ def pipeline(controller: Controller, policies: Policies, patcher: Patcher, *, sc
             if policies.contention.is_on
             else None,
             policies.futile.drop_futile,
+            policies.refusals.drop_refused if _merges(controller.syncer) else None,
         ),
     )
+
+
+def _chooses_homes(controller: Controller) -> bool:
+    """Return True if a tenant's namespaces decide in which host namespaces the copies are put."""
+    is_free = controller.settings.names.host_namespaces() is None
+    return is_free and controller.direction.goes_down and controller.syncer.host_resource.namespaced
+
+
+def _merges(syncer: Syncer) -> bool:
+    """Return True if a syncer has a right to change a subresource of its copies."""
+    host = [right for right in syncer.rights if right.side is Side.HOST and right.resource == syncer.host_resource]
+    return any(right.subresource and "patch" in right.verbs for right in host)
 
 
 def _patched(patcher: Patcher) -> DecisionPolicy:

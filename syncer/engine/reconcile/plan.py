@@ -7,8 +7,9 @@ from typing import NamedTuple
 from syncer.api.context import Context
 from syncer.api.decision import Decision, Write
 from syncer.api.objects import Key, Obj, Request, Resource, Side
+from syncer.api.values import value_class
 from syncer.engine.reconcile.calls import Call
-from syncer.engine.reconcile.controller import Controller, Read
+from syncer.engine.reconcile.controller import Controller, Read, Vacant
 
 
 class Place(NamedTuple):
@@ -17,6 +18,15 @@ class Place(NamedTuple):
     side: Side
     resource: Resource
     key: Key
+
+
+@dataclass(frozen=True, slots=True)
+class HeldFields:
+    """The fields of a write that are held back: why, for how many more seconds, and whether that is news."""
+
+    reason: str
+    after: float
+    new: bool
 
 
 @dataclass(slots=True)
@@ -76,9 +86,11 @@ class PlannedWrite(NamedTuple):
     calls: Sequence[Call] = ()
     #: Fields that are left out of the calls.
     held: Sequence[Frozen] = ()
+    #: The refusal of the same write before, because of which its calls are left out; None if there is none.
+    refused: HeldFields | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Plan:
     """The plan of a request. Making it has no effects."""
 
@@ -90,6 +102,8 @@ class Plan:
     reads: Sequence[Read]
     #: Plans a write again if its object has changed since.
     again: Callable[[Write], PlannedWrite]
+    #: The places that copies name, and where the live host must have nothing that isn't the tenant's.
+    vacant: Sequence[Vacant] = ()
 
     @property
     def calls(self) -> list[Call]:

@@ -9,18 +9,19 @@ from collections.abc import Callable, MutableMapping
 from dataclasses import dataclass
 
 from syncer.api.context import Settings
-from syncer.api.decision import Decision, Verb, Write, delete, skip
-from syncer.api.errors import Refused
-from syncer.api.names import NameTranslator
+from syncer.api.decision import Decision, Verb, Write, delete, skip, wait
+from syncer.api.errors import NotYet, Refused
 from syncer.api.objects import Key, Obj, Request, Resource, Side, is_deleting, key_of, labels_of, uid_of
 from syncer.clusters import codec
 from syncer.directions import collision
 from syncer.engine.cache.informer import Informer
+from syncer.engine.cache.parts import refuse_many_keys, refuse_many_parts
 from syncer.engine.reconcile.calls import needed
 from syncer.engine.reconcile.controller import Controller, Reads, View
 from syncer.engine.reconcile.dispatch import dispatch
 from syncer.engine.reconcile.pipeline import Pipeline
 from syncer.engine.reconcile.plan import Observed, Place, Plan, PlannedWrite
+from syncer.engine.reconcile.policies.host_namespaces import HostNamespaces
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,8 @@ class Reconciler:
     """Plans the requests of a pair."""
 
     view: View
-    names: NameTranslator
+    #: The host namespaces that may be written to.
+    homes: HostNamespaces
     #: Returns True if a resource has the status subresource on a side.
     has_status: Callable[[Side, Resource], bool]
     #: The uids of Pods that were bound; their events may be late.
@@ -62,7 +64,7 @@ class Reconciler:
             return self.planned(seen, write, pipeline)
 
         writes = tuple([self.planned(seen, write, pipeline, is_latest=True) for write in decision.writes])
-        return Plan(decision, writes, seen, reads.noted, again)
+        return Plan(decision, writes, seen, reads.noted, again, reads.vacant)
 
     def scan(self, controller: Controller, request: Request) -> Plan:
         """Return the plan with everything that is not as it should be, including writes that a
@@ -84,9 +86,12 @@ class Reconciler:
             answered = answer(seen)
             if answered is not None:
                 return seen, answered
-        decision = self._asked(seen)
-        for policy in pipeline.decisions:
-            decision = policy(seen, decision)
+        try:
+            decision = self._asked(seen)
+            for policy in pipeline.decisions:
+                decision = policy(seen, decision)
+        except NotYet as missing:
+            return seen, wait(str(missing), on=(missing.on,))
         if decision.deletes:
             for policy in pipeline.deletions:
                 decision = policy(seen, decision)
@@ -180,7 +185,7 @@ class Reconciler:
         if direction.goes_down:
             maker = self.view.references.maker(direction.syncer.resource, seen.request.key)
             if maker:
-                return _left_to_the_host(seen, f"the host makes it, for {maker}")
+                return _left_to_the_host(seen, f"the host makes it, for {maker[0].kind} {maker[1]}")
         return dispatch(direction, seen.ctx, seen.request.key, virtual=seen.virtual, host=seen.host)
 
     def _store(self, controller: Controller, write: Write) -> Informer:
@@ -197,10 +202,7 @@ class Reconciler:
             raise Refused(f"the host object {key_of(write.obj)} would be written without our mark")
         if live is not None and labels_of(live).get(mark) != identity:
             raise collision(live)
-        namespaces = self.names.host_namespaces()
-        namespace = write.obj["metadata"].get("namespace", "")
-        if resource.namespaced and namespaces is not None and namespace not in namespaces:
-            raise Refused(f"the host namespace {namespace} is not one that this virtual cluster may write to")
+        self.homes.check(write, resource)
 
 
 def _last_seen(store: Informer | None, key: Key) -> Obj | None:
@@ -208,12 +210,24 @@ def _last_seen(store: Informer | None, key: Key) -> Obj | None:
 
     Raises:
         Refused: It can't be read.
+        TooLarge: It has too many parts.
     """
-    obj = store.get(key) if store is not None else None
-    if obj is not None and store is not None and codec.UNREADABLE in obj:
-        why = f"the {store.side} {store.resource.kind} {key} can't be read: {obj[codec.UNREADABLE]}"
-        raise Refused(f"{why}. Write it anew, or delete it", reason="Unreadable")
+    if store is None or (entry := store.entry(key)) is None:
+        return None
+    if entry.parts:
+        refuse_many_parts(entry.parts)
+    obj = codec.stored(entry.raw)
+    if codec.UNREADABLE in obj:
+        raise Refused(cannot_be_read(store, key), reason="Unreadable")
+    if entry.parts:
+        refuse_many_keys(obj["metadata"])
     return obj
+
+
+def cannot_be_read(store: Informer, key: Key) -> str:
+    """Return why a quarantined object isn't synced, and what to do."""
+    why = (store.get(key) or {}).get(codec.UNREADABLE, "")
+    return f"the {store.side} {store.resource.kind} {key} can't be read: {why}. Write it anew, or delete it"
 
 
 def _left_to_the_host(seen: Observed, reason: str) -> Decision:

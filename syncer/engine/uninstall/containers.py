@@ -8,6 +8,7 @@ from syncer.api.errors import ClusterError, Missing
 from syncer.api.objects import Key, Obj, Resource, key_of, labels_of, uid_of
 from syncer.engine.uninstall.inventory import Item, Lister
 from syncer.resources.definitions.versions import custom_resource
+from syncer.resources.endpointslices import MANAGED_BY
 from syncer.resources.kinds import (
     CONFIG_MAPS,
     CUSTOM_RESOURCE_DEFINITIONS,
@@ -75,4 +76,4 @@ def _goes_by_itself(resource: Resource, obj: Obj) -> bool:
         return True
     if str(resource) == str(SECRETS):
         return bool(obj.get("type") == "kubernetes.io/service-account-token")
-    return "endpointslice.kubernetes.io/managed-by" in labels_of(obj)
+    return MANAGED_BY in labels_of(obj)

@@ -16,13 +16,20 @@ from syncer.clusters.discovery import Discovery
 from syncer.config import VirtualCluster
 from syncer.directions import direction_of, resources_of
 from syncer.resources.custom.related import MADE_FOR
+from syncer.resources.kinds import NAMESPACES, PODS
+from syncer.resources.metrics_api import OBJECTS as METRICS_OBJECTS
+from syncer.resources.namespaces import GIVEN
 
 #: Number of concurrent lists.
 LISTS = 8
 #: How often an expired list is started again.
 ATTEMPTS = 3
+#: The longest grace period of a Pod, in seconds. A tenant may give it years.
+GRACE = 60
 #: The verbs that a kind must support to be listed.
 _VERBS = frozenset({"list", "delete"})
+#: The objects that lead the virtual API server to the daemon, beside those of syncers.
+_METRICS = frozenset((str(resource), key) for resource, key in METRICS_OBJECTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +43,8 @@ class Item:
     version: str
     labels: tuple[str, ...] = ()
     annotations: tuple[str, ...] = ()
+    #: The grace period to delete it with, in seconds; None for its own.
+    grace: int | None = None
 
     def __str__(self) -> str:
         return f"{self.side} {self.resource.kind} {self.key}"
@@ -48,7 +57,7 @@ class Inventory:
     #: Objects that we made: copies on the host, and on the virtual side those from the host and
     #: fakes.
     items: list[Item] = field(default_factory=list)
-    #: The tenant's objects with our annotation that records their copy.
+    #: The tenant's objects with an annotation of ours, such as the one that records their copy.
     noted: list[Item] = field(default_factory=list)
     #: Marked virtual objects of kinds that we never create there.
     doubtful: list[Item] = field(default_factory=list)
@@ -63,7 +72,7 @@ class Recognition:
     """Recognises our objects, by the kinds of all available syncers, enabled or not."""
 
     settings: Settings
-    #: Host kinds, each with the virtual kinds that its objects may be copies of.
+    #: Host kinds, each with the virtual kinds that its objects may be copies of, or are made for.
     copies: Mapping[str, Sequence[Resource]]
     #: Virtual kinds whose marked objects were all made by us.
     shown: frozenset[str]
@@ -85,6 +94,8 @@ class Recognition:
                 copied.add(str(syncer.resource))
             if direction.comes_up or direction.fakes:
                 shown.add(str(syncer.resource))
+        for resource in GIVEN:
+            copies[str(resource)].append(NAMESPACES)
         made = cluster.all_syncers()
         wanted = {(Side.VIRTUAL, str(resource)) for syncer in made for resource in resources_of(syncer)[:1]}
         wanted |= {(Side.HOST, str(syncer.host_resource)) for syncer in made if direction_of(syncer).goes_down}
@@ -94,6 +105,11 @@ class Recognition:
     def marks(self) -> Marks:
         """The names of the marks."""
         return self.settings.marks
+
+    @property
+    def notes(self) -> frozenset[str]:
+        """The annotations that we write on the tenant's objects."""
+        return frozenset({self.marks.copied, self.marks.address})
 
     def is_ours(self, side: Side, resource: Resource, obj: Obj) -> bool:
         """Return True if we made an object.
@@ -105,6 +121,8 @@ class Recognition:
         if side is Side.HOST:
             kinds = (resource, *self.copies.get(str(resource), ()))
             return any(self.marks.is_ours(obj, cluster=self.settings.identity, resource=kind) for kind in kinds)
+        if (str(resource), key_of(obj)) in _METRICS:
+            return True
         return str(resource) in self.shown or f"{self.marks.prefix}/{MADE_FOR}" in annotations_of(obj)
 
     def item(self, side: Side, resource: Resource, obj: Obj) -> Item:
@@ -118,11 +136,22 @@ class Recognition:
             metadata.get("resourceVersion", ""),
             tuple(filter(is_mark, labels_of(obj))),
             tuple(filter(is_mark, annotations_of(obj))),
+            bounded_grace(resource, obj),
         )
 
 
+def bounded_grace(resource: Resource, obj: Obj) -> int | None:
+    """Return the grace period to delete an object with, in seconds: :data:`GRACE` if it is a Pod whose
+    own is longer, or that is being deleted with a longer one; otherwise None, for its own.
+    """
+    if str(resource) != str(PODS):
+        return None
+    own = (obj.get("spec") or {}).get("terminationGracePeriodSeconds") or 0
+    return GRACE if max(own, obj["metadata"].get("deletionGracePeriodSeconds") or 0) > GRACE else None
+
+
 class Lister:
-    """Lists both clusters."""
+    """Lists the clusters: both, or one of them."""
 
     def __init__(self, clusters: Mapping[Side, Cluster], known: Recognition) -> None:
         self.clusters, self.known = clusters, known
@@ -143,7 +172,7 @@ class Lister:
                 group = version.rpartition("/")[0]
                 about = any(one is side and name.partition(".")[2] == group for one, name in self.known.wanted)
                 (inventory.problems if about else inventory.unseen).append(why)
-        places = [place for side in Side for place in self._places(side)]
+        places = [place for side in self.discoveries for place in self._places(side)]
         seen: set[str] = set()
         for found in await asyncio.gather(*(self._one(*place) for place in places)):
             _add(inventory, found, seen)
@@ -233,10 +262,11 @@ class Lister:
                 yield codec.seen(raw)
 
     async def _with_notes(self, found: Inventory, resource: Resource) -> None:
-        mark = self.known.marks.copied.encode()
+        notes = self.known.notes
+        marks = [note.encode() for note in notes]
         async for page in self.clusters[Side.VIRTUAL].list_pages(resource):
-            for obj in (codec.seen(raw) for raw in page.items if mark in bytes(raw)):
-                if self.known.marks.copied in annotations_of(obj):
+            for obj in (codec.seen(raw) for raw in page.items if any(mark in bytes(raw) for mark in marks)):
+                if notes & annotations_of(obj).keys():
                     found.noted.append(self.known.item(Side.VIRTUAL, resource, obj))
 
 

@@ -5,15 +5,18 @@ they are ours.
 import asyncio
 import contextlib
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_after_attempt
 
 from syncer.api.errors import ClusterError, Conflict, Expired, Invalid, Missing, NotConnected, TooMany, Unreachable
 from syncer.api.objects import Obj, Side, uid_of
+from syncer.engine.reconcile.calls import needed
 from syncer.engine.uninstall.containers import CONTAINERS, others_in
-from syncer.engine.uninstall.inventory import Item, Lister
+from syncer.engine.uninstall.inventory import GRACE, Item, Lister, bounded_grace
 from syncer.resources.kinds import NODES, PODS, SERVICES
+from syncer.resources.service_addresses import Note, is_being_changed, undo
 
 #: Number of concurrent writes.
 WRITES = 16
@@ -21,7 +24,7 @@ WRITES = 16
 TRIES = 6
 #: Seconds between checks whether deleted objects are gone.
 LOOK = 2.0
-#: Seconds that an object may take beyond its grace period.
+#: Seconds that an object may take beyond its grace period, of which :data:`GRACE` at most are waited.
 PATIENCE = 60.0
 
 #: Kinds that keep our labels when the marks are removed: Services and others select them by these.
@@ -38,9 +41,9 @@ class Sweep:
 
     async def forget(self, noted: Sequence[Item]) -> None:
         """Remove our annotations from the tenant's objects; otherwise their missing copies would
-        look deleted by someone else.
+        look deleted by someone else. A Service whose address is being changed is one again.
         """
-        await self._all(self._strip(item, annotations=(self._lister.known.marks.copied,)) for item in noted)
+        await self._all(self._forget(item) for item in noted)
 
     async def strip(self, items: Sequence[Item]) -> None:
         """Remove our marks, and keep the objects."""
@@ -80,7 +83,7 @@ class Sweep:
         clock, deadline = asyncio.get_running_loop().time, None
         while there := await self._still_there(items):
             graces = (obj["metadata"].get("deletionGracePeriodSeconds") or 0 for obj in there.values())
-            deadline = deadline or clock() + PATIENCE + max(graces)
+            deadline = deadline or clock() + PATIENCE + min(max(graces), GRACE)
             if clock() > deadline:
                 self.problems += [_unfinished(item, obj) for item, obj in there.items()]
                 return False
@@ -102,12 +105,33 @@ class Sweep:
             if not ours:
                 return
             version = live["metadata"]["resourceVersion"] if live else item.version
-            cluster = self._lister.clusters[item.side]
-            await cluster.delete(
-                item.resource, item.key, uid=item.uid, resource_version=version, propagation="Background"
+            grace = bounded_grace(item.resource, live) if live else item.grace
+            await self._lister.clusters[item.side].delete(
+                item.resource, item.key, uid=item.uid, resource_version=version, grace=grace, propagation="Background"
             )
 
         await self._insist(item, send)
+
+    async def _forget(self, item: Item) -> None:
+        if self._lister.known.marks.address in item.annotations:
+            await self._insist(item, partial(self._give_back, item))
+        await self._strip(item, annotations=self._lister.known.notes.intersection(item.annotations))
+
+    async def _give_back(self, item: Item, live: Obj | None) -> None:
+        """Give a virtual Service its address again if it is a mere name while that is being changed."""
+        marks, cluster = self._lister.known.marks, self._lister.clusters[item.side]
+        service = live or await cluster.get(item.resource, item.key)
+        note = Note.of(marks, service)
+        write = undo(marks, service, note).writes[0] if is_being_changed(service, note) else None
+        while write is not None:
+            [call] = needed(write, service, exact=write.exact or (), marks=marks)
+            try:
+                await cluster.patch(item.resource, item.key, call.body)
+                return
+            except Invalid:
+                if write.otherwise is None:
+                    raise
+                write = write.otherwise(write)
 
     async def _strip(self, item: Item, *, labels: Iterable[str] = (), annotations: Iterable[str] = ()) -> None:
         """Remove marks from this very object."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import heapq
+import math
 from collections.abc import Callable, Mapping
 
 from syncer.api.objects import Request
@@ -19,9 +20,10 @@ class DelayingQueue(FairQueue):
         *,
         clock: Callable[[], float],
         weights: Mapping[str, float] | None = None,
+        workers: float = math.inf,
         added: Callable[[str], None] = lambda cluster: None,
     ) -> None:
-        super().__init__(clock=clock, weights=weights, added=added)
+        super().__init__(clock=clock, weights=weights, workers=workers, added=added)
         self._timers: list[tuple[float, int, Request]] = []
         self._due: dict[Request, float] = {}
         self._due_low: set[Request] = set()
@@ -52,6 +54,13 @@ class DelayingQueue(FairQueue):
             del self._due[request]
             self._due_low.discard(request)
 
+    def leave(self, cluster: str) -> None:
+        """Forget a virtual cluster that has gone, with its delayed requests too."""
+        super().leave(cluster)
+        for request in [one for one in self._due if one.cluster == cluster]:
+            del self._due[request]
+            self._due_low.discard(request)
+
     def close(self) -> None:
         """Hand out no more requests, and wake the waiting workers."""
         super().close()
@@ -75,7 +84,8 @@ class DelayingQueue(FairQueue):
         self._due[request] = due
         heapq.heappush(self._timers, (due, next(self._number), request))
         if len(self._timers) > 2 * len(self._due) + SPARE_TIMERS:
-            self._timers = [(due, next(self._number), each) for each, due in self._due.items()]
+            current = {entry[2]: entry for entry in self._timers if self._due.get(entry[2]) == entry[0]}
+            self._timers = list(current.values())
             heapq.heapify(self._timers)
         self._set_timer()
 
@@ -98,5 +108,9 @@ class DelayingQueue(FairQueue):
         while self._timers and self._timers[0][0] <= now:
             due, _, request = heapq.heappop(self._timers)
             if self._due.get(request) == due:
-                self.add(request, low=request in self._due_low)
+                self._delay_over(request)
         self._set_timer()
+
+    def _delay_over(self, request: Request) -> None:
+        """Handle the end of a request's delay."""
+        self.add(request, low=request in self._due_low)

@@ -7,19 +7,44 @@ from syncer.api.objects import Request
 
 #: One in this many requests of a lane is of low priority, if there are any.
 LOW_SHARE = 16
+#: Seconds from which on the requests of a lane count as slow, on average; also before one has ended.
+SLOW_SECONDS = 0.25
+#: The latest request's share of that average.
+LATEST = 0.25
+#: Seconds below which a request tells nothing of that: it has asked no API server anything. What has nothing to do,
+#: as at a start or in a patrol, would else let a cluster whose API server is slow pass for a fast one.
+TELLING_SECONDS = 0.002
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Lane:
-    """The ready requests of a virtual cluster, and the worker time that it has used for its weight."""
+    """The ready requests of a virtual cluster, the worker time that it has used for its weight, and the number of
+    workers that it holds.
+    """
 
     weight: float = 1.0
     ready: deque[Request] = field(default_factory=deque)
     low: OrderedDict[Request, None] = field(default_factory=OrderedDict)
     passed_over: int = 0
     used: float = 0.0
+    running: int = 0
+    #: The average seconds of a request that takes any, the latest counting most.
+    average: float = SLOW_SECONDS
     paused: bool = False
+    #: Why it is paused.
+    reasons: set[str] = field(default_factory=set)
+    #: True if it is in the order, or held.
     listed: bool = False
+
+    @property
+    def is_empty(self) -> bool:
+        """True if no request is ready."""
+        return not (self.ready or self.low)
+
+    @property
+    def is_slow(self) -> bool:
+        """True if its requests take long."""
+        return self.average >= SLOW_SECONDS
 
     def put(self, request: Request, *, low: bool) -> None:
         """Add a request."""
@@ -33,6 +58,13 @@ class Lane:
         if request in self.low:
             del self.low[request]
             self.ready.append(request)
+
+    def ended(self, seconds: float, *, charged: float) -> None:
+        """Finish a request that took so many seconds of a worker, of which some were charged in advance."""
+        self.running -= 1
+        self.used += (seconds - charged) / self.weight
+        if seconds >= TELLING_SECONDS:
+            self.average += (seconds - self.average) * LATEST
 
     def next(self) -> Request:
         """Return the next request."""

@@ -128,6 +128,14 @@ class CustomConfig(Config):
     left alone. With `direction: fromHost` the default is all of `up`.
     """
 
+    built_in: bool = False
+    """Whether the kind may be one of Kubernetes itself, such as `deployments.apps`.
+
+    `references` must then list every name in it, and the host must restrict what it may do: a
+    Deployment, for one, runs Pods on the host that the rules of `sync.toHost.pods` don't concern.
+    Not needed for `direction: fromHost`.
+    """
+
     name: NameTemplate = ""
     """Template of the names on the host, from `{name}`, `{namespace}` and `{cluster}`.
 

@@ -2,10 +2,10 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from syncer.api import Config, Marks, NameTranslator, Reference, Resource, Shown, Side, Syncer
-from syncer.names.templated import lack
+from syncer.names.templated import keeps_names, lack
 from syncer.resources.custom.config import CustomConfig, Related
 from syncer.resources.custom.from_host import FromHost
 from syncer.resources.custom.mirror import Kind, Retained, Ties, ToHost
@@ -132,6 +132,11 @@ class Entry:
             selected += [(resource, related.by.selector)] if related.by.selector else []
             owned += [resource] if related.by.owner else []
         named = {path: referred(path, kinds) for path, kinds in targets.items()}
+        named |= {
+            path: replace(named[path], comes_later=True)
+            for path, said in made.items()
+            if said.targets == named[path].targets
+        }
         return Ties(named, selected, owned, made)
 
     def _target(self, find: Find, word: str) -> Resource | Shown:
@@ -162,6 +167,13 @@ class Entry:
             what = f"{kind.virtual.kind} has no namespace, so it isn't known where its {resource.plural} belong"
             raise _Waits(f"{self._where}.related: {what}; find them by.reference, with a path of references")
         if by.reference in self.config.references:
+            if keeps_names(self.names) and not (by.owner or by.selector):
+                why = (
+                    "the tenant says which name, and names.translator leaves it as it is; give by.selector or by.owner"
+                )
+                raise _Waits(
+                    f"{self._where}.related: by {by.reference}, they could name whatever is on the host: {why}"
+                )
             is_synced = self.config.selector.selects
             return Named(name, kind, resource, by, marks=self.marks, names=self.names, is_synced=is_synced)
         return Found(name, kind, resource, by, marks=self.marks)

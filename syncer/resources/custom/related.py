@@ -168,13 +168,13 @@ class Belongs(Syncer[Related], SyncFromHost[Related], Sync[Related], Indexes):
         return None
 
     def _is_copy(self, ctx: Context, host: Obj) -> bool:
-        """Return True if the object is a copy of a virtual object.
+        """Return True if the object is ours or another virtual cluster's: a copy, or a Pod's tokens.
 
         An operator may copy our labels to its own objects, but not the mark with our copy's name.
         """
         if labels_of(host).get(ctx.marks.cluster, ctx.identity) != ctx.identity:
             return True
-        return ctx.marks.is_ours(host, cluster=ctx.identity, resource=self.resource)
+        return ctx.marks.is_in_place(host, cluster=ctx.identity)
 
     def _holds(self, owner: Obj, host: Obj) -> bool:
         """Return True if owner and labels are as configured; ``owner`` is the custom object on the host."""

@@ -1,11 +1,12 @@
 """The options for CustomResourceDefinitions, in both directions."""
 
 import re
+from collections.abc import Collection
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator
 
-from syncer.api import Config
+from syncer.api import LABEL_KEY, Config
 
 #: What to do with a copy when its original is gone or no longer wanted.
 OnRemoval = Literal["retain", "delete-if-unused", "delete"]
@@ -18,7 +19,6 @@ PUBLIC_LABEL = "tenancy.x-k8s.io/super.public"
 _PART = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _NAME = re.compile(rf"{_PART}(\.{_PART})+")
 _PATTERN = re.compile(r"[-a-z0-9.*?!\[\]]*[*?\[][-a-z0-9.*?!\[\]]*")
-_LABEL = re.compile(rf"({_PART}(\.{_PART})*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{{0,61}}[A-Za-z0-9])?")
 
 
 def _name(value: str) -> str:
@@ -34,7 +34,7 @@ def _pattern(value: str) -> str:
 
 
 def _label(value: str) -> str:
-    if not _LABEL.fullmatch(value):
+    if not re.fullmatch(LABEL_KEY, value):
         raise ValueError(f"expected the key of a label, such as {PUBLIC_LABEL}")
     return value
 
@@ -76,6 +76,10 @@ class PublicDefinitionConfig(Config):
     "strip" removes it, and versions whose schema differs from the stored version's aren't served
     there; "refuse" doesn't sync such a CRD.
     """
+
+    def reserved_labels(self) -> Collection[str]:
+        """Return the label that makes a CRD public: only the host may set it."""
+        return (self.label,)
 
 
 class TenantDefinitionConfig(Config):

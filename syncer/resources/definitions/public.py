@@ -27,7 +27,6 @@ from syncer.api import (
     wait,
 )
 from syncer.resources.definitions.config import PublicDefinitionConfig
-from syncer.resources.definitions.metadata import CROSSING
 from syncer.resources.definitions.removal import removed
 from syncer.resources.definitions.versions import Crossing, crossing, defined, refuse_unsafe
 from syncer.resources.kinds import CUSTOM_RESOURCE_DEFINITIONS
@@ -50,7 +49,6 @@ class PublicDefinitionSyncer(
     section = "fromHost.customResourceDefinitions"
     resource = CUSTOM_RESOURCE_DEFINITIONS
     reverts_virtual_changes = True
-    metadata = CROSSING
     up = ("spec",)
     exact = ("spec",)
 

@@ -3,9 +3,11 @@
 from collections.abc import Iterable
 
 from syncer.api import (
+    NOTES_OF_TOOLS,
     Context,
     Decision,
     Key,
+    MetadataRules,
     Obj,
     Pair,
     Right,
@@ -21,8 +23,7 @@ from syncer.api import (
     skip,
     wait,
 )
-from syncer.resources.definitions.config import PUBLIC_LABEL, PublicDefinitionConfig, TenantDefinitionConfig
-from syncer.resources.definitions.metadata import CROSSING
+from syncer.resources.definitions.config import TenantDefinitionConfig
 from syncer.resources.definitions.removal import removed
 from syncer.resources.definitions.versions import Crossing, crossing, defined, refuse_unsafe
 from syncer.resources.kinds import CUSTOM_RESOURCE_DEFINITIONS
@@ -44,7 +45,8 @@ class TenantDefinitionSyncer(
     name = "tenant-crds"
     section = "toHost.customResourceDefinitions"
     resource = CUSTOM_RESOURCE_DEFINITIONS
-    metadata = CROSSING
+    #: No selector needs the labels of a CRD, so notes of tools stay behind as labels, too.
+    metadata = MetadataRules(labels=NOTES_OF_TOOLS)
     down = ("spec",)
     translates = ("spec",)
     exact = ("spec",)
@@ -102,10 +104,5 @@ def _unwanted(ctx: Context[TenantDefinitionConfig], virtual: Obj) -> str:
 
 
 def _apply(ctx: Context, virtual: Obj, wanted: Crossing, reason: str = "") -> Decision:
-    """Apply the copy without labels that would make it public: a tenant can't publish a CRD to others."""
-    sections = ctx.settings.sections.values()
-    labels = {PUBLIC_LABEL, *(each.label for each in sections if isinstance(each, PublicDefinitionConfig))}
-    host = ctx.host_copy(virtual)
-    metadata = host["metadata"]
-    metadata["labels"] = {key: value for key, value in metadata["labels"].items() if key not in labels}
-    return apply(host={**host, "spec": wanted.spec}, reason="; ".join(filter(None, (reason, *wanted.notes))))
+    host = {**ctx.host_copy(virtual), "spec": wanted.spec}
+    return apply(host=host, reason="; ".join(filter(None, (reason, *wanted.notes))))

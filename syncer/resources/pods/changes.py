@@ -6,22 +6,38 @@ https://kubernetes.io/docs/concepts/workloads/pods/#pod-update-and-replacement.
 """
 
 from syncer.api import Context, Obj, Pair, annotations_of
+from syncer.resources.pods import tolerations
 from syncer.resources.pods.spec import IMAGES, images_digest
 
 
 def spec_changes(ctx: Context, pair: Pair) -> Obj:
-    """Return the fields of the host pod's spec to change, with their new values; usually none."""
+    """Return the fields of the host pod's spec to change, with their new values; usually none.
+
+    Raises:
+        TooLarge: The Pod has too many tolerations.
+    """
     wanted, actual = pair.virtual["spec"], pair.host["spec"]
     changes: Obj = {}
-    if images_digest(wanted) != annotations_of(pair.host).get(f"{ctx.marks.prefix}/{IMAGES}"):
+    if has_changed(pair.virtual) and images_digest(wanted) != annotations_of(pair.host).get(
+        f"{ctx.marks.prefix}/{IMAGES}"
+    ):
         for part in ("containers", "initContainers"):
             if containers := _with_images(wanted.get(part) or [], actual.get(part) or []):
                 changes[part] = containers
     if _lowers(wanted.get("activeDeadlineSeconds"), actual.get("activeDeadlineSeconds")):
         changes["activeDeadlineSeconds"] = wanted["activeDeadlineSeconds"]
-    if tolerations := _with_tolerations(wanted.get("tolerations") or [], actual.get("tolerations") or []):
-        changes["tolerations"] = tolerations
+    mine, theirs = tolerations.own(wanted), actual.get("tolerations") or []
+    if mine != theirs and (merged := tolerations.merged(mine, theirs)):
+        changes["tolerations"] = merged
     return changes
+
+
+def has_changed(virtual: Obj) -> bool:
+    """Return True if the spec of a Pod may have changed since it was created.
+
+    API servers count this, for Pods since Kubernetes 1.33; an older one counts nothing.
+    """
+    return bool(virtual["metadata"].get("generation") != 1)
 
 
 def _with_images(wanted: list[Obj], actual: list[Obj]) -> list[Obj] | None:
@@ -39,21 +55,3 @@ def _with_images(wanted: list[Obj], actual: list[Obj]) -> list[Obj] | None:
 def _lowers(wanted: int | None, actual: int | None) -> bool:
     """Return True if the deadline is set or lowered; it can never be raised."""
     return wanted is not None and (actual is None or wanted < actual)
-
-
-def _with_tolerations(wanted: list[Obj], actual: list[Obj]) -> list[Obj] | None:
-    """Return the host's tolerations and the tenant's; None if the host has them all.
-
-    A toleration can't be removed.
-    """
-    missing = [toleration for toleration in wanted if toleration not in actual]
-    if not missing:
-        return None
-    replaced = {_toleration(toleration) for toleration in missing}
-    return [one for one in actual if _toleration(one) not in replaced] + missing
-
-
-def _toleration(toleration: Obj) -> tuple[str, ...]:
-    """Return the identity of a toleration; only its seconds can change."""
-    defaults = {"operator": "Equal"}
-    return tuple(toleration.get(part) or defaults.get(part, "") for part in ("key", "operator", "value", "effect"))

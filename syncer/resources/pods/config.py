@@ -1,6 +1,123 @@
-"""The options of Pod tokens."""
+"""The options of Pods and of their tokens."""
 
-from syncer.api import Config
+import re
+from difflib import get_close_matches
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, Field, model_validator
+
+from syncer.api import Config, Duration, Kind, Section, Subdomain
+from syncer.resources.namespace_values import NodeLabels
+from syncer.resources.pods.security import Level
+
+#: The fields of a Volume, and those of a projected volume's source. (Kubernetes 1.36, API reference, "Volume".)
+# fmt: off
+_KNOWN = (
+    "awsElasticBlockStore", "azureDisk", "azureFile", "cephfs", "cinder", "configMap", "csi",
+    "downwardAPI", "emptyDir", "ephemeral", "fc", "flexVolume", "flocker", "gcePersistentDisk",
+    "gitRepo", "glusterfs", "hostPath", "image", "iscsi", "nfs", "persistentVolumeClaim",
+    "photonPersistentDisk", "portworxVolume", "projected", "quobyte", "rbd", "scaleIO", "secret",
+    "storageos", "vsphereVolume", "projected.clusterTrustBundle", "projected.configMap",
+    "projected.downwardAPI", "projected.podCertificate", "projected.secret",
+    "projected.serviceAccountToken",
+)
+# fmt: on
+
+
+def _volume_type(value: str) -> str:
+    """Return the type; a later version of Kubernetes may have further ones."""
+    if not re.fullmatch(r"(projected\.)?[a-z][A-Za-z0-9]*", value):
+        raise ValueError("expected the field of a volume, such as nfs, or of a source: projected.clusterTrustBundle")
+    if value not in _KNOWN:
+        by_lower = {known.lower(): known for known in _KNOWN}
+        for near in get_close_matches(value.lower(), by_lower, 1, 0.8):
+            raise ValueError(f"{value} is no type of volume. Did you mean {by_lower[near]}?")
+    return value
+
+
+_VolumeType = Annotated[str, Kind("volume type"), AfterValidator(_volume_type)]
+
+
+class Toleration(Section):
+    """A toleration, as in a Pod."""
+
+    key: str = ""
+    """The key of the taint. Empty, with the operator Exists: all."""
+
+    operator: Literal["Equal", "Exists"] = "Equal"
+    """How the value is compared."""
+
+    value: str = ""
+    """The value of the taint, for the operator Equal."""
+
+    effect: Literal["", "NoSchedule", "PreferNoSchedule", "NoExecute"] = ""
+    """The effect of the taint. Empty: all."""
+
+    @model_validator(mode="after")
+    def _means_something(self) -> Self:
+        """Refuse what an API server refuses in each Pod (API reference, "Toleration")."""
+        if self.operator == "Exists" and self.value:
+            raise ValueError("a toleration with the operator Exists takes no value")
+        if self.operator == "Equal" and not self.key:
+            raise ValueError("a toleration without a key needs the operator Exists, and tolerates all taints then")
+        return self
+
+
+class PodConfig(Config):
+    """The options of Pods."""
+
+    pod_security: Level = "baseline"
+    """The level of the Pod Security Standards that a Pod must keep to.
+
+    A Pod that doesn't is not sent to the host, and its owner is told why. The host may be stricter.
+    `privileged`: no check.
+    """
+
+    allow_volumes: tuple[_VolumeType, ...] = ()
+    """Further volume types that Pods may have, such as `csi` or `nfs`, and further sources of
+    projected volumes, such as `projected.clusterTrustBundle`.
+
+    Without it, a Pod may have `configMap`, `downwardAPI`, `emptyDir`, `ephemeral`, `hostPath` (as
+    far as podSecurity allows it), `image`, `persistentVolumeClaim`, `projected` and `secret`, with
+    the sources `configMap`, `downwardAPI`, `secret` and `serviceAccountToken`. Others let the
+    host's nodes connect to any server, or name objects of the host.
+    """
+
+    max_ephemeral_containers: int = Field(default=20, ge=0, le=200)
+    """The number of ephemeral containers (`kubectl debug`) that a Pod may have. 0: none.
+
+    They share the limits of their Pod, count for no quota, and can't be removed from it.
+    """
+
+    allow_node_name: bool = False
+    """Whether a Pod may be created with a `nodeName`, past the host's scheduler and its taints."""
+
+    node_selector: NodeLabels = Field(default={})
+    """Labels that a Pod's node must have, besides those of its own `nodeSelector`, which can't
+    override them.
+    """
+
+    tolerations: tuple[Toleration, ...] = ()
+    """Tolerations that each Pod gets, besides its own."""
+
+    runtime_class_name: Subdomain = ""
+    """The RuntimeClass of the host that each Pod gets instead of its own. Empty: its own."""
+
+    max_termination_grace_period: Duration = Field(default=0.0, ge=0)
+    """The longest `terminationGracePeriodSeconds` of a host pod; a longer one, also of a deletion, is cut to it
+    there. 0: none is.
+
+    Until a pod has ended it keeps its part of the quota, and a tenant may give it years. The virtual
+    Pod stays as it is.
+    """
+
+    check_selectors: bool = False
+    """Whether selectors of the host's own NetworkPolicies, PodDisruptionBudgets and workloads in the
+    host namespace are checked at start, besides those of Services.
+
+    A warning in the log names each that a tenant's Pod can be selected by, because it selects by no
+    label below `vsyncer.dev/`. It needs the right to list these kinds there.
+    """
 
 
 class PodTokenConfig(Config):
@@ -11,4 +128,13 @@ class PodTokenConfig(Config):
 
     Off: the host's kubelet gives them tokens of the host for the copy of their ServiceAccount, for
     services that trust the host's issuer.
+    """
+
+    name_node: bool = False
+    """Whether tokens name the node of their Pod, as those of a kubelet do, for policies and audit logs
+    that look at `authentication.kubernetes.io/node-name`.
+
+    A Pod's tokens are there before the host chooses its node. With this they are requested once
+    more when it is known, and the kubelet puts these into the containers within seconds of their
+    start. It costs each Pod a request and a write.
     """

@@ -2,29 +2,103 @@
 
 Service links are disabled on the host, as the kubelet would name the host namespace's Services. The
 variables are written out instead, once, when the Pod is created, as the kubelet does when it starts
-a container. The kubelet always sets those of the API server, to the host's: only
-``networking.apiServer.host`` overrides them. See
+a container. The kubelet always sets those of the API server, to the host's, unless a container has
+its own, so these are never left out. See
 https://kubernetes.io/docs/concepts/services-networking/service/#environment-variables.
+
+The variables of Services are repeated in each container, so their size is a product of two numbers
+that a tenant chooses. It is bounded before anything is built: beyond :data:`MOST_BYTES`, Services are
+left out, whole, and an event says so. A container that needs one of them finds it by DNS, which
+Kubernetes recommends over variables. The alternative, a generated ConfigMap with ``envFrom``, would
+not grow with the containers. But it is another host object for each namespace, with a life of its
+own, and rewritten at each change of a Service, for Pods that few programs can use: the kernel
+refuses to start a process with more than some MiB of variables.
 """
 
 from collections.abc import Iterable, Iterator
 
 from syncer.api import Context, Obj, Side
 from syncer.resources.kinds import SERVICES
+from syncer.resources.pods.fields import CONTAINERS
 
-#: The index of virtual Services by namespace.
-BY_NAMESPACE = "namespace"
+#: The index of virtual Services by namespace: of those with variables, and of those with too many
+#: ports.
+BY_NAMESPACE, TOO_MANY_PORTS = "namespace", "/too-many-ports"
+#: Most bytes of Services' variables in a Pod, in all containers together. 50 Services with three
+#: ports take 50 KiB in a container.
+MOST_BYTES = 256 << 10
+#: Most Services whose variables are considered, and most ports of one of them, so that each Pod is
+#: decided in a short time. The kubelet's own variables prevent containers from starting at some
+#: thousand Services.
+MOST_SERVICES, MOST_PORTS = 500, 100
+#: Bytes of a variable besides its name and value.
+_OVERHEAD = len('{"name":"","value":""},')
 
 
-def service_env(ctx: Context, virtual: Obj) -> list[Obj]:
+def index_values(service: Obj) -> Iterable[str]:
+    """Return the values of the index for a virtual Service; none for one without variables."""
+    namespace, spec = service["metadata"].get("namespace", ""), service.get("spec") or {}
+    ports = spec.get("ports")
+    if not ports or spec.get("clusterIP") == "None":
+        return ()
+    return (namespace if len(ports) <= MOST_PORTS else namespace + TOO_MANY_PORTS,)
+
+
+def service_env(ctx: Context, virtual: Obj) -> tuple[list[Obj], str]:
     """Return the variables for a virtual Pod: of its API server, and of its namespace's Services
     unless it disables them.
+
+    Also return a sentence about Services that are left out; ``""`` if there are none.
     """
-    variables = dict(_api_server(ctx))
-    if (virtual.get("spec") or {}).get("enableServiceLinks", True) and ctx.enabled("services"):
-        for name, copy in _services(ctx, virtual["metadata"].get("namespace", "")):
-            variables |= _of_service(name, copy)
-    return [{"name": name, "value": value} for name, value in variables.items()]
+    variables, left_out = dict(_api_server(ctx)), 0
+    spec = virtual.get("spec") or {}
+    if spec.get("enableServiceLinks", True) and ctx.enabled("services"):
+        containers = sum(len(spec.get(part) or ()) for part in CONTAINERS)
+        found, left_out = _of_services(ctx, virtual["metadata"].get("namespace", ""), MOST_BYTES // (containers or 1))
+        variables |= found
+    return [{"name": name, "value": value} for name, value in variables.items()], _told(left_out)
+
+
+def _told(left_out: int) -> str:
+    if not left_out:
+        return ""
+    why = f"its containers get no environment variables of {left_out} Services of this namespace"
+    limit = f"in all, these may take {MOST_BYTES >> 10} KiB in a Pod, for at most {MOST_SERVICES} Services"
+    return f"{why}: {limit} of at most {MOST_PORTS} ports. Use DNS, or set enableServiceLinks: false"
+
+
+def _of_services(ctx: Context, namespace: str, room: int) -> tuple[dict[str, str], int]:
+    """Return the variables of those Services that fit into a number of bytes, in order of their
+    names, and the number of the others.
+    """
+    found: dict[str, str] = {}
+    keys = sorted(ctx.reader.indexed(Side.VIRTUAL, SERVICES, BY_NAMESPACE, namespace))
+    left_out = len(ctx.reader.indexed(Side.VIRTUAL, SERVICES, BY_NAMESPACE, namespace + TOO_MANY_PORTS))
+    left_out += len(keys[MOST_SERVICES:])
+    for key in keys[:MOST_SERVICES]:
+        copy = ctx.host_of(SERVICES, key)
+        own = _fitting(_of_service(key.name, copy.get("spec") or {}), room) if copy is not None else {}
+        if own is None:
+            left_out += 1
+            continue
+        found |= own
+        room -= sum(map(_size, own.items()))
+    return found, left_out
+
+
+def _fitting(variables: Iterable[tuple[str, str]], room: int) -> dict[str, str] | None:
+    """Return the variables; None as soon as they don't fit into a number of bytes."""
+    found = {}
+    for name, value in variables:
+        room -= _size((name, value))
+        if room < 0:
+            return None
+        found[name] = value
+    return found
+
+
+def _size(variable: tuple[str, str]) -> int:
+    return _OVERHEAD + len(variable[0]) + len(variable[1])
 
 
 def with_env(container: Obj, variables: list[Obj]) -> Obj:
@@ -32,13 +106,6 @@ def with_env(container: Obj, variables: list[Obj]) -> Obj:
     own = container.get("env") or []
     names = {variable["name"] for variable in own}
     return {**container, "env": [*(one for one in variables if one["name"] not in names), *own]}
-
-
-def _services(ctx: Context, namespace: str) -> Iterator[tuple[str, Obj]]:
-    for key in sorted(ctx.reader.indexed(Side.VIRTUAL, SERVICES, BY_NAMESPACE, namespace)):
-        copy = ctx.host_of(SERVICES, key)
-        if copy is not None:
-            yield key.name, copy.get("spec") or {}
 
 
 def _of_service(name: str, spec: Obj) -> Iterable[tuple[str, str]]:
@@ -50,10 +117,10 @@ def _of_service(name: str, spec: Obj) -> Iterable[tuple[str, str]]:
 
 
 def _api_server(ctx: Context) -> Iterable[tuple[str, str]]:
-    networking = ctx.settings.networking
-    if not networking.api_server.host:
+    address = ctx.settings.api_server
+    if not address.host:
         return ()
-    return _variables("kubernetes", networking.api_server.host, [{"name": "https", "port": networking.api_server.port}])
+    return _variables("kubernetes", address.host, [{"name": "https", "port": address.port}])
 
 
 def _variables(service: str, address: str, ports: list[Obj]) -> Iterator[tuple[str, str]]:

@@ -1,17 +1,20 @@
 """The downward API: a container that reads fields of its Pod must get the virtual Pod's.
 
 The host pod carries the virtual values as annotations, and each field reference is redirected
-there. See https://kubernetes.io/docs/concepts/workloads/pods/downward-api/.
+there. A label or annotation below the marks' prefix, which the virtual Pod hasn't, reads as empty.
+See https://kubernetes.io/docs/concepts/workloads/pods/downward-api/.
 """
 
 from collections.abc import Mapping
 
 from syncer.api import Context, Marks, Obj, Paths, annotations_of, labels_of
 
+#: The lists of containers in a Pod's spec.
+CONTAINERS = ("containers", "initContainers", "ephemeralContainers")
+
 #: Paths of field references.
 PLACES = (
-    "spec.containers[].env[].valueFrom.fieldRef.fieldPath",
-    "spec.initContainers[].env[].valueFrom.fieldRef.fieldPath",
+    *(f"spec.{part}[].env[].valueFrom.fieldRef.fieldPath" for part in CONTAINERS),
     "spec.volumes[].downwardAPI.items[].fieldRef.fieldPath",
     "spec.volumes[].projected.sources[].downwardAPI.items[].fieldRef.fieldPath",
 )
@@ -20,6 +23,10 @@ _USED = Paths(dict.fromkeys(PLACES, None))
 
 #: Below the marks' prefix: annotations on host pods for values that no mark holds.
 LABELS, ANNOTATIONS, SERVICE_ACCOUNT = "pod-labels", "pod-annotations", "pod-service-account"
+
+#: Below the marks' prefix: an annotation that no object has. The kubelet reads a missing one as an
+#: empty text.
+MISSING = "none"
 
 #: Characters that Go's ``%q`` escapes.
 _ESCAPES = {
@@ -45,6 +52,8 @@ def host_field(field: str, marks: Marks) -> str:
         "metadata.annotations": f"{marks.prefix}/{ANNOTATIONS}",
         "spec.serviceAccountName": f"{marks.prefix}/{SERVICE_ACCOUNT}",
     }.get(field)
+    if annotation is None and f"['{marks.prefix}/" in field:
+        annotation = f"{marks.prefix}/{MISSING}"
     return f"metadata.annotations['{annotation}']" if annotation else field
 
 

@@ -8,7 +8,7 @@ from syncer.resources.kinds import (
     RESOURCE_CLAIMS,
     SECRETS,
 )
-from syncer.resources.pods.fields import PLACES, host_field
+from syncer.resources.pods.fields import CONTAINERS, PLACES, host_field
 
 _CONTAINER: dict[str, Resource] = {
     "env[].valueFrom.configMapKeyRef.name": CONFIG_MAPS,
@@ -36,7 +36,7 @@ _VOLUME: dict[str, Resource] = {
 
 #: Names of other objects in a Pod, and field references to the Pod itself, by path.
 REFERENCES: References = {
-    **{f"spec.{part}[].{path}": kind for part in ("containers", "initContainers") for path, kind in _CONTAINER.items()},
+    **{f"spec.{part}[].{path}": kind for part in CONTAINERS for path, kind in _CONTAINER.items()},
     **{f"spec.volumes[].{path}": kind for path, kind in _VOLUME.items()},
     "spec.imagePullSecrets[].name": SECRETS,
     "spec.resourceClaims[].resourceClaimName": RESOURCE_CLAIMS,

@@ -5,12 +5,18 @@ virtual cluster and the virtual namespace.
 """
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
-from syncer.api import Context, Key, Obj, Side, labels_of, selectors
-from syncer.resources.kinds import NAMESPACES, PODS
+from syncer.api import Context, Key, Obj, TooLarge, labels_of, selectors
+from syncer.resources.kinds import PODS
+from syncer.resources.selected_namespaces import BY_LABEL, NamespaceSelection
 
 #: Fields of an affinity term that become part of its selector.
 _FOLDED = frozenset({"namespaces", "namespaceSelector", "matchLabelKeys", "mismatchLabelKeys"})
+
+#: Most terms of pod affinity in a Pod: the host pod grows with their product with the namespaces that they select.
+#: Schedulers are slow long before.
+MOST_TERMS = 200
 
 _REQUIRED, _PREFERRED = (
     "requiredDuringSchedulingIgnoredDuringExecution",
@@ -33,62 +39,79 @@ def spread(ctx: Context, virtual: Obj, constraints: list[Obj]) -> list[Obj]:
 
 
 def affinity(ctx: Context, virtual: Obj, given: Obj) -> Obj:
-    """Return the affinity: node affinity unchanged, pod affinity and anti-affinity narrowed."""
-    result = dict(given)
+    """Return the affinity: node affinity unchanged, pod affinity and anti-affinity narrowed.
+
+    Raises:
+        TooLarge: It has too many terms, or these name too many namespaces or have too many
+            expressions.
+        Refused: Their selectors find too many namespaces, or too many whose labels aren't indexed
+            would have to be read.
+    """
+    result, terms = (
+        dict(given),
+        _Terms(ctx, virtual, NamespaceSelection(ctx, BY_LABEL, "its affinity", "terms", "spec.affinity")),
+    )
     for part in ("podAffinity", "podAntiAffinity"):
         if found := given.get(part):
-            result[part] = _pod_affinity(ctx, virtual, found)
+            result[part] = terms.of(found)
     return result
 
 
-def _pod_affinity(ctx: Context, virtual: Obj, given: Obj) -> Obj:
-    result = dict(given)
-    if terms := given.get(_REQUIRED):
-        result[_REQUIRED] = [_term(ctx, virtual, term) for term in terms]
-    if weighted := given.get(_PREFERRED):
-        result[_PREFERRED] = [
-            {**one, "podAffinityTerm": _term(ctx, virtual, one["podAffinityTerm"])} for one in weighted
-        ]
-    return result
+@dataclass(slots=True)
+class _Terms:
+    """The affinity terms of a Pod, counted while they are narrowed."""
 
+    ctx: Context
+    virtual: Obj
+    named: NamespaceSelection
+    terms: int = 0
 
-def _term(ctx: Context, virtual: Obj, term: Obj) -> Obj:
-    """Return an affinity term. A term without a selector matches no pod, and stays so."""
-    result = {name: value for name, value in term.items() if name not in _FOLDED}
-    selector = term.get("labelSelector")
-    if selector is None:
+    def of(self, given: Obj) -> Obj:
+        """Return a pod affinity or anti-affinity with narrowed terms."""
+        result = dict(given)
+        required, preferred = given.get(_REQUIRED) or (), given.get(_PREFERRED) or ()
+        self.terms += len(required) + len(preferred)
+        if self.terms > MOST_TERMS:
+            why = f"has {self.terms} terms of pod affinity, and {MOST_TERMS} are accepted; use fewer"
+            raise TooLarge(why, path="spec.affinity")
+        if required:
+            result[_REQUIRED] = [self._term(term) for term in required]
+        if preferred:
+            result[_PREFERRED] = [{**one, "podAffinityTerm": self._term(one["podAffinityTerm"])} for one in preferred]
         return result
-    selector = selectors.folded(
-        selector,
-        labels_of(virtual),
-        match=term.get("matchLabelKeys") or (),
-        mismatch=term.get("mismatchLabelKeys") or (),
-    )
-    selector = selectors.narrowed(selector, {ctx.marks.cluster: ctx.identity})
-    if (wanted := _namespaces(ctx, virtual, term)) is None:
-        return {**result, "labelSelector": selector, **_anywhere(ctx)}
-    selector = selectors.required(selector, selectors.one_of(ctx.marks.namespace_label, wanted))
-    return {**result, "labelSelector": selector, **_places(ctx, virtual, wanted)}
 
+    def _term(self, term: Obj) -> Obj:
+        """Return an affinity term. A term without a selector matches no pod, and stays so."""
+        ctx, virtual = self.ctx, self.virtual
+        result = {name: value for name, value in term.items() if name not in _FOLDED}
+        selector = term.get("labelSelector")
+        if selector is None:
+            return result
+        selector = selectors.folded(
+            selector,
+            labels_of(virtual),
+            match=term.get("matchLabelKeys") or (),
+            mismatch=term.get("mismatchLabelKeys") or (),
+        )
+        selector = selectors.narrowed(selector, {ctx.marks.cluster: ctx.identity})
+        if (wanted := self._namespaces(term)) is None:
+            return {**result, "labelSelector": selector, **_anywhere(ctx)}
+        selector = selectors.required(selector, selectors.one_of(ctx.marks.namespace_label, wanted))
+        return {**result, "labelSelector": selector, **_places(ctx, virtual, wanted)}
 
-def _namespaces(ctx: Context, virtual: Obj, term: Obj) -> list[str] | None:
-    """Return the virtual namespaces of a term; None for all.
+    def _namespaces(self, term: Obj) -> list[str] | None:
+        """Return the virtual namespaces of a term; None for all.
 
-    A namespace selector is evaluated now: the scheduler evaluates the term when it places the Pod,
-    which is soon.
-    """
-    named, selector = term.get("namespaces") or [], term.get("namespaceSelector")
-    if selector is None:
-        return named or [virtual["metadata"].get("namespace", "")]
-    if not selector.get("matchLabels") and not selector.get("matchExpressions"):
-        return None
-    keys = ctx.reader.keys(Side.VIRTUAL, NAMESPACES)
-    return [*named, *(key.name for key in keys if _matches(ctx, key, selector))]
-
-
-def _matches(ctx: Context, key: Key, selector: Obj) -> bool:
-    namespace = ctx.virtual(NAMESPACES, key)
-    return namespace is not None and selectors.matches(selector, labels_of(namespace))
+        A namespace selector is evaluated now: the scheduler evaluates the term when it places the
+        Pod, which is soon.
+        """
+        named, selector = term.get("namespaces") or [], term.get("namespaceSelector")
+        self.named.count(len(named))
+        if selector is None:
+            return named or [self.virtual["metadata"].get("namespace", "")]
+        if not selector.get("matchLabels") and not selector.get("matchExpressions"):
+            return None
+        return [*named, *self.named.selected(selector)]
 
 
 def _anywhere(ctx: Context) -> Obj:

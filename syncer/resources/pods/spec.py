@@ -4,12 +4,13 @@ import hashlib
 
 from syncer.api import Context, Obj
 from syncer.resources.kinds import SERVICE_ACCOUNTS
-from syncer.resources.pods import dns, fields, scheduling, volumes
-from syncer.resources.pods.env import service_env, with_env
+from syncer.resources.pods import classes, dns, fields, isolation, scheduling, volumes
+from syncer.resources.pods.env import with_env
 from syncer.resources.pods.references import PATHS
+from syncer.resources.pods.resizing import RESOURCES, resources_digest
 
 #: Fields that are not copied. The host's admission computes priority and overhead from its own
-#: classes and refuses others; debug containers can't exist from the start; a Pod held by scheduling
+#: classes and refuses others; ephemeral containers can only be added later; a Pod held by scheduling
 #: gates isn't copied before they are gone.
 DROPPED = frozenset(
     {
@@ -20,18 +21,25 @@ DROPPED = frozenset(
         "overhead",
         "ephemeralContainers",
         "schedulingGates",
+        "schedulingGroup",
+        "workloadRef",
     }
 )
+
+#: The port that an address without one means to clients of an API server.
+HTTPS = 443
 
 #: Below the marks' prefix: a digest of the images that were sent last. The host may replace images
 #: (a registry mirror, for example), so only this tells whether the tenant has changed them.
 IMAGES = "pod-images"
 
 
-def host_pod(ctx: Context, virtual: Obj) -> Obj:
-    """Return the pod to create on the host."""
+def host_pod(ctx: Context, virtual: Obj, variables: list[Obj]) -> Obj:
+    """Return the pod to create on the host; each container gets the environment variables."""
     host = metadata(ctx, virtual)
-    host["spec"] = _spec(ctx, virtual)
+    if resources := resources_digest(virtual["spec"]):
+        host["metadata"]["annotations"][f"{ctx.marks.prefix}/{RESOURCES}"] = resources
+    host["spec"] = _spec(ctx, virtual, variables)
     return host
 
 
@@ -40,6 +48,7 @@ def metadata(ctx: Context, virtual: Obj) -> Obj:
     downward API.
     """
     host = ctx.host_copy(virtual)
+    host["metadata"]["labels"] |= isolation.labels(ctx, virtual)
     annotations = host["metadata"]["annotations"]
     annotations |= fields.annotations(ctx, virtual)
     annotations[f"{ctx.marks.prefix}/{IMAGES}"] = images_digest(virtual["spec"])
@@ -53,14 +62,15 @@ def images_digest(spec: Obj) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def _spec(ctx: Context, virtual: Obj) -> Obj:
-    given = PATHS.to_host(ctx, virtual, {"spec": virtual["spec"]})["spec"]
-    spec = {name: value for name, value in given.items() if name not in DROPPED}
+def _spec(ctx: Context, virtual: Obj, variables: list[Obj]) -> Obj:
+    given = {name: value for name, value in virtual["spec"].items() if name not in DROPPED}
+    spec: Obj = PATHS.to_host(ctx, virtual, {"spec": given})["spec"]  # our own, or a changed copy of it
     spec["enableServiceLinks"] = False
-    spec |= dns.fields(ctx, virtual)
+    spec |= dns.fields(ctx, virtual) | classes.priority(ctx, virtual)
     _identify(ctx, virtual, spec)
+    _name_api_server(ctx, virtual, spec)
     _place(ctx, virtual, spec)
-    _fill(ctx, virtual, spec)
+    _fill(ctx, virtual, spec, variables)
     return spec
 
 
@@ -83,11 +93,27 @@ def _place(ctx: Context, virtual: Obj, spec: Obj) -> None:
         spec["topologySpreadConstraints"] = scheduling.spread(ctx, virtual, constraints)
 
 
-def _fill(ctx: Context, virtual: Obj, spec: Obj) -> None:
-    """Fill the containers: volumes, and the variables of Services."""
+def _name_api_server(ctx: Context, virtual: Obj, spec: Obj) -> None:
+    """Add the names of the virtual API server to the Pod's ``/etc/hosts``, as vcluster does, so that they
+    lead there with any DNS server. Names of the Pod's own come first.
+
+    A port other than that of https can't be named there.
+    """
+    server = ctx.settings.api_server
+    if server.port != HTTPS or not server.is_ip:
+        return
+    domain = ctx.settings.networking.cluster_domain
+    names = [f"kubernetes.default.svc.{domain}", "kubernetes.default.svc", "kubernetes.default"]
+    if virtual["metadata"].get("namespace") == "default":
+        names.append("kubernetes")  # elsewhere it is a Service of the Pod's own namespace
+    spec["hostAliases"] = [*(spec.get("hostAliases") or ()), {"ip": server.host, "hostnames": names}]
+
+
+def _fill(ctx: Context, virtual: Obj, spec: Obj, variables: list[Obj]) -> None:
+    """Fill the containers: volumes, and environment variables."""
     if given := spec.get("volumes"):
         spec["volumes"] = volumes.translated(ctx, virtual, given)
-    if variables := service_env(ctx, virtual):
+    if variables:
         for part in ("containers", "initContainers"):
             if containers := spec.get(part):
                 spec[part] = [with_env(container, variables) for container in containers]

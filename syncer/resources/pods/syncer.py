@@ -15,6 +15,7 @@ from syncer.api import (
     Refers,
     Resource,
     Right,
+    Settings,
     Side,
     Source,
     Sync,
@@ -26,22 +27,32 @@ from syncer.api import (
     delete,
     is_deleting,
     key_of,
+    merge,
     set_conditions,
     uid_of,
     wait,
 )
+from syncer.resources.host_nodes import required_labels
 from syncer.resources.kinds import NAMESPACES, NODES, PODS, SECRETS, SERVICE_ACCOUNTS, SERVICES
-from syncer.resources.pods import dns, fields, lifecycle, status
-from syncer.resources.pods.changes import spec_changes
-from syncer.resources.pods.env import BY_NAMESPACE
-from syncer.resources.pods.references import REFERENCES
+from syncer.resources.namespaces import home_sources, unready_home
+from syncer.resources.pods import classes, debugging, dns, fields, isolation, lifecycle, policy, resizing, status
+from syncer.resources.pods.changes import has_changed, spec_changes
+from syncer.resources.pods.config import PodConfig
+from syncer.resources.pods.env import BY_NAMESPACE, index_values, service_env
+from syncer.resources.pods.needs import refuse_unsynced
+from syncer.resources.pods.neighbours import FURTHER
+from syncer.resources.pods.references import PATHS, REFERENCES
 from syncer.resources.pods.spec import host_pod, metadata
 from syncer.resources.pods.volumes import token_files, tokens_key
+from syncer.resources.selected_namespaces import BY_LABEL, label_values
 
-_VIRTUAL_SERVICES = Source(Side.VIRTUAL, SERVICES)
+_VIRTUAL_SERVICES, _VIRTUAL_NAMESPACES = Source(Side.VIRTUAL, SERVICES), Source(Side.VIRTUAL, NAMESPACES)
+
+#: How messages of the host write a namespace.
+_PLACE_FORMS = ("{}/", '"{}"', "namespace {}")
 
 
-class PodSyncer(Syncer, SyncDown, Sync, Excludes, Indexes, Refers):
+class PodSyncer(Syncer[PodConfig], SyncDown[PodConfig], Sync[PodConfig], Excludes[PodConfig], Indexes, Refers):
     """Runs Pods on the host; the virtual side owns the spec, the host the node and the status.
 
     A Pod is created on the host once, when everything that it needs is there, and never a second
@@ -59,7 +70,7 @@ class PodSyncer(Syncer, SyncDown, Sync, Excludes, Indexes, Refers):
     reads = (
         _VIRTUAL_SERVICES,
         Source(Side.VIRTUAL, NODES),
-        Source(Side.VIRTUAL, NAMESPACES),
+        _VIRTUAL_NAMESPACES,
         Source(Side.HOST, SERVICES, marked=True),
         Source(Side.HOST, SECRETS, marked=True),
         Source(Side.HOST, SERVICE_ACCOUNTS, marked=True),
@@ -68,11 +79,41 @@ class PodSyncer(Syncer, SyncDown, Sync, Excludes, Indexes, Refers):
         Right(Side.VIRTUAL, PODS, ("create",), "binding"),
         Right(Side.VIRTUAL, PODS, ("delete",)),
         Right(Side.HOST, PODS, ("patch",), "status"),
+        Right(Side.HOST, PODS, ("patch",), resizing.SUBRESOURCE),
+        Right(Side.HOST, PODS, ("patch",), debugging.SUBRESOURCE),
     )
 
+    def reads_with(self, settings: Settings) -> Iterable[Source]:
+        """Return what Pods read, the host namespaces that must be ready for them, the classes that they may
+        name, and the NetworkPolicies that may isolate them.
+        """
+        return (*self.reads, *home_sources(settings), *classes.sources(settings), *isolation.sources(settings))
+
+    def rights_with(self, settings: Settings) -> Iterable[Right]:
+        """Return the rights, with those to check selectors of the host if that is enabled, and to read
+        the host Service in front of the virtual API server; without that on ephemeral containers if
+        Pods may have none.
+        """
+        config = settings.section(self.name, PodConfig)
+        checked = FURTHER if config and config.check_selectors else ()
+        front = settings.networking.api_server.service
+        fronts = [Key.parse(front)] if front else []
+        debugs = not config or config.max_ephemeral_containers > 0
+        return (
+            *(right for right in self.rights if debugs or right.subresource != debugging.SUBRESOURCE),
+            *(Right(Side.HOST, resource, ("list",)) for resource in checked),
+            *(Right(Side.HOST, SERVICES, ("get",), namespaces=(at.namespace,), names=(at.name,)) for at in fronts),
+        )
+
     def indexes(self) -> Sequence[Index]:
-        """Return the index of Services by namespace: a container gets the addresses of those in its own."""
-        return [Index(_VIRTUAL_SERVICES, BY_NAMESPACE, lambda service: (service["metadata"].get("namespace", ""),))]
+        """Return the indexes of Services by namespace, as a container gets the addresses of those in
+        its own, of Namespaces by label, as affinity may select those, and of what isolates Pods.
+        """
+        return [
+            Index(_VIRTUAL_SERVICES, BY_NAMESPACE, index_values),
+            Index(_VIRTUAL_NAMESPACES, BY_LABEL, label_values),
+            *isolation.indexes(),
+        ]
 
     def refers(self, virtual: Obj) -> Iterable[tuple[Resource, Key]]:
         """Return the objects that the Pod names; ConfigMaps and Secrets are synced with it.
@@ -85,27 +126,47 @@ class PodSyncer(Syncer, SyncDown, Sync, Excludes, Indexes, Refers):
         """Leave mirror Pods alone, which represent a kubelet's own manifests."""
         return "it mirrors a static Pod of a kubelet" if lifecycle.is_mirror(obj) else None
 
-    def sync_down(self, ctx: Context, virtual: Obj) -> Decision:
-        """Create the host pod once everything that it requires is there."""
+    def sync_down(self, ctx: Context[PodConfig], virtual: Obj) -> Decision:
+        """Create the host pod once everything that it requires is there.
+
+        Raises:
+            Refused: It needs an object of a kind that isn't synced, among others.
+        """
+        if (obstacle := lifecycle.not_to_run(ctx, virtual)) is not None:
+            return obstacle
+        refuse_unsynced(ctx, virtual)
         return (
-            lifecycle.not_to_run(ctx, virtual)
+            unready_home(ctx, key_of(virtual).namespace)
             or _missing_account(ctx, virtual)
             or _missing_tokens(ctx, virtual)
             or dns.missing_server(ctx, virtual)
-            or apply(host=host_pod(ctx, virtual), partial=True, reason="the host is to run it")
+            or classes.missing(ctx, virtual)
+            or _created(ctx, virtual)
         )
 
-    def sync(self, ctx: Context, pair: Pair) -> Decision:
+    def sync(self, ctx: Context[PodConfig], pair: Pair) -> Decision:
         """Sync deletion both ways with its grace period, changes down, and node and status up."""
-        report = apply(virtual=_reported(pair))
         if is_deleting(pair.virtual):
-            return report.then(_end_host(pair))
+            return apply(virtual=_reported(ctx, pair)).then(_end_host(ctx.config, pair))
         if is_deleting(pair.host):
-            return report.then(_end_virtual(pair))
-        decision = apply(host=_updated(ctx, pair), partial=True)
+            return apply(virtual=_reported(ctx, pair)).then(_end_virtual(pair))
+        host, debug = _updated(ctx, pair), debugging.added(ctx, pair)
+        resize = _resized(ctx, pair, host)
+        decision = apply(host=host, partial=True)
         if conditions := status.gate_conditions(pair):
             decision = decision.then(set_conditions(host={**pair.host, "status": {"conditions": conditions}}))
-        return decision.then(_bound(ctx, pair, report))
+        behind = "spec" in host or bool(resize) or bool(debug and debug.writes)
+        decision = decision.then(_bound(ctx, pair, apply(virtual=_reported(ctx, pair, behind=behind))))
+        if resize:
+            decision = decision.then(merge(host=resize, subresource=resizing.SUBRESOURCE, reason="it is resized"))
+        return decision.then(debug) if debug else decision
+
+
+def _created(ctx: Context[PodConfig], virtual: Obj) -> Decision:
+    variables, left_out = service_env(ctx, virtual)
+    host = policy.applied(ctx.config, host_pod(ctx, virtual, variables), required_labels(ctx.settings))
+    decision = apply(host=host, partial=True, reason="the host is to run it")
+    return decision.warn("ServiceLinksLeftOut", left_out) if left_out else decision
 
 
 def _bound(ctx: Context, pair: Pair, report: Decision) -> Decision:
@@ -132,20 +193,52 @@ def _updated(ctx: Context, pair: Pair) -> Obj:
     return host
 
 
-def _reported(pair: Pair) -> Obj | None:
-    reported = status.virtual_status(pair)
+def _resized(ctx: Context, pair: Pair, host: Obj) -> Obj | None:
+    """Return the host pod with the resources that it lacks since the tenant changed them; None if it
+    lacks none.
+
+    Once it has them, ``host``, which is to be written, gets their digest, so that the host may change
+    them from then on.
+    """
+    if not has_changed(pair.virtual):
+        return None
+    name = f"{ctx.marks.prefix}/{resizing.RESOURCES}"
+    wanted, sent = resizing.resources_digest(pair.virtual["spec"]), annotations_of(pair.host).get(name, "")
+    if wanted == sent:
+        return None
+    if spec := resizing.lacking(pair.virtual["spec"], pair.host["spec"]):
+        return {"apiVersion": "v1", "kind": "Pod", "metadata": pair.host["metadata"], "spec": spec}
+    host["metadata"]["annotations"][name] = wanted
+    return None
+
+
+def _reported(ctx: Context, pair: Pair, *, behind: bool = False) -> Obj | None:
+    reported = status.virtual_status(pair, behind=behind)
     if reported is None:
         return None
+    if status.may_name_host(reported, pair.host):
+        reported = _told(ctx, pair, reported)
     own = pair.virtual["metadata"]
     identity = {name: own[name] for name in ("name", "namespace", "uid") if name in own}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": identity, "status": reported}
 
 
-def _end_host(pair: Pair) -> Decision:
+def _told(ctx: Context, pair: Pair, reported: Obj) -> Obj:
+    """Return the status with virtual names in its messages: of the Pod, its namespace, and the objects
+    that it uses.
+    """
+    virtual, host = key_of(pair.virtual), key_of(pair.host)
+    names = {ctx.names.to_host(resource, key).name: key.name for resource, key in PATHS.keys(pair.virtual)}
+    places = [(form.format(host.namespace), form.format(virtual.namespace)) for form in _PLACE_FORMS]
+    return status.with_virtual_names(reported, names, [(host.name, virtual.name), *places])
+
+
+def _end_host(config: PodConfig, pair: Pair) -> Decision:
     """Delete the host pod as the virtual Pod is being deleted, and sooner if the tenant shortens
     the grace period.
     """
     grace, left = (obj["metadata"].get("deletionGracePeriodSeconds") for obj in (pair.virtual, pair.host))
+    grace = policy.bounded_grace(config, grace)
     if is_deleting(pair.host) and (grace is None or left is None or grace >= left):
         return wait("both are being deleted; the host's kubelet is stopping it")
     return delete(host=pair.host, grace=grace, reason="the virtual Pod is being deleted")

@@ -21,6 +21,7 @@ from syncer.api import (
     SyncDown,
     Syncer,
     Token,
+    TooLarge,
     annotations_of,
     apply,
     delete,
@@ -40,6 +41,9 @@ from syncer.translate import times
 #: Renew when this part of the lifetime is left, as a kubelet does.
 _LEFT = 0.2
 
+#: Maximum number of tokens of a Pod. Each is a request to the virtual API server; most Pods have one.
+MOST_TOKENS = 50
+
 #: Shortest interval between renewals, in case the clocks differ so much that a token looks expired
 #: from the start.
 _SELDOM = timedelta(minutes=1)
@@ -47,6 +51,8 @@ _SELDOM = timedelta(minutes=1)
 #: Below the marks' prefix: the annotation on the Secret with the time at which its tokens were
 #: requested.
 ASKED = "tokens-asked"
+#: Below the marks' prefix: the annotation on the Secret with the node that its tokens name.
+NODE = "tokens-node"
 
 
 class PodTokenSyncer(Syncer[PodTokenConfig], SyncDown[PodTokenConfig], Sync[PodTokenConfig], Excludes[PodTokenConfig]):
@@ -105,12 +111,17 @@ class PodTokenSyncer(Syncer[PodTokenConfig], SyncDown[PodTokenConfig], Sync[PodT
         if not lifecycle.is_selected(ctx, pair.virtual):
             return delete(host=pair.host, reason="the Pod is no longer synced")
         left = _seconds_left(ctx, pair)
-        if left > 0:
+        node = _unnamed_node(ctx, pair)
+        if left > 0 and not node:
             return apply(reason="the tokens are good for a while").look_again(left)
+        if left > 0 and ctx.virtual(NODES, Key("", node)) is None:
+            there = ObjectRef(Side.VIRTUAL, NODES, Key("", node))
+            return wait("tokens can't name its Node before that is there", after=left, on=(there,))
         if missing := _missing_account(ctx, pair.virtual):
             why = f"its ServiceAccount {missing.key.name} is not there, so its token can't be renewed; make it again"
             raise Refused(why, reason="ServiceAccountNotFound")
-        return _renewed(ctx, pair.virtual, reason="a token is about to end, or is missing")
+        why = "its tokens are to name its Node" if left > 0 else "a token is about to end, or is missing"
+        return _renewed(ctx, pair.virtual, reason=why)
 
 
 def _is_to_run(ctx: Context, virtual: Obj) -> bool:
@@ -128,6 +139,17 @@ def _missing_account(ctx: Context, virtual: Obj) -> ObjectRef | None:
     return None if there else ObjectRef(Side.VIRTUAL, SERVICE_ACCOUNTS, account)
 
 
+def _unnamed_node(ctx: Context[PodTokenConfig], pair: Pair) -> str:
+    """Return the Node of a Pod if its tokens are to name it and don't yet; ``""`` otherwise.
+
+    The API server puts the node that the Pod is bound to at the time into a token.
+    """
+    if not ctx.config.name_node:
+        return ""
+    node: str = pair.virtual["spec"].get("nodeName") or ""
+    return "" if annotations_of(pair.host).get(f"{ctx.marks.prefix}/{NODE}") == node else node
+
+
 def _renewed(ctx: Context[PodTokenConfig], virtual: Obj, *, reason: str) -> Decision:
     return apply(host=_secret(ctx, virtual), tokens=_tokens(virtual), reason=reason)
 
@@ -139,12 +161,24 @@ def _secret(ctx: Context[PodTokenConfig], virtual: Obj) -> Obj:
     """
     host, key = ctx.host_copy(virtual), key_of(virtual)
     host["metadata"]["labels"] = ctx.marks.labels(ctx.identity, key)
-    marks = ctx.marks.annotations(ctx.resource, virtual, key_of(host))
-    host["metadata"]["annotations"] = {**marks, f"{ctx.marks.prefix}/{ASKED}": times.written(ctx.now)}
+    annotations = ctx.marks.annotations(ctx.resource, virtual, key_of(host))
+    annotations[f"{ctx.marks.prefix}/{ASKED}"] = times.written(ctx.now)
+    if ctx.config.name_node and (node := virtual["spec"].get("nodeName")):
+        annotations[f"{ctx.marks.prefix}/{NODE}"] = node
+    host["metadata"]["annotations"] = annotations
     return {**host, "type": "Opaque"}
 
 
 def _tokens(virtual: Obj) -> tuple[Token, ...]:
+    """Return the tokens of a Pod.
+
+    Raises:
+        TooLarge: There are too many.
+    """
+    files = token_files(virtual)
+    if len(files) > MOST_TOKENS:
+        why = f"it mounts {len(files)} tokens of its ServiceAccount, and {MOST_TOKENS} are accepted"
+        raise TooLarge(f"{why}; mount a volume with a token in several containers", path="spec.volumes")
     metadata = {"name": virtual["metadata"]["name"], "uid": uid_of(virtual)}
     return tuple(
         Token(
@@ -155,7 +189,7 @@ def _tokens(virtual: Obj) -> tuple[Token, ...]:
             audiences=file.audiences,
             bound_to={"apiVersion": "v1", "kind": "Pod", "metadata": metadata},
         )
-        for file in token_files(virtual)
+        for file in files
     )
 
 

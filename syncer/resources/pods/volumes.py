@@ -2,9 +2,8 @@
 
 from typing import NamedTuple
 
-from syncer.api import Context, Key, Obj, Settings
+from syncer.api import TOKENS_ENDING, Context, Key, Obj, Settings
 from syncer.resources.kinds import PERSISTENT_VOLUME_CLAIMS, SECRETS
-from syncer.resources.secrets import TOKENS_ENDING
 
 #: The API server's default lifetime of a projected token, in seconds.
 _LIFETIME = 3600

@@ -1,6 +1,6 @@
-"""Whether both sides are in step, told without asking the syncers; the other half is what a fresh daemon writes."""
+"""A comparison of both sides that asks no syncer; the other half is the writes of a fresh daemon."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from custom_scene import CERTIFICATES, ISSUERS
@@ -27,23 +27,31 @@ ALIKE = {
     SERVICE_ACCOUNTS: (),
 }
 #: Why a request may be parked though nothing is wrong with us.
-ACCEPTED = ("NameCollision", "is not ours")
+ACCEPTED = ("NameCollision", "is not ours", "an object of others has that place on the host")
 
 
-def differences(stage: "Stage", engine: Engine) -> Iterator[str]:
-    """What isn't in step, and which requests are neither done nor waiting for something."""
-    yield from _unfinished(engine)
-    for tenant in stage.tenants:
+def differences(stage: "Stage", engines: Mapping[str, Engine]) -> Iterator[str]:
+    """Return the differences of both sides, and the requests that are neither done nor waiting.
+
+    ``engines`` has the engine that leads each tenant.
+    """
+    for tenant, engine in engines.items():
+        yield from _unfinished(engine, tenant)
         for kind in KINDS:
             yield from _originals(stage, engine, tenant, kind)
             yield from _copies(stage, tenant, kind)
 
 
-def _unfinished(engine: Engine) -> Iterator[str]:
+def _unfinished(engine: Engine, tenant: str) -> Iterator[str]:
     queue = engine.queue
-    if not queue.is_idle():
-        yield f"the queue isn't empty: {[*queue.running()][:5]} are worked on, {queue.depth()} wait"
+    running = [request for request in queue.running() if request.cluster == tenant]
+    if waiting := queue.depths()[tenant]:
+        yield f"the queue of {tenant} isn't empty: {waiting} wait"
+    if running:
+        yield f"the queue of {tenant} isn't empty: {running[:5]} are worked on"
     for request, status in engine.statuses.troubles():
+        if request.cluster != tenant:
+            continue
         if status.state is State.FAILING or not any(word in status.reason for word in ACCEPTED):
             yield f"{request} of {request.cluster} is {status.state}: {status.reason}"
         elif request not in queue.delayed():

@@ -1,10 +1,14 @@
-"""The daemons of a play: two candidates for one Lease, each of which can be killed, stopped and started again."""
+"""The daemons of a play, each of which can be killed, frozen, stopped and started again.
+
+They are candidates for one Lease, or replicas that share the virtual clusters by shards.
+"""
 
 import asyncio
 import functools
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -18,18 +22,26 @@ from syncer.api import Key, Request, Side, SyncerError
 from syncer.clusters.client import Cluster
 from syncer.config import SyncerConfig, config_with
 from syncer.engine.engine import Engine
+from syncer.engine.fleet import Fleet
 from syncer.engine.leaderelection.lease import Lease
+from syncer.engine.leaderelection.rendezvous import shard_of
+from syncer.engine.leaderelection.shards import Shards, lease_name
+from syncer.engine.shared_fleet import SharedFleet
+from syncer.engine.tasks import beside
 from syncer.names import SingleNamespace
 from syncer.observe.metrics import Metrics
 from syncer.testing.merge import merged
 
-CANDIDATES = ("ann", "bob")
+#: Names for virtual clusters and daemons.
+TENANTS, DAEMONS = ("red", "blue", "green", "white", "black"), ("ann", "bob", "cat", "dan")
 #: Where the Lease is, apart from the tenants' host namespaces.
 SYSTEM, LEASE = "vsyncer-system", "vsyncer"
 #: How the names of all our users begin; people's don't.
 OURS = "vsyncer-"
 #: Seconds before a process that could not start is started again.
 CRASH_SECONDS = 5.0
+#: Shards of replicas: the first and third tenant are in one, which ann takes at first; the second is in one of bob.
+SHARDS = 5
 EXAMPLES = Path(__file__).parents[3] / "examples" / "custom"
 
 
@@ -37,7 +49,7 @@ EXAMPLES = Path(__file__).parents[3] / "examples" / "custom"
 def configured(cluster: str, home: str, *, everything: bool) -> SyncerConfig:
     """All kinds for one tenant; ``everything``: ConfigMaps and Secrets that nothing uses, too, and patrolled.
 
-    Of the other tenant nobody looks after what an event should have brought.
+    Of the other tenant no test looks after what an event should have brought.
     """
     model = config_with(built_in(), translator=SingleNamespace)
     custom = yaml.safe_load((EXAMPLES / "cert-manager.yaml").read_text())["sync"]["custom"]
@@ -51,28 +63,77 @@ def configured(cluster: str, home: str, *, everything: bool) -> SyncerConfig:
     return model.model_validate({"cluster": cluster, "host": {"namespace": home}, "sync": sync, "patrol": patrol})
 
 
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """The virtual clusters and daemons of a play. With one shard the daemons are candidates for one Lease."""
+
+    tenants: tuple[str, ...] = TENANTS[:3]
+    daemons: tuple[str, ...] = DAEMONS[:2]
+    shards: int = 1
+
+    @classmethod
+    def of(cls, clusters: int, replicas: int) -> "Cast":
+        """Return so many virtual clusters, and replicas that share them; 0: two candidates for one Lease."""
+        return cls(TENANTS[:clusters], DAEMONS[: replicas or 2], SHARDS if replicas else 1)
+
+    def lease(self, tenant: str) -> str:
+        """Return the name of the Lease whose holder may write for a virtual cluster."""
+        return LEASE if self.shards == 1 else lease_name(LEASE, shard_of(tenant, self.shards))
+
+
+#: Two candidates for one Lease.
+CANDIDATES = Cast()
+
+
+class _Served(Fleet):
+    """The virtual clusters of a replica, all of which it serves from its start to its end."""
+
+    def __init__(self, engine: Engine, names: Collection[str]) -> None:
+        super().__init__(engine, ())
+        self._names = names
+
+    @property
+    def wanted(self) -> Collection[str]:
+        """Return the names of all."""
+        return self._names
+
+    def serve_only(self, keeps: Callable[[str], bool]) -> None:
+        """Keep all, whoever is to."""
+
+    def assign(self) -> None:
+        """Keep all."""
+
+
 class Daemon:
-    """One candidate, in one process after the other."""
+    """One candidate or replica, in one process after the other."""
 
     def __init__(
-        self, name: str, host: Server, tenants: Sequence[tuple[SyncerConfig, Server]], wrong: Callable[[str], None]
+        self,
+        name: str,
+        host: Server,
+        tenants: Sequence[tuple[SyncerConfig, Server]],
+        wrong: Callable[[str], None],
+        *,
+        shards: int,
     ) -> None:
         self.name, self.started = name, 0
         #: Seconds by which its wall clock is wrong.
         self.skew = 0.0
         self.engine: Engine | None = None
         self._host, self._tenants, self._wrong = host, tenants, wrong
+        self._shards, self._stopped, self._thawed = shards, asyncio.Event(), asyncio.Event()
+        self._thawed.set()
         self._wires: list[Wire] = []
         self._task: asyncio.Task[None] | None = None
 
     @property
     def user(self) -> str:
-        """Who the present process is, on all servers and in the Lease."""
+        """The user of the present process, on all servers and in the Lease."""
         return f"{OURS}{self.name}-{self.started}"
 
     @property
     def running(self) -> bool:
-        """Whether there is a process."""
+        """True if there is a process."""
         return self._task is not None and not self._task.done()
 
     def start(self) -> None:
@@ -84,11 +145,22 @@ class Daemon:
         """As SIGKILL: nothing more goes out; requests under way are still done by the servers, or are not."""
         for wire in self._wires:
             wire.die(land=land)
+        self.thaw()
         await self._end()
+
+    def freeze(self) -> None:
+        """As SIGSTOP: nothing goes out and no answer is read until it is thawed. What was sent is done."""
+        self._thawed.clear()
+
+    def thaw(self) -> None:
+        """As SIGCONT."""
+        self._thawed.set()
 
     async def stop(self) -> None:
         """As SIGTERM: it finishes what it has begun and gives the Lease up, or is killed after some time."""
-        if self.engine:
+        self.thaw()
+        self._stopped.set()
+        if self.engine and self._shards == 1:
             self.engine.queue.close()
         if self._task:
             await asyncio.wait({self._task}, timeout=20)
@@ -125,6 +197,8 @@ class Daemon:
         engine = self.engine = Engine(
             host=here, metrics=Metrics(version="test"), workers=8, utcnow=self._utcnow, rng=rng
         )
+        self._stopped.clear()
+        shared = self._shared(engine, here, rng) if self._shards > 1 else None
         for config, server in self._tenants:
             cluster = config.cluster()
             engine.add(
@@ -135,13 +209,37 @@ class Daemon:
             )
         self._watch_workers(engine)
         await engine.prepare()
+        if shared:
+            await self._share(engine, shared)
+            return
         lease = Lease(here, key=Key(SYSTEM, LEASE), identity=self.user, random=rng.random, utcnow=self._utcnow)
-        engine.may_write = lambda: lease.is_leader
+        engine.until = lambda cluster: lease.until
         async with engine.running():
             await lease.lead(engine.work)
 
+    def _shared(self, engine: Engine, host: Cluster, rng: random.Random) -> SharedFleet:
+        shards = Shards(
+            host,
+            fleet=Key(SYSTEM, LEASE),
+            number=self._shards,
+            identity=self.user,
+            random=rng.random,
+            utcnow=self._utcnow,
+        )
+        return SharedFleet(engine, _Served(engine, [config.cluster().name for config, _ in self._tenants]), shards)
+
+    async def _share(self, engine: Engine, shared: SharedFleet) -> None:
+        """Work on the shards that this replica leads, until it is stopped; then hand them over, as the daemon does."""
+        async with engine.running(), beside(engine.work()) as working:
+            async with beside(shared.run()) as sharing, beside(self._stopped.wait()) as stopped:
+                await asyncio.wait({working, sharing, stopped}, return_when=asyncio.FIRST_COMPLETED)
+            engine.queue.close()
+            await asyncio.wait({working}, timeout=10)
+        if not sharing.cancelled():
+            sharing.result()
+
     def _wire(self, server: Server) -> Wire:
-        wire = Wire(server, self.user)
+        wire = Wire(server, self.user, self._thawed)
         self._wires.append(wire)
         return wire
 
@@ -153,7 +251,7 @@ class Daemon:
         busy: Counter[Request] = Counter()
         handle = engine.workers.handle
 
-        async def handled(request: Request, *args: Any, **kwargs: Any) -> int:
+        async def handled(request: Request, *args: Any, **kwargs: Any) -> tuple[int, float]:
             busy[request] += 1
             if busy[request] > 1:
                 self._wrong(f"two workers are at {request}")
@@ -172,7 +270,7 @@ def _all_of(error: BaseException) -> str:
 
 
 def bugs(engine: Engine) -> Iterable[str]:
-    """What a syncer has raised that isn't an error of the tree: nothing that happens here may lead to that."""
+    """Return the errors of syncers outside of the error tree; nothing that happens here may cause any."""
     known = _names(SyncerError)
     for request, status in engine.statuses.troubles():
         if status.error and status.error not in known:

@@ -1,8 +1,8 @@
-"""What must hold at every moment, whatever happens: looked at with each change that a server stores."""
+"""Invariants of a play, checked with each change that a server stores."""
 
 from collections.abc import Callable, Mapping
 
-from chaos.daemons import LEASE, OURS, SYSTEM
+from chaos.daemons import OURS, SYSTEM, Cast
 from chaos.servers import Server
 from kube_envtest.apiserver.storage import Event
 from syncer.api import Obj, annotations_of, is_deleting, labels_of, uid_of
@@ -17,8 +17,10 @@ _APART = ("coordination.k8s.io/leases", "/events")
 class Guards:
     """Listens to the servers, and says what ought not to have happened."""
 
-    def __init__(self, host: Server, tenants: Mapping[str, Server], wrong: Callable[[str], None]) -> None:
-        self._host, self._tenants, self._wrong = host, tenants, wrong
+    def __init__(self, host: Server, tenants: Mapping[str, Server], cast: Cast, wrong: Callable[[str], None]) -> None:
+        self._host, self._tenants, self._cast, self._wrong = host, tenants, cast, wrong
+        #: The virtual cluster of each uid that there ever was in one.
+        self._homes: dict[str, str] = {}
         #: The uids of virtual Pods whose host pod somebody else has deleted, or taken for another one's.
         self._lost: set[str] = set()
         #: The uids of virtual Pods that were seen to have started.
@@ -38,9 +40,11 @@ class Guards:
         if table in _APART:
             return
         what = f"{self._host.by}: {event.type} host {_named(table, now)}"
-        self._led(what, self._host.by)
+        self._led(what, self._host.by, owner_of(before or now))
         for obj in (now, before) if before else (now,):
-            owner = owner_of(obj)
+            owner, uid = owner_of(obj), annotations_of(obj).get(MARKS.uid, "")
+            if obj is now and event.type == "ADDED" and self._homes.get(uid, owner) != owner:
+                self._wrong(f"{what}, which is of {self._homes[uid]}, and bears the mark of {owner}")
             if owner not in self._tenants:
                 self._wrong(f"{what}, which bears no mark")
             elif obj["metadata"].get("namespace") != home(owner):
@@ -49,7 +53,7 @@ class Guards:
             self._once(what, annotations_of(now).get(MARKS.uid, ""))
 
     def _hurt(self, now: Obj, before: Obj | None, *, ended: bool) -> None:
-        """Note whose host pod somebody else has ended, or has made that of another object by its uid mark."""
+        """Note whose host pod another user has ended, or has made that of another object by its uid mark."""
         uid, was = (annotations_of(one).get(MARKS.uid, "") if one else "" for one in (now, before))
         if ended or (was and was != uid):
             self._lost |= {uid, was}
@@ -61,12 +65,13 @@ class Guards:
     def _on_virtual(self, name: str, server: Server) -> Callable[[str, Event], None]:
         def changed(table: str, event: Event) -> None:
             now, before = event.entry.obj, event.previous.obj if event.previous else None
+            self._homes[uid_of(now)] = name
             if table == "/pods" and has_started(now):
                 self._started.add(uid_of(now))
             if not server.by.startswith(OURS) or table in _APART:
                 return
             what = f"{server.by}: {event.type} {name} {_named(table, now)}"
-            self._led(what, server.by)
+            self._led(what, server.by, name)
             if owner_of(before or now) == name:
                 return
             if before is None:
@@ -81,8 +86,8 @@ class Guards:
 
         return changed
 
-    def _led(self, what: str, user: str) -> None:
-        lease = self._host.get("leases.coordination.k8s.io", f"{SYSTEM}/{LEASE}")
+    def _led(self, what: str, user: str, tenant: str) -> None:
+        lease = self._host.get("leases.coordination.k8s.io", f"{SYSTEM}/{self._cast.lease(tenant)}")
         holder = lease["spec"].get("holderIdentity") if lease else None
         if holder != user and user not in self.dead:
             self._wrong(f"{what}, while {holder or 'nobody'} led")

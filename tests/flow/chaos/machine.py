@@ -10,14 +10,16 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from chaos import steps
-from chaos.daemons import CANDIDATES
+from chaos.daemons import CANDIDATES, Cast
 from chaos.people import KINDS, LOOKS, NAMES, SPACES, SPECIAL, WAYS
-from chaos.stage import CUSTOM, HOST, SERVERS, TENANTS, Stage
+from chaos.stage import CUSTOM, HOST, Stage
 from chaos.steps import Step
 
 _NUMBERS = st.integers(0, LOOKS - 1)
-_SPACES, _TENANTS, _SERVERS = st.sampled_from(SPACES), st.sampled_from(TENANTS), st.sampled_from(SERVERS)
-_DAEMONS = st.sampled_from(CANDIDATES)
+_SPACES = st.sampled_from(SPACES)
+_TENANTS = st.runner().flatmap(lambda play: st.sampled_from(play.stage.cast.tenants))
+_SERVERS = st.runner().flatmap(lambda play: st.sampled_from(play.stage.servers))
+_DAEMONS = st.runner().flatmap(lambda play: st.sampled_from(play.stage.cast.daemons))
 _KIND_AND_NAME = st.sampled_from([(kind, name) for kind in KINDS for name in (*NAMES, *SPECIAL.get(kind, ()))])
 _NAMES = st.sampled_from(NAMES)
 #: What a kubelet does next; most pods just run.
@@ -29,7 +31,7 @@ _TURNS = st.integers(0, 80)
 
 @dataclass(slots=True)
 class Report:
-    """What was tried with one seed, and the shortest script that went wrong."""
+    """The plays of a seed, and the shortest script that went wrong."""
 
     seed: int
     plays: int = 0
@@ -45,11 +47,12 @@ class Play(RuleBasedStateMachine):
 
     #: Where it is written down; set by :func:`explore`.
     report = Report(0)
+    cast = CANDIDATES
     say: Callable[[str], None] = staticmethod(lambda line: None)
 
     def __init__(self) -> None:
         super().__init__()
-        self.stage = Stage()
+        self.stage = Stage(self.cast)
         self.script: list[steps.Step] = []
 
     def do(self, step: steps.Step, pause: float = 0.0) -> None:
@@ -70,7 +73,7 @@ class Play(RuleBasedStateMachine):
         """One of the objects of these kinds that tenants have: tenant, kind, namespace and name."""
         found = [
             (tenant, kind, obj["metadata"]["namespace"], obj["metadata"]["name"])
-            for tenant in TENANTS
+            for tenant in self.cast.tenants
             for kind in kinds
             if self.stage.serves(tenant, kind)
             for space in SPACES
@@ -151,6 +154,10 @@ class Play(RuleBasedStateMachine):
         self.do(steps.Kill(daemon, turns, land))
         self.do(steps.Start(daemon), pause)
 
+    @rule(daemon=_DAEMONS, seconds=st.sampled_from([1.0, 8.0, 14.0, 20.0, 40.0]), pause=_PAUSES)
+    def freeze(self, daemon: str, seconds: float, pause: float) -> None:
+        self.do(steps.Freeze(daemon, seconds), pause)
+
     @rule(daemon=_DAEMONS)
     def stop(self, daemon: str) -> None:
         self.do(steps.Stop(daemon))
@@ -195,10 +202,12 @@ class Play(RuleBasedStateMachine):
         report.restarts += sum(daemon.started - 1 for daemon in self.stage.daemons.values())
 
 
-def explore(number: int, *, plays: int, length: int = 60, say: Callable[[str], None] | None = None) -> Report:
+def explore(
+    number: int, *, plays: int, length: int = 60, cast: Cast = CANDIDATES, say: Callable[[str], None] | None = None
+) -> Report:
     """Try so many plays of a seed, until one goes wrong, of which the shortest form that was found is reported."""
     report = Report(number)
-    namespace = {"report": report, "say": staticmethod(say or (lambda line: None))}
+    namespace = {"report": report, "cast": cast, "say": staticmethod(say or (lambda line: None))}
     machine = seed(number)(type("Seeded", (Play,), namespace))
     chosen = settings(
         max_examples=plays,
@@ -214,6 +223,6 @@ def explore(number: int, *, plays: int, length: int = 60, say: Callable[[str], N
         run_state_machine_as_test(machine, settings=chosen)
     except AssertionError as error:
         report.wrong = report.wrong or [str(error)]
-        report.script = steps.shortened(report.script)
-        report.wrong = steps.wrong_in(report.script) or ["only in the midst of other plays:", *report.wrong]
+        report.script = steps.shortened(report.script, cast)
+        report.wrong = steps.wrong_in(report.script, cast) or ["only in the midst of other plays:", *report.wrong]
     return report

@@ -1,4 +1,4 @@
-"""What tenants make and what happens to it on the host: the contents of a play, without the play."""
+"""Objects of tenants, and their lot on the host: the contents of a play, without the play."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -71,7 +71,7 @@ def _pod(name: str, look: int, labels: dict[str, Any]) -> Obj:
 
 
 def changed(kind: str, before: Obj, obj: Obj) -> Obj:
-    """What there is, made as the other one, as far as its kind can be changed."""
+    """Return an existing object changed into the other one, as far as its kind allows."""
     match kind:
         case "pods":
             return merged(before, {"metadata": {"labels": obj["metadata"]["labels"]}})
@@ -82,7 +82,7 @@ def changed(kind: str, before: Obj, obj: Obj) -> Obj:
 
 
 def spoilt(kind: str, copy: Obj, how: str) -> Obj:
-    """A copy as somebody on the host may leave it."""
+    """A copy as a user of the host may leave it."""
     match how:
         case "contents":
             if kind in SAMPLED:
@@ -127,7 +127,7 @@ def _conditions(ready: str, now: str) -> list[Obj]:
 
 
 def issued(copy: Obj, look: int) -> Sequence[Obj]:
-    """What cert-manager makes for a Certificate on the host: its Secret, and a status."""
+    """Return the objects that cert-manager makes for a Certificate on the host: its Secret, and a status."""
     tls = {"tls.crt": COLORS[look % len(COLORS)], "tls.key": "key"}
     parts: dict[str, Any] = {"type": "kubernetes.io/tls", "metadata": {"labels": FAO}}
     made = secret(copy["spec"]["secretName"], tls, namespace=copy["metadata"]["namespace"], **parts)

@@ -5,6 +5,8 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
+from wrapped_stream import WrappedStream
+
 from kube_envtest.apiserver.deletion import DeleteOptions
 from kube_envtest.apiserver.storage import Event
 from syncer.api import Key
@@ -36,7 +38,7 @@ class Server(ApiServer):
         self._parts.storage.listeners.append(changed)
 
     def knows(self, resource: str) -> bool:
-        """Whether it serves a resource at present."""
+        """Return True if it serves a resource at present."""
         try:
             self._type(resource)
         except KeyError:
@@ -52,11 +54,28 @@ class Server(ApiServer):
             self._parts.controllers.run()
 
 
-class Wire(MemoryTransport):
-    """What one process sends to one server; when the process is killed, requests under way may still be done."""
+class _Read(WrappedStream):
+    """A watch that nobody reads while the process is frozen."""
 
-    def __init__(self, server: Server, user: str) -> None:
+    def __init__(self, inner: Stream, thawed: asyncio.Event) -> None:
+        super().__init__(inner)
+        self._thawed = thawed
+
+    async def __aiter__(self) -> AsyncIterator[list[bytes]]:
+        async for batch in self.inner:
+            await self._thawed.wait()
+            yield batch
+
+
+class Wire(MemoryTransport):
+    """The requests of a process to a server; when the process is killed, those under way may still be done.
+
+    While ``thawed`` isn't set, the process is frozen: it sends nothing, and reads no answer.
+    """
+
+    def __init__(self, server: Server, user: str, thawed: asyncio.Event) -> None:
         super().__init__(server, server._user(user))
+        self._thawed = thawed
         self._dead = False
         self._under_way: set[asyncio.Task[HttpResponse]] = set()
 
@@ -67,9 +86,11 @@ class Wire(MemoryTransport):
             task.cancel()
 
     async def send(self, request: HttpRequest) -> HttpResponse:
-        """Send a request, which goes on when nobody waits for it any more."""
-        self._must_live()
-        return await self._sent(super().send(request))
+        """Send a request, which goes on when its caller waits for it no longer."""
+        await self._may_go_on()
+        response = await self._sent(super().send(request))
+        await self._may_go_on()
+        return response
 
     async def _sent(self, sent: Coroutine[Any, Any, HttpResponse]) -> HttpResponse:
         task = asyncio.create_task(sent)
@@ -93,10 +114,11 @@ class Wire(MemoryTransport):
     @asynccontextmanager
     async def stream(self, request: HttpRequest) -> AsyncIterator[Stream]:
         """Open a watch."""
-        self._must_live()
+        await self._may_go_on()
         async with super().stream(request) as stream:
-            yield stream
+            yield _Read(stream, self._thawed)
 
-    def _must_live(self) -> None:
+    async def _may_go_on(self) -> None:
+        await self._thawed.wait()
         if self._dead:
             raise ConnectionFailed("the process is dead")

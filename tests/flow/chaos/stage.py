@@ -1,4 +1,4 @@
-"""Where a play is performed: a host, two tenants, two candidates, and what is said to have gone wrong."""
+"""The stage of a play: a host, tenants, daemons, and the faults found."""
 
 import asyncio
 import contextlib
@@ -10,11 +10,11 @@ from collections.abc import Coroutine, Iterable
 from typing import Any
 
 from custom_scene import CERTIFICATES, CLUSTER_ISSUERS, ISSUERS
-from harness import WRITES, namespace
+from harness import WRITES, is_question, namespace
 from sampled import define
 
 from chaos.alike import differences
-from chaos.daemons import CANDIDATES, OURS, SYSTEM, Daemon, bugs, configured
+from chaos.daemons import CANDIDATES, OURS, SYSTEM, Cast, Daemon, bugs, configured
 from chaos.guards import Guards, home
 from chaos.people import KINDS, PIN, SPACES, defined, made
 from chaos.servers import Server
@@ -22,10 +22,9 @@ from kube_envtest.apiserver.errors import ApiError
 from kube_envtest.apiserver.faults import Rule
 from kube_envtest.virtual_time import VirtualTimeLoop
 from syncer.api import Obj, is_deleting
+from syncer.engine.engine import Engine
 
-HOST, TENANTS = "host", ("red", "blue")
-#: The servers by name.
-SERVERS = (HOST, *TENANTS)
+HOST = "host"
 #: The custom kinds: all are defined on the host, and those but the published one by each tenant, too.
 CUSTOM = (CERTIFICATES, ISSUERS, CLUSTER_ISSUERS)
 CRDS = "customresourcedefinitions.apiextensions.k8s.io"
@@ -41,7 +40,7 @@ STUCK = 200_000
 
 
 class _Log(io.StringIO):
-    """Where log lines go: an error that nobody thought of is logged with its traceback."""
+    """A sink for log lines; an unexpected error is logged with its traceback."""
 
     def __init__(self, wrong: list[str]) -> None:
         super().__init__()
@@ -73,7 +72,8 @@ class Loop(VirtualTimeLoop):
 class Stage:
     """All that there is in one play. Everything runs on a loop of its own, in virtual time."""
 
-    def __init__(self) -> None:
+    def __init__(self, cast: Cast = CANDIDATES) -> None:
+        self.cast = cast
         random.seed(0)  # what draws without a generator of its own
         self.loop = Loop()
         self.loop.set_exception_handler(self._unheard)
@@ -97,20 +97,25 @@ class Stage:
 
     # -- what a play needs -------------------------------------------------------------------------
 
+    @property
+    def servers(self) -> tuple[str, ...]:
+        """The names of the servers."""
+        return (HOST, *self.cast.tenants)
+
     def server(self, name: str) -> Server:
         """A server by its name."""
         return self.host if name == HOST else self.tenants[name]
 
     def copy(self, tenant: str, kind: str, space: str, name: str) -> Obj | None:
-        """What is where the copy of a tenant's object is put."""
+        """Return the object at the place of a copy."""
         return self.host.get(kind, self.place(tenant, space, name)) if self.serves(HOST, kind) else None
 
     def place(self, tenant: str, space: str, name: str) -> str:
-        """Where the copy of a tenant's object is put."""
+        """Return the place of the copy of a tenant's object."""
         return f"{home(tenant)}/{name}-x-{space}-x-{tenant}"
 
     def serves(self, server: str, kind: str) -> bool:
-        """Whether a server knows a kind at present."""
+        """Return True if a server serves a kind at present."""
         return self.server(server).knows(kind)
 
     def put(self, server: str, obj: Obj) -> None:
@@ -137,7 +142,7 @@ class Stage:
 
     async def heal(self) -> None:
         """Let all trouble end, wait until everything has been tried again, and see that all is as it should be."""
-        for name in SERVERS:
+        for name in self.servers:
             self.calm(name)
             self.server(name).thaw()
         await asyncio.sleep(10)  # servers may be down
@@ -153,33 +158,34 @@ class Stage:
         """People bring all into order that only they can."""
         for daemon in self.daemons.values():
             daemon.skew = 0.0
+            daemon.thaw()
             daemon.start()
         self._mend_definitions()
 
     def _mend_definitions(self) -> None:
-        for server in SERVERS:
+        for server in self.servers:
             for kind in CUSTOM if server == HOST else (CERTIFICATES, CLUSTER_ISSUERS):
                 self.put(server, defined(kind))
 
     async def _touch(self) -> None:
         """Once more something happens to each kind on both sides, so that it shows who doesn't hear of it any more."""
-        for tenant in TENANTS:
+        for tenant in self.cast.tenants:
             for kind in KINDS:
                 self.put(tenant, made(kind, SPACES[0], "last", 0))
         await self._pass(40)
-        for tenant in TENANTS:
+        for tenant in self.cast.tenants:
             for kind in KINDS:
                 self.host.delete(kind, self.place(tenant, SPACES[0], "last"))
         await self._pass(40)
 
     async def _pass(self, seconds: float) -> None:
-        """Time passes, in which kubelets stop what is to stop and nobody holds on to what is to go."""
+        """Time passes, in which kubelets stop what is to stop and no finalizer holds on to what is to go."""
         for _ in range(int(seconds / 20)):
             await asyncio.sleep(20)
             self.release()
 
     def release(self) -> None:
-        """Let go what waits for a kubelet, or for somebody's finalizer."""
+        """Let go what waits for a kubelet, or for a finalizer."""
         for server in (self.host, *self.tenants.values()):
             for kind in KINDS:
                 for obj in server.objects(kind) if server.knows(kind) else ():
@@ -194,56 +200,65 @@ class Stage:
             server.delete(kind, f"{metadata['namespace']}/{metadata['name']}")
 
     async def _look(self) -> None:
-        leading = [daemon.engine for daemon in self.daemons.values() if daemon.engine and daemon.engine.may_write()]
-        if len(leading) != 1:
-            self.wrong.append(f"{len(leading)} daemons lead")
+        engines = {name: self._leading(name) for name in self.cast.tenants}
+        self.wrong += [f"{len(found)} daemons lead {name}" for name, found in engines.items() if len(found) != 1]
+        if self.wrong:
             return
-        [engine] = leading
-        self.wrong += differences(self, engine)
+        self.wrong += differences(self, {name: engine for name, [engine] in engines.items()})
         self.wrong += await self._writes_of(QUIET)
         if not self.wrong:
             self.wrong += await self._writes_of_a_fresh_one()
 
+    def _leading(self, tenant: str) -> list[Engine]:
+        running = [daemon.engine for daemon in self.daemons.values() if daemon.engine]
+        return [engine for engine in running if engine.may_write(tenant)]
+
     async def _writes_of(self, seconds: float) -> list[str]:
-        """What our daemons write in some seconds in which nothing else happens; to be refused is not to write."""
-        seen = {name: len(self.server(name).requests) for name in SERVERS}
+        """Return the writes of our daemons in some seconds without any other change; refused ones don't count."""
+        seen = {name: len(self.server(name).requests) for name in self.servers}
         await asyncio.sleep(seconds)
         return [
             f"in step, and yet {one.user} did {one.verb} {one.path} on {name}"
             for name, since in seen.items()
             for one in list(self.server(name).requests)[since:]
             if one.verb in WRITES and one.status < 300 and one.resource not in APART and "token" not in one.path
+            if not is_question(one)
         ]
 
     async def _writes_of_a_fresh_one(self) -> list[str]:
-        """What a daemon writes that has just started, from fresh lists: nothing may be left for it to do."""
+        """Return the writes of a daemon that has just started, from fresh lists: none may be left."""
         for daemon in self.daemons.values():
             await daemon.stop()
-        self.daemons[CANDIDATES[0]].start()
+        self.daemons[self.cast.daemons[0]].start()
         return [f"a fresh daemon: {each}" for each in await self._writes_of(120)]
 
     # -- inside ------------------------------------------------------------------------------------
 
     async def _open(self) -> None:
         self.host = Server(seed=HOST)
-        self.tenants = {name: Server(seed=name) for name in TENANTS}
-        for name in (SYSTEM, *map(home, TENANTS)):
+        self.tenants = {name: Server(seed=name) for name in self.cast.tenants}
+        for name in (SYSTEM, *map(home, self.cast.tenants)):
             self.host.put(namespace(name))
         for server in self.tenants.values():
             for name in SPACES:
                 server.put(namespace(name))
-        self.guards = Guards(self.host, self.tenants, self.wrong.append)
+        self.guards = Guards(self.host, self.tenants, self.cast, self.wrong.append)
         for server in self.tenants.values():
             define(server, self.host)
         self._mend_definitions()
-        served = [(configured(each, home(each), everything=each == "red"), self.tenants[each]) for each in TENANTS]
-        self.daemons = {name: Daemon(name, self.host, served, self.wrong.append) for name in CANDIDATES}
+        served = [
+            (configured(name, home(name), everything=name == "red"), server) for name, server in self.tenants.items()
+        ]
+        self.daemons = {
+            name: Daemon(name, self.host, served, self.wrong.append, shards=self.cast.shards)
+            for name in self.cast.daemons
+        }
         for daemon in self.daemons.values():
             daemon.start()
         await asyncio.sleep(5)
 
     async def _close(self) -> None:
-        for name in SERVERS:
+        for name in self.servers:
             self.server(name).thaw()
         for daemon in self.daemons.values():
             await daemon.kill(land=False)
@@ -253,7 +268,7 @@ class Stage:
         await asyncio.gather(*others, return_exceptions=True)
 
     def look(self) -> Iterable[str]:
-        """What is wrong now, as far as that can be seen in the midst of it."""
+        """Return the violations that are visible in the midst of a play."""
         for daemon in self.daemons.values():
             if daemon.engine:
                 self.wrong += bugs(daemon.engine)
@@ -264,7 +279,7 @@ class Stage:
 
 
 def _named(rule: Rule) -> str:
-    """What a fault is, in a word or two."""
+    """Return a short name of a fault."""
     parts = [str(rule.status) if rule.status else "", f"reset {rule.reset}" if rule.reset else ""]
     parts += ["latency" if rule.latency else ""]
     parts += [name for name in ("drop", "duplicate", "cut") if getattr(rule, name)]

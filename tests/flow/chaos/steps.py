@@ -1,4 +1,4 @@
-"""What may happen in a play, each a value: a script is a list of them, and reads as the code that performs it."""
+"""Steps of a play as values: a script is a list of them, and reads as the code that performs it."""
 
 import asyncio
 from abc import ABC, abstractmethod
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from custom_scene import CERTIFICATES, CLUSTER_ISSUERS
 
-from chaos.daemons import OURS
+from chaos.daemons import CANDIDATES, OURS, Cast
 from chaos.people import changed, cluster_issuer, defined, issued, lived, made, spoilt
 from chaos.stage import CRDS, HOST, Stage
 from kube_envtest.apiserver.clock import EPOCH, timestamp
@@ -57,7 +57,7 @@ class Wait(Step):
 
 @dataclass(frozen=True, slots=True)
 class Turn(Step):
-    """The loop turns so many times, in which no time passes unless nobody has anything to do."""
+    """The loop turns so many times, in which no time passes unless no task has anything to do."""
 
     times: int
 
@@ -120,7 +120,7 @@ class DeleteSpace(Step):
 
 @dataclass(frozen=True, slots=True)
 class Spoil(Step):
-    """Somebody on the host changes a copy."""
+    """A user of the host changes a copy."""
 
     tenant: str
     kind: str
@@ -136,7 +136,7 @@ class Spoil(Step):
 
 @dataclass(frozen=True, slots=True)
 class DeleteCopy(Step):
-    """Somebody on the host deletes a copy, a Pod with its grace period unless by ``force``."""
+    """A user of the host deletes a copy, a Pod with its grace period unless by ``force``."""
 
     tenant: str
     kind: str
@@ -152,7 +152,7 @@ class DeleteCopy(Step):
 
 @dataclass(frozen=True, slots=True)
 class Squat(Step):
-    """Somebody on the host makes a ConfigMap where a copy would be, or removes it again."""
+    """A user of the host makes a ConfigMap where a copy would be, or removes it again."""
 
     tenant: str
     space: str
@@ -203,7 +203,7 @@ class Issue(Step):
 
 @dataclass(frozen=True, slots=True)
 class Offer(Step):
-    """Somebody on the host makes, changes (odd: shown to tenants) or deletes (None) an issuer for all."""
+    """A user of the host makes, changes (odd: shown to tenants) or deletes (None) an issuer for all."""
 
     look: int | None
 
@@ -316,6 +316,20 @@ class Kill(Step):
 
 
 @dataclass(frozen=True, slots=True)
+class Freeze(Step):
+    """A daemon does nothing for so many seconds, and then goes on as if no time had passed."""
+
+    daemon: str
+    seconds: float
+
+    async def play(self, stage: Stage) -> None:
+        daemon = stage.daemons[self.daemon]
+        daemon.freeze()
+        stage.loop.call_later(self.seconds, daemon.thaw)
+        stage.note("frozen")
+
+
+@dataclass(frozen=True, slots=True)
 class Stop(Step):
     """A candidate is told to stop."""
 
@@ -348,20 +362,21 @@ class Jump(Step):
         stage.note("clock")
 
 
-def written(script: Sequence[Step]) -> str:
+def written(script: Sequence[Step], cast: Cast = CANDIDATES) -> str:
     """A script as the code that performs it."""
-    return "\n".join(["perform(", *(f"    {step!r}," for step in script), ")"])
+    last = [] if cast == CANDIDATES else [f"    cast={cast!r},"]
+    return "\n".join(["perform(", *(f"    {step!r}," for step in script), *last, ")"])
 
 
-def perform(*script: Step) -> None:
+def perform(*script: Step, cast: Cast = CANDIDATES) -> None:
     """Perform a script from beginning to end; AssertionError with all that went wrong."""
-    wrong = wrong_in(script)
+    wrong = wrong_in(script, cast)
     assert not wrong, "\n".join(wrong)
 
 
-def wrong_in(script: Sequence[Step]) -> list[str]:
-    """What goes wrong in a script: at the first step with which anything does, or in the end."""
-    stage = Stage()
+def wrong_in(script: Sequence[Step], cast: Cast = CANDIDATES) -> list[str]:
+    """Return the violations of a script: those of the first step that has any, or of the end."""
+    stage = Stage(cast)
     try:
         for step in script:
             stage.run(step.play(stage))
@@ -373,14 +388,14 @@ def wrong_in(script: Sequence[Step]) -> list[str]:
         stage.close()
 
 
-def shortened(script: Sequence[Step]) -> list[Step]:
+def shortened(script: Sequence[Step], cast: Cast = CANDIDATES) -> list[Step]:
     """A part of a script that goes wrong as well, in which no step can be left out; all of it where it doesn't."""
     short, size = list(script), max(len(script) // 2, 1)
     while size:
         start, before = 0, len(short)
         while start < len(short):
             without = short[:start] + short[start + size :]
-            if wrong_in(without):
+            if wrong_in(without, cast):
                 short = without
             else:
                 start += size

@@ -1,4 +1,4 @@
-"""What the audit of an API server says of who has written, and when."""
+"""The audit logs of API servers: writers and times."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -34,7 +34,7 @@ class Audit:
         self._file, self._at = file, 0
 
     def events(self) -> list[dict[str, Any]]:
-        """What was logged since the last call."""
+        """Return the entries since the last call."""
         with self._file.open("rb") as lines:
             lines.seek(self._at)
             found = [json.loads(line) for line in lines]
@@ -43,7 +43,7 @@ class Audit:
 
 
 def writes(audits: Mapping[Side, Audit]) -> list[Wrote]:
-    """What was written on both sides since the last call."""
+    """Return the writes on both sides since the last call."""
     return [write for side, audit in audits.items() for event in audit.events() for write in _write(side, event)]
 
 

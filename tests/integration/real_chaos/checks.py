@@ -1,4 +1,4 @@
-"""What must hold: both sides in step, nothing foreign touched, nothing of the tenant lost, nothing done twice."""
+"""Invariants: both sides in step, nothing foreign touched, nothing of the tenant lost, nothing done twice."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ def agree(stage: Stage) -> None:
 
 
 def out_of_step(stage: Stage) -> list[str]:
-    """What differs between the sides; what an API server refuses to say differs, too."""
+    """Return the differences between the sides; an answer that an API server refuses is one, too."""
     try:
         found = [*stage.scene.disagreements(COPIED), *_gadgets(stage), *_pods(stage)]
     except ClusterError as error:
@@ -64,7 +64,7 @@ def _fares(pod: Obj) -> tuple[str, ...]:
 
 
 def broken(stage: Stage) -> Iterator[str]:
-    """What must never be, however it goes on."""
+    """Return the violations that nothing later can mend."""
     yield from stage.tenant.complaints
     yield from _foreign(stage)
     yield from _twice(stage)
@@ -121,7 +121,7 @@ def leftovers(stage: Stage) -> list[str]:
 
 
 def _is_the_tenants(stage: Stage, copy: Obj) -> bool:
-    """Whether it is a copy of something in the namespaces of the run; what Kubernetes itself has made stays."""
+    """Return True if it is a copy from a namespace of the run; an object that Kubernetes itself has made stays."""
     return annotations_of(copy)[MARKS.namespace] in stage.namespaces
 
 
@@ -130,7 +130,7 @@ def _ending(stage: Stage) -> list[str]:
 
 
 def audited(stage: Stage) -> Iterator[str]:
-    """What the audit shows: writes outside of the host namespace, and those of a daemon that no longer leads."""
+    """Return the wrong writes in the audit: outside of the host namespace, and of a daemon that no longer leads."""
     found = writes(stage.planes.audits)
     if stage.pair:
         yield from without_the_lease(found)

@@ -17,7 +17,7 @@ Inflict = Callable[[Stage, Step], AbstractContextManager[Side | None]]
 
 
 def inflicted(stage: Stage, step: Step) -> AbstractContextManager[Side | None]:
-    """The fault of a step; gives the side where nobody can edit while it lasts."""
+    """The fault of a step; gives the side where no edit is possible while it lasts."""
     return _FAULTS[step.fault](stage, step)
 
 
@@ -128,7 +128,7 @@ def _cable(stage: Stage, step: Step) -> Cable:
 
 @contextmanager
 def _mended(start: Callable[[], object], end: Callable[[], object]) -> Iterator[None]:
-    """What is broken is mended, whatever happens meanwhile."""
+    """Begin a fault, and end it after the block, whatever happens meanwhile."""
     start()
     try:
         yield

@@ -1,4 +1,4 @@
-"""Who edits objects: the tenant, who remembers what is hers, and somebody on the host."""
+"""Editors of objects: the tenant, who remembers her own, and a user of the host."""
 
 import base64
 from collections import Counter
@@ -24,7 +24,7 @@ Place = tuple[str, Key]
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What the tenant knows of an object."""
+    """The tenant's memory of an object."""
 
     uid: str
     version: str
@@ -53,7 +53,7 @@ class Tenant:
         self._number = 0
 
     def place(self, edit: Edit) -> Place:
-        """Which object is meant."""
+        """Return the kind and the key of the object."""
         return edit.kind, Key(self._namespaces[edit.slot % len(self._namespaces)], f"o-{edit.slot}")
 
     def do(self, edit: Edit) -> None:
@@ -72,7 +72,7 @@ class Tenant:
             self.leaving.add(place)
 
     def missed(self) -> list[str]:
-        """What is no longer as the tenant left it."""
+        """Return the objects that are no longer as the tenant left them."""
         sure = {place: known for place, known in self.known.items() if place not in self.doubts | self.leaving}
         return [line for place, known in sure.items() for line in self._of(place, known)]
 
@@ -221,7 +221,7 @@ class Stranger:
 
 
 def reported(pod: Obj) -> str:
-    """What was reported of a Pod by hand."""
+    """A report about a Pod, made by hand."""
     conditions = dig(pod, "status.conditions") or ()
     return next((each.get("reason", "") for each in conditions if each["type"] == CONDITION), "")
 

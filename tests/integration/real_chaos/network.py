@@ -32,7 +32,7 @@ class Cable:
         self.cut()
 
     def silence(self) -> None:
-        """Pass nothing on, so that nobody knows whether the other one is there; until ``speak``."""
+        """Pass nothing on, so that no end knows whether the other one is there; until ``speak``."""
         self._loop.run(self._clear())
 
     def speak(self, *, reset: bool) -> None:

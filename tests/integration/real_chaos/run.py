@@ -20,7 +20,7 @@ from syncer.api import Side
 
 @dataclass
 class Report:
-    """What came of a run."""
+    """The report of a run."""
 
     seed: int
     steps: int
@@ -40,7 +40,7 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Play:
-    """What is to be played: the steps of a script, with one daemon or a pair of which one leads."""
+    """The plan of a run: the steps of a script, with one daemon or a pair of which one leads."""
 
     seed: int
     steps: int

@@ -1,4 +1,4 @@
-"""What happens in a run, all of it made of a seed: edits by tenants and on the host, and faults."""
+"""The script of a run, all of it made of a seed: edits by tenants and on the host, and faults."""
 
 import random
 from collections import Counter
@@ -18,7 +18,7 @@ SHORTEST = 3.0
 
 
 class Verb(StrEnum):
-    """What is done to one object."""
+    """An edit of one object."""
 
     PUT = "put"  # the tenant makes or changes it
     DELETE = "delete"  # the tenant deletes it
@@ -29,7 +29,7 @@ class Verb(StrEnum):
 
     @property
     def side(self) -> Side:
-        """Where it is done."""
+        """The side that it is done on."""
         return Side.VIRTUAL if self in (Verb.PUT, Verb.DELETE, Verb.AGAIN) else Side.HOST
 
 
@@ -49,7 +49,7 @@ class Edit:
 
 
 class Fault(StrEnum):
-    """What goes wrong."""
+    """A fault."""
 
     KILLED = "kill -9 the daemon"
     ENDED = "end the daemon by SIGTERM"
@@ -64,7 +64,7 @@ class Fault(StrEnum):
 
     @property
     def is_ours(self) -> bool:
-        """Whether it happens to the daemon and not to a side."""
+        """True if it happens to the daemon and not to a side."""
         return self in (Fault.KILLED, Fault.ENDED, Fault.FROZEN)
 
 

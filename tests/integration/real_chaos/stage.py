@@ -1,4 +1,4 @@
-"""Where a run plays: a virtual cluster, its daemons behind cables, a kubelet, and objects that are none of ours."""
+"""The stage of a run: a virtual cluster, its daemons behind cables, a kubelet, and objects that are none of ours."""
 
 import contextlib
 from collections.abc import Callable, Iterator
@@ -9,8 +9,9 @@ from pathlib import Path
 
 from api import Api, Loop, Sightings, eventually
 from definitions import resource
-from scene import MARKS, Process, Scene
+from scene import MARKS, OWN_ADDRESSES, Scene
 
+from hack.bench.daemon import Process
 from hack.kubelet import Kubelet
 from hack.planes import find_programs
 from hack.ports import free_port
@@ -125,7 +126,10 @@ class Stage:
         return self.scene.config(
             virtual={"kubeconfig": files[Side.VIRTUAL]},
             host={"kubeconfig": files[Side.HOST], "namespace": self.scene.host_namespace},
-            sync={"toHost": {"configMaps": {"all": True}, "secrets": {"all": True}}, "custom": custom},
+            sync={
+                "toHost": {"configMaps": {"all": True}, "secrets": {"all": True}, **OWN_ADDRESSES["toHost"]},
+                "custom": custom,
+            },
             patrol=PATROL,
             leaderElection=ELECTION if self.pair else {"enabled": False},
         )
@@ -144,7 +148,7 @@ class Stage:
         return made
 
     def _foreign(self) -> Iterator[Obj]:
-        """What is none of ours on the host, however much some of it looks like it."""
+        """Return the host objects that aren't ours, however much some look like it."""
         scene, ns = self.scene, self.scene.host_namespace
         labels = MARKS.labels(scene.identity, Key(self.namespaces[0], "o-0"))
         place = {MARKS.name: "o-0", MARKS.namespace: self.namespaces[0], MARKS.uid: "1", MARKS.host_namespace: ns}
@@ -201,7 +205,7 @@ class Stage:
 
 
 def leads(daemon: Process) -> bool:
-    """Whether a daemon leads; one that does not answer doesn't."""
+    """Return True if a daemon leads; a daemon that does not answer doesn't."""
     try:
         return daemon.total("leader_election_master_status") == 1
     except OSError:

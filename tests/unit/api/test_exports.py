@@ -12,17 +12,38 @@ import pytest
 import syncer.api
 
 #: Defined in the API's modules for the rest of the daemon; no syncer needs them.
-INTERNAL = {"TYPE_CHECKING", "C", "LAST_APPLIED", "LABEL_LIMIT", "PREFIX", "kind_mark", "label_value"}
-INTERNAL |= {"Role", "Walker", "compiled", "pointer_steps", "reference_of"}
-INTERNAL |= {"Kind", "duration_text", "seconds"}
+INTERNAL = {"TYPE_CHECKING", "C", "LAST_APPLIED", "NAMESPACE_NAME", "LABEL_LIMIT", "PREFIX", "kind_mark", "label_value"}
+INTERNAL |= {"Role", "Walker", "compiled", "pointer_steps", "reference_of", "RESERVED_ENDINGS", "reserved_ending"}
+INTERNAL |= {"CLUSTER_SECRET", "CLUSTER_SECRET_HOME", "CLUSTER_SECRET_NAME"}
+INTERNAL |= {"duration_text", "seconds", "value_class"}
 INTERNAL |= {"DNS_LABEL", "DNS_SUBDOMAIN", "PLURAL_GROUP"}
 INTERNAL |= {"ApiServer", "Dns", "Breaker", "Where"}
 #: Reached through the module, which is exported.
 INTERNAL |= set(vars(syncer.api.selectors)) - set(syncer.api.__all__)
 INTERNAL |= {"ASKED", "Fault", "ROLES", "registered", "deprecations", "syncer_faults", "translator_faults"}
-INTERNAL |= {"MetadataFilter"}
+INTERNAL |= {
+    "FAMILIES",
+    "Family",
+    "KEY_LIMIT",
+    "MetadataFilter",
+    "is_note",
+    "matcher",
+    "with_defaults",
+    "without_reserved",
+}
 #: Names of types, of which the interpreter does not know where they are defined.
-ALIASES = ("Duration", "FieldPath", "HostDeletion", "Json", "Obj", "Owner", "References", "Referred", "Steps")
+ALIASES = (
+    "Duration",
+    "FieldPath",
+    "HostDeletion",
+    "Json",
+    "Obj",
+    "Owner",
+    "References",
+    "Referred",
+    "Steps",
+    "Subdomain",
+)
 #: What syncers and translators may import of the package.
 ALLOWED = ("syncer.api", "syncer.translate", "syncer.names", "syncer.resources")
 
@@ -38,7 +59,7 @@ def defined() -> Iterator[str]:
 
 def test_exports_are_exactly_the_public_names() -> None:
     exported = set(syncer.api.__all__)
-    assert exported - {"API_VERSION", "selectors", *ALIASES} <= set(defined()) | {"IndexFunction"}
+    assert exported - {"API_VERSION", "NOTES_OF_TOOLS", "selectors", *ALIASES} <= set(defined()) | {"IndexFunction"}
     assert set(defined()) - exported - INTERNAL == set()
     assert not exported & INTERNAL
 

@@ -1,12 +1,19 @@
 """The labels and annotations that are copied, by their keys."""
 
+import copy
+import gc
+import re
+from fnmatch import fnmatchcase
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from syncer.api import KeyRules, MetadataRules
-from syncer.api.metadata_rules import MetadataFilter
+from syncer.api import KeyRules, Marks, MetadataRules
+from syncer.api.metadata_defaults import COMING_UP, GOING_DOWN
+from syncer.api.metadata_rules import KEY_LIMIT, LAST_APPLIED, MetadataFilter, _Keys, matcher, without_reserved
 
 KEYS = ("app", "example.org/team", "example.org/size", "helm.sh/chart", "helm.sh/Chart")
 HELM: dict[str, Any] = {"deny": ["helm.sh/*"]}
@@ -53,13 +60,79 @@ def test_key_that_the_host_owns_never_goes_down() -> None:
     assert crossing({}, {"allow": ["*", "example.org/team"]}, owned) == set(KEYS) - {"example.org/team"}
 
 
-def test_filter_narrows_only_where_there_are_rules() -> None:
-    none, some = MetadataRules(), MetadataRules(annotations=KeyRules(deny=("a",)))
-    assert not MetadataFilter(none, none, ("status", "spec.a")).narrows
-    assert MetadataFilter(none, some).narrows
-    assert MetadataFilter(some, none).narrows
-    assert MetadataFilter(none, none, ("/metadata/labels/a",)).narrows
-    assert MetadataFilter(none, some).crosses("labels", "a"), "labels have rules of their own"
+def test_labels_and_annotations_have_rules_of_their_own() -> None:
+    rules = MetadataFilter(MetadataRules(), MetadataRules(annotations=KeyRules(deny=("a",))))
+    assert rules.crosses("labels", "a")
+    assert not rules.crosses("annotations", "a")
+
+
+def test_reserved_key_never_crosses_whatever_is_allowed() -> None:
+    keys = ["my.dev/cluster", "public", LAST_APPLIED, "kubernetes.io/metadata.name", "my.device/x"]
+    everything = MetadataRules(annotations=KeyRules(allow=("*", *keys)))
+    rules = MetadataFilter(MetadataRules(), everything, prefix="my.dev", reserved=["public"])
+    assert rules.kept("annotations", dict.fromkeys(keys, "x")) == {"my.device/x": "x"}
+    assert rules.denied("annotations", keys) == [], "nobody is told of them"
+
+
+def test_denied_keys_are_named_for_the_owner() -> None:
+    rules = MetadataFilter(MetadataRules(), MetadataRules(labels=KeyRules(deny=("a*",))))
+    assert rules.denied("labels", ["ab", "b", "a"]) == ["ab", "a"]
+
+
+def test_answers_for_keys_are_remembered_within_bounds() -> None:
+    rules = MetadataFilter(MetadataRules(), MetadataRules())
+    for number in range(20_000):
+        rules.crosses("labels", f"k{number}")
+    rules.crosses("labels", "x" * 1_000_000)
+    [known] = [each for each in gc.get_objects() if type(each) is _Keys and "k19999" in each]
+    assert len(known) <= 2048
+    assert max(map(len, known)) <= KEY_LIMIT
+
+
+_GLOBS = st.lists(st.text("ab/*?", min_size=1, max_size=7), max_size=3).map(tuple)
+
+
+@given(_GLOBS, st.text("ab/\n", max_size=8))
+def test_patterns_match_as_those_of_file_names(globs: tuple[str, ...], key: str) -> None:
+    assert matcher(globs)(key) is any(fnmatchcase(key, glob) for glob in globs)
+
+
+@pytest.mark.parametrize("rules", [GOING_DOWN, COMING_UP])
+def test_patterns_of_every_kind_need_no_regular_expression(
+    rules: MetadataRules, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Theirs takes a second for the labels that a single object can have."""
+    monkeypatch.setattr(re, "compile", None)
+    for deny in (rules.labels.deny, rules.annotations.deny):
+        assert not matcher.__wrapped__(deny)("ingress/" * 50)
+
+
+ODD: list[Any] = [None, [], "x", 1, {}, {"labels": "x"}, {"labels": ["vsyncer.dev/a"]}, {"annotations": None}]
+ODD += [{"matchLabels": {"kubernetes.io/metadata.name": "a"}}, {"vsyncer.dev/a": None}, "vsyncer.dev/a"]
+
+
+@pytest.mark.parametrize("value", ODD)
+def test_value_without_reserved_keys_is_left_as_it_is(value: Any) -> None:
+    assert without_reserved(value, RESERVED.is_reserved, Marks().is_mark) is value
+
+
+RESERVED = MetadataFilter(MetadataRules(), MetadataRules(), reserved=["public"])
+
+
+def test_reserved_keys_are_taken_out_of_templates_at_any_depth() -> None:
+    forged = {"vsyncer.dev/cluster": "vc", "public": "true"}
+    deep = {"metadata": {"labels": {**forged, "app": "web"}, "annotations": dict(forged)}}
+    spec = {"a": 1, "items": [1, {"template": deep}, [{"secretTemplate": {"labels": {"nested": {"labels": forged}}}}]]}
+    before = copy.deepcopy(spec)
+    assert without_reserved(spec, RESERVED.is_reserved, Marks().is_mark) == {
+        "a": 1,
+        "items": [
+            1,
+            {"template": {"metadata": {"labels": {"app": "web"}, "annotations": {}}}},
+            [{"secretTemplate": {"labels": {"nested": {"labels": {}}}}}],
+        ],
+    }
+    assert spec == before
 
 
 @pytest.mark.parametrize("glob", ["", "a b", "[ab]", "a,b", "a!"])

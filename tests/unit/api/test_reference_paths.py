@@ -31,6 +31,7 @@ from syncer.api import (
 )
 from syncer.names import PerNamespace, SingleNamespace
 from syncer.rbac import sources
+from syncer.resources.secrets import SecretSyncer
 from syncer.testing.objects import build, host_copy, secret
 from syncer.testing.world import World
 
@@ -208,9 +209,24 @@ def test_name_without_any_namespace_is_unknown(said: Referred) -> None:
         ReferencePaths(references).to_host(context(), pool, pool)
 
 
+@pytest.mark.parametrize("said", [SECRETS, Reference(SECRETS, namespace="namespace"), Reference(SECRETS, form="key")])
+def test_name_with_an_ending_of_ours_is_refused_and_never_counted(said: Referred) -> None:
+    references = {"spec.ref.name": said}
+    assert names(references, {"ref": {"name": "admin.pod-tokens"}}) == []
+    with pytest.raises(Refused, match=r"spec\.ref\.name: no Secret may have a name that ends in \.pod-tokens"):
+        down(references, {"ref": {"name": "admin.pod-tokens"}})
+    other = {"spec.ref.name": CONFIG_MAPS}
+    assert down(other, {"ref": {"name": "a.pod-tokens"}}) == {"ref": {"name": "a.pod-tokens-x-shop-x-vc"}}
+
+
 def test_namespace_beside_a_name_is_translated_with_it() -> None:
     references = {"spec.ref.name": Reference(SECRETS, namespace="namespace")}
-    ctx = context(translator=PerNamespace)
+    world = World([Widgets, SecretSyncer], translator=PerNamespace)
+    forced = {"annotations": {"vsyncer.dev/force-sync": "true"}}
+    for namespace in ("shop", "blog"):
+        world.given(virtual=[secret("x", namespace=namespace, metadata=forced)])
+        world.settle(SecretSyncer, f"{namespace}/x")
+    ctx: Context = world.context(Widgets)
     renamed = down(references, {"ref": {"name": "x", "namespace": "blog"}}, ctx)["ref"]
     place = ctx.names.to_host(SECRETS, Key("blog", "x"))
     assert (renamed["namespace"], renamed["name"]) == place
@@ -343,7 +359,7 @@ OURS = {"vsyncer.dev/cluster": "vc.vc-ns", "vsyncer.dev/namespace": "shop"}
     [
         ("map", {"app": "web"}, {"app": "web", **OURS}),
         ("map", {"vsyncer.dev/cluster": "other"}, OURS),
-        ("map", {}, {}),
+        ("map", {}, OURS),
         ("selector", {}, {"matchLabels": OURS}),
         ("selector", {"matchLabels": {"a": "b"}}, {"matchLabels": {"a": "b", **OURS}}),
     ],
@@ -354,6 +370,12 @@ def test_selector_selects_only_the_tenants_own(form: Any, value: Any, narrowed: 
     host = {**host_copy(widget()), "spec": {"selector": narrowed}}
     up = ReferencePaths(references).to_virtual(context(), host, {"spec": host["spec"]}, known=())
     assert up["spec"]["selector"] == ({} if narrowed == OURS else value)
+
+
+def test_empty_labels_stay_empty_only_where_they_select_nothing() -> None:
+    references: References = {"spec.selector": Selects(PODS, "map", empty_selects_nothing=True)}
+    assert down(references, {"selector": {}}) == {"selector": {}}
+    assert down(references, {"selector": {"a": "b"}}) == {"selector": {"a": "b", **OURS}}
 
 
 def test_kind_without_namespaces_is_narrowed_to_the_cluster_alone() -> None:
@@ -367,6 +389,33 @@ def test_kind_without_namespaces_is_narrowed_to_the_cluster_alone() -> None:
 def test_invalid_selector_is_refused(value: Any) -> None:
     with pytest.raises(Refused, match=r"spec\.s: is no label selector"):
         down({"spec.s": Selects(PODS)}, {"s": value})
+
+
+@pytest.mark.parametrize("value", [5, 0, True, False, 1.5, ["a"], [], {"name": "a"}], ids=repr)
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("spec.a", SECRETS),
+        ("spec.a", FULL),
+        ("spec.a", Reference(SECRETS, required=True)),
+        ("spec.a", Reference(SECRETS, form="key")),
+        ("spec.a", Rewritten(lambda ctx, text: text)),
+        ("spec.l[]", SECRETS),
+        ("spec.l[]", Reference(SECRETS, form="key")),
+    ],
+)
+def test_name_that_is_no_text_is_refused(path: str, said: Referred, value: Any) -> None:
+    """A schema may accept any value there, and a controller may read a number as a name."""
+    with pytest.raises(Refused, match="is no text") as refused:
+        down({path: said}, {"a": value, "l": ["b", value]})
+    assert refused.value.path == path
+
+
+@pytest.mark.parametrize("beside", ["kind", "group", "namespace"])
+def test_field_beside_a_name_that_is_no_text_is_refused(beside: str) -> None:
+    with pytest.raises(Refused, match=f"^spec.ref.name: the {beside} beside it is no text"):
+        down({"spec.ref.name": FULL}, {"ref": {"name": "a", beside: 5}})
+    assert down({"spec.ref.name": FULL}, {"ref": {"name": "a", beside: None}})
 
 
 def test_text_is_rewritten_both_ways() -> None:

@@ -1,14 +1,14 @@
-"""Commands configure logging for their process; the next test begins with logging as it was."""
+"""A configuration where commands look for it."""
 
-from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+from cli_scene import CONFIG
 
-from syncer.observe import logs
 
-
-@pytest.fixture(autouse=True)
-def logging_restored() -> Iterator[None]:
-    """Configure logging by default again."""
-    yield
-    logs.configure()
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Return the name of a good configuration: ``syncer.yaml`` in the current folder."""
+    monkeypatch.chdir(tmp_path)
+    Path("syncer.yaml").write_text(CONFIG)
+    return "syncer.yaml"

@@ -6,23 +6,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import cli_scene
 import pytest
-from click.testing import CliRunner, Result
+from cli_scene import typed
 
 from syncer.api import Mirror, Resource, register_syncer, registrations
-from syncer.cli.app import app
 
 pytestmark = pytest.mark.slow
 
-CONFIG = """\
-apiVersion: vsyncer.dev/v1alpha1
-kind: SyncerConfig
-cluster: shop
-host: {namespace: vc-shop}
-sync:
-  toHost:
-    widgets:
-"""
+CONFIG = cli_scene.CONFIG + "sync:\n  toHost:\n    widgets:\n"
 WIDGETS = """\
 from typing import Callable, Literal
 from syncer.api import *
@@ -47,22 +39,14 @@ Install = Callable[..., None]
 
 
 @pytest.fixture
-def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A configuration that names the plugin, ``syncer.yaml`` in the current folder."""
-    monkeypatch.chdir(tmp_path)
-    Path("syncer.yaml").write_text(CONFIG)
-    return "syncer.yaml"
-
-
-def call(*arguments: str) -> Result:
-    result = CliRunner().invoke(app, arguments, prog_name="syncer")
-    if result.exception and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result
+def file(file: str) -> str:
+    """Return the name of a configuration that names the plugin."""
+    Path(file).write_text(CONFIG)
+    return file
 
 
 def records(*arguments: str, code: int = 0) -> dict[str, Any]:
-    result = call(*arguments, "-o", "json")
+    result = typed(*arguments, "-o", "json")
     assert result.exit_code == code, result.output
     return {each["name"]: each for each in json.loads(result.stdout)}
 
@@ -73,7 +57,7 @@ def records(*arguments: str, code: int = 0) -> dict[str, Any]:
 def test_plugin_section_is_validated_like_ours(install: Install, file: str) -> None:
     install("acme-widgets", WIDGETS, widgets="Widgets")
     Path(file).write_text(CONFIG + "      color: bleu\n      colour: red\n      enabled: 5\n")
-    result = call("config", "validate", file)
+    result = typed("config", "validate", file)
     assert result.exit_code == 2
     assert result.stderr == (
         "syncer.yaml:8: sync.toHost.widgets.color: 'bleu' is not one of red, blue. Did you mean blue?\n"
@@ -85,19 +69,19 @@ def test_plugin_section_is_validated_like_ours(install: Install, file: str) -> N
 
 def test_plugin_section_is_on_when_named_and_explained_and_in_the_schema(install: Install, file: str) -> None:
     install("acme-widgets", WIDGETS, widgets="Widgets")
-    assert "widgets" in call("config", "validate", file).stdout
-    assert "What they are painted with." in call("config", "explain", "sync.toHost.widgets.color", "-c", file).stdout
-    unnamed = call("config", "explain", "sync.toHost.widgets").stderr
+    assert "widgets" in typed("config", "validate", file).stdout
+    assert "What they are painted with." in typed("config", "explain", "sync.toHost.widgets.color", "-c", file).stdout
+    unnamed = typed("config", "explain", "sync.toHost.widgets").stderr
     assert "The plugin widgets is installed: say --config FILE, with a file that names sync.toHost.widgets." in unnamed
-    schema = json.loads(call("config", "schema", "-c", file).stdout)
+    schema = json.loads(typed("config", "schema", "-c", file).stdout)
     assert "blue" in json.dumps(schema)
-    assert "toHost.widgets" in call("config", "view", "-c", file).stdout
+    assert "toHost.widgets" in typed("config", "view", "-c", file).stdout
 
 
 def test_plugin_section_that_is_not_named_is_not_there(install: Install, file: str) -> None:
     install("acme-widgets", WIDGETS, widgets="Widgets")
     Path(file).write_text(CONFIG.partition("sync:")[0])
-    assert "widgets" not in call("config", "validate", file).stdout
+    assert "widgets" not in typed("config", "validate", file).stdout
     assert "acme_widgets" not in sys.modules
 
 
@@ -114,9 +98,9 @@ def test_broken_plugin_that_is_named_stops_the_start_before_anything_is_touched(
     def connect(*arguments: Any, **options: Any) -> None:
         raise AssertionError("a cluster was touched")
 
-    monkeypatch.setattr("syncer.engine.runner.connect", connect)
+    monkeypatch.setattr("syncer.engine.connecting.connect", connect)
     install("acme-widgets", WIDGETS + "    exact = 'status'\n", widgets="Widgets")
-    result = call(*arguments, file)
+    result = typed(*arguments, file)
     assert (result.exit_code, result.stdout) == (3, "")
     assert result.stderr == (
         "syncer: plugin widgets (from acme-widgets 1.2): its exact 'status' is not a tuple of dotted paths, such as "
@@ -128,13 +112,13 @@ def test_broken_plugin_that_is_named_stops_the_start_before_anything_is_touched(
 def test_plugin_for_the_kind_of_a_built_in_syncer_is_refused_until_either_is_off(install: Install, file: str) -> None:
     code = WIDGETS.replace('"example.org/v1", "Widget", "widgets"', '"v1", "ConfigMap", "configmaps"')
     install("acme-widgets", code, widgets="Widgets")
-    result = call("config", "validate", file)
+    result = typed("config", "validate", file)
     assert result.exit_code == 3
     assert "Set sync.toHost.widgets.enabled or sync.toHost.configMaps.enabled to false" in result.stderr
     told = records("plugins", "check", "widgets")["widgets"]
     assert told["what"].endswith("as does configmaps: set sync.toHost.configMaps.enabled to false")
     Path(file).write_text(CONFIG + "    configMaps: {enabled: false}\n")
-    assert call("config", "validate", file).exit_code == 0
+    assert typed("config", "validate", file).exit_code == 0
 
 
 def test_check_warns_of_uses_that_end_with_the_next_version(install: Install) -> None:
@@ -172,10 +156,10 @@ class Prepares(Syncer, Initialize):
     assert records("plugins", "check", "prepares")["prepares"]["what"] == "fine"
     found = records("plugins", "list", "-c", file)["prepares"]
     assert (found["resource"], found["roles"], found["enabled"]) == ("-", ["Initialize"], "yes")
-    assert "things" in call("rbac", "-c", file).stdout
-    assert "prepares" in call("config", "validate", file).stdout
-    assert call("names", "to-host", "secret", "shop/db", "-c", file).exit_code == 0
-    assert call("plugins", "check", "prepares", "--laws").stdout.split()[-1] == "laws"
+    assert "things" in typed("rbac", "-c", file).stdout
+    assert "prepares" in typed("config", "validate", file).stdout
+    assert typed("names", "to-host", "secret", "shop/db", "-c", file).exit_code == 0
+    assert typed("plugins", "check", "prepares", "--laws").stdout.split()[-1] == "laws"
 
 
 # -- list and check --------------------------------------------------------------------------------
@@ -200,7 +184,7 @@ def test_list_shows_installed_plugins_named_or_not_and_registered_syncers(instal
 def test_check_says_for_each_plugin_if_it_is_sound(install: Install, tmp_path: Path) -> None:
     install("acme-widgets", WIDGETS, widgets="Widgets")
     install("acme-gadgets", "x = 1\n1/0\n", gadgets="Gadgets")
-    result = call("plugins", "check", "-o", "json")
+    result = typed("plugins", "check", "-o", "json")
     found = {each["name"]: each for each in json.loads(result.stdout)}
     assert result.exit_code == 3
     assert result.stderr.startswith("not sound: 1 of ")
@@ -224,14 +208,14 @@ def test_check_of_some_plugins_imports_no_others(install: Install) -> None:
 
 def test_check_as_a_table(install: Install) -> None:
     install("acme-widgets", WIDGETS + "    up = 'status'\n    exact = 'status'\n", widgets="Widgets")
-    lines = call("plugins", "check", "widgets").stdout.splitlines()
+    lines = typed("plugins", "check", "widgets").stdout.splitlines()
     assert lines[0].split() == ["NAME", "FROM", "OK", "AT", "WHAT"]
     assert [line.split()[3] for line in lines[1:]] == ["no", "no"]
 
 
 def test_check_of_an_unknown_plugin_is_a_usage_error(install: Install) -> None:
     install("acme-widgets", WIDGETS, widgets="Widgets")
-    result = call("plugins", "check", "wigdets")
+    result = typed("plugins", "check", "wigdets")
     assert result.exit_code == 2
     assert "no plugin is called 'wigdets'. Did you mean widgets?" in result.stderr
 
@@ -307,6 +291,6 @@ def test_check_shows_a_broken_law_with_the_object(
 
 def test_check_names_the_extra_that_the_laws_need(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "hypothesis", None)
-    result = call("plugins", "check", "--laws")
+    result = typed("plugins", "check", "--laws")
     assert (result.exit_code, result.stdout) == (3, "")
     assert "needs hypothesis. Run `pip install 'vsyncer[testing]'`" in result.stderr

@@ -74,3 +74,15 @@ def test_empty_answer_is_no_failure(there: Daemon) -> None:
 def test_age_is_as_kubectl_shows_it(there: Daemon, seconds: int, shown: str) -> None:
     there.answer = [{**ONE, "seconds": seconds}]
     assert call("--no-headers").stdout.split()[3] == shown
+
+
+@pytest.mark.parametrize("form", ["table", "wide", "json", "yaml"])
+def test_text_of_a_tenant_does_nothing_to_the_terminal(
+    form: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    hostile = "no \x1b[2J\x9b31m\u202e\x07 way"
+    asking(Daemon([{**ONE, "reason": hostile, "key": f"shop/{hostile}"}]), monkeypatch, tmp_path)
+    said = call("-o", form).stdout
+    assert not set(said) & set("\x1b\x9b\u202e\x07"), said
+    if form == "json":
+        assert json.loads(said)[0]["reason"] == hostile

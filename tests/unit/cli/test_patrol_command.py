@@ -50,7 +50,9 @@ class World:
         self.scanned: list[tuple[tuple[str, ...], bool]] = []
         self.scan = report(kind())
 
-    def ask(self, found: Loaded, method: str, path: str, given: Mapping[str, Any] | None = None) -> Any:
+    def ask(
+        self, found: Loaded, method: str, path: str, given: Mapping[str, Any] | None = None, *, one: bool = False
+    ) -> Any:
         self.asked.append((method, path, given))
         if path not in self.answers:
             raise daemon.NoDaemon("no daemon answers")

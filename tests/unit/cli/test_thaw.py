@@ -46,3 +46,4 @@ def test_missing_daemon_is_an_error(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     result = call()
     assert result.exit_code == 1
     assert "no daemon of virtual cluster shop answers" in result.stderr
+    assert "kubectl -n NAMESPACE exec" in result.stderr, "the daemon isn't in the host namespace of the copies"

@@ -16,7 +16,7 @@ from syncer.api import Obj, Side
 from syncer.cli import daemon
 from syncer.clusters.client import Cluster
 from syncer.config import Loaded, SyncerConfig, VirtualCluster
-from syncer.engine import runner
+from syncer.engine import connecting
 from syncer.testing import ApiServer
 from syncer.testing.merge import merged
 from syncer.testing.objects import configmap, host_copy, namespace, secret
@@ -42,10 +42,13 @@ class World:
         return self.host.get(plural, f"vc-ns/{NAME}")
 
     @asynccontextmanager
-    async def connected(self, config: SyncerConfig, cluster: VirtualCluster) -> AsyncIterator[Mapping[Side, Cluster]]:
-        yield {side: Cluster(side, side, server.transport()) for side, server in self.servers.items()}
+    async def connected(
+        self, config: SyncerConfig, cluster: VirtualCluster, *, host_alone: bool = False
+    ) -> AsyncIterator[Mapping[Side, Cluster]]:
+        sides = [Side.HOST] if host_alone else list(Side)
+        yield {side: Cluster(side, side, self.servers[side].transport()) for side in sides}
 
-    def ask(self, found: Loaded, method: str, path: str, given: Any = None) -> Any:
+    def ask(self, found: Loaded, method: str, path: str, given: Any = None, *, one: bool = False) -> Any:
         if not self.daemon:
             raise daemon.NoDaemon("no daemon answers")
         return []
@@ -54,7 +57,7 @@ class World:
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> World:
     found = asking(World(), monkeypatch, tmp_path, cluster="vc")
-    monkeypatch.setattr(runner, "connected", found.connected)
+    monkeypatch.setattr(connecting, "connected", found.connected)
     return found
 
 
@@ -95,6 +98,16 @@ def test_uninstall_with_keep_leaves_the_objects(world: World) -> None:
         copy = world.copy(plural)
         assert copy
         assert "vsyncer.dev" not in json.dumps({**copy["metadata"], "managedFields": None})
+
+
+@pytest.mark.parametrize("side", ["host", "host-first"])
+def test_uninstall_of_the_host_side_does_not_need_the_virtual_cluster(world: World, side: str) -> None:
+    world.servers[Side.VIRTUAL].faults.add(Rule(status=500))
+    assert call("--yes").exit_code == 1
+    result = call("--yes", "--side", side)
+    assert (result.exit_code, result.stdout.splitlines()[-1]) == (0, "done")
+    assert ("the virtual side is not finished" in result.stdout) == (side == "host-first")
+    assert world.copy() is None
 
 
 def test_uninstall_refuses_beside_a_daemon_on_this_machine(world: World) -> None:

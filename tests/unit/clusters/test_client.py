@@ -42,7 +42,7 @@ async def cluster_on(answer: Answer, **options: Any) -> AsyncIterator[tuple[Clus
 
 
 def one_call(act: Callable[[Cluster], Awaitable[object]], status: int, reply: object) -> tuple[Call, object]:
-    """What a server that answers so gets to see, and what the caller gets."""
+    """Return the request that a server with this answer receives, and the caller's result."""
 
     async def main() -> tuple[Call, object]:
         async with cluster_on(lambda call: call.reply(status, json.dumps(reply).encode())) as (cluster, peer):
@@ -286,16 +286,26 @@ def test_watch_that_is_refused_is_an_error_at_its_beginning(code: int, kind: typ
     asyncio.run(main())
 
 
-@pytest.mark.parametrize("last", [b"not json\n", b'{"object":{}}\n', None])
-def test_watch_that_breaks_is_unreachable(last: bytes | None) -> None:
+@pytest.mark.parametrize("line", [b"not json\n", b'{"object":{}}\n'])
+def test_line_of_a_watch_that_is_no_event_is_handed_over_as_unreadable(line: bytes) -> None:
+    async def answer(call: Call) -> None:
+        await call.start_chunked()
+        await call.chunk(line)
+        await call.chunk(b"")
+
+    async def main() -> None:
+        async with cluster_on(answer) as (cluster, _), cluster.watch(PODS) as watch:
+            assert [[event.type for event in batch] async for batch in watch] == [[codec.UNREADABLE]]
+
+    asyncio.run(main())
+
+
+def test_watch_that_breaks_is_unreachable() -> None:
     async def answer(call: Call) -> None:
         await call.start_chunked()
         await call.chunk(b'{"type":"ADDED","object":{}}\n')
         await asyncio.sleep(0)
-        if last is None:
-            call.writer.close()
-        else:
-            await call.chunk(last)
+        call.writer.close()
 
     async def main() -> None:
         async with cluster_on(answer) as (cluster, _), cluster.watch(PODS) as watch:

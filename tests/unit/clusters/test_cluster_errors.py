@@ -41,6 +41,9 @@ def reply(
     return HttpResponse(code, headers or {}, json.dumps(status).encode())
 
 
+TOO_LARGE = f"{PLACE} is not accepted: {{}}. Make it smaller, or divide it into several objects"
+
+
 @pytest.mark.parametrize(
     ("answer", "kind", "message"),
     [
@@ -63,7 +66,7 @@ def reply(
         ),
         (reply(410, "Expired"), Expired, f"{PLACE}: the version asked for is too old"),
         (reply(400, "BadRequest", "what is this"), Invalid, f"{PLACE} is not accepted: what is this"),
-        (reply(413, "RequestEntityTooLarge", "too large"), Invalid, f"{PLACE} is not accepted: too large"),
+        (reply(413, "RequestEntityTooLarge", "too large"), Invalid, TOO_LARGE.format("too large")),
         (
             reply(401, "Unauthorized"),
             Unauthorized,
@@ -90,6 +93,15 @@ def test_status_determines_the_error_class(answer: HttpResponse, kind: type[Clus
     assert message in (None, str(error))
     assert (error.status, error.cluster, error.side, error.verb) == (answer.status, "vc-1", Side.VIRTUAL, "update")
     assert (error.resource, error.key) == (SECRETS, Key("shop", "db"))
+
+
+@pytest.mark.parametrize(
+    "message",
+    ["etcdserver: request is too large", "rpc error: trying to send message larger than max (2 vs. 1)"],
+)
+def test_refusal_of_etcd_by_size_is_one_of_the_api_server(message: str) -> None:
+    error = from_response(reply(500, "", message), WHERE, ORIGIN)
+    assert (type(error), error.status, str(error)) == (Invalid, 413, TOO_LARGE.format(message))
 
 
 def test_missing_right_names_the_rule() -> None:
@@ -187,7 +199,7 @@ def test_invalid_fields_are_named_and_their_values_are_not() -> None:
         "f0: Forbidden: no; f1: Forbidden: no; f2: Forbidden: no; and 6 more"
     )
     assert "hunter2" not in f"{error} {error.details}"
-    assert error.details == {"name": "db"}
+    assert error.details == {"name": "db", "causes": [{"field": each["field"]} for each in causes]}
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """JSON in and out, and the shortcuts past it."""
 
+import asyncio
 import json
 import sys
 from typing import Any
@@ -63,7 +64,7 @@ def test_last_page_and_an_empty_list() -> None:
 
 
 def test_head_of_a_cluster_scoped_object() -> None:
-    assert codec.head(b'{"metadata":{"name":"n","other":[1]},"spec":{}}') == (Key("", "n"), "", "")
+    assert codec.head(b'{"metadata":{"name":"n","other":[1]},"spec":{}}') == (Key("", "n"), "", "", "")
 
 
 def test_event_keeps_its_object_undecoded() -> None:
@@ -90,18 +91,46 @@ def test_head_is_the_same_in_whatever_order_the_fields_come(metadata: Obj, kind:
     order = {"name": 0, "generateName": 1, "namespace": 2, "uid": 3, "resourceVersion": 4, "labels": 5}
     metadata = dict(sorted(metadata.items(), key=lambda item: item[0] if sort else str(order[item[0]])))
     obj: Obj = {"kind": "Pod", "apiVersion": "v1"} if kind else {}
+    metadata |= {"name": "a", **({"namespace": "shop"} if "namespace" in metadata else {})}
     raw = msgspec.json.encode({**obj, "metadata": metadata, "spec": {"name": "other"}})
     found = {name: metadata.get(name, "") for name in ("name", "namespace", "uid", "resourceVersion")}
     key = Key(found["namespace"], found["name"])
-    assert codec.head(raw) == (key, found["uid"], found["resourceVersion"])
+    assert codec.head(raw) == (key, found["uid"], found["resourceVersion"], obj.get("kind", ""))
+
+
+@pytest.mark.parametrize("order", ["built-in", "custom"])
+@pytest.mark.parametrize(
+    "place",
+    [{"name": name} for name in ("", ".", "..", "a/b", "a%2fb", "a\nb", "x" * 254, "\x1b[31m")]
+    + [{"name": "a", "namespace": namespace} for namespace in ("a/b", "..", "A", "x" * 64, "\u00e9")],
+)
+def test_head_refuses_names_that_no_object_can_have(place: Obj, order: str) -> None:
+    known = {"uid": "u", "resourceVersion": "7"}
+    metadata = {**place, **known} if order == "built-in" else {**known, **place}
+    with pytest.raises(codec.DecodeError):
+        codec.head(msgspec.json.encode({"metadata": metadata}))
+
+
+def test_head_keeps_the_names_that_api_servers_allow() -> None:
+    for name in ("system:node", "a_b", "é", "a b", "web.shop.svc", "x" * 253):
+        assert codec.head(msgspec.json.encode({"metadata": {"name": name}})).key == Key("", name)
+
+
+def test_text_that_is_no_utf_8_is_malformed_wherever_it_stands() -> None:
+    with pytest.raises(codec.DecodeError):
+        codec.head(b'{"metadata":{"name":"\xff","uid":"u","resourceVersion":"7"}}')
+    for place in (b'"uid":"\xff","resourceVersion":"7"', b'"uid":"u","resourceVersion":"\xff"'):
+        text = b'{"metadata":{"name":"a",%s}}' % place
+        assert codec.head(text).key == Key("", "a")
+        assert codec.UNREADABLE in codec.seen(text)
 
 
 def test_beginning_of_what_an_api_server_sends_is_enough() -> None:
     """Behind it nothing is read, so it costs the same for any size."""
     begun = b'{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a","namespace":"b","uid":"u","resourceVersion":"7","x'
-    assert codec.head(begun) == (Key("b", "a"), "u", "7")
+    assert codec.head(begun) == (Key("b", "a"), "u", "7", "Pod")
     listed = b'{"metadata":{"name":"a","generateName":"a-","uid":"u","resourceVersion":"7"}'
-    assert codec.head(listed) == (Key("", "a"), "u", "7")
+    assert codec.head(listed) == (Key("", "a"), "u", "7", "")
 
 
 # -- what can't be read ----------------------------------------------------------------------------
@@ -124,10 +153,22 @@ def test_object_that_cannot_be_read_is_there_without_its_contents(contents: byte
     text = _whole("web", contents)
     with pytest.raises(codec.DecodeError):
         codec.decode(text)
-    assert codec.head(text) == codec.Head(Key("shop", "web"), "u1", "7")
+    assert codec.head(text) == codec.Head(Key("shop", "web"), "u1", "7", "Widget")
     seen = codec.seen(text)
     assert seen.pop(codec.UNREADABLE)
     assert seen == {name: value for name, value in codec.decode(_whole("web")).items() if name != "spec"}
+
+
+def test_object_without_its_contents_keeps_only_what_is_well_formed() -> None:
+    metadata = {"name": "a", "uid": 5, "labels": {"b": "c"}, "annotations": {"d": 1}, "finalizers": "e"}
+    error = codec.DecodeError("why")
+    kept = {"name": "a", "resourceVersion": "", "labels": {"b": "c"}}
+    for obj in ({"kind": "X", "metadata": metadata}, {"kind": "X", "metadata": metadata, "spec": float("1e308")}):
+        assert codec.identity(obj, error) == {"kind": "X", "metadata": kept, codec.UNREADABLE: "why"}
+    nothings: list[Any] = [5, None, [], {}, {"metadata": []}, {"metadata": {"name": 5}}]
+    for nothing in nothings:
+        with pytest.raises(codec.DecodeError, match="why"):
+            codec.identity(nothing, error)
 
 
 @pytest.mark.parametrize("contents", UNREADABLE, ids=["too deep", "too large", "half a character"])
@@ -154,6 +195,40 @@ def test_response_that_is_no_list_is_an_error(broken: bytes) -> None:
         codec.split_list(broken)
 
 
+def test_large_malformed_text_is_not_cut_up() -> None:
+    """Each takes up to a second a megabyte, in a single step of the event loop."""
+    filler = b"[" + b"0," * codec.MOST_CUT + b"0]"
+    with pytest.raises(codec.DecodeError):
+        codec.split_list(b'{"metadata":{},"items":[{"a":nope},%s]}' % filler)
+    with pytest.raises(codec.DecodeError):
+        codec.watch_event(b'{"type": "ADDED", "object": {"a":nope, "b": %s}}' % filler)
+    named, late = _whole("a", b"nope"), b'{"spec":{"a":%s,"b":nope},%s' % (filler, _whole("a")[1:])
+    found = codec.without_contents(named[:-1] + b',"z":%s}' % filler, ValueError("why"))
+    assert found["metadata"]["name"] == "a"
+    long = b'{"spec":{"a":"%s","b":nope},%s' % (b"x" * codec.MOST_CUT, _whole("a")[1:])
+    assert codec.without_contents(long, ValueError("why"))["metadata"]["name"] == "a"
+    with pytest.raises(codec.DecodeError, match="why"):
+        codec.without_contents(late, codec.DecodeError("why"))
+
+
+def test_large_malformed_list_is_cut_up_in_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pieces, "BREATH", 50)
+    items = b",".join([_whole("a"), _whole("b", b"[" + b"0," * 1000 + b"nope]"), _whole("c")])
+    body = b'{"metadata":{"resourceVersion":"9"},"items":[%s]}' % items
+
+    async def scenario() -> tuple[codec.Page, int]:
+        steps, cutting = 0, asyncio.create_task(codec.cut_list_in_steps(body))
+        while not cutting.done():
+            steps += 1
+            await asyncio.sleep(0)
+        return cutting.result(), steps
+
+    page, steps = asyncio.run(scenario())
+    assert page == codec.cut_list(body)
+    assert [codec.head(raw).key.name for raw in page.items] == ["a", "b", "c"]
+    assert steps > 20
+
+
 _JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
     lambda below: st.lists(below) | st.dictionaries(st.text(max_size=3), below),
@@ -168,6 +243,13 @@ def test_pieces_are_what_a_reader_makes_of_them(value: Obj, spaced: bool) -> Non
     assert found == value
     items = json.dumps(list(value.values())).encode()
     assert [json.loads(piece) for piece in pieces.elements(items)] == list(value.values())
+
+
+@pytest.mark.parametrize("end", [b'\\"', b"\\", b"\\\\", b"]}"])
+def test_string_without_an_end_is_read_once(end: bytes) -> None:
+    """Reading it again from each of its quotation marks would take hours."""
+    unterminated = b'{"metadata":{},"items":["' + b'\\"' * 1_000_000 + end
+    assert pieces.members(unterminated) == {b'"metadata"': b"{}"}
 
 
 # -- without managedFields -------------------------------------------------------------------------

@@ -14,6 +14,9 @@ from cluster_servers import Call, free_port, serve, server_context
 from syncer.api.errors import ConfigError, Unauthorized, Unreachable
 from syncer.api.objects import Side
 from syncer.clusters.connection import ConnectionSettings, connect, first_contact
+from syncer.clusters.diagnose import why_not_for
+from syncer.clusters.login import Login, Material
+from syncer.clusters.transport import Endpoint
 
 
 def kubeconfig(path: Path, server: str, *, ca: trustme.CA | None = None, **user: Any) -> str:
@@ -152,3 +155,27 @@ def test_insisting_on_the_service_account(tmp_path: Path) -> None:
     path = kubeconfig(tmp_path / "k", "https://h")
     with pytest.raises(ConfigError, match="KUBERNETES_SERVICE_HOST is not set"):
         connect(ConnectionSettings(in_cluster=True), side=Side.HOST, environ={"KUBECONFIG": path})
+
+
+def test_other_address_of_a_server_is_asked_there_or_else_its_certificate() -> None:
+    ca, other = trustme.CA(), trustme.CA()
+
+    async def why(certificate: trustme.LeafCert, own: str, host: str, port: int = 0) -> str:
+        async with serve(lambda call: call.reply(200), server_context(certificate)) as peer:
+            login = Login(Endpoint(own, peer.port), ca=Material(ca.cert_pem.bytes()))
+            return await why_not_for(login, host, port or peer.port)
+
+    def asked(*arguments: Any) -> str:
+        return asyncio.run(why(*arguments))
+
+    both = ca.issue_cert("127.0.0.1", "192.0.2.1", "api.example.org")
+    assert asked(both, "localhost", "127.0.0.1") == ""
+    missing = "the certificate of the virtual API server doesn't name localhost, which pods use"
+    assert asked(both, "127.0.0.1", "localhost") == missing
+    foreign = asked(other.issue_cert("127.0.0.1"), "127.0.0.1", "127.0.0.1")
+    assert foreign.startswith("the server at 127.0.0.1:")
+    assert "is not trusted: unable to get local issuer certificate" in foreign
+    # Nothing listens there, so the certificate at the own address tells.
+    closed = asyncio.run(free_port())
+    assert asked(both, "127.0.0.1", "localhost", closed) == missing
+    assert asked(ca.issue_cert("127.0.0.1", "localhost"), "127.0.0.1", "localhost", closed) == ""

@@ -128,9 +128,12 @@ def test_broken_certificate_is_named_and_an_expired_one_complained_of(tmp_path: 
     login = replace(PLAIN, certificate=Material(path=path), key=Material(data=leaf.private_key_pem.bytes()))
     credentials = LoginCredentials(login)
     assert credentials.complaint() == f"the client certificate ({path}) expired at 2020-01-02 03:04:05Z"
+    assert credentials.ends() == ends.timestamp()
     path.write_text("nonsense")
     assert credentials.complaint() == f"the client certificate ({path}) can't be read: no certificate in PEM form"
+    assert credentials.ends() is None
     assert LoginCredentials(PLAIN).complaint() == ""
+    assert LoginCredentials(PLAIN).ends() is None
 
 
 def script(tmp_path: Path, text: str, **options: object) -> ExecPlugin:

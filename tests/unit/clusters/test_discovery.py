@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -35,6 +37,8 @@ class Server:
         self.table: Table = {group: dict(versions) for group, versions in TABLE.items()}
         self.down: set[str] = set()
         self.status = 200
+        #: Replaces parts of the documents.
+        self.lie: Callable[[dict[str, Any]], Any] = lambda document: document
         self.version: dict[str, str] | None = {"major": "1", "minor": "36"}
 
     async def answer(self, call: Call) -> None:
@@ -46,7 +50,7 @@ class Server:
         if document is None:
             await call.reply(503, b"service unavailable")
         else:
-            await call.reply(self.status, json.dumps(document).encode())
+            await call.reply(self.status, json.dumps(self.lie(document)).encode())
 
     def groups(self, *, core: bool) -> dict[str, Any]:
         items = [self.group(name) for name in self.table if (name == "") == core]
@@ -207,6 +211,70 @@ def test_aggregated_api_that_is_down_keeps_its_resources(server: Server) -> None
         server.down.clear()
         await discovery.refresh()
         assert not discovery.silent
+
+    run(server, test)
+
+
+def spoil(value: Any, *, field: str, lie: Any) -> Any:
+    """Return a document of an API server in which cert-manager's has another value of a field."""
+    if isinstance(value, list):
+        return [spoil(each, field=field, lie=lie) for each in value]
+    if not isinstance(value, dict):
+        return value
+    whose = json.dumps(value)
+    found = {name: spoil(each, field=field, lie=lie) for name, each in value.items()}
+    return {**found, field: lie} if field in value and "Certificate" in whose and "items" not in value else found
+
+
+@pytest.mark.parametrize(
+    ("field", "lie"),
+    [
+        ("resources", "text"),
+        ("resources", [None]),
+        ("resources", [{}]),
+        ("resources", [[]]),
+        ("verbs", "get"),
+        ("verbs", [5]),
+        ("shortNames", {"a": 1}),
+        ("kind", 5),
+        ("kind", ["Certificate"]),
+    ],
+)
+def test_malformed_document_of_a_group_costs_that_group(server: Server, field: str, lie: Any) -> None:
+    """Its resources count as those of an API server that is down; others are served."""
+    server.lie = partial(spoil, field=field, lie=lie)
+
+    async def test(discovery: Discovery) -> None:
+        await discovery.refresh()
+        assert discovery.find("pods") == PODS
+        assert "cert-manager.io/v1" in discovery.silent
+        assert {resource.group for resource in discovery.resources()} >= {"", "events.k8s.io"}
+        server.lie = lambda document: document
+        await discovery.refresh()
+        assert discovery.find("certificates") == CERTIFICATES
+
+    run(server, test)
+
+
+@pytest.mark.parametrize("name", ["../secrets", "", "a b", "a?b", 5])
+def test_resource_that_no_url_can_have_costs_its_group(server: Server, name: Any) -> None:
+    server.lie = lambda document: json.loads(json.dumps(document).replace('"issuers"', json.dumps(name)))
+
+    async def test(discovery: Discovery) -> None:
+        await discovery.refresh()
+        assert (discovery.find("pods"), discovery.silent) == (PODS, ("cert-manager.io/v1",))
+
+    run(server, test)
+
+
+@pytest.mark.parametrize("document", [[], 5, {"kind": "APIGroupDiscoveryList", "items": "a"}, {"groups": 5}])
+def test_unreadable_list_of_groups_is_a_failure_that_is_tried_again(server: Server, document: Any) -> None:
+    async def test(discovery: Discovery) -> None:
+        await discovery.refresh()
+        server.lie = lambda known: document
+        with pytest.raises(Unreachable, match="can't be read"):
+            await discovery.refresh()
+        assert discovery.find("pods") == PODS
 
     run(server, test)
 

@@ -6,7 +6,7 @@ import pytest
 from cluster_servers import Call, free_port, serve
 from transport_kinds import Kind
 
-from syncer.clusters.transport import ConnectionFailed, DeadlineExceeded, HttpRequest
+from syncer.clusters.transport import ConnectionFailed, DeadlineExceeded, HttpRequest, ReplyTooLarge
 
 
 def test_request_arrives_as_it_was_given(kind: Kind) -> None:
@@ -42,6 +42,23 @@ def test_chunked_reply_in_single_bytes_is_put_together(kind: Kind) -> None:
             assert (await transport.send(HttpRequest("GET", "/"))).body == b"abcdefg"
             assert (await transport.send(HttpRequest("GET", "/"))).body == b"abcdefg"
             assert peer.connections == 1
+
+    kind.run(main())
+
+
+def test_reply_is_read_up_to_a_size_and_no_further(kind: Kind) -> None:
+    async def main() -> None:
+        async def answer(call: Call) -> None:
+            await call.send(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+            for piece in (b"64\r\n" + b"x" * 100 + b"\r\n") * (10 if call.path == "/a" else 11), b"0\r\n\r\n":
+                await call.send(piece)
+
+        async with serve(answer) as peer, kind.open(peer.endpoint()) as transport:
+            assert len((await transport.send(HttpRequest("GET", "/a", most=1000))).body) == 1000
+            with pytest.raises(ReplyTooLarge):
+                await transport.send(HttpRequest("GET", "/b", most=1000))
+            assert len((await transport.send(HttpRequest("GET", "/a", most=1000))).body) == 1000
+            assert peer.connections == 2, "the rest of the reply isn't read"
 
     kind.run(main())
 

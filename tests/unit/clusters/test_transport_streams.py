@@ -7,7 +7,7 @@ from cluster_servers import Call, serve
 from transport_kinds import Kind
 
 from syncer.clusters.http1_stream import LineStream
-from syncer.clusters.transport import ConnectionFailed, DeadlineExceeded, HttpRequest, Lines
+from syncer.clusters.transport import ConnectionFailed, DeadlineExceeded, HttpRequest, Lines, ReplyTooLarge
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 1000])
@@ -148,6 +148,67 @@ def test_streams_take_no_place_from_requests(kind: Kind) -> None:
     kind.run(main())
 
 
+def test_stream_takes_an_idle_connection(kind: Kind) -> None:
+    async def main() -> None:
+        async def answer(call: Call) -> None:
+            if call.path == "/":
+                await call.reply()
+            else:
+                await call.start_chunked()
+                await call.chunk(b"line\n")
+                await asyncio.Event().wait()
+
+        async with serve(answer) as peer, kind.open(peer.endpoint()) as transport:
+            await transport.send(HttpRequest("GET", "/"))
+            async with transport.stream(HttpRequest("GET", "/w")) as stream:
+                assert await anext(aiter(stream)) == [b"line"]
+                await transport.send(HttpRequest("GET", "/"))
+            await transport.send(HttpRequest("GET", "/"))
+            assert [call.connection for call in peer.calls] == [1, 1, 2, 2]
+
+    kind.run(main())
+
+
+def test_idle_connection_that_dies_under_a_stream_is_replaced_once(kind: Kind) -> None:
+    async def main() -> None:
+        async def answer(call: Call) -> None:
+            if call.path == "/":
+                await call.reply()
+            elif call.connection == 1:
+                call.cut()
+            else:
+                await call.start_chunked()
+                await call.chunk(b"line\n")
+                await call.chunk(b"")
+
+        async with serve(answer) as peer, kind.open(peer.endpoint()) as transport:
+            await transport.send(HttpRequest("GET", "/"))
+            async with transport.stream(HttpRequest("GET", "/w")) as stream:
+                assert await anext(aiter(stream)) == [b"line"]
+            assert [call.connection for call in peer.calls] == [1, 1, 2]
+
+    kind.run(main())
+
+
+def test_idle_connection_that_dies_in_the_middle_of_an_answer_is_not_tried_again(kind: Kind) -> None:
+    async def main() -> None:
+        async def answer(call: Call) -> None:
+            if call.path == "/":
+                await call.reply()
+            else:
+                await call.send(b"HTTP/1.1 200 OK\r\nTransfer-")
+                call.writer.close()
+
+        async with serve(answer) as peer, kind.open(peer.endpoint()) as transport:
+            await transport.send(HttpRequest("GET", "/"))
+            with pytest.raises(ConnectionFailed):
+                async with transport.stream(HttpRequest("GET", "/w")):
+                    raise AssertionError("it began")
+            assert [call.connection for call in peer.calls] == [1, 1]
+
+    kind.run(main())
+
+
 def test_closing_ends_streams(kind: Kind) -> None:
     async def main() -> None:
         async def answer(call: Call) -> None:
@@ -199,8 +260,52 @@ def test_line_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Lines, "LONGEST", 10)
     lines = Lines()
     lines.feed(b"0123456789")
-    with pytest.raises(ConnectionFailed, match="a line of more than"):
+    with pytest.raises(ReplyTooLarge):
         lines.feed(b"x")
+
+
+def test_lines_that_arrived_together_are_taken_in_bounded_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Lines, "MOST_LINES", 3)
+    monkeypatch.setattr(Lines, "MOST_BYTES", 10)
+    lines = Lines()
+    lines.feed(b"1\n2\n3\n4\n55555\n66666\n7777777777777\n8\n")
+    batches = []
+    while lines.ready:
+        batches.append(lines.take())
+    expected = [[b"1", b"2", b"3"], [b"4", b"55555"], [b"66666"], [b"7777777777777"], [b"8"]]
+    assert (batches, lines.size) == (expected, 0)
+
+
+def test_other_tasks_run_between_two_batches_that_arrived_together(kind: Kind, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Lines, "MOST_LINES", 1)
+
+    async def main() -> None:
+        async def answer(call: Call) -> None:
+            await call.start_chunked()
+            await call.chunk(b"1\n2\n3\n4\n")
+            await call.chunk(b"")
+
+        steps = 0
+
+        async def count() -> None:
+            nonlocal steps
+            while True:
+                steps += 1
+                await asyncio.sleep(0)
+
+        async with (
+            serve(answer) as peer,
+            kind.open(peer.endpoint()) as transport,
+            transport.stream(HttpRequest("GET", "/w")) as stream,
+        ):
+            await asyncio.sleep(0.1)  # all lines are there
+            task = asyncio.create_task(count())
+            seen = [(batch, steps) async for batch in stream]
+            task.cancel()
+            assert [batch for batch, _ in seen] == [[b"1"], [b"2"], [b"3"], [b"4"]]
+            assert [steps for _, steps in seen] == sorted({steps for _, steps in seen}), "more steps at each batch"
+
+    kind.run(main())
 
 
 def test_line_in_many_pieces_and_many_lines_in_a_piece() -> None:

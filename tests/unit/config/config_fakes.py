@@ -62,6 +62,13 @@ class Straight:
         return (self.namespace,)
 
 
+class Apart(Straight):
+    """Names with the virtual cluster in them."""
+
+    def to_host(self, resource: Resource, key: Key) -> Key:
+        return Key(self.namespace, f"{key.namespace}-{key.name}-{self.cluster}")
+
+
 class Anywhere(Straight):
     """Needs no namespace on the host."""
 
@@ -83,7 +90,7 @@ class FakePlugins:
         return ["widgets", "gadgetParts", "sprockets"]
 
     def translator(self, name: str) -> type[NameTranslator] | None:
-        return {"single-namespace": Straight, "anywhere": Anywhere}.get(name)
+        return {"single-namespace": Apart, "straight": Straight, "anywhere": Anywhere}.get(name)
 
     def known_translators(self) -> Sequence[str]:
         return ["single-namespace", "anywhere"]

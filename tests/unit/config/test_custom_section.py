@@ -1,5 +1,6 @@
 """``sync.custom`` in a file: messages about mistakes, help, and the schema for editors."""
 
+import re
 from typing import Any
 
 import jsonschema
@@ -31,6 +32,59 @@ def problems(entry: str, *, head: str = HEAD) -> list[str]:
 def test_entry_with_nothing_in_it_has_all_the_defaults() -> None:
     config = loaded(f"{CERTIFICATE}:").config.sync.custom[CERTIFICATE]
     assert (config.direction, config.down, config.up, config.exact) == ("toHost", ("spec",), ("status",), ("status",))
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "deployments.apps",
+        "jobs.batch",
+        "validatingwebhookconfigurations.admissionregistration.k8s.io",
+        "rolebindings.rbac.authorization.k8s.io",
+    ],
+)
+def test_kind_of_kubernetes_itself_goes_down_only_if_said(kind: str) -> None:
+    [problem] = problems(f"{kind}: {{}}")
+    assert problem.startswith(f"{kind}: {kind} is a kind of Kubernetes itself: ")
+    assert "set builtIn to true" in problem
+    assert loaded(f"{kind}: {{builtIn: true}}")
+    assert loaded(f"{kind}: {{enabled: false}}")
+    assert loaded(f"{kind}: {{direction: fromHost}}")
+
+
+@pytest.mark.parametrize(
+    ("kind", "effect"),
+    [
+        ("jobs.batch", "run Pods on the host"),
+        ("leases.coordination.k8s.io", "act on the host by no rule of a syncer"),
+        ("validatingwebhookconfigurations.admissionregistration.k8s.io", "change what the host's API server does"),
+        ("rolebindings.rbac.authorization.k8s.io", "give rights on the host"),
+    ],
+)
+def test_kind_of_kubernetes_itself_is_refused_for_what_it_does(kind: str, effect: str) -> None:
+    assert f"its objects {effect}" in problems(f"{kind}: {{}}")[0]
+
+
+def test_kind_with_a_section_of_its_own_is_sent_there() -> None:
+    name = "ingresses.networking.k8s.io"
+    own = f"{name}: {name} has rules of its own in sync.toHost.ingresses"
+    assert problems(f"{name}: {{}}") == [f"{own}, set enabled to true there. Remove this entry."]
+    for entry in ("pods: {}", "pods: {builtIn: true}"):
+        [misnamed, said] = problems(entry)
+        assert "expected a plural and its group" in misnamed
+        assert said == "pods: pods has rules of its own in sync.toHost.pods, where it is on. Remove this entry."
+
+
+def test_kind_of_another_group_below_k8s_io_is_a_custom_one() -> None:
+    assert loaded("foos.samplecontroller.k8s.io: {}")
+
+
+@pytest.mark.parametrize("namespace", ["kube-system", "kube-public", "kube-node-lease", "default"])
+def test_namespace_of_the_host_itself_takes_copies_only_if_said(namespace: str) -> None:
+    head = HEAD.replace("namespace: vc-shop", f"namespace: {namespace}")
+    with pytest.raises(ConfigError, match=f"{namespace} is a namespace of the host cluster itself"):
+        loaded(f"{CERTIFICATE}:", head=head)
+    assert loaded(f"{CERTIFICATE}:", head=head.replace("}", ", builtInNamespace: true}"))
 
 
 def test_entry_from_the_host_has_other_paths() -> None:
@@ -154,12 +208,12 @@ def test_entry_is_named_by_plural_and_group(name: str) -> None:
 
 
 def test_entry_of_a_kind_that_is_synced_already_is_refused() -> None:
-    [problem] = problems("ingresses.networking.k8s.io: {}\n  toHost: {ingresses: {enabled: true}}")
+    [problem] = problems("ingresses.networking.k8s.io: {builtIn: true}\n  toHost: {ingresses: {enabled: true}}")
     assert problem == (
         "ingresses.networking.k8s.io: is synced by ingresses already; "
         "set sync.toHost.ingresses.enabled to false to have it here."
     )
-    assert loaded("ingresses.networking.k8s.io: {}")
+    assert loaded("ingresses.networking.k8s.io: {builtIn: true}")
 
 
 def test_reference_to_another_entry_needs_it_to_be_on() -> None:
@@ -177,6 +231,50 @@ def test_template_needs_no_namespace_where_namespaces_are_kept_apart() -> None:
     head = HEAD + "names: {translator: per-namespace}\n"
     cluster = loaded(f"{WIDGET}: {{name: 'c-{{name}}'}}", head=head).cluster
     assert isinstance(getattr(cluster.translator, "inner", None), PerNamespace)
+
+
+ISSUER = "issuers.cert-manager.io"
+
+
+@pytest.mark.parametrize(
+    ("template", "references", "is_fine"),
+    [
+        ("{namespace}-{name}", "spec.issuerRef.name: issuers.cert-manager.io", False),
+        ("{cluster}-{namespace}-{name}", "spec.issuerRef.name: issuers.cert-manager.io", True),
+        ("{namespace}-{name}", "spec.secretName: Secret", True),
+    ],
+)
+def test_template_of_a_referenced_kind_must_name_the_cluster(template: str, references: str, is_fine: bool) -> None:
+    entries = f"{{{CERTIFICATE}: {{references: {{{references}}}}}, {ISSUER}: {{name: '{template}'}}}}"
+    text = f"{HEAD}sync: {{custom: {entries}}}\n"
+    if is_fine:
+        assert build(parse(text, "f.yaml"), installed())
+        return
+    with pytest.raises(ConfigError) as caught:
+        build(parse(text, "f.yaml"), installed())
+    [problem] = map(str, caught.value.problems)
+    assert problem.startswith(f"f.yaml:5: sync.custom.{ISSUER}.name: must have {{cluster}} in it, since objects of ")
+    assert f"sync.custom.{CERTIFICATE} refer to this kind" in problem
+
+
+@pytest.mark.parametrize(
+    ("translator", "by", "is_fine"),
+    [
+        ("per-namespace", "reference: spec.secretName", False),
+        ("per-namespace", "reference: spec.secretName, owner: true", True),
+        ("per-namespace", "reference: spec.secretName, selector: {matchLabels: {made: for-certificates}}", True),
+        ("single-namespace", "reference: spec.secretName", True),
+    ],
+)
+def test_related_by_a_name_that_is_kept_needs_more_than_the_name(translator: str, by: str, is_fine: bool) -> None:
+    related = f"related: [{{resource: secrets, origin: host, by: {{{by}}}}}]"
+    entry = f"{CERTIFICATE}: {{references: {{spec.secretName: Secret}}, {related}}}"
+    head = HEAD + f"names: {{translator: {translator}}}\n"
+    if is_fine:
+        assert loaded(entry, head=head)
+        return
+    [problem] = problems(entry, head=head)
+    assert "they could name whatever is there. Add by.selector or by.owner." in problem
 
 
 def test_translator_is_wrapped_only_for_a_template() -> None:
@@ -203,11 +301,14 @@ def test_entry_option_is_explained(path: str, takes: str) -> None:
     assert (option.path.replace("[]", ""), option.takes) == (path.replace("[0]", ""), takes)
 
 
-@pytest.mark.parametrize("path", ["related.by", "*.related.by", "*.related[].by", "related"])
+@pytest.mark.parametrize(
+    "path", ["related.by", "*.related.by", "*.related[].by", "related", "KIND.builtIn", "NAME.related.by"]
+)
 def test_entry_option_is_explained_without_the_name_of_an_entry(path: str) -> None:
     option = option_at(MODEL, f"sync.custom.{path}")
     assert option is not None
-    assert option.path.replace("[]", "") == f"sync.custom.*.{path.removeprefix('*.').replace('[]', '')}"
+    plain = re.sub(r"^([*]|KIND|NAME)[.]|\[\]", "", path)
+    assert option.path.replace("[]", "") == f"sync.custom.*.{plain}"
 
 
 def test_entry_may_be_called_like_an_option() -> None:

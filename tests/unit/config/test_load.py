@@ -8,6 +8,7 @@ from config_fakes import Widgets
 
 from syncer.api import ConfigError, PluginError
 from syncer.config import Loaded, Override, build, load, parse
+from syncer.plugins import installed
 
 HEAD = "apiVersion: vsyncer.dev/v1alpha1\nkind: SyncerConfig\ncluster: shop\nhost: {namespace: vc-shop}\n"
 
@@ -276,6 +277,51 @@ def test_wrong_flag_is_named_in_place_of_a_line(plugins: Any) -> None:
 def test_override_does_not_hide_that_the_file_has_no_section_there(plugins: Any) -> None:
     [problem] = problems(plugins, HEAD + "log: debug\n", Override("log.level", "info", "--log-level"))
     assert problem == "f.yaml:5: log: expected a mapping, found 'debug'."
+
+
+@pytest.mark.parametrize(
+    ("names", "place"),
+    [
+        ("names: {translator: unchanged}", "f.yaml:4: names"),
+        ("virtualClusters:\n- name: vc\n  names: {translator: unchanged}", "f.yaml:5: virtualClusters[0].names"),
+        ("names: {translator: unchanged, trustTenant: false}", "f.yaml:4: names"),
+    ],
+)
+def test_unchanged_names_need_a_trusted_tenant(names: str, place: str) -> None:
+    head = "apiVersion: vsyncer.dev/v1alpha1\nkind: SyncerConfig\n" + ("" if "- name" in names else "cluster: vc\n")
+    with pytest.raises(ConfigError) as caught:
+        build(parse(head + names, "f.yaml"), installed())
+    [problem] = map(str, caught.value.problems)
+    assert problem.startswith(f"{place}.translator: leaves names and namespaces as the tenant chooses them")
+    assert "Set names.trustTenant to true" in problem
+
+
+def test_unchanged_names_are_fine_for_a_trusted_tenant() -> None:
+    head = "apiVersion: vsyncer.dev/v1alpha1\nkind: SyncerConfig\ncluster: vc\n"
+    assert build(parse(f"{head}names: {{translator: unchanged, trustTenant: true}}\n", "f.yaml"), installed())
+
+
+@pytest.mark.parametrize(
+    ("head", "key"), [("", "vsyncer.dev/cluster"), ("marks: {prefix: a.example}\n", "a.example/x")]
+)
+@pytest.mark.parametrize("part", ["labels", "annotations"])
+def test_mark_is_no_label_for_host_namespaces(head: str, key: str, part: str) -> None:
+    head += "names: {translator: per-namespace}\n"
+    text = HEAD + head + f"sync: {{toHost: {{namespaces: {{{part}: {{{key}: x}}}}}}}}\n"
+    with pytest.raises(ConfigError) as caught:
+        build(parse(text, "f.yaml"), installed())
+    [problem] = map(str, caught.value.problems)
+    assert f"sync.toHost.namespaces.{part}: {key} is a mark" in problem
+
+
+@pytest.mark.parametrize("kind", ["toHost: {pods", "custom: {foos.example.org"])
+def test_mark_can_not_be_allowed_to_cross(kind: str) -> None:
+    text = f"sync: {{{kind}: {{metadata: {{labels: {{allow: [team, vsyncer.dev/cluster]}}}}}}}}}}\n"
+    with pytest.raises(ConfigError) as caught:
+        build(parse(HEAD + text, "f.yaml"), installed())
+    [problem] = map(str, caught.value.problems)
+    assert "metadata.labels.allow: vsyncer.dev/cluster is a mark" in problem
+    assert build(parse(HEAD + text.replace("vsyncer.dev/cluster", "example.org/*"), "f.yaml"), installed())
 
 
 def test_translator_can_be_chosen_by_a_flag(plugins: Any) -> None:

@@ -35,7 +35,7 @@ ODD = [(whole, place) for whole in WHOLE for place in places(whole)]
 
 @example(({"sync": {"custom": {"widgets.example.org": {}}}}, ("sync", "custom", "widgets.example.org")), "null")
 @given(st.sampled_from(ODD), st.sampled_from(sorted(JUNK)))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_configuration_with_any_contents_loads_or_has_all_problems_named(
     odd: tuple[Any, tuple[str | int, ...]], junk: str
 ) -> None:

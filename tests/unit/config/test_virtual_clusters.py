@@ -37,6 +37,17 @@ def test_list_entry_is_the_virtual_cluster(plugins: Any) -> None:
     assert (cluster.connection.qps, cluster.connection.burst) == (5, 7)
 
 
+def test_weight_of_an_entry_is_that_of_the_virtual_cluster(plugins: Any) -> None:
+    assert [each.weight for each in loaded(plugins, LIST + "    weight: 2.5\n").config.clusters()] == [2.5]
+    assert [each.weight for each in loaded(plugins, LIST).config.clusters()] == [1]
+
+
+@pytest.mark.parametrize("weight", ["0", "-1", "101", ".nan", ".inf", "much"])
+def test_weight_that_is_no_number_in_its_bounds_is_refused(plugins: Any, weight: str) -> None:
+    [problem] = problems(plugins, LIST + f"    weight: {weight}\n")
+    assert problem.startswith("f.yaml:6: virtualClusters[0].weight: ")
+
+
 def test_short_form_and_list_of_one_entry_mean_the_same(plugins: Any) -> None:
     short = loaded(plugins, SHORT + "virtual: {kubeconfig: k, context: c, qps: 5, burst: 7}\nworkers: 3\n")
     long = loaded(plugins, LIST + "    kubeconfig: k\n    context: c\n    qps: 5\n    burst: 7\nworkers: 3\n")
@@ -108,14 +119,43 @@ def test_mixture_is_refused_without_a_file_too() -> None:
         MODEL.model_validate(mixed)
 
 
-def test_second_entry_is_refused_as_this_version_serves_one(plugins: Any) -> None:
-    text = LIST + "  - name: bank\n    hostNamespace: vc-bank\n  - name: pets\n    hostNamespace: vc-pets\n"
-    assert problems(plugins, text) == [
+SEVERAL = LIST + "  - name: bank\n    hostNamespace: vc-bank\n"
+
+
+def test_several_may_share_a_host_namespace_or_have_one_each(plugins: Any) -> None:
+    shared = SEVERAL + "  - name: pets\n    hostNamespace: vc-bank\n"
+    assert [each.name for each in loaded(plugins, shared).config.clusters()] == ["shop", "bank", "pets"]
+
+
+def test_two_of_the_same_name_are_refused(plugins: Any) -> None:
+    assert problems(plugins, SEVERAL + "  - name: bank\n    hostNamespace: vc-pets\n") == [
+        "f.yaml:8: virtualClusters[2].name: is bank, as that of virtualClusters[1]: each needs a name of its own."
+    ]
+
+
+def test_two_whose_copies_would_have_the_same_names_are_refused(plugins: Any) -> None:
+    translator = "names: {translator: straight}\n"
+    assert problems(plugins, SEVERAL + translator) == [
         (
-            "f.yaml:6: virtualClusters[1]: is one too many: this version serves one virtual cluster. "
-            "Run a daemon for each of the others, with a file of its own."
+            "f.yaml:6: virtualClusters[1].name: puts copies under the same names as shop (virtualClusters[0]): "
+            "give it a names.translator that has the cluster's name in it."
         )
     ]
+
+
+def test_several_share_a_lease_that_is_named(plugins: Any) -> None:
+    assert problems(plugins, SEVERAL + "leaderElection: {enabled: true}\n") == [
+        (
+            "f.yaml:8: leaderElection.name: is required with several virtual clusters: the name of the Lease for all "
+            "of them."
+        ),
+        (
+            "f.yaml:8: leaderElection.namespace: is required with several virtual clusters: the namespace on the "
+            "host of the Lease for all of them."
+        ),
+    ]
+    given = loaded(plugins, SEVERAL + "leaderElection: {enabled: true, name: fleet, namespace: syncer}\n").config
+    assert (given.lease_namespace, given.lease_name) == ("syncer", "fleet")
 
 
 def test_dump_has_only_the_list_form_and_loads_again() -> None:
@@ -352,3 +392,11 @@ def test_schema_knows_both_forms_and_refuses_their_mixture(given: dict[str, Any]
     validator = jsonschema.Draft202012Validator(schema(MODEL))
     head = {"apiVersion": "vsyncer.dev/v1alpha1", "kind": "SyncerConfig"}
     assert validator.is_valid(head | given) is good
+
+
+def test_shards_need_leader_election(plugins: Any) -> None:
+    assert problems(plugins, SEVERAL + "leaderElection: {name: fleet, namespace: syncer, shards: 4}\n") == [
+        "f.yaml:8: leaderElection: shards are divided by Leases: set enabled to true."
+    ]
+    text = SEVERAL + "leaderElection: {enabled: true, name: fleet, namespace: syncer, shards: 4}\n"
+    assert loaded(plugins, text).config.leader_election.shards == 4

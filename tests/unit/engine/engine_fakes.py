@@ -1,5 +1,6 @@
 """Small syncers and objects for the unit tests of the engine."""
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -105,6 +106,9 @@ class Stands(Syncer[Config], FakeSyncUp):
 class Reader:
     """Reads nothing."""
 
+    def resolve(self, *place: Any, **how: Any) -> None:
+        pass
+
     def get(self, *place: Any) -> Obj | None:
         return None
 
@@ -117,8 +121,14 @@ class Reader:
     def used(self, *place: Any) -> bool | None:
         return None
 
+    def synced(self, resource: Resource) -> bool:
+        return False
+
     def copied_by(self, *kind: str) -> list[Syncer]:
         return []
+
+    def leave_out(self, fields: Iterable[str]) -> None:
+        pass
 
 
 def context(syncer: Syncer) -> Context:

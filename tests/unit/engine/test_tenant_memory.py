@@ -51,6 +51,29 @@ def test_translator_remembers_no_name_that_no_object_can_have(kind: type[Any]) -
     assert translator.to_host(MAPS, usual) is translator.to_host(MAPS, usual)
 
 
+@pytest.mark.parametrize("kind", [SingleNamespace, PerNamespace, Unchanged, VclusterCompat])
+def test_translator_remembers_the_longest_names_up_to_a_number_of_bytes(kind: type[Any]) -> None:
+    translator = kind(cluster="vc", namespace="vc-ns")
+
+    def act(number: int) -> None:
+        for each in range(1000):
+            translator.to_host(MAPS, Key("s" * 63, f"{number}-{each}-".ljust(253, "x")))
+
+    assert growth(act) < 6 * MB
+
+
+def test_notes_and_names_of_fields_are_remembered_up_to_a_number_of_bytes() -> None:
+    def act(number: int) -> None:
+        for each in range(100):
+            note = ",".join(f'"{number}-{each}-{name}":1' for name in range(120))
+            assert said_before({"metadata": {"annotations": {MARKS.fields: f'{{"data":{{{note}}}}}'}}}, MARKS)
+            annotations = {f"{number}-{each}-{name}".ljust(317, "x"): "" for name in range(31)}
+            made = {"metadata": {"name": "a", "labels": {MARKS.cluster: "vc"}, "annotations": annotations}}
+            needed(Write(Side.HOST, Verb.APPLY, made), None, exact=(), marks=MARKS)
+
+    assert growth(act) < 10 * MB
+
+
 def test_long_note_of_fields_is_not_remembered() -> None:
     def act(number: int) -> None:
         note = f'{{"data":{{"{long(number)}":1}}}}'

@@ -1,8 +1,10 @@
 """A profile shows which functions of the daemon used the CPU time of a phase."""
 
 import json
+import signal
 import time
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 import pytest
@@ -49,6 +51,17 @@ def sampled(tmp_path: Path, function: Any) -> Any:
 def innermost(found: Any) -> list[str]:
     """Return the innermost function of each sample."""
     return [found["stacks"][number][-1].partition(" ")[0] for _, number in found["samples"]]
+
+
+def test_sampler_is_no_sample_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(_: CodeType) -> frozenset[int]:
+        signal.raise_signal(signal.SIGPROF)
+        return frozenset()
+
+    monkeypatch.setattr("hack.bench.sampler._resumes", interrupted)
+    found = sampled(tmp_path, lambda: signal.raise_signal(signal.SIGPROF))
+    assert found["samples"]
+    assert not any(frame.startswith("Sampler") for stack in found["stacks"] for frame in stack)
 
 
 def test_function_that_uses_cpu_is_sampled_below_its_callers(tmp_path: Path) -> None:

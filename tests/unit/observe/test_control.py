@@ -20,7 +20,7 @@ from syncer.cli.daemon import NoDaemon, Unanswered, ask
 from syncer.config import Loaded, config_with
 from syncer.names import SingleNamespace
 from syncer.observe import logs
-from syncer.observe.control import MOST_ANSWERS, MOST_CLIENTS, Control
+from syncer.observe.control import MOST_ANSWERS, MOST_CLIENTS, Control, is_peer_trusted
 
 
 @pytest.fixture
@@ -351,7 +351,7 @@ def test_clients_are_hung_up_on_at_the_end(path: Path) -> None:
 
 
 def test_missing_daemon_is_an_error_that_says_the_way_to_it(path: Path) -> None:
-    with pytest.raises(NoDaemon, match=r"no daemon of virtual cluster vc answers at .*kubectl -n home exec"):
+    with pytest.raises(NoDaemon, match=r"no daemon of virtual cluster vc answers at .*kubectl -n NAMESPACE exec"):
         ask(configured(path), "GET", "/parked")
     with pytest.raises(NoDaemon, match="can't be asked"):
         ask(configured("0"), "GET", "/parked")
@@ -386,7 +386,33 @@ def test_usual_path_is_short_enough_for_every_name(folder: str) -> None:
         made = config_with([], translator=SingleNamespace).model_validate(given)
         return made.control_socket({"TMPDIR": folder})
 
-    assert usual("vc", "home") == f"{folder}/vsyncer-vc.home.sock"
+    assert usual("vc", "home") == f"{folder}/vsyncer-{os.geteuid()}/vc.home.sock"
     paths = {usual("c" * 40, "n" * 62 + last) for last in "ab"}
     assert len(paths) == 2
     assert all(len(path) < 104 for path in paths)
+
+
+def test_folder_of_the_usual_path_is_the_users_alone(tmp_path: Path) -> None:
+    folder = tmp_path / f"vsyncer-{os.geteuid()}"
+
+    async def scenario() -> None:
+        async with Control().serving(str(folder / "vc.sock")):
+            assert mode(folder) == 0o700
+            assert mode(folder / "vc.sock") == 0o600
+
+    asyncio.run(scenario())
+    folder.chmod(0o755)
+    with pytest.raises(ConfigError, match="not a folder of this user alone"):
+        asyncio.run(scenario())
+    folder.rmdir()
+    folder.symlink_to(tmp_path)
+    with pytest.raises(ConfigError, match="not a folder of this user alone"):
+        asyncio.run(scenario())
+
+
+def test_peer_of_another_user_is_not_trusted(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, other = socket.socketpair(socket.AF_UNIX)
+    with one, other:
+        assert is_peer_trusted(one)
+        monkeypatch.setattr("struct.unpack", lambda *_: (1, 4711, 4711))
+        assert not is_peer_trusted(one)

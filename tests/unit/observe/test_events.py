@@ -63,6 +63,9 @@ class Api:
         self.events[key] |= patch
         return self.events[key]
 
+    async def try_create(self, resource: Resource, obj: Obj) -> Obj:
+        raise AssertionError("events are not tried")
+
     def kubernetes_client(self) -> Any:
         raise AssertionError("events are written by our own client")
 

@@ -49,6 +49,20 @@ def test_page_shows_its_own_checks(path: str, query: str, status: int, body: str
     assert ask(checks, path, query) == (status, body)
 
 
+def by_cluster(**problems: str | None) -> Checks:
+    checks = Checks()
+    checks.ready_by_cluster("virtual", lambda: problems)
+    return checks
+
+
+def test_cluster_with_a_problem_costs_no_readiness_while_another_has_none() -> None:
+    checks = by_cluster(bank="Unreachable", shop=None)
+    body = "[+]ping ok\n[!]virtual/bank degraded: Unreachable\n[+]virtual/shop ok\nreadyz check passed\n"
+    assert ask(checks, "/readyz", "verbose") == (200, body)
+    assert ask(checks, "/readyz") == (200, "ok")
+    assert ask(checks, "/readyz/virtual/bank")[0] == 500
+
+
 def test_degraded_syncer_is_named_and_does_not_cost_readiness() -> None:
     checks = Checks()
     checks.degraded(lambda: {"shop/ingresses": "may not list ingresses on the host"})
@@ -59,12 +73,14 @@ def test_degraded_syncer_is_named_and_does_not_cost_readiness() -> None:
 
 
 def test_check_of_each_virtual_cluster_is_named_for_it() -> None:
-    checks, found = Checks(), {"shop": "no answer", "bank": None}
+    found: dict[str, str | None] = {"shop": "no answer", "bank": "Forbidden"}
+    checks = Checks()
     checks.ready_by_cluster("virtual", lambda: found)
-    body = "[+]ping ok\n[-]virtual/shop failed: no answer\n[+]virtual/bank ok\nreadyz check failed\n"
+    body = "[+]ping ok\n[-]virtual/shop failed: no answer\n[-]virtual/bank failed: Forbidden\nreadyz check failed\n"
     assert ask(checks, "/readyz") == (500, body)
+    assert ask(checks, "/readyz", "exclude=virtual/shop&exclude=virtual/bank") == (200, "ok")
+    found["bank"] = None
     assert ask(checks, "/readyz/virtual/bank") == (200, "ok")
-    assert ask(checks, "/readyz", "exclude=virtual/shop") == (200, "ok")
     del found["shop"]
     assert ask(checks, "/readyz", "verbose") == (200, "[+]ping ok\n[+]virtual/bank ok\nreadyz check passed\n")
 

@@ -188,4 +188,5 @@ def test_catalogue_follows_prometheus_naming() -> None:
 def test_catalogue_explains_every_label_and_puts_the_cluster_first() -> None:
     assert {label for metric in CATALOGUE.values() for label in metric.labels} == set(LABELS)
     process = {"controller_runtime_max_concurrent_reconciles", "leader_election_master_status", "syncer_build_info"}
+    process.add("syncer_secrets_refused")
     assert {metric.name for metric in CATALOGUE.values() if metric.labels[0] != "cluster"} == process

@@ -1,13 +1,20 @@
 """The HTTP server behind metrics and health."""
 
+import socket
+import threading
+import time
 import urllib.error
 import urllib.request
+from wsgiref.types import StartResponse, WSGIEnvironment
 
 import pytest
 
 from syncer.api import ConfigError
 from syncer.observe.metrics import Metrics
-from syncer.observe.server import Address, Server, metrics_app, parse_address, reply, routes, serve
+from syncer.observe.server import MOST_CLIENTS, Address, Server, metrics_app, parse_address, reply, routes, serve
+
+#: Timeout of a kubelet's probe by default, in seconds.
+PROBE_SECONDS = 1.0
 
 
 def get(port: int, path: str, host: str = "127.0.0.1") -> tuple[int, str]:
@@ -78,3 +85,69 @@ def test_port_in_use_is_one_clear_error_and_is_free_again_after_close() -> None:
 def test_address_of_another_machine_is_one_clear_error() -> None:
     with pytest.raises(ConfigError, match=r"health\.address: can't listen on 192\.0\.2\.1:0"):
         Server(Address("192.0.2.1", 0), routes({}), setting="health.address")
+
+
+def test_oldest_client_makes_way_for_a_new_one_when_there_are_too_many() -> None:
+    server = serve(
+        "127.0.0.1:0", routes({"/x": lambda _, start: reply(start, "200 OK", "x")}), setting="health.address"
+    )
+    assert server
+    silent: list[socket.socket] = []
+    try:
+        for number in range(3 * MOST_CLIENTS):
+            silent.append(socket.create_connection(("127.0.0.1", server.port), timeout=PROBE_SECONDS))
+            silent[-1].sendall(b"GET /x HTT" if number % 2 else b"GET /x HTTP/1.1\r\n")
+        for _ in range(3):
+            began = time.monotonic()
+            assert get(server.port, "/x") == (200, "x")
+            assert time.monotonic() - began < PROBE_SECONDS
+        assert silent[2 * MOST_CLIENTS].recv(100) == b"", "the server has disconnected the oldest"
+        silent[-1].settimeout(0.2)
+        with pytest.raises(TimeoutError):
+            silent[-1].recv(100)
+    finally:
+        for each in silent:
+            each.close()
+        server.close()
+
+
+def test_client_that_is_being_answered_keeps_its_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("syncer.observe.server.FREE_WITHIN", 0.1)
+    go_on = threading.Event()
+    entered = threading.Semaphore(0)
+
+    def app(_: WSGIEnvironment, start: StartResponse) -> list[bytes]:
+        entered.release()
+        go_on.wait(10)
+        return reply(start, "200 OK", "x")
+
+    server = serve("127.0.0.1:0", routes({"/x": app}), setting="metrics.address")
+    assert server
+    busy: list[socket.socket] = []
+    try:
+        for _ in range(MOST_CLIENTS):
+            busy.append(socket.create_connection(("127.0.0.1", server.port), timeout=5))
+            busy[-1].sendall(b"GET /x HTTP/1.0\r\n\r\n")
+            assert entered.acquire(timeout=5)
+        with pytest.raises(OSError, match=r"reset|closed|refused|Remote end"):
+            get(server.port, "/x")
+        go_on.set()
+        assert busy[-1].recv(100).startswith(b"HTTP/1.0 200")
+        assert get(server.port, "/x") == (200, "x")
+    finally:
+        go_on.set()
+        for each in busy:
+            each.close()
+        server.close()
+
+
+def test_slow_client_is_disconnected_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("syncer.observe.server.REQUEST_SECONDS", 0.5)
+    server = serve("127.0.0.1:0", routes({}), setting="health.address")
+    assert server
+    try:
+        with socket.create_connection(("127.0.0.1", server.port), timeout=5) as slow:
+            slow.sendall(b"GET /x HTT")
+            assert slow.recv(100) == b"", "the server has disconnected it"
+    finally:
+        server.close()

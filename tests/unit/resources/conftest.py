@@ -3,8 +3,10 @@
 import pytest
 
 from syncer.resources.configmaps import ConfigMapSyncer
+from syncer.resources.endpointslices import EndpointSliceSyncer
 from syncer.resources.events import EventSyncer
 from syncer.resources.ingresses import IngressSyncer
+from syncer.resources.network_policies import NetworkPolicySyncer
 from syncer.resources.nodes import NodeSyncer
 from syncer.resources.pods.syncer import PodSyncer
 from syncer.resources.pods.tokens import PodTokenSyncer
@@ -19,8 +21,10 @@ def world() -> World:
     return World(
         [
             ConfigMapSyncer,
+            EndpointSliceSyncer,
             EventSyncer,
             IngressSyncer,
+            NetworkPolicySyncer,
             NodeSyncer,
             PodSyncer,
             PodTokenSyncer,

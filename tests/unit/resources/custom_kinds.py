@@ -59,5 +59,5 @@ def begun(**options: Any) -> World:
 
 
 def asked(world: World) -> set[tuple[str, Key]]:
-    """Who has been woken since this was asked last, and for which keys."""
+    """Return the syncers and keys that were queued since the last call."""
     return {(request.syncer, request.key) for request in world.woken()}

@@ -21,12 +21,58 @@ def test_object_that_a_pod_mounts_is_copied(world: World) -> None:
     assert write.obj["data"] == secret("db")["data"]
 
 
+RELEASE = "helm.sh/release.v1"
+
+
+def _release(kind: str, owner: str, by: str) -> Obj:
+    metadata = {"labels": {owner: by, "name": "syncer", "status": "deployed"}, **FORCED["metadata"]}
+    return secret("db", metadata=metadata, type=RELEASE) if kind == "secrets" else configmap("db", metadata=metadata)
+
+
+@pytest.mark.parametrize("kind", ["secrets", "configmaps"])
+@pytest.mark.parametrize(("owner", "by"), [("owner", "helm"), ("OWNER", "TILLER")])
+def test_release_of_a_tenant_is_none_for_helm_on_the_host(world: World, kind: str, owner: str, by: str) -> None:
+    world.given(virtual=[_release(kind, owner, by)])
+    [write] = world.decide(kind, "shop/db").writes
+    assert owner not in write.obj["metadata"]["labels"], "Helm finds releases by it alone"
+    assert write.obj["metadata"]["labels"]["name"] == "syncer"
+    assert write.obj.get("type") == ("Opaque" if kind == "secrets" else None)
+    assert f"metadata.labels[{owner}]" in world.left_out(kind, "shop/db")
+
+
+def test_copy_whose_type_a_patch_has_chosen_stays() -> None:
+    patch = {"op": "replace", "path": "/type", "value": "example.org/odd"}
+    world = World(config={"sync": {"toHost": {"secrets": {"all": True, "patches": {"down": [patch]}}}}})
+    world.given(virtual=[secret("db")])
+    world.settle("secrets", "shop/db")
+    assert (world.copy_of("secrets", "shop/db") or {})["type"] == "example.org/odd"
+    assert not world.decide("secrets", "shop/db").deletes
+
+
+def test_copy_with_a_type_that_stays_behind_is_made_anew(world: World) -> None:
+    world.given(virtual=[_release("secrets", "owner", "helm")]).settle("secrets", "shop/db")
+    world.given(host=[merged(world.copy_of("secrets", "shop/db") or {}, {"type": RELEASE})])
+    sent = [str(each) for each in world.settle("secrets", "shop/db")]
+    assert sent == [f"delete host secrets {COPY}", f"create host secrets {COPY}"]
+    assert (world.copy_of("secrets", "shop/db") or {})["type"] == "Opaque"
+
+
 def test_object_that_nothing_uses_is_skipped_with_a_hint(world: World) -> None:
     world.given(virtual=[configmap("db"), pod_mounting("web", configmap="db", namespace="other")])
     decision = world.decide("configmaps", "shop/db")
     assert (decision.outcome, decision.writes) == (Outcome.SKIPPED, ())
     assert "sync.toHost.configMaps.all" in decision.reason
     assert "vsyncer.dev/force-sync" in decision.reason
+
+
+def test_annotation_copies_an_unused_object_only_if_the_operator_lets_it() -> None:
+    world = World().given(virtual=[configmap("db", **FORCED)])
+    world.settle("configmaps", "shop/db")
+    assert world.copy_of("configmaps", "shop/db")
+    world.configure({"sync": {"toHost": {"configMaps": {"forceSync": False}}}})
+    world.settle("configmaps", "shop/db")
+    assert world.copy_of("configmaps", "shop/db") is None
+    assert "force-sync" not in world.decide("configmaps", "shop/db").reason
 
 
 def test_copy_goes_with_the_last_user(world: World) -> None:

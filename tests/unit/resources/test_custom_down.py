@@ -46,6 +46,30 @@ def test_certificate_goes_to_the_host_with_the_names_that_things_have_there() ->
     }
 
 
+def test_forged_marks_stay_behind_under_whatever_name_a_template_has_them() -> None:
+    forged = {"vsyncer.dev/cluster": "vc.vc-ns", "vsyncer.dev/virtual-name": "x"}
+    spec = {"podLabels": {**forged, "app": "web"}, "parts": [{"commonAnnotations": forged}]}
+    world = world_of(CERT_MANAGER).given(virtual=[cert(spec=spec)])
+    host = only_write(world.decide(CERTIFICATE, "shop/db"))
+    assert (host["spec"]["podLabels"], host["spec"]["parts"]) == ({"app": "web"}, [{"commonAnnotations": {}}])
+    in_step(world, CERTIFICATE, "shop/db")
+
+
+def test_forged_marks_in_a_template_stay_behind() -> None:
+    """cert-manager writes the template's labels to its Secret, which would look like a copy of ours."""
+    forged = {
+        "vsyncer.dev/cluster": "vc.vc-ns",
+        "vsyncer.dev/virtual-name": "x",
+        "tenancy.x-k8s.io/super.public": "true",
+    }
+    template = {"labels": {**forged, "app": "web"}, "annotations": dict(forged)}
+    world = world_of(CERT_MANAGER).given(virtual=[cert(spec={"secretTemplate": template})])
+    host = only_write(world.decide(CERTIFICATE, "shop/db"))
+    assert host["spec"]["secretTemplate"] == {"labels": {"app": "web"}, "annotations": {}}
+    assert host["metadata"]["labels"]["vsyncer.dev/cluster"] == "vc.vc-ns", "its own marks stay"
+    in_step(world, CERTIFICATE, "shop/db")
+
+
 def test_argument_is_not_changed() -> None:
     world = world_of(CERT_MANAGER).given(virtual=[cert()])
     world.settle(CERTIFICATE, "shop/db")

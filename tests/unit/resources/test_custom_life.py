@@ -1,4 +1,4 @@
-"""How copies of custom objects end: with their objects, after an operator's clean-up, or never."""
+"""Copies of custom objects end with their objects, after an operator's clean-up, or never."""
 
 from custom_kinds import CERT_MANAGER, CERTIFICATE, world_of
 from custom_kinds import certificate as cert

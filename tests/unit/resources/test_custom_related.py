@@ -14,7 +14,7 @@ from custom_kinds import (
     world_of,
 )
 
-from syncer.api import Key, Outcome, Refused, Side, annotations_of
+from syncer.api import Key, Obj, Outcome, Refused, Side, annotations_of
 from syncer.testing import World
 from syncer.testing.merge import merged
 from syncer.testing.objects import host_copy, pod_mounting, secret
@@ -208,3 +208,27 @@ def test_forged_mark_shows_nothing_of_a_secret_while_the_certificate_is_not_on_t
     )
     decision = world.decide(SECRET, "shop/db-tls")
     assert (decision.outcome, decision.writes) == (Outcome.PENDING, ())
+
+
+def marked(host: Obj) -> Obj:
+    """Return a host object with the marks of a Pod's tokens."""
+    marks = {"virtual-name": "admin", "virtual-namespace": "shop", "virtual-kind": "Pod", "host-namespace": "vc-ns"}
+    marks["host-name"] = host["metadata"]["name"]
+    annotations = {f"vsyncer.dev/{name}": value for name, value in marks.items()}
+    return merged(host, {"metadata": {"labels": {"vsyncer.dev/cluster": "vc.vc-ns"}, "annotations": annotations}})
+
+
+def test_tokens_of_a_pod_never_appear_by_a_name_in_a_certificate() -> None:
+    tokens = marked(made("admin.pod-tokens-x-shop-x-vc"))
+    world = begun().given(virtual=[certificate(to="admin.pod-tokens")], host=[tokens])
+    with pytest.raises(Refused, match=r"spec\.secretName: no Secret may have a name that ends in \.pod-tokens"):
+        world.decide(CERTIFICATE, "shop/db")
+    assert (SECRET, Key("shop", "admin.pod-tokens")) not in asked(world)
+
+
+def test_object_with_the_marks_of_its_own_place_is_a_copy_whatever_its_kind_mark() -> None:
+    world = begun().given(host=[marked(made())])
+    assert world.decide(SECRET, "shop/db-tls").writes == ()
+    elsewhere = {"metadata": {"annotations": {"vsyncer.dev/host-name": "another"}}}
+    world.given(host=[merged(marked(made()), elsewhere)])
+    assert world.decide(SECRET, "shop/db-tls").writes, "an operator copied our marks to its own object"

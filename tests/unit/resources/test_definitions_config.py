@@ -6,9 +6,11 @@ import pytest
 from pydantic import ValidationError
 
 from syncer.api import MetadataRules
+from syncer.api.metadata_defaults import with_defaults
 from syncer.api.metadata_rules import MetadataFilter
 from syncer.resources.definitions.config import PublicDefinitionConfig, TenantDefinitionConfig
-from syncer.resources.definitions.metadata import CROSSING
+from syncer.resources.definitions.public import PublicDefinitionSyncer
+from syncer.resources.definitions.tenant import TenantDefinitionSyncer
 
 
 def test_directions_are_off_and_keep_data_by_default() -> None:
@@ -55,6 +57,7 @@ def test_metadata_that_is_only_valid_beside_the_original_stays_behind() -> None:
         "objectset.rio.cattle.io/hash": "1",
         "olm.managed": "true",
     }
-    rules = MetadataFilter(CROSSING, MetadataRules())
-    for part in ("labels", "annotations"):
-        assert rules.kept(part, {**tools, **kept}) == kept
+    for syncer, goes_down in ((TenantDefinitionSyncer, True), (PublicDefinitionSyncer, False)):
+        rules = MetadataFilter(with_defaults(syncer.metadata, goes_down=goes_down), MetadataRules())
+        for part in ("labels", "annotations"):
+            assert rules.kept(part, {**tools, **kept}) == kept

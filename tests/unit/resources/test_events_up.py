@@ -11,7 +11,7 @@ from syncer.resources.events import EventSyncer
 from syncer.resources.kinds import SECRETS
 from syncer.testing import World
 from syncer.testing.merge import merged
-from syncer.testing.objects import build, configmap, crd, event, pod, pod_mounting, serviceaccount
+from syncer.testing.objects import build, configmap, crd, endpointslice, event, pod, pod_mounting, serviceaccount
 
 COPY = "vc-ns/web-x-shop-x-vc"
 
@@ -100,7 +100,12 @@ def test_event_about_a_copy_of_any_built_in_kind_is_told(syncer: type[Syncer]) -
     options: dict[str, Any] = {"enabled": True}
     options |= {"all": True} if syncer.name in ("configmaps", "secrets") else {}
     options |= {"names": ["things.example.org"]} if syncer.name == "tenant-crds" else {}
-    special = {"tenant-crds": crd("things.example.org"), "pods": pod("x"), "pod-tokens": merged(pod("x"), MOUNTING)}
+    special = {
+        "tenant-crds": crd("things.example.org"),
+        "pods": pod("x"),
+        "pod-tokens": merged(pod("x"), MOUNTING),
+        "endpointslices": endpointslice("x"),
+    }
     given = special.get(syncer.name) or build(syncer.resource, "x")
     translator = PerNamespace if syncer.name == "namespaces" else SingleNamespace
     world = World(config={"sync": {place: {section: options}}}, translator=translator)

@@ -20,9 +20,10 @@ from syncer.api import (
 )
 from syncer.names import PerNamespace, SingleNamespace
 from syncer.plugins import installed
+from syncer.resources.definitions.public import PublicDefinitionSyncer
 from syncer.testing import World
 from syncer.testing.merge import merged
-from syncer.testing.objects import build, crd, namespace, pod, serviceaccount
+from syncer.testing.objects import build, crd, endpointslice, namespace, pod, serviceaccount
 
 WIDGETS = Resource("example.org/v1", "Widget", "widgets")
 ADDRESS = "example.org/address"
@@ -56,7 +57,7 @@ def copy_in(world: World) -> Obj:
 
 
 def theirs(found: Mapping[str, str]) -> dict[str, str]:
-    """What of labels or annotations bears no mark."""
+    """Return the labels or annotations without our marks."""
     return {key: value for key, value in found.items() if not key.startswith("vsyncer.dev/")}
 
 
@@ -100,16 +101,136 @@ def test_annotation_of_the_host_comes_up_and_goes_when_the_host_drops_it() -> No
     assert ADDRESS not in annotations_of(copy_in(world))
 
 
+#: A key of each sort that controllers of a host act on, as an annotation or a label.
+ACTED_ON = (
+    "eks.amazonaws.com/role-arn",
+    "azure.workload.identity/use",
+    "iam.gke.io/gcp-service-account",
+    "iam.amazonaws.com/role",
+    "vault.hashicorp.com/agent-inject",
+    "sidecar.istio.io/inject",
+    "linkerd.io/inject",
+    "k8s.v1.cni.cncf.io/networks",
+    "replicator.v1.mittwald.de/replicate-from",
+    "reflector.v1.k8s.emberstack.com/reflects",
+    "kubed.appscode.com/sync",
+    "external-dns.alpha.kubernetes.io/hostname",
+    "service.beta.kubernetes.io/aws-load-balancer-security-groups",
+    "metallb.universe.tf/allow-shared-ip",
+    "service.cilium.io/global",
+    "nginx.ingress.kubernetes.io/configuration-snippet",
+    "nginx.ingress.kubernetes.io/auth-tls-secret",
+    "openshift.io/run-level",
+    "admission.gatekeeper.sh/ignore",
+    "openpolicyagent.org/webhook",
+    "cert-manager.io/disable-validation",
+    "container.apparmor.security.beta.kubernetes.io/c",
+    "seccomp.security.alpha.kubernetes.io/pod",
+    "cluster-autoscaler.kubernetes.io/safe-to-evict",
+    "grafana_dashboard",
+    "jenkins.io/credentials-type",
+    "tenancy.x-k8s.io/super.public",
+    "kubernetes.digitalocean.com/load-balancer-id",
+    "kubernetes.io/elb.id",
+    "service.kubernetes.io/tke-existed-lbid",
+    "projectcalico.org/loadBalancerIPs",
+    "io.cilium/lb-ipam-ips",
+    "k8s.aliyun.com/eci-ram-role-name",
+    "eks.tke.cloud.tencent.com/role-name",
+    "nginx.org/server-snippets",
+    "haproxy.org/server-crt",
+    "haproxy-ingress.github.io/server-alias-regex",
+    "nginx.ingress.kubernetes.io/custom-headers",
+    "nginx.ingress.kubernetes.io/fastcgi-params-configmap",
+    "nginx.ingress.kubernetes.io/default-backend",
+    "nginx.ingress.kubernetes.io/mirror-target",
+    "zalando.org/skipper-routes",
+    "cert-manager.io/cluster-issuer",
+    "cert-manager.io/issuer",
+    "cert-manager.io/secret-template",
+    "acme.cert-manager.io/http01-override-ingress-name",
+    "kubernetes.io/tls-acme",
+    "dns.alpha.kubernetes.io/external",
+    "coredns.io/hostname",
+    "secrets-webhook.security.bank-vaults.io/provider",
+    "egress.projectcalico.org/selector",
+    "io.katacontainers.config.hypervisor.kernel_params",
+    "io.kubernetes.cri-o.Devices",
+    "seccomp-profile.kubernetes.cri-o.io/POD",
+    "dev.gvisor.spec.mount.x.share",
+    "devices.nri.io/pod",
+    "kueue.x-k8s.io/queue-name",
+    "istio/multiCluster",
+)
+#: Keys that workloads and their tools set, and that must cross for the copies to work.
+PLAIN = {
+    "app": "web",
+    "app.kubernetes.io/instance": "web",
+    "helm.sh/chart": "web-1",
+    "pod-template-hash": "5d4f",
+    "statefulset.kubernetes.io/pod-name": "web-0",
+    "apps.kubernetes.io/pod-index": "0",
+    "batch.kubernetes.io/job-name": "j",
+    "service.kubernetes.io/topology-mode": "Auto",
+    "prometheus.io/scrape": "true",
+    "kubernetes.io/ingress-bandwidth": "10M",
+    "nginx.ingress.kubernetes.io/rewrite-target": "/",
+    "cert-manager.io/certificate-name": "web",
+    "kubernetes.io/ingress.class": "nginx",
+}
+
+
+def test_plain_keys_cross_and_those_that_a_host_acts_on_do_not() -> None:
+    world = world_of()
+    both = {**PLAIN, **dict.fromkeys(ACTED_ON, "x")}
+    noted = {**both, "kapp.k14s.io/original": "{}"}
+    world.given(virtual=[widget(labels={**both, "kapp.k14s.io/app": "1"}, annotations=noted)])
+    world.settle(Widgets, "shop/w")
+    assert theirs(labels_of(copy_in(world))) == {**PLAIN, "kapp.k14s.io/app": "1"}, "kapp selects by it"
+    assert theirs(annotations_of(copy_in(world))) == PLAIN
+    left_out = world.left_out(Widgets, "shop/w")
+    assert "metadata.annotations[eks.amazonaws.com/role-arn]" in left_out
+    assert "metadata.annotations[kapp.k14s.io/original]" not in left_out, "a tool writes it on each object"
+
+
+def test_public_label_of_the_configuration_is_on_no_copy() -> None:
+    label = "shared.example.org/all"
+    public = {"fromHost": {"customResourceDefinitions": {"enabled": True, "label": label}}}
+    allow = {"toHost": {"widgets": {"metadata": {"labels": {"allow": ["*", label]}}}}}
+    world = World([Widgets, PublicDefinitionSyncer], config={"sync": {**public, **allow}})
+    world.given(virtual=[widget(labels={label: "true", "tenancy.x-k8s.io/super.public": "true", "app": "a"})])
+    world.settle(Widgets, "shop/w")
+    assert theirs(labels_of(copy_in(world))) == {"app": "a"}
+
+
+def test_annotations_of_a_service_account_stay_behind_unless_they_are_named() -> None:
+    given = serviceaccount("a", metadata={"annotations": {"any": "1", "eks.amazonaws.com/role-arn": "r"}})
+    copies = []
+    for allow in ([], ["*"], ["eks.amazonaws.com/role-arn"]):
+        section = {"metadata": {"annotations": {"allow": allow}}}
+        world = World(config={"sync": {"toHost": {"serviceAccounts": section}}}).given(virtual=[given])
+        world.settle("serviceaccounts", "shop/a")
+        copy = world.copy_of("serviceaccounts", "shop/a")
+        assert copy
+        copies.append(theirs(annotations_of(copy)))
+    assert copies == [{}, {}, {"eks.amazonaws.com/role-arn": "r"}]
+
+
 DOWN = [syncer for syncer in installed().syncers() if issubclass(syncer, SyncDown) and syncer.name != "pod-tokens"]
 
 
 @pytest.mark.parametrize("syncer", DOWN, ids=lambda syncer: syncer.name)
 def test_denied_keys_of_built_in_kinds_stay_behind(syncer: type[Syncer]) -> None:
-    metadata = {"labels": {"deny": ["out"]}, "annotations": {"allow": ["*", "in"], "deny": ["out"]}}
+    metadata = {part: {"allow": ["*", "in"], "deny": ["out"]} for part in ("labels", "annotations")}
     options: dict[str, Any] = {"enabled": True, "metadata": metadata}
     options |= {"all": True} if syncer.name in ("configmaps", "secrets") else {}
-    special = {"tenant-crds": crd("widgets.example.org"), "pods": pod("x")}
+    special = {
+        "tenant-crds": crd("widgets.example.org"),
+        "pods": pod("x"),
+        "endpointslices": endpointslice("x"),
+    }
     obj = special.get(syncer.name) or build(syncer.resource, "x")
+    options |= {"podSecurity": ""} if syncer.name == "namespaces" else {}
     options |= {"names": ["widgets.example.org"]} if syncer.name == "tenant-crds" else {}
     obj = merged(obj, {"metadata": {part: {"out": "1", "in": "1"} for part in ("labels", "annotations")}})
     translator = PerNamespace if syncer.name == "namespaces" else SingleNamespace
@@ -117,9 +238,9 @@ def test_denied_keys_of_built_in_kinds_stay_behind(syncer: type[Syncer]) -> None
     world = World(config={"sync": {place: {name: options}}}, translator=translator)
     world.given(virtual=[obj, serviceaccount("default")])
     world.settle("serviceaccounts", "shop/default")
-    [write] = world.decide(syncer.name, key_of(obj)).writes
-    assert theirs(labels_of(write.obj)) == {"in": "1"}
-    assert theirs(annotations_of(write.obj)) == {"in": "1"}
+    write = world.decide(syncer.name, key_of(obj)).writes[0]
+    for part in (labels_of(write.obj), annotations_of(write.obj)):
+        assert {key: part.get(key) for key in ("in", "out")} == {"in": "1", "out": None}
 
 
 def test_settings_of_the_control_plane_stay_off_the_host_namespace_unless_they_are_named() -> None:
@@ -127,20 +248,28 @@ def test_settings_of_the_control_plane_stay_off_the_host_namespace_unless_they_a
     given = namespace("shop", metadata={"labels": {enforce: "baseline", other: "baseline"}, "annotations": {"a": "1"}})
     world = World(translator=PerNamespace).given(virtual=[given])
     [write] = world.decide("namespaces", "/shop").writes
-    assert theirs(labels_of(write.obj)) == {}
+    assert theirs(labels_of(write.obj)) == {enforce: "baseline"}, "the operator's own"
     assert theirs(annotations_of(write.obj)) == {}
-    metadata = {"labels": {"allow": ["*", enforce]}}
-    world = World(config={"sync": {"toHost": {"namespaces": {"metadata": metadata}}}}, translator=PerNamespace)
+    options = {"podSecurity": "", "metadata": {"labels": {"allow": ["*", other]}}}
+    world = World(config={"sync": {"toHost": {"namespaces": options}}}, translator=PerNamespace)
     [write] = world.given(virtual=[given]).decide("namespaces", "/shop").writes
-    assert theirs(labels_of(write.obj)) == {enforce: "baseline"}
+    assert theirs(labels_of(write.obj)) == {other: "baseline"}
+
+
+#: Notes of tools that hold the object as it was before a patch, beside another annotation.
+NOTES = dict.fromkeys(
+    ("kapp.k14s.io/original", "kopf.zalando.org/last-handled-configuration", "objectset.rio.cattle.io/applied"), "{}"
+) | {"a": "1"}
 
 
 def test_shown_object_of_the_host_lacks_denied_keys() -> None:
     kind = Resource("example.org/v1", "Class", "classes", namespaced=False)
     entry = {"classes.example.org": {"direction": "fromHost", "metadata": {"labels": {"deny": ["internal/*"]}}}}
     world = World([], config={"sync": {"custom": entry}}, serves=[kind])
-    world.given(host=[build(kind, "c", spec={}, metadata={"labels": {"internal/rack": "7", "tier": "gold"}})])
+    metadata = {"labels": {"internal/rack": "7", "tier": "gold"}, "annotations": NOTES}
+    world.given(host=[build(kind, "c", spec={}, metadata=metadata)])
     world.settle("classes.example.org", "/c")
     shown = world.virtual("Class", "/c")
     assert shown
     assert theirs(labels_of(shown)) == {"tier": "gold"}
+    assert theirs(annotations_of(shown)) == {"a": "1"}

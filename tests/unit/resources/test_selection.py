@@ -62,7 +62,7 @@ def test_copy_that_is_going_already_is_not_deleted_again() -> None:
 
 @pytest.mark.parametrize("labels", [OUT, {}], ids=["deselected", "selected"])
 def test_end_of_an_object_is_seen_to_whatever_its_labels(labels: Obj) -> None:
-    """Nobody else would end a virtual Pod that has no kubelet."""
+    """No other program would end a virtual Pod that has no kubelet."""
     going = {"deletionTimestamp": "2026-01-01T12:00:00Z", "deletionGracePeriodSeconds": 30}
     ending = merged(pod("w", metadata=going, spec={"nodeName": "n1"}), labels)
     world = world_of("toHost.pods").given(virtual=[ending])

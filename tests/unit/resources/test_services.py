@@ -1,15 +1,19 @@
 """Services: the virtual side owns the spec, the host the addresses."""
 
+import json
 from typing import Any
 
 import pytest
 
-from syncer.api import Obj, Verb
+from syncer.api import Obj, Refused, Side, Verb
+from syncer.resources.service_addresses import PLACEHOLDER
 from syncer.testing import World
 from syncer.testing.merge import merged
 from syncer.testing.objects import service
 
 COPY = "vc-ns/web-x-shop-x-vc"
+ALLOWED = {"externalIPs": True, "externalNames": True, "loadBalancerClass": True, "loadBalancerIP": True}
+ALLOWING = {"sync": {"toHost": {"services": {"allow": ALLOWED}}}}
 SAME = {"sync": {"toHost": {"services": {"clusterIP": "same"}}}}
 
 
@@ -28,6 +32,13 @@ def test_service_selects_only_pods_of_this_tenant_and_namespace(world: World) ->
         "vsyncer.dev/cluster": "vc.vc-ns",
         "vsyncer.dev/namespace": "shop",
     }
+
+
+def test_empty_selector_of_a_service_stays_empty(world: World) -> None:
+    """It selects nothing; a narrowed one would select every Pod of the namespace."""
+    virtual = service("web")
+    virtual["spec"]["selector"] = {}
+    assert settled(world, virtual)["spec"]["selector"] == {}
 
 
 def test_service_without_a_selector_has_none_on_the_host(world: World) -> None:
@@ -54,6 +65,7 @@ def test_service_without_a_selector_has_none_on_the_host(world: World) -> None:
     ],
 )
 def test_fields_of_the_tenant_go_down_and_are_removed_again(world: World, field: str, value: Any) -> None:
+    world.configure(ALLOWING)
     assert settled(world, service("web", spec={field: value}))["spec"][field] == value
     assert field not in settled(world, service("web"))["spec"]
 
@@ -71,22 +83,141 @@ def test_headless_one_stays_headless(world: World) -> None:
     assert settled(world, service("web", spec={"clusterIP": "None"}))["spec"]["clusterIP"] == "None"
 
 
-@pytest.mark.parametrize(
-    ("virtual", "host", "config"),
-    [
-        ({"clusterIP": "None"}, {"clusterIP": "10.1.0.1"}, {}),
-        ({"clusterIP": "10.0.0.1"}, {"clusterIP": "None"}, {}),
-        ({"clusterIP": "10.0.0.1"}, {"clusterIP": "10.1.0.1"}, SAME),
-    ],
-)
-def test_copy_whose_address_cannot_be_changed_is_made_anew(world: World, virtual: Obj, host: Obj, config: Obj) -> None:
-    world.given(virtual=[service("web", spec=virtual)]).settle("services", "shop/web")
-    world.given(host=[merged(world.host("Service", COPY) or {}, {"spec": host})]).configure(config)
+@pytest.mark.parametrize("config", [{}, SAME])
+@pytest.mark.parametrize(("virtual", "host"), [("None", "10.1.0.1"), ("10.0.0.1", "None")])
+def test_copy_that_is_headless_or_not_any_more_is_made_anew(world: World, virtual: str, host: str, config: Obj) -> None:
+    world.given(virtual=[service("web", spec={"clusterIP": virtual})]).settle("services", "shop/web")
+    drawn = {"spec": {"clusterIP": host, "clusterIPs": [host]}}
+    world.given(host=[merged(world.host("Service", COPY) or {}, drawn)]).configure(config)
     [write] = world.decide("services", "shop/web").writes
     assert write.verb is Verb.DELETE
 
 
+DRAWN = {"clusterIP": "10.1.0.1", "clusterIPs": ["10.1.0.1"]}
+MARK = "vsyncer.dev/address"
+
+
+def drawn_otherwise(world: World, **spec: Any) -> World:
+    """Return a world in which the host has another address for a Service than the virtual cluster."""
+    world.given(virtual=[service("web", spec={"clusterIP": "10.0.0.1", "clusterIPs": ["10.0.0.1"], **spec})])
+    world.settle("services", "shop/web")
+    return world.given(host=[merged(world.host("Service", COPY) or {}, {"spec": DRAWN})])
+
+
+def test_address_is_changed_in_two_steps_each_of_which_says_what_comes_next(world: World) -> None:
+    world = drawn_otherwise(world, sessionAffinity="ClientIP").configure(SAME)
+    before = world.virtual("Service", "shop/web") or {}
+    first = world.decide("services", "shop/web")
+    [write] = [each for each in first.writes if each.side is Side.VIRTUAL and "spec" in each.obj]
+    assert write.obj["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"]
+    assert (json.loads(write.obj["metadata"]["annotations"][MARK])["was"], first.is_step) == (before["spec"], True)
+    world.apply(first)
+    named = world.virtual("Service", "shop/web") or {}
+    assert (named["spec"]["type"], named["spec"]["externalName"]) == ("ExternalName", PLACEHOLDER)
+    [write] = world.decide("services", "shop/web").writes
+    assert write.side is Side.VIRTUAL, "nothing of it goes down meanwhile"
+    assert world.settle("services", "shop/web")
+    after = world.virtual("Service", "shop/web") or {}
+    assert after["spec"] == {**before["spec"], **DRAWN}
+    assert MARK not in after["metadata"].get("annotations", {})
+
+
+def test_address_is_given_back_where_the_copy_is_gone(world: World) -> None:
+    world = drawn_otherwise(world).configure(SAME)
+    before = world.virtual("Service", "shop/web") or {}
+    world.apply(world.decide("services", "shop/web"))
+    world.gone(host=[world.host("Service", COPY) or {}]).settle("services", "shop/web")
+    assert (world.virtual("Service", "shop/web") or {})["spec"] == before["spec"]
+    assert (world.host("Service", COPY) or {})["spec"]["clusterIP"] == "10.0.0.1"
+
+
+def test_change_of_the_tenant_stays_while_the_address_is_changed(world: World) -> None:
+    world = drawn_otherwise(world).configure(SAME)
+    world.apply(world.decide("services", "shop/web"))
+    edited = {"spec": {"selector": {"app": "other"}}}
+    world.given(virtual=[merged(world.virtual("Service", "shop/web") or {}, edited)]).settle("services", "shop/web")
+    found = world.virtual("Service", "shop/web") or {}
+    assert (found["spec"]["selector"], found["spec"]["clusterIP"]) == ({"app": "other"}, "10.1.0.1")
+
+
+def test_type_that_the_tenant_chooses_while_the_address_is_changed_stays(world: World) -> None:
+    world = drawn_otherwise(world).configure(SAME)
+    world.apply(world.decide("services", "shop/web"))
+    name = {"spec": {"externalName": "db.example.org"}}
+    world.given(virtual=[merged(world.virtual("Service", "shop/web") or {}, name)]).settle("services", "shop/web")
+    found = world.virtual("Service", "shop/web") or {}
+    assert (found["spec"]["externalName"], MARK in found["metadata"]["annotations"]) == ("db.example.org", False)
+    assert world.host("Service", COPY) is None
+
+
+def test_service_that_is_deselected_while_its_address_is_changed_is_one_again(world: World) -> None:
+    world = drawn_otherwise(world).configure(SAME)
+    world.apply(world.decide("services", "shop/web"))
+    world.configure({"sync": {"toHost": {"services": {"selector": {"matchLabels": {"sync": "yes"}}}}}})
+    world.settle("services", "shop/web")
+    assert (world.virtual("Service", "shop/web") or {})["spec"]["clusterIP"] == "10.0.0.1"
+    assert world.host("Service", COPY) is None
+
+
+@pytest.mark.parametrize("kind", ["NodePort", "LoadBalancer"])
+def test_address_of_a_service_with_node_ports_is_never_changed(world: World, kind: str) -> None:
+    world = drawn_otherwise(world, type=kind).configure(SAME)
+    world.settle("services", "shop/web")
+    assert (world.virtual("Service", "shop/web") or {})["spec"]["clusterIP"] == "10.0.0.1"
+    assert (world.host("Service", COPY) or {})["spec"]["clusterIP"] == "10.1.0.1"
+
+
+@pytest.mark.parametrize(("field", "value"), [("externalIPs", ["192.0.2.1"]), ("loadBalancerIP", "192.0.2.2")])
+def test_field_that_reaches_into_the_hosts_network_stays_behind(world: World, field: str, value: Any) -> None:
+    virtual = service("web", spec={"type": "LoadBalancer", field: value})
+    assert field not in settled(world, virtual)["spec"]
+    assert world.left_out("services", "shop/web") == (f"spec.{field}",), "the tenant is told"
+    world.configure(ALLOWING)
+    assert settled(world, virtual)["spec"][field] == value
+    assert world.left_out("services", "shop/web") == ()
+
+
+INTERNAL = "service.beta.kubernetes.io/aws-load-balancer-internal"
+POOL = "lbipam.cilium.io/ips"
+
+
+@pytest.mark.parametrize(
+    ("own", "where"),
+    [
+        ({"spec": {"loadBalancerClass": "example.org/internal"}}, "spec.loadBalancerClass"),
+        ({"metadata": {"annotations": {INTERNAL: "true"}}}, f"metadata.annotations[{INTERNAL}]"),
+        ({"metadata": {"annotations": {POOL: "10.0.0.1"}}}, f"metadata.annotations[{POOL}]"),
+    ],
+)
+def test_load_balancer_that_would_be_open_to_more_is_refused(world: World, own: Obj, where: str) -> None:
+    virtual = merged(service("web", spec={"type": "LoadBalancer"}), own)
+    world.given(virtual=[virtual])
+    with pytest.raises(Refused) as refused:
+        world.decide("services", "shop/web")
+    assert refused.value.path == where
+    allow = {"annotations": {"allow": ["*", INTERNAL, POOL]}}
+    world.configure(merged(ALLOWING, {"sync": {"toHost": {"services": {"metadata": allow}}}}))
+    assert world.decide("services", "shop/web").writes
+
+
+def test_annotation_of_load_balancers_stays_behind_where_there_is_none(world: World) -> None:
+    copy = settled(world, service("web", metadata={"annotations": {INTERNAL: "true"}}))
+    assert INTERNAL not in copy["metadata"]["annotations"]
+
+
+def test_service_that_is_a_mere_name_has_no_copy(world: World) -> None:
+    settled(world, service("web"))
+    world.given(virtual=[service("web", spec={"type": "ExternalName", "externalName": "metadata.google.internal"})])
+    [write] = world.decide("services", "shop/web").writes
+    assert write.verb is Verb.DELETE
+    world.settle("services", "shop/web")
+    assert world.host("Service", COPY) is None
+    assert world.left_out("services", "shop/web") == ("spec.externalName",)
+    assert settled(world, service("web"))["spec"]["type"] == "ClusterIP", "it may become another one again"
+
+
 def test_service_that_becomes_a_mere_name_is_changed_in_place(world: World) -> None:
+    world.configure(ALLOWING)
     settled(world, service("web"), {"spec": {"clusterIP": "10.1.0.1"}})
     world.given(virtual=[service("web", spec={"type": "ExternalName", "externalName": "db.example.org"})])
     [write, _] = world.decide("services", "shop/web").writes
@@ -94,21 +225,35 @@ def test_service_that_becomes_a_mere_name_is_changed_in_place(world: World) -> N
     assert "clusterIP" not in write.obj["spec"]
 
 
-def test_node_ports_are_the_hosts_and_reach_the_tenant(world: World) -> None:
+def ports_of(obj: Obj | None) -> list[int | None]:
+    return [port.get("nodePort") for port in (obj or {})["spec"]["ports"]]
+
+
+def test_host_is_asked_for_the_node_ports_that_the_virtual_side_has_drawn(world: World) -> None:
     ports = [{"port": 80, "protocol": "TCP", "nodePort": 30001}, {"port": 80, "protocol": "UDP", "nodePort": 30002}]
     virtual = service("web", spec={"type": "NodePort", "ports": ports})
     [write] = world.given(virtual=[virtual]).decide("services", "shop/web").writes
-    assert [port.get("nodePort") for port in write.obj["spec"]["ports"]] == [None, None]
+    assert ports_of(write.obj) == [30001, 30002]
+    assert write.otherwise is not None
+    assert ports_of(write.otherwise(write).obj) == [None, None], "if these are taken, the host draws"
     world.settle("services", "shop/web")
+    assert world.decide("services", "shop/web").writes[0].otherwise is None, "both have the same"
+
+
+def test_node_ports_that_are_taken_on_the_host_are_changed_on_the_virtual_side(world: World) -> None:
+    ports = [{"port": 80, "protocol": "TCP", "nodePort": 30001}, {"port": 80, "protocol": "UDP", "nodePort": 30002}]
+    world.given(virtual=[service("web", spec={"type": "NodePort", "ports": ports})]).settle("services", "shop/web")
     copy = world.host("Service", COPY) or {}
-    copy["spec"]["ports"][0]["nodePort"], copy["spec"]["ports"][1]["nodePort"] = 31001, 31002
-    calls = world.given(host=[copy]).settle("services", "shop/web")
-    own, note = calls
-    assert [str(own), str(note)] == ["patch virtual services shop/web", f"patch host services {COPY}"]
-    assert note.body.keys() == {"metadata"}, "the copy's ports have a field of ours more, which is noted"
-    assert calls[0].body["metadata"]["resourceVersion"], "a change of the tenant's meanwhile must not be undone"
-    found = world.virtual("Service", "shop/web") or {}
-    assert [port["nodePort"] for port in found["spec"]["ports"]] == [31001, 31002]
+    copy["spec"]["ports"][0]["nodePort"] = 31001
+    write, *_ = world.given(host=[copy]).decide("services", "shop/web").writes
+    assert (write.side, ports_of(write.obj)) == (Side.HOST, [30001, 30002]), "it is asked first, the port may be free"
+    assert write.otherwise is not None
+    instead = write.otherwise(write)
+    assert (instead.side, ports_of(instead.obj)) == (Side.VIRTUAL, [31001, 30002])
+    assert instead.obj["metadata"]["resourceVersion"], "a change of the tenant's meanwhile must not be undone"
+    assert instead.otherwise is not None
+    last = instead.otherwise(instead)
+    assert (last.side, ports_of(last.obj)) == (Side.HOST, [31001, 30002])
 
 
 def test_edit_of_the_ports_keeps_the_hosts_node_ports(world: World) -> None:
@@ -133,3 +278,14 @@ def test_api_servers_own_service_is_left_alone(world: World) -> None:
     decision = world.decide("services", "default/kubernetes")
     assert not decision.writes
     assert "API server" in decision.reason
+
+
+def test_copy_whose_node_port_is_drawn_has_what_the_configuration_patches(world: World) -> None:
+    patch = {"op": "add", "path": "/metadata/labels/team", "value": "red"}
+    world.configure({"sync": {"toHost": {"services": {"patches": {"down": [patch]}}}}})
+    ports = [{"port": 80, "protocol": "TCP", "nodePort": 30001}]
+    world.given(virtual=[service("web", spec={"type": "NodePort", "ports": ports})])
+    [write] = world.decide("services", "shop/web").writes
+    assert write.otherwise is not None
+    drawn = write.otherwise(write).obj
+    assert (ports_of(drawn), drawn["metadata"]["labels"]["team"]) == ([None], "red")

@@ -86,6 +86,10 @@ def test_good_case_passes_and_is_named_by_file_and_name(tmp_path: Path) -> None:
             "writes[0].data.color: expected 'red', found 'blue'",
         ),
         (
+            "{writes: [{verb: apply, side: host, contains: {spec: null, data: null}}]}",
+            "writes[0].data: expected None, found {",
+        ),
+        (
             "{writes: [{verb: apply, side: host, object: {kind: ConfigMap, apiVersion: v1, data: {color: blue}}}]}",
             "writes[0].metadata: expected nothing, found {",
         ),

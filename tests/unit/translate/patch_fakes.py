@@ -1,7 +1,7 @@
 """A syncer's context, two objects of a key, and patches of their writes."""
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -35,11 +35,20 @@ class Copies:
     def indexed(self, side: Side, resource: Resource, index: str, value: str) -> list[Key]:
         return []
 
+    def resolve(self, resource: Resource, key: Key, place: Key, *, comes_later: bool = False) -> None:
+        pass
+
     def used(self, resource: Resource, virtual: Obj) -> bool | None:
         return None
 
+    def synced(self, resource: Resource) -> bool:
+        return False
+
     def copied_by(self, group: str, kind: str) -> list[Syncer]:
         return []
+
+    def leave_out(self, fields: Iterable[str]) -> None:
+        pass
 
 
 def context(*copies: Obj, resource: Resource = WIDGETS) -> Context:
@@ -52,12 +61,12 @@ def widget(spec: Obj | None = None, **parts: Any) -> Obj:
 
 
 def host_copy(virtual: Obj) -> Obj:
-    """What a syncer writes to the host for it."""
+    """Return the host object that a syncer writes for it."""
     return {**context().host_copy(virtual), "spec": virtual["spec"]}
 
 
 def report(status: Obj) -> Obj:
-    """What a syncer writes to the virtual side of it: the status alone."""
+    """Return the virtual object that a syncer writes for it: the status alone."""
     metadata = {"name": "w", "namespace": "shop", "uid": "1"}
     return {"apiVersion": "example.org/v1", "kind": "Widget", "metadata": metadata, "status": status}
 

@@ -47,6 +47,6 @@ READY, MINE = {"type": "Ready", "status": "True", "reason": "x"}, {"type": "mine
 )
 def test_conditions_are_merged_by_type(live: Any, patch: Any, result: Any) -> None:
     target = {"status": {"phase": "x", **({"conditions": live} if live is not None else {})}}
-    after = merged(target, {"status": {"conditions": patch}}, by_type=True)
+    after = merged(target, {"status": {"conditions": patch}}, by_key=True)
     assert after == {"status": {"phase": "x", "conditions": result}}
     assert merged(target, {"status": {"conditions": patch}})["status"]["conditions"] == patch

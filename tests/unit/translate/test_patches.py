@@ -20,6 +20,7 @@ from syncer.api import (
     apply,
     bind,
     delete,
+    merge,
     set_conditions,
     skip,
 )
@@ -115,6 +116,23 @@ def test_whole_write_gets_parts_that_it_lacks() -> None:
     del whole["spec"]
     [write] = made(patcher(down=[{"path": "spec.a.b", "cel": "'c'"}]), apply(host=whole), virtual=virtual).writes
     assert write.obj["spec"] == {"a": {"b": "c"}}
+
+
+def test_merge_gets_the_patches_of_its_fields_and_none_of_the_metadata() -> None:
+    """Its metadata is the live object's, patched when it was written, where a removal finds nothing to remove."""
+    patches = patcher(
+        down=[
+            {"path": "spec.parts[].image", "cel": "'mirror/' + value"},
+            {"op": "remove", "path": "/metadata/annotations/gone"},
+            {"op": "add", "path": "/metadata/labels/added", "value": "x"},
+            {"op": "replace", "path": "/spec/other", "value": 1},
+        ]
+    )
+    live = host_copy(widget({"parts": [{"image": "mirror/a"}], "other": 1}))
+    wanted = {**live, "spec": {"parts": [{"image": "b"}]}}
+    [write] = made(patches, merge(host=wanted, subresource="parts"), virtual=widget(), host=live).writes
+    assert write.obj == {**live, "spec": {"parts": [{"image": "mirror/b"}]}}
+    assert write.subresource == "parts"
 
 
 RUNNING = [{"name": "c", "image": "mirror/app:1", "args": ["a", "--more"]}]

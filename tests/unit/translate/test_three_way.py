@@ -28,7 +28,7 @@ def loosely(virtual: Any, host: Any, base: Tree | None) -> Merged:
 
 
 def agreed(found: Merged) -> Tree:
-    """What is remembered once all of it is done."""
+    """Return the base once all of it is done."""
     return found.kept if found.risen is None else overlaid(found.kept, found.risen)
 
 
@@ -115,7 +115,7 @@ def test_value_that_a_server_normalises_is_agreed_and_remembered() -> None:
 
 
 def test_servers_that_normalise_differently_come_to_rest() -> None:
-    """What goes up as "1" is "1.0" there; each value that one of them makes of the other's is agreed on."""
+    """A value that goes up as "1" is "1.0" there; each normalised value is agreed on."""
     virtual, host, base = "1.0", "1", agreed_on("2")
     for _ in range(3):
         found = loosely(virtual, host, base)

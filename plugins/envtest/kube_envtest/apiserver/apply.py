@@ -52,7 +52,7 @@ def _conflict_message(conflicts: list[tuple[str, str]]) -> str:
 
 
 def _compare(shape: Shape, old: Mapping[str, Any], new: Mapping[str, Any]) -> Change:
-    """Compare two objects without the fields that nobody owns."""
+    """Compare two objects without the fields that have no owner."""
     change = compare(shape, old, new, skip=("apiVersion", "kind", "metadata"))
     before, after = old.get("metadata", {}), new.get("metadata", {})
     if before is not after:

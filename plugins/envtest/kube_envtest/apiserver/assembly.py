@@ -86,13 +86,20 @@ class Parts:
 
 
 def assemble(
-    users: Mapping[str, User], chance: Random, clock: Clock, *, rbac: bool, controllers: bool, history: int
+    users: Mapping[str, User],
+    chance: Random,
+    clock: Clock,
+    *,
+    rbac: bool,
+    controllers: bool,
+    history: int,
+    service_range: str,
 ) -> Parts:
     """Return a server with its initial objects."""
     storage, registry = Storage(history=history), Registry()
     authority, tokens = Rbac(storage, enabled=rbac), Tokens(storage, users, chance)
     plugins = Plugins(storage, chance, service_accounts=controllers)
-    allocator = Allocator()
+    allocator = Allocator(service_range, Random(chance.random()))
     objects = Objects(storage, Strategies(allocator), plugins, chance)
     deleter, reader = Deleter(storage, objects), Reader(storage, chance)
     writer = Writer(storage, objects, deleter, reader, authority.permit)
@@ -107,7 +114,7 @@ def assemble(
     handlers["finalize:update"] = writer.update
     rest = Rest(registry, reader, writer, handlers, authority, Discovery(registry).answer)
     parts = Parts(storage, registry, rest, reactions, tokens, internal, deleter, authority, allocator)
-    furnish(registry, internal, rbac=rbac)
+    furnish(registry, internal, rbac=rbac, service_range=service_range)
     reactions.run()
     return parts
 

@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -50,6 +51,11 @@ class BackgroundApiServer:
         self._thread.start()
         self._run(self._server.start(tls=self._tls))
 
+    def move(self) -> None:
+        """Serve at another port, with ``tls`` by another certificate authority; every connection is closed."""
+        self._run(self._server.stop())
+        self._run(self._server.start(tls=self._tls))
+
     def stop(self) -> None:
         """Close every connection, and stop the thread."""
         self._run(self._server.stop())
@@ -86,21 +92,21 @@ class BackgroundApiServer:
         """Return copies of the objects of a resource (``"pods"``, ``"jobs.batch"``), in a namespace
         or in all.
         """
-        return self.call(lambda server: server.objects(resource, namespace))
+        return self.call(partial(ApiServer.objects, resource=resource, namespace=namespace))
 
     def get(self, resource: str | Resource, key: Key) -> Obj | None:
         """Return a copy of an object, ``get("pods", "shop/web")``, or None."""
-        return self.call(lambda server: server.get(resource, key))
+        return self.call(partial(ApiServer.get, resource=resource, key=key))
 
     def put(self, obj: Obj) -> Obj:
         """Create or replace an object with its status, and its namespace if that is missing; return
         a copy.
         """
-        return self.call(lambda server: server.put(obj))
+        return self.call(partial(ApiServer.put, obj=obj))
 
     def delete(self, resource: str | Resource, key: Key) -> None:
         """Delete an object at once, whatever its grace period; finalizers still hold it."""
-        self.call(lambda server: server.delete(resource, key))
+        self.call(partial(ApiServer.delete, resource=resource, key=key))
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()

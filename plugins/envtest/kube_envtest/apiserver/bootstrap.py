@@ -1,5 +1,6 @@
 """The initial objects of every cluster: namespaces, the kubernetes Service, roles, priority classes."""
 
+import ipaddress
 from typing import Any
 
 from kube_envtest.apiserver.authority import GROUP
@@ -101,11 +102,15 @@ PRIORITIES = {
 }
 
 
-def furnish(registry: Registry, internal: Internal, *, rbac: bool) -> None:
-    """Create the initial objects; roles only with RBAC."""
+def furnish(registry: Registry, internal: Internal, *, rbac: bool, service_range: str) -> None:
+    """Create the initial objects; roles only with RBAC. The first address of the range is the API server's."""
     for name in FIRST:
         internal.ensure("namespaces", {"metadata": {"name": name}})
-    internal.ensure("services", SERVICE)
+    address = str(ipaddress.ip_network(service_range)[1])
+    internal.ensure("services", {**SERVICE, "spec": {**SERVICE["spec"], "clusterIP": address}})
+    ranges = registry.find("networking.k8s.io", "v1", "servicecidrs")
+    if ranges is not None:
+        internal.ensure_of(ranges, {**SERVICE_CIDR, "spec": {"cidrs": [service_range]}})
     priorities = registry.find("scheduling.k8s.io", "v1", "priorityclasses")
     if priorities is not None:
         for name, (value, text) in PRIORITIES.items():
@@ -130,6 +135,17 @@ def _roles(registry: Registry, internal: Internal) -> None:
         )
 
 
+#: The range of the API server's flag, which can't be extended here.
+#: Source: pkg/controlplane/controller/defaultservicecidr.
+SERVICE_CIDR: Obj = {
+    "metadata": {"name": "kubernetes"},
+    "status": {
+        "conditions": [
+            {"type": "Ready", "status": "True", "reason": "", "message": "Kubernetes default Service CIDR is ready"}
+        ]
+    },
+}
+
 SERVICE: Obj = {
     "metadata": {
         "name": "kubernetes",
@@ -137,7 +153,6 @@ SERVICE: Obj = {
         "labels": {"component": "apiserver", "provider": "kubernetes"},
     },
     "spec": {
-        "clusterIP": "10.96.0.1",
         "ports": [{"name": "https", "port": 443, "protocol": "TCP", "targetPort": 6443}],
         "type": "ClusterIP",
     },

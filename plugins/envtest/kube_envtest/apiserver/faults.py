@@ -32,7 +32,8 @@ class Rule:
     Effects: ``latency`` in seconds, before the server begins (in virtual time, too); ``status``
     409, 410, 429, 500 or 503 instead of the response, with ``retry_after`` seconds if given;
     ``reset`` ``"before"`` or ``"after"`` the change is stored; for watches ``drop``, ``duplicate``
-    and ``cut``, each for a single event.
+    and ``cut``, each for a single event. ``rewrite`` returns the bytes that are sent instead of
+    those it is given: a response's body, or with ``verb="watch"`` an event's line.
     """
 
     verb: str = "*"
@@ -48,12 +49,14 @@ class Rule:
     drop: bool = False
     duplicate: bool = False
     cut: bool = False
+    rewrite: Callable[[bytes], bytes] | None = None
     hits: int = field(default=0, init=False)
 
     @property
     def on_events(self) -> bool:
         """True if it is about the events of watches."""
-        return self.drop or self.duplicate or self.cut
+        rewritten = self.rewrite is not None and self.verb == "watch"
+        return self.drop or self.duplicate or self.cut or rewritten
 
     def matches(self, verb: str, resource: str, request: "Request") -> bool:
         """Return True if it applies to a request."""

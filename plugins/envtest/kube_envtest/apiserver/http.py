@@ -19,6 +19,9 @@ from kube_envtest.apiserver.watch import Watch, WatchCut
 if TYPE_CHECKING:
     from kube_envtest.apiserver.server import ApiServer
 
+#: Steps of the event loop in which closed connections, and those in their handshake, come to their end.
+CLOSING_STEPS = 5
+
 
 class Site:
     """A listening server."""
@@ -28,12 +31,12 @@ class Site:
         self.url = ""
         self._server = server
         self._runner: web.ServerRunner | None = None
-        self._open: set[asyncio.BaseTransport] = set()
+        self._web: web.Server | None = None
 
     async def listen(self, host: str, port: int, context: ssl.SSLContext | None) -> None:
         """Start to listen; ``port`` 0 is any free port."""
-        web_server = web.Server(self._handle, access_log=None, handler_cancellation=True)
-        self._runner = web.ServerRunner(web_server, shutdown_timeout=0.1)
+        self._web = web.Server(self._handle, access_log=None, handler_cancellation=True)
+        self._runner = web.ServerRunner(self._web, shutdown_timeout=0.1)
         await self._runner.setup()
         await web.TCPSite(self._runner, host, port, ssl_context=context).start()
         bound = self._runner.addresses[0][1]
@@ -44,18 +47,16 @@ class Site:
         self.reset()
         if self._runner is not None:
             await self._runner.cleanup()
+        for _ in range(CLOSING_STEPS):
+            await asyncio.sleep(0)
 
     def reset(self) -> None:
-        """Break every connection."""
-        for transport in list(self._open):
-            if isinstance(transport, asyncio.Transport):
-                transport.abort()
-        self._open.clear()
+        """Break every connection, also one that is being closed: closing TLS politely takes the client's answer."""
+        for connection in self._web.connections if self._web is not None else ():
+            if isinstance(connection.transport, asyncio.Transport):
+                connection.transport.abort()
 
     async def _handle(self, incoming: web.BaseRequest) -> web.StreamResponse:
-        transport = incoming.transport
-        if transport is not None:
-            self._open = {one for one in self._open if not one.is_closing()} | {transport}
         try:
             answer = await self._answer(incoming)
         except ConnectionLost:

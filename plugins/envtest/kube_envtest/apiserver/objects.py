@@ -72,9 +72,8 @@ class Objects:
             generated = meta.get("generateName") and meta["name"] != call.name
             taken = metadata.name_taken if generated else already_exists
             raise taken(call.type, meta["name"])
-        obj = self._strategies.allocate(call.type, obj, None)
+        obj = self._strategies.allocate(call.type, obj, None, dry_run=call.request.dry_run)
         if call.request.dry_run:
-            self._strategies.removed(call.type, obj)
             return Entry(key, obj, 0)
         return self._storage.create(call.table, key, obj)
 

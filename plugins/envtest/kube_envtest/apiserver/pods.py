@@ -163,17 +163,36 @@ def covers(selector: Any, labels: Obj) -> bool:
 
 
 def _ephemeral(pod: Obj, new: Obj) -> Obj:
+    """Return the pod with the ephemeral containers of a new one, and with its preconditions."""
     wanted = (new.get("spec") or {}).get("ephemeralContainers")
-    pod["metadata"]["resourceVersion"] = new["metadata"].get("resourceVersion")
-    if wanted:
-        pod["spec"]["ephemeralContainers"] = wanted
-    return pod
+    spec = {name: value for name, value in pod["spec"].items() if name != "ephemeralContainers"}
+    pod["spec"] = {**spec, "ephemeralContainers": wanted} if wanted else spec
+    return _guarded(pod, new)
 
 
 def _resized(pod: Obj, new: Obj) -> Obj:
-    pod["metadata"]["resourceVersion"] = new["metadata"].get("resourceVersion")
-    wanted = {one["name"]: one.get("resources") for one in (new.get("spec") or {}).get("containers") or ()}
-    for container in pod["spec"]["containers"]:
-        if wanted.get(container["name"]) is not None:
-            container["resources"] = wanted[container["name"]]
+    """Return the pod with the resources of a new one, and with its preconditions.
+
+    With other containers it is the new spec as it is, which is refused then (``dropNonResizeUpdates``
+    of ``registry/core/pod/strategy.go``).
+    """
+    old, wanted = pod["spec"], new.get("spec") or {}
+    parts = {}
+    for part in ("containers", "initContainers"):
+        before, after = old.get(part) or [], wanted.get(part) or []
+        if [one["name"] for one in before] != [one.get("name") for one in after]:
+            parts[part] = after
+        elif before:
+            parts[part] = [
+                {**one, "resources": other.get("resources") or {}} for one, other in zip(before, after, strict=True)
+            ]
+    pod["spec"] = {**old, **parts}
+    if "resources" in wanted or "resources" in old:
+        pod["spec"]["resources"] = wanted.get("resources")
+    return _guarded(pod, new)
+
+
+def _guarded(pod: Obj, new: Obj) -> Obj:
+    for name in ("resourceVersion", "uid"):
+        pod["metadata"][name] = new["metadata"].get(name)
     return pod

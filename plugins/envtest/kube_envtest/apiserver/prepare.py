@@ -68,7 +68,7 @@ def _missing_tolerations(given: Any) -> list[Obj]:
     return [{"key": taint, **extra} for taint in _TAINTS if not tolerated(taint)]
 
 
-def qos_class(pod: Obj) -> str:
+def qos_class(pod: Mapping[str, Any]) -> str:
     """Return the QoS class of a pod: Guaranteed if each container limits cpu and memory to its requests."""
     spec = pod.get("spec", {})
     needs = [one.get("resources") or {} for key in ("containers", "initContainers") for one in spec.get(key) or ()]

@@ -166,6 +166,7 @@ GROUPED = (
     _make("networking.k8s.io", "v1", "Ingress", "ingresses", "ing", {"subresources": STATUS, "generation": True}),
     _cluster("networking.k8s.io", "IngressClass", "ingressclasses", generation=True),
     _make("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies", "netpol", {"generation": True}),
+    _cluster("networking.k8s.io", "ServiceCIDR", "servicecidrs", verbs=("get", "list", "watch")),
     _make(
         "coordination.k8s.io", "v1", "Lease", "leases", "", {"create_on_update": True, "unconditional_update": False}
     ),
@@ -173,8 +174,10 @@ GROUPED = (
     _cluster("storage.k8s.io", "CSIDriver", "csidrivers", unconditional_update=False, returns_deleted=True),
     _cluster("storage.k8s.io", "CSINode", "csinodes", unconditional_update=False, returns_deleted=True),
     _cluster("storage.k8s.io", "StorageClass", "storageclasses", "sc", returns_deleted=True),
+    _cluster("storage.k8s.io", "VolumeAttributesClass", "volumeattributesclasses", "vac", returns_deleted=True),
     _cluster("storage.k8s.io", "VolumeAttachment", "volumeattachments", subresources=STATUS),
     _make("storage.k8s.io", "v1", "CSIStorageCapacity", "csistoragecapacities", "", {}),
+    _cluster("node.k8s.io", "RuntimeClass", "runtimeclasses", create_on_update=True, unconditional_update=False),
     _cluster("scheduling.k8s.io", "PriorityClass", "priorityclasses", "pc", generation=True),
     _make(
         "policy",

@@ -3,6 +3,7 @@
 import asyncio
 from collections import deque
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from random import Random, SystemRandom
 from typing import Any, NamedTuple
@@ -19,6 +20,7 @@ from kube_envtest.apiserver.memory import ConnectionLost, MemoryClient
 from kube_envtest.apiserver.rbac import User
 from kube_envtest.apiserver.request import Call, Request, Response
 from kube_envtest.apiserver.rest import refusal
+from kube_envtest.apiserver.services import SERVICE_RANGE
 from kube_envtest.apiserver.storage import HISTORY, Snapshot
 from kube_envtest.apiserver.watch import Watch
 
@@ -35,8 +37,8 @@ REMEMBERED = 200_000
 
 
 class Logged(NamedTuple):
-    """A request: verb (``get``, ``watch``, …), path without query, user, HTTP status, plural, and
-    time in seconds.
+    """A request: verb (``get``, ``watch``, …), path without query, user, HTTP status, plural, time in
+    seconds, and whether it was a dry run.
 
     The status is 0 if the connection was lost before a response.
     """
@@ -47,6 +49,7 @@ class Logged(NamedTuple):
     status: int
     resource: str = ""
     at: float = 0.0
+    dry_run: bool = False
 
 
 class ApiServer(Contents):
@@ -62,6 +65,7 @@ class ApiServer(Contents):
         seed: Makes uids and generated names reproducible; two servers of a test need different
             seeds.
         history: The number of changes that are kept for each resource.
+        service_range: The range of ClusterIPs, as a CIDR.
     """
 
     def __init__(
@@ -73,6 +77,7 @@ class ApiServer(Contents):
         controllers: bool = True,
         seed: int | str | None = None,
         history: int = HISTORY,
+        service_range: str = SERVICE_RANGE,
     ) -> None:
         chance = SystemRandom() if seed is None else Random(seed)
         self.faults = Faults()
@@ -81,7 +86,10 @@ class ApiServer(Contents):
         self.url = ""
         users = {"admin-token": ADMIN} if tokens is None else dict(tokens)
         now = clock or loop_clock
-        super().__init__(assemble(users, chance, now, rbac=rbac, controllers=controllers, history=history), now)
+        parts = assemble(
+            users, chance, now, rbac=rbac, controllers=controllers, history=history, service_range=service_range
+        )
+        super().__init__(parts, now)
         self._changes = Changes(self._parts.storage)
         #: The open watches, each with its resource and its user.
         self._watches: dict[Watch, tuple[str, str]] = {}
@@ -145,10 +153,15 @@ class ApiServer(Contents):
         if any(rule.reset == BEFORE for rule in rules):
             raise self._lost(request, verb, resource)
         answer = self._answer(request, rules, call)
+        if isinstance(answer, Response):
+            for rewrite in (rule.rewrite for rule in rules if rule.rewrite):
+                answer = replace(answer, body=rewrite(answer.body))
         status = answer.status if isinstance(answer, Response) else 200
         if any(rule.reset == AFTER for rule in rules):
             raise self._lost(request, verb, resource, answer)
-        self.requests.append(Logged(verb, request.path, request.user.name, status, resource, self._clock()))
+        self.requests.append(
+            Logged(verb, request.path, request.user.name, status, resource, self._clock(), request.dry_run)
+        )
         return answer
 
     def _alive(self, death: asyncio.Event) -> None:
@@ -197,6 +210,8 @@ class ApiServer(Contents):
             rule = strike()
             if rule is None:
                 return [line]
+            if rule.rewrite:
+                return [rule.rewrite(line)]
             if rule.cut:
                 watch.tear()
             return [] if rule.drop or rule.cut else [line, line]
@@ -341,6 +356,14 @@ class ApiServer(Contents):
         if self._site is not None:
             await self._site.stop()
             self._site = None
+
+    def replace_token(self, user: str, token: str) -> None:
+        """Give a user another bearer token, from now on its only one; open watches go on."""
+        users = self._parts.tokens.users
+        [found] = {one for one in users.values() if one.name == user}
+        for former in [each for each, one in users.items() if one == found]:
+            del users[former]
+        users[token] = found
 
     def kubeconfig(self, path: str | Path, user: str = "admin") -> Path:
         """Write a kubeconfig for a user in ``tokens``; call :meth:`start` first."""

@@ -2,6 +2,7 @@
 
 import ipaddress
 from collections.abc import Iterable, Iterator
+from random import Random
 from typing import Any
 
 from kube_envtest.apiserver.errors import ApiError, cause, invalid
@@ -15,27 +16,39 @@ SERVICES: ResourceType = next(rt for rt in CORE if rt.plural == "services")
 NODE_PORTS = range(30000, 32768)
 
 
+#: The range of ClusterIPs. Source: ``--service-cluster-ip-range``.
+SERVICE_RANGE = "10.96.0.0/16"
+
+
 class Allocator:
     """Allocates and releases the ClusterIPs and node ports of Services."""
 
-    def __init__(self, cidr: str = "10.96.0.0/16") -> None:
-        self._network = ipaddress.ip_network(cidr)
+    def __init__(self, cidr: str, chance: Random) -> None:
+        self._network, self._chance = ipaddress.ip_network(cidr), chance
         self._addresses: set[str] = set()
         self._ports: set[int] = set()
-        self._next_address = self._cycle()
 
-    def _cycle(self) -> Iterator[str]:
-        first, size = int(self._network.network_address), self._network.num_addresses
-        while True:
-            for offset in range(10, size - 1):
-                yield str(ipaddress.ip_address(first + offset))
+    def _drawn(self) -> Iterator[str]:
+        """Yield all addresses of the range, from one drawn by lot on, as the real server does."""
+        first, usable = int(self._network.network_address) + 1, self._network.num_addresses - 2
+        start = self._chance.randrange(usable)
+        for offset in range(usable):
+            yield str(ipaddress.ip_address(first + (start + offset) % usable))
 
     def allocate(self, service: Obj, old: Obj | None = None) -> Obj:
         """Return the Service with the addresses and ports that it lacks.
 
         Raises:
-            ApiError: Invalid: a requested one is taken.
+            ApiError: Invalid: a requested one is taken. Nothing is allocated.
         """
+        before = set(self._addresses), set(self._ports)
+        try:
+            return self._allocated(service, old)
+        except ApiError:
+            self._addresses, self._ports = before
+            raise
+
+    def _allocated(self, service: Obj, old: Obj | None) -> Obj:
         spec = dict(service.get("spec") or {})
         before = (old or {}).get("spec") or {}
         if _has_address(spec):
@@ -46,8 +59,20 @@ class Allocator:
         self._ports -= set(_ports(before)) - set(_ports(spec))
         if _has_ports(spec) and spec.get("allocateLoadBalancerNodePorts") is not False:
             mine = set(_ports(before))
-            spec["ports"] = [self._node_port(service, port, mine) for port in _list(spec)]
+            ports = enumerate(_list(spec))
+            spec["ports"] = [self._node_port(service, number, port, mine) for number, port in ports]
         return {**service, "spec": spec}
+
+    def would_allocate(self, service: Obj) -> Obj:
+        """Return the Service as a dry run shows it: with any address in the range, be it taken or
+        not, and the range's first one if it asks for none.
+
+        Raises:
+            ApiError: Invalid: a requested address is not in the range, or a requested port is taken.
+        """
+        trial = Trial(str(self._network), self._chance)
+        trial._ports = set(self._ports)
+        return trial.allocate(service)
 
     def restore(self, services: Iterable[Obj]) -> None:
         """Replace all allocations by those of these Services."""
@@ -70,16 +95,20 @@ class Allocator:
         spec.setdefault("ipFamilyPolicy", "SingleStack")
 
     def _free(self) -> str:
-        address = next(found for found in self._next_address if found not in self._addresses)
+        address = next(found for found in self._drawn() if found not in self._addresses)
         self._addresses.add(address)
         return address
 
     def _take(self, service: Obj, address: str) -> str:
         try:
-            inside = ipaddress.ip_address(address) in self._network
+            number = ipaddress.ip_address(address)
         except ValueError:
-            inside = True
-        if not inside:
+            text = f'Invalid value: "{address}": must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)'
+            raise invalid(SERVICES, service["metadata"]["name"], [cause("spec.clusterIPs[0]", text)]) from None
+        if number.version != self._network.version:
+            text = f'Invalid value: ["{address}"]: IPv{number.version} is not configured on this cluster'
+            raise invalid(SERVICES, service["metadata"]["name"], [cause("spec.clusterIPs[0]", text)])
+        if number not in self._network or number in (self._network[0], self._network[-1]):
             why = f"failed to allocate IP {address}: the provided IP ({address}) is not in the valid range. "
             raise _refused(service, address, f"{why}The range of valid IPs is {self._network}")
         if address in self._addresses:
@@ -87,15 +116,27 @@ class Allocator:
         self._addresses.add(address)
         return address
 
-    def _node_port(self, service: Obj, port: Obj, mine: set[int]) -> Obj:
-        wanted = port.get("nodePort")
-        if wanted in self._ports and wanted not in mine:
-            text = f"Invalid value: {wanted}: provided port is already allocated"
-            raise invalid(SERVICES, service["metadata"]["name"], [cause("spec.ports[0].nodePort", text)])
+    def _node_port(self, service: Obj, number: int, port: Obj, mine: set[int]) -> Obj:
+        wanted, why = port.get("nodePort"), ""
+        if wanted and wanted not in NODE_PORTS:
+            span = f"{NODE_PORTS[0]}-{NODE_PORTS[-1]}"
+            why = f"provided port is not in the valid range. The range of valid ports is {span}"
+        elif wanted in self._ports and wanted not in mine:
+            why = "provided port is already allocated"
+        if why:
+            causes = [cause(f"spec.ports[{number}].nodePort", f"Invalid value: {wanted}: {why}")]
+            raise invalid(SERVICES, service["metadata"]["name"], causes)
         if not wanted:
             wanted = next(number for number in NODE_PORTS if number not in self._ports)
         self._ports.add(wanted)
         return {**port, "nodePort": wanted}
+
+
+class Trial(Allocator):
+    """Allocates for a dry run."""
+
+    def _drawn(self) -> Iterator[str]:
+        yield str(self._network.network_address)
 
 
 def carried(new: Obj, old: Obj) -> Obj:

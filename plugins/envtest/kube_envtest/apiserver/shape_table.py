@@ -1,4 +1,4 @@
-"""Which lists and maps of the built-in kinds are more than plain JSON: the table that apply and strategic merge read.
+"""A table of the lists and maps of the built-in kinds that are more than plain JSON, for apply and strategic merge.
 
 A line without indentation opens a type; an indented line is a field of it, then its rules, then (after `:`) its type.
 

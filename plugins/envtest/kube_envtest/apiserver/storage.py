@@ -192,7 +192,7 @@ class Storage:
         return Snapshot(self.revision, {name: dict(table.entries) for name, table in self.tables.items()})
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Restore a snapshot: later revisions are reused. Nobody is notified."""
+        """Restore a snapshot: later revisions are reused. No watch is notified."""
         self.revision = self.compacted = snapshot.revision
         for name, table in self.tables.items():
             table.restore(snapshot.tables.get(name, {}), snapshot.revision)

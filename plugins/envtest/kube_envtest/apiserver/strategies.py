@@ -80,13 +80,15 @@ class Strategies:
             return _namespace(obj)
         return _with_stored_versions(obj, {}) if rt.kind == CRD else obj
 
-    def allocate(self, rt: ResourceType, obj: Obj, old: Obj | None) -> Obj:
-        """Return the object with values that are allocated last.
+    def allocate(self, rt: ResourceType, obj: Obj, old: Obj | None, *, dry_run: bool = False) -> Obj:
+        """Return the object with values that are allocated last; a dry run allocates none.
 
         Raises:
             ApiError: Invalid.
         """
-        return self._allocator.allocate(obj, old) if rt.table_name == "/services" else obj
+        if rt.table_name != "/services":
+            return obj
+        return self._allocator.would_allocate(obj) if dry_run else self._allocator.allocate(obj, old)
 
     def update(self, rt: ResourceType, new: Obj, old: Obj, subresource: str) -> Obj:
         """Return the object to store, with the old values of fields that the endpoint can't change."""
@@ -123,6 +125,8 @@ class Strategies:
             problems = [*check_metadata_update(old["metadata"], new["metadata"]), *_schema_problems(rt, new)]
         elif subresource == "status":
             problems = validation.validate_status_update(rt.kind, old, new)
+        elif subresource in ("ephemeralcontainers", "resize"):
+            problems = validation.validate_part_update(subresource, old, new)
         elif subresource:
             problems = []
         else:

@@ -147,6 +147,9 @@ networking.NetworkPolicyPort 1:protocol:s 2:port:IntOrString 3:endPort:i
 networking.NetworkPolicySpec 1:podSelector:LabelSelector 2:ingress:*networking.NetworkPolicyIngressRule
  3:egress:*networking.NetworkPolicyEgressRule 4:policyTypes:*s
 networking.ServiceBackendPort 1:name:s 2:number:i
+node.Overhead 1:podFixed:{Quantity}
+node.RuntimeClass 1:metadata:ObjectMeta 2:handler:s 3:overhead:node.Overhead 4:scheduling:node.Scheduling
+node.Scheduling 1:nodeSelector:{s} 2:tolerations:*core.Toleration
 policy.Eviction 1:metadata:ObjectMeta 2:deleteOptions:DeleteOptions
 policy.PodDisruptionBudget 1:metadata:ObjectMeta 2:spec:policy.PodDisruptionBudgetSpec
  3:status:policy.PodDisruptionBudgetStatus
@@ -181,6 +184,7 @@ storage.VolumeAttachmentSource 1:persistentVolumeName:s 2:inlineVolumeSpec:core.
 storage.VolumeAttachmentSpec 1:attacher:s 2:source:storage.VolumeAttachmentSource 3:nodeName:s
 storage.VolumeAttachmentStatus 1:attached:b 2:attachmentMetadata:{s} 3:attachError:storage.VolumeError
  4:detachError:storage.VolumeError
+storage.VolumeAttributesClass 1:metadata:ObjectMeta 2:driverName:s 3:parameters:{s}
 storage.VolumeError 1:time:Time 2:message:s 3:errorCode:i
 storage.VolumeNodeResources 1:count:i
 """

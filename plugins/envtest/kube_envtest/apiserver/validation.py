@@ -28,7 +28,13 @@ from kube_envtest.apiserver.validation_metadata import (
     check_metadata_update,
     check_text,
 )
-from kube_envtest.apiserver.validation_pods import check_pod, check_pod_update, check_port
+from kube_envtest.apiserver.validation_pods import (
+    check_pod,
+    check_pod_ephemeral,
+    check_pod_resize,
+    check_pod_update,
+    check_port,
+)
 from kube_envtest.apiserver.validation_workloads import check_job_change, check_selector_change, check_workload
 
 Obj = Mapping[str, Any]
@@ -59,6 +65,13 @@ def validate_status_update(kind: str, old: Obj, new: Obj) -> list[FieldError]:
         path = "status.loadBalancer.ingress"
         found.append(forbidden(path, "may only be used when `spec.type` is 'LoadBalancer'"))
     return found
+
+
+def validate_part_update(subresource: str, old: Obj, new: Obj) -> list[FieldError]:
+    """Return the errors of a change of a pod through ``ephemeralcontainers`` or ``resize``."""
+    found = [*check_metadata_update(old.get("metadata") or {}, new.get("metadata") or {})]
+    check = check_pod_ephemeral if subresource == "ephemeralcontainers" else check_pod_resize
+    return [*found, *check(old, new)]
 
 
 _SERVICE_TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kube_envtest.apiserver.fields import FieldError, duplicate, forbidden, invalid, not_supported, required
+from kube_envtest.apiserver.prepare import qos_class
 from kube_envtest.apiserver.quantities import amount
 from kube_envtest.apiserver.syntax import dns1123_label, dns1123_subdomain, env_name, port_name
 from kube_envtest.apiserver.validation_metadata import check_labels, check_text
@@ -43,6 +44,7 @@ def check_pod_spec(spec: Obj, path: str) -> Iterator[FieldError]:
     for key in ("containers", "initContainers"):
         for index, container in enumerate(spec.get(key) or ()):
             yield from _container(container, f"{path}.{key}[{index}]", names, volumes)
+    yield from _debuggers(spec, path, names, volumes)
     yield from _one_of(spec, path, "restartPolicy", ("Always", "OnFailure", "Never"))
     yield from _one_of(spec, path, "dnsPolicy", ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"))
     yield from check_labels(spec.get("nodeSelector") or {}, f"{path}.nodeSelector")
@@ -104,6 +106,23 @@ def _container(container: Obj, path: str, names: set[str], volumes: set[str]) ->
         options = ("Always", "IfNotPresent", "Never")
         yield not_supported(f"{path}.imagePullPolicy", container.get("imagePullPolicy"), options)
     yield from check_resources(container.get("resources") or {}, f"{path}.resources")
+
+
+#: Fields that an ephemeral container can't have.
+_NOT_EPHEMERAL = ("ports", "resources", "livenessProbe", "readinessProbe", "startupProbe", "lifecycle")
+
+
+def _debuggers(spec: Obj, path: str, names: set[str], volumes: set[str]) -> Iterator[FieldError]:
+    """Check the ephemeral containers; ``names`` are those of the others."""
+    targets = frozenset(names)
+    for index, container in enumerate(spec.get("ephemeralContainers") or ()):
+        at, target = f"{path}.ephemeralContainers[{index}]", container.get("targetContainerName")
+        yield from _container(container, at, names, volumes)
+        if target and target not in targets:
+            yield FieldError(f"{at}.targetContainerName", f'Not found: "{target}"', "FieldValueNotFound")
+        for field in _NOT_EPHEMERAL:
+            if container.get(field):
+                yield forbidden(f"{at}.{field}", "cannot be set for an Ephemeral Container")
 
 
 def _ports(ports: Any, path: str) -> Iterator[FieldError]:
@@ -170,6 +189,49 @@ def check_pod_update(old: Obj, new: Obj) -> Iterator[FieldError]:
     yield from _gates(before, after)
     if before != after and _frozen(after, before) != before:
         yield forbidden("spec", f"pod updates may not change fields other than {_CHANGEABLE}\n")
+
+
+def check_pod_ephemeral(old: Obj, new: Obj) -> Iterator[FieldError]:
+    """Check a pod whose ephemeral containers changed: they can only be added."""
+    before, after = old.get("spec") or {}, new.get("spec") or {}
+    yield from check_pod_spec(after, "spec")
+    path, there = "spec.ephemeralContainers", {one["name"]: one for one in after.get("ephemeralContainers") or ()}
+    for one in before.get("ephemeralContainers") or ():
+        if one["name"] not in there:
+            yield forbidden(path, f'existing ephemeral containers "{one["name"]}" may not be removed\n')
+        elif there[one["name"]] != one:
+            yield forbidden(path, f'existing ephemeral containers "{one["name"]}" may not be changed\n')
+
+
+def check_pod_resize(old: Obj, new: Obj) -> Iterator[FieldError]:
+    """Check a pod whose resources changed: cpu and memory may, but nothing may be removed, and the
+    quality of service stays.
+    """
+    before, after = old.get("spec") or {}, new.get("spec") or {}
+    yield from check_pod_spec(after, "spec")
+    if qos_class(new) != ((old.get("status") or {}).get("qosClass") or qos_class(old)):
+        yield invalid("spec", qos_class(new), "Pod QOS Class may not change as a result of resizing")
+    for key in ("containers", "initContainers"):
+        ones, others = before.get(key) or (), after.get(key) or ()
+        if len(ones) != len(others):
+            yield forbidden(f"spec.{key}", f"{key} may not be added or removed on resize")
+            return
+        for index, (one, other) in enumerate(zip(ones, others, strict=True)):
+            at = f"spec.{key}[{index}]"
+            if one["name"] != other["name"]:
+                yield forbidden(f"{at}.name", f"{key} may not be renamed or reordered on resize")
+                return
+            yield from _resize(one.get("resources") or {}, other.get("resources") or {}, f"{at}.resources")
+    yield from _resize(before.get("resources") or {}, after.get("resources") or {}, "spec.resources")
+
+
+def _resize(before: Obj, after: Obj, path: str) -> Iterator[FieldError]:
+    for side in ("requests", "limits"):
+        was, now = before.get(side) or {}, after.get(side) or {}
+        if was.keys() - now.keys():
+            yield forbidden(f"{path}.{side}", f"resource {side} cannot be removed")
+        if any(was.get(name) != now.get(name) for name in was.keys() | now.keys() if name not in ("cpu", "memory")):
+            yield forbidden("spec", "only cpu and memory resources are mutable")
 
 
 def _deadline(before: Obj, after: Obj) -> Iterator[FieldError]:

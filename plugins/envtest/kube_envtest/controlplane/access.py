@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,8 @@ class Access:
         self._programs = programs
         self._running_layout: Layout | None = None
         self._users: dict[str, User] = {}
+        #: Further names and addresses in the API server's certificate.
+        self._names: tuple[str, ...] = ()
         self.add_user(ADMIN, MASTERS)
         for user in ("daemon", "alice", "nobody"):
             self.add_user(user)
@@ -78,7 +81,7 @@ class Access:
         """
         path = path or self.folder / f"{user}.kubeconfig"
         if user == ADMIN:
-            identity.replace(path, identity.admin_kubeconfig(self.folder, self.url))
+            identity.replace(path, identity.certificate_kubeconfig(self.folder, self.url, ADMIN))
         else:
             identity.replace(path, identity.token_kubeconfig(self.folder, self.url, self._user(user)))
         return path
@@ -113,6 +116,27 @@ class Access:
             raise AssertionError(f"{self.name}: kubectl {' '.join(arguments)}: {done.stderr.strip()}")
         return done
 
+    def certificate(self, name: str, *, user: str, group: str | None = None, addresses: Sequence[str] = ()) -> Path:
+        """Write `name.crt` and `name.key` of the cluster's CA into `folder`, such as a kubelet's.
+
+        Args:
+            name: The name of the files.
+            user: The user that a client with it is.
+            group: The user's group.
+            addresses: Host names and IP addresses that a server with it has.
+
+        Returns:
+            The file of the certificate.
+        """
+        identity.write_certificate(self.folder, name, user, group, addresses)
+        return self.folder / f"{name}.crt"
+
+    def certificate_kubeconfig(self, name: str) -> Path:
+        """Write a self-contained kubeconfig with a certificate of `certificate`, mode 0600."""
+        path = self.folder / f"{name}.kubeconfig"
+        identity.replace(path, identity.certificate_kubeconfig(self.folder, self.url, name))
+        return path
+
     def request(
         self, method: str, path: str, body: Any = None, *, user: str = ADMIN, timeout: float = 30.0
     ) -> tuple[int, Any]:
@@ -126,7 +150,7 @@ class Access:
         as_admin = user == ADMIN
         tls = http.tls(self.folder, as_admin=as_admin)
         token = None if as_admin else self.token(user)
-        return http.request(self._layout.port, method, path, tls=tls, token=token, body=body, timeout=timeout)
+        return http.request(self.url, method, path, tls=tls, token=token, body=body, timeout=timeout)
 
     def _user(self, name: str) -> User:
         if name not in self._users:
@@ -134,6 +158,6 @@ class Access:
         return self._users[name]
 
     def _write_identity(self) -> None:
-        identity.write_certificates(self.folder, self._layout.service_range)
+        identity.write_certificates(self.folder, self._layout.service_range, self._layout.node_address, self._names)
         identity.write_service_account_keys(self.folder)
         identity.write_tokens(self.folder, self._users)

@@ -82,11 +82,16 @@ class Scratch:
     def __init__(self, client: DockerClient, binary: Path) -> None:
         self.source = f"Docker image {IMAGE}"
         self.kubectl: tuple[str, ...] = (str(binary), "kubectl")
+        self._binary = str(binary)
         self._client = client
 
     def has(self, name: str) -> bool:
         """Return True: the binary has all programs."""
         return name in flags.ARGUMENTS
+
+    def tool(self, name: str) -> tuple[str, ...]:
+        """Return the command line of the binary's `etcdctl` or `etcdutl`."""
+        return self._binary, name
 
     def start(self, name: str, layout: Layout) -> Program:
         """Start the program in a container."""
@@ -121,6 +126,10 @@ class K3s:
     def has(self, name: str) -> bool:
         """Return True for all programs but etcd: they are in the one container."""
         return name in (APISERVER, CONTROLLER_MANAGER, SCHEDULER)
+
+    def tool(self, name: str) -> tuple[str, ...]:
+        """Return nothing: k3s has no etcd."""
+        return ()
 
     def start(self, name: str, layout: Layout) -> Program | None:
         """Start the container, or restart a killed one; all programs start with it."""

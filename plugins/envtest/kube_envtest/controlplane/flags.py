@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
+from kube_envtest.controlplane.identity import FRONT_PROXY
 from kube_envtest.controlplane.programs import APISERVER, CONTROLLER_MANAGER, ETCD, SCHEDULER, Layout
 
 ISSUER = "https://kubernetes.default.svc.cluster.local"
@@ -32,22 +34,46 @@ def apiserver(layout: Layout) -> list[str]:
     folder = layout.folder
     return [
         f"--etcd-servers={layout.etcd_url}",
-        "--bind-address=127.0.0.1",
         f"--secure-port={layout.port}",
         f"--tls-cert-file={folder / 'server.crt'}",
         f"--tls-private-key-file={folder / 'server.key'}",
         f"--client-ca-file={folder / 'ca.crt'}",
         f"--token-auth-file={folder / 'tokens.csv'}",
-        "--authorization-mode=RBAC",
         f"--service-account-issuer={ISSUER}",
         f"--service-account-key-file={folder / 'sa.pub'}",
         f"--service-account-signing-key-file={folder / 'sa.key'}",
         f"--service-cluster-ip-range={layout.service_range}",
-        "--endpoint-reconciler-type=none",  # its address is the loopback, which Endpoints may not contain
         "--profiling=false",
         "--allow-privileged=true",
         *_without_service_accounts(layout.controllers),
+        *_addresses(layout),
         *layout.apiserver_flags,
+    ]
+
+
+def _addresses(layout: Layout) -> list[str]:
+    """Return the flags for clients: of this machine alone, or kubelets and pods, too."""
+    folder = layout.folder
+    if not layout.node_address:
+        none = "--endpoint-reconciler-type=none"  # its address is the loopback, which Endpoints may not contain
+        return ["--bind-address=127.0.0.1", "--authorization-mode=RBAC", none]
+    return [
+        "--bind-address=0.0.0.0",
+        f"--advertise-address={layout.node_address}",
+        "--authorization-mode=Node,RBAC",
+        "--enable-admission-plugins=NodeRestriction",
+        f"--kubelet-client-certificate={folder / 'admin.crt'}",
+        f"--kubelet-client-key={folder / 'admin.key'}",
+        f"--kubelet-certificate-authority={folder / 'ca.crt'}",
+        "--kubelet-preferred-address-types=InternalIP,Hostname",
+        f"--requestheader-client-ca-file={folder / 'ca.crt'}",
+        f"--requestheader-allowed-names={FRONT_PROXY}",
+        "--requestheader-extra-headers-prefix=X-Remote-Extra-",
+        "--requestheader-group-headers=X-Remote-Group",
+        "--requestheader-username-headers=X-Remote-User",
+        f"--proxy-client-cert-file={folder / f'{FRONT_PROXY}.crt'}",
+        f"--proxy-client-key-file={folder / f'{FRONT_PROXY}.key'}",
+        "--enable-aggregator-routing=true",
     ]
 
 
@@ -63,7 +89,12 @@ def controller_manager(layout: Layout) -> list[str]:
         "--profiling=false",
         "--kube-api-qps=500",
         "--kube-api-burst=1000",
+        *(_signing(layout.folder) if layout.node_address else []),
     ]
+
+
+def _signing(folder: Path) -> list[str]:
+    return [f"--cluster-signing-cert-file={folder / 'ca.crt'}", f"--cluster-signing-key-file={folder / 'ca.key'}"]
 
 
 def scheduler(layout: Layout) -> list[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import fcntl
 import os
 import random
@@ -11,6 +13,12 @@ import tempfile
 from pathlib import Path
 
 PREFIX = "kube-envtest-"
+#: The first port for a control plane, and the one after the last.
+PORTS = 20000, 30000
+
+#: The UDP ports that this process holds.
+_held = contextlib.ExitStack()
+atexit.register(_held.close)
 
 
 class Folder:
@@ -66,7 +74,10 @@ def _lock(path: Path) -> int | None:
 
 
 def free_ports(count: int) -> list[int]:
-    """Return unused loopback ports.
+    """Return unused loopback ports, which no other caller gets while this process lives.
+
+    A port that isn't listened to yet looks free to others, and who draws by chance sooner or later draws
+    it. So the UDP port of the same number is held, which nothing else here uses.
 
     They are below the range from which the kernel takes ports for outgoing connections: otherwise a
     client could get the port of an API server that is being restarted, or even connect to itself
@@ -74,10 +85,22 @@ def free_ports(count: int) -> list[int]:
     """
     ports: list[int] = []
     while len(ports) < count:
-        port = random.randrange(20000, 30000)
-        if port not in ports and _is_free(port):
+        port = random.randrange(*PORTS)
+        if _is_free(port) and _hold(port):
             ports.append(port)
     return ports
+
+
+def _hold(port: int) -> bool:
+    """Hold the UDP port of this number; return False if somebody does."""
+    holder = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    try:
+        holder.bind(("127.0.0.1", port))
+    except OSError:
+        holder.close()
+        return False
+    _held.enter_context(holder)
+    return True
 
 
 def _is_free(port: int) -> bool:

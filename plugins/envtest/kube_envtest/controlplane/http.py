@@ -9,6 +9,7 @@ import ssl
 import urllib.request
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 
 def tls(folder: Path, *, as_admin: bool) -> ssl.SSLContext:
@@ -20,14 +21,15 @@ def tls(folder: Path, *, as_admin: bool) -> ssl.SSLContext:
 
 
 def request(
-    port: int, method: str, path: str, *, tls: ssl.SSLContext, token: str | None, body: Any, timeout: float
+    url: str, method: str, path: str, *, tls: ssl.SSLContext, token: str | None, body: Any, timeout: float
 ) -> tuple[int, Any]:
-    """Send a request over a new connection; return the status and the decoded JSON, or the text.
+    """Send a request to a server over a new connection; return the status and the decoded JSON, or
+    the text.
 
     Raises:
         OSError: There is no connection, or no answer within `timeout` seconds.
     """
-    connection = http.client.HTTPSConnection("127.0.0.1", port, context=tls, timeout=timeout)
+    connection = http.client.HTTPSConnection(urlsplit(url).netloc, context=tls, timeout=timeout)
     try:
         connection.request(method, path, None if body is None else json.dumps(body), _headers(method, token))
         reply = connection.getresponse()

@@ -7,7 +7,7 @@ import ipaddress
 import json
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 ADMIN = "admin"
 MASTERS = "system:masters"
+FRONT_PROXY = "front-proxy-client"
+CLUSTER_NAMES = ("kubernetes.default.svc.cluster.local",)
 SERVER_NAMES = ("localhost", "127.0.0.1", "kubernetes", "kubernetes.default", "kubernetes.default.svc")
 
 
@@ -30,16 +32,30 @@ class User:
     groups: tuple[str, ...]
 
 
-def write_certificates(folder: Path, service_range: str) -> None:
+def write_certificates(folder: Path, service_range: str, node_address: str = "", names: Sequence[str] = ()) -> None:
     """Write `ca.crt/.key`, `server.crt/.key` and `admin.crt/.key`; the admin is in the group
-    system:masters.
+    system:masters, and the server's has the further names. With a node address the server's has
+    that, too, and `front-proxy.crt/.key` are those of the API server as a proxy of aggregated APIs.
     """
     authority = trustme.CA()
     authority.cert_pem.write_to_path(folder / "ca.crt")
     authority.private_key_pem.write_to_path(folder / "ca.key")
-    kubernetes_service = str(ipaddress.ip_network(service_range)[1])
-    _write_pair(folder, "server", authority.issue_cert(*SERVER_NAMES, kubernetes_service))
+    kubernetes_service = str(ipaddress.ip_network(service_range.partition(",")[0])[1])
+    reached = [node_address, *CLUSTER_NAMES] if node_address else []
+    _write_pair(folder, "server", authority.issue_cert(*SERVER_NAMES, kubernetes_service, *reached, *names))
+    if node_address:
+        _write_pair(folder, FRONT_PROXY, authority.issue_cert(FRONT_PROXY, common_name=FRONT_PROXY))
     _write_pair(folder, ADMIN, authority.issue_cert(ADMIN, common_name=ADMIN, organization_name=MASTERS))
+
+
+def write_certificate(folder: Path, name: str, user: str, group: str | None, addresses: Sequence[str]) -> None:
+    """Write `name.crt/.key` of the folder's CA: a client certificate of the user, and a serving
+    certificate of the addresses.
+    """
+    authority = trustme.CA.from_pem((folder / "ca.crt").read_bytes(), (folder / "ca.key").read_bytes())
+    # Without any name, the empty extension for names makes Go refuse the certificate.
+    certificate = authority.issue_cert(*(addresses or [name]), common_name=user, organization_name=group)
+    _write_pair(folder, name, certificate)
 
 
 def _write_pair(folder: Path, name: str, certificate: trustme.LeafCert) -> None:
@@ -67,13 +83,13 @@ def write_tokens(folder: Path, users: Mapping[str, User]) -> None:
     (folder / "tokens.csv").write_text("".join(lines))
 
 
-def admin_kubeconfig(folder: Path, url: str) -> str:
-    """Return a kubeconfig with the admin's client certificate."""
+def certificate_kubeconfig(folder: Path, url: str, name: str) -> str:
+    """Return a kubeconfig with the client certificate `name.crt`."""
     credentials = {
-        "client-certificate-data": _encoded(folder / f"{ADMIN}.crt"),
-        "client-key-data": _encoded(folder / f"{ADMIN}.key"),
+        "client-certificate-data": _encoded(folder / f"{name}.crt"),
+        "client-key-data": _encoded(folder / f"{name}.key"),
     }
-    return _kubeconfig(folder, url, ADMIN, credentials)
+    return _kubeconfig(folder, url, name, credentials)
 
 
 def token_kubeconfig(folder: Path, url: str, user: User) -> str:

@@ -16,14 +16,14 @@ def main() -> None:
     """Run.
 
     Usage: launch.py PARENT-PID DESCRIPTOR PROGRAM [ARGUMENT...]. Closes the descriptor once bound
-    to the parent.
+    to the parent. A program without a slash is searched in PATH, as a shell does.
     """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != int(sys.argv[1]):
         sys.exit("the process that started this one is gone")
     os.close(int(sys.argv[2]))
-    os.execv(sys.argv[3], sys.argv[3:])
+    os.execvp(sys.argv[3], sys.argv[3:])
 
 
 if __name__ == "__main__":

@@ -6,8 +6,11 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import shutil
+import subprocess
 import time
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -54,6 +57,8 @@ class ControlPlane(Access):
         scheduler: bool = False,
         apiserver_flags: Sequence[str] = (),
         service_range: str = "10.96.0.0/16",
+        node_address: str = "",
+        names: Sequence[str] = (),
     ) -> None:
         """Create a cluster; `start` starts it.
 
@@ -62,20 +67,28 @@ class ControlPlane(Access):
             programs: Where to run the programs; by default `find()` decides.
             controllers: The `--controllers` list of a kube-controller-manager, such as "*" for all;
                 empty for none. Without the serviceaccount controller, the ServiceAccount admission
-                plugin is
-                off: pods need no ServiceAccount and get no token volume.
+                plugin is off: pods need no ServiceAccount and get no token volume.
             scheduler: True to run a kube-scheduler.
             apiserver_flags: Further flags of the kube-apiserver; they win over ours.
-            service_range: The range of ClusterIPs, as a CIDR.
+            service_range: The range of ClusterIPs, as a CIDR; two with a comma, one of each family,
+                for dual-stack Services.
+            node_address: An address of this machine at which kubelets and pods reach the API
+                server, which then authorizes nodes, reaches kubelets and proxies aggregated APIs;
+                empty: only this machine reaches it.
+            names: Further DNS names and IP addresses in the API server's certificate, such as those of
+                a load balancer in front of it.
 
         Raises:
             NotAvailable: There is no real API server here; the message says how to get one.
         """
         super().__init__(name, programs or find())
-        self._options = (service_range, controllers, tuple(apiserver_flags))
+        self._options = (service_range, controllers, tuple(apiserver_flags), node_address)
+        self._names = tuple(names)
         self._later = [CONTROLLER_MANAGER] * bool(controllers) + [SCHEDULER] * scheduler
         self._folder: Folder | None = None
         self._running: dict[str, Program] = {}
+        if node_address and not self._programs.has(ETCD):
+            raise NotAvailable(f"{self.source} can't take nodes: the multi-call binary can (see find)")
         if missing := [component for component in self._later if not self._programs.has(component)]:
             raise NotAvailable(f"no {', '.join(missing)} in {self.source}: the multi-call binary has it (see find)")
 
@@ -218,6 +231,46 @@ class ControlPlane(Access):
             self.kill_etcd()
         self._start(ETCD)
         self.wait_ready()
+
+    def save_etcd(self, file: Path) -> None:
+        """Save a snapshot of etcd in a file, as `etcdctl snapshot save` does.
+
+        Raises:
+            NotAvailable: There is no etcdctl.
+        """
+        self._tool("etcdctl", f"--endpoints={self._layout.etcd_url}", "snapshot", "save", str(file))
+
+    def replace_etcd(self, snapshot: Path | None) -> None:
+        """Kill all programs, and start them with the data of a snapshot; None for an empty etcd, as after
+        the loss of a disk.
+
+        The revision is raised, and the past is compacted, as etcd's guide says for Kubernetes: no watch
+        resumes in a history that is gone.
+        https://etcd.io/docs/v3.6/op-guide/recovery/#restoring-with-revision-bump
+
+        Raises:
+            NotAvailable: There is no etcdutl, or no etcd of its own (k3s).
+        """
+        self._check_etcd()
+        for name in (SCHEDULER, CONTROLLER_MANAGER, APISERVER, ETCD):
+            if program := self._running.pop(name, None):
+                program.kill()
+        data = self.folder / "etcd"
+        shutil.rmtree(data)
+        if snapshot is not None:
+            options = [f"--data-dir={data}", "--bump-revision=1000000000", "--mark-compacted"]
+            self._tool("etcdutl", "snapshot", "restore", str(snapshot), *options)
+        for name in (ETCD, APISERVER):
+            self._start(name)
+        self.wait_ready()
+
+    def _tool(self, name: str, *arguments: str) -> None:
+        command = self._programs.tool(name)
+        if not command:
+            raise NotAvailable(f"no {name} in {self.source}")
+        done = subprocess.run([*command, *arguments], capture_output=True, text=True, timeout=60, check=False)
+        if done.returncode:
+            raise AssertionError(f"{self.name}: {name} {' '.join(arguments)}: {done.stderr.strip()}")
 
     def fill_disk(self) -> None:
         """Make etcd behave as if its quota was exceeded, until `free_disk`.

@@ -72,6 +72,10 @@ class Processes:
         """Return True if the program exists."""
         return name in self._commands
 
+    def tool(self, name: str) -> tuple[str, ...]:
+        """Return the command line of `etcdctl` or `etcdutl`; empty if there is none."""
+        return self._commands.get(name, ())
+
     def start(self, name: str, layout: Layout) -> Program:
         """Start the program with its log in the layout's folder."""
         log = layout.folder / f"{name}.log"

@@ -22,11 +22,13 @@ class Layout:
     service_range: str
     controllers: str
     apiserver_flags: tuple[str, ...]
+    #: Where kubelets and pods reach the API server; empty if there are none.
+    node_address: str = ""
 
     @property
     def url(self) -> str:
         """The address of the API server."""
-        return f"https://127.0.0.1:{self.port}"
+        return f"https://{self.node_address or '127.0.0.1'}:{self.port}"
 
     @property
     def etcd_url(self) -> str:
@@ -69,6 +71,9 @@ class Programs(Protocol):
 
     def has(self, name: str) -> bool:
         """Return True if the program exists. A missing etcd is a part of the API server."""
+
+    def tool(self, name: str) -> tuple[str, ...]:
+        """Return the command line of `etcdctl` or `etcdutl` on this machine; empty if there is none."""
 
     def start(self, name: str, layout: Layout) -> Program | None:
         """Start it, without waiting until it is ready. None if it is a part of a running one."""

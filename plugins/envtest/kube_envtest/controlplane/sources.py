@@ -12,7 +12,7 @@ from kube_envtest.controlplane.processes import Processes
 from kube_envtest.controlplane.programs import APISERVER, CONTROLLER_MANAGER, ETCD, SCHEDULER, Programs
 
 REQUIRED = (ETCD, APISERVER, "kubectl")
-OPTIONAL = (CONTROLLER_MANAGER, SCHEDULER)
+OPTIONAL = (CONTROLLER_MANAGER, SCHEDULER, "etcdctl", "etcdutl")
 
 
 def find(environ: Mapping[str, str] = os.environ) -> Programs:

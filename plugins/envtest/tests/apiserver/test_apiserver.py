@@ -15,7 +15,7 @@ Obj = dict[str, Any]
 
 
 class Resource(NamedTuple):
-    """A resource as a library of somebody else's describes it."""
+    """A resource as another library describes it."""
 
     group: str
     version: str

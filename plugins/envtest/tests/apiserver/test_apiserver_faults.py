@@ -1,4 +1,4 @@
-"""What can be broken in the in-process API server, and how its clients see it, in virtual time."""
+"""Faults of the in-process API server, as its clients see them, in virtual time."""
 
 import asyncio
 import json
@@ -56,6 +56,24 @@ def test_a_status_instead_of_an_answer(status: int, reason: str) -> None:
         assert (await post(client, "a")).status == 201
         assert rule.hits == 2
         assert server.get("configmaps", "default/a") is not None
+
+    virtual_time.run(main())
+
+
+def test_rewrite_replaces_bodies_and_events() -> None:
+    async def main() -> None:
+        server = ApiServer()
+        server.faults.add(Rule(verb="list", resource="configmaps", rewrite=lambda body: body + b"?"))
+        server.faults.add(Rule(verb="watch", resource="configmaps", rewrite=lambda line: b'{"was":%d}' % len(line)))
+        client = server.client()
+        begun = server.revision
+        reply = await post(client, "a")
+        assert (reply.status, status_of(reply)["metadata"]["name"]) == (201, "a"), "other verbs are as they were"
+        assert (await client.request("GET", MAPS)).body.endswith(b"}?")
+        async with client.stream(f"{MAPS}?watch=1&resourceVersion={begun}") as stream:
+            await post(client, "b")
+            seen = await anext(aiter(stream))
+        assert json.loads(seen[-1])["was"] > 100
 
     virtual_time.run(main())
 

@@ -1,4 +1,4 @@
-"""Who owns which field after creates, updates and patches, as a real API server 1.36 writes it."""
+"""Owners of fields after creates, updates and patches, as a real API server 1.36 writes them."""
 
 import copy
 from typing import Any

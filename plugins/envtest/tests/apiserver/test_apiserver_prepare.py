@@ -1,4 +1,4 @@
-"""What admission and strategy give a new object on a real API server 1.36."""
+"""Fields that admission and strategy of a real API server 1.36 give to a new object."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What a real API server made of objects, recorded by `record_apiserver.py`: ours must make the same of them."""
+"""Objects of a real API server, recorded by `record_apiserver.py`: ours must make the same of what was given."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a real API server made of changes, recorded by `record_apiserver.py`: ours must make the same of them."""
+"""Changes at a real API server, recorded by `record_apiserver.py`: ours must have the same result."""
 
 import json
 from pathlib import Path

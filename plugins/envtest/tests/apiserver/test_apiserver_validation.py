@@ -1,4 +1,4 @@
-"""What a real API server 1.36 refuses, and in which words."""
+"""Objects that a real API server 1.36 refuses, with its words."""
 
 from typing import Any
 

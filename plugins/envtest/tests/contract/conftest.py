@@ -20,7 +20,7 @@ CONTROLLERS = (
 
 @pytest.fixture(scope="session")
 def loop() -> Iterator[Loop]:
-    """Where client and in-process server run."""
+    """The event loop of client and in-process server."""
     found = Loop()
     yield found
     found.stop()

@@ -1,4 +1,4 @@
-"""Who may do what: RBAC, reviews, tokens."""
+"""Access: RBAC, reviews, tokens."""
 
 import base64
 from typing import Any

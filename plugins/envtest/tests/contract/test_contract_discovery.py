@@ -16,7 +16,7 @@ EVERY: Obj = {"categories": ["all"]}
 
 
 def served(name: str, kind: str, verbs: list[str] = CHANGES, *, namespaced: bool = True, **more: Any) -> Obj:
-    """What discovery says of a resource."""
+    """Return the entry of a resource in discovery."""
     singular = "" if "/" in name else kind.lower()
     return {"name": name, "singularName": singular, "namespaced": namespaced, "kind": kind, "verbs": verbs, **more}
 
@@ -67,7 +67,14 @@ EXPECTED: dict[tuple[str, str], Obj] = {
         ("/apis/batch/v1", [served("cronjobs", "CronJob", shortNames=["cj"], **EVERY)]),
         ("/apis/networking.k8s.io/v1", NETWORKING),
         ("/apis/coordination.k8s.io/v1", [served("leases", "Lease")]),
-        ("/apis/storage.k8s.io/v1", [served("storageclasses", "StorageClass", namespaced=False, shortNames=["sc"])]),
+        (
+            "/apis/storage.k8s.io/v1",
+            [
+                served("storageclasses", "StorageClass", namespaced=False, shortNames=["sc"]),
+                served("volumeattributesclasses", "VolumeAttributesClass", namespaced=False, shortNames=["vac"]),
+            ],
+        ),
+        ("/apis/node.k8s.io/v1", [served("runtimeclasses", "RuntimeClass", namespaced=False)]),
         ("/apis/policy/v1", [served("poddisruptionbudgets", "PodDisruptionBudget", shortNames=["pdb"])]),
         (
             "/apis/scheduling.k8s.io/v1",

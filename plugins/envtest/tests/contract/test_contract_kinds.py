@@ -1,4 +1,4 @@
-"""What single kinds do beside the common: secrets, events, deployments."""
+"""Ways of single kinds: secrets, events, deployments."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What people type: kubectl against both kinds of server."""
+"""Commands that people type: kubectl against both kinds of server."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What clients live through: restarts, compaction, frozen servers."""
+"""Outages that clients live through: restarts, compaction, frozen servers."""
 
 import contextlib
 from typing import Any

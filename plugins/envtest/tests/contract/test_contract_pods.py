@@ -241,21 +241,134 @@ def test_most_of_the_spec_stays(api: Api, ns: str) -> None:
     assert (image.status, image["spec.containers.0.image"], image["metadata.generation"]) == (200, "j", 2)
 
 
-def test_ephemeral_containers(api: Api, ns: str) -> None:
+def debugger(name: str = "debug", **fields: Any) -> Obj:
+    return {"spec": {"ephemeralContainers": [{"name": name, "image": "busybox", **fields}]}}
+
+
+def test_ephemeral_containers_are_added_through_their_subresource_alone(api: Api, ns: str) -> None:
     make(api, ns)
-    extra = {"name": "debug", "image": "busybox"}
-    change = {"spec": {"ephemeralContainers": [extra]}}
+    change = {**debugger(targetContainerName="c"), "metadata": {"labels": {"x": "y"}}}
     answer = api.patch(pods(ns, "a", "ephemeralcontainers"), change, STRATEGIC)
-    assert (answer.status, answer["spec.ephemeralContainers.0.name"]) == (200, "debug")
-    assert api.patch(pods(ns, "a"), change, STRATEGIC).status == 200
+    assert (answer.status, answer["metadata.generation"], answer["metadata.labels"]) == (200, 2, None)
+    assert answer["spec.ephemeralContainers"] == [
+        {
+            "name": "debug",
+            "image": "busybox",
+            "imagePullPolicy": "Always",
+            "resources": {},
+            "targetContainerName": "c",
+            "terminationMessagePath": "/dev/termination-log",
+            "terminationMessagePolicy": "File",
+        }
+    ]
+    assert api.patch(pods(ns, "a"), debugger(), STRATEGIC).status == 200, "nothing changes"
+    refused = api.patch(pods(ns, "a"), debugger("other"), STRATEGIC)
+    assert (refused.status, refused["reason"]) == (422, "Invalid")
+    assert "pod updates may not change fields other than" in refused["message"]
+    again = api.patch(pods(ns, "a", "ephemeralcontainers"), debugger("other"), STRATEGIC)
+    assert [one["name"] for one in again["spec.ephemeralContainers"]] == ["other", "debug"]
 
 
-def test_resizing(api: Api, ns: str) -> None:
-    body = {"containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}}]}
-    api.make(pods(ns), {"metadata": {"name": "a"}, "spec": body})
-    change = {"spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "2"}}}]}}
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (debugger("c"), 'name: Duplicate value: "c"'),
+        (debugger(targetContainerName="x"), 'targetContainerName: Not found: "x"'),
+        (debugger(ports=[{"containerPort": 80}]), "ports: Forbidden: cannot be set for an Ephemeral Container"),
+        (
+            debugger(resources={"limits": {"cpu": "1"}}),
+            "resources: Forbidden: cannot be set for an Ephemeral Container",
+        ),
+        (debugger(volumeMounts=[{"name": "v", "mountPath": "/v"}]), 'volumeMounts[0].name: Not found: "v"'),
+    ],
+)
+def test_ephemeral_container_that_is_refused(api: Api, ns: str, change: Obj, problem: str) -> None:
+    make(api, ns)
+    answer = api.patch(pods(ns, "a", "ephemeralcontainers"), change, STRATEGIC)
+    assert (answer.status, answer["reason"]) == (422, "Invalid")
+    assert f"spec.ephemeralContainers[0].{problem}" in answer["message"]
+
+
+def test_ephemeral_containers_stay_as_they_are(api: Api, ns: str) -> None:
+    make(api, ns)
+    api.patch(pods(ns, "a", "ephemeralcontainers"), debugger(), STRATEGIC)
+    for change, problem in (
+        ({"spec": {"ephemeralContainers": None}}, 'existing ephemeral containers "debug" may not be removed'),
+        (debugger(command=["sh"]), 'existing ephemeral containers "debug" may not be changed'),
+    ):
+        answer = api.patch(pods(ns, "a", "ephemeralcontainers"), change)
+        assert (answer.status, answer["reason"]) == (422, "Invalid")
+        assert f"spec.ephemeralContainers: Forbidden: {problem}" in answer["message"]
+
+
+SIZE = {"requests": {"cpu": "100m", "memory": "64Mi"}, "limits": {"cpu": "1", "memory": "128Mi"}}
+
+
+def sized(api: Api, ns: str, **spec: Any) -> Obj:
+    body = {"containers": [{"name": "c", "image": "i", "resources": SIZE}], **spec}
+    return api.make(pods(ns), {"metadata": {"name": "a"}, "spec": body})
+
+
+def resize(part: str = "containers", **resources: Obj) -> Obj:
+    return {"spec": {part: [{"name": "c", "resources": resources}]}}
+
+
+def test_resources_are_changed_through_resize_alone(api: Api, ns: str) -> None:
+    sized(api, ns)
+    wanted = resize(requests={"cpu": "0.2"})
+    refused = api.patch(pods(ns, "a"), wanted, STRATEGIC)
+    assert (refused.status, refused["reason"]) == (422, "Invalid")
+    assert "pod updates may not change fields other than" in refused["message"]
+    wanted["spec"]["containers"][0]["image"] = "j"
+    wanted |= {"metadata": {"labels": {"x": "y"}}}
+    answer = api.patch(pods(ns, "a", "resize"), wanted, STRATEGIC)
+    assert (answer.status, answer["metadata.generation"], answer["metadata.labels"]) == (200, 2, None)
+    [container] = answer["spec.containers"]
+    assert container["image"] == "i"
+    assert container["resources"] == {**SIZE, "requests": {"cpu": "200m", "memory": "64Mi"}}
+
+
+def test_sidecar_is_resized(api: Api, ns: str) -> None:
+    sidecar = {"name": "s", "image": "i", "restartPolicy": "Always", "resources": SIZE}
+    sized(api, ns, initContainers=[sidecar])
+    change = {"spec": {"initContainers": [{"name": "s", "resources": {"limits": {"cpu": "2"}}}]}}
     answer = api.patch(pods(ns, "a", "resize"), change, STRATEGIC)
-    assert (answer.status, answer["spec.containers.0.resources.requests.cpu"]) == (200, "2")
+    assert (answer.status, answer["spec.initContainers.0.resources.limits.cpu"]) == (200, "2")
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (
+            resize(requests={"cpu": "1", "memory": "128Mi"}),
+            "Pod QOS Class may not change as a result of resizing",
+        ),
+        (resize(requests={"cpu": "2"}), "spec.containers[0].resources.requests: Invalid value"),
+        (resize(limits={"cpu": None}), "spec.containers[0].resources.limits: Forbidden: resource limits cannot be"),
+        (resize(requests={"ephemeral-storage": "1Gi"}), "spec: Forbidden: only cpu and memory resources are mutable"),
+        (
+            {"spec": {"containers": [{"name": "d", "image": "i"}]}},
+            "spec.containers: Forbidden: containers may not be added or removed on resize",
+        ),
+    ],
+)
+def test_resize_that_is_refused(api: Api, ns: str, change: Obj, problem: str) -> None:
+    sized(api, ns)
+    answer = api.patch(pods(ns, "a", "resize"), change, STRATEGIC)
+    assert (answer.status, answer["reason"]) == (422, "Invalid")
+    assert problem in answer["message"]
+
+
+@pytest.mark.parametrize("part", ["ephemeralcontainers", "resize"])
+def test_subresource_of_another_pod_of_the_name_is_not_patched(api: Api, ns: str, part: str) -> None:
+    """The uid in a patch is a precondition, as for the other parts of a pod."""
+    sized(api, ns)
+    change = debugger() if part == "ephemeralcontainers" else resize(limits={"cpu": "2"})
+    answer = api.patch(pods(ns, "a", part), {**change, "metadata": {"uid": "other"}}, STRATEGIC)
+    plain = api.patch(pods(ns, "a"), {"metadata": {"uid": "other"}}, STRATEGIC)
+    assert (answer.status, answer["reason"]) == (plain.status, plain["reason"])
+    missing = api.patch(pods(ns, "b", part), change, STRATEGIC)
+    assert (missing.status, missing["reason"]) == (404, "NotFound")
 
 
 def test_selected_by_node(api: Api, ns: str) -> None:

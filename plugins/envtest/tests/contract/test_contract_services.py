@@ -73,6 +73,20 @@ def test_node_ports(api: Api, ns: str) -> None:
     answer = api.post(services(ns), taken)
     assert (answer.status, answer["reason"]) == (422, "Invalid")
     assert "provided port is already allocated" in answer["message"]
+    assert answer["details.causes.0.field"] == "spec.ports[0].nodePort"
+    two = [{"name": "a", "port": 80}, {"name": "b", "port": 81, "nodePort": 99}]
+    answer = api.post(services(ns), {"metadata": {"name": "b"}, "spec": {"type": "NodePort", "ports": two}})
+    assert (answer.status, answer["details.causes.0.field"]) == (422, "spec.ports[1].nodePort")
+    assert answer["message"].endswith("is not in the valid range. The range of valid ports is 30000-32767")
+
+
+def test_refused_node_port_takes_no_address(api: Api, ns: str) -> None:
+    port = make(api, ns, type="NodePort")["ports"][0]["nodePort"]
+    ports = [{"port": 80, "nodePort": port}]
+    body = {"metadata": {"name": "b"}, "spec": {"type": "NodePort", "clusterIP": "10.96.3.3", "ports": ports}}
+    assert api.post(services(ns), body)["details.causes.0.field"] == "spec.ports[0].nodePort"
+    del ports[0]["nodePort"]
+    assert api.post(services(ns), body).status == 201
 
 
 def test_types_change(api: Api, ns: str) -> None:
@@ -120,3 +134,82 @@ def test_the_first_one(api: Api) -> None:
     spec = api.get("/api/v1/namespaces/default/services/kubernetes")["spec"]
     assert spec["clusterIP"] == "10.96.0.1"
     assert spec["ports"][0]["name"] == "https"
+
+
+def test_service_cidr_has_the_range(api: Api) -> None:
+    [found] = api.get("/apis/networking.k8s.io/v1/servicecidrs")["items"]
+    assert found["metadata"]["name"] == "kubernetes"
+    assert found["spec"] == {"cidrs": ["10.96.0.0/16"]}
+    [condition] = found["status"]["conditions"]
+    assert (condition["type"], condition["status"]) == ("Ready", "True")
+    assert condition["message"] == "Kubernetes default Service CIDR is ready"
+
+
+def test_dry_run_with_an_impossible_address_names_the_range(api: Api, ns: str) -> None:
+    body: Obj = {"metadata": {"name": "a"}, "spec": {"ports": [{"port": 80}], "clusterIP": "192.0.2.1"}}
+    answer = api.post(services(ns) + "?dryRun=All", body)
+    assert (answer.status, answer["reason"]) == (422, "Invalid")
+    assert answer["details.causes.0.field"] == "spec.clusterIPs"
+    assert answer["message"].endswith(
+        "failed to allocate IP 192.0.2.1: the provided IP (192.0.2.1) is not in the valid range. "
+        "The range of valid IPs is 10.96.0.0/16"
+    )
+    body["spec"]["clusterIP"] = "2001:db8::1"
+    answer = api.post(services(ns) + "?dryRun=All", body)
+    assert (answer.status, answer["details.causes.0.field"]) == (422, "spec.clusterIPs[0]")
+    assert answer["message"].endswith("IPv6 is not configured on this cluster")
+    body["spec"]["clusterIP"] = "abc"
+    answer = api.post(services(ns) + "?dryRun=All", body)
+    assert (answer.status, answer["details.causes.0.field"]) == (422, "spec.clusterIPs[0]")
+    assert answer["message"].endswith("must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)")
+
+
+def test_dry_run_takes_no_address(api: Api, ns: str) -> None:
+    address = make(api, ns)["clusterIP"]
+    body = {"metadata": {"name": "b"}, "spec": {"ports": [{"port": 80}], "clusterIP": address}}
+    assert api.post(services(ns) + "?dryRun=All", body).status == 201, "a dry run doesn't look which are taken"
+    assert api.post(services(ns), body).status == 422, "and the first Service still has it"
+
+
+MERE_NAME = {"spec": {"type": "ExternalName", "externalName": "x.invalid"}}
+
+
+def with_address(address: str) -> Obj:
+    families = {"ipFamilies": ["IPv4"], "ipFamilyPolicy": "SingleStack"}
+    spec = {"type": "ClusterIP", "externalName": None, "clusterIP": address, "clusterIPs": [address], **families}
+    return {"spec": {**spec, "internalTrafficPolicy": "Local"}}
+
+
+def test_address_is_changed_by_way_of_a_mere_name(api: Api, ns: str) -> None:
+    first = make(api, ns, "a", selector={"x": "y"}, sessionAffinity="ClientIP", internalTrafficPolicy="Local")
+    before, other = api.get(services(ns, "a")), make(api, ns, "b")
+    named = api.patch(services(ns, "a"), MERE_NAME)
+    assert named.status == 200
+    assert named["spec"].keys() == first.keys() - {
+        "clusterIP",
+        "clusterIPs",
+        "ipFamilies",
+        "ipFamilyPolicy",
+        "internalTrafficPolicy",
+    } | {"externalName"}
+    number = int(api.name("x").partition("-")[2]) % 250 + 1
+    for wrong in (other["clusterIP"], "192.0.2.1"):
+        answer = api.patch(services(ns, "a"), with_address(wrong))
+        assert (answer.status, answer["details.causes.0.field"]) == (422, "spec.clusterIPs")
+        assert api.get(services(ns, "a"))["spec"] == named["spec"]
+    api.delete(services(ns, "b"))
+    wanted = f"10.96.98.{number}"
+    changed = api.patch(services(ns, "a"), with_address(wanted))
+    assert changed["spec"] == {**first, "clusterIP": wanted, "clusterIPs": [wanted]}
+    assert changed["metadata.uid"] == before["metadata.uid"]
+    assert api.make(
+        services(ns), {"metadata": {"name": "c"}, "spec": {"ports": [{"port": 80}], "clusterIP": first["clusterIP"]}}
+    ), "the old address is free"
+
+
+def test_mere_name_draws_an_address_where_none_is_asked_for(api: Api, ns: str) -> None:
+    make(api, ns)
+    api.patch(services(ns, "a"), MERE_NAME)
+    drawn = api.patch(services(ns, "a"), {"spec": {"type": "ClusterIP", "externalName": None}})
+    assert drawn["spec.clusterIP"].startswith("10.96.")
+    assert drawn["spec.ipFamilies"] == ["IPv4"]

@@ -10,15 +10,19 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography import x509
 
 from kube_envtest import ControlPlane, Layout, NotAvailable, Programs, StartFailed, find, start_all
 from kube_envtest.controlplane.containers import k3s_command
 from kube_envtest.controlplane.flags import runs
 from kube_envtest.controlplane.folder import Folder, free_ports, is_orphan
+from kube_envtest.controlplane.identity import write_certificates
+from kube_envtest.controlplane.processes import Processes
 
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 SECONDS = 30.0
@@ -287,6 +291,23 @@ def test_the_folder_of_setup_envtest_needs_no_controller_manager(tmp_path: Path)
         ControlPlane(programs=programs, controllers="*")
 
 
+def test_nodes_need_a_control_plane_with_an_etcd_of_its_own(tmp_path: Path) -> None:
+    class K3s(Processes):
+        def has(self, name: str) -> bool:
+            return name != "etcd"
+
+    with pytest.raises(NotAvailable, match="k3s can't take nodes"):
+        ControlPlane(programs=K3s("k3s", {}), node_address="192.0.2.2")
+
+
+def test_certificate_has_the_names_of_a_load_balancer_in_front(tmp_path: Path) -> None:
+    write_certificates(tmp_path, "10.96.0.0/16", names=["10.96.0.2", "api.example.org"])
+    certificate = x509.load_pem_x509_certificate((tmp_path / "server.crt").read_bytes())
+    named = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert ip_address("10.96.0.2") in named.get_values_for_type(x509.IPAddress)
+    assert "api.example.org" in named.get_values_for_type(x509.DNSName)
+
+
 def test_a_folder_in_use_is_no_orphan() -> None:
     folder = Folder()
     assert not is_orphan(folder.path)
@@ -297,6 +318,16 @@ def test_a_folder_in_use_is_no_orphan() -> None:
 def test_ports_lie_below_those_of_outgoing_connections() -> None:
     lowest = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
     assert all(port < lowest for port in free_ports(20))
+
+
+def test_no_port_is_given_to_two() -> None:
+    script = "from kube_envtest.controlplane.folder import free_ports; print(*free_ports(400), flush=True); input()"
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    others = [subprocess.Popen([sys.executable, "-c", script], **pipes) for _ in range(3)]  # type: ignore[call-overload]
+    given = [int(port) for other in others for port in other.stdout.readline().split()]
+    for other in others:
+        other.communicate("\n")
+    assert len(given) == len(set(given)) == 1200
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,9 @@ again.
 It is contention if the same change, from the same value to the same value of the same field of an
 object, is made again and again without another value being wanted in between: then someone reverts
 it each time. Edits back and forth on the virtual side change the wanted value each time, and never
-count. An object that is created and deleted again each time is contention over the whole object.
+count. An object that is created and deleted again each time is contention over the whole object,
+whichever of the two is ours; a deletion counts if the object bears our mark, which it has from us
+unless somebody makes objects with it.
 
 A contended field is frozen: it is left out of the writes, while the rest of the object is synced as
 usual. It thaws after a time, by command, or as soon as another value is wanted; if the contention
@@ -18,18 +20,18 @@ from array import array
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from syncer.api.decision import Decision, Outcome
 from syncer.api.marks import Marks
-from syncer.api.objects import Obj, Request, annotations_of
+from syncer.api.objects import Obj, Request, annotations_of, labels_of
 from syncer.clusters.api_requests import FIELD_MANAGER
 from syncer.config import VirtualCluster
 from syncer.engine.reconcile import merge_base as base
 from syncer.engine.reconcile.calls import Call, Operation
-from syncer.engine.reconcile.patch_paths import FIELDS, UNKNOWN, Change, Path, changes, wanted, without
-from syncer.engine.reconcile.plan import Frozen, Place, PlannedWrite
+from syncer.engine.reconcile.patch_paths import ABSENT, FIELDS, GONE, UNKNOWN, Change, Path, changes, wanted, without
+from syncer.engine.reconcile.plan import Frozen, HeldFields, Place, PlannedWrite
 from syncer.translate.times import written
 
 #: Number of objects whose changes are remembered, and of objects with frozen fields; the oldest are
@@ -57,15 +59,6 @@ OFF = ContentionRules(times=0)
 def contention_rules(cluster: VirtualCluster) -> ContentionRules:
     """Return the rules from the configuration of a virtual cluster."""
     return ContentionRules(cluster.fights.times, cluster.fights.window, cluster.fights.thaw)
-
-
-@dataclass(frozen=True, slots=True)
-class HeldFields:
-    """The frozen fields of a request: why, for how many more seconds, and whether that is news."""
-
-    reason: str
-    after: float
-    new: bool
 
 
 class Contention:
@@ -177,22 +170,43 @@ class Contention:
         A call that failed or changed nothing still shows the wanted value.
         """
         if call.kind is Operation.DELETE:
-            self._past.pop(place, None)
-            self._frozen.pop(place, None)
+            self._deleted(place, live, changed=changed)
             return
         made = changes(call, live, self._marks) if self.rules.times else []
         if not made:
             return
-        now, frozen = self._clock(), self._frozen.get(place, {})
-        past = _since(self._past.pop(place, array("q")), now - self.rules.window)
-        at = max(int(now * 1000), past[-1] + 1 if past else 0)
-        for change in made:
-            path, ours = change.path, change.ours
-            past.extend((hash(path), ours, change.theirs if changed else UNKNOWN, at))
-            if path in frozen and frozen[path].ours != ours:
+        now, frozen = self._clock(), self._frozen.get(place) if self._frozen else None
+        past, at = self._past.pop(place, None), int(now * 1000)
+        if past:
+            past = _since(past, now - self.rules.window)
+            at = max(at, past[-1] + 1 if past else 0)
+        else:
+            past = array("q")
+        for path, ours, theirs in made:
+            past.extend((hash(path), ours, theirs if changed else UNKNOWN, at))
+            if frozen and path in frozen and frozen[path].ours != ours:
                 frozen[path].until = min(now, frozen[path].until)
         most = WIDTH * FIELDS * (self.rules.times + 1)
-        self._past[place] = past[-most:]
+        self._past[place] = past if len(past) <= most else past[-most:]
+        if len(self._past) > REMEMBERED:
+            del self._past[next(iter(self._past))]
+
+    def _deleted(self, place: Place, live: Obj | None, *, changed: bool) -> None:
+        """Forget an object that we deleted, but for how often that was since we last made it."""
+        past, frozen = self._past.pop(place, None), self._frozen.pop(place, {})
+        if ended := {path: one for path, one in frozen.items() if one.ours == GONE}:
+            self._frozen[place] = ended
+        if not (changed and self.is_on and live is not None and self._marks.cluster in labels_of(live)):
+            return
+        now, whole = self._clock(), hash(())
+        rows = []
+        if past and GONE in past[1::WIDTH]:
+            rows = [row for row in _rows(_since(past, now - self.rules.window)) if row[0] == whole]
+            if any(row[1] != GONE for row in rows):
+                rows = []
+        at = max(int(now * 1000), rows[-1][-1] + 1 if rows else 0)
+        kept = [*rows[-self.rules.times :], (whole, GONE, ABSENT, at)]
+        self._past[place] = array("q", [number for row in kept for number in row])
         if len(self._past) > REMEMBERED:
             del self._past[next(iter(self._past))]
 
@@ -236,7 +250,7 @@ def waiting(decision: Decision, held: Sequence[HeldFields]) -> Decision:
         return decision
     times = [one.after for one in held] + ([] if decision.after is None else [decision.after])
     reason = "; ".join(dict.fromkeys(one.reason for one in held))
-    return Decision(decision.writes, reason, Outcome.PENDING, min(times), decision.on)
+    return replace(decision, reason=reason, outcome=Outcome.PENDING, after=min(times))
 
 
 # -- remembered changes ----------------------------------------------------------------------------
@@ -281,6 +295,8 @@ def _told(one: Frozen, among: Iterable[Frozen]) -> str:
     """Return the sentence about a field and those that are frozen for the same reason."""
     side, resource, _ = one.place
     end = f"frozen until {one.ends}; to try again now: syncer thaw {one.request.syncer} {one.request.key}"
+    if one.ours == GONE:
+        return f"the {side} {resource.kind} is deleted by {FIELD_MANAGER} and made by somebody else each time; {end}"
     if not one.path:
         return f"the {side} {resource.kind} is made by {FIELD_MANAGER} and deleted by somebody else each time; {end}"
     alike = [each.field for each in among if each.path and (each.other, each.ends) == (one.other, one.ends)]

@@ -1,143 +1,30 @@
 """Decisions carried out against API servers in memory: the fewest calls, and no forbidden ones."""
 
-import base64
-from collections.abc import Callable, Coroutine
 from dataclasses import replace
-from datetime import UTC, datetime
-from typing import Any
 
 import pytest
+from applier_bench import SETTINGS, Bench, copy, ours, play
 
-from kube_envtest import Rule, virtual_time
+from kube_envtest import Rule
 from syncer.api import (
-    Config,
     Conflict,
     Decision,
     Exists,
     Key,
-    Mirror,
     NotConnected,
     Obj,
     ObjectRef,
     Precondition,
     Refused,
-    Resource,
-    Settings,
     Side,
-    Source,
-    Token,
     Unreachable,
-    Write,
-    annotations_of,
     apply,
-    bind,
     delete,
-    key_of,
     set_conditions,
 )
-from syncer.clusters.client import Cluster
-from syncer.engine.controllers.builder import build_pair
-from syncer.engine.controllers.pair import ClusterPair
-from syncer.engine.reconcile.plan import Observed, PlannedWrite
-from syncer.engine.reconcile.policies.contention import HeldFields
-from syncer.engine.workqueue.queue import Queue
-from syncer.names import SingleNamespace
 from syncer.resources.kinds import CONFIG_MAPS, PODS, SECRETS, SERVICES
-from syncer.testing import ApiServer
 from syncer.testing.merge import merged
-from syncer.testing.objects import configmap, namespace, pod, service
-
-WRITES = {"create", "update", "patch", "delete"}
-SETTINGS = Settings("vc", "vc-ns", SingleNamespace(cluster="vc", namespace="vc-ns"))
-OURS = {"labels": {SETTINGS.marks.cluster: SETTINGS.identity}}
-
-
-class Maps(Mirror[Config]):
-    name = "maps"
-    resource = CONFIG_MAPS
-    down = ("data",)
-    reads = (Source(Side.VIRTUAL, PODS), Source(Side.HOST, PODS), Source(Side.HOST, SERVICES, marked=True))
-
-
-class Bench:
-    """Two API servers, a link between them, and what was written."""
-
-    def __init__(self) -> None:
-        self.host, self.virtual = ApiServer(seed="host"), ApiServer(seed="virtual")
-        for server, name in ((self.host, "vc-ns"), (self.host, "elsewhere"), (self.virtual, "shop")):
-            server.put(namespace(name))
-        self.leads = True
-        self.with_status = {"pods", "services"}
-        self.wrotes: list[tuple[Side, str]] = []
-        self.futiles: list[Side] = []
-        self.helds: list[HeldFields] = []
-        self.syncer = Maps()
-        self.pair: ClusterPair = build_pair(
-            SETTINGS,
-            [(self.syncer, Config())],
-            virtual=Cluster("vc", Side.VIRTUAL, self.virtual.transport()),
-            host=Cluster("host", Side.HOST, self.host.transport()),
-            queue=Queue(clock=lambda: 0.0),
-            clock=lambda: 0.0,
-            utcnow=lambda: datetime(2026, 1, 1, tzinfo=UTC),
-            has_status=lambda side, resource: resource.plural in self.with_status,
-            may_write=lambda: self.leads,
-        )
-
-    def wrote(self, side: Side, verb: str) -> None:
-        self.wrotes.append((side, str(verb)))
-
-    def futile(self, side: Side) -> None:
-        self.futiles.append(side)
-
-    def held(self, held: HeldFields) -> None:
-        self.helds.append(held)
-
-    def see(self, side: Side, resource: Resource, obj: Obj) -> Obj:
-        """Let a store have seen an object."""
-        self.pair.informers.store(side, resource).seen_live(merged(obj, {}))
-        return obj
-
-    def seen(self, side: Side, resource: Resource, obj: Obj) -> Obj | None:
-        return self.pair.informers.get(side, resource, key_of(obj))
-
-    def planned(self, write: Write, *, host: Obj | None) -> PlannedWrite:
-        """Return a write as it is planned where this host object was observed."""
-        controller = self.pair.controllers[self.syncer.name]
-        seen = Observed(
-            controller, controller.request(Key("shop", "x")), controller.context(), None, host, key_of(write.obj)
-        )
-        return self.pair.reconciler.planned(seen, write, controller.pipeline)
-
-    async def apply(self, decision: Decision) -> list[str]:
-        """Return the writes that the servers got."""
-        before = len(self.host.requests), len(self.virtual.requests)
-        try:
-            plan = self.pair.reconciler.plan(self.pair.controllers[self.syncer.name], decision)
-            await self.pair.applier.apply(plan, self)
-        finally:
-            self.sent = [
-                f"{one.verb} {side} {one.path.partition('/namespaces/')[2]}"
-                for side, server, start in (("host", self.host, before[0]), ("virtual", self.virtual, before[1]))
-                for one in list(server.requests)[start:]
-                if one.verb in WRITES
-            ]
-        return self.sent
-
-
-def play(scenario: Callable[[Bench], Coroutine[Any, Any, None]]) -> None:
-    async def main() -> None:
-        await scenario(Bench())
-
-    virtual_time.run(main())
-
-
-def ours(obj: Obj, **parts: Any) -> Obj:
-    return merged(obj, {"metadata": OURS, **parts})
-
-
-def copy(name: str = "x", **data: str) -> Obj:
-    return ours(configmap(name, data or {"color": "blue"}, namespace="vc-ns"))
+from syncer.testing.objects import configmap, pod, service
 
 
 def test_reads_of_a_decision_count_only_while_it_is_the_latest() -> None:
@@ -383,6 +270,41 @@ def test_deletion_waits_while_its_precondition_cannot_be_read() -> None:
     play(scenario)
 
 
+def test_copy_is_deleted_after_a_list_only_if_the_virtual_cluster_has_its_identity() -> None:
+    async def scenario(bench: Bench) -> None:
+        asked, is_lost, claim = 0, False, bench.pair.applier.claim
+
+        async def check() -> None:
+            nonlocal asked
+            asked += 1
+            if is_lost:
+                raise Refused("lost", reason="IdentityLost")
+
+        def there(name: str) -> Obj:
+            return bench.see(Side.HOST, CONFIG_MAPS, bench.host.put(copy(name)))
+
+        claim.check = check
+        await bench.apply(delete(host=there("a"), reason="its deletion was seen"))
+        assert asked == 0, "no list has come"
+        claim.lists += 1
+        await bench.apply(delete(host=there("b"), reason="x"))
+        await bench.apply(delete(host=there("c"), reason="x"))
+        assert asked == 1, "once after each list"
+        await bench.apply(because(there("d"), ORIGINAL))
+        assert asked == 2, "and whenever its original is missing, as no watch has shown"
+        is_lost, kept = True, there("e")
+        claim.lists += 1
+        for decision in (delete(host=kept, reason="x"), because(kept, ORIGINAL)):
+            with pytest.raises(Refused):
+                await bench.apply(decision)
+        assert bench.host.get("configmaps", "vc-ns/e") is not None
+        is_lost = False
+        await bench.apply(delete(host=kept, reason="x"))
+        assert bench.host.get("configmaps", "vc-ns/e") is None
+
+    play(scenario)
+
+
 # -- patches that change nothing -------------------------------------------------------------------
 
 
@@ -420,60 +342,6 @@ def test_status_that_went_the_wrong_way_in_vain_still_goes_the_right_one() -> No
         assert await bench.apply(apply(host=wanted, resource=SERVICES)) == []
         bench.with_status.add("services")
         assert await bench.apply(apply(host=wanted, resource=SERVICES)) == ["patch host vc-ns/services/x/status"]
-
-    play(scenario)
-
-
-# -- the other verbs -------------------------------------------------------------------------------
-
-
-def test_pod_is_bound_through_its_subresource() -> None:
-    async def scenario(bench: Bench) -> None:
-        there = bench.see(Side.VIRTUAL, PODS, bench.virtual.put(pod("web")))
-        decision = bind(virtual=there, node="n1")
-        [write] = decision.writes
-        bound = Decision((type(write)(write.side, write.verb, write.obj, resource=PODS, node=write.node),))
-        assert await bench.apply(bound) == ["create virtual shop/pods/web/binding"]
-        assert (bench.virtual.get("pods", "shop/web") or {})["spec"]["nodeName"] == "n1"
-        assert await bench.apply(bound) == [], "it is bound, though the watch doesn't show it yet"
-
-    play(scenario)
-
-
-def test_conditions_leave_those_of_others_alone_even_if_they_are_newer_than_what_was_seen() -> None:
-    async def scenario(bench: Bench) -> None:
-        there = bench.see(Side.HOST, PODS, bench.host.put(ours(pod("web", namespace="vc-ns"))))
-        ready = {"type": "Ready", "status": "True"}
-        bench.host.put(merged(there, {"status": {"conditions": [ready]}}))
-        gate = {"type": "example.org/gate", "status": "True"}
-        [write] = set_conditions(host={**there, "status": {"conditions": [gate]}}).writes
-        decision = Decision((type(write)(write.side, write.verb, write.obj, resource=PODS),))
-        assert await bench.apply(decision) == ["patch host vc-ns/pods/web/status"]
-        conditions = (bench.host.get("pods", "vc-ns/web") or {})["status"]["conditions"]
-        assert {(one["type"], one["status"]) for one in conditions} == {("Ready", "True"), ("example.org/gate", "True")}
-
-    play(scenario)
-
-
-def test_tokens_are_asked_for_and_put_into_the_object() -> None:
-    async def scenario(bench: Bench) -> None:
-        tokens = (Token("a", "default", "shop", 600, ("x",)), Token("b", "default", "shop", 3600))
-        wanted = ours({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "t", "namespace": "vc-ns"}})
-        assert await bench.apply(apply(host=wanted, tokens=tokens)) == [
-            "create host vc-ns/configmaps",
-            *["create virtual shop/serviceaccounts/default/token"] * 2,
-        ]
-        made = bench.host.get("configmaps", "vc-ns/t")
-        assert made
-        assert set(made["data"]) == {"a", "b"}
-        assert all(base64.b64decode(value).count(b".") == 2 for value in made["data"].values())
-        assert annotations_of(made)[SETTINGS.marks.token_expires] == "2026-01-01T00:10:00Z"
-
-        bench.host.requests.clear()
-        await bench.apply(apply(host=wanted, tokens=tokens))
-        renewed = bench.host.get("configmaps", "vc-ns/t")
-        assert renewed
-        assert renewed["data"].keys() == made["data"].keys()
 
     play(scenario)
 

@@ -73,6 +73,6 @@ class Watched:
         return {key.name: str(self.version(key)) for key in list(self.informer.keys())}
 
     def heard(self) -> list[tuple[Key, str]]:
-        """What the syncer's handler has heard since this was asked last."""
+        """Return the notifications of the syncer's handler since the last call."""
         heard, self.told[:] = list(self.told), []
         return heard

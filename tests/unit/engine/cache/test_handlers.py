@@ -1,5 +1,6 @@
 """Indexes, map functions and waiters follow the objects."""
 
+import asyncio
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -7,7 +8,9 @@ import pytest
 from informer_scene import A, B, Watched, obj
 
 from syncer.api import Key, Obj
+from syncer.engine.cache import newcomers
 from syncer.engine.cache.informer import Informer
+from syncer.engine.cache.newcomers import MANY
 
 
 def uses(value: Obj) -> Iterator[str]:
@@ -46,6 +49,16 @@ def test_index_notifies_of_values_gained_and_lost(watched: Watched, informer: In
     watched.event("MODIFIED", obj(3, uses=["z", "y"]))
     watched.event("DELETED", obj(4))
     assert told == [{"x", "y"}, {"x", "z"}, {"y", "z"}]
+
+
+def test_index_notifies_of_all_values_at_every_change_if_asked_to(watched: Watched, informer: Informer) -> None:
+    told: list[set[str]] = []
+    informer.add_index("uses", uses, notify=lambda values: told.append(set(values)), when="change")
+    watched.event("ADDED", obj(1, uses=["x"]))
+    watched.event("MODIFIED", obj(2, uses=["x"]))
+    watched.event("MODIFIED", obj(3, uses=["y"]))
+    watched.event("DELETED", obj(4))
+    assert told == [{"x"}, {"x"}, {"x", "y"}, {"y"}]
 
 
 def test_owner_that_is_forgotten_has_no_index_map_function_or_handler(watched: Watched, informer: Informer) -> None:
@@ -125,3 +138,50 @@ def test_waiter_that_has_gone_is_not_notified(watched: Watched, informer: Inform
     informer.waiters.remove(B, "first")
     watched.event("ADDED", obj(1))
     assert woken == ["second"]
+
+
+# -- added later -----------------------------------------------------------------------------------
+
+
+def filled(watched: Watched, informer: Informer) -> list[Key]:
+    """Fill a store with many objects, each of which uses x."""
+    keys = [Key("shop", f"m{number}") for number in range(MANY)]
+    for number, key in enumerate(keys, 1):
+        watched.event("ADDED", obj(number, key, uses=["x"]))
+    return keys
+
+
+def test_index_of_many_objects_is_uncertain_until_it_has_caught_up_in_steps(
+    watched: Watched, informer: Informer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys, steps = filled(watched, informer), 0
+    monkeypatch.setattr(newcomers, "BREATH", 1000)
+    told: list[set[str]] = []
+    informer.add_index("uses", uses, owner="pods", notify=lambda values: told.append(set(values)))
+    assert (informer.indexer.is_certain("pods"), bool(informer.newcomers)) == (False, True)
+    watched.event("DELETED", obj(1000, keys[3], uses=["x"]))
+    watched.event("MODIFIED", obj(1001, keys[5], uses=["y"]))
+
+    async def scenario() -> None:
+        nonlocal steps
+        catching_up = asyncio.create_task(informer.newcomers.catch_up())
+        while not catching_up.done():
+            steps += 1
+            await asyncio.sleep(0)
+
+    asyncio.run(scenario())
+    assert steps > 10
+    assert (informer.indexer.is_certain("pods"), bool(informer.newcomers)) == (True, False)
+    assert set(informer.indexer.keys("uses", "x")) == {*keys} - {keys[3], keys[5]}
+    assert set(informer.indexer.keys("uses", "y")) == {keys[5]}
+    assert told == [{"y"}, *[{"x"}] * (MANY - 2)]
+
+
+def test_index_of_an_owner_that_is_forgotten_catches_up_with_nothing(watched: Watched, informer: Informer) -> None:
+    filled(watched, informer)
+    told: list[Any] = []
+    informer.add_index("uses", uses, owner="pods", notify=told.append)
+    informer.add_map_function(named, "keys", told.append, owner="pods")
+    informer.forget("pods")
+    asyncio.run(informer.newcomers.catch_up())
+    assert told == []

@@ -76,6 +76,17 @@ def test_latest_event_of_the_lagging_watch_gives_way_to_the_list(kept: Watched) 
     assert kept.versions() == {"a": "18"}, "the event of 18 will be dropped, as the list had it"
 
 
+def test_event_behind_a_page_that_has_come_already_undoes_nothing(kept: Watched) -> None:
+    with kept.informer.comparing(kept.wrong.append) as page:
+        page([raw(obj(18))], "20")
+        kept.event("MODIFIED", obj(10))
+        kept.event("DELETED", obj(12))
+        page([], "20")
+    assert kept.versions() == {"a": "18"}, "the event of 18 will be dropped, as the list had it"
+    assert kept.heard() == [(A, "18")]
+    assert kept.wrong == []
+
+
 def test_list_from_an_older_state_changes_nothing_and_says_so(kept: Watched) -> None:
     kept.event("MODIFIED", obj(40))
     kept.event("ADDED", obj(41, B))

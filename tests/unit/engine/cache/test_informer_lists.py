@@ -80,6 +80,15 @@ def test_object_that_we_deleted_while_a_list_is_read_is_not_brought_back(either:
     assert either.version() is None
 
 
+def test_object_made_again_after_our_deletion_is_taken_from_the_list_that_is_read(either: Watched) -> None:
+    either.listed(obj(1), version=2)
+    with either.informer.replacing() as page:
+        page([], "9")
+        either.deleted("u1")
+        page([raw(obj(8, uid="u2"))], "9")
+    assert either.version() == "8"
+
+
 @pytest.mark.parametrize("during", [True, False])
 def test_reply_older_than_a_list_brings_nothing(either: Watched, during: bool) -> None:
     with either.informer.writing(A) as writing:

@@ -316,4 +316,4 @@ def raw(obj: Obj) -> codec.Raw:
 
 
 TestInformer = InformerBesideServer.TestCase
-TestInformer.settings = settings(max_examples=300, stateful_step_count=40, deadline=None)
+TestInformer.settings = settings(max_examples=300, stateful_step_count=40)

@@ -49,7 +49,7 @@ class Known:
         self.references.wake = lambda resource, key: self.woken.append((resource.plural, key.name))
         self.references.ask = lambda syncer, key: self.asked.append(key.name)
         claims = Claims()
-        self.references.add(claims, claims, lambda function: function, SELECTED.selects)
+        self.references.add(claims, claims, SELECTED.selects)
         self.references.tie()
 
     def put(self, resource: Resource, name: str, **parts: Any) -> Obj:

@@ -3,7 +3,7 @@
 import asyncio
 import itertools
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 from informer_scene import A, B, obj
@@ -24,10 +24,11 @@ from reflector_scene import (
     status,
 )
 
-from syncer.api import Key
+from syncer.api import Key, Obj
 from syncer.api.errors import Forbidden, SyncerError, Unreachable
+from syncer.clusters import codec
 from syncer.clusters.transport import ConnectionFailed
-from syncer.engine.cache.reflector import FIRST_WAIT, LAST_WAIT, SILENCE_SECONDS, SLOW_WAIT, State
+from syncer.engine.cache.reflector import FIRST_WAIT, LARGE, LAST_WAIT, SILENCE_SECONDS, SLOW_WAIT, State
 
 Asked = list[tuple[float, str]]
 
@@ -301,7 +302,7 @@ def test_listener_hears_of_lists_watches_and_failures() -> None:
 
 def test_answer_that_cannot_be_read_is_a_failure_that_is_tried_again() -> None:
     async def scenario() -> None:
-        unreadable = page("5", obj(1))._replace(body=b'{"metadata": {"resourceVersion": "5"}, "items": [[]]}')
+        unreadable = page("5", obj(1))._replace(body=b"[]")
         async with running(Scene([unreadable, page("6", obj(1))])) as scene:
             await asyncio.sleep(FIRST_WAIT)
             assert "sent what can't be read" in str(scene.reflector.error)
@@ -454,6 +455,37 @@ def test_relist_of_two_at_once_is_two_lists(wrong: list[Key]) -> None:
             assert [what for _, what in scene.asked] == ["list", "watch 5", "list", "list", "watch 7"]
 
     play(scenario)
+
+
+@pytest.mark.parametrize(
+    ("lists", "watches"),
+    [
+        pytest.param([page("5", obj(1), obj(4, B, data={"a": "x" * (LARGE + 1)}))], [[LIFE]], id="list"),
+        pytest.param([page("5")], [[1.0, [line("ADDED", obj(7, B, data={"a": "x" * (LARGE + 1)}))], LIFE]], id="watch"),
+    ],
+)
+def test_large_object_is_decoded_in_a_step_of_its_own(
+    lists: Sequence[Answer], watches: Sequence[Opening], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order: list[str] = []
+
+    def seen(raw: codec.Raw, seen: Callable[[codec.Raw], Obj] = codec.seen) -> Obj:
+        if codec.size(raw) > LARGE:
+            order.append("decoded")
+            asyncio.get_running_loop().call_soon(order.append, "another task")
+        return seen(raw)
+
+    monkeypatch.setattr(codec, "seen", seen)
+
+    async def scenario() -> None:
+        scene = Scene(lists, watches)
+        scene.informer.add_handler(lambda key, obj: order.append("stored") if key == B else None)
+        async with running(scene):
+            await asyncio.sleep(2.0)
+        assert scene.informer.get(B)
+
+    play(scenario)
+    assert order == ["decoded", "another task", "stored"]
 
 
 def test_reflector_says_what_it_follows() -> None:

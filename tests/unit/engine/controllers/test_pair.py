@@ -1,14 +1,17 @@
-"""Which change notifies which syncer, the objects of a request, and the state after they are gone."""
+"""A change notifies the syncers that read it; a request has its objects, and leaves no state after they are gone."""
 
 import json
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from engine_fakes import SETTINGS, WIDGETS, Reports, Stands, Widgets, copy_of, virtual
 
 from syncer.api import (
     Config,
+    Forbidden,
     Index,
     Indexes,
     Key,
@@ -25,6 +28,7 @@ from syncer.api import (
 )
 from syncer.clusters import codec
 from syncer.clusters.client import Cluster
+from syncer.engine.cache.reflector import Reflector
 from syncer.engine.controllers.builder import build_pair
 from syncer.engine.controllers.pair import ClusterPair
 from syncer.engine.workqueue.queue import Queue
@@ -70,6 +74,7 @@ def wired(*syncers: Syncer, settings: Settings = SETTINGS) -> tuple[ClusterPair,
 
 
 def show(made: ClusterPair, side: Side, obj: Obj, kind: str = "MODIFIED", resource: Resource = WIDGETS) -> None:
+    obj = {**obj, "apiVersion": resource.api_version, "kind": resource.kind}
     made.informers.store(side, resource).event(kind, codec.Raw(json.dumps(obj).encode()))
 
 
@@ -117,6 +122,18 @@ def test_syncer_is_not_called_before_it_is_ready() -> None:
     show(made, Side.HOST, copy_of(virtual()))
     show(made, Side.VIRTUAL, virtual("p", uses=["a", "b"]), resource=PODS)
     assert queue.taken() == []
+
+
+def test_syncer_waits_for_its_own_stores_and_for_no_other_that_cannot_be_read() -> None:
+    made, _ = wired(Widgets())
+    [controller] = made.controllers.values()
+    notes = made.policies.pause.notes
+    assert [*controller.stores, notes] == [one for one in made.lacks(controller) if one in (*controller.stores, notes)]
+    unreadable = Forbidden("no", cluster="vc", side=Side.VIRTUAL, verb="list", resource=notes.resource)
+    for store in (notes, controller.stores[0]):
+        made.reflectors[(store.side, store.resource)] = cast("Reflector", SimpleNamespace(error=unreadable))
+    assert notes not in made.lacks(controller)
+    assert controller.stores[0] in made.lacks(controller)
 
 
 def test_host_object_that_is_not_ours_wakes_nobody() -> None:

@@ -23,21 +23,26 @@ from syncer.api import (
 from syncer.engine.controllers.request_status import RequestStatuses, State
 from syncer.engine.controllers.retry_policy import (
     FAILURES_TOLD,
+    LOST_SECONDS,
     PARKED_SECONDS,
     UNAUTHORIZED_SECONDS,
     Retry,
     RetryAction,
     retry_for,
 )
+from syncer.engine.leaderelection.identity import IdentityLost
 
 
 @pytest.mark.parametrize(
     ("error", "failures", "becomes"),
     [
+        (IdentityLost("no", reason="IdentityLost"), 0, Retry(RetryAction.PARK, LOST_SECONDS, "IdentityLost")),
         (Refused("no"), 0, Retry(RetryAction.PARK, PARKED_SECONDS, "SyncRefused")),
         (Refused("no", reason="NameCollision"), 3, Retry(RetryAction.PARK, PARKED_SECONDS, "NameCollision")),
         (Invalid("no", status=422), 0, Retry(RetryAction.PARK, PARKED_SECONDS, "SyncFailed")),
-        (Denied("no", status=400), 0, Retry(RetryAction.PARK, PARKED_SECONDS, "SyncFailed")),
+        (Denied("no", status=400), 0, Retry(RetryAction.PARK, event="SyncFailed")),
+        (Denied("no", status=400), FAILURES_TOLD - 1, Retry(RetryAction.PARK, event="SyncFailed")),
+        (Denied("no", status=400), FAILURES_TOLD, Retry(RetryAction.PARK, PARKED_SECONDS, "SyncFailed")),
         (QuotaExceeded("no", status=403), 0, Retry(RetryAction.PARK, PARKED_SECONDS, "QuotaExceeded")),
         (Forbidden("no", status=403), 0, Retry(RetryAction.PARK, PARKED_SECONDS, "SyncFailed")),
         (Unauthorized("no", status=401), 0, Retry(RetryAction.LATER, UNAUTHORIZED_SECONDS, "SyncFailed")),
@@ -52,9 +57,10 @@ from syncer.engine.controllers.retry_policy import (
         (Unreachable("broken", status=500), 0, Retry(RetryAction.BACK_OFF)),
         (Expired("old", status=410), 0, Retry(RetryAction.BACK_OFF)),
         (ValueError("a bug"), 0, Retry(RetryAction.BACK_OFF)),
-        (ValueError("a bug"), FAILURES_TOLD, Retry(RetryAction.BACK_OFF, event="SyncFailed")),
+        (ValueError("a bug"), FAILURES_TOLD - 1, Retry(RetryAction.BACK_OFF)),
+        (ValueError("a bug"), FAILURES_TOLD, Retry(RetryAction.PARK, event="SyncFailed")),
         (Missing("no", status=404), FAILURES_TOLD, Retry(RetryAction.BACK_OFF, event="SyncFailed")),
-        (ValueError("a bug"), FAILURES_TOLD + 1, Retry(RetryAction.BACK_OFF)),
+        (Missing("no", status=404), FAILURES_TOLD + 1, Retry(RetryAction.BACK_OFF)),
     ],
     ids=lambda value: type(value).__name__,
 )

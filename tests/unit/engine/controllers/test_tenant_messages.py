@@ -19,6 +19,7 @@ from syncer.api import (
 from syncer.engine.controllers.tenant_messages import for_tenant, translated
 from syncer.names import PerNamespace, SingleNamespace, Unchanged
 from syncer.resources.kinds import CONFIG_MAPS, PODS
+from syncer.translate.texts import LONGEST_MESSAGE
 
 SINGLE = SingleNamespace(cluster="vc", namespace="home")
 APART = PerNamespace(cluster="vc", namespace="home")
@@ -50,6 +51,13 @@ def told(names: NameTranslator, message: str, **known: str) -> str:
 )
 def test_names_are_as_the_tenant_knows_them(names: NameTranslator, message: str, says: str) -> None:
     assert told(names, message) == says
+
+
+def test_long_message_is_cut_after_a_word_before_it_is_searched() -> None:
+    said = told(SINGLE, 2000 * "web-x-shop-x-vc ")
+    assert set(said.split()) == {"web", "web…"}, "no half of a host name"
+    assert len(said) <= LONGEST_MESSAGE
+    assert told(SINGLE, "x" * 10_000_000) == "x" * LONGEST_MESSAGE + "…"
 
 
 def test_name_that_only_the_caller_can_tell_is_told_too() -> None:

@@ -43,7 +43,7 @@ class Server:
 
 @dataclass
 class ClusterPair:
-    """Where the servers are found."""
+    """A pair with servers alone."""
 
     host: Server = field(default_factory=Server)
 

@@ -1,380 +1,54 @@
-"""What a worker makes of a request: which outcome it notes, when it comes back, who hears of it, and how it ends."""
+"""A worker notes the outcome of a request, says when it comes back and by which changes, and ends cleanly."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from worker_bench import (
+    COPY,
+    DB,
+    PARKED,
+    SETTINGS,
+    SLOWLY,
+    A,
+    Act,
+    Bench,
+    Maps,
+    Statuses,
+    Told,
+    act_of,
+    play,
+)
 
-from kube_envtest import Rule, virtual_time
+from kube_envtest import Rule
 from syncer.api import (
-    Config,
-    Conflict,
     Context,
     Decision,
-    Denied,
-    Exists,
-    Expired,
-    Forbidden,
-    Invalid,
     Key,
-    Mirror,
-    Missing,
-    MissingRight,
-    NotConnected,
     Obj,
-    ObjectRef,
-    Pair,
-    QuotaExceeded,
     Refused,
     Request,
-    Settings,
+    Right,
     Side,
-    Source,
-    SyncerError,
-    TooMany,
-    Unauthorized,
-    Unreachable,
+    TooLarge,
     apply,
     delete,
+    merge,
     skip,
     wait,
 )
-from syncer.clusters.client import Cluster
-from syncer.engine.controllers.builder import build_pair, leave
-from syncer.engine.controllers.pair import ClusterPair
-from syncer.engine.controllers.request_status import RequestStatuses, State
-from syncer.engine.controllers.worker import BREATH, DRAIN_SECONDS, ROUNDS, Workers
-from syncer.engine.workqueue.queue import Queue
-from syncer.names import SingleNamespace
-from syncer.observe.metrics import Metrics
+from syncer.engine.apply.write_pace import WritePace
+from syncer.engine.controllers.builder import leave
+from syncer.engine.controllers.request_status import State
+from syncer.engine.controllers.worker import BREATH, DRAIN_SECONDS, NAMED_LENGTH, PACED, ROUNDS
 from syncer.resources.kinds import CONFIG_MAPS, SECRETS
-from syncer.testing import ApiServer
-from syncer.testing.merge import merged
-from syncer.testing.objects import configmap, namespace, secret
+from syncer.testing.objects import configmap, secret
 
-SETTINGS = Settings("vc", "vc-ns", SingleNamespace(cluster="vc", namespace="vc-ns"))
-A = Request("vc", "maps", Key("shop", "a"))
-COPY = "vc-ns/a-x-shop-x-vc"
-DB = ObjectRef(Side.VIRTUAL, SECRETS, Key("shop", "db"))
-#: Seconds of the clock at which each test begins, so that a delay is seen as a time after it.
-NOW = 100.0
 
-#: What the syncer of a test does with the original and its copy.
-Act = Callable[[Obj, Obj | None], Decision]
+class Merging(Maps):
+    """The same, with the right to change a subresource of the copy."""
 
-
-class Maps(Mirror[Config]):
-    """Does as the test says; else copies ConfigMaps."""
-
-    name = "maps"
-    resource = CONFIG_MAPS
-    down = ("data",)
-    reads = (Source(Side.VIRTUAL, SECRETS),)
-    #: How the next attempts end, the last for good; none: as a mirror.
-    acts: list[Act]
-    #: The names that were decided, in order.
-    decided: list[str]
-
-    def sync_down(self, ctx: Context, virtual: Obj) -> Decision:
-        return self._decide(virtual, None) or super().sync_down(ctx, virtual)
-
-    def sync(self, ctx: Context, pair: Pair) -> Decision:
-        return self._decide(pair.virtual, pair.host) or super().sync(ctx, pair)
-
-    def _decide(self, virtual: Obj, host: Obj | None) -> Decision | None:
-        self.decided.append(virtual["metadata"]["name"])
-        if not self.acts:
-            return None
-        act = self.acts.pop(0) if len(self.acts) > 1 else self.acts[0]
-        return act(virtual, host)
-
-
-class Statuses(Maps):
-    """The same, with a part of the copy that flows back."""
-
-    up = ("status",)
-
-
-@dataclass(frozen=True, slots=True)
-class Told:
-    """An event for a tenant."""
-
-    reason: str
-    message: str
-    about: Obj | None
-
-
-class Bench:
-    """Workers on a queue, between two API servers in memory."""
-
-    def __init__(self, syncer: type[Maps] = Maps, **options: Any) -> None:
-        self.loop = asyncio.get_running_loop()
-        self.virtual, self.host = ApiServer(seed="virtual"), ApiServer(seed="host")
-        for server, name in ((self.virtual, "shop"), (self.host, "vc-ns")):
-            server.put(namespace(name))
-        self.queue = Queue(clock=self.loop.time, spread=lambda: 0.5)  # a delay is exactly as long as it is meant
-        self.maps = syncer()
-        self.maps.acts, self.maps.decided = [], []
-        self.pair: ClusterPair = build_pair(
-            SETTINGS,
-            [(self.maps, Config(**options))],
-            virtual=Cluster("vc", Side.VIRTUAL, self.virtual.transport()),
-            host=Cluster("host", Side.HOST, self.host.transport()),
-            queue=self.queue,
-            clock=self.loop.time,
-            utcnow=lambda: datetime(2026, 1, 1, tzinfo=UTC),
-            has_status=lambda side, resource: False,
-            may_write=lambda: True,
-        )
-        self.controller = self.pair.controllers["maps"]
-        self.statuses, self.metrics = RequestStatuses(), Metrics(version="test")
-        self.events: list[Told] = []
-        self.losses: list[tuple[Side, SyncerError]] = []
-        self.workers = Workers(self.queue, {"vc": self.pair}, self.statuses, self, self.metrics, clock=self.loop.time)
-        for name in "ab":
-            self.see(configmap(name))
-        self.controller.ready = True  # from now on, changes are queued
-
-    # -- what workers tell -----------------------------------------------------------------------------
-
-    def lost(self, pair: ClusterPair, side: Side, error: SyncerError) -> None:
-        self.losses.append((side, error))
-
-    def warn(self, pair: ClusterPair, request: Request, reason: str, message: str, *, about: Obj | None) -> None:
-        self.events.append(Told(reason, message, about))
-
-    # -- what a test does ------------------------------------------------------------------------------
-
-    def see(self, obj: Obj) -> Obj:
-        """Put an object into the virtual cluster, and let the store have seen it."""
-        obj = self.virtual.put(obj)
-        resource = SECRETS if obj["kind"] == "Secret" else CONFIG_MAPS
-        self.pair.informers.store(Side.VIRTUAL, resource).seen_live(merged(obj, {}))
-        return obj
-
-    def unsee(self, name: str) -> None:
-        """Let the store have seen that a virtual ConfigMap is gone."""
-        self.pair.informers.store(Side.VIRTUAL, CONFIG_MAPS).gone_live(Key("shop", name))
-
-    def does(self, *acts: Act | Decision | Exception) -> None:
-        """Let the syncer return these or raise them, one an attempt, the last for good."""
-        self.maps.acts = [_act(each) for each in acts]
-
-    async def work(self, request: Request = A) -> int:
-        """Let a worker handle a request once, and return the number of its writes."""
-        self.queue.add(request)
-        taken, changed = await self.queue.get()
-        assert taken == request
-        writes = await self.workers.handle(request, changed)
-        self.queue.done(request)
-        return writes
-
-    def comes_back(self, request: Request = A) -> float | None:
-        """After how many seconds a request is handed out again; None if never."""
-        if self.queue.holds(request):
-            return 0.0
-        due = self.queue.delayed().get(request)
-        return None if due is None else round(due - self.loop.time(), 3)
-
-    def status(self, request: Request = A) -> tuple[State, str] | None:
-        """How a request stands; None if it is in step."""
-        status = self.statuses.of(request)
-        return (status.state, status.reason) if status else None
-
-    def wrote(self) -> list[str]:
-        """The writes that the host was asked for."""
-        verbs = {"create", "patch", "update", "delete"}
-        return [one.verb for one in self.host.requests if one.verb in verbs]
-
-
-def _act(given: Act | Decision | Exception) -> Act:
-    def act(virtual: Obj, host: Obj | None) -> Decision:
-        if isinstance(given, Exception):
-            raise given
-        assert isinstance(given, Decision)
-        return given
-
-    return given if callable(given) else act
-
-
-def play(scenario: Callable[[Bench], Coroutine[Any, Any, None]], syncer: type[Maps] = Maps, **options: Any) -> None:
-    async def main() -> None:
-        await asyncio.sleep(NOW)
-        bench = Bench(syncer, **options)
-        try:
-            await scenario(bench)
-        finally:
-            bench.queue.close()
-
-    virtual_time.run(main())
-
-
-# -- errors --------------------------------------------------------------------------------------------------------
-
-RIGHT = MissingRight("create", "", "configmaps", "vc-ns")
-HERE: Any = {"side": Side.HOST, "key": Key("vc-ns", "x")}
-PARKED, FAILING = State.PARKED, State.FAILING
-SLOWLY = 300.0
-
-
-@pytest.mark.parametrize(
-    ("error", "failures", "state", "back", "event", "lost"),
-    [
-        # what will not pass by itself waits for a change, or for the slow timer
-        pytest.param(Refused("no"), 0, PARKED, SLOWLY, "SyncRefused", False, id="refused"),
-        pytest.param(Refused("no", reason="Odd"), 0, PARKED, SLOWLY, "Odd", False, id="refused with a reason"),
-        pytest.param(Refused("no"), 9, PARKED, SLOWLY, "SyncRefused", False, id="refused after failures"),
-        pytest.param(QuotaExceeded("no", **HERE), 0, PARKED, SLOWLY, "QuotaExceeded", False, id="quota exceeded"),
-        pytest.param(Invalid("no", **HERE), 0, PARKED, SLOWLY, "SyncFailed", False, id="invalid"),
-        pytest.param(Denied("no", **HERE), 0, PARKED, SLOWLY, "SyncFailed", False, id="denied"),
-        pytest.param(Forbidden("no", right=RIGHT, **HERE), 0, PARKED, SLOWLY, "SyncFailed", False, id="forbidden"),
-        pytest.param(RecursionError(), 0, PARKED, SLOWLY, "Unreadable", False, id="too deep"),
-        # a stale cache: at once, but only the first time
-        pytest.param(Conflict("no", **HERE), 0, FAILING, 0.0, "", False, id="conflict"),
-        pytest.param(Exists("no", **HERE), 0, FAILING, 0.0, "", False, id="exists"),
-        pytest.param(Missing("no", **HERE), 0, FAILING, 0.0, "", False, id="missing"),
-        pytest.param(Conflict("no", **HERE), 1, FAILING, 0.1, "", False, id="conflict again"),
-        # a server that says when
-        pytest.param(TooMany("no", retry_after=7, **HERE), 0, FAILING, 7.0, "", False, id="too many"),
-        pytest.param(TooMany("no", retry_after=7, **HERE), 20, FAILING, 48.0, "", False, id="too many, as ever"),
-        pytest.param(Unauthorized("no", **HERE), 0, FAILING, 30.0, "SyncFailed", False, id="unauthorized"),
-        # no answer: the connection is probed
-        pytest.param(NotConnected("no", **HERE), 0, FAILING, 0.05, "", True, id="not connected"),
-        pytest.param(NotConnected("no"), 0, FAILING, 0.05, "", False, id="not connected, nobody knows where"),
-        pytest.param(Unreachable("no", status=0, **HERE), 0, FAILING, 0.05, "", True, id="no answer"),
-        pytest.param(Unreachable("no", status=503, **HERE), 0, FAILING, 0.05, "", False, id="an answer that is 503"),
-        # all else: later and later, and the tenant hears of it when it goes on for long
-        pytest.param(Expired("no", **HERE), 0, FAILING, 0.05, "", False, id="expired"),
-        pytest.param(ValueError("no"), 0, FAILING, 0.05, "", False, id="bug"),
-        pytest.param(ValueError("no"), 3, FAILING, 0.4, "", False, id="bug, the fourth time"),
-        pytest.param(ValueError("no"), 5, FAILING, 1.6, "SyncFailed", False, id="bug, the sixth time"),
-        pytest.param(ValueError("no"), 6, FAILING, 3.2, "", False, id="bug, the seventh time"),
-        pytest.param(ValueError("no"), 30, FAILING, 48.0, "", False, id="bug, for ever"),
-    ],
-)
-def test_error_decides_state_delay_event_and_probe(
-    error: Exception, failures: int, state: State, back: float, event: str, lost: bool
-) -> None:
-    async def scenario(bench: Bench) -> None:
-        for _ in range(failures):
-            bench.queue.retry(A)
-        bench.does(error)
-        assert await bench.work() == 0
-        status = bench.statuses.of(A)
-        assert status
-        assert (status.state, bench.comes_back()) == (state, back)
-        assert [told.reason for told in bench.events] == ([event] if event else [])
-        assert bench.losses == ([(Side.HOST, error)] if lost else [])
-
-    play(scenario)
-
-
-def test_error_of_the_api_server_is_judged_as_one_of_the_syncer() -> None:
-    async def scenario(bench: Bench) -> None:
-        bench.host.faults.add(Rule(verb="create", status=429, retry_after=9))
-        await bench.work()
-        status = bench.statuses.of(A)
-        assert status
-        assert (status.state, status.error, bench.comes_back()) == (FAILING, "TooMany", 9.0)
-
-    play(scenario)
-
-
-@pytest.mark.parametrize(
-    ("longest", "back"), [pytest.param("60s", 48.0, id="default"), pytest.param("2s", 1.6, id="shorter")]
-)
-def test_max_retry_delay_bounds_the_delay(longest: str, back: float) -> None:
-    async def scenario(bench: Bench) -> None:
-        bench.does(ValueError("no"))
-        for _ in range(20):
-            await bench.work()
-        assert bench.comes_back() == back
-
-    play(scenario, max_retry_delay=longest)
-
-
-@pytest.mark.parametrize(
-    ("errors", "events"),
-    [
-        pytest.param(["no", "no", "no"], ["no"], id="the same"),
-        pytest.param(["no", "nor this", "no"], ["no", "nor this", "no"], id="others"),
-    ],
-)
-def test_refusal_is_told_once_while_it_is_no_news(errors: list[str], events: list[str]) -> None:
-    async def scenario(bench: Bench) -> None:
-        bench.does(*map(Refused, errors))
-        for _ in errors:
-            await bench.work()
-        assert [told.message for told in bench.events] == events
-
-    play(scenario)
-
-
-def test_event_is_about_the_object_that_the_refusal_names() -> None:
-    async def scenario(bench: Bench) -> None:
-        other = configmap("other")
-        bench.does(Refused("no", about=other))
-        await bench.work()
-        assert bench.events == [Told("SyncRefused", "no", other)]
-
-    play(scenario)
-
-
-def test_event_names_no_right_and_no_address_of_the_host() -> None:
-    async def scenario(bench: Bench) -> None:
-        bench.does(Forbidden("grant configmaps to 10.1.2.3", verb="create", resource=CONFIG_MAPS, **HERE))
-        await bench.work()
-        [told] = bench.events
-        assert "10.1.2.3" not in told.message
-        assert bench.status() == (PARKED, "grant configmaps to 10.1.2.3"), "the operator reads all of it"
-
-    play(scenario)
-
-
-def test_traceback_is_logged_once_for_each_bug(capsys: pytest.CaptureFixture[str]) -> None:
-    def one(virtual: Obj, host: Obj | None) -> Decision:
-        raise ValueError("one bug")
-
-    def two(virtual: Obj, host: Obj | None) -> Decision:
-        raise ValueError("another bug")
-
-    async def scenario(bench: Bench) -> None:
-        said = []
-        for name, act in (("a", one), ("b", one), ("a", two), ("b", two)):
-            bench.does(act)
-            await bench.work(Request("vc", "maps", Key("shop", name)))
-            lines = capsys.readouterr().err
-            said.append((lines.count("a syncer raised"), lines.count("Traceback")))
-        assert said == [(1, 1), (1, 0), (1, 1), (1, 0)]
-
-    play(scenario)
-
-
-def test_traceback_is_for_bugs_and_not_for_refusals(capsys: pytest.CaptureFixture[str]) -> None:
-    async def scenario(bench: Bench) -> None:
-        bench.does(Refused("no"), Unreachable("no", status=500))
-        await bench.work()
-        await bench.work()
-        lines = capsys.readouterr().err
-        assert ("parked" in lines, "failed, will try again" in lines, "Traceback" in lines) == (True, True, False)
-
-    play(scenario)
-
-
-def test_failure_that_can_not_be_told_is_queued_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def scenario(bench: Bench) -> None:
-        def deaf(*about: Any, **more: Any) -> bool:
-            raise RuntimeError("no memory")
-
-        monkeypatch.setattr(bench.statuses, "note", deaf)
-        bench.does(ValueError("no"))
-        await bench.work()
-        assert bench.comes_back() == 0.05
-
-    play(scenario)
+    rights = (Right(Side.HOST, CONFIG_MAPS, ("patch",), "resize"),)
 
 
 # -- what wakes it -------------------------------------------------------------------------------------------------
@@ -385,6 +59,7 @@ def test_failure_that_can_not_be_told_is_queued_all_the_same(monkeypatch: pytest
     [
         pytest.param(Refused("no"), True, id="parked"),
         pytest.param(wait("not yet", on=(DB,)), True, id="waits"),
+        pytest.param(TooLarge("no"), False, id="too large"),
         pytest.param(ValueError("no"), False, id="fails"),
         pytest.param(skip("enough"), False, id="skipped"),
     ],
@@ -393,13 +68,87 @@ def test_change_of_what_was_read_wakes_a_request_that_waits(act: Decision | Exce
     async def scenario(bench: Bench) -> None:
         def read(ctx: Context, virtual: Obj) -> Decision:
             ctx.virtual(SECRETS, DB.key)
-            return _act(act)(virtual, None)
+            return act_of(act)(virtual, None)
 
         bench.maps.sync_down = read  # type: ignore[method-assign]
         await bench.work()
         before = bench.queue.depth()
         bench.see(secret("db"))
         assert (before, bench.queue.depth()) == (0, 1 if woken else 0)
+
+    play(scenario)
+
+
+def test_object_that_is_too_large_is_decided_again_when_it_changes_itself() -> None:
+    async def scenario(bench: Bench) -> None:
+        bench.does(TooLarge("no"), skip("enough"))
+        await bench.work()
+        assert (bench.status(), bench.comes_back()) == ((State.PARKED, "no"), None)
+        bench.see(configmap("a", data={"less": ""}))
+        assert bench.comes_back() == 0.0
+
+    play(scenario)
+
+
+def test_warning_of_a_decision_is_told_once_its_writes_are_made() -> None:
+    async def scenario(bench: Bench) -> None:
+        sync_down, sync = bench.maps.sync_down, bench.maps.sync
+        bench.maps.sync_down = lambda ctx, virtual: sync_down(ctx, virtual).warn("Odd", "half")  # type: ignore
+        bench.maps.sync = lambda ctx, pair: sync(ctx, pair).warn("Odd", "half")  # type: ignore
+        await bench.work()
+        await bench.work()
+        assert bench.events == [Told("Odd", "half", None)], "the second decision writes nothing"
+
+    play(scenario)
+
+
+def test_refused_merge_is_told_once_and_tried_again_after_five_minutes() -> None:
+    """Nothing else of the object is held up: it is pending, not parked."""
+
+    async def scenario(bench: Bench) -> None:
+        await bench.work()
+        copy = bench.host.get("configmaps", COPY)
+        assert copy is not None
+        bench.does(merge(host={"metadata": copy["metadata"], "data": {"size": "2"}}, subresource="resize"))
+        await bench.work()
+        assert bench.wrote() == ["create", "patch"]
+        state, why = bench.status() or (None, "")
+        assert state is State.PENDING
+        assert "configmaps/resize is refused: the host doesn't serve configmaps/resize" in why
+        assert [event.reason for event in bench.events] == ["SyncFailed"]
+        for _ in range(3):
+            await asyncio.sleep(10)
+            await bench.work()
+        assert (bench.wrote(), bench.comes_back()) == (["create", "patch"], SLOWLY - 30)
+        assert [state for state, _ in [bench.status() or (None, "")]] == [State.PENDING]
+        assert len(bench.events) == 1
+        await asyncio.sleep(SLOWLY)
+        await bench.work()
+        assert bench.wrote() == ["create", "patch", "patch"]
+
+    play(scenario, Merging)
+
+
+def test_owner_is_told_once_which_fields_are_left_out_and_again_when_they_are_others() -> None:
+    async def scenario(bench: Bench) -> None:
+        many = {f"eks.amazonaws.com/{number:02}": "x" for number in range(12)}
+        long = "iam.gke.io/" + "x" * 100
+        for annotations in (
+            {"a": "1"},
+            {"eks.amazonaws.com/00": "x"},
+            {"eks.amazonaws.com/00": "y"},
+            many,
+            {long: "x"},
+        ):
+            bench.see(configmap("a", metadata={"annotations": annotations}))
+            await bench.work()
+        said = "not copied to the host, whose policy keeps it out: "
+        first = ", ".join(f"metadata.annotations[{key}]" for key in list(many)[:10])
+        assert bench.events == [
+            Told("NotCopied", f"{said}metadata.annotations[eks.amazonaws.com/00]", None),
+            Told("NotCopied", f"{said}{first} and 2 more", None),
+            Told("NotCopied", said + f"metadata.annotations[{long}"[:NAMED_LENGTH] + "…", None),
+        ]
 
     play(scenario)
 
@@ -468,8 +217,10 @@ def counting(virtual: Obj, host: Obj | None) -> Decision:
     ],
 )
 def test_own_writes_are_decided_again_at_once_some_rounds_at_most(
-    syncer: type[Maps], acts: list[Act], wrote: list[str], back: float | None
+    syncer: type[Maps], acts: list[Act], wrote: list[str], back: float | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(WritePace, "delay", lambda pace, plan: 0.0)
+
     async def scenario(bench: Bench) -> None:
         bench.does(*acts)
         assert await bench.work() == len(wrote)
@@ -479,9 +230,22 @@ def test_own_writes_are_decided_again_at_once_some_rounds_at_most(
     play(scenario, syncer)
 
 
+def test_writes_beyond_two_a_second_wait_with_the_reason() -> None:
+    async def scenario(bench: Bench) -> None:
+        bench.does(counting)
+        assert await bench.work() == 2
+        assert (bench.wrote(), bench.comes_back()) == (["create", "patch"], 1.0)
+        status = bench.statuses.of(Request("vc", "maps", Key("shop", "a")))
+        assert status
+        assert (status.state, status.reason) == (State.PENDING, PACED)
+
+    play(scenario, Statuses)
+
+
 def test_deleted_copy_is_made_again_at_once() -> None:
     async def scenario(bench: Bench) -> None:
         await bench.work()
+        await asyncio.sleep(1)
 
         def replaced(virtual: Obj, host: Obj | None) -> Decision:
             assert host
@@ -543,6 +307,19 @@ def test_request_whose_syncer_leaves_meanwhile_leaves_nothing_behind(fault: dict
 
 
 # -- many requests -------------------------------------------------------------------------------------------------
+
+
+def test_request_tells_when_it_wrote_as_others_have_run_until_then() -> None:
+    async def scenario(bench: Bench) -> None:
+        bench.host.faults.add(Rule(verb="create", latency=2.0))
+        begun = bench.loop.time()
+        bench.queue.add(A)
+        assert await bench.workers.handle(*await bench.queue.get()) == (1, begun + 2.0)
+        bench.queue.done(A)
+        bench.queue.add(A)
+        assert await bench.workers.handle(*await bench.queue.get()) == (0, 0.0)
+
+    play(scenario)
 
 
 def test_worker_lets_others_run_after_some_requests_that_wrote_nothing() -> None:

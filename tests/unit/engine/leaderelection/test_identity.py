@@ -5,7 +5,7 @@ import pytest
 from kube_envtest import virtual_time
 from syncer.api import ConfigError, Marks, Settings, Side
 from syncer.clusters.client import Cluster
-from syncer.engine.leaderelection.identity import claim, is_claimed, release
+from syncer.engine.leaderelection.identity import IdentityLost, claim, is_claimed, must_be_claimed, release
 from syncer.names import SingleNamespace
 from syncer.resources.configmaps import ConfigMapSyncer
 from syncer.resources.secrets import SecretSyncer
@@ -63,6 +63,22 @@ def test_copies_of_others_and_what_only_bears_our_label_do_not_stand_in_the_way(
     other, host = ApiServer(), ApiServer()
     copy_of_shop(host, **{"host-name": "its-original"})
     claimed(other, settings(), host=host)
+
+
+def test_identity_that_is_gone_or_another_refuses_deletions() -> None:
+    server, given = ApiServer(), settings()
+    virtual = Cluster("virtual", Side.VIRTUAL, server.transport())
+
+    def holds(of: Settings, translator: str = "single-namespace") -> None:
+        virtual_time.run(must_be_claimed(virtual, of, translator=translator))
+
+    claimed(server, given)
+    holds(given)
+    with pytest.raises(IdentityLost):
+        holds(given, "per-namespace")
+    server.delete("configmaps", "kube-system/vsyncer")
+    with pytest.raises(IdentityLost, match="has lost its ConfigMap kube-system/vsyncer"):
+        holds(given)
 
 
 def test_same_settings_are_welcome_again() -> None:

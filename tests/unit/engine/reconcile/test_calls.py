@@ -21,7 +21,7 @@ GUARD = {"uid": "u1", "resourceVersion": "7"}
 
 
 def host(*, labels: Any = None, annotations: Any = None, version: str = "", **parts: Any) -> Obj:
-    """What a syncer wants on the host: marked as ours."""
+    """Return a host object as a syncer wants it: marked as ours."""
     metadata: Obj = {"name": "web", "namespace": "vc-ns", "labels": {**OURS, **(labels or {})}}
     if annotations:
         metadata["annotations"] = annotations
@@ -47,7 +47,7 @@ def stored(obj: Obj, *, keep_status: bool = True) -> Obj:
 
 
 def created(want: Obj, *exact: FieldPath, **options: Any) -> Obj:
-    """What a create of this makes."""
+    """Return the object that a create of this makes."""
     [call] = calls(want, None, *exact, **options)
     assert call.kind is Operation.CREATE
     return stored(call.body)
@@ -262,6 +262,11 @@ def test_metadata_is_never_changed_but_for_labels_and_annotations() -> None:
         ("1e3", "1000", True),
         ("100M", "100Mi", False),
         ("1", "2", False),
+        ("1e999999999", "1", False),
+        ("1_000", "1k", False),
+        ("1 Gi", "1Gi", False),
+        ("+5", "5", True),
+        ("2E", "2000P", True),
         ("x", "y", False),
         ("1.2.3.4", "1.2.3.5", False),
         ("1.10", "1.1", False),
@@ -344,6 +349,25 @@ def test_conditions_are_set_by_type_and_only_those_that_differ() -> None:
     )
     assert calls({**live, "status": {"conditions": [gate]}}, live, verb=Verb.CONDITIONS) == []
     assert calls(want, None, verb=Verb.CONDITIONS) == []
+
+
+def test_merge_has_only_what_the_live_object_lacks() -> None:
+    containers = [{"name": "a", "size": "1"}, {"name": "b", "size": "1"}, {"name": "host's"}]
+    live = stored(host(spec={"containers": containers, "whole": {"size": "1", "other": 1}}))
+    spec: Obj = {"containers": [{"name": "a", "size": "2"}, {"name": "b", "size": "1000m"}], "whole": {"size": "1"}}
+    [call] = calls({**live, "spec": spec}, live, verb=Verb.MERGE)
+    assert call == Call(Operation.MERGE, {"metadata": {"uid": "u1"}, "spec": {"containers": [spec["containers"][0]]}})
+    new = {"containers": [{"name": "new"}], "extra": [{"name": "x"}], "whole": {"size": "2"}}
+    [call] = calls({**live, "spec": new}, live, verb=Verb.MERGE)
+    assert call.body["spec"] == new
+    assert calls({**live, "spec": {"containers": containers[:1]}}, live, verb=Verb.MERGE) == []
+
+
+def test_merge_is_for_the_very_object_that_was_seen() -> None:
+    live = stored(host(spec={}))
+    want = {**live, "spec": {"containers": [{"name": "a"}]}}
+    assert calls(want, None, verb=Verb.MERGE) == []
+    assert calls(want, merged(live, {"metadata": {"uid": "u2"}}), verb=Verb.MERGE) == []
 
 
 def test_object_with_tokens_is_written_though_nothing_else_differs() -> None:

@@ -44,7 +44,7 @@ def ask(syncer: Syncer, *, v: Obj | None = None, h: Obj | None = None) -> Decisi
 
 
 def deleted(decision: Decision) -> tuple[Side, str]:
-    """What is deleted, by its side and uid, where that is all that is done."""
+    """Return the side and uid of a deletion, the only write."""
     [write] = decision.writes
     assert write.verb is Verb.DELETE
     return write.side, write.obj["metadata"]["uid"]

@@ -5,7 +5,22 @@ from typing import Any
 
 import pytest
 
-from syncer.api import Context, Decision, Key, Mirror, Obj, Pair, Refused, Request, Resource, Side, Source, apply
+from syncer.api import (
+    Context,
+    Decision,
+    Key,
+    Mirror,
+    Obj,
+    Pair,
+    Refused,
+    Request,
+    Resource,
+    Side,
+    Source,
+    TooLarge,
+    apply,
+)
+from syncer.engine.cache.parts import MOST_KEYS, MOST_PARTS
 from syncer.engine.reconcile.controller import MOST_READS
 from syncer.engine.reconcile.plan import Plan
 from syncer.testing import World
@@ -50,6 +65,39 @@ def test_plan_has_the_calls_of_its_decision() -> None:
     assert [call.kind for call in made.calls] == ["create"]
     assert made.calls[0].body["metadata"]["name"] == "a-x-shop-x-vc"
     assert made.held == []
+
+
+@pytest.mark.parametrize(
+    ("obj", "why"),
+    [
+        (
+            configmap("a", {f"k{number}": "" for number in range(MOST_PARTS)}),
+            f"fields, items and brackets, and {MOST_PARTS} are",
+        ),
+        (
+            configmap("a", {}, metadata={"labels": {f"k{number}": "" for number in range(MOST_KEYS + 1)}}),
+            f"metadata.labels: it has {MOST_KEYS + 1} of them",
+        ),
+        ({**configmap("a"), "data": [[]] * (MOST_PARTS // 2)}, "fields, items and brackets"),
+    ],
+    ids=["fields", "labels", "brackets"],
+)
+def test_object_with_too_many_parts_is_refused(obj: Obj, why: str) -> None:
+    with pytest.raises(TooLarge, match=why):
+        plan(shown(obj), "a")
+
+
+@pytest.mark.parametrize(
+    "obj",
+    [
+        configmap("a", {f"k{number}": "" for number in range(MOST_PARTS - 100)}),
+        configmap("a", {"csv": '1,2,3,"4",\n\\' * (MOST_PARTS // 3)}),
+        configmap("a", {}, metadata={"labels": {f"k{number}": "" for number in range(MOST_KEYS)}}),
+    ],
+    ids=["fields", "a text", "labels"],
+)
+def test_object_with_many_parts_is_synced(obj: Obj) -> None:
+    assert plan(shown(obj), "a").calls
 
 
 def test_plan_of_what_is_in_step_has_no_calls() -> None:

@@ -432,3 +432,44 @@ def test_requests_after_a_pause_wake_all_waiters() -> None:
             assert {await getter for getter in getters} == {A, B, C}
 
     play(scenario)
+
+
+def test_cluster_that_leaves_takes_its_requests_delays_failures_and_limits_along() -> None:
+    async def scenario() -> None:
+        waiting = queue()
+        gone = [request(str(number), "gone") for number in range(6)]
+        waiting.limit("gone", "configmaps", concurrency=2)
+        for each in gone:
+            waiting.add(each)
+        assert [await take(waiting), await take(waiting)] == gone[:2]
+        waiting.add(gone[0])
+        waiting.retry(gone[1])
+        waiting.add(A)
+        waiting.leave("gone")
+        assert await all_ready(waiting) == [A]
+        assert (waiting.depth(), dict(waiting.delayed()), waiting.failures(gone[1])) == (0, {}, 0)
+        for each in gone[:2]:
+            waiting.done(each, seconds=100.0)
+        await asyncio.sleep(100)
+        assert await all_ready(waiting) == []
+        for each in gone:
+            waiting.add(each)
+        assert await all_ready(waiting) == gone, "it comes back without limits, and without a debt"
+        assert set(waiting.depths()) == {"vc", "gone"}
+        waiting.leave("gone")
+        assert set(waiting.depths()) == {"vc"}
+        waiting.leave("unknown")
+
+    play(scenario)
+
+
+def test_cluster_that_leaves_while_paused_is_not_paused_when_it_returns() -> None:
+    async def scenario() -> None:
+        waiting = queue()
+        waiting.pause("vc")
+        waiting.add(A)
+        waiting.leave("vc")
+        waiting.add(B)
+        assert await all_ready(waiting) == [B]
+
+    play(scenario)

@@ -40,7 +40,7 @@ ACTIONS = st.one_of(
 
 @dataclass
 class Model:
-    """What a queue is to do, said as plainly as possible: each request is waiting, running, due, or nowhere."""
+    """A plain model of the queue: each request is waiting, running, due, or nowhere."""
 
     #: Those that wait, in their order, each with whether it is of low priority.
     waiting: dict[Request, bool] = field(default_factory=dict)
@@ -74,7 +74,7 @@ class Model:
                 self.add(request, low)
 
     def take(self, request: Request) -> None:
-        """Somebody was handed this request; it must be one whose turn it may be."""
+        """A worker was handed this request; it must be one whose turn it may be."""
         cluster = request.cluster
         assert cluster not in self.paused
         assert request not in self.running, "two workers have it"
@@ -208,7 +208,7 @@ class Play:
         assert not self.queue.delayed()
 
     async def close(self) -> None:
-        """Everybody who waits, and whoever comes later, is told that there is nothing more."""
+        """All who wait, and those who come later, are told that there is nothing more."""
         await self.act(("get",))
         self.queue.close()
         late = asyncio.create_task(self.get())
@@ -217,7 +217,7 @@ class Play:
         assert not self.taken
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.lists(ACTIONS, min_size=25, max_size=60), st.booleans())
 def test_queue_does_what_the_model_does(actions: list[tuple[object, ...]], hasty: bool) -> None:
     async def scenario() -> None:
@@ -234,7 +234,7 @@ def test_queue_does_what_the_model_does(actions: list[tuple[object, ...]], hasty
     virtual_time.run(scenario())
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.lists(ACTIONS, max_size=40))
 def test_closed_queue_hands_out_nothing_whatever_it_held(actions: list[tuple[object, ...]]) -> None:
     async def scenario() -> None:

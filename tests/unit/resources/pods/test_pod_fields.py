@@ -39,6 +39,25 @@ def test_fields_that_are_the_same_on_both_sides_are_read_as_they_are(field: str)
     assert host_field(field, Marks()) == field
 
 
+@pytest.mark.parametrize("part", ["labels", "annotations"])
+@pytest.mark.parametrize("key", ["host-namespace", "cluster", "pod-labels"])
+@pytest.mark.parametrize("prefix", ["vsyncer.dev", "tenants.example.org"])
+def test_field_below_the_marks_prefix_reads_an_annotation_that_is_nowhere(part: str, key: str, prefix: str) -> None:
+    field = f"metadata.{part}['{prefix}/{key}']"
+    assert host_field(field, Marks(prefix)) == f"metadata.annotations['{prefix}/none']"
+    assert host_field(field, Marks("other.example.org")) == field
+
+
+def test_container_that_reads_a_mark_of_its_host_pod_gets_nothing(world: World) -> None:
+    world.given(virtual=[serviceaccount("default")]).settle("serviceaccounts", "shop/default")
+    marks = ["metadata.annotations['vsyncer.dev/host-namespace']", "metadata.labels['vsyncer.dev/cluster']"]
+    world.given(virtual=[reading(*marks)]).settle("pods", "shop/web")
+    copy = world.host("Pod", COPY) or {}
+    read = {item["fieldRef"]["fieldPath"] for item in copy["spec"]["volumes"][0]["downwardAPI"]["items"]}
+    assert read == {"metadata.annotations['vsyncer.dev/none']"}
+    assert "vsyncer.dev/none" not in copy["metadata"]["annotations"]
+
+
 def test_host_pod_carries_what_is_read_and_no_more(world: World) -> None:
     world.given(virtual=[serviceaccount("robot")]).settle("serviceaccounts", "shop/robot")
     virtual = reading("metadata.labels", "spec.serviceAccountName", metadata={"labels": {"b": "2", "a": "1"}})

@@ -4,10 +4,11 @@ from typing import Any
 
 import pytest
 
-from syncer.api import Obj
+from syncer.api import Obj, Refused, Side, TooLarge, selectors
 from syncer.names import PerNamespace
-from syncer.resources.pods.scheduling import affinity, spread
+from syncer.resources.pods.scheduling import MOST_TERMS, affinity, spread
 from syncer.resources.pods.syncer import PodSyncer
+from syncer.resources.selected_namespaces import MOST_COMPARED, MOST_EXPRESSIONS, MOST_LABELS, MOST_NAMESPACES
 from syncer.testing import World
 from syncer.testing.objects import namespace, pod
 
@@ -42,6 +43,115 @@ def test_selected_namespaces_are_looked_up_and_added_to_the_named_ones(world: Wo
     found = term(world, labelSelector=WEB, namespaces=["c"], namespaceSelector={"matchLabels": {"team": "x"}})
     assert found["labelSelector"]["matchExpressions"] == [{**HERE, "values": ["a", "c"]}]
     assert "namespaceSelector" not in found
+
+
+LABELS = [{}, {"team": "x"}, {"team": "y"}, {"team": "x", "tier": "web"}, {"tier": "web"}]
+LABELS += [{"team": "x", **{f"l{number}": "" for number in range(MOST_LABELS)}}]
+
+
+@pytest.mark.parametrize(
+    "selector",
+    [
+        {"matchLabels": {"team": "x"}},
+        {"matchLabels": {"team": "x", "tier": "web"}},
+        *(
+            {"matchExpressions": [{"key": "team", "operator": operator, "values": values}]}
+            for operator, values in (("In", ["x", "z"]), ("In", ["x", "y"]), ("NotIn", ["x"]), ("NotIn", ["x", "y"]))
+        ),
+        {"matchExpressions": [{"key": "team", "operator": "Exists"}, {"key": "tier", "operator": "DoesNotExist"}]},
+        {"matchLabels": {"l3": ""}},
+        {"matchExpressions": [{"key": "team", "operator": "Gt", "values": ["1"]}]},
+    ],
+    ids=str,
+)
+def test_selector_finds_the_same_namespaces_in_the_index_as_by_matching_each(world: World, selector: Obj) -> None:
+    world.given(virtual=[namespace(f"n{number}", metadata={"labels": each}) for number, each in enumerate(LABELS)])
+    there = [obj for resource, obj in world.objects(Side.VIRTUAL) if resource.kind == "Namespace"]
+    wanted = [
+        one["metadata"]["name"] for one in there if selectors.matches(selector, one["metadata"].get("labels", {}))
+    ]
+    found = term(world, labelSelector=WEB, namespaceSelector=selector)["labelSelector"]["matchExpressions"]
+    assert found == [selectors.one_of("vsyncer.dev/namespace", wanted)]
+
+
+def terms(world: World, *each: Obj) -> Obj:
+    given = {"podAntiAffinity": {REQUIRED: [{"topologyKey": "zone", "labelSelector": WEB, **one} for one in each]}}
+    return affinity(world.context("pods"), pod("web"), given)
+
+
+def test_terms_of_affinity_are_bounded(world: World) -> None:
+    assert terms(world, *[{}] * MOST_TERMS)
+    with pytest.raises(TooLarge, match=f"{MOST_TERMS + 1} terms") as refused:
+        terms(world, *[{}] * (MOST_TERMS + 1))
+    assert refused.value.path == "spec.affinity"
+
+
+def test_namespaces_of_all_terms_are_bounded(world: World) -> None:
+    named = {"namespaces": [f"n{number}" for number in range(MOST_NAMESPACES // 4)]}
+    assert terms(world, *[named] * 4)
+    with pytest.raises(TooLarge, match=f"more than {MOST_NAMESPACES} namespaces"):
+        terms(world, *[named] * 4, {"namespaces": ["one"]})
+
+
+def test_namespaces_that_selectors_find_are_bounded_and_found_once(world: World) -> None:
+    labels = {"labels": {"team": "x"}}
+    world.given(virtual=[namespace(f"n{number}", metadata=labels) for number in range(MOST_NAMESPACES // 100)])
+    selecting = {"namespaceSelector": {"matchLabels": {"team": "x"}}}
+    assert terms(world, *[selecting] * 100)
+    with pytest.raises(Refused, match=f"find more than {MOST_NAMESPACES} namespaces") as refused:
+        terms(world, *[selecting] * 101)
+    assert type(refused.value) is Refused, "a change of Namespaces may mend it"
+
+
+EXISTS: Obj = {"key": "team", "operator": "Exists"}
+
+
+def test_expressions_and_values_of_all_namespace_selectors_are_bounded(world: World) -> None:
+    values = {"key": "team", "operator": "In", "values": ["x"] * (MOST_EXPRESSIONS // 2 - 1)}
+    half = {"namespaceSelector": {"matchExpressions": [values]}}
+    assert terms(world, half, half)
+    for more in ({"matchExpressions": [EXISTS]}, {"matchLabels": {"team": "x"}}):
+        with pytest.raises(TooLarge, match=f"more than {MOST_EXPRESSIONS} expressions") as refused:
+            terms(world, half, half, {"namespaceSelector": more})
+        assert refused.value.path == "spec.affinity"
+
+
+def asked(world: World, monkeypatch: pytest.MonkeyPatch, *expressions: Obj) -> list[str]:
+    """Return the values that the index of Namespaces is asked for."""
+    reader, values = type(world.context("pods").reader), []
+    indexed = reader.indexed
+
+    def counted(self: Any, side: Side, resource: Any, index: str, value: str) -> Any:
+        values.append(value)
+        return indexed(self, side, resource, index, value)
+
+    monkeypatch.setattr(reader, "indexed", counted)
+    assert terms(world, {"namespaceSelector": {"matchExpressions": list(expressions)}})
+    return values
+
+
+def test_index_is_asked_once_for_a_label(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.given(virtual=[namespace("a", metadata={"labels": {"team": "x"}})])
+    assert asked(world, monkeypatch, *[EXISTS] * 50).count("team") == 1
+
+
+def test_index_is_not_asked_once_nothing_can_be_found(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.given(virtual=[namespace("a", metadata={"labels": {"team": "x"}})])
+    many = [{"key": f"tier{number}", "operator": "Exists"} for number in range(50)]
+    found = asked(world, monkeypatch, EXISTS, *many)
+    assert found[1:] == ["team", "tier0"]
+
+
+def test_comparisons_with_namespaces_of_many_labels_are_bounded(world: World) -> None:
+    crowded = {"team": "x", **{f"l{number}": "" for number in range(MOST_LABELS)}}
+    count = MOST_COMPARED // MOST_EXPRESSIONS
+    world.given(virtual=[namespace(f"n{number}", metadata={"labels": crowded}) for number in range(count)])
+    most = {"namespaceSelector": {"matchExpressions": [EXISTS] * MOST_EXPRESSIONS}}
+    assert terms(world, most)
+    world.given(virtual=[namespace("one-more", metadata={"labels": crowded})])
+    with pytest.raises(Refused, match=f"more than {MOST_LABELS} labels") as refused:
+        terms(world, most)
+    assert type(refused.value) is Refused, "a change of Namespaces may mend it"
 
 
 def test_selector_of_namespaces_that_finds_none_selects_no_pod(world: World) -> None:

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from syncer.api import Obj
+from syncer.api import Obj, key_of
+from syncer.resources.pods.env import MOST_PORTS, service_env
 from syncer.resources.pods.spec import host_pod
 from syncer.testing import World
 from syncer.testing.objects import pod, service, serviceaccount
@@ -26,9 +27,10 @@ API_ACCESS = {
 def made(world: World, virtual: Obj) -> Obj:
     """Return the host pod; what it is made of must stay as it was."""
     world.given(virtual=[virtual])
-    found = world.virtual("Pod", "shop/" + virtual["metadata"]["name"]) or {}
+    found = world.virtual("Pod", str(key_of(virtual))) or {}
     before = copy.deepcopy(found)
-    result = host_pod(world.context("pods"), found)
+    ctx = world.context("pods")
+    result = host_pod(ctx, found, service_env(ctx, found)[0])
     assert found == before
     return result
 
@@ -206,6 +208,55 @@ def test_services_of_its_namespace_are_in_its_environment_with_the_hosts_address
     assert env_of(spec_of(world, pod("quiet", spec={"enableServiceLinks": False}))) == {}
 
 
+def links(world: World, virtual: Obj) -> tuple[list[str], str]:
+    """Return the names of the Services whose variables a Pod gets, and the sentence about the others."""
+    world.given(virtual=[virtual])
+    variables, told = service_env(world.context("pods"), virtual)
+    hosts = [one["name"].removesuffix("_SERVICE_HOST") for one in variables if one["name"].endswith("_SERVICE_HOST")]
+    return hosts, told
+
+
+def with_ports(number: int) -> list[Obj]:
+    return [{"name": f"p{port}", "port": port} for port in range(1, number + 1)]
+
+
+def test_services_variables_are_left_out_whole_beyond_a_number_of_bytes_in_all_containers(world: World) -> None:
+    for name in ("a", "b", "d"):
+        with_address(world, name, "10.1.0.1", ports=with_ports(90))
+    with_address(world, "c", "10.1.0.1", ports=with_ports(1))
+    few, many = ([{"name": f"c{number}", "image": "i"} for number in range(count)] for count in (2, 10))
+    assert links(world, pod("web", spec={"containers": few})) == (["A", "B", "C", "D"], "")
+    [a, c], told = links(world, pod("web", spec={"containers": many[:5], "initContainers": many[5:]}))
+    assert (a, c) == ("A", "C"), "a small one still fits"
+    assert "no environment variables of 2 Services of this namespace" in told
+    assert "enableServiceLinks: false" in told
+
+
+def test_services_variables_never_displace_those_of_the_api_server(world: World) -> None:
+    world.configure({"networking": {"apiServer": {"host": "10.0.0.1", "port": 443}}})
+    with_address(world, "a", "10.1.0.1", ports=with_ports(1))
+    containers = [{"name": f"c{number}", "image": "i"} for number in range(10_000)]
+    assert links(world, pod("web", spec={"containers": containers}))[0] == ["KUBERNETES"]
+
+
+def test_service_with_too_many_ports_is_left_out_without_being_read(world: World) -> None:
+    with_address(world, "a", "10.1.0.1", ports=with_ports(MOST_PORTS + 1))
+    with_address(world, "b", "10.1.0.1", ports=with_ports(MOST_PORTS))
+    hosts, told = links(world, pod("web"))
+    assert (hosts, "of 1 Services" in told) == (["B"], True)
+
+
+def test_pod_without_some_variables_is_created_and_warned_of(world: World) -> None:
+    world.configure({"sync": {"toHost": {"serviceAccounts": {"enabled": False}}}})
+    with_address(world, "a", "10.1.0.1", ports=with_ports(MOST_PORTS + 1))
+    world.given(virtual=[pod("web"), pod("quiet", spec={"enableServiceLinks": False})])
+    decision = world.decide("pods", "shop/web")
+    assert decision.writes
+    assert decision.warning is not None
+    assert decision.warning.reason == "ServiceLinksLeftOut"
+    assert world.decide("pods", "shop/quiet").warning is None
+
+
 def test_api_server_is_the_virtual_one_and_the_pods_own_variables_win(world: World) -> None:
     world.configure({"networking": {"apiServer": {"host": "2001:db8::1", "port": 6443}}})
     own = [{"name": "KUBERNETES_SERVICE_HOST", "value": "mine"}, {"name": "URL", "value": "$(KUBERNETES_PORT)"}]
@@ -217,6 +268,31 @@ def test_api_server_is_the_virtual_one_and_the_pods_own_variables_win(world: Wor
     assert env["KUBERNETES_PORT"] == "tcp://[2001:db8::1]:6443"
     assert list(env)[-2:] == ["KUBERNETES_SERVICE_HOST", "URL"], "what it refers to must come before"
     assert spec["initContainers"] == spec["containers"]
+
+
+def aliases(world: World, *, namespace: str = "shop", port: int = 443, **spec: Any) -> Any:
+    """Return the names in ``/etc/hosts`` of a pod whose API server is at 10.96.0.7."""
+    world.configure({"networking": {"apiServer": {"host": "10.96.0.7", "port": port}}})
+    given = [serviceaccount("default", namespace=namespace)]
+    world.given(virtual=given).settle("serviceaccounts", f"{namespace}/default")
+    return spec_of(world, pod("web", namespace=namespace, spec=spec)).get("hostAliases")
+
+
+def test_names_of_the_api_server_lead_to_it_with_any_dns_server(world: World) -> None:
+    names = ["kubernetes.default.svc.cluster.local", "kubernetes.default.svc", "kubernetes.default"]
+    own = {"ip": "192.0.2.1", "hostnames": ["own"]}
+    assert aliases(world, dnsPolicy="Default", hostAliases=[own]) == [own, {"ip": "10.96.0.7", "hostnames": names}]
+
+
+def test_short_name_of_the_api_server_is_one_of_its_own_namespace_alone(world: World) -> None:
+    [alias] = aliases(world, namespace="default")
+    assert alias["hostnames"][-1] == "kubernetes"
+
+
+def test_names_of_the_api_server_are_left_to_dns_at_another_port_or_a_name(world: World) -> None:
+    assert aliases(world, port=6443) is None
+    world.configure({"networking": {"apiServer": {"host": "api.example.org"}}})
+    assert "hostAliases" not in spec_of(world, pod("other"))
 
 
 # -- DNS -------------------------------------------------------------------------------------------

@@ -1,8 +1,11 @@
 """Status up, conditions of readiness gates down."""
 
+from typing import NoReturn
+
 from syncer.api import Obj, Pair
-from syncer.resources.pods.status import gate_conditions, virtual_status
-from syncer.testing.objects import pod
+from syncer.resources.pods.status import gate_conditions, virtual_status, with_virtual_names
+from syncer.testing import World
+from syncer.testing.objects import pod, pod_mounting, secret, serviceaccount
 
 GATES = {"readinessGates": [{"conditionType": "example.org/lb"}]}
 
@@ -90,3 +93,65 @@ def test_generations_are_each_sides_own() -> None:
     found = reported(virtual, behind)
     assert "observedGeneration" not in found
     assert found["conditions"] == [condition("Ready")]
+
+
+def test_messages_name_no_object_of_the_host() -> None:
+    virtual = pod_mounting("web", secret="db")
+    world = World().given(virtual=[virtual, serviceaccount("default"), secret("db")])
+    for kind, key in (("serviceaccounts", "shop/default"), ("secrets", "shop/db"), ("pods", "shop/web")):
+        world.settle(kind, key)
+    copy = world.copy_of("pods", "shop/web")
+    assert copy is not None
+    missing = 'secret "db-x-shop-x-vc" not found for web-x-shop-x-vc in vc-ns/db-x-shop-x-vc, namespace vc-ns'
+    own = 'exit: "db-x-shop-x-vc"'
+    found = {
+        "phase": "Pending",
+        "startTime": "2026-01-01T12:00:00Z",
+        "conditions": [condition("Ready", "False", message=missing)],
+        "containerStatuses": [
+            {
+                "name": copy["spec"]["containers"][0]["name"],
+                "state": {"waiting": {"reason": "CreateContainerConfigError", "message": missing}},
+                "lastState": {"terminated": {"exitCode": 1, "message": own}},
+            }
+        ],
+    }
+    world.given(host=[copy | {"status": found}])
+    world.settle("pods", "shop/web")
+    there = world.virtual("Pod", "shop/web")
+    assert there is not None
+    [container] = there["status"]["containerStatuses"]
+    told = 'secret "db" not found for web in shop/db, namespace shop'
+    assert there["status"]["conditions"][0]["message"] == told
+    assert container["state"]["waiting"]["message"] == told
+    assert container["lastState"]["terminated"]["message"] == own
+
+
+class Asked(dict[str, str]):
+    """Virtual names by host name, which keeps what is looked up."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__((f"s{number}-x-shop-x-vc", f"s{number}") for number in range(count))
+        self.words: list[str] = []
+
+    def get(self, word: str, default: str = "") -> str:  # type: ignore[override]
+        self.words.append(word)
+        return super().get(word, default)
+
+    def _no(self, *_: object) -> NoReturn:
+        raise AssertionError("all names are gone through")
+
+    __iter__ = items = keys = values = _no
+
+
+def test_names_in_a_message_are_looked_up_however_many_there_are() -> None:
+    names = Asked(1000)
+    message = 'no "s7-x-shop-x-vc", s999-x-shop-x-vc. Or/s1-x-shop-x-vc/my-s1-x-shop-x-vc'
+    told = with_virtual_names({"message": message}, names, [])
+    assert told == {"message": 'no "s7", s999. Or/s1/my-s1-x-shop-x-vc'}
+    assert len(names.words) == 6
+
+
+def test_longest_phrase_in_a_message_is_replaced_first() -> None:
+    told = with_virtual_names({"message": "a-vc in a-vc-ns/x"}, {}, [("a-vc", "a"), ("a-vc-ns/", "shop/")])
+    assert told == {"message": "a in shop/x"}

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from syncer.api import Decision, Obj, Outcome, Verb
+from syncer.api import Decision, Obj, Outcome, TooLarge, Verb
+from syncer.resources.pods.tolerations import MOST_TOLERATIONS
 from syncer.testing import World
 from syncer.testing.merge import merged
 from syncer.testing.objects import node, pod, secret, service, serviceaccount
@@ -92,6 +93,7 @@ def test_pod_that_had_started_is_never_started_again(ready: World, status: Obj) 
 
 
 def test_pod_that_never_started_is_created_again_on_its_node(ready: World) -> None:
+    ready.configure({"sync": {"toHost": {"pods": {"allowNodeName": True}}}})
     ready.given(virtual=[pod("web", spec={"nodeName": "n1"})])
     [write] = decided(ready).writes
     assert (write.verb, write.obj["spec"]["nodeName"]) == (Verb.APPLY, "n1")
@@ -222,6 +224,22 @@ def test_toleration_that_lasts_longer_replaces_the_shorter(copied: World) -> Non
     assert (copied.host("Pod", COPY) or {})["spec"]["tolerations"] == [{**shorter, "tolerationSeconds": 9}]
 
 
+def test_tolerations_of_a_running_pod_are_bounded(copied: World) -> None:
+    many = [{"key": f"k{number}", "operator": "Exists"} for number in range(MOST_TOLERATIONS + 1)]
+    virtual(copied, {"spec": {"tolerations": many[1:]}})
+    calls(copied)
+    assert (copied.host("Pod", COPY) or {})["spec"]["tolerations"] == many[1:]
+    virtual(copied, {"spec": {"tolerations": many}})
+    with pytest.raises(TooLarge, match=f"has {MOST_TOLERATIONS + 1} tolerations"):
+        decided(copied)
+
+
+def test_toleration_that_the_host_wrote_otherwise_is_not_sent_again(copied: World) -> None:
+    host(copied, {"spec": {"tolerations": [{"operator": "Exists"}, {"key": "a", "operator": "Equal", "value": ""}]}})
+    virtual(copied, {"spec": {"tolerations": [{"key": "a"}]}})
+    assert calls(copied) == []
+
+
 # -- the end ---------------------------------------------------------------------------------------
 
 
@@ -251,6 +269,20 @@ def test_deletion_that_the_tenant_hurries_is_hurried_on_the_host(running: World)
     virtual(running, {"metadata": {"deletionGracePeriodSeconds": 1}})
     [sent] = running.settle("pods", "shop/web")
     assert (str(sent), sent.body["gracePeriodSeconds"]) == (f"delete host pods {COPY}", 1)
+
+
+def test_deletion_with_a_grace_above_the_longest_is_cut_on_the_host_alone_and_sent_once() -> None:
+    world = World(config={"sync": {"toHost": {"pods": {"maxTerminationGracePeriod": "5m"}}}})
+    world.given(virtual=[serviceaccount("default")]).settle("serviceaccounts", "shop/default")
+    world.given(virtual=[pod("web", spec={"terminationGracePeriodSeconds": 10**9})]).settle("pods", "shop/web")
+    host(world, {"spec": {"nodeName": "n1"}, "status": STARTED}).settle("nodes", "n1")
+    world.settle("pods", "shop/web")
+    virtual(world, {"metadata": {**DELETING, "deletionGracePeriodSeconds": 10**9}})
+    [sent] = world.settle("pods", "shop/web")
+    assert (str(sent), sent.body["gracePeriodSeconds"]) == (f"delete host pods {COPY}", 300)
+    assert calls(world) == []
+    original = world.virtual("Pod", "shop/web") or {}
+    assert original["spec"]["terminationGracePeriodSeconds"] == 10**9
 
 
 def test_pod_that_waits_for_its_finalizers_is_deleted_only_once(running: World) -> None:

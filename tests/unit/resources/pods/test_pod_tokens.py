@@ -4,11 +4,12 @@ from datetime import timedelta
 
 import pytest
 
-from syncer.api import Key, Obj, ObjectRef, Outcome, Refused, Side, Token
-from syncer.resources.kinds import SERVICE_ACCOUNTS
+from syncer.api import Key, Obj, ObjectRef, Outcome, Refused, Side, Token, TooLarge
+from syncer.resources.kinds import NODES, SERVICE_ACCOUNTS
+from syncer.resources.pods.tokens import MOST_TOKENS
 from syncer.testing import World
 from syncer.testing.merge import merged
-from syncer.testing.objects import pod, serviceaccount
+from syncer.testing.objects import node, pod, serviceaccount
 
 SECRET = "vc-ns/web.pod-tokens-x-shop-x-vc"
 SOURCES = [
@@ -142,3 +143,56 @@ def test_tokens_stay_while_the_pod_ends_and_go_when_it_is_gone(given: World) -> 
     assert given.settle("pod-tokens", "shop/web") == []
     given.gone(virtual=[given.virtual("Pod", "shop/web") or {}])
     assert [str(one) for one in given.settle("pod-tokens", "shop/web")] == [f"delete host secrets {SECRET}"]
+
+
+@pytest.mark.parametrize("number", [MOST_TOKENS, MOST_TOKENS + 1])
+@pytest.mark.parametrize("has_secret", [False, True])
+def test_tokens_beyond_a_bound_are_not_asked_for(given: World, number: int, has_secret: bool) -> None:
+    if has_secret:
+        given.settle("pod-tokens", "shop/web")
+    sources = [{"serviceAccountToken": {"path": f"t{each}"}} for each in range(number - 1)]
+    volumes = [{"name": name, "projected": {"sources": part}} for name, part in (("a", sources), ("b", sources[:1]))]
+    change(given, {"spec": {"volumes": volumes}})
+    if number <= MOST_TOKENS:
+        [write] = given.decide("pod-tokens", "shop/web").writes
+        assert len(write.tokens) == number
+        return
+    given.sent.clear()
+    with pytest.raises(TooLarge, match=r"it mounts 51 tokens of its ServiceAccount, and 50 are accepted") as refused:
+        given.settle("pod-tokens", "shop/web")
+    assert refused.value.path == "spec.volumes"
+    assert given.sent == []
+
+
+# -- the node that tokens name ---------------------------------------------------------------------
+
+NAMING = {"sync": {"toHost": {"podTokens": {"nameNode": True}}}}
+
+
+def test_tokens_are_requested_once_more_when_their_node_is_known(given: World) -> None:
+    given.configure(NAMING).settle("pod-tokens", "shop/web")
+    assert not renewed(given)
+    given.given(virtual=[node("n1")])
+    change(given, {"spec": {"nodeName": "n1"}})
+    assert renewed(given)
+    given.settle("pod-tokens", "shop/web")
+    decision = given.decide("pod-tokens", "shop/web")
+    assert (decision.writes, decision.after) == ((), 2880)
+    given.now += timedelta(seconds=2880)
+    assert renewed(given), "as the others, a fifth of the life before their end"
+
+
+def test_tokens_wait_for_their_node_and_are_renewed_without_it_in_time(given: World) -> None:
+    given.configure(NAMING).settle("pod-tokens", "shop/web")
+    change(given, {"spec": {"nodeName": "n1"}})
+    decision = given.decide("pod-tokens", "shop/web")
+    assert (decision.writes, decision.after) == ((), 2880)
+    assert decision.on == (ObjectRef(Side.VIRTUAL, NODES, Key("", "n1")),)
+    given.now += timedelta(seconds=2880)
+    assert renewed(given)
+
+
+def test_tokens_name_no_node_unless_they_are_to(given: World) -> None:
+    given.given(virtual=[node("n1")]).settle("pod-tokens", "shop/web")
+    change(given, {"spec": {"nodeName": "n1"}})
+    assert not renewed(given)

@@ -1,4 +1,4 @@
-"""Which deletions the circuit breaker holds, how many it counts, and when it lets them go."""
+"""The circuit breaker counts deletions, holds too many of them, and lets them go once confirmed."""
 
 from collections.abc import Callable, Mapping
 from typing import Any

@@ -12,15 +12,9 @@ from syncer.api import Decision, Key, Marks, Obj, Outcome, Request, Resource, Si
 from syncer.config import config_with
 from syncer.engine.reconcile.calls import Call, Operation
 from syncer.engine.reconcile.patch_paths import FIELDS, UNKNOWN, Path, changes, wanted
-from syncer.engine.reconcile.plan import Frozen, Place, PlannedWrite
+from syncer.engine.reconcile.plan import Frozen, HeldFields, Place, PlannedWrite
 from syncer.engine.reconcile.policies import contention
-from syncer.engine.reconcile.policies.contention import (
-    Contention,
-    ContentionRules,
-    HeldFields,
-    contention_rules,
-    waiting,
-)
+from syncer.engine.reconcile.policies.contention import Contention, ContentionRules, contention_rules, waiting
 from syncer.names import SingleNamespace
 
 DEPLOYMENTS = Resource("apps/v1", "Deployment", "deployments")
@@ -28,6 +22,8 @@ KEY = Key("vc-ns", "web-x-shop-x-vc")
 REQUEST = Request("vc", "deployments", Key("shop", "web"))
 MARKS = Marks()
 START = datetime(2026, 1, 1, tzinfo=UTC)
+DELETE = Call(Operation.DELETE, {})
+MARKED = {"metadata": {"labels": {MARKS.cluster: "vc"}}}
 GUARD = {"uid": "u1", "resourceVersion": "7"}
 
 
@@ -49,7 +45,7 @@ def create(uid: str = "v1") -> Call:
 
 
 class Ring:
-    """Writes as the applier does, with somebody on the other side."""
+    """Writes as the applier does, with another writer on the other side."""
 
     def __init__(self, **rules: Any) -> None:
         self.now = 0.0
@@ -187,7 +183,30 @@ def test_deletions_of_our_own_are_no_contention(ring: Ring) -> None:
     """A Secret's copy comes and goes with the Pods that use it."""
     for _ in range(50):
         assert ring.write(create(), None)
-        assert ring.write(Call(Operation.DELETE, {}), {})
+        assert ring.write(DELETE, MARKED)
+
+
+def test_deletion_of_what_somebody_makes_each_time_is_frozen(ring: Ring) -> None:
+    assert sum(bool(ring.write(DELETE, MARKED)) for _ in range(20)) == 5
+    assert ring.frozen() == [()]
+    [one] = ring.contention.frozen()
+    assert "deleted by vsyncer and made by somebody else each time" in ring.contention.held([one]).reason
+    ring.now += 601
+    assert sum(bool(ring.write(DELETE, MARKED)) for _ in range(20)) == 1, "it goes on"
+    ring.now += 601
+    assert ring.write(create("v2"), None), "it was wanted in between"
+    assert sum(bool(ring.write(DELETE, MARKED)) for _ in range(20)) == 1
+
+
+def test_deletions_that_fail_are_far_apart_or_are_of_the_tenant_s_own_count_for_nothing(ring: Ring) -> None:
+    own: Obj = {"metadata": {"labels": {"app": "web"}}}
+    for _ in range(20):
+        assert ring.write(DELETE, own), "a Pod of a StatefulSet that ends on the host"
+        assert ring.write(DELETE, MARKED, key=Key("vc-ns", "other"), changed=False)
+        assert ring.write(DELETE, MARKED, key=Key("vc-ns", "seldom"))
+        ring.now += 200
+    assert ring.frozen() == []
+    assert all(Ring(times=0).write(DELETE, MARKED) for _ in range(20))
 
 
 # -- what frozen means -----------------------------------------------------------------------------
@@ -287,7 +306,7 @@ def test_something_else_is_tried_at_once_and_frozen_sooner(ring: Ring) -> None:
 
 
 def test_value_that_was_wanted_first_may_be_wanted_again(ring: Ring) -> None:
-    """Otherwise the field would stay at what nobody wants any more, although nobody fights over it."""
+    """Otherwise the field would stay at an old value, although it isn't fought over any more."""
     ring.round(6)
     assert ring.scale(4, over=1)
     assert ring.scale(3, over=4)
@@ -354,7 +373,7 @@ def test_call_does_not_want_fields_that_it_does_not_set() -> None:
     assert wanted(patch({"spec": {"a": 1}}), ("spec", "b"), MARKS) == UNKNOWN
     assert wanted(patch({"spec": {"a": 1}}), (), MARKS) == UNKNOWN
     assert wanted(create(), ("spec",), MARKS) == UNKNOWN
-    assert wanted(Call(Operation.DELETE, {}), (), MARKS) == UNKNOWN
+    assert wanted(DELETE, ("spec",), MARKS) == UNKNOWN
     assert changes(Call(Operation.BIND, {"target": {}}), {}, MARKS) == []
 
 

@@ -85,7 +85,7 @@ class Model:
             mine[name] = value
 
     def look(self, writes: int) -> None:
-        """What goes down is the first write, what goes up the second."""
+        """Return the decision: the first write goes down, the second up."""
         v, h, a = dict(self.virtual), dict(self.host), dict(self.agreed)
         for name in {*v, *h}:
             rises = v.get(name) == a.get(name)
@@ -109,7 +109,7 @@ AGAIN = [
 ]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(STEPS)
 @example(AGAIN)
 def test_crash_between_two_writes_does_not_change_who_wins(steps: list[Any]) -> None:
@@ -276,7 +276,7 @@ def mark(world: World) -> str:
 
 @pytest.fixture(params=[False, True], ids=["running", "restarted"])
 def again(request: pytest.FixtureRequest) -> Any:
-    """What the world is for the process that looks next."""
+    """Return the world of the next process."""
     return lambda world, options: world_of(options, before=world) if request.param else world
 
 
@@ -387,7 +387,7 @@ def _make_immutable(world: World) -> None:
 def test_mark_is_removed_before_we_delete_the_copy(
     policy: Mapping[str, Any], options: Mapping[str, Any], cause: Any, back: Any, stop: int
 ) -> None:
-    """Stopped after any request, the tenant's object is never taken for one whose copy somebody else has deleted."""
+    """Stopped after any request, the tenant's object is never taken for one whose copy another user has deleted."""
     world = world_of({**policy, "all": True, **options}, before=started(policy, a="0"))
     cause(world)
     decision = world.decide(ConfigMapSyncer, KEY)
@@ -404,7 +404,7 @@ def test_mark_is_removed_before_we_delete_the_copy(
 
 
 def test_mark_goes_with_the_wish_for_a_copy() -> None:
-    """The copy is gone, and not wanted any more: if it is wanted one day, that is no deletion by somebody."""
+    """The copy is gone, and not wanted any more: if it is wanted one day, that is no deletion by a user."""
     world = started(PROPAGATE, a="0")
     world.gone(host=[host(world)])
     world = world_of({**PROPAGATE, "all": False}, before=world)
@@ -423,7 +423,7 @@ def test_object_that_is_being_deleted_is_left_alone() -> None:
 
 
 def test_write_about_an_object_that_is_gone_makes_none() -> None:
-    """What is marked or goes up is about one object, and must never make another."""
+    """A write with a mark, or one that goes up, is about an existing object and must never create another."""
     world = started(PROPAGATE, a="0")
     obj = merged(virtual(world), {"metadata": {"uid": "earlier"}})
     write = Write(Side.VIRTUAL, Verb.APPLY, obj, ())

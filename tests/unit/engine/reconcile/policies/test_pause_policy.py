@@ -1,17 +1,24 @@
-"""The marks that count as a pause, and the only write during one."""
+"""The marks that count as a pause, and what it stops."""
 
 from typing import Any
 
 import pytest
-from engine_fakes import KEY, MARKS, PLACE, SETTINGS, copy_of, observed, virtual
+from engine_fakes import KEY, MARKS, SETTINGS, copy_of, observed, virtual
 
-from syncer.api import Obj, Outcome, Request, Side, Verb, Write, annotations_of
+from syncer.api import Obj, Outcome, Request
 from syncer.engine.cache.informers import Informers
-from syncer.engine.reconcile.calls import needed
 from syncer.engine.reconcile.policies.pause import MOST_NAMES, Pause
 from syncer.testing.merge import merged
 
 REQUEST = Request("vc", "widgets", KEY)
+
+
+SPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop", "resourceVersion": "1"}}
+NOTE = {
+    "apiVersion": "v1",
+    "kind": "ConfigMap",
+    "metadata": {"name": "vsyncer", "namespace": "kube-system", "resourceVersion": "1"},
+}
 
 
 def pause() -> Pause:
@@ -31,67 +38,67 @@ def test_object_that_is_not_paused_is_left_to_the_syncer() -> None:
     assert pause().answer(observed(REQUEST, virtual=None, host=None)) is None
 
 
-def test_paused_object_waits_and_its_copy_is_marked_once() -> None:
-    obj, copy = paused(virtual()), copy_of(virtual())
-    decision = pause().answer(observed(REQUEST, virtual=obj, host=copy))
-    assert decision
-    assert decision.outcome is Outcome.PENDING
-    [write] = decision.writes
-    assert (write.side, write.verb) == (Side.HOST, Verb.NOTE)
-    assert annotations_of(write.obj) == {MARKS.paused: "virtual"}
-    again = pause().answer(observed(REQUEST, virtual=obj, host=paused(copy, "virtual")))
-    assert again
-    assert (again.outcome, again.writes) == (Outcome.PENDING, ())
+ENDING = {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}
 
 
-def test_copy_at_another_place_and_one_that_is_not_ours_get_no_mark() -> None:
-    obj, copy = paused(virtual()), copy_of(virtual())
-    elsewhere = pause().answer(observed(REQUEST._replace(host_key=PLACE), virtual=obj, host=copy))
-    foreign = pause().answer(observed(REQUEST, virtual=obj, host=merged(copy, {"metadata": {"labels": None}})))
-    ending = merged(copy, {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}})
-    going = pause().answer(observed(REQUEST, virtual=obj, host=ending))
-    for decision in (elsewhere, foreign, going):
+def test_paused_object_waits_without_a_write() -> None:
+    obj = virtual()
+    for one, host in ((paused(obj), None), (paused(obj), copy_of(obj)), (obj, paused(copy_of(obj)))):
+        decision = pause().answer(observed(REQUEST, virtual=one, host=host))
         assert decision
         assert (decision.outcome, decision.writes) == (Outcome.PENDING, ())
 
 
-@pytest.mark.parametrize("annotations", [None, [], "true", 3, {"x": None}, {MARKS.paused: None}, {MARKS.paused: True}])
-def test_annotations_of_any_shape_pause_nothing_and_break_nothing(annotations: object) -> None:
+def test_pause_in_the_virtual_cluster_stops_no_deletion() -> None:
+    obj, made = virtual(), pause()
+    copy = copy_of(obj)
+    earlier = merged(copy, {"metadata": {"annotations": {MARKS.uid: "earlier"}}})
+    made.namespaces.seen_live(paused(SPACE))
+    made.notes.seen_live(paused(NOTE))
+    for one, host in ((None, copy), (merged(paused(obj), ENDING), copy), (paused(obj), earlier)):
+        assert made.answer(observed(REQUEST, virtual=one, host=host)) is None
+    assert made.answer(observed(REQUEST, virtual=paused(obj), host=copy)), "a change"
+    assert not made.kept
+
+
+def test_pause_on_the_host_keeps_copies_and_knows_which() -> None:
+    obj, made = virtual(), pause()
+    copy = paused(copy_of(obj))
+    for one in (None, merged(obj, ENDING)):
+        decision = made.answer(observed(REQUEST, virtual=one, host=copy))
+        assert decision
+        assert made.kept == {REQUEST: decision.reason}
+    assert made.answer(observed(REQUEST, virtual=obj, host=copy))
+    assert not made.kept, "the object is there again"
+    made.answer(observed(REQUEST, virtual=None, host=copy))
+    assert made.answer(observed(REQUEST, virtual=None, host=copy_of(obj))) is None
+    assert not made.kept
+    made.answer(observed(REQUEST, virtual=None, host=copy))
+    made.drop("others")
+    assert made.kept
+    made.drop("widgets")
+    assert not made.kept
+
+
+@pytest.mark.parametrize("annotations", [None, {}, {"x": ""}, {MARKS.paused: ""}, {MARKS.paused: "yes"}])
+def test_annotations_without_the_mark_pause_nothing(annotations: object) -> None:
     obj = virtual()
     obj["metadata"]["annotations"] = annotations
     made = pause()
-    made.namespaces.seen_live({"metadata": {"name": "shop", "resourceVersion": "1", "annotations": annotations}})
-    made.notes.seen_live(
-        {
-            "metadata": {
-                "name": "vsyncer",
-                "namespace": "kube-system",
-                "resourceVersion": "1",
-                "annotations": annotations,
-            }
-        }
-    )
+    made.namespaces.seen_live(merged(SPACE, {"metadata": {"annotations": annotations}}))
+    made.notes.seen_live(merged(NOTE, {"metadata": {"annotations": annotations}}))
     assert made.answer(observed(REQUEST, virtual=obj, host=None)) is None
 
 
 def test_namespace_and_the_note_pause_what_they_are_about() -> None:
     made = pause()
-    space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop", "resourceVersion": "1"}}
-    made.namespaces.seen_live(paused(space))
+    made.namespaces.seen_live(paused(SPACE))
     assert made.answer(observed(REQUEST, virtual=virtual(), host=None))
     other = REQUEST._replace(key=KEY._replace(namespace="yard"))
     assert made.answer(observed(other, virtual=virtual(), host=None)) is None
-    note = {"metadata": {"name": "vsyncer", "namespace": "kube-system", "resourceVersion": "1"}}
-    made.notes.seen_live(paused({"apiVersion": "v1", "kind": "ConfigMap", **note}))
+    made.notes.seen_live(paused(NOTE))
     assert made.is_on
     assert made.answer(observed(other, virtual=virtual(), host=None))
-
-
-NOTE = {
-    "apiVersion": "v1",
-    "kind": "ConfigMap",
-    "metadata": {"name": "vsyncer", "namespace": "kube-system", "resourceVersion": "1"},
-}
 
 
 @pytest.mark.parametrize(
@@ -119,24 +126,3 @@ def test_note_names_the_syncers_that_are_paused(value: str, syncers: set[str]) -
     assert made.syncers == set()
     assert set(told) == syncers
     assert not made.is_on
-
-
-# -- the write -------------------------------------------------------------------------------------
-
-
-def calls(live: Obj | None, value: str | None) -> list[Obj]:
-    noted = merged(copy_of(virtual()), {})
-    noted["metadata"]["annotations"] = {MARKS.paused: value}
-    write = Write(Side.HOST, Verb.NOTE, noted)
-    return [call.body for call in needed(write, live, exact=(), marks=MARKS)]
-
-
-def test_note_changes_that_annotation_alone_and_only_of_that_object() -> None:
-    live = copy_of(virtual())
-    uid = live["metadata"].get("uid", "")
-    assert calls(live, "virtual") == [{"metadata": {"annotations": {MARKS.paused: "virtual"}, "uid": uid}}]
-    assert calls(paused(live, "virtual"), "virtual") == []
-    assert calls(paused(live, "virtual"), None) == [{"metadata": {"annotations": {MARKS.paused: None}, "uid": uid}}]
-    assert calls(live, None) == []
-    assert calls(None, "virtual") == []
-    assert calls(merged(live, {"metadata": {"uid": "another"}}), "virtual") == []

@@ -17,7 +17,7 @@ LONG = "long" * 60
 
 
 class Widgets(Mirror):
-    """Which Secret a widget names, and which Pods it selects, either side may say."""
+    """Widgets: either side may set the named Secret and the selected Pods."""
 
     name = "widgets"
     resource = WIDGETS

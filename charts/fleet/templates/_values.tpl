@@ -1,0 +1,48 @@
+{{/* The daemon's configuration as YAML: what the chart knows, and `config` over it. */}}
+{{- define "fleet.config" -}}
+{{- if hasKey .Values.config "virtualClusterSecrets" -}}
+{{- fail "config.virtualClusterSecrets: the chart sets it; take it out, and set the value `virtualClusterSecrets`" -}}
+{{- end -}}
+{{- range list "enabled" "shards" -}}
+{{- if hasKey (default dict $.Values.config.leaderElection) . -}}
+{{- fail (printf "config.leaderElection.%s: the chart sets it; take it out (the number of shards is the value `leaderElection.shards`)" .) -}}
+{{- end -}}
+{{- end -}}
+{{- $clusters := include "vsyncer.clusters" . | fromJsonArray -}}
+{{- if not (or $clusters .Values.virtualClusterSecrets) -}}
+{{- fail "virtualClusterSecrets: name a namespace with Secrets: --set 'virtualClusterSecrets[0].namespace=shop,virtualClusterSecrets[0].hostNamespaces={shop-virtual-cluster-workloads}'; or list virtualClusters" -}}
+{{- end -}}
+{{- $election := dict "enabled" true "namespace" .Release.Namespace "name" (include "vsyncer.fullname" .) "shards" .Values.leaderElection.shards -}}
+{{- $known := dict
+  "apiVersion" "vsyncer.dev/v1alpha1"
+  "kind" "SyncerConfig"
+  "virtualClusters" $clusters
+  "virtualClusterSecrets" .Values.virtualClusterSecrets
+  "leaderElection" $election
+  "control" (dict "socket" "/tmp/vsyncer.sock")
+-}}
+{{- mergeOverwrite $known (deepCopy .Values.config) | toYaml -}}
+{{- end -}}
+
+{{/* Where the pods run, as YAML: the section of the values; by default, on nodes of their own if possible. */}}
+{{- define "fleet.places" -}}
+{{- $labels := include "vsyncer.selector" (dict "root" . "part" "syncer") | fromYaml -}}
+{{- $term := dict "topologyKey" "kubernetes.io/hostname" "labelSelector" (dict "matchLabels" $labels) -}}
+{{- $apart := dict "podAntiAffinity" (dict "preferredDuringSchedulingIgnoredDuringExecution" (list (dict "weight" 100 "podAffinityTerm" $term))) -}}
+{{- dict "affinity" (default $apart .Values.affinity) | toYaml -}}
+{{- end -}}
+
+{{/* The dict for the templates of _daemon.tpl, as YAML without root and values. Virtual clusters join, leave and change in running daemons. */}}
+{{- define "fleet.daemon" -}}
+{{- $config := include "fleet.config" . | fromYaml -}}
+{{- $listed := include "vsyncer.clusters.places" . | fromJson -}}
+{{- $namespaces := $listed.namespaces -}}
+{{- range .Values.virtualClusterSecrets -}}{{- $namespaces = concat $namespaces .hostNamespaces -}}{{- end -}}
+{{- dict
+  "name" (include "vsyncer.fullname" .)
+  "config" $config
+  "starting" (pick $config "control" "gracePeriod" "health" "host" "leaderElection" "log" "metrics" "workers")
+  "kubeconfigs" $listed.kubeconfigs
+  "namespaces" (uniq $namespaces)
+| toYaml -}}
+{{- end -}}

@@ -1,0 +1,37 @@
+{{/* The virtual clusters of the value `virtualClusters`, with their kubeconfigs in Secrets of the release's namespace. */}}
+
+{{/* Refuse what the chart itself puts into the daemon's configuration. */}}
+{{- define "vsyncer.clusters.check" -}}
+{{- range list "apiVersion" "kind" "cluster" "virtual" "virtualClusters" -}}
+{{- if hasKey $.Values.config . -}}
+{{- fail (printf "config.%s: the chart sets it; take it out (virtual clusters are the value `virtualClusters`)" .) -}}
+{{- end -}}
+{{- end -}}
+{{- if hasKey (default dict .Values.config.host) "namespace" -}}
+{{- fail "config.host.namespace: take it out, and set `hostNamespace` of the entry of `virtualClusters`" -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The entries of the daemon's configuration, as JSON. */}}
+{{- define "vsyncer.clusters" -}}
+{{- include "vsyncer.clusters.check" . -}}
+{{- $clusters := list -}}
+{{- range $index, $entry := .Values.virtualClusters -}}
+{{- $secret := required (printf "virtualClusters[%d].kubeconfigSecret: name the Secret with the kubeconfig" $index) $entry.kubeconfigSecret -}}
+{{- $name := required (printf "virtualClusters[%d].name: name the virtual cluster" $index) $entry.name -}}
+{{- $kubeconfig := printf "%s/%s/%s" (include "vsyncer.daemon.kubeconfigs" $) $name (default "config" $secret.key) -}}
+{{- $clusters = append $clusters (merge (dict "kubeconfig" $kubeconfig) (omit $entry "kubeconfigSecret")) -}}
+{{- end -}}
+{{- toJson $clusters -}}
+{{- end -}}
+
+{{/* Their kubeconfigs and host namespaces, for the dict of _daemon.tpl, as JSON. */}}
+{{- define "vsyncer.clusters.places" -}}
+{{- $kubeconfigs := list -}}
+{{- $namespaces := list -}}
+{{- range .Values.virtualClusters -}}
+{{- $kubeconfigs = append $kubeconfigs (dict "name" .name "secret" .kubeconfigSecret.name) -}}
+{{- $namespaces = append $namespaces (default "" .hostNamespace) -}}
+{{- end -}}
+{{- dict "kubeconfigs" $kubeconfigs "namespaces" (compact $namespaces | uniq) | toJson -}}
+{{- end -}}

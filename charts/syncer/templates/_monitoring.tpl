@@ -1,0 +1,87 @@
+{{/* What Prometheus and Grafana need of the daemon, in all charts; each template takes the dict of _daemon.tpl. */}}
+
+{{- define "vsyncer.monitoring" -}}
+{{- $monitoring := .root.Values.monitoring }}
+{{- $operator := "monitoring.coreos.com/v1" }}
+{{- $job := printf "%s-metrics" .name }}
+{{- $labels := include "vsyncer.labels" (dict "root" .root "part" "syncer") }}
+{{- if contains ":" (dig "metrics" "address" ":8080" .config | toString) }}
+---
+apiVersion: v1
+kind: Service
+metadata:
+  name: {{ $job }}
+  namespace: {{ .root.Release.Namespace }}
+  labels:
+    {{- $labels | nindent 4 }}
+spec:
+  clusterIP: None
+  publishNotReadyAddresses: true
+  ports:
+  - name: metrics
+    port: 8080
+    targetPort: metrics
+  selector:
+    {{- include "vsyncer.selector" (dict "root" .root "part" "syncer") | nindent 4 }}
+{{- if and $monitoring.serviceMonitor.enabled (.root.Capabilities.APIVersions.Has (printf "%s/ServiceMonitor" $operator)) }}
+---
+apiVersion: {{ $operator }}
+kind: ServiceMonitor
+metadata:
+  name: {{ .name }}
+  namespace: {{ .root.Release.Namespace }}
+  labels:
+    {{- $labels | nindent 4 }}
+    {{- with $monitoring.serviceMonitor.labels }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
+spec:
+  selector:
+    matchLabels:
+      {{- include "vsyncer.selector" (dict "root" .root "part" "syncer") | nindent 6 }}
+  endpoints:
+  - port: metrics
+    interval: {{ $monitoring.serviceMonitor.interval }}
+{{- end }}
+{{- if and $monitoring.rules.enabled (.root.Capabilities.APIVersions.Has (printf "%s/PrometheusRule" $operator)) }}
+---
+apiVersion: {{ $operator }}
+kind: PrometheusRule
+metadata:
+  name: {{ .name }}
+  namespace: {{ .root.Release.Namespace }}
+  labels:
+    {{- $labels | nindent 4 }}
+    {{- with $monitoring.rules.labels }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
+spec:
+  {{- $mine := printf "job=%q,namespace=%q" $job .root.Release.Namespace }}
+  {{- .root.Files.Get "files/alerts.yaml" | replace "job=\"syncer\"" $mine | nindent 2 }}
+{{- end }}
+{{- if $monitoring.dashboard.enabled }}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: {{ .name }}-dashboard
+  namespace: {{ .root.Release.Namespace }}
+  labels:
+    {{- $labels | nindent 4 }}
+    {{- with $monitoring.dashboard.labels }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
+  {{- with $monitoring.dashboard.annotations }}
+  annotations:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+data:
+  {{- $place := printf "%s/%s" .root.Release.Namespace .name }}
+  {{ .name }}.json: |
+    {{- .root.Files.Get "files/dashboard.json"
+      | replace "\"uid\": \"vsyncer\"" (printf "\"uid\": \"vsyncer-%s\"" ($place | sha256sum | trunc 12))
+      | replace "\"title\": \"vsyncer\"" (printf "\"title\": \"vsyncer: %s\"" $place)
+      | nindent 4 }}
+{{- end }}
+{{- end }}
+{{- end -}}

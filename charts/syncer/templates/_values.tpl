@@ -1,0 +1,23 @@
+{{/* The daemon's configuration as YAML: what the chart knows, and `config` over it. */}}
+{{- define "syncer.config" -}}
+{{- $clusters := include "vsyncer.clusters" . | fromJsonArray -}}
+{{- if not $clusters -}}
+{{- fail "virtualClusters: name a virtual cluster: --set 'virtualClusters[0].name=shop,virtualClusters[0].hostNamespace=vc-shop,virtualClusters[0].kubeconfigSecret.name=shop-kubeconfig'" -}}
+{{- end -}}
+{{- if gt (len $clusters) 1 -}}
+{{- fail "virtualClusters: has too many entries: this chart serves one virtual cluster; the chart fleet serves several" -}}
+{{- end -}}
+{{- $known := dict
+  "apiVersion" "vsyncer.dev/v1alpha1"
+  "kind" "SyncerConfig"
+  "virtualClusters" $clusters
+  "leaderElection" (dict "enabled" true "namespace" .Release.Namespace)
+-}}
+{{- mergeOverwrite $known (deepCopy .Values.config) | toYaml -}}
+{{- end -}}
+
+{{/* The dict for the templates of _daemon.tpl, as YAML without root and values. */}}
+{{- define "syncer.daemon" -}}
+{{- $config := include "syncer.config" . | fromYaml -}}
+{{- merge (dict "name" (include "vsyncer.fullname" .) "config" $config) (include "vsyncer.clusters.places" . | fromJson) | toYaml -}}
+{{- end -}}

@@ -1,0 +1,255 @@
+{{/* Written by hack/generate: edit charts/syncer/templates/_daemon.tpl. */}}
+{{/* The daemon, in all charts. Each template takes (dict "root" $ "values" VALUES "name" NAME "config" CONFIG "namespaces" LIST "kubeconfigs" LIST):
+     VALUES: the daemon's section of the values
+     NAME: the name of its objects
+     CONFIG: its configuration, a dict
+     NAMESPACES: the host namespaces of the copies that are known beforehand
+     KUBECONFIGS: of the virtual clusters, each (dict "name" CLUSTER "secret" SECRET); with "optional" true, a pod doesn't wait for the Secret
+     With "starting", a part of the configuration, only a change of that restarts the daemon; it follows others by itself. */}}
+
+{{/* The folder with one for each virtual cluster, in which the keys of its Secret are files. */}}
+{{- define "vsyncer.daemon.kubeconfigs" -}}
+/etc/vsyncer/virtual
+{{- end -}}
+
+{{- define "vsyncer.daemon.image" -}}
+{{- include "vsyncer.image" (dict "image" .values.image "tag" .root.Chart.AppVersion) -}}
+{{- end -}}
+
+{{/* Volumes, mounts and environment of each container that runs a command of the daemon's image with its configuration. */}}
+{{- define "vsyncer.daemon.volumes" -}}
+- name: config
+  configMap:
+    name: {{ .name }}
+- name: tmp
+  emptyDir: {sizeLimit: 64Mi}
+{{- range .kubeconfigs }}
+- name: virtual-{{ .name }}
+  secret:
+    secretName: {{ .secret }}
+    defaultMode: 0440
+    {{- if .optional }}
+    optional: true
+    {{- end }}
+{{- end }}
+{{- include "vsyncer.plugins.volumes" . }}
+{{- with .values.extraVolumes }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{- define "vsyncer.daemon.mounts" -}}
+- name: config
+  mountPath: /etc/vsyncer/config
+  readOnly: true
+- name: tmp
+  mountPath: /tmp
+{{- range .kubeconfigs }}
+- name: virtual-{{ .name }}
+  mountPath: {{ include "vsyncer.daemon.kubeconfigs" . }}/{{ .name }}
+  readOnly: true
+{{- end }}
+{{- include "vsyncer.plugins.mounts" . }}
+{{- with .values.extraVolumeMounts }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{- define "vsyncer.daemon.env" -}}
+- name: SYNCER_CONFIG
+  value: /etc/vsyncer/config/syncer.yaml
+{{- with .values.extraEnv }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{/* The fields of a container that runs a command of the daemon's image with its configuration, but its name and arguments. */}}
+{{- define "vsyncer.daemon.command" -}}
+image: {{ include "vsyncer.daemon.image" . }}
+imagePullPolicy: {{ .values.image.pullPolicy }}
+env:
+{{- include "vsyncer.daemon.env" . | nindent 0 }}
+resources:
+  {{- toYaml .values.resources | nindent 2 }}
+securityContext:
+  {{- include "vsyncer.securityContext" . | nindent 2 }}
+volumeMounts:
+{{- include "vsyncer.daemon.mounts" . | nindent 0 }}
+{{- end -}}
+
+{{- define "vsyncer.daemon" -}}
+{{- $metrics := dig "metrics" "address" ":8080" .config | toString -}}
+{{- $health := dig "health" "address" ":8081" .config | toString -}}
+---
+apiVersion: v1
+kind: ServiceAccount
+metadata:
+  name: {{ .name }}
+  namespace: {{ .root.Release.Namespace }}
+  labels:
+    {{- include "vsyncer.labels" (dict "root" .root "part" "syncer") | nindent 4 }}
+  {{- with .values.serviceAccount.annotations }}
+  annotations:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+automountServiceAccountToken: false
+---
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: {{ .name }}
+  namespace: {{ .root.Release.Namespace }}
+  labels:
+    {{- include "vsyncer.labels" (dict "root" .root "part" "syncer") | nindent 4 }}
+data:
+  syncer.yaml: |
+    {{- toYaml .config | nindent 4 }}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: {{ .name }}
+  namespace: {{ .root.Release.Namespace }}
+  labels:
+    {{- include "vsyncer.labels" (dict "root" .root "part" "syncer") | nindent 4 }}
+  {{- with .values.annotations }}
+  annotations:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+spec:
+  replicas: {{ .values.replicas }}
+  revisionHistoryLimit: 3
+  selector:
+    matchLabels:
+      {{- include "vsyncer.selector" (dict "root" .root "part" "syncer") | nindent 6 }}
+  template:
+    metadata:
+      labels:
+        {{- include "vsyncer.labels" (dict "root" .root "part" "syncer") | nindent 8 }}
+        {{- with .values.podLabels }}
+        {{- toYaml . | nindent 8 }}
+        {{- end }}
+      annotations:
+        vsyncer.dev/config: {{ default .config .starting | toYaml | sha256sum | trunc 16 | quote }}
+        {{- with .values.podAnnotations }}
+        {{- toYaml . | nindent 8 }}
+        {{- end }}
+    spec:
+      serviceAccountName: {{ .name }}
+      automountServiceAccountToken: true
+      enableServiceLinks: false
+      terminationGracePeriodSeconds: {{ .values.terminationGracePeriodSeconds }}
+      securityContext:
+        {{- include "vsyncer.podSecurityContext" . | nindent 8 }}
+      {{- include "vsyncer.placement" . | trim | nindent 6 }}
+      {{- with (include "vsyncer.plugins.initContainers" . | trim) }}
+      initContainers:
+      {{- . | nindent 6 }}
+      {{- end }}
+      containers:
+      - name: syncer
+        {{- include "vsyncer.daemon.command" . | nindent 8 }}
+        args:
+        - run
+        {{- range .values.extraArgs }}
+        - {{ . | quote }}
+        {{- end }}
+        ports:
+        {{- if contains ":" $metrics }}
+        - name: metrics
+          containerPort: {{ last (splitList ":" $metrics) }}
+        {{- end }}
+        {{- if contains ":" $health }}
+        - name: health
+          containerPort: {{ last (splitList ":" $health) }}
+        {{- end }}
+        {{- if contains ":" $health }}
+        startupProbe:
+          httpGet: {path: /livez, port: health}
+          periodSeconds: 1
+          failureThreshold: 120
+        livenessProbe:
+          httpGet: {path: /livez, port: health}
+          periodSeconds: 10
+          timeoutSeconds: 5
+          failureThreshold: 6
+        readinessProbe:
+          httpGet: {path: /readyz, port: health}
+          periodSeconds: 3
+          timeoutSeconds: 5
+        {{- end }}
+      volumes:
+      {{- include "vsyncer.daemon.volumes" . | nindent 6 }}
+{{- if .values.podDisruptionBudget.enabled }}
+---
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata:
+  name: {{ .name }}
+  namespace: {{ .root.Release.Namespace }}
+  labels:
+    {{- include "vsyncer.labels" (dict "root" .root "part" "syncer") | nindent 4 }}
+spec:
+  {{- omit .values.podDisruptionBudget "enabled" | toYaml | nindent 2 }}
+  selector:
+    matchLabels:
+      {{- include "vsyncer.selector" (dict "root" .root "part" "syncer") | nindent 6 }}
+{{- end }}
+{{- end -}}
+
+{{/* The daemon's rights on the host: what `syncer rbac` prints for its configuration, and those of the values. */}}
+{{- define "vsyncer.daemon.rights" -}}
+{{- $daemon := . -}}
+{{- $labels := include "vsyncer.labels" (dict "root" .root "part" "syncer") -}}
+{{- if .values.rbac.create }}
+{{- $subject := dict "kind" "ServiceAccount" "name" .name "namespace" .root.Release.Namespace }}
+{{ include "syncer.rbac" (dict "config" .config "side" "host" "subject" $subject "labels" (fromYaml $labels) "plugins" (ne (include "vsyncer.plugins.any" .values) "")) }}
+{{- end }}
+{{- with .values.extraRules.host }}
+{{- $rules := . }}
+{{- range $daemon.namespaces }}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata:
+  name: {{ $daemon.name }}-extra
+  namespace: {{ . }}
+  labels:
+    {{- $labels | nindent 4 }}
+rules:
+  {{- toYaml $rules | nindent 2 }}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata:
+  name: {{ $daemon.name }}-extra
+  namespace: {{ . }}
+  labels:
+    {{- $labels | nindent 4 }}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: {{ $daemon.name }}-extra}
+subjects:
+- {kind: ServiceAccount, name: {{ $daemon.name }}, namespace: {{ $daemon.root.Release.Namespace }}}
+{{- end }}
+{{- end }}
+{{- with .values.extraRules.hostCluster }}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata:
+  name: {{ $daemon.root.Release.Namespace }}-{{ $daemon.name }}-extra
+  labels:
+    {{- $labels | nindent 4 }}
+rules:
+  {{- toYaml . | nindent 2 }}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata:
+  name: {{ $daemon.root.Release.Namespace }}-{{ $daemon.name }}-extra
+  labels:
+    {{- $labels | nindent 4 }}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: {{ $daemon.root.Release.Namespace }}-{{ $daemon.name }}-extra}
+subjects:
+- {kind: ServiceAccount, name: {{ $daemon.name }}, namespace: {{ $daemon.root.Release.Namespace }}}
+{{- end }}
+{{- end -}}

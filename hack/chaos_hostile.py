@@ -1,0 +1,103 @@
+"""`hack/chaos --hostile`: a tenant with all rights in their virtual cluster against the daemon's own
+process, with each name translator by turns.
+
+A line of JSON for each turn on standard error, with what it violated. The last line of standard output
+has the mix of attacks, and the violations with the first step of each; exit status 1 if there are any.
+`--only variables templates` makes these attacks alone, which tests/hostile/hostile_chaos/attacks.py
+lists; `HOSTILE_SYNCER=PATH/bin/syncer hack/chaos --hostile` attacks
+another installation.
+"""
+
+import argparse
+import contextlib
+import itertools
+import json
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from hostile_chaos.attacks import ATTACKS
+from hostile_chaos.run import Plan, Turn, play
+from hostile_scene import TRANSLATORS
+
+from hack.endings import logs
+
+#: The longest turn, in seconds; each translator has one at least.
+LONGEST = 90.0
+#: The priority of the session, as that of a process, and where it is set.
+AUTOGROUP, PREFERENCE = Path("/proc/self/autogroup"), "-8"
+#: Runs from this many minutes on must try each attack this often an hour.
+MINUTES, AN_HOUR = 10.0, 1000
+
+
+def turns(options: argparse.Namespace, folder: Path) -> Iterator[Turn]:
+    """Play a turn with each translator, and others until the time is over."""
+    seconds = min(LONGEST, options.minutes * 60 / len(TRANSLATORS))
+    end, step = time.monotonic() + options.minutes * 60, 0
+    for number, translator in enumerate(itertools.cycle(TRANSLATORS)):
+        if number >= len(TRANSLATORS) and time.monotonic() + seconds / 2 > end:
+            return
+        place = folder / str(number)
+        place.mkdir()
+        say = print if options.show else str
+        attacks = options.only or sorted(ATTACKS)
+        turn = play(Plan(translator, f"{options.seed}-{number}", seconds, attacks, step), place, say=say)
+        step = turn.step
+        yield turn
+
+
+def summed(found: list[Turn], options: argparse.Namespace) -> dict[str, Any]:
+    """Return the summary of all turns."""
+    executed: Counter[str] = sum((turn.executed for turn in found), Counter())
+    seconds = sum(turn.seconds for turn in found)
+    violations = [
+        {"translator": turn.plan.translator, "seed": turn.plan.seed, **each}
+        for turn in found
+        for each in turn.as_json()["violations"]
+    ]
+    hourly = {name: round(number * 3600 / seconds) for name, number in sorted(executed.items())}
+    if options.minutes >= MINUTES:
+        violations += [
+            {"kind": "rate", "what": f"{name} was tried {number} times an hour, not {AN_HOUR}"}
+            for name, number in hourly.items()
+            if number < AN_HOUR
+        ]
+    return {
+        "seed": options.seed,
+        "seconds": round(seconds),
+        "steps": executed.total(),
+        "mix": dict(sorted(executed.items())),
+        "an_hour": hourly,
+        "longest_step_ms": max(round(turn.longest_step * 1e3) for turn in found),
+        "violations": violations,
+    }
+
+
+def prefer() -> None:
+    """Give the processes of this session a larger part of a busy machine, where that is allowed.
+
+    With autogroups each session has the same part (sched(7)), whatever the priority of its processes: daemons
+    that get too little of it are late, and the attacked one more than the one beside.
+    """
+    with contextlib.suppress(OSError):
+        AUTOGROUP.write_text(PREFERENCE)
+
+
+def main(options: argparse.Namespace) -> int:
+    """Attack, report, and return the exit status; the logs are kept if anything was violated."""
+    prefer()
+    found = []
+    with logs("syncer-hostile-") as kept:
+        for turn in turns(options, kept.folder):
+            print(json.dumps(turn.as_json()), file=sys.stderr, flush=True)
+            found.append(turn)
+        result = summed(found, options)
+        for violation in result["violations"]:
+            print(json.dumps(violation), file=sys.stderr)
+        if result["violations"]:
+            kept.kept, result["logs"] = True, str(kept.folder)
+    print(json.dumps(result))
+    return 1 if result["violations"] else 0

@@ -1,0 +1,131 @@
+"""The programs that a node and its images need, built from Go modules once."""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from hack.realnode import settings
+from hack.realnode.archive import Image, write
+
+_HERE = Path(__file__).parent
+#: Where built programs are; not in git.
+BINARIES = _HERE / "bin"
+#: Tools for charts, each with its module's folder and its package.
+TOOLS = {
+    "helm": ("tools", "helm.sh/helm/v4/cmd/helm"),
+    "kubeconform": ("tools", "github.com/yannh/kubeconform/cmd/kubeconform"),
+    "promtool": ("tools", "github.com/prometheus/prometheus/cmd/promtool"),
+}
+#: Leaves the clients of clouds out of promtool, which looks up no targets here.
+_TAGS = "remove_all_sd"
+
+
+def build(folder: str, package: str = ".", *, tests: bool = False, tags: str = "") -> Path:
+    """Build a Go program, unless it was built from these very sources.
+
+    Args:
+        folder: The folder beside this file with the module that the program is built in; also the
+            program's name, if the package is that of the folder.
+        package: The package, by default the folder's own; its last part is the program's name.
+        tests: Build the tests of the package, as ``NAME.test``.
+        tags: Build tags, with commas.
+
+    Raises:
+        RuntimeError: There is no Go, or the build failed.
+    """
+    name = _program(folder, package) + (".test" if tests else "")
+    binary = BINARIES / name
+    if _is_current(folder, name):
+        return binary
+    if not shutil.which("go"):
+        raise RuntimeError("no Go here, so no images can be built: https://go.dev/dl")
+    print(f"node: building {name}; the first time may take some minutes", file=sys.stderr, flush=True)
+    BINARIES.mkdir(exist_ok=True)
+    command = ["test", "-c", "-vet=off"] if tests else ["build", f"-tags={tags}"]
+    go(folder, [*command, "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", str(binary), package])
+    _stamp(name).write_text(_digest(folder))
+    return binary
+
+
+def _program(folder: str, package: str) -> str:
+    return folder if package == "." else package.rpartition("/")[2]
+
+
+def _is_current(folder: str, name: str) -> bool:
+    return (BINARIES / name).exists() and _stamp(name).exists() and _stamp(name).read_text() == _digest(folder)
+
+
+def _stamp(name: str) -> Path:
+    return BINARIES / f"{name}.sources"
+
+
+def _digest(folder: str) -> str:
+    sources = sorted(path for path in (_HERE / folder).iterdir() if path.suffix in (".go", ".mod", ".sum"))
+    return hashlib.sha256(b"\0".join(path.read_bytes() for path in sources)).hexdigest()
+
+
+def tool(name: str) -> Path:
+    """Build a tool, unless it is there, and return it: one of :data:`TOOLS`.
+
+    Raises:
+        RuntimeError: There is no Go, or the build failed.
+    """
+    folder, package = TOOLS[name]
+    return build(folder, package, tags=_TAGS)
+
+
+def is_built(name: str) -> bool:
+    """Return True if a tool is there, built from these sources."""
+    folder, package = TOOLS[name]
+    return _is_current(folder, _program(folder, package))
+
+
+def metrics_server() -> Path:
+    """Build metrics-server, unless it is there, and return it.
+
+    Raises:
+        RuntimeError: There is no Go, or the build failed.
+    """
+    return build("metrics", "sigs.k8s.io/metrics-server/cmd/metrics-server")
+
+
+def write_images(path: Path) -> None:
+    """Write the images that each node has: pause, CoreDNS, busybox, and the demo's web server."""
+    demo = build("images")
+    busybox = Path("/bin/busybox")
+    commands = subprocess.run([busybox, "--list"], capture_output=True, text=True, check=True).stdout.split()
+    links = {f"bin/{name}": "busybox" for name in commands if name != "busybox"}
+    accounts = {"etc/passwd": "root:x:0:0:root:/:/bin/sh\n", "etc/group": "root:x:0:\n"}
+    write(
+        path,
+        [
+            Image([settings.PAUSE], ["/pause"], {"pause": demo}, user="65535:65535"),
+            Image([settings.COREDNS], ["/coredns"], {"coredns": build("coredns")}),
+            Image(["vsyncer.dev/busybox:local"], ["/bin/sh"], {"bin/busybox": busybox, **accounts}, links),
+            Image(["vsyncer.dev/web:local"], ["/web"], {"web": demo, "bin/busybox": busybox, **accounts}, links),
+        ],
+    )
+
+
+def go(folder: str, arguments: Sequence[str]) -> str:
+    """Run the go command in the module in the folder of this name, without cgo; return its output.
+
+    Raises:
+        RuntimeError: It failed.
+    """
+    environment = {**os.environ, "CGO_ENABLED": "0"}
+    done = subprocess.run(
+        ["nice", "go", *arguments], cwd=_HERE / folder, env=environment, capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise RuntimeError(f"go {' '.join(arguments)} in {folder}: {done.stderr.strip()[-2000:]}")
+    return done.stdout
+
+
+if __name__ == "__main__":
+    for each in TOOLS:
+        print(tool(each))

@@ -1,0 +1,3 @@
+module vsyncer.dev/hack/realnode/images
+
+go 1.24

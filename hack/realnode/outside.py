@@ -1,0 +1,310 @@
+"""A node seen from the machine: its start, its end, and what is done to it while it runs."""
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import IO
+
+from hack.realnode import builds
+from hack.realnode.inside import Failed, wait
+from hack.realnode.place import ROOT, Place
+
+#: Debian's packages, and a program or file of each.
+PACKAGES = {
+    "containerd": "containerd",
+    "runc": "runc",
+    "containernetworking-plugins": "/usr/lib/cni/bridge",
+    "iptables": "iptables",
+    "nftables": "nft",
+    "iproute2": "ip",
+    "busybox-static": "/bin/busybox",
+}
+#: Settings of the whole machine that a kubelet changes.
+KUBELET_SETTINGS = (
+    "vm/overcommit_memory",
+    "kernel/panic",
+    "kernel/panic_on_oops",
+    "kernel/keys/root_maxkeys",
+    "kernel/keys/root_maxbytes",
+)
+
+
+def why_not() -> str:
+    """Return why no node can run here; empty if one can."""
+    if sys.platform != "linux":
+        return "a node needs Linux"
+    if os.geteuid() != 0:
+        return "a node needs root: kubelet and containerd make mounts, networks and control groups"
+    if not shutil.which("go"):
+        return "a node needs Go, to build kubelet and CoreDNS: https://go.dev/dl"
+    if not shutil.which("apt-get") and missing_packages():
+        return f"no {', '.join(missing_packages())} here, and no apt-get to install them"
+    return ""
+
+
+def missing_packages(packages: Mapping[str, str] = PACKAGES) -> list[str]:
+    """Return the packages of Debian that are missing."""
+    return [name for name, program in packages.items() if not shutil.which(program) and not Path(program).exists()]
+
+
+def up(place: Place) -> dict[str, str]:
+    """Start the node, and wait until pods can run. Return its kubeconfig and URL; nothing is done
+    if it runs.
+
+    Raises:
+        Failed: It can't start. Nothing but its logs is left.
+    """
+    if (found := place.ready()) and pid_of(place):
+        return found
+    if reason := why_not():
+        raise Failed(reason)
+    down(place)
+    install()
+    try:
+        (place.folder / "images").mkdir(parents=True)
+        save_settings(place)
+        builds.write_images(place.folder / "images" / "base.tar")
+        builds.metrics_server()
+        place.make_cgroups()
+        spawn(place)
+        wait("the network namespace", lambda: is_apart(place))
+        lay_cable(place)
+
+        def is_ready() -> bool:
+            check_alive(place)
+            return place.ready() is not None
+
+        wait("the node", is_ready)
+    except BaseException:
+        keep_logs(place)
+        down(place)
+        raise
+    return place.ready() or {}
+
+
+def keep_logs(place: Place) -> None:
+    """Copy the logs of a node that failed to a folder beside its own."""
+    shutil.rmtree(place.failed, ignore_errors=True)
+    place.failed.mkdir()
+    for file in place.folder.glob("*.log"):
+        shutil.copy(file, place.failed)
+
+
+def down(place: Place) -> None:
+    """End the node, and remove what it left; does nothing where there is none.
+
+    The end of the first process of its namespaces ends all others, and with them go mounts, rules
+    and links.
+    """
+    if pid := pid_of(place):
+        first = first_of(pid)
+        os.kill(pid, signal.SIGKILL)
+        deadline = time.monotonic() + 30
+        while (lives(pid) or (first and lives(first))) and time.monotonic() < deadline:
+            time.sleep(0.05)
+    # The kernel does it, too, but some time later.
+    subprocess.run(["ip", "link", "delete", place.link], capture_output=True, check=False)
+    if place.folder.exists():
+        restore_settings(place)
+        place.remove()
+
+
+def load(place: Place, archives: Sequence[Path]) -> None:
+    """Import image archives, as ``docker save`` writes them, compressed or not, into the running node.
+
+    Raises:
+        Failed: No node runs, or an archive is none.
+    """
+    for archive in archives:
+        if not archive.is_file():
+            raise Failed(f"{archive}: no such file")
+        plain = [
+            "gzip",
+            "--decompress",
+            "--force",
+            "--stdout",
+            str(archive),
+        ]  # --force: one that isn't compressed as it is
+        with subprocess.Popen(plain, stdout=subprocess.PIPE) as read:
+            command = ["ctr", "--address=/run/containerd/containerd.sock", "-n", "k8s.io", "images", "import", "-"]
+            inside(place, command, read.stdout)
+
+
+def inside(place: Place, command: Sequence[str], stdin: IO[bytes] | None = None) -> None:
+    """Run a command in the namespaces of the node.
+
+    Args:
+        place: The node's.
+        command: The command.
+        stdin: Its input, by default this process's.
+
+    Raises:
+        Failed: No node runs, or the command failed.
+    """
+    done = subprocess.run(enter(place, command), stdin=stdin, check=False)
+    if done.returncode:
+        raise Failed(f"{' '.join(command)} ended with status {done.returncode}")
+
+
+def enter(place: Place, command: Sequence[str]) -> list[str]:
+    """Return the command, to be run in the node's namespaces.
+
+    Raises:
+        Failed: No node runs.
+    """
+    return ["nsenter", f"--target={_first(place)}", "--net", "--mount", "--pid", "--ipc", "--", *command]
+
+
+def enter_network(place: Place) -> list[str]:
+    """Return the beginning of a command that is to run in the node's network alone, with the
+    machine's files and processes; it keeps its process id.
+
+    Raises:
+        Failed: No node runs.
+    """
+    return ["/usr/bin/nsenter", f"--net=/proc/{_first(place)}/ns/net", "--"]
+
+
+def _first(place: Place) -> int:
+    pid = pid_of(place)
+    first = first_of(pid) if pid else None
+    if first is None:
+        raise Failed("no node runs: hack/node up")
+    return first
+
+
+def install(packages: Mapping[str, str] = PACKAGES) -> None:
+    """Install the missing packages of Debian.
+
+    Raises:
+        Failed: apt-get failed.
+    """
+    missing = missing_packages(packages)
+    if not missing:
+        return
+    print(f"node: installing {', '.join(missing)}", file=sys.stderr, flush=True)
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    for command in (
+        ["apt-get", "update", "-q"],
+        ["apt-get", "install", "-y", "-q", "--no-install-recommends", *missing],
+    ):
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+        if done.returncode and "install" in command:
+            raise Failed(f"{' '.join(command)}: {done.stderr.strip()[-1000:]}")
+
+
+def spawn(place: Place) -> None:
+    """Start the node in namespaces of its own, apart from this process, and wait until it has begun.
+
+    Raises:
+        Failed: It ended.
+    """
+    apart = ["unshare", "--net", "--mount", "--pid", "--ipc", "--fork", "--kill-child", "--mount-proc"]
+    command = [*apart, sys.executable, "-m", "hack.realnode.first", place.name]
+    # The shell notes its own process id, which is that of the command.
+    noted = ["sh", "-c", 'echo $$ >"$1"; shift; exec "$@"', "node", str(place.folder / "pid"), *command]
+    temporary = place.folder / "tmp"  # of the control plane, which goes with the node's other files
+    temporary.mkdir()
+    environment = {**os.environ, "TMPDIR": str(temporary)}
+    with (place.folder / "node.log").open("ab") as log:
+        subprocess.run(
+            ["setsid", "--fork", *noted],
+            cwd=ROOT,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            check=True,
+        )
+    wait("the first process", lambda: pid_of(place) is not None)
+
+
+def check_alive(place: Place) -> None:
+    """Check that the node has not ended.
+
+    Raises:
+        Failed: It has.
+    """
+    if pid_of(place) is None:
+        raise Failed(f"the node ended:\n{(place.folder / 'node.log').read_text(errors='replace')[-2000:]}")
+
+
+def is_apart(place: Place) -> bool:
+    """Return True if the node has its network namespace.
+
+    Raises:
+        Failed: The node ended.
+    """
+    check_alive(place)
+    first = first_of(pid_of(place) or 0)
+    try:
+        return first is not None and Path(f"/proc/{first}/ns/net").readlink() != Path("/proc/self/ns/net").readlink()
+    except FileNotFoundError:
+        return False
+
+
+def lay_cable(place: Place) -> None:
+    """Connect the machine and the node.
+
+    Raises:
+        Failed: The addresses or the interface are in use.
+    """
+    for command in (
+        f"ip link add {place.link} type veth peer name eth0 netns {first_of(pid_of(place) or 0)}",
+        f"ip address add {place.addresses[0]}/30 dev {place.link}",
+        f"ip link set {place.link} up",
+    ):
+        done = subprocess.run(command.split(), capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise Failed(f"{command}: {done.stderr.strip()}")
+
+
+def pid_of(place: Place) -> int | None:
+    """Return the process of the running node; None if there is none."""
+    try:
+        pid = int((place.folder / "pid").read_text())
+        command = Path(f"/proc/{pid}/cmdline").read_bytes()
+    except (FileNotFoundError, ValueError, ProcessLookupError):
+        return None
+    return pid if place.name.encode() in command.split(b"\0") else None
+
+
+def first_of(pid: int) -> int | None:
+    """Return the first process of the namespaces, as the machine numbers it."""
+    try:
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    return int(children[0]) if children else None
+
+
+def lives(pid: int) -> bool:
+    """Return True if the process has not ended; one that waits for its parent has."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def save_settings(place: Place) -> None:
+    """Save the settings of the machine that the kubelet changes."""
+    saved = place.folder / "sysctl"
+    saved.mkdir()
+    for name in KUBELET_SETTINGS:
+        with contextlib.suppress(OSError):
+            (saved / name.replace("/", ".")).write_text((Path("/proc/sys") / name).read_text())
+
+
+def restore_settings(place: Place) -> None:
+    """Restore the settings of the machine that the kubelet has changed."""
+    for name in KUBELET_SETTINGS:
+        saved, path = place.folder / "sysctl" / name.replace("/", "."), Path("/proc/sys") / name
+        with contextlib.suppress(OSError):
+            if saved.read_text() != path.read_text():
+                path.write_text(saved.read_text())

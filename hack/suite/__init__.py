@@ -1,0 +1,1 @@
+"""Kubernetes' conformance suite, run against a real node and against a virtual cluster on it."""

@@ -1,0 +1,152 @@
+"""The command ``hack/conformance``."""
+
+import fcntl
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+import click
+
+from hack.endings import interrupt_on_sigterm
+from hack.realnode import builds, outside
+from hack.realnode.inside import Failed
+from hack.realnode.place import ROOT, Place
+from hack.realnode.virtual import VirtualCluster
+from hack.suite import images, runner, table
+from hack.suite.cases import CONFORMANCE, NETWORK_POLICIES, BadChoice, chosen
+from hack.suite.results import Results
+
+#: The daemon's configuration: a tenant who is trusted with all that the tests do in their own cluster,
+#: such as pods in the host's network.
+_SECTIONS = {
+    "sync": {
+        "toHost": {
+            "pods": {"podSecurity": "privileged", "allowNodeName": True},
+            "podTokens": {"nameNode": True},
+        },
+        "fromHost": {"nodes": {"enabled": True}},
+    },
+}
+
+
+@click.command()
+@click.option("--focus", default="", metavar="SIG-OR-REGEX", help="Only tests of a sig, or with this in their name.")
+@click.option("--shard", default="1/1", metavar="I/N", help="Only the I-th of N parts of the tests.")
+@click.option("--resume", is_flag=True, help="Only tests that have no result yet; otherwise the chosen run again.")
+@click.option(
+    "--against",
+    type=click.Choice(["host", "virtual", "both"]),
+    default="both",
+    show_default=True,
+    help="The node's own cluster, a virtual cluster on it, or the one after the other.",
+)
+@click.option("--processes", default=8, show_default=True, help="Processes of tests that may run together.")
+@click.option(
+    "--results",
+    default=ROOT / "build" / "conformance",
+    type=click.Path(path_type=Path),
+    help="The folder of results; build/conformance by default.",
+)
+@click.option(
+    "--network-policies",
+    is_flag=True,
+    help="The tests of NetworkPolicies in their place: of the node's network, so against the host alone.",
+)
+@click.option("--keep", is_flag=True, help="Leave the node running, for the next run.")
+def main(
+    focus: str,
+    shard: str,
+    resume: bool,
+    against: str,
+    processes: int,
+    results: Path,
+    network_policies: bool,
+    keep: bool,
+) -> None:
+    """Run Kubernetes' conformance tests against a real node on this machine.
+
+    The first run builds the tests and their images, which takes some 15 minutes of a core. All tests
+    take about an hour on each side.
+    """
+    interrupt_on_sigterm()
+    if reason := outside.why_not():
+        raise Failed(reason)
+    if network_policies:
+        results, against = results / "network-policies", "host"
+    results = results.resolve()
+    results.mkdir(parents=True, exist_ok=True)
+    everything = runner.all_cases(NETWORK_POLICIES if network_policies else CONFORMANCE)
+    cases = chosen(everything, focus, shard)
+    sides = {side: Results(results, side) for side in ("host", "virtual")}
+    place, _lock = Place.here(), locked(builds.BINARIES / "suite.lock")
+    ran_before = outside.pid_of(place) is not None
+    try:
+        _prepare(place)
+        for side in sides if against == "both" else (against,):
+            left = [case for case in cases if not resume or case not in sides[side]]
+            sides[side].forget(left)
+            if left:
+                with _cluster(side, place, results) as kubeconfig:
+                    runner.Runner(kubeconfig, sides[side], results, processes, _say).run(left)
+    finally:
+        if not keep and not ran_before:
+            outside.down(place)
+    told = [side for side in sides.values() if any(case in side for case in everything)]
+    text = table.report(
+        [case for case in everything if any(case in side for side in told)], told, table.known_reasons()
+    )
+    (results / "report.md").write_text(text)
+    click.echo(text)
+
+
+def locked(path: Path) -> IO[str]:
+    """Return a lock file that is held until it is closed, as a checkout has a single node.
+
+    Raises:
+        Failed: Another run holds it.
+    """
+    path.parent.mkdir(exist_ok=True)
+    file = path.open("w")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.close()
+        raise Failed("hack/conformance runs already in this checkout, and they would share a node") from None
+    return file
+
+
+@contextmanager
+def _cluster(side: str, place: Place, results: Path) -> Iterator[Path]:
+    """Yield the kubeconfig of a side's administrator; the virtual cluster runs only meanwhile."""
+    if side == "host":
+        yield place.folder / "admin.kubeconfig"
+    else:
+        folder = results / "daemon"
+        folder.mkdir(exist_ok=True)
+        virtual = VirtualCluster(place, folder, _SECTIONS)
+        with virtual.running():
+            yield virtual.kubeconfig
+
+
+def _prepare(place: Place) -> None:
+    """Start the node, and load the tests' images into it."""
+    outside.up(place)
+    loaded, archive = place.folder / "suite-images", place.folder / "suite.tar"
+    if not loaded.exists():
+        images.write_images(archive)
+        outside.load(place, [archive])
+        archive.unlink()
+        loaded.touch()
+
+
+def _say(text: str) -> None:
+    print(f"conformance: {text}", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except (BadChoice, Failed, RuntimeError, OSError) as error:
+        sys.exit(f"conformance: {error}")

@@ -1,0 +1,166 @@
+"""The admission policy that confines the daemon's user on the host to copies, whatever it asks for.
+
+RBAC can't say "only objects with our mark", so with a name translator that makes host namespaces
+the daemon's roles are for the whole host. The API server itself evaluates this policy
+(kubernetes.io, "Validating Admission Policy"). Admission isn't asked about reads.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import NamedTuple
+
+from syncer.api import Marks, Obj
+
+_API = "admissionregistration.k8s.io/v1"
+
+
+class Confined(NamedTuple):
+    """A virtual cluster, and where its copies may be written."""
+
+    #: Its identity in marks.
+    identity: str
+    #: The host namespaces that are not ours, or that the translator fixes.
+    namespaces: Sequence[str]
+    #: True if the daemon makes host namespaces, and writes into those with the mark.
+    makes_namespaces: bool
+    #: True if it answers as the kubelet of the virtual Nodes, and connects to pods there.
+    connects: bool = False
+
+
+def policy(
+    clusters: Sequence[Confined],
+    *,
+    name: str,
+    user: str,
+    marks: Marks,
+    lease: tuple[str, str] | None,
+    lent: Mapping[str, bool] = MappingProxyType({}),
+    is_shared: bool = False,
+) -> list[Obj]:
+    """Return a ValidatingAdmissionPolicy for writes and connects of a user, with its binding.
+
+    Args:
+        clusters: The virtual clusters that the daemon serves.
+        name: The name of both objects.
+        user: The daemon's user on the host, such as ``system:serviceaccount:vc-shop:syncer``.
+        marks: The marks of copies.
+        lease: The namespace and name of the Lease for leader election; None without it.
+        lent: The host namespaces of virtual clusters whose names aren't known beforehand, each with whether it answers
+            as the kubelet there. Any mark that isn't of one of ``clusters`` may be written there.
+        is_shared: True if replicas share the fleet: then their Leases' names begin with that of ``lease`` and a hyphen.
+    """
+    rule = {"apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*/*"], "scope": "*"}
+    spec: Obj = {
+        "failurePolicy": "Fail",
+        "matchConstraints": {"resourceRules": [rule | {"operations": ["CREATE", "UPDATE", "DELETE", "CONNECT"]}]},
+        "matchConditions": [
+            {"name": "by-the-daemon", "expression": f"request.userInfo.username == {_text(user)}"},
+            # A question about one's own rights is a CREATE that stores nothing.
+            {"name": "no-review", "expression": "request.resource.group != 'authorization.k8s.io'"},
+        ],
+        "variables": [
+            {"name": "now", "expression": _mark("object", marks)},
+            {"name": "before", "expression": _mark("oldObject", marks)},
+            {"name": "home", "expression": _mark("namespaceObject", marks)},
+            {"name": "places", "expression": _places(clusters)},
+            {"name": "makers", "expression": _list([each.identity for each in clusters if each.makes_namespaces])},
+            {"name": "lease", "expression": _lease(lease, is_shared=is_shared)},
+            {"name": "reached", "expression": _list([each.identity for each in clusters if each.connects])},
+            {"name": "lent", "expression": _list(list(lent))},
+            {"name": "lentPods", "expression": _list([each for each, connects in lent.items() if connects])},
+            {"name": "whose", "expression": "request.operation == 'DELETE' ? variables.before : variables.now"},
+        ],
+        "validations": _validations(marks),
+    }
+    binding = {"policyName": name, "validationActions": ["Deny"]}
+    return [
+        {"apiVersion": _API, "kind": "ValidatingAdmissionPolicy", "metadata": {"name": name}, "spec": spec},
+        {"apiVersion": _API, "kind": "ValidatingAdmissionPolicyBinding", "metadata": {"name": name}, "spec": binding},
+    ]
+
+
+#: The expression for a connection of ``kubectl exec``, ``attach`` or ``port-forward`` to a tenant's host namespace.
+_TO_PODS = (
+    "(request.resource.group == '' && request.resource.resource == 'pods' && has(request.subResource)"
+    " && request.subResource in ['exec', 'attach', 'portforward']"
+    " && (variables.reached.exists(each, request.namespace in variables.places[each])"
+    " || request.namespace in variables.lentPods"
+    " || (variables.home in variables.reached && variables.home in variables.makers)))"
+)
+
+#: The expression for a write to where virtual clusters put copies whose names aren't known beforehand.
+_TO_LENT = (
+    "(variables.whose != '' && size(variables.lent) > 0 && (has(request.namespace)"
+    " ? request.namespace in variables.lent"
+    " : !(request.resource.group == '' && request.resource.resource == 'namespaces')))"
+)
+
+
+def _validations(marks: Marks) -> list[Obj]:
+    """Return the rules, with the messages for the daemon's log.
+
+    A refusal is a 403 as those of RBAC, which says that a right is missing; by default it would be a 422,
+    by which an API server complains about the object.
+    """
+    rules = [
+        {
+            # A token is a CREATE, of an object that may bear any mark.
+            "expression": (
+                f"(request.operation != 'CONNECT' || {_TO_PODS})"
+                " && !(request.resource.resource == 'serviceaccounts'"
+                " && has(request.subResource) && request.subResource == 'token')"
+            ),
+            "message": "the syncer connects to nothing but pods of its tenants on the host, and gets no tokens there",
+        },
+        {
+            "expression": (
+                "variables.lease || request.operation == 'CONNECT'"
+                f" || ((variables.whose in variables.places || {_TO_LENT})"
+                " && (request.operation == 'CREATE' || variables.before == variables.whose))"
+            ),
+            "message": f"the syncer writes only objects with its mark {marks.cluster}, which they had before",
+        },
+        {
+            "expression": (
+                "variables.lease || request.operation == 'CONNECT' || !(variables.whose in variables.places)"
+                " || (request.resource.group == '' && request.resource.resource == 'namespaces'"
+                " ? variables.whose in variables.makers"
+                " : !has(request.namespace) || request.namespace in variables.places[variables.whose]"
+                " || (variables.whose in variables.makers && variables.home == variables.whose))"
+            ),
+            "message": "the syncer writes only into host namespaces with its mark, or that it is configured for",
+        },
+    ]
+    return [{**rule, "reason": "Forbidden"} for rule in rules]
+
+
+def _mark(obj: str, marks: Marks) -> str:
+    """Return the expression for the identity in an object's marks; ``''`` if it has none."""
+    key = _text(marks.cluster)
+    labels = f"{obj}.metadata.labels"
+    return f"{obj} != null && has({obj}.metadata) && has({labels}) && {key} in {labels} ? string({labels}[{key}]) : ''"
+
+
+def _places(clusters: Sequence[Confined]) -> str:
+    """Return the expression for the host namespaces by identity."""
+    known = ", ".join(f"{_text(each.identity)}: {_list(each.namespaces)}" for each in clusters)
+    return f"{{{known}}}"
+
+
+def _lease(lease: tuple[str, str] | None, *, is_shared: bool) -> str:
+    if lease is None:
+        return "false"
+    namespace, name = lease
+    named = f"request.name.startsWith({_text(name + '-')})" if is_shared else f"request.name == {_text(name)}"
+    place = f"request.namespace == {_text(namespace)} && {named}"
+    return f"request.resource.group == 'coordination.k8s.io' && request.resource.resource == 'leases' && {place}"
+
+
+def _list(texts: Sequence[str]) -> str:
+    return f"[{', '.join(map(_text, texts))}]"
+
+
+def _text(text: str) -> str:
+    """Return a CEL string; names, identities and keys need no escapes that JSON doesn't have."""
+    return json.dumps(text)

@@ -1,0 +1,301 @@
+"""The labels and annotations that stay behind by default, and why.
+
+They are those that controllers of a host cluster act on, whoever has written them. The list is of
+well-known controllers; it can't be complete, so a section may deny more, or allow only some.
+"""
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import NamedTuple
+
+from syncer.api.metadata_rules import KeyRules, MetadataRules, matcher
+
+
+class Family(NamedTuple):
+    """Keys with the same effect, as patterns."""
+
+    title: str
+    #: The effect of such a key on the host.
+    why: str
+    #: Denied as annotations and as labels.
+    keys: tuple[str, ...]
+    #: Denied as annotations only, because a tenant may select Pods by the label.
+    annotations: tuple[str, ...] = ()
+
+
+FAMILIES = (
+    Family(
+        "Cloud identities",
+        "a webhook or an agent gives the pod credentials of the host's cloud account",
+        (
+            "eks.amazonaws.com/*",
+            "iam.amazonaws.com/*",
+            "vpc.amazonaws.com/*",
+            "azure.workload.identity/*",
+            "aadpodidbinding",
+            "iam.gke.io/*",
+            "iam.cloud.google.com/*",
+            "pod-identity.alibabacloud.com/*",
+            "spiffe.io/*",
+            "*.spiffe.io/*",
+            "k8s.aliyun.com/*",
+            "eks.tke.cloud.tencent.com/*",
+        ),
+    ),
+    Family(
+        "Injectors",
+        "a webhook adds containers, secrets or networks of the host to the pod",
+        (
+            "*.hashicorp.com/*",
+            "vault.security.banzaicloud.io/*",
+            "*.banzaicloud.io/mutate*",
+            "istio-injection",
+            "istio.io/*",
+            "*.istio.io/*",
+            "*linkerd.io/*",
+            "kuma.io/*",
+            "k8s.v1.cni.cncf.io/*",
+            "v1.multus-cni.io/*",
+            "k8s.ovn.org/*",
+            "ovn.kubernetes.io/*",
+            "cni.projectcalico.org/*",
+            "*.cilium.io/*",
+            "io.cilium.*",
+            "*dapr.io/*",
+            "admission.datadoghq.com/*",
+            "ad.datadoghq.com/*",
+            "instrumentation.opentelemetry.io/*",
+            "sidecar.opentelemetry.io/*",
+            "sidecar.jaegertracing.io/*",
+            "injector.tumblr.com/*",
+            "gke-gcsfuse/*",
+            "secretgen.carvel.dev/*",
+            "operator.1password.io/*",
+            "*.bank-vaults.io/*",
+            "akeyless/*",
+            "conjur.org/*",
+            "skupper.io/*",
+            "egress.projectcalico.org/*",
+            "ipam.spidernet.io/*",
+        ),
+    ),
+    Family(
+        "Replicators",
+        "a controller copies objects between namespaces of the host, into or out of the copy",
+        (
+            "replicator.v1.mittwald.de/*",
+            "reflector.v1.k8s.emberstack.com/*",
+            "kubed.appscode.com/*",
+            "*kubernetes-replicator.olli.com/*",
+            "clustersecret.io/*",
+            "*.clustersecret.io/*",
+            "synator/*",
+            "k8s.kuack.io/*",
+        ),
+    ),
+    Family(
+        "DNS",
+        "a controller publishes any host name in the host's DNS zones",
+        (
+            "external-dns.*",
+            "dns.gardener.cloud/*",
+            "dns.alpha.kubernetes.io/*",
+            "coredns.io/*",
+        ),
+    ),
+    Family(
+        "Load balancers",
+        "a controller configures the host's load balancers: addresses, networks, security groups, sharing",
+        (
+            "service.beta.kubernetes.io/*",
+            "service.kubernetes.io/ibm-*",
+            "service.kubernetes.io/qcloud-*",
+            "service.cloud.tencent.com/*",
+            "*.k8s.aws/*",
+            "cloud.google.com/*",
+            "networking.gke.io/*",
+            "oci.oraclecloud.com/*",
+            "oci-network-load-balancer.oraclecloud.com/*",
+            "loadbalancer.openstack.org/*",
+            "load-balancer.hetzner.cloud/*",
+            "loadbalancer.ovhcloud.com/*",
+            "metallb.universe.tf/*",
+            "metallb.io/*",
+            "kube-vip.io/*",
+            "purelb.io/*",
+            "*.kubesphere.io/*",
+            "lbipam.cilium.io/*",
+            "io.cilium/*",
+            "kubernetes.digitalocean.com/*",
+            "kubernetes.civo.com/*",
+            "kubernetes.io/elb.*",
+            "service.kubernetes.io/tke-*",
+            "projectcalico.org/*",
+            "controller.autoneg.dev/*",
+            "cis.f5.com/*",
+            "virtual-server.f5.com/*",
+        ),
+    ),
+    Family(
+        "Ingress controllers",
+        "the controller takes configuration text, or reads Secrets and other objects of any namespace",
+        (
+            "alb.ingress.kubernetes.io/*",
+            "appgw.ingress.kubernetes.io/*",
+            "ingress.gcp.kubernetes.io/*",
+            "kubernetes.io/ingress.global-static-ip-name",
+            "*ingress*/*-snippet",
+            "*ingress*/*auth-*",
+            "*ingress*/*-secret",
+            "*ingress*/config-*",
+            "*ingress*/server-alias",
+            "haproxy.org/*-snippet",
+            "haproxy.org/auth-*",
+            "traefik.*/router.middlewares",
+            "traefik.*/router.tls.*",
+            "traefik.*/service.serverstransport",
+            "konghq.com/*",
+            "*ingress*/custom-headers",
+            "*ingress*/*-configmap",
+            "*ingress*/default-backend",
+            "*ingress*/mirror-target",
+            "nginx.org/*",
+            "nginx.com/*",
+            "appprotect.f5.com/*",
+            "haproxy.org/server-crt",
+            "haproxy.org/server-ca",
+            "haproxy.com/*",
+            "haproxy-ingress.github.io/server-alias-regex",
+            "haproxy-ingress.github.io/tcp-service-port",
+            "k8s.apisix.apache.org/*",
+            "ingress.citrix.com/*",
+            "getambassador.io/*",
+            "zalando.org/skipper-*",
+        ),
+    ),
+    Family(
+        "Certificates",
+        "a controller signs with the host's authorities, and writes Secrets and Ingresses, of any name",
+        (
+            "cert-manager.io/issuer",
+            "cert-manager.io/cluster-issuer",
+            "cert-manager.io/secret-template",
+            "acme.cert-manager.io/*",
+            "kubernetes.io/tls-acme",
+            "cert.gardener.cloud/*",
+        ),
+    ),
+    Family(
+        "Container runtimes",
+        "the runtime of the node changes the sandbox: its kernel, devices, mounts, system calls",
+        (
+            "io.katacontainers.*",
+            "io.kubernetes.cri-o.*",
+            "seccomp-profile.kubernetes.cri-o.io/*",
+            "dev.gvisor.*",
+            "*.nri.io/*",
+        ),
+    ),
+    Family(
+        "Admission",
+        "it turns off, or chooses, a policy of the host",
+        (
+            "pod-security.kubernetes.io/*",
+            "openshift.io/*",
+            "security.openshift.io/*",
+            "admission.gatekeeper.sh/*",
+            "openpolicyagent.org/*",
+            "cert-manager.io/disable-validation",
+            "policies.kyverno.io/*",
+            "kyverno.io/*",
+            "*kubewarden*/*",
+            "field.cattle.io/*",
+            "container.apparmor.security.beta.kubernetes.io/*",
+            "seccomp.security.alpha.kubernetes.io/*",
+            "container.seccomp.security.alpha.kubernetes.io/*",
+        ),
+    ),
+    Family(
+        "Nodes and scheduling",
+        "it keeps the host's nodes from being emptied, removed or balanced, or uses the quota of another queue",
+        (
+            "cluster-autoscaler.kubernetes.io/*",
+            "karpenter.sh/*",
+            "descheduler.alpha.kubernetes.io/*",
+            "scheduler.alpha.kubernetes.io/*",
+            "kueue.x-k8s.io/*",
+            "yunikorn.apache.org/*",
+        ),
+    ),
+    Family(
+        "Pick-up",
+        "a program of the host loads every object with this key as configuration or credentials of its own",
+        (
+            "grafana_*",
+            "k8s-sidecar-*",
+            "loki_rule",
+            "jenkins.io/*",
+            "*jenkins-config",
+            "argocd.argoproj.io/secret-type",
+            "istio/multiCluster",
+        ),
+    ),
+    Family(
+        "Notes of tools",
+        "it names objects that the other cluster hasn't, holds the whole object once more, or makes a tool "
+        "there take the object for its own and remove it",
+        (),
+        (
+            "*last-applied*",
+            "*last-handled-configuration",
+            "*cert-manager.io/inject-*",
+            "*cert-manager.io/allow-direct-injection",
+            "service.*.openshift.io/*",
+            "meta.helm.sh/*",
+            "argocd.argoproj.io/*",
+            "*.toolkit.fluxcd.io/*",
+            "objectset.rio.cattle.io/*",
+            "kapp.k14s.io/*",
+            "kopf.zalando.org/*",
+            "kopf.dev/*",
+            "pulumi.com/*",
+            "*config.kubernetes.io/*",
+            "config.k8s.io/*",
+            "addonmanager.kubernetes.io/*",
+            "olm.*",
+            "operators.coreos.com/*",
+        ),
+    ),
+)
+
+_ANYWHERE = tuple(glob for family in FAMILIES for glob in family.keys)
+_ANNOTATIONS = tuple(glob for family in FAMILIES for glob in family.annotations)
+
+#: The keys by which tools know objects of their own cluster.
+NOTES_OF_TOOLS = KeyRules(deny=FAMILIES[-1].annotations)
+#: The rules of objects that go to the host.
+GOING_DOWN = MetadataRules(labels=KeyRules(deny=_ANYWHERE), annotations=KeyRules(deny=(*_ANYWHERE, *_ANNOTATIONS)))
+#: The rules of objects that come from the host.
+COMING_UP = MetadataRules(labels=NOTES_OF_TOOLS, annotations=NOTES_OF_TOOLS)
+
+
+#: Returns True for a key by which tools know objects of their own cluster.
+is_note = matcher(NOTES_OF_TOOLS.deny)
+
+
+def key_family(title: str) -> Callable[[str], bool]:
+    """Return a function that returns True if a key belongs to a family of :data:`FAMILIES`.
+
+    A kind asks it where an object without such a key would be open to more, and is refused rather
+    than copied without it.
+
+    Raises:
+        KeyError: There is no such family.
+    """
+    return matcher({family.title: family.keys for family in FAMILIES}[title])
+
+
+@lru_cache(maxsize=512)
+def with_defaults(rules: MetadataRules, *, goes_down: bool) -> MetadataRules:
+    """Return the rules of a kind together with those of every kind of its direction."""
+    return rules.also_denying(GOING_DOWN if goes_down else COMING_UP)

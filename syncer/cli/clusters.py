@@ -1,0 +1,28 @@
+"""``syncer clusters``: the virtual clusters of a daemon."""
+
+import click
+
+from syncer.cli import show
+from syncer.cli.options import Given, output, pass_given, settings
+
+
+@click.command()
+@settings()
+@output("table", "json", "yaml")
+@pass_given
+def clusters(given: Given, output: str, no_headers: bool) -> None:
+    """Show the virtual clusters that the daemon serves.
+
+    One is served, starting, silent (it or the host doesn't answer), or failing: then it is begun anew after a
+    minute at most, and the reason says what to mend. READY of its SYNCERS work; OBJECTS are those that they look at.
+    LEADS says whether this daemon works on it; if several replicas share the fleet, a standby keeps its caches filled.
+
+    \b
+    Example:
+      syncer clusters -o json
+    """
+    from syncer.cli.daemon import ask
+    from syncer.cli.loading import loaded
+
+    found = ask(loaded(given)[0], "GET", "/clusters")
+    show.records([{**each, "reason": each["reason"] or "-"} for each in found], output, headers=not no_headers)

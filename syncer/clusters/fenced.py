@@ -1,0 +1,51 @@
+"""A transport that sends a write only while it may still be made, and ends it in time."""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+
+from syncer.api.errors import NotConnected
+from syncer.clusters.api_requests import DRY_RUN
+from syncer.clusters.transport import DeadlineExceeded, HttpRequest, HttpResponse, Stream, Transport
+
+#: POSTs to these API groups ask, and store nothing.
+_QUESTIONS = ("/apis/authorization.k8s.io/", "/apis/authentication.k8s.io/")
+
+
+class Fenced:
+    """Sends reads, and a write while ``until()``, in seconds of ``clock()``, is to come; it has ended by then.
+
+    ``until`` is when another process may take the right to write. The time of a write includes its wait for a rate
+    limit and for a connection.
+    """
+
+    def __init__(self, transport: Transport, until: Callable[[], float], clock: Callable[[], float]) -> None:
+        self._transport, self._until, self._clock = transport, until, clock
+
+    async def send(self, request: HttpRequest) -> HttpResponse:
+        """Send a request.
+
+        Raises:
+            NotConnected: It is a write, and none may be sent.
+            DeadlineExceeded: There was no response in time.
+        """
+        if request.method == "GET" or request.path.startswith(_QUESTIONS) or request.path.endswith(DRY_RUN):
+            return await self._transport.send(request)
+        left = self._until() - self._clock()
+        if left <= 0:
+            raise NotConnected("another daemon may lead by now; nothing is written until this one leads again")
+        if left >= request.timeout:
+            return await self._transport.send(request)
+        try:
+            async with asyncio.timeout(left):
+                return await self._transport.send(request)
+        except TimeoutError as error:
+            raise DeadlineExceeded("no response before the end of the Lease") from error
+
+    def stream(self, request: HttpRequest) -> AbstractAsyncContextManager[Stream]:
+        """Watch."""
+        return self._transport.stream(request)
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._transport.close()

@@ -1,0 +1,56 @@
+"""The login in kubeconfig files, read again when they change."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from syncer.clusters import kubeconfig
+from syncer.clusters.login import Login, signature
+
+#: The signature of a file; None if there is none.
+_Signature = tuple[int, int, int] | None
+
+
+class LoginFiles:
+    """A context of kubeconfig files.
+
+    The files and the context are chosen once, so a later ``kubectl config use-context`` doesn't lead a running
+    process to another cluster.
+    """
+
+    def __init__(self, path: str, *, context: str, environ: Mapping[str, str]) -> None:
+        """Read the files that kubectl would read, or the Pod's service account if there is none.
+
+        Raises:
+            ConfigError: They can't be used.
+        """
+        self._files, self._environ = kubeconfig.find_files(path, environ), environ
+        self._seen = self._signatures()
+        if self._files:
+            whole = kubeconfig.Kubeconfig(self._files)
+            self._context = context or whole.current_context
+            self.login = kubeconfig.through_proxy(whole.login(self._context), environ)
+        else:
+            self.login = kubeconfig.read(path, context=context, environ=environ)
+
+    def reread(self) -> Login | None:
+        """Return the login that the files have now; None if they haven't changed since they were read.
+
+        Raises:
+            ConfigError: They can't be used any more.
+        """
+        seen = self._signatures()
+        if seen == self._seen:
+            return None
+        login = kubeconfig.Kubeconfig(self._files).login(self._context)
+        self._seen = seen
+        return kubeconfig.through_proxy(login, self._environ)
+
+    def _signatures(self) -> list[_Signature]:
+        return [_signature(file) for file in self._files]
+
+
+def _signature(file: Path) -> _Signature:
+    try:
+        return signature(file)
+    except OSError:
+        return None

@@ -1,0 +1,58 @@
+"""The pace of writes: a tenant who changes an object again and again costs the host two writes a second.
+
+A write of a quiet object is never delayed, and neither is the second one, as objects are often
+changed, or deleted and made again, just after they were made. Further changes are collected, and
+the last state is written as soon as two writes fit into a second again. Writes to the virtual side
+are never delayed: a Pod's status comes in bursts while it starts, and people watch it.
+"""
+
+from collections.abc import Callable
+from math import inf
+
+from syncer.engine.reconcile.plan import Place, Plan
+
+#: Seconds within which a host object is written twice at most.
+WINDOW = 1.0
+#: The number of writes within that time.
+MOST = 2
+
+
+class WritePace:
+    """The times of the latest writes of host objects; ``clock`` returns seconds.
+
+    It knows only the objects that were written within the last two seconds, in two tables, of which
+    the older one is dropped as a whole.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        #: The times of the last write but one and of the last write.
+        self._recent: dict[Place, tuple[float, float]] = {}
+        self._earlier: dict[Place, tuple[float, float]] = {}
+        #: When the recent writes become the earlier ones.
+        self._turn = -inf
+
+    def __len__(self) -> int:
+        return len(self._recent) + len(self._earlier)
+
+    def delay(self, plan: Plan) -> float:
+        """Return the seconds for which a plan must wait, mostly 0."""
+        found = 0.0
+        for planned in plan.writes:
+            if planned.calls:
+                times = self._recent.get(planned.place) or self._earlier.get(planned.place)
+                if times:
+                    found = max(found, times[len(planned.calls) >= MOST] + WINDOW - self._clock())
+        return found
+
+    def wrote(self, place: Place) -> None:
+        """Record a write of a host object, and forget those that were long ago."""
+        now = self._clock()
+        if now >= self._turn:
+            self._earlier = self._recent if now < self._turn + WINDOW else {}
+            self._recent, self._turn = {}, now + WINDOW
+        before = self._recent.get(place) or self._earlier.get(place) or _NEVER
+        self._recent[place] = (before[1], now)
+
+
+_NEVER = (-inf, -inf)

@@ -1,0 +1,69 @@
+"""The undecoded items of lists and watches of a resource."""
+
+from syncer.api.objects import Json, Key, Obj, Resource
+from syncer.clusters import codec
+
+
+class Items:
+    """Reads the items of a resource; those that can't be used come without their contents."""
+
+    __slots__ = ("_ahead", "_api_version", "_group", "_kind", "_namespaced")
+
+    def __init__(self, resource: Resource) -> None:
+        # Compared with each item.
+        self._kind, self._api_version, self._namespaced = resource.kind, resource.api_version, resource.namespaced
+        self._group = resource.group
+        #: A large item that isn't processed yet, and its object.
+        self._ahead: tuple[codec.Raw, Obj] | None = None
+
+    def head(self, raw: codec.Raw) -> codec.Head:
+        """Return the identity of an item.
+
+        Raises:
+            DecodeError: It has none of the collection.
+        """
+        key, _, _, kind = head = codec.head(raw)
+        if (kind == self._kind or not kind) and bool(key.namespace) is self._namespaced:
+            return head
+        raise codec.DecodeError("it is of another kind, or lacks a namespace, or has one")
+
+    def read_ahead(self, raw: codec.Raw) -> None:
+        """Decode a large item that is processed next, so that other tasks may run in between."""
+        try:
+            self._ahead = raw, codec.seen(raw)
+        except codec.DecodeError:
+            self._ahead = None  # it is raised when the item is processed
+
+    def decoded(self, key: Key, raw: codec.Raw) -> Obj:
+        """Return the object of an item, without its contents if it can't be used.
+
+        Raises:
+            DecodeError: Not even its name is readable.
+        """
+        try:
+            if self._ahead is not None and self._ahead[0] is raw:
+                obj, self._ahead = self._ahead[1], None
+            else:
+                obj = codec.lean(raw)
+            codec.check(obj, key)
+            if obj.get("apiVersion") != self._api_version and not self._is_of_group(obj.get("apiVersion")):
+                raise codec.DecodeError("it is of another API group than was asked for")
+        except codec.DecodeError as error:
+            return self.without_contents(key, raw, error)
+        return obj
+
+    def without_contents(self, key: Key, raw: codec.Raw, error: Exception) -> Obj:
+        """Return an object without its contents, with the key that it was listed by: it may have two.
+
+        Raises:
+            DecodeError: Not even its name is readable.
+        """
+        obj = codec.without_contents(raw, error)
+        obj["metadata"] |= {"name": key.name, "namespace": key.namespace}
+        return obj
+
+    def _is_of_group(self, api_version: Json) -> bool:
+        """Return True for the apiVersion of an item that may be another version of the resource; lists leave it out."""
+        if api_version is None:
+            return True
+        return isinstance(api_version, str) and api_version.rpartition("/")[0] == self._group

@@ -1,0 +1,93 @@
+"""Checks that the two sides of a virtual cluster are two clusters, and what their logins are."""
+
+import asyncio
+from collections.abc import Iterator
+
+from syncer.api.context import Settings
+from syncer.api.errors import ClusterError, ConfigError, Forbidden, Missing, Problem
+from syncer.api.objects import Key, Side
+from syncer.clusters.client import Cluster
+from syncer.clusters.login import Login
+from syncer.clusters.sameness import dangers, is_own_token, is_same_cluster, is_same_server
+from syncer.resources.kinds import NAMESPACES
+
+#: Deadline of a comparison before the start, in seconds.
+COMPARE_SECONDS = 5.0
+
+
+async def must_differ(virtual: Cluster, host: Cluster, settings: Settings) -> None:
+    """Refuse the same cluster on both sides, which would be synced into itself.
+
+    Two addresses may lead to one cluster, and one address to two, by the name in the TLS handshake. So
+    the uids of a namespace decide; if they can't be read, the addresses do.
+
+    Raises:
+        ConfigError: Both sides are the same cluster.
+        ClusterError: A request failed.
+    """
+    same = await is_same_cluster(virtual, host, settings.names.host_namespaces())
+    if same is None:
+        same = is_same_server(virtual.origin.address, host.origin.address)
+    if same:
+        raise one_cluster(settings.cluster, virtual, host)
+
+
+async def namespace_problem(host: Cluster, settings: Settings) -> Problem | None:
+    """Return the problem of a configured host namespace that isn't there, or can't be seen; None without any.
+
+    Who has only the rights of a Role in a namespace may not read the others, be they there or not.
+
+    Raises:
+        ClusterError: A request failed.
+    """
+    for name in settings.names.host_namespaces() or ():
+        try:
+            await host.get(NAMESPACES, Key("", name))
+        except Missing:
+            why, hint = f"the namespace {name} doesn't exist on the host.", "Create it, or correct the name."
+        except Forbidden:
+            why = f"the daemon may not read the namespace {name} of the host: it doesn't exist, or gives it no rights."
+            hint = "Correct the name, or create it and apply what `syncer rbac --side host` prints."
+        else:
+            continue
+        return Problem(why, path=f"host namespace of virtual cluster {settings.cluster}", hint=hint)
+    return None
+
+
+def one_cluster(name: str, virtual: Cluster, host: Cluster) -> ConfigError:
+    """Return the error that both sides are the same cluster."""
+    addresses = sorted({virtual.origin.address, host.origin.address})
+    why = f"the virtual and the host cluster are the same cluster, at {' and '.join(addresses)}."
+    hint = "Its objects would be copied into itself. Name the kubeconfig of each."
+    return ConfigError(Problem(why, path=f"kubeconfig of virtual cluster {name}", hint=hint))
+
+
+async def compared(virtual: Cluster, host: Cluster, settings: Settings) -> str:
+    """Compare the two sides before the start; return why they can't be, or ``""``.
+
+    Raises:
+        ConfigError: Both sides are the same cluster, or the host namespace isn't there.
+    """
+    try:
+        async with asyncio.timeout(COMPARE_SECONDS):
+            await must_differ(virtual, host, settings)
+            if problem := await namespace_problem(host, settings):
+                raise ConfigError(problem)
+    except (ClusterError, TimeoutError) as error:
+        if is_same_server(virtual.origin.address, host.origin.address):
+            raise one_cluster(settings.cluster, virtual, host) from error
+        return f"not compared with its host: {error or f'no answer within {COMPARE_SECONDS:g} s'}"
+    return ""
+
+
+def warnings_of(login: Login, side: Side, place: str) -> Iterator[str]:
+    """Yield warnings about the login of a side.
+
+    Raises:
+        ConfigError: The login would send the daemon's own token to the tenant's API server.
+    """
+    if side is Side.VIRTUAL and is_own_token(login):
+        why = "its tokenFile is the token of this Pod's own service account, which is one of the host."
+        hint = "The tenant's API server would get it. Use a token of the virtual cluster."
+        raise ConfigError(Problem(why, path=place, hint=hint))
+    yield from dangers(login, side)

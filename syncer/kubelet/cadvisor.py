@@ -1,0 +1,164 @@
+"""The metrics of a tenant's containers out of ``/metrics/cadvisor`` of the host's kubelets, under virtual names.
+
+A kubelet shows the containers of all Pods on its node. Only samples of the tenant's are kept; the right to
+``nodes/metrics`` that this takes is not the right to reach into Pods, which ``nodes/proxy`` would be.
+"""
+
+import asyncio
+import hashlib
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+from syncer.api.errors import ClusterError
+from syncer.api.objects import Key, Obj
+from syncer.api.paths import dig
+from syncer.clusters.client import Cluster
+from syncer.clusters.http_transport import HttpTransport
+from syncer.clusters.transport import ConnectionFailed, Endpoint, HttpRequest
+from syncer.kubelet import pages
+from syncer.kubelet.errors import Refused
+from syncer.resources.kinds import NODES
+
+#: Seconds for which a node's metrics are kept, and for which the kubelet may be silent.
+KEPT_SECONDS, SILENT_SECONDS = 10.0, 20.0
+#: The port of a kubelet that its Node doesn't tell.
+PORT = 10250
+
+_NO_METRICS = "the host's node gives no metrics of containers"
+_label = re.compile(rb'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\]|\\.)*)"(,|\})').match
+
+
+@dataclass(frozen=True, slots=True)
+class Own:
+    """A Pod of the tenant, by the virtual key, with the containers that it names."""
+
+    key: Key
+    containers: Collection[str]
+
+
+class HostKubelets:
+    """Asks the host's kubelets, and keeps the answers for a moment.
+
+    ``copies`` returns the tenant's Pods on a node by the host keys of their copies. ``say`` gets why there are no
+    metrics, in words for everybody and in detail; both empty if there are.
+    """
+
+    def __init__(
+        self, host: Cluster, copies: Callable[[str], Mapping[Key, Own]], say: Callable[[str, str], None]
+    ) -> None:
+        self._host, self._copies, self._say = host, copies, say
+        self._locks: dict[str, asyncio.Lock] = {}
+        self._kept: dict[str, tuple[float, bytes | Refused]] = {}
+
+    async def metrics(self, node: str) -> bytes:
+        """Return the metrics of the tenant's containers on a node, in Prometheus' text format.
+
+        Raises:
+            Refused: The node's kubelet gives none, or there are too many.
+        """
+        async with self._locks.setdefault(node, asyncio.Lock()):
+            clock = asyncio.get_running_loop().time
+            until, found = self._kept.get(node, (0.0, b""))
+            if clock() >= until:
+                found = await self._asked(node)
+                self._kept[node] = clock() + KEPT_SECONDS, found
+        if isinstance(found, Refused):
+            raise Refused(found.status, found.text)
+        return found
+
+    def leave(self, node: str) -> None:
+        """Forget a node."""
+        self._kept.pop(node, None)
+        self._locks.pop(node, None)
+
+    async def _asked(self, node: str) -> bytes | Refused:
+        try:
+            found = await self._read(node)
+        except Refused as refused:
+            return refused
+        except (ClusterError, ConnectionFailed, ValueError) as error:
+            self._say(_NO_METRICS, f"{node}: {error}")
+            return Refused(503, _NO_METRICS)
+        self._say("", "")
+        return found
+
+    async def _read(self, node: str) -> bytes:
+        """Ask a kubelet, and keep the tenant's part of the answer.
+
+        Raises:
+            Refused: It is too large.
+            ClusterError: The host doesn't say where it is.
+            ConnectionFailed: It doesn't answer.
+            ValueError: It has no address, or refuses.
+        """
+        if self._host.dialer is None:
+            raise ValueError("the host cluster has no network connections")
+        transport = HttpTransport(endpoint(await self._host.get(NODES, Key("", node))), self._host.dialer.credentials)
+        request = HttpRequest(
+            "GET", "/metrics/cadvisor", accept="text/plain", timeout=SILENT_SECONDS, idle_timeout=SILENT_SECONDS
+        )
+        copies, kept, size = self._copies(node), list[bytes](), 0
+        try:
+            async with transport.stream(request) as stream:
+                if stream.status != 200:
+                    raise ValueError(f"its kubelet answers with status {stream.status}")
+                head = b""
+                async for batch in stream:
+                    for line in batch:
+                        if line.startswith(b"#"):
+                            head = head + line + b"\n" if line.startswith(b"# TYPE") else line + b"\n"
+                        elif shown := renamed(line, copies):
+                            kept.append(head + shown + b"\n")
+                            size, head = size + len(kept[-1]), b""
+                    if size > pages.LARGEST_PAGE:
+                        raise Refused(413, f"the answer would take more than {pages.LARGEST_PAGE >> 20} MiB")
+        finally:
+            await transport.close()
+        return b"".join(kept)
+
+
+def endpoint(node: Obj) -> Endpoint:
+    """Return where the kubelet of a host node listens.
+
+    Raises:
+        ValueError: The node has no address.
+    """
+    for address in dig(node, "status.addresses") or ():
+        if address.get("type") == "InternalIP":
+            port = dig(node, "status.daemonEndpoints.kubeletEndpoint.Port") or PORT
+            return Endpoint(address["address"], port)
+    raise ValueError("it has no InternalIP")
+
+
+def renamed(line: bytes, copies: Mapping[Key, Own]) -> bytes:
+    """Return a sample with virtual names; empty if it is of nothing of the tenant's.
+
+    The path of a control group becomes a checksum: it has the uid of the host's pod in it.
+    """
+    name, brace, rest = line.partition(b"{")
+    labels = dict(_labels(rest)) if brace else {}
+    if b"" not in labels:
+        return b""
+    value = labels.pop(b"")
+    own = copies.get(Key(labels.get(b"namespace", b"").decode(), labels.get(b"pod", b"").decode()))
+    container = labels.get(b"container", b"").decode()
+    if own is None or container not in ("", "POD", *own.containers):
+        return b""
+    labels |= {b"namespace": own.key.namespace.encode(), b"pod": own.key.name.encode()}
+    if labels.get(b"id"):
+        labels[b"id"] = hashlib.sha256(labels[b"id"]).hexdigest()[:16].encode()
+    return name + b"{" + b",".join(b'%s="%s"' % label for label in labels.items()) + b"}" + value
+
+
+def _labels(text: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """Yield the labels of a sample, and after the last one its value under an empty name; no value if they are
+    malformed.
+    """
+    at = 0
+    while found := _label(text, at):
+        yield found[1], found[2]
+        at = found.end()
+        if found[3] == b"}":
+            yield b"", text[at:]
+            return

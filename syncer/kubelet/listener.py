@@ -1,0 +1,176 @@
+"""The ports of the nodes: connections are accepted, and bounded in number before and after they are trusted."""
+
+import asyncio
+import resource
+import socket
+import ssl
+from collections.abc import Awaitable, Callable
+
+from syncer.clusters.http1 import tune
+from syncer.kubelet.client import Client
+from syncer.kubelet.http import Head
+from syncer.kubelet.relay import LINGER_SECONDS
+from syncer.token_bucket import TokenBucket
+
+#: Connections of clients that aren't trusted yet, or have been answered and don't close, in all; for a further
+#: one, the oldest is closed. A client is trusted after a few round trips, so it is served even while others open
+#: connections and say nothing.
+MOST_YOUNG = 256
+#: Connections of trusted clients to a node, and in all. Each takes up to 1.5 MB while its client is slow.
+MOST_OF_NODE, MOST_IN_ALL = 600, 1000
+#: Connections that are accepted in a second, and at once: a handshake and a review take about 2 ms of CPU.
+ACCEPTED_A_SECOND, ACCEPTED_AT_ONCE = 150.0, 600
+#: Large answers that wait at the same time for clients to take them.
+MOST_LARGE = 4
+#: An answer of more bytes is a large one.
+LARGE = 64 << 10
+#: Open files of the process besides these connections, about.
+OTHER_FILES = 256
+#: Seconds that a TLS handshake may take.
+HANDSHAKE_SECONDS = 10.0
+#: Seconds before a connection is accepted again after an error.
+PAUSE_SECONDS = 0.5
+#: Connections that wait to be accepted.
+BACKLOG = 256
+
+
+def room() -> int:
+    """Return the most connections of trusted clients that the process has files for; each takes two.
+
+    The limit of open files is raised as far as the process may, like Go programs do.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 2 * MOST_IN_ALL + MOST_YOUNG + OTHER_FILES
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        return MOST_IN_ALL
+    most = wanted if hard == resource.RLIM_INFINITY else min(hard, wanted)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+    return max((most - MOST_YOUNG - OTHER_FILES) // 2, 1)
+
+
+class Bounds:
+    """The connections of all nodes of a virtual cluster, bounded."""
+
+    def __init__(self, in_all: int = MOST_IN_ALL, *, of_node: int = MOST_OF_NODE, young: int = MOST_YOUNG) -> None:
+        self._in_all, self._of_node, self._most_young = in_all, of_node, young
+        #: The clients that aren't trusted yet, or no longer, the oldest first.
+        self.young: dict[Client, None] = {}
+        #: The number of trusted clients, by node.
+        self.trusted: dict[str, int] = {}
+        self._large = asyncio.Semaphore(MOST_LARGE)
+        self._now = asyncio.get_running_loop().time
+        self._accepted = TokenBucket(rate=ACCEPTED_A_SECOND, burst=ACCEPTED_AT_ONCE, now=self._now())
+
+    async def admit(self) -> None:
+        """Wait until a further connection may be accepted: further ones wait in the kernel, or go away.
+
+        Each port waits for itself, so that one with very many clients keeps the others waiting for one of them each.
+        """
+        await asyncio.sleep(self._accepted.take(self._now()))
+
+    async def send(self, client: Client, response: bytes) -> None:
+        """Answer with a whole response; large ones wait for each other, so that slow clients hold few of them."""
+        if len(response) <= LARGE:
+            client.send(response)
+            return
+        async with self._large:
+            await client.deliver(response)
+
+    def add(self, client: Client) -> None:
+        """Add a client that isn't trusted yet; the oldest one goes if there are too many."""
+        if len(self.young) >= self._most_young:
+            oldest = next(iter(self.young))
+            del self.young[oldest]
+            oldest.drop()
+        self.young[client] = None
+
+    def trust(self, client: Client, node: str) -> bool:
+        """Count a client as trusted. Return False if the node, or all together, have too many."""
+        number = self.trusted.get(node, 0)
+        if number >= self._of_node or sum(self.trusted.values()) >= self._in_all:
+            return False
+        self.young.pop(client, None)
+        self.trusted[node] = number + 1
+        return True
+
+    def answered(self, client: Client, node: str) -> None:
+        """Count a trusted client as one that only has to close its connection."""
+        self.leave(node)
+        if not client.gone:
+            self.add(client)
+
+    def leave(self, node: str) -> None:
+        """Forget a trusted client."""
+        self.trusted[node] -= 1
+        if not self.trusted[node]:
+            del self.trusted[node]
+
+
+class Listener:
+    """A port on which clients of a node's kubelet are accepted."""
+
+    def __init__(
+        self,
+        listening: socket.socket,
+        answer: Callable[[Client, Head], Awaitable[None]],
+        tls: Callable[[], ssl.SSLContext],
+        bounds: Bounds,
+    ) -> None:
+        self._socket, self._answer, self._tls, self._bounds = listening, answer, tls, bounds
+        self._task = asyncio.create_task(self._accept())
+
+    @property
+    def port(self) -> int:
+        """The port that it listens on."""
+        port: int = self._socket.getsockname()[1]
+        return port
+
+    def close(self) -> None:
+        """Accept no more; open connections go on."""
+        self._task.cancel()
+        self._socket.close()
+
+    async def _accept(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                accepted, _ = await loop.sock_accept(self._socket)
+                accepted.setblocking(False)
+                tune(accepted)
+            except OSError:  # no files are left, or an error of the network that was to come later (accept(2))
+                await asyncio.sleep(PAUSE_SECONDS)
+                continue
+            client = Client(self._answer, self._closed)
+            self._bounds.add(client)
+            client.accepting = asyncio.create_task(self._shake_hands(client, accepted))
+            await self._bounds.admit()
+
+    async def _shake_hands(self, client: Client, accepted: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            await loop.connect_accepted_socket(
+                lambda: client,
+                accepted,
+                ssl=self._tls(),
+                ssl_handshake_timeout=HANDSHAKE_SECONDS,
+                ssl_shutdown_timeout=LINGER_SECONDS,
+            )
+        except (OSError, asyncio.CancelledError):
+            accepted.close()
+            self._closed(client)
+
+    def _closed(self, client: Client) -> None:
+        self._bounds.young.pop(client, None)
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Return a listening socket; an empty host is all addresses of the machine.
+
+    Raises:
+        OSError: The port is taken, or the address isn't the machine's.
+    """
+    dual = not host and socket.has_dualstack_ipv6()
+    family = socket.AF_INET6 if dual or ":" in host else socket.AF_INET
+    made = socket.create_server((host, port), family=family, backlog=BACKLOG, dualstack_ipv6=dual)
+    made.setblocking(False)
+    return made

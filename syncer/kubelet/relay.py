@@ -1,0 +1,248 @@
+"""Bytes pass between two connections as they are; the slower side sets the pace."""
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from typing import cast
+
+from syncer.kubelet.http import body_of
+
+#: Bytes that may wait to be written to a side before the other one is no longer read.
+MOST_WAITING = 64 << 10
+#: Encrypted bytes that wait to be decrypted; a quarter is more than the largest record of TLS.
+READ_AHEAD = 128 << 10
+#: Bytes that all relays of a virtual cluster pass in a second, and at once: the rest of the event loop's time is the
+#: syncers'. Each read counts as some bytes more, which is about its cost.
+BYTES_A_SECOND, BYTES_AT_ONCE, BYTES_OF_A_READ = 64 << 20, 4 << 20, 8 << 10
+#: Seconds in which the last bytes must have been taken after the other side has ended.
+LINGER_SECONDS = 300.0
+
+
+class Pace:
+    """The bytes that relays may pass, so that they leave time to all else on the event loop."""
+
+    __slots__ = ("_at", "_bytes", "_now", "_rate")
+
+    def __init__(self, rate: float = BYTES_A_SECOND) -> None:
+        self._now = asyncio.get_running_loop().time
+        self._rate, self._bytes, self._at = rate, float(BYTES_AT_ONCE), self._now()
+
+    def spend(self, size: int) -> float:
+        """Count bytes; return the seconds after which more may be read."""
+        now = self._now()
+        left = min(self._bytes + (now - self._at) * self._rate, BYTES_AT_ONCE) - size - BYTES_OF_A_READ
+        self._bytes, self._at = left, now
+        return -left / self._rate if left < 0 else 0.0
+
+
+class Relay:
+    """Two connections that get each other's bytes, until one of them ends.
+
+    Unless it is ``upgraded``, the first one only listens: bytes of it would be a second request on the other
+    connection, which is the daemon's. ``ended`` is called once, when both are closed.
+    """
+
+    __slots__ = ("_ended", "_finished", "_open", "_sides", "_timer", "active", "pace", "upgraded")
+
+    def __init__(self, ended: Callable[[], None], pace: Pace, *, upgraded: bool) -> None:
+        self.pace = pace
+        #: True if the bytes are those of another protocol than HTTP.
+        self.upgraded = upgraded
+        #: True if a byte has passed since somebody last set it to False.
+        self.active = True
+        self._ended = ended
+        self._sides: tuple[asyncio.Transport, ...] = ()
+        self._open = self._finished = 0
+        self._timer: asyncio.TimerHandle | None = None
+
+    def join(self, one: asyncio.Transport, other: asyncio.Transport) -> None:
+        """Begin: each transport's bytes go to the other one from now on."""
+        self._sides, self._open = (one, other), 2
+        for transport in self._sides:
+            transport.set_write_buffer_limits(high=MOST_WAITING)
+        sides = (_Side if self.upgraded else _Listener)(self, one, other), _Side(self, other, one)
+        sides[0].opposite, sides[1].opposite = sides[1], sides[0]
+        for transport, side in zip(self._sides, sides, strict=True):
+            transport.set_protocol(side)
+            read(transport, on=True)
+
+    def close(self) -> None:
+        """End at once; bytes that wait are lost."""
+        for side in self._sides:
+            side.abort()
+
+    def finished(self) -> bool:
+        """Handle the end of what a side sends. Return True if the other one still sends."""
+        self._finished += 1
+        return self._finished == 1
+
+    def lost(self, other: asyncio.Transport) -> None:
+        """Handle the end of a side: the other one gets what has been read, and is closed."""
+        self._open -= 1
+        if self._open == 0:
+            if self._timer is not None:
+                self._timer.cancel()  # it would keep the buffers for long
+            self._ended()
+        elif self._open == 1:
+            self._timer = asyncio.get_running_loop().call_later(LINGER_SECONDS, self._abandon, other)
+            other.close()
+
+    def _abandon(self, other: asyncio.Transport) -> None:
+        """End a side that doesn't end by itself, or whose end came before it was joined."""
+        other.abort()
+        if self._open > 0:
+            self._open = 0
+            self._ended()
+
+
+class _Side(asyncio.Protocol):
+    """A side of a relay after the heads."""
+
+    __slots__ = ("_here", "_is_early", "_is_faster", "_relay", "_there", "_write", "opposite")
+
+    opposite: "_Side"
+
+    def __init__(self, relay: Relay, here: asyncio.Transport, there: asyncio.Transport) -> None:
+        self._relay, self._here, self._there = relay, here, there
+        self._write = there.write
+        #: Why nothing is read here: the relays together are too fast, or the other side is slower.
+        self._is_early = self._is_faster = False
+
+    def data_received(self, data: bytes) -> None:
+        """Pass bytes on."""
+        self._relay.active = True
+        self._write(data)
+        wait = self._relay.pace.spend(len(data))
+        if wait and not self._is_early:
+            self._is_early = True
+            read(self._here, on=False)
+            asyncio.get_running_loop().call_later(wait, self._go_on)
+
+    def hold(self, *, is_faster: bool) -> None:
+        """Stop reading because the other side is slower, or read again."""
+        self._is_faster = is_faster
+        if not self._is_early:
+            read(self._here, on=not is_faster)
+
+    def _go_on(self) -> None:
+        self._is_early = False
+        if not self._is_faster:
+            read(self._here, on=True)
+
+    def eof_received(self) -> bool:
+        """Pass an end on if the other side can be told so; TLS has no half-open connections."""
+        if self._there.can_write_eof() and not self._there.is_closing():
+            self._there.write_eof()
+            return self._relay.finished()
+        return False
+
+    def pause_writing(self) -> None:
+        """Stop reading from the other side: this one is slower."""
+        self.opposite.hold(is_faster=True)
+
+    def resume_writing(self) -> None:
+        """Read from the other side again."""
+        self.opposite.hold(is_faster=False)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """End the other side."""
+        self._relay.lost(self._there)
+
+
+class _Listener(_Side):
+    """A client that gets a log, and has nothing to say."""
+
+    __slots__ = ()
+
+    def data_received(self, data: bytes) -> None:
+        """End the relay."""
+        self._relay.close()
+
+
+def read(transport: asyncio.Transport, *, on: bool) -> None:
+    """Read from a connection, or stop it.
+
+    uvloop goes on to read below TLS, and forgets what it has read there when the connection ends. So it gets no room
+    for that: what isn't read stays with the kernel, and the end behind it.
+    """
+    if transport.is_closing():
+        return
+    limits: Callable[..., None] | None = getattr(transport, "set_read_buffer_limits", None)
+    if not on:
+        transport.pause_reading()
+        if limits is not None:
+            limits(high=1)
+        return
+    transport.resume_reading()  # below TLS, what is there comes in a step of its own
+    if limits is not None:
+        asyncio.get_running_loop().call_soon(_make_room, transport, limits)
+
+
+def _make_room(transport: asyncio.Transport, limits: Callable[..., None]) -> None:
+    """Let uvloop read below TLS again, now that it has passed on what it had there."""
+    if transport.is_reading() and not transport.is_closing():
+        limits(high=READ_AHEAD, low=READ_AHEAD // 4)
+
+
+class Upstream(asyncio.Protocol):
+    """A connection to an API server until the head of its response has come; nothing is read after it."""
+
+    def __init__(self, longest: int) -> None:
+        self.transport = cast("asyncio.Transport", None)
+        self._received: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._longest, self._data, self._end = longest, b"", 0
+        self._more, self._lost = asyncio.Event(), False
+
+    async def head(self) -> bytes:
+        """Return the head.
+
+        Raises:
+            ConnectionError: The connection ended before, or the head is too long.
+        """
+        self._end = await self._received
+        return self._data[: self._end]
+
+    def rest(self) -> bytes:
+        """Return what has come after the head so far."""
+        return self._data[self._end :]
+
+    async def body(self, most: int, seconds: float) -> bytes:
+        """Return the body, or what has come of it after some seconds or bytes."""
+        read(self.transport, on=True)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while len(self._data) < most and not self._lost and not body_of(self._data)[1]:
+                    self._more.clear()
+                    await self._more.wait()
+        return body_of(self._data)[0][:most]
+
+    def abort(self) -> None:
+        """Close the connection, if there is one."""
+        if self.transport is not None:
+            self.transport.abort()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Keep the transport."""
+        self.transport = cast("asyncio.Transport", transport)
+
+    def data_received(self, data: bytes) -> None:
+        """Collect the head."""
+        self._data += data
+        self._more.set()
+        end = self._data.find(b"\r\n\r\n")
+        if end < 0 and len(self._data) > self._longest:
+            self._fail("the head of the reply is too long")
+        elif end >= 0 and not self._received.done():
+            read(self.transport, on=False)
+            self._received.set_result(end + 4)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Notify those who wait for the response."""
+        self._lost = True
+        self._more.set()
+        self._fail(f"connection lost: {exc or 'closed by the server'}")
+
+    def _fail(self, why: str) -> None:
+        if not self._received.done():
+            self._received.set_exception(ConnectionError(why))
+            self._received.exception()  # retrieved, even if nothing waits for it any more

@@ -1,0 +1,226 @@
+"""The paths of a kubelet, and what they are called at the host's API server.
+
+A virtual API server makes these paths and queries (Kubernetes' ``pkg/registry/core/pod/strategy.go``); a kubelet
+reads them in ``pkg/kubelet/server``.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+from urllib.parse import parse_qsl, urlencode
+
+from syncer.api.dns_names import DNS_LABEL, DNS_SUBDOMAIN
+from syncer.api.objects import Key
+from syncer.kubelet.errors import Refused
+
+#: What a request is about: a subresource of a host pod, or one of the kubelet's own pages.
+Page = Literal["log", "exec", "attach", "portforward", "pods", "healthz", "resource", "cadvisor", "summary"]
+
+_STREAMS: dict[str, Page] = {"exec": "exec", "attach": "attach", "portForward": "portforward"}
+_PAGES: dict[str, Page] = {
+    "pods": "pods",
+    "healthz": "healthz",
+    "metrics/resource": "resource",
+    "metrics/cadvisor": "cadvisor",
+    "stats/summary": "summary",
+}
+#: The verb of a method in an authorisation (``pkg/kubelet/server/auth.go``). Into a pod's streams leads "create"
+#: alone, also by a WebSocket, whose method is GET: with a kubelet, who may read ``nodes/proxy`` may run commands.
+_VERBS = {"GET": "get", "POST": "create"}
+
+#: Most ports of a port-forward.
+MOST_PORTS = 100
+
+_label, _subdomain = re.compile(DNS_LABEL).fullmatch, re.compile(DNS_SUBDOMAIN).fullmatch
+_uid = re.compile(r"[0-9a-zA-Z-]{1,128}").fullmatch
+_port = re.compile(r"[1-9][0-9]{0,4}").fullmatch
+_time = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)").fullmatch
+
+
+_NO_POD = Key("", "")
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A request, understood.
+
+    ``query`` is that of the host's subresource, encoded. ``container`` is empty for a port-forward, ``uid`` unless
+    the path names it.
+    """
+
+    page: Page
+    pod: Key = _NO_POD
+    uid: str = ""
+    container: str = ""
+    query: str = ""
+
+    @property
+    def upgrades(self) -> bool:
+        """Return True if the connection becomes another protocol's."""
+        return self.page in ("exec", "attach", "portforward")
+
+    @property
+    def goes_on(self) -> bool:
+        """Return True if the reply has no end of its own, as that of a followed log."""
+        return self.upgrades or "follow=true" in self.query.split("&")
+
+
+def verb(method: str, target: str) -> str:
+    """Return the verb that a client must be allowed.
+
+    Raises:
+        Refused: No page of ours has this method.
+    """
+    if method not in _VERBS:
+        raise Refused(405, f"the method {method[:20]} is not allowed here")
+    return "create" if _first(target) in _STREAMS else _VERBS[method]
+
+
+def subresources(target: str) -> tuple[str, ...]:
+    """Return the subresources of ``nodes`` one of which a client must be allowed.
+
+    These are the kubelet's (``pkg/kubelet/server/auth.go``, with KubeletFineGrainedAuthz).
+    """
+    match _first(target):
+        case "pods" | "runningpods":
+            return ("pods", "proxy")
+        case "healthz":
+            return ("healthz", "proxy")
+        case "stats" | "metrics" as own:
+            return (own,)
+        case "logs":
+            return ("log",)
+        case _:
+            return ("proxy",)
+
+
+def _first(target: str) -> str:
+    return target.partition("?")[0].split("/")[1]
+
+
+def route(method: str, target: str) -> Route:
+    """Return what a request is about; ``target`` is its path and query as they were sent.
+
+    Raises:
+        Refused: There is no such page, or a name or value can't be one.
+    """
+    path, _, query = target.partition("?")
+    first, *names = path.removeprefix("/").rstrip("/").split("/")
+    if not names or path.strip("/") in _PAGES:
+        if method != "GET":
+            raise Refused(405, f"{method} is not allowed for this page")
+        page = _PAGES.get(path.strip("/"))
+        if page is None:
+            raise Refused(404, "there is no such page")
+        return Route(page)
+    if first == "containerLogs" and len(names) == 3:
+        if method != "GET":
+            raise Refused(405, f"{method} is not allowed for logs")
+        return Route("log", _pod(names), "", _container(names[2]), _log_query(query, names[2]))
+    if first in _STREAMS:
+        return _stream(_STREAMS[first], names, query)
+    raise Refused(404, "there is no such page")
+
+
+def _stream(page: Page, names: Sequence[str], query: str) -> Route:
+    """Return the route of ``NAMESPACE/POD[/UID][/CONTAINER]``; a port-forward has no container."""
+    expected = 2 if page == "portforward" else 3
+    if len(names) not in (expected, expected + 1):
+        raise Refused(404, "there is no such page")
+    uid = names[2] if len(names) > expected else ""
+    if uid and not _uid(uid):
+        raise Refused(400, "the path has no valid uid")
+    if page == "portforward":
+        return Route(page, _pod(names), uid, "", _ports(query))
+    container = _container(names[-1])
+    return Route(page, _pod(names), uid, container, _stream_query(query, container, commands=page == "exec"))
+
+
+def _pod(names: Sequence[str]) -> Key:
+    namespace, name = names[:2]
+    if not (_label(namespace) and len(namespace) <= 63 and _subdomain(name) and len(name) <= 253):
+        raise Refused(400, "the path names no valid pod")
+    return Key(namespace, name)
+
+
+def _container(name: str) -> str:
+    if not _label(name) or len(name) > 63:
+        raise Refused(400, "the path names no valid container")
+    return name
+
+
+def _flag(value: str) -> str:
+    """Return a boolean as Kubernetes reads it (``Convert_Slice_string_To_bool``): all but these is true."""
+    return "false" if value.lower() in ("0", "false") else "true"
+
+
+def _number(value: str) -> str:
+    if not (value.isascii() and value.isdecimal() and len(value) < 20):
+        raise ValueError
+    return value
+
+
+def _since(value: str) -> str:
+    if not _time(value):
+        raise ValueError
+    return value
+
+
+def _stream_name(value: str) -> str:
+    if value not in ("All", "Stdout", "Stderr"):
+        raise ValueError
+    return value
+
+
+#: The parameters of logs, which are called the same on both sides.
+_LOG: dict[str, Callable[[str], str]] = {
+    "follow": _flag,
+    "previous": _flag,
+    "timestamps": _flag,
+    "sinceSeconds": _number,
+    "sinceTime": _since,
+    "tailLines": _number,
+    "limitBytes": _number,
+    "stream": _stream_name,
+}
+#: The parameters of exec and attach: of a kubelet, and of an API server.
+_STREAM = {"input": "stdin", "output": "stdout", "error": "stderr", "tty": "tty"}
+
+
+def _pairs(query: str) -> list[tuple[str, str]]:
+    try:
+        return parse_qsl(query, keep_blank_values=True, errors="strict", max_num_fields=10_000)
+    except ValueError:
+        raise Refused(400, "the query can't be read") from None
+
+
+def _log_query(query: str, container: str) -> str:
+    found = [("container", container)]
+    for name, value in _pairs(query):
+        given, said = ("tailLines", value) if name == "tail" else (name, value)
+        if given not in _LOG or (name == "tail" and value == "all"):
+            continue
+        try:
+            found.append((given, _LOG[given](said)))
+        except ValueError:
+            raise Refused(400, f"the query has no valid {name[:20]}") from None
+    return urlencode(found)
+
+
+def _stream_query(query: str, container: str, *, commands: bool) -> str:
+    found = [("container", container)]
+    given = _pairs(query)
+    on = {_STREAM[name] for name, value in given if name in _STREAM and value in ("1", "true")}
+    # An API server's own default is that stdout and stderr are on.
+    found += [(name, "true" if name in on else "false") for name in _STREAM.values()]
+    if commands:
+        found += [pair for pair in given if pair[0] == "command"]
+    return urlencode(found)
+
+
+def _ports(query: str) -> str:
+    given = [port for name, value in _pairs(query) if name in ("port", "ports") for port in value.split(",")]
+    if len(given) > MOST_PORTS or not all(_port(port) and int(port) < 65536 for port in given):
+        raise Refused(400, "the query has no valid port, or too many")
+    return urlencode([("ports", port) for port in given])

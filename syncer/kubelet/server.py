@@ -1,0 +1,267 @@
+"""The kubelet of a virtual cluster's nodes: a request is authenticated, authorised, and taken to the host."""
+
+import asyncio
+import functools
+import json
+import re
+import ssl
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from syncer.api.context import Settings
+from syncer.clusters.client import Cluster
+from syncer.clusters.dialer import Dialer
+from syncer.clusters.transport import ConnectionFailed
+from syncer.kubelet import http, pages
+from syncer.kubelet.cadvisor import HostKubelets
+from syncer.kubelet.client import Client
+from syncer.kubelet.errors import Refused
+from syncer.kubelet.http import Head
+from syncer.kubelet.listener import Bounds, Listener, listen, room
+from syncer.kubelet.pods import Place, Pods
+from syncer.kubelet.relay import Pace, Relay, Upstream
+from syncer.kubelet.routes import Page, Route, route, subresources, verb
+from syncer.kubelet.usage import Usages
+from syncer.kubelet.users import Users
+
+#: Seconds until the host's API server must have accepted a connection.
+CONNECT_SECONDS = 15.0
+#: Seconds until it must have agreed to another protocol. A log may be silent for as long as its container is.
+UPGRADE_SECONDS = 60.0
+#: Largest body of a refusal that is read, in bytes.
+LARGEST_REFUSAL = 64 << 10
+#: Seconds until it must have come.
+REFUSAL_SECONDS = 5.0
+#: Seconds without a byte after which an upgraded connection is closed (the kubelet's
+#: ``streamingConnectionIdleTimeout``).
+IDLE_SECONDS = 4 * 3600.0
+
+#: The protocols of streams. To a proxy on the way to the host, another one could mean a tunnel (h2c).
+_PROTOCOLS = {"spdy/3.1": "SPDY/3.1", "websocket": "websocket"}
+#: The headers of an upgrade that the host needs, besides these protocols, and most lines of them.
+_UPGRADE = ("x-stream-protocol-version", "sec-websocket-key", "sec-websocket-version", "sec-websocket-protocol")
+_MOST_UPGRADE = 20
+_value = re.compile(r"[0-9A-Za-z.+/=, -]{1,500}").fullmatch
+#: A WebSocket's protocol with this in its name is a bearer token, for which the host might take the client.
+_BEARER = "bearer.authorization"
+#: The headers of the host's agreement that the client needs.
+_AGREEMENT = ("connection", "upgrade", "x-stream-protocol-version", "sec-websocket-accept", "sec-websocket-protocol")
+#: The headers of a log. One that is read to its present end has no length and comes in no chunks: the
+#: API server's WebSocket loses the bytes that it reads together with the end of a body.
+_BODY = ("content-type", "transfer-encoding")
+
+
+class KubeletServer:
+    """Answers on a port for each node. ``told`` puts virtual names into a text of the host about a pod.
+    ``pods_of`` returns the virtual Pods of a node, encoded. Without ``usages`` there are no figures of Pods,
+    and without ``kubelets`` no metrics of containers.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        virtual: Cluster,
+        host: Cluster,
+        *,
+        tls: Callable[[], ssl.SSLContext],
+        told: Callable[[Place, str], str],
+        pods_of: Callable[[str], Iterable[bytes]],
+        usages: Usages | None = None,
+        kubelets: HostKubelets | None = None,
+        bounds: Bounds | None = None,
+        idle_seconds: float = IDLE_SECONDS,
+    ) -> None:
+        self._virtual, self._host = _dialer(virtual), _dialer(host)
+        self._users, self._pods = Users(virtual), Pods(settings, virtual, host)
+        self._tls, self._told, self._idle_seconds = tls, told, idle_seconds
+        self._pods_of, self._usages, self._kubelets = pods_of, usages, kubelets
+        self.bounds = bounds or Bounds(room())
+        self._listeners: dict[str, Listener] = {}
+        self._relays: set[Relay] = set()
+        self._pace = Pace()
+        #: The trusted clients that aren't answered yet.
+        self._waiting: set[Client] = set()
+
+    @property
+    def nodes(self) -> Mapping[str, Listener]:
+        """The listeners by node."""
+        return self._listeners
+
+    def listen(self, node: str, host: str, port: int) -> None:
+        """Answer for a node at an address.
+
+        Raises:
+            OSError: The address can't be listened on.
+        """
+        answer = functools.partial(self._answer, node)
+        self._listeners[node] = Listener(listen(host, port), answer, self._tls, self.bounds)
+
+    def leave(self, node: str) -> None:
+        """Answer no more for a node; open connections go on."""
+        self._listeners.pop(node).close()
+        if self._kubelets is not None:
+            self._kubelets.leave(node)
+
+    def close(self) -> None:
+        """Close everything."""
+        for node in list(self._listeners):
+            self.leave(node)
+        for client in (*self.bounds.young, *self._waiting):
+            client.drop()
+        for relay in list(self._relays):
+            relay.close()
+
+    async def close_idle(self) -> None:
+        """Close upgraded connections that say nothing for long, until cancelled."""
+        while True:
+            await asyncio.sleep(self._idle_seconds)
+            for relay in list(self._relays):
+                if not relay.active and relay.upgraded:
+                    relay.close()
+                relay.active = False
+
+    async def _answer(self, node: str, client: Client, head: Head) -> None:
+        """Answer a request, or begin the relay that does.
+
+        Raises:
+            Refused: It isn't done.
+        """
+        user = await self._users.user(client.certificate, head.get("authorization"))
+        await self._users.authorize(user, verb(head.method, head.target), node, subresources(head.target))
+        found = route(head.method, head.target)
+        if not self.bounds.trust(client, node):
+            raise Refused(503, "there are too many connections; try again later")
+        relayed = False
+        self._waiting.add(client)
+        try:
+            if found.pod.name:
+                relayed = await self._to_pod(node, client, head, found)
+            else:
+                await self.bounds.send(client, await self._page(node, found.page))
+        finally:
+            self._waiting.discard(client)
+            if not relayed:
+                self.bounds.answered(client, node)
+
+    async def _page(self, node: str, page: Page) -> bytes:
+        """Return the response with a page about a node.
+
+        Raises:
+            Refused: There is no such page, or it would be too large.
+        """
+        if page == "healthz":
+            return http.reply(200, b"ok\n")
+        if page == "pods":
+            return http.reply(200, pages.pod_list(self._pods_of(node)), pages.JSON)
+        if page == "cadvisor":
+            if self._kubelets is None:
+                raise Refused(404, "there are no metrics of containers: kubelet.cadvisor is off")
+            return http.reply(200, await self._kubelets.metrics(node), pages.TEXT)
+        if self._usages is None:
+            raise Refused(404, "there are no figures of Pods: kubelet.metrics is off")
+        on_node = [pod for pod in (await self._usages.pods()).values() if pod.node == node]
+        of_node = (await self._usages.nodes()).get(node)
+        if page == "resource":
+            return http.reply(200, pages.metrics(of_node, on_node), pages.TEXT)
+        return http.reply(200, pages.summary(node, of_node, on_node), pages.JSON)
+
+    async def _to_pod(self, node: str, client: Client, head: Head, found: Route) -> bool:
+        """Relay a request to the host's pod. Return True once the relay goes on by itself."""
+        headers = _upgrade(head, found.page) if found.upgrades else [("connection", "close")]
+        place = await self._pods.find(node, found)
+        path = f"/api/v1/namespaces/{place.key.namespace}/pods/{place.key.name}/{found.page}"
+        target = f"{path}?{found.query}" if found.query else path
+        upstream = Upstream(http.LONGEST_HEAD)
+        try:
+            reply = await self._sent(upstream, (head.method, target, headers), found)
+            if reply.status != (101 if found.upgrades else 200):
+                raise await self._refusal(upstream, reply, found, place)
+            await self._pods.confirm(place)
+            ahead = client.rest()
+            if ahead and not found.upgrades:
+                raise Refused(400, "a request has no body here, and nothing follows it")
+            if client.transport.is_closing():
+                raise Refused(503, "the client has gone")
+        except BaseException:
+            upstream.abort()
+            raise
+        lines = reply.only(_AGREEMENT) if found.upgrades else [*reply.only(_BODY), ("connection", "close")]
+        response = http.encode_response(reply.status, lines) + upstream.rest()
+        if upstream.transport.is_closing():  # it has ended, and that was all
+            client.send(response)
+            return False
+        relay = Relay(lambda: self._ended(relay, node), self._pace, upgraded=found.upgrades)
+        self._relays.add(relay)
+        client.transport.write(response)
+        if ahead:
+            upstream.transport.write(ahead)
+        relay.join(client.transport, upstream.transport)
+        return True
+
+    def _ended(self, relay: Relay, node: str) -> None:
+        self._relays.discard(relay)
+        self.bounds.leave(node)
+
+    async def _sent(self, upstream: Upstream, request: tuple[str, str, http.Lines], found: Route) -> Head:
+        """Send a request to the host; return the head of its response."""
+        method, target, headers = request
+        loop = asyncio.get_running_loop()
+        seconds = UPGRADE_SECONDS if found.upgrades else None
+        try:
+            deadline, version = loop.time() + CONNECT_SECONDS, "1.1" if found.goes_on else "1.0"
+            _, data = await self._host.open(upstream, method, target, headers, deadline, version=version)
+            upstream.transport.write(data)
+            async with asyncio.timeout(seconds):
+                return http.response_head(await upstream.head())
+        except (ConnectionFailed, ConnectionError, TimeoutError, ValueError) as error:
+            raise Refused(503, "the host cluster does not answer") from error
+
+    async def _refusal(self, upstream: Upstream, reply: Head, found: Route, place: Place) -> Refused:
+        """Return the refusal of the host, in words for a tenant."""
+        if reply.status == 401:
+            await self._host.refused()
+        if reply.status in (401, 403):
+            why = f"the syncer has no right to pods/{found.page} on the host; its operator has to grant it"
+            return Refused(403, why)
+        body = await upstream.body(LARGEST_REFUSAL, REFUSAL_SECONDS)
+        if not 400 <= reply.status < 500:
+            if _not_running(message_of(body)):
+                return Refused(404, "this container does not run in the Pod")
+            return Refused(502, "the host's node does not answer")
+        return Refused(reply.status, self._told(place, message_of(body)))
+
+
+def _upgrade(head: Head, page: str) -> http.Lines:
+    """Return the headers of an upgrade for the host.
+
+    Raises:
+        Refused: The client wants none, or not to a protocol of streams.
+    """
+    wanted, lines = _PROTOCOLS.get(head.get("upgrade").lower()), head.only(_UPGRADE)
+    if wanted is None or "upgrade" not in head.get("connection").lower():
+        raise Refused(400, f"{page} needs a connection that is upgraded to SPDY/3.1 or a WebSocket")
+    if len(lines) > _MOST_UPGRADE or not all(_value(value) and _BEARER not in value for _, value in lines):
+        raise Refused(400, "the headers of the upgrade name no protocol of streams")
+    return [("connection", "Upgrade"), ("upgrade", wanted), *lines]
+
+
+#: What a kubelet says, with a status of 500, of a container that has ended or never began
+#: (``GetExec`` and ``GetAttach`` of ``pkg/kubelet/kubelet_pods.go``).
+_not_running = re.compile(r'container (not found \("|\S+ not found in pod )').match
+
+
+def message_of(body: bytes) -> str:
+    """Return the message of a refusal: of a ``Status``, or the text itself."""
+    text = body.decode("utf-8", "replace").strip()
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return text
+    message: Any = found.get("message") if isinstance(found, dict) else None
+    return message if isinstance(message, str) else "the host refuses this"
+
+
+def _dialer(cluster: Cluster) -> Dialer:
+    if cluster.dialer is None:
+        raise TypeError(f"the {cluster.side} cluster has no network connections")
+    return cluster.dialer

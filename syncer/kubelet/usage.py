@@ -1,0 +1,262 @@
+"""The CPU and memory that a tenant's Pods use, from the host's ``metrics.k8s.io``.
+
+The host is asked only when somebody asks here, and at most once in :data:`KEPT_SECONDS`.
+"""
+
+import asyncio
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from syncer.api.context import Settings
+from syncer.api.durations import seconds
+from syncer.api.errors import ClusterError, Forbidden, Missing
+from syncer.api.objects import Key, Obj, key_of, uid_of
+from syncer.api.paths import dig
+from syncer.clusters import codec
+from syncer.clusters.client import Cluster
+from syncer.kubelet.errors import Refused
+from syncer.resources.kinds import POD_METRICS
+from syncer.resources.pods.fields import CONTAINERS
+from syncer.translate import times
+from syncer.translate.alike import quantity
+
+#: Seconds for which figures hold; a metrics-server measures every 15 s. After a failure it is asked again sooner.
+KEPT_SECONDS, AGAIN_SECONDS = 10.0, 5.0
+#: Pods after which other tasks may run.
+BREATH = 100
+#: The least CPU time of a container that has run, in seconds: to a metrics-server, 0 is a missing figure.
+LEAST_SECONDS = 0.001
+
+#: Nano-units of a unit, and the least number that is too large for a quantity.
+NANO, TOO_LARGE = 10**9, 1 << 63
+
+#: Why there are no figures, in words for a tenant.
+ABSENT = "the host cluster does not measure Pods: it has no metrics.k8s.io"
+FORBIDDEN = "the syncer has no right to list pods.metrics.k8s.io on the host; its operator has to grant it"
+SILENT = "the host cluster's metrics.k8s.io does not answer"
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerUsage:
+    """What a container uses: CPU in billionths of a core, memory in bytes.
+
+    ``seconds`` is the CPU time used since the daemon first saw the container, ``started`` its start as
+    an RFC 3339 time; ``""`` if that is unknown.
+    """
+
+    name: str
+    cpu: int
+    memory: int
+    seconds: float
+    started: str
+
+
+@dataclass(frozen=True, slots=True)
+class PodUsage:
+    """What a virtual Pod uses. ``time`` is when it was measured, over a ``window`` such as ``15.1s``."""
+
+    key: Key
+    uid: str
+    node: str
+    time: datetime
+    window: str
+    containers: tuple[ContainerUsage, ...]
+    started: str
+
+    @property
+    def cpu(self) -> int:
+        """Billionths of a core."""
+        return sum(each.cpu for each in self.containers)
+
+    @property
+    def memory(self) -> int:
+        """Bytes."""
+        return sum(each.memory for each in self.containers)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeUsage:
+    """What the tenant's Pods on a node use together; ``seconds`` is the CPU time since the first look."""
+
+    cpu: int
+    memory: int
+    seconds: float
+    time: datetime
+    window: str
+
+
+class Usages:
+    """Reads figures of the host, and keeps them for a moment.
+
+    ``virtual_of`` returns the virtual Pod that a host pod is the copy of, None for a pod of others. ``say``
+    gets why there are no figures, in words for everybody and in detail; both empty if there are.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        host: Cluster,
+        virtual_of: Callable[[Key], Obj | None],
+        say: Callable[[str, str], None],
+    ) -> None:
+        self._settings, self._host, self._virtual_of, self._say = settings, host, virtual_of, say
+        self._lock = asyncio.Lock()
+        self._until, self._why = 0.0, ""
+        self._pods: Mapping[Key, PodUsage] = {}
+        self._nodes: Mapping[str, NodeUsage] = {}
+
+    async def pods(self) -> Mapping[Key, PodUsage]:
+        """Return the figures of all Pods that have some, by virtual key.
+
+        Raises:
+            Refused: The host gives none.
+        """
+        await self._refresh()
+        return self._pods
+
+    async def nodes(self) -> Mapping[str, NodeUsage]:
+        """Return the figures of all nodes on which a Pod has some.
+
+        Raises:
+            Refused: The host gives none.
+        """
+        await self._refresh()
+        return self._nodes
+
+    async def is_served(self) -> bool:
+        """Return True if the host has the API, whether or not it answers at the moment.
+
+        Raises:
+            ClusterError: The host doesn't say.
+        """
+        try:
+            await self._host.fetch(f"/apis/{POD_METRICS.api_version}")
+        except Missing as error:
+            self._say(ABSENT, str(error))
+            return False
+        if self._why in ("", ABSENT):
+            self._say("", "")
+        return True
+
+    async def _refresh(self) -> None:
+        async with self._lock:
+            clock = asyncio.get_running_loop().time
+            if clock() >= self._until:
+                try:
+                    await self._read()
+                    self._why, details, kept = "", "", KEPT_SECONDS
+                except ClusterError as error:
+                    self._why, details, kept = _why(error), str(error), AGAIN_SECONDS
+                self._until = clock() + kept
+                self._say(self._why, details)
+            if self._why:
+                raise Refused(503, self._why)
+
+    async def _read(self) -> None:
+        """Ask the host.
+
+        Raises:
+            ClusterError: It has no figures.
+        """
+        found: dict[Key, PodUsage] = {}
+        selector = self._settings.marks.selector(self._settings.identity)
+        for namespace in self._settings.names.host_namespaces() or ("",):
+            number = 0
+            async for page in self._host.list_pages(POD_METRICS, namespace=namespace, selector=selector):
+                for raw in page.items:
+                    number += 1
+                    if number % BREATH == 0:
+                        await asyncio.sleep(0)
+                    if usage := self._usage(codec.decode(raw)):
+                        found[usage.key] = usage
+        self._pods, self._nodes = found, _by_node(found, self._nodes)
+
+    def _usage(self, figures: Obj) -> PodUsage | None:
+        """Return the figures of a Pod of the tenant, of its own containers alone; None without any."""
+        virtual = self._virtual_of(key_of(figures))
+        node = dig(virtual, "spec.nodeName") if virtual else None
+        if virtual is None or not node:
+            return None
+        key = key_of(virtual)
+        before = self._pods.get(key)
+        earlier = before if before is not None and before.uid == uid_of(virtual) else None
+        own = containers_of(virtual)
+        try:
+            time, window = times.read(figures["timestamp"]), str(figures["window"])
+            passed = (time - earlier.time).total_seconds() if earlier else 0.0
+            containers = tuple(
+                _container(each, own[each["name"]], window, passed, earlier)
+                for each in figures["containers"]
+                if each["name"] in own
+            )
+        except (KeyError, TypeError, ValueError):
+            return None
+        started = dig(virtual, "status.startTime") or ""
+        return PodUsage(key, uid_of(virtual), node, time, window, containers, started) if containers else None
+
+
+def _container(figures: Obj, started: str, window: str, passed: float, before: PodUsage | None) -> ContainerUsage:
+    """Return the figures of a container; ``passed`` are the seconds since those ``before``."""
+    cpu, memory = amount(figures["usage"]["cpu"], NANO), amount(figures["usage"]["memory"])
+    earlier = next((each for each in before.containers if each.name == figures["name"]), None) if before else None
+    if earlier is None or earlier.started != started:
+        used = _at_first(cpu, window)
+    else:
+        used = earlier.seconds + max(passed, 0.0) * cpu / NANO
+    return ContainerUsage(figures["name"], cpu, memory, used, started)
+
+
+def amount(text: str, unit: int = 1) -> int:
+    """Return a quantity in parts of its unit, rounded up: ``amount("250m", NANO)`` is 250,000,000.
+
+    Raises:
+        ValueError: It is no quantity.
+    """
+    found = quantity(text)
+    if found is None or not 0 <= found < TOO_LARGE:
+        raise ValueError(f"{text[:40]!r} is no quantity")
+    return math.ceil(found * unit)
+
+
+def _at_first(cpu: int, window: str) -> float:
+    """Return the CPU seconds used within a window, with which a counter begins."""
+    return max(cpu * seconds(window) / NANO, LEAST_SECONDS)
+
+
+def containers_of(pod: Obj) -> dict[str, str]:
+    """Return the containers that a virtual Pod names, each with the time of its start.
+
+    A container that the host's admission added is not the tenant's.
+    """
+    own = {str(each.get("name")): "" for kind in CONTAINERS for each in dig(pod, f"spec.{kind}") or ()}
+    for kind in CONTAINERS:
+        statuses = dig(pod, f"status.{kind.removesuffix('s')}Statuses") or ()
+        for status in statuses:
+            if status.get("name") in own:
+                own[status["name"]] = dig(status, "state.running.startedAt") or ""
+    return own
+
+
+def _by_node(pods: Mapping[Key, PodUsage], before: Mapping[str, NodeUsage]) -> dict[str, NodeUsage]:
+    """Return the sums by node; their CPU time goes on from ``before``."""
+    on_node: dict[str, list[PodUsage]] = {}
+    for pod in pods.values():
+        on_node.setdefault(pod.node, []).append(pod)
+    found = {}
+    for node, its in on_node.items():
+        latest, earlier = max(its, key=lambda pod: pod.time), before.get(node)
+        cpu = sum(pod.cpu for pod in its)
+        if earlier is None:
+            used = _at_first(cpu, latest.window)
+        else:
+            used = earlier.seconds + max((latest.time - earlier.time).total_seconds(), 0.0) * cpu / NANO
+        found[node] = NodeUsage(cpu, sum(pod.memory for pod in its), used, latest.time, latest.window)
+    return found
+
+
+def _why(error: ClusterError) -> str:
+    if isinstance(error, Missing):
+        return ABSENT
+    return FORBIDDEN if isinstance(error, Forbidden) else SILENT

@@ -1,0 +1,125 @@
+"""Controllers for many clusters, on the caches and queues of the daemon.
+
+A :class:`Cluster` is a live client with caches. A :class:`Controller` watches resources in clusters, and
+reconciles a :class:`Request` at a time. A :class:`Manager` runs both. :class:`Children` and :class:`Decorator` are
+controllers that need only functions from object to object. A :class:`ClusterRegistry` starts the same controllers in
+each of several clusters, by name. A :class:`ClusterCache` keeps the
+connections to the clusters that its providers find.
+"""
+
+from syncer.clusters.client import Client
+from syncer.clusters.connection import ConnectionSettings
+from syncer.multicluster.cache_metrics import ClusterCacheCollector
+from syncer.multicluster.cache_options import NODE_PROVIDER_ID_INDEX, ClusterCacheOptions, Index
+from syncer.multicluster.children import FINALIZER, PARENT_LABEL, Children, DuplicateChildren, UnknownCluster
+from syncer.multicluster.cluster import Cluster, ClusterOptions, Part, Transform
+from syncer.multicluster.cluster_cache import ClusterCache, ClusterStatus, Reader
+from syncer.multicluster.cluster_connection import Health, State
+from syncer.multicluster.cluster_events import ClusterEvent, ClusterSource, Happening
+from syncer.multicluster.cluster_informer import ClusterInformer
+from syncer.multicluster.controller import Controller, ControllerOptions
+from syncer.multicluster.decorator import Decorator
+from syncer.multicluster.errors import (
+    AlreadyExists,
+    CannotStart,
+    NotExist,
+    NotInstalled,
+    NotRunning,
+    NotSynced,
+    StillRunning,
+)
+from syncer.multicluster.listeners import (
+    ClusterListener,
+    ControllerListener,
+    ListenedClusters,
+    MultiClusterSyncer,
+    Patroller,
+    PatrolOptions,
+)
+from syncer.multicluster.logins import CannotConnect, Reason, parsed
+from syncer.multicluster.process import Manager
+from syncer.multicluster.providers import (
+    CallableProvider,
+    ContextsProvider,
+    Fleet,
+    FolderProvider,
+    Member,
+    Provider,
+    StaticProvider,
+)
+from syncer.multicluster.references import REFERENCE_ANNOTATION, ControllerReference, owner_of
+from syncer.multicluster.registry import ClusterRegistry, ControllerFactory, Spawned, StackState, StackStatus
+from syncer.multicluster.remote_clusters import Agent, RemoteClusters
+from syncer.multicluster.requests import Reconcile, Request, Result
+from syncer.multicluster.secret_providers import ClusterApiProvider, SecretsProvider
+from syncer.multicluster.watch_options import WatchOptions
+
+__all__ = [
+    "FINALIZER",
+    "NODE_PROVIDER_ID_INDEX",
+    "PARENT_LABEL",
+    "REFERENCE_ANNOTATION",
+    "Agent",
+    "AlreadyExists",
+    "CallableProvider",
+    "CannotConnect",
+    "CannotStart",
+    "Children",
+    "Client",
+    "Cluster",
+    "ClusterApiProvider",
+    "ClusterCache",
+    "ClusterCacheCollector",
+    "ClusterCacheOptions",
+    "ClusterEvent",
+    "ClusterInformer",
+    "ClusterListener",
+    "ClusterOptions",
+    "ClusterRegistry",
+    "ClusterSource",
+    "ClusterStatus",
+    "ConnectionSettings",
+    "ContextsProvider",
+    "Controller",
+    "ControllerFactory",
+    "ControllerListener",
+    "ControllerOptions",
+    "ControllerReference",
+    "Decorator",
+    "DuplicateChildren",
+    "Fleet",
+    "FolderProvider",
+    "Happening",
+    "Health",
+    "Index",
+    "ListenedClusters",
+    "Manager",
+    "Member",
+    "MultiClusterSyncer",
+    "NotExist",
+    "NotInstalled",
+    "NotRunning",
+    "NotSynced",
+    "Part",
+    "PatrolOptions",
+    "Patroller",
+    "Provider",
+    "Reader",
+    "Reason",
+    "Reconcile",
+    "RemoteClusters",
+    "Request",
+    "Result",
+    "SecretsProvider",
+    "Spawned",
+    "StackState",
+    "StackStatus",
+    "State",
+    "StaticProvider",
+    "StillRunning",
+    "Transform",
+    "UnknownCluster",
+    "WatchOptions",
+    "owner_of",
+    "parsed",
+]

@@ -1,0 +1,75 @@
+"""The options of a cache of clusters."""
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from syncer.api.objects import Json, Obj, Resource
+from syncer.multicluster.cluster import ClusterOptions
+from syncer.multicluster.providers import Member
+
+NODES = Resource("v1", "Node", "nodes", namespaced=False)
+
+
+class Index(NamedTuple):
+    """An index of the objects of a resource by the values of a function."""
+
+    resource: Resource
+    name: str
+    values: Callable[[Obj], Iterable[Hashable]]
+
+
+def _provider_id(obj: Obj) -> Iterable[str]:
+    """Return the provider id of a Node, unless it is empty.
+
+    Raises:
+        TypeError: It is no Node: the index was put on another resource.
+    """
+    if obj.get("kind") != "Node":
+        raise TypeError(f"the index of provider ids is for Nodes, not for {obj.get('kind')}")
+    found = (obj.get("spec") or {}).get("providerID")
+    return [found] if found else []
+
+
+#: Nodes by ``spec.providerID``.
+NODE_PROVIDER_ID_INDEX = Index(NODES, "spec.providerID", _provider_id)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterCacheOptions:
+    """The options of a :class:`ClusterCache`; times are in seconds.
+
+    ``user_agent`` is required: it tells the administrators of clusters who asks. ``timeout`` is the deadline of a
+    request and of a cached read, ``qps`` and ``burst`` limit the requests to a cluster. ``clusters`` are the
+    options of each cluster, and ``indexes`` are filled before a cluster counts as connected, within
+    ``initial_sync``.
+
+    A cluster is probed by GET ``probe_path`` every ``probe_interval``, over the transport of its watches, and is
+    disconnected after ``probe_threshold`` failures in a row. After a failure to connect, the next attempt is at a
+    random time within ``retry``, so that clusters that were lost together aren't dialled together. ``dials`` is
+    the number of clusters that are dialled at the same time.
+
+    Only clusters of the LabelSelector ``selector`` for which ``select`` returns True are connected to. With
+    ``private_keys``, each cluster gets an RSA key after its first connect.
+    """
+
+    user_agent: str
+    timeout: float = 10.0
+    qps: float = 20.0
+    burst: int = 30
+    clusters: ClusterOptions = field(default_factory=ClusterOptions)
+    indexes: Sequence[Index] = ()
+    initial_sync: float = 300.0
+    probe_path: str = "/"
+    probe_interval: float = 10.0
+    probe_timeout: float = 5.0
+    probe_threshold: int = 5
+    retry: float = 30.0
+    dials: int = 20
+    selector: Mapping[str, Json] | None = None
+    select: Callable[[str, Member], bool] | None = None
+    private_keys: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.user_agent:
+            raise ValueError("user_agent is required: it tells the administrators of clusters who asks")

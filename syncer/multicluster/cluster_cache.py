@@ -1,0 +1,387 @@
+"""Connections to many clusters by name: each found, connected, probed and renewed by itself."""
+
+import asyncio
+import os
+import random
+import time
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from syncer.api import selectors
+from syncer.api.errors import NotConnected
+from syncer.api.objects import Json, Key, Obj, Resource
+from syncer.clusters.client import Client
+from syncer.clusters.connection import origin_of
+from syncer.clusters.credentials import LoginCredentials
+from syncer.clusters.http_transport import HttpTransport
+from syncer.clusters.login import Login
+from syncer.clusters.rate_limit import RateLimited
+from syncer.clusters.transport import Transport
+from syncer.engine.cache.handlers import Handler
+from syncer.multicluster.cache_options import ClusterCacheOptions
+from syncer.multicluster.cluster import Cluster, Part
+from syncer.multicluster.cluster_connection import ClusterConnection, Health, State, Watch
+from syncer.multicluster.cluster_events import ClusterSource, MapCluster
+from syncer.multicluster.controller import Controller
+from syncer.multicluster.providers import LOOK_SECONDS, Member, Provider
+from syncer.observe.logs import get_logger
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
+
+#: Least seconds between two attempts to connect to a cluster.
+LEAST_DELAY = 1.0
+
+log = get_logger(__name__)
+
+#: Opens the transport of a cluster.
+Dial = Callable[[LoginCredentials, ClusterCacheOptions], Transport]
+
+
+def dial(credentials: LoginCredentials, options: ClusterCacheOptions) -> Transport:
+    """Return an HTTP transport; nothing is sent yet."""
+    return HttpTransport(credentials.login.endpoint, credentials, user_agent=options.user_agent)
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterStatus:
+    """The state of a cluster, for people and programs.
+
+    ``reason`` is one of :class:`~syncer.multicluster.Reason`, or ``""``.
+    """
+
+    state: State
+    reason: str
+    message: str
+    health: Health
+
+
+class Reader(Protocol):
+    """Reads from the caches of a cluster, or live where it has none: the methods of :class:`Cluster`."""
+
+    async def get(self, resource: Resource, key: Key) -> Obj | None:
+        """Return a private copy of an object; None if there is none."""
+
+    async def list(
+        self, resource: Resource, *, namespace: str = "", selector: Mapping[str, Json] | None = None
+    ) -> Sequence[Obj]:
+        """Return private copies of the objects of a namespace (``""``: all) and of a LabelSelector."""
+
+    async def find(self, resource: Resource, index: str, value: Hashable) -> Sequence[Obj]:
+        """Return private copies of the objects that have a value in an index."""
+
+
+class ClusterCache:
+    """The clusters of some providers, by name.
+
+    Each cluster has a task of its own, which connects, probes and reconnects, so a cluster that hangs delays no other.
+    No method here waits for a cluster: it returns, or raises :class:`NotConnected`. Whoever gets that doesn't
+    retry; a :meth:`source` says when the cluster is back::
+
+        cache = ClusterCache([ClusterApiProvider(management, namespaces)], ClusterCacheOptions(user_agent="me"))
+        source = cache.source("machines")
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(cache.run())
+            async for event in source:
+                pods = await cache.get_client(event.cluster).list(PODS)
+
+    ``clock`` returns the time of health stamps, in seconds since 1970.
+    """
+
+    def __init__(
+        self,
+        providers: Sequence[Provider],
+        options: ClusterCacheOptions,
+        *,
+        environ: Mapping[str, str] = os.environ,
+        clock: Callable[[], float] = time.time,
+        dial: Dial = dial,
+        rng: random.Random | None = None,
+    ) -> None:
+        """Create a cache, in a running event loop; nothing is sent yet.
+
+        Raises:
+            ValueError: Two providers have the same name.
+        """
+        names = [provider.name for provider in providers]
+        if len(set(names)) < len(names):
+            raise ValueError(f"providers need names of their own, so that their clusters do: {', '.join(names)}")
+        self.options, self.environ, self.now = options, environ, clock
+        self.dials = asyncio.Semaphore(options.dials)
+        self._providers, self._dial = providers, dial
+        self._vary = (rng or random.Random()).uniform  # noqa: S311 — jitter, not a secret
+        self._members: dict[str, Member] = {}
+        self._connections: dict[str, ClusterConnection] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._leaving: set[asyncio.Task[None]] = set()
+        self._sources: list[ClusterSource] = []
+        self._controllers: list[Controller] = []
+        #: Probes by cluster and result, ``success`` or ``error``.
+        self.probes: dict[tuple[str, str], int] = {}
+
+    # -- life ----------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Find clusters and keep their connections, until cancelled."""
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                for provider in self._providers:
+                    tasks.create_task(self._follow(provider))
+        finally:
+            for name in list(self._connections):
+                self._drop(name)
+            self._members.clear()
+            if self._leaving:
+                await asyncio.wait(self._leaving)
+
+    async def _follow(self, provider: Provider) -> None:
+        """Run a provider, again after it has failed; its clusters stay meanwhile."""
+        fleet = _Named(self, f"{provider.name}#" if provider.name else "")
+        while True:
+            try:
+                await provider.run(fleet)
+            except Exception:
+                log.exception("a provider of clusters raised", provider=provider.name)
+            await asyncio.sleep(LOOK_SECONDS * self._vary(0.75, 1.25))
+
+    def put(self, name: str, member: Member) -> None:
+        """Add a cluster, or replace it as its provider knows it now."""
+        self._members[name] = member
+        if not self._is_selected(name, member):
+            self._drop(name)
+        elif name in self._connections:
+            self._connections[name].update(member)
+        else:
+            connection = self._connections[name] = ClusterConnection(name, member, self)
+            self._tasks[name] = asyncio.create_task(connection.run())
+
+    def remove(self, name: str) -> None:
+        """Remove a cluster; unknown names are ignored."""
+        self._members.pop(name, None)
+        self._drop(name)
+
+    def _is_selected(self, name: str, member: Member) -> bool:
+        if self.options.selector is not None and not selectors.matches(self.options.selector, member.labels):
+            return False
+        return self.options.select is None or self.options.select(name, member)
+
+    def _drop(self, name: str) -> None:
+        if self._connections.pop(name, None) is None:
+            return
+        task = self._tasks.pop(name)
+        task.cancel()
+        self._leaving.add(task)
+        task.add_done_callback(self._left(name))
+        for controller in self._controllers:
+            controller.disengage(name)
+        self._forget(name)
+
+    def _left(self, name: str) -> Callable[[asyncio.Task[None]], None]:
+        def left(task: asyncio.Task[None]) -> None:
+            self._leaving.discard(task)
+            if name not in self._connections:
+                self._forget(name)
+
+        return left
+
+    def _forget(self, name: str) -> None:
+        for source in self._sources:
+            source.forget(name)
+        for result in ("success", "error"):
+            self.probes.pop((name, result), None)
+
+    # -- getters: none of them waits -----------------------------------------------------------------
+
+    def get_client(self, name: str) -> Cluster:
+        """Return a cluster, whose reads are from caches and whose writes are live.
+
+        Raises:
+            NotConnected: It is unknown, or not connected.
+        """
+        return self._known(name, "get a client").connected("get a client")
+
+    def get_reader(self, name: str) -> Reader:
+        """Return what reads from the caches of a cluster.
+
+        Raises:
+            NotConnected: It is unknown, or not connected.
+        """
+        return self._known(name, "get a reader").connected("get a reader")
+
+    def get_uncached_client(self, name: str) -> Client:
+        """Return a client that reads from the API server.
+
+        Raises:
+            NotConnected: It is unknown, or not connected.
+        """
+        return self._known(name, "get an uncached client").client
+
+    def get_connection(self, name: str) -> Login:
+        """Return the address and the credentials in use, for other clients.
+
+        Raises:
+            NotConnected: It is unknown, or not connected.
+        """
+        return self._known(name, "get the connection").login
+
+    def get_private_key(self, name: str) -> "RSAPrivateKey":
+        """Return the key of a cluster for client certificates: the same while the cluster is known.
+
+        Raises:
+            NotConnected: It isn't generated yet, since the cluster is unknown or was never connected.
+            ValueError: The cache makes none.
+        """
+        if not self.options.private_keys:
+            raise ValueError("the cache makes no keys: set private_keys in its options")
+        found = self._connections.get(name)
+        if found is None or found.key is None:
+            raise NotConnected(f"the private key of cluster {name} is not generated yet", cluster=name)
+        return found.key
+
+    def get_last_probe_success(self, name: str) -> float | None:
+        """Return the time of the last probe that succeeded; None for an unknown cluster, or before the first."""
+        return self.get_health(name).last_success
+
+    def get_health(self, name: str) -> Health:
+        """Return what the probes of a cluster have found."""
+        found = self._connections.get(name)
+        return found.health if found else Health()
+
+    def get_status(self, name: str) -> ClusterStatus:
+        """Return the state of a cluster; unknown ones are ``Unknown``."""
+        found = self._connections.get(name)
+        if found is None:
+            return ClusterStatus(State.UNKNOWN, "", "", Health())
+        return ClusterStatus(found.state, found.reason, found.message, found.health)
+
+    def get_namespaces(self, name: str) -> frozenset[str]:
+        """Return the host namespaces that a cluster may lead to; none for an unknown cluster."""
+        found = self._connections.get(name)
+        return found.member.namespaces if found else frozenset()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(list(self._connections))
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._connections
+
+    # -- watches and events --------------------------------------------------------------------------
+
+    def watch(
+        self,
+        name: str,
+        watch: str,
+        resource: Resource,
+        handler: Handler,
+        *,
+        namespace: str = "",
+        selector: str = "",
+        fields: str = "",
+        sticky: bool = False,
+    ) -> None:
+        """Call a handler for every change of a resource in a cluster, and for each object that is there.
+
+        ``watch`` names it: while a watch of this name exists in the cluster, nothing is done. It ends with the
+        connection. A sticky one stays: it may be declared while a known cluster is disconnected, and after a
+        reconnect its handler is called for all that has changed or was deleted meanwhile.
+
+        Raises:
+            NotConnected: The cluster is unknown, or the watch isn't sticky and the cluster not connected.
+            ValueError: It has no name, or its part can't be cached.
+        """
+        known = self._known(name, f"watch {watch}")
+        known.watch(Watch(watch, resource, handler, Part(namespace, selector, fields), sticky))
+
+    def source(
+        self, name: str, map_cluster: MapCluster | None = None, *, probe_failures: Collection[float] = ()
+    ) -> ClusterSource:
+        """Return a new queue of connects and disconnects of all clusters, from now on.
+
+        It also has an event if the last successful probe of a cluster is longer ago than one of
+        ``probe_failures``, in seconds: once for each failure and limit. ``map_cluster`` maps a cluster to the
+        requests of the consumer, as in :meth:`ClusterSource.requests`.
+        """
+        made = ClusterSource(name, map_cluster, sorted(probe_failures))
+        self._sources.append(made)
+        return made
+
+    def leave(self, source: ClusterSource) -> None:
+        """Remove a source, whose consumer needs it no longer."""
+        self._sources.remove(source)
+
+    # -- controllers ---------------------------------------------------------------------------------
+
+    def add(self, controller: Controller) -> None:
+        """Engage a controller in each cluster, now or once it is connected; run it by itself or by a manager.
+
+        Its watches are on the caches that :meth:`get_client` reads from: they cost no further connection, and no
+        watch of what is watched already. While a cluster is disconnected its requests wait; then the controller is
+        shown all that has changed or was deleted meanwhile. It is disengaged when the cluster leaves the cache.
+        """
+        self._controllers.append(controller)
+        for connection in self._connections.values():
+            if connection.is_connected:
+                _engage(controller, connection)
+
+    # -- for connections -----------------------------------------------------------------------------
+
+    def turned(self, connection: ClusterConnection) -> None:
+        """Have the controllers begin with a cluster that is connected now, or wait for one that isn't any more."""
+        if self._connections.get(connection.name) is not connection:
+            return  # it has left
+        for controller in self._controllers:
+            if connection.is_connected:
+                _engage(controller, connection)
+            else:
+                controller.hold(connection.name)
+
+    def sources(self) -> list[ClusterSource]:
+        """Return the consumers of events."""
+        return self._sources
+
+    def retry_delay(self) -> float:
+        """Return a random delay before another attempt to connect, in seconds."""
+        return max(LEAST_DELAY, self._vary(0.0, self.options.retry))
+
+    def client(self, name: str, credentials: LoginCredentials) -> tuple[Client, Transport]:
+        """Return a new client of a cluster, and its transport without the limit of requests."""
+        transport = self._dial(credentials, self.options)
+        limited: Transport = transport
+        if self.options.qps:
+            limited = RateLimited(transport, qps=self.options.qps, burst=self.options.burst)
+        dialer = transport.dialer if isinstance(transport, HttpTransport) else None
+        origin = origin_of(credentials)
+        return Client(name, limited, origin=origin, timeout=self.options.timeout, dialer=dialer), transport
+
+    def probed(self, name: str, *, ok: bool) -> None:
+        """Count a probe."""
+        if name in self._connections:
+            result = "success" if ok else "error"
+            self.probes[name, result] = self.probes.get((name, result), 0) + 1
+
+    def _known(self, name: str, what: str) -> ClusterConnection:
+        found = self._connections.get(name)
+        if found is None:
+            raise NotConnected(f"{what}: cluster {name} is not known", cluster=name)
+        return found
+
+
+def _engage(controller: Controller, connection: ClusterConnection) -> None:
+    try:
+        controller.engage(connection.connected("engage a controller"))
+    except Exception:  # another controller, and the connection, aren't to blame
+        log.exception("a controller can't be engaged", cluster=connection.name, controller=controller.name)
+
+
+class _Named:
+    """The fleet as a provider sees it: its names get the provider's."""
+
+    def __init__(self, cache: ClusterCache, prefix: str) -> None:
+        self._cache, self._prefix = cache, prefix
+
+    def put(self, name: str, member: Member) -> None:
+        self._cache.put(self._prefix + name, member)
+
+    def remove(self, name: str) -> None:
+        self._cache.remove(self._prefix + name)

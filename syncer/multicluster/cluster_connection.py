@@ -1,0 +1,493 @@
+"""The connection of a cluster: one state machine, kept by one task.
+
+::
+
+    Unknown ──> Connecting ──> Connected ──┐
+                  ^   │                    │ failures of the probe, 401, another server
+                  │   v                    v
+                Disconnected <─────────────┘
+
+Whatever asks for the connection reads attributes: no lock is held, and nothing waits. The cluster's caches outlive a
+connection where something stands on them: a sticky watch, an index, or the watch of a controller.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Protocol
+
+from syncer.api.errors import NotConnected
+from syncer.api.objects import Key, Obj, Resource
+from syncer.clusters.client import Client
+from syncer.clusters.credentials import LoginCredentials
+from syncer.clusters.login import Login
+from syncer.clusters.transport import Transport
+from syncer.engine.cache.handlers import Handler
+from syncer.multicluster.cache_options import ClusterCacheOptions
+from syncer.multicluster.cluster import Cluster, Part
+from syncer.multicluster.cluster_events import ClusterEvent, Happening
+from syncer.multicluster.cluster_informer import ClusterInformer
+from syncer.multicluster.handshake import asked, from_inside, greet, is_here
+from syncer.multicluster.logins import CannotConnect, Reason
+from syncer.multicluster.providers import Member
+from syncer.observe.logs import get_logger
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
+
+    from syncer.multicluster.cluster_events import ClusterSource
+
+#: Seconds until the next step where nothing else says: also after a login that couldn't be read.
+FALLBACK = 10.0
+#: Objects that a new watch is shown at once, after which other tasks may run.
+BREATH = 100
+_KEY_BITS = 2048
+
+log = get_logger(__name__)
+
+
+class State(StrEnum):
+    """The state of a connection."""
+
+    UNKNOWN = "Unknown"
+    CONNECTING = "Connecting"
+    CONNECTED = "Connected"
+    DISCONNECTED = "Disconnected"
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """What the probes of a cluster have found; times are those of the cache's clock, None before the first.
+
+    A connect counts as a probe.
+    """
+
+    last_probe: float | None = None
+    last_success: float | None = None
+    failures: int = 0
+
+    def probed(self, now: float, *, ok: bool) -> "Health":
+        """Return the state after a probe."""
+        return Health(now, now, 0) if ok else Health(now, self.last_success, self.failures + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """A named watch of a cluster."""
+
+    name: str
+    resource: Resource
+    handler: Handler
+    part: Part
+    sticky: bool
+
+    @property
+    def owner(self) -> str:
+        """The owner of its subscription."""
+        return f"watch {self.name}"
+
+
+class Surroundings(Protocol):
+    """What the connections of a cache share."""
+
+    options: ClusterCacheOptions
+    environ: Mapping[str, str]
+    dials: asyncio.Semaphore
+
+    def now(self) -> float:
+        """Return the time of the clock."""
+        ...
+
+    def retry_delay(self) -> float:
+        """Return a random delay before another attempt to connect, in seconds."""
+        ...
+
+    def client(self, name: str, credentials: LoginCredentials) -> tuple[Client, Transport]:
+        """Return a new client of a cluster, and its transport without the limit of requests."""
+        ...
+
+    def sources(self) -> "list[ClusterSource]":
+        """Return the consumers of events."""
+        ...
+
+    def probed(self, name: str, *, ok: bool) -> None:
+        """Count a probe."""
+        ...
+
+    def turned(self, connection: "ClusterConnection") -> None:
+        """Have the controllers begin with a cluster that is connected now, or wait for one that isn't any more."""
+        ...
+
+
+def requeue(*durations: float | None) -> float:
+    """Return the seconds until the next step: the least that was asked for, or else :data:`FALLBACK`."""
+    return max(0.0, min((each for each in durations if each is not None), default=FALLBACK))
+
+
+class ClusterConnection:
+    """The connection of a cluster, with its health, watches and caches."""
+
+    def __init__(self, name: str, member: Member, around: Surroundings) -> None:
+        self.name, self.member = name, member
+        self.state, self.reason, self.message = State.UNKNOWN, "", ""
+        self.health = Health()
+        #: The caches; None before the first connect.
+        self.cluster: Cluster | None = None
+        self.key: RSAPrivateKey | None = None
+        self._around, self._options = around, around.options
+        self._client: Client | None = None
+        self._probe_over: Transport | None = None
+        self._credentials: LoginCredentials | None = None
+        #: The login as it was read, before its address was replaced.
+        self._read: Login | None = None
+        self._runs_here = False
+        self._running: asyncio.Task[None] | None = None
+        self._ending: asyncio.Task[None] | None = None
+        self._showing: set[asyncio.Task[None]] = set()
+        self._watches: dict[str, Watch] = {}
+        self._informers: dict[str, ClusterInformer] = {}
+        self._wake = asyncio.Event()
+        self._not_before = float("-inf")
+        #: True if the login may have changed since it was read.
+        self._is_stale = False
+        self._attempt = asyncio.timeout(None)
+
+    # -- asked by anybody, at any time ---------------------------------------------------------------
+
+    @property
+    def is_connected(self) -> bool:
+        """True while the cluster is connected."""
+        return self.state is State.CONNECTED
+
+    @property
+    def client(self) -> Client:
+        """The live client.
+
+        Raises:
+            NotConnected: The cluster isn't connected.
+        """
+        if self._client is None:
+            raise self.not_connected("get an uncached client")
+        return self._client
+
+    @property
+    def login(self) -> Login:
+        """The login in use.
+
+        Raises:
+            NotConnected: The cluster isn't connected.
+        """
+        if self._credentials is None:
+            raise self.not_connected("get the connection")
+        return self._credentials.login
+
+    def connected(self, what: str) -> Cluster:
+        """Return the cluster with its caches.
+
+        Raises:
+            NotConnected: The cluster isn't connected; ``what`` was to be done.
+        """
+        if self.cluster is None or not self.is_connected:
+            raise self.not_connected(what)
+        return self.cluster
+
+    def not_connected(self, what: str) -> NotConnected:
+        """Return the error of what needs a connection."""
+        why = f": {self.reason}" if self.reason else ""
+        return NotConnected(f"{what}: the connection to cluster {self.name} is down{why}", cluster=self.name)
+
+    # -- told by the cache ---------------------------------------------------------------------------
+
+    def update(self, member: Member) -> None:
+        """Replace what is known of the cluster: a login that may have changed is read at once."""
+        if member.version != self.member.version:
+            self._is_stale, self._not_before = True, float("-inf")
+            if self.state is State.CONNECTING and not self._attempt.expired():
+                self._attempt.reschedule(asyncio.get_running_loop().time())
+        self.member = member
+        self._wake.set()
+
+    def watch(self, watch: Watch) -> None:
+        """Begin a watch, unless one of its name exists.
+
+        Raises:
+            ValueError: It has no name, or its part can't be cached.
+            NotConnected: The cluster isn't connected, and the watch isn't sticky.
+        """
+        if not watch.name:
+            raise ValueError("a watch needs a name, by which it is known not to be there yet")
+        if watch.name in self._watches:
+            return
+        if not self.is_connected and not watch.sticky:
+            raise self.not_connected(f"watch {watch.name}")
+        limit = self._options.clusters.namespace
+        if limit and watch.resource.namespaced and watch.part.namespace not in ("", limit):
+            raise ValueError(f"watch {watch.name}: cluster {self.name} caches namespace {limit} alone")
+        if self.cluster is not None:
+            self._attach(watch, self.cluster)
+        self._watches[watch.name] = watch
+
+    # -- the state machine ---------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Connect, probe, and connect again, until cancelled."""
+        try:
+            while True:
+                self._wake.clear()
+                try:
+                    delay = await self._step()
+                except Exception as error:  # a bug of ours, or of a provider, must end no other cluster
+                    log.exception("a step of a connection raised", cluster=self.name)
+                    self._disconnect(Reason.UNREADABLE, f"{type(error).__name__}: {error}")
+                    delay = FALLBACK
+                self._tell_failures()
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(delay):
+                        await self._wake.wait()
+        finally:
+            self._disconnect("", "the cluster has left")
+            if self._ending is not None:
+                await self._ending
+
+    async def _step(self) -> float | None:
+        """Do what is due; return the seconds until the next step, None if only news bring it."""
+        if not self.is_connected:
+            return await self._try_to_connect()
+        if self._running is not None and self._running.done():
+            self._disconnect(Reason.NOT_SYNCED, "its caches have ended by themselves")
+            return 0.0
+        if self._is_stale:
+            await self._look_at_login()
+            if not self.is_connected:
+                return 0.0
+        now, probed = self._around.now(), self.health.last_probe
+        due = 0.0 if probed is None else probed + self._options.probe_interval - now
+        if due <= 0:
+            return await self._probe()
+        return requeue(due)
+
+    async def _try_to_connect(self) -> float | None:
+        now = self._around.now()
+        if not self.member.ready:
+            self._set(State.DISCONNECTED, Reason.NOT_READY, "its provider says that it isn't ready")
+            return None
+        if now < self._not_before:
+            return requeue(self._not_before - now, self._next_failure())
+        self._set(State.CONNECTING, "", "")
+        self._is_stale, self._attempt = False, asyncio.timeout(None)
+        try:
+            async with self._attempt:
+                await self._connect()
+        except TimeoutError:
+            if not self._attempt.expired():
+                raise
+            self._set(State.DISCONNECTED, "", "its login has changed")
+            return 0.0
+        except CannotConnect as error:
+            self._set(State.DISCONNECTED, error.reason, str(error))
+            if error.reason is Reason.UNREADABLE:
+                return requeue(FALLBACK)
+            now = self._around.now()
+            self.health = self.health.probed(now, ok=False)
+            delay = self._around.retry_delay()
+            self._not_before = now + delay
+            return requeue(delay, self._next_failure())
+        self.health = self.health.probed(self._around.now(), ok=True)
+        self._set(State.CONNECTED, "", "")
+        self._tell(Happening.CONNECTED)
+        if self._options.private_keys and self.key is None:
+            self._start(self._make_key())
+        return requeue(self._options.probe_interval)
+
+    async def _connect(self) -> None:
+        """Connect, in the order in which a failure says most.
+
+        Raises:
+            CannotConnect: There is no connection; nothing is left open.
+        """
+        if self._ending is not None:
+            await self._ending
+        login = await self._read_login()
+        async with contextlib.AsyncExitStack() as undo:
+            async with self._around.dials:
+                credentials, client, transport = self._opened(login, undo)
+                await greet(self.name, client, transport, self._options)
+                self._runs_here = await is_here(client, self._around.environ)
+                if self._runs_here:
+                    await client.close()
+                    credentials, client, transport = self._opened(from_inside(login, self._around.environ), undo)
+                    await greet(self.name, client, transport, self._options)
+            await self._fill(client)
+            undo.pop_all()
+        self._credentials, self._client, self._probe_over, self._read = credentials, client, transport, login
+
+    async def _read_login(self) -> Login:
+        try:
+            async with asyncio.timeout(self._options.timeout):
+                return await self.member.read()
+        except CannotConnect:
+            raise
+        except TimeoutError as error:
+            if self._attempt.expired():
+                raise
+            raise CannotConnect(Reason.UNREADABLE, "its login can't be read in time") from error
+        except Exception as error:
+            raise CannotConnect(Reason.UNREADABLE, f"its login can't be read: {error}") from error
+
+    def _opened(self, login: Login, undo: contextlib.AsyncExitStack) -> tuple[LoginCredentials, Client, Transport]:
+        credentials = LoginCredentials(login)
+        client, transport = self._around.client(self.name, credentials)
+        undo.push_async_callback(client.close)
+        return credentials, client, transport
+
+    async def _fill(self, client: Client) -> None:
+        """Fill the caches that something stands on.
+
+        Raises:
+            CannotConnect: They aren't filled in time; they are stopped.
+        """
+        if self.cluster is None:
+            self.cluster = Cluster(self.name, client, options=self._options.clusters)
+            self.cluster.keep()
+            for index in self._options.indexes:
+                self.cluster.add_index(*index)
+            for watch in self._watches.values():
+                self._attach(watch, self.cluster)
+        else:
+            self.cluster.use(client)
+        running = asyncio.create_task(self.cluster.run())
+        await asyncio.sleep(0)
+        try:
+            async with asyncio.timeout(self._options.initial_sync):
+                for informer in self.cluster.informers():
+                    await informer.current.wait()
+        except BaseException as error:
+            running.cancel()
+            await asyncio.wait({running})
+            if isinstance(error, TimeoutError) and not self._attempt.expired():
+                late = [f"{each}: {each.error or 'no answer'}" for each in self.cluster.informers() if each.error]
+                said = f"cluster {self.name} isn't listed within {self._options.initial_sync:g} s"
+                raise CannotConnect(Reason.NOT_SYNCED, "; ".join([said, *late])) from error
+            raise
+        running.add_done_callback(self._has_ended)
+        self._running = running
+
+    def _has_ended(self, task: asyncio.Task[None]) -> None:
+        if task is self._running:  # by itself
+            self._wake.set()
+
+    async def _look_at_login(self) -> None:
+        """Use a login that renews the former one in place; disconnect for any other."""
+        self._is_stale = False
+        try:
+            login = await self._read_login()
+        except CannotConnect as error:
+            log.warning("a changed login can't be used, the former stays", cluster=self.name, error=str(error))
+            return
+        assert self._read is not None
+        assert self._credentials is not None
+        if login.renews(self._read):
+            self._credentials.use(from_inside(login, self._around.environ) if self._runs_here else login)
+            self._read = login
+        else:
+            self._disconnect("", "its login leads to another server")
+
+    async def _probe(self) -> float:
+        assert self._probe_over is not None
+        status, why = await asked(self._probe_over, self._options)
+        now, ok = self._around.now(), status == 200
+        self.health = self.health.probed(now, ok=ok)
+        self._around.probed(self.name, ok=ok)
+        if status == 401:
+            self._disconnect(Reason.UNAUTHORIZED, why)
+            self._not_before = float("-inf")
+            return 0.0
+        if self.health.failures >= self._options.probe_threshold:
+            self._disconnect(Reason.UNREACHABLE, why)
+            delay = self._around.retry_delay()
+            self._not_before = now + delay
+            return requeue(delay, self._next_failure())
+        return requeue(self._options.probe_interval, self._next_failure())
+
+    def _disconnect(self, reason: str, message: str) -> None:
+        """End the connection without waiting; health, sticky watches and their caches stay."""
+        if self._running is not None and self._client is not None:
+            self._ending = asyncio.create_task(self._end(self._running, self._client))
+            self._running = self._client = self._credentials = self._probe_over = None
+            for watch in [each for each in self._watches.values() if not each.sticky]:
+                self._informers.pop(watch.name).forget(watch.owner)
+                del self._watches[watch.name]
+            self._set(State.DISCONNECTED, reason, message)
+            self._tell(Happening.DISCONNECTED)
+        else:
+            self._set(State.DISCONNECTED, reason, message)
+
+    async def _end(self, running: asyncio.Task[None], client: Client) -> None:
+        running.cancel()
+        for ended in await asyncio.gather(running, return_exceptions=True):
+            if isinstance(ended, Exception):
+                log.error("the caches of a cluster ended by themselves", cluster=self.name, error=str(ended))
+        assert self.cluster is not None
+        for informer in self.cluster.informers():
+            if not informer.is_used:
+                self.cluster.forget(informer)
+        await client.close()
+
+    # -- inside --------------------------------------------------------------------------------------
+
+    def _attach(self, watch: Watch, cluster: Cluster) -> None:
+        informer = cluster.informer(watch.resource, **watch.part._asdict())
+        informer.add_handler(watch.handler, owner=watch.owner)
+        self._informers[watch.name] = informer
+        if informer.synced:
+            self._start(self._show_all(informer, watch.handler))
+
+    async def _show_all(self, informer: ClusterInformer, handler: Callable[[Key, Obj], None]) -> None:
+        """Show a handler the objects that were there before it."""
+        for number, key in enumerate(list(informer.keys()), start=1):
+            obj = informer.get(key)
+            if obj is not None:
+                handler(key, obj)
+            if not number % BREATH:
+                await asyncio.sleep(0)
+
+    async def _make_key(self) -> None:
+        self.key = await asyncio.to_thread(_new_key)
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._showing.add(task)
+        task.add_done_callback(self._showing.discard)
+
+    def _set(self, state: State, reason: str, message: str) -> None:
+        if state is not self.state:
+            log.info("the connection of a cluster", cluster=self.name, state=state, reason=reason, message=message)
+        self.state, self.reason, self.message = state, reason, message
+
+    def _tell(self, happening: Happening) -> None:
+        self._around.turned(self)
+        now = self._around.now()
+        for source in self._around.sources():
+            source.tell(ClusterEvent(self.name, happening), now)
+
+    def _tell_failures(self) -> None:
+        if self.health.failures:
+            now = self._around.now()
+            for source in self._around.sources():
+                source.tell_failure(self.name, success=self.health.last_success, now=now)
+
+    def _next_failure(self) -> float | None:
+        if not self.health.failures:
+            return None
+        now, success = self._around.now(), self.health.last_success
+        each = [source.next_failure(success, now) for source in self._around.sources()]
+        # A limit is over only afterwards.
+        return min((one + 0.001 for one in each if one is not None), default=None)
+
+
+def _new_key() -> "RSAPrivateKey":
+    from cryptography.hazmat.primitives.asymmetric import rsa
+
+    return rsa.generate_private_key(public_exponent=65537, key_size=_KEY_BITS)

@@ -1,0 +1,200 @@
+"""The cache of a resource of a cluster, with the reading methods of controllers."""
+
+import asyncio
+from collections.abc import Callable, Hashable, Mapping, Sequence
+
+from syncer.api import selectors
+from syncer.api.errors import SyncerError
+from syncer.api.objects import Json, Key, Obj, Resource, Side, labels_of
+from syncer.clusters import codec
+from syncer.engine.cache.informer import Informer
+from syncer.engine.cache.reflector import Reflector
+from syncer.multicluster.errors import NotSynced
+
+
+class ClusterInformer(Informer):
+    """The cache of a resource in a cluster: of all objects, or of a namespace or label selector.
+
+    It is filled while its cluster runs, and keeps its objects, indexes and subscribers when the
+    cluster stops. When the cluster runs again, everything is listed anew: objects that were deleted
+    meanwhile are removed, and subscribers are notified of each.
+
+    Subscribers are :meth:`add_map_function` and :meth:`add_handler`, indexes are :meth:`add_index`; each
+    can be added at any time, and :meth:`forget` removes those of an owner. An index sees the objects that
+    are there already; a handler doesn't.
+    """
+
+    def __init__(
+        self,
+        cluster: str,
+        resource: Resource,
+        *,
+        namespace: str,
+        selector: str,
+        fields: str = "",
+        transform: Callable[[Obj], Obj] | None = None,
+        clock: Callable[[], float],
+        ordered: Callable[[], bool],
+    ) -> None:
+        # A virtual cluster isn't trusted, and nor is this cluster: what it answers is checked.
+        super().__init__(Side.VIRTUAL, resource, clock=clock, ordered=ordered)
+        self.cluster, self.namespace, self.selector, self.fields = cluster, namespace, selector, fields
+        self._transform = transform
+        #: The reason why the cache isn't kept up to date at present; None if it is, or isn't known.
+        self.error: SyncerError | None = None
+        self._settled = asyncio.Event()
+        #: Set once everything has been listed since the cluster began to run.
+        self.current = asyncio.Event()
+        self._subscribers: list[Callable[[], None]] = []
+
+    def __str__(self) -> str:
+        return f"{self.resource} of {self.cluster}"
+
+    async def wait_synced(self, seconds: float) -> None:
+        """Wait until the first list is complete, and indexes have seen each object, at most so many seconds.
+
+        A list that has failed already isn't awaited, so that a cluster that is known to be dead
+        delays no reader.
+
+        Raises:
+            NotSynced: It isn't complete.
+        """
+        if not self.synced:
+            try:
+                async with asyncio.timeout(seconds):
+                    await self._settled.wait()
+            except TimeoutError:
+                raise self._not_synced(f"aren't listed after {seconds:g} s") from self.error
+            if not self.synced:
+                raise self._not_synced(f"can't be listed: {self.error}") from self.error
+        if self.newcomers:
+            await self.newcomers.catch_up()
+
+    async def filled(self) -> None:
+        """Wait until the first list is complete, however long that takes, and indexes have seen each object."""
+        if not self.synced:
+            listed = asyncio.Event()
+            self.when_synced(listed.set)
+            await listed.wait()
+        await self.newcomers.catch_up()
+
+    def when_synced(self, notify: Callable[[], None]) -> None:
+        """Call ``notify`` once, when the first list is complete; at once if it is."""
+        if self.synced:
+            notify()
+        else:
+            self._subscribers.append(notify)
+
+    def objects(self, *, namespace: str = "", selector: Mapping[str, Json] | None = None) -> Sequence[Obj]:
+        """Return private copies of the cached objects, of a namespace (``""``: all) and of a LabelSelector
+        (``{"matchLabels": …, "matchExpressions": …}``).
+        """
+        keys = [key for key in self.keys() if namespace in ("", key.namespace)]
+        return [self._cached(key) for key in keys if self._is_selected(key, selector)]
+
+    def indexed(self, index: str, value: Hashable) -> Sequence[Obj]:
+        """Return private copies of the objects that have a value in an index.
+
+        Raises:
+            KeyError: There is no such index.
+        """
+        return [self._cached(key) for key in self.indexer.keys(index, value)]
+
+    def is_part_of(self, resource: Resource, key: Key) -> bool:
+        """Return True if an object is certainly of this cache, whatever its labels."""
+        return (
+            self.resource == resource and not (self.selector or self.fields) and self.namespace in ("", key.namespace)
+        )
+
+    @property
+    def is_used(self) -> bool:
+        """True if there is an index or a subscriber."""
+        return bool(self.handlers or self.indexer.indexes)
+
+    def show(self, key: Key) -> None:
+        """Notify the subscribers of an object, as if it had changed."""
+        obj = self.get(key)
+        if obj is not None:
+            for function in self.handlers.map_functions:
+                function.update(key, obj)
+            self.handlers.notify(key, obj)
+
+    def keep(self, key: Key, obj: Obj) -> Obj:
+        """Store an object as its transform leaves it, and return that."""
+        if self._transform is not None and codec.UNREADABLE not in obj:
+            obj = self._transform(obj)
+        return super().keep(key, obj)
+
+    # -- notifications of the reflector ------------------------------------------------------------
+
+    def begin(self) -> None:
+        """Begin anew: no attempt has failed."""
+        self.error = None
+        self.current.clear()
+        if not self.synced:
+            self._settled.clear()
+
+    def failed(self, error: SyncerError) -> None:
+        """Record why the cache isn't kept up to date, and wake those who wait for it."""
+        self.error = error
+        self._settled.set()
+
+    def listed(self) -> None:
+        """Record that a list is complete, and wake those who wait for the first one."""
+        self.error = None
+        self._settled.set()
+        self.current.set()
+        waiting, self._subscribers = self._subscribers, []
+        for notify in waiting:
+            notify()
+
+    # -- inside ------------------------------------------------------------------------------------
+
+    def _cached(self, key: Key) -> Obj:
+        obj = self.get(key)
+        assert obj is not None, key
+        return obj
+
+    def _is_selected(self, key: Key, selector: Mapping[str, Json] | None) -> bool:
+        if selector is None:
+            return True
+        outline = self.outline(key)
+        return outline is not None and selectors.matches(selector, labels_of(outline))
+
+    def _not_synced(self, why: str) -> NotSynced:
+        return NotSynced(
+            f"cluster {self.cluster}: {self.resource} {why}", cluster=self.cluster, verb="list", resource=self.resource
+        )
+
+
+class InformerListener:
+    """Passes the notifications of the reflectors of a cluster to their informers."""
+
+    def __init__(self, works: Callable[[], None]) -> None:
+        self._works = works
+
+    def synced(self, reflector: Reflector) -> None:
+        """Handle a complete list."""
+        informer_of(reflector).listed()
+
+    def watching(self, reflector: Reflector) -> None:
+        """Handle a newly opened watch."""
+        informer_of(reflector).error = None
+
+    def failed(self, reflector: Reflector, error: SyncerError) -> None:
+        """Handle a failed list or watch, which will be retried."""
+        informer_of(reflector).failed(error)
+
+    def went_back(self, reflector: Reflector) -> None:
+        """Handle a list of an older state: subscribers are notified of each object by the list itself."""
+
+    def working(self, reflector: Reflector) -> None:
+        """Handle a watch that works after a failure."""
+        self._works()
+
+
+def informer_of(reflector: Reflector) -> ClusterInformer:
+    """Return the informer that a reflector fills."""
+    informer = reflector.store
+    assert isinstance(informer, ClusterInformer)
+    return informer

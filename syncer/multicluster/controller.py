@@ -1,0 +1,425 @@
+"""A controller: watches resources in clusters, and reconciles the requests that they lead to."""
+
+import asyncio
+import itertools
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from syncer.api import objects
+from syncer.api.errors import Conflict, SyncerError, TooMany
+from syncer.api.objects import Key, Obj, Resource, key_of, uid_of
+from syncer.engine.workqueue.queue import LAST_RETRY, Queue
+from syncer.multicluster.cluster import Cluster
+from syncer.multicluster.cluster_events import ClusterSource
+from syncer.multicluster.cluster_informer import ClusterInformer
+from syncer.multicluster.errors import NotRunning
+from syncer.multicluster.references import REFERENCE_ANNOTATION, owner_of
+from syncer.multicluster.requests import Reconcile, Request, Result
+from syncer.multicluster.watch_options import EVERYTHING, WatchOptions
+from syncer.observe.logs import get_logger
+
+#: Makes watches of different controllers distinct; names of controllers needn't be.
+_numbers = itertools.count(1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControllerOptions:
+    """The options of a controller.
+
+    ``name`` is for log lines; by default that of the reconcile function. ``workers`` is the most requests
+    that are reconciled at a time, and ``cluster_workers`` the most of a cluster (0: no limit), so that a
+    slow cluster leaves workers to the others. ``weights`` gives a cluster another weight than 1, above 0: busy clusters
+    share the workers' time in proportion, and none holds all of them.
+    ``last_retry`` is the longest delay of a retry, in seconds. ``annotation`` has the owner of an
+    object in another cluster. ``queue`` and ``log`` replace the controller's own.
+    """
+
+    name: str = ""
+    workers: int = 256
+    cluster_workers: int = 4
+    weights: Mapping[str, float] = field(default_factory=dict)
+    last_retry: float = LAST_RETRY
+    annotation: str = REFERENCE_ANNOTATION
+    queue: Queue | None = None
+    log: Any = None
+
+
+@dataclass(slots=True)
+class _Engaged:
+    """A cluster of a controller, with its watches."""
+
+    cluster: Cluster
+    #: The informers of its watches, each with the owner of the map function there.
+    watches: list[tuple[ClusterInformer, str]] = field(default_factory=list)
+    #: The names of clusters in requests that its watches lead to by themselves.
+    names: set[str] = field(default_factory=set)
+    is_ready: bool = False
+    #: True while its requests wait for it to be engaged again.
+    is_held: bool = False
+    settling: "asyncio.Task[None] | None" = None
+
+
+class Controller:
+    """Reconciles objects of many clusters by a single function.
+
+    Equal requests that come while another one waits are reconciled once, and never two equal ones at a
+    time. A request whose reconcile raises is retried after a delay that grows with each failure; it delays
+    no other request. Clusters come and go at any time: requests of a cluster that has gone are dropped, and
+    its running reconciles cancelled. Work on a cluster begins when all caches of the controller's watches
+    there are filled, whatever other clusters do; workers are shared fairly between clusters, by time::
+
+        async def reconcile(request: Request) -> None:
+            print(request)
+
+        controller = Controller(reconcile)
+        controller.for_every_cluster(lambda cluster: controller.watch_object(cluster, PODS))
+        controller.engage(cluster)
+    """
+
+    def __init__(self, reconcile: Reconcile, options: ControllerOptions | None = None) -> None:
+        """Create a controller, in a running event loop.
+
+        Raises:
+            TypeError: There is no reconcile function.
+        """
+        if not callable(reconcile):
+            raise TypeError(f"a controller needs an async function that takes a Request, not {reconcile!r}")
+        self.options = options or ControllerOptions()
+        self.name = self.options.name or str(getattr(reconcile, "__qualname__", type(reconcile).__name__))
+        self._reconcile = reconcile
+        self._clock = asyncio.get_running_loop().time
+        self._queue = self.options.queue or Queue(
+            clock=self._clock, weights=self.options.weights, workers=self.options.workers
+        )
+        self._log = self.options.log or get_logger(__name__)
+        self._setups: list[Callable[[Cluster], None]] = []
+        self._sources: list[ClusterSource] = []
+        self._engaged: dict[str, _Engaged] = {}
+        #: How many engaged clusters lead to requests of a cluster's name by themselves.
+        self._names: Counter[str] = Counter()
+        #: The requests being reconciled.
+        self._in_flight: dict[objects.Request, asyncio.Task[None]] = {}
+        self._room = asyncio.Semaphore(self.options.workers)
+        self._tasks: asyncio.TaskGroup | None = None
+
+    # -- clusters ----------------------------------------------------------------------------------
+
+    def for_every_cluster(self, setup: Callable[[Cluster], None]) -> None:
+        """Call a function, which adds watches and indexes, for every cluster that is engaged or will be."""
+        self._setups.append(setup)
+        for engaged in list(self._engaged.values()):
+            setup(engaged.cluster)
+
+    def engage(self, cluster: Cluster) -> None:
+        """Add a cluster, at any time; its owner runs it.
+
+        It replaces another cluster of this name. If it is engaged already, only a :meth:`hold` ends. If a function
+        of :meth:`for_every_cluster` raises, the cluster isn't engaged.
+        """
+        known = self._engaged.get(cluster.name)
+        if known is not None:
+            if known.cluster.is_alias_of(cluster):
+                if known.is_held:
+                    known.is_held = False
+                    self._settle(known)
+                return
+            self.disengage(cluster.name)
+        engaged = self._engaged[cluster.name] = _Engaged(cluster)
+        try:
+            self._serve(engaged, cluster.name)
+            for setup in self._setups:
+                setup(cluster)
+        except BaseException:
+            self.disengage(cluster.name)
+            raise
+
+    def hold(self, name: str) -> None:
+        """Let the requests of a cluster wait until it is engaged again, such as while it has no connection.
+
+        Its watches stay. Nothing happens if there is none.
+        """
+        engaged = self._engaged.get(name)
+        if engaged is not None:
+            engaged.is_held = True
+            self._settle(engaged)
+
+    def disengage(self, name: str) -> None:
+        """Remove a cluster, its watches and its requests, at any time; nothing happens if there is none."""
+        engaged = self._engaged.pop(name, None)
+        if engaged is None:
+            return
+        if engaged.settling is not None:
+            engaged.settling.cancel()
+        for informer, owner in engaged.watches:
+            informer.forget(owner)
+        for served in engaged.names:
+            self._names[served] -= 1
+            if not self._names[served]:
+                self._leave(served)
+        for other in self._engaged.values():
+            if engaged.names & other.names:
+                self._settle(other)  # its requests waited for this cluster's caches
+
+    def _leave(self, name: str) -> None:
+        """Drop the requests with the name of a cluster."""
+        del self._names[name]
+        self._queue.leave(name)
+        for request, task in self._in_flight.items():
+            if request.cluster == name:
+                task.cancel()
+
+    @property
+    def clusters(self) -> Mapping[str, Cluster]:
+        """The engaged clusters, by name."""
+        return {name: engaged.cluster for name, engaged in self._engaged.items()}
+
+    def is_ready(self, name: str) -> bool:
+        """Return True if a cluster is engaged and not held, and all caches of its watches are filled."""
+        engaged = self._engaged.get(name)
+        return engaged is not None and engaged.is_ready
+
+    async def filled(self, name: str) -> None:
+        """Wait until all caches of the watches in a cluster are filled, however long that takes.
+
+        Raises:
+            KeyError: The cluster isn't engaged.
+        """
+        for informer, _ in list(self._engaged[name].watches):
+            await informer.filled()
+
+    # -- watches -----------------------------------------------------------------------------------
+
+    def watch_object(
+        self,
+        cluster: Cluster,
+        resource: Resource | ClusterInformer,
+        options: WatchOptions = EVERYTHING,
+        *,
+        as_cluster: str = "",
+        attach_uid: bool = False,
+    ) -> None:
+        """Request each object that appears, changes or goes; the cluster is engaged if it isn't.
+
+        ``as_cluster`` is the name of the cluster in the requests, instead of the cluster's own. With
+        ``attach_uid`` requests have the object's uid, so that an object that is deleted and its successor of
+        the same name are two requests.
+
+        Raises:
+            ValueError: Another cluster of this name is engaged.
+        """
+        name = as_cluster or cluster.name
+        self._serve(self._engaged_as(cluster), name)
+
+        def itself(obj: Obj) -> Iterable[Request]:
+            return [Request(name, *key_of(obj), uid_of(obj) if attach_uid else "")]
+
+        self._watch(cluster, resource, itself, options)
+
+    def watch_owner(
+        self,
+        cluster: Cluster,
+        resource: Resource | ClusterInformer,
+        owners: Resource,
+        options: WatchOptions = EVERYTHING,
+    ) -> None:
+        """Request the controlling owner of each object that appears, changes or goes, if it is of the
+        resource ``owners``.
+
+        The owner is in the same cluster, by ``ownerReferences``, or else in another engaged one, by the
+        annotation of the options.
+
+        Raises:
+            ValueError: Another cluster of this name is engaged.
+        """
+
+        def owner(obj: Obj) -> Iterable[Request]:
+            found = owner_of(obj, owners, cluster=cluster.name, annotation=self.options.annotation)
+            return [] if found is None else [found]
+
+        self._watch(cluster, resource, owner, options)
+
+    def watch_with(
+        self,
+        cluster: Cluster,
+        resource: Resource | ClusterInformer,
+        requests: Callable[[Obj], Iterable[Request]],
+        options: WatchOptions = EVERYTHING,
+    ) -> None:
+        """Request what a function returns for each object that appears, changes or goes.
+
+        After a change these are the requests of the object as it is, and as it was. Requests of
+        clusters that aren't engaged are dropped.
+
+        Raises:
+            ValueError: Another cluster of this name is engaged.
+        """
+        self._watch(cluster, resource, requests, options)
+
+    def watch_source(self, source: ClusterSource) -> None:
+        """Request what a source maps the clusters to that connect, disconnect, or fail to answer.
+
+        Requests of clusters that aren't engaged are dropped.
+
+        Raises:
+            ValueError: The source has no function that maps clusters.
+        """
+        if not source.is_mapped:
+            raise ValueError(f"source {source.name} maps clusters to nothing: give it a function")
+        self._sources.append(source)
+        if self._tasks is not None:
+            self._tasks.create_task(self._follow(source))
+
+    async def _follow(self, source: ClusterSource) -> None:
+        while True:
+            try:
+                async for request in source.requests():
+                    self._add([request])
+            except Exception as error:  # noqa: BLE001 — one cluster's bug must not stop the others
+                self._log.error("a source's function raised", source=source.name, controller=self.name, exc_info=error)
+
+    def _engaged_as(self, cluster: Cluster) -> _Engaged:
+        """Return the state of a cluster, which is engaged if its name isn't.
+
+        Raises:
+            ValueError: Another cluster of this name is engaged.
+        """
+        known = self._engaged.get(cluster.name)
+        if known is not None and not known.cluster.is_alias_of(cluster):
+            raise ValueError(f"another cluster is engaged as {cluster.name!r}; disengage it first")
+        self.engage(cluster)
+        return self._engaged[cluster.name]
+
+    def _watch(
+        self,
+        cluster: Cluster,
+        resource: Resource | ClusterInformer,
+        requests: Callable[[Obj], Iterable[Request]],
+        options: WatchOptions,
+    ) -> None:
+        engaged = self._engaged_as(cluster)
+        informer = resource if isinstance(resource, ClusterInformer) else cluster.informer(resource)
+        owner = f"{self.name} {next(_numbers)}"
+        engaged.watches.append((informer, owner))
+        self._settle(engaged)
+        informer.add_map_function(
+            lambda obj: requests(obj) if options.selects(obj) else (), "change", self._add, owner=owner
+        )
+
+    def _serve(self, engaged: _Engaged, name: str) -> None:
+        """Take requests with the name of a cluster, which wait until the caches of the engaged one are filled."""
+        if name in engaged.names:
+            return
+        engaged.names.add(name)
+        self._names[name] += 1
+        if self._names[name] == 1 and self.options.cluster_workers:
+            self._queue.limit(name, self.name, concurrency=self.options.cluster_workers)
+        self._settle(engaged)
+
+    def _settle(self, engaged: _Engaged) -> None:
+        """Hold requests until the caches are filled; those that come under another name, too."""
+        engaged.is_ready = False
+        for name in self._gated_by(engaged):
+            self._queue.pause(name)
+        if engaged.settling is not None:
+            engaged.settling.cancel()
+            engaged.settling = None
+        if self._tasks is not None and not engaged.is_held:
+            engaged.settling = self._tasks.create_task(self._when_filled(engaged))
+
+    async def _when_filled(self, engaged: _Engaged) -> None:
+        for informer, _ in engaged.watches:
+            await informer.filled()
+        engaged.is_ready, engaged.settling = True, None
+        for name in self._gated_by(engaged):
+            self._queue.resume(name)
+
+    def _gated_by(self, engaged: _Engaged) -> list[str]:
+        """Return the names whose requests wait for a cluster's caches: those of another engaged one don't."""
+        own = engaged.cluster.name
+        return [name for name in engaged.names if name == own or name not in self._engaged]
+
+    def _add(self, requests: Iterable[Request]) -> None:
+        for request in requests:
+            if request.cluster in self._names:
+                self._queue.add(_item(request, self.name))
+
+    # -- work --------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Reconcile until cancelled. It can be called again afterwards: no request is lost in between.
+
+        Raises:
+            NotRunning: The controller runs already.
+        """
+        if self._tasks is not None:
+            raise NotRunning(f"controller {self.name} runs already")
+        try:
+            async with asyncio.TaskGroup() as self._tasks:
+                for engaged in self._engaged.values():
+                    self._settle(engaged)
+                for source in self._sources:
+                    self._tasks.create_task(self._follow(source))
+                while True:
+                    await self._room.acquire()
+                    try:
+                        request, _ = await self._queue.get()
+                    except BaseException:
+                        self._room.release()
+                        raise
+                    task = self._in_flight[request] = self._tasks.create_task(self._work(request))
+                    task.add_done_callback(partial(self._ended, request, self._clock()))
+        finally:
+            self._tasks = None
+
+    async def _work(self, item: objects.Request) -> None:
+        try:
+            result = await self._reconcile(_request(item))
+        except (Exception, asyncio.CancelledError) as error:
+            task = asyncio.current_task()
+            if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
+                raise
+            if item.cluster in self._names:
+                self._failed(item, error)
+            return
+        if item.cluster not in self._names:
+            return
+        result = result or Result()
+        if result.requeue_after > 0:
+            self._queue.forget(item)
+            self._queue.add(item, after=result.requeue_after)
+        elif result.requeue:
+            self._queue.retry(item, at_most=self.options.last_retry)
+        else:
+            self._queue.forget(item)
+
+    def _failed(self, item: objects.Request, error: BaseException) -> None:
+        at_least = error.retry_after if isinstance(error, TooMany) else 0.0
+        seconds = self._queue.retry(item, at_least=at_least, at_most=self.options.last_retry)
+        about = {"cluster": item.cluster, "controller": self.name, "key": item.key, "seconds": round(seconds, 3)}
+        if isinstance(error, Conflict):
+            self._log.debug("an object has changed meanwhile, will try again", **about, error=str(error))
+        elif isinstance(error, SyncerError):
+            self._log.warning("a reconcile failed, will try again", **about, error=str(error))
+        else:
+            self._log.error("a reconcile raised, will try again", **about, exc_info=error)
+
+    def _ended(self, item: objects.Request, since: float, task: "asyncio.Task[None]") -> None:
+        """Finish a request, also one that was cancelled before it began."""
+        del self._in_flight[item]
+        self._room.release()
+        if task.cancelled() and item.cluster in self._names:
+            self._queue.add(item)
+        self._queue.done(item, seconds=self._clock() - since)
+
+
+def _item(request: Request, controller: str) -> objects.Request:
+    """Return the item of the queue for a request: a uid is in the place of the host's key, which tells items apart."""
+    uid = Key("", request.uid) if request.uid else None
+    return objects.Request(request.cluster, controller, request.key, uid)
+
+
+def _request(item: objects.Request) -> Request:
+    return Request(item.cluster, *item.key, item.host_key.name if item.host_key else "")

@@ -1,0 +1,42 @@
+"""The errors of the library for many clusters."""
+
+from syncer.api.errors import ClusterError, SyncerError
+
+
+class NotSynced(ClusterError):
+    """The first list of a resource isn't complete, so nothing can be read from its cache yet.
+
+    ``__cause__`` is the reason, if it is known.
+    """
+
+
+class NotRunning(SyncerError):
+    """A change needs a cluster that isn't running, or one that is."""
+
+
+class AlreadyExists(SyncerError):
+    """The controllers of a cluster have been started already."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        super().__init__(f"the controllers of cluster {name} have already been started")
+
+
+class NotExist(SyncerError):
+    """The controllers of a cluster don't exist; ``why`` is more about that."""
+
+    def __init__(self, name: str, why: str = "") -> None:
+        self.name = name
+        super().__init__(f"the controllers of cluster {name} don't exist{f': {why}' if why else ''}")
+
+
+class CannotStart(SyncerError):
+    """The controllers of a cluster can't be started; ``__cause__`` is the reason, if it is known."""
+
+
+class StillRunning(SyncerError):
+    """The controllers of a cluster haven't ended in time."""
+
+
+class NotInstalled(SyncerError):
+    """What the controllers of a cluster need in it can't be installed or uninstalled; ``__cause__`` is the reason."""

@@ -1,0 +1,239 @@
+"""Syncers of one's own in the form of Cluster API's VirtualCluster: what each learns of clusters that come and go.
+
+Of each virtual cluster, all syncers first name the caches that they need (``add_cluster``); when these are filled,
+they begin (``watch_cluster``); and they end when the cluster goes (``remove_cluster``).
+"""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+from syncer.api.objects import Resource
+from syncer.multicluster.cluster import Cluster
+from syncer.multicluster.controller import Controller, ControllerOptions
+from syncer.multicluster.errors import NotExist
+from syncer.multicluster.requests import Request, Result
+from syncer.multicluster.watch_options import EVERYTHING, WatchOptions
+from syncer.observe.logs import get_logger
+
+#: Default seconds between two patrols of a patroller.
+PATROL_SECONDS = 60.0
+#: A period is multiplied by a random factor of this range, so that patrollers don't begin together.
+PATROL_JITTER = (0.9, 1.1)
+
+log = get_logger(__name__)
+
+
+class ClusterListener(Protocol):
+    """Learns of clusters that come and go."""
+
+    def add_cluster(self, cluster: Cluster) -> None:
+        """Name the caches that are needed of a cluster: none is filled yet."""
+
+    def watch_cluster(self, cluster: Cluster) -> None:
+        """Begin with a cluster whose caches are filled."""
+
+    def remove_cluster(self, cluster: Cluster) -> None:
+        """End with a cluster, which may not have begun."""
+
+
+class ControllerListener:
+    """Engages a controller in clusters, with a watch of a resource.
+
+    With ``attach_uid`` (the default) requests have the uid of the object.
+    """
+
+    def __init__(
+        self,
+        controller: Controller,
+        resource: Resource,
+        options: WatchOptions = EVERYTHING,
+        *,
+        attach_uid: bool = True,
+    ) -> None:
+        self._controller, self._resource = controller, resource
+        self._options, self._attach_uid = options, attach_uid
+
+    def add_cluster(self, cluster: Cluster) -> None:
+        """Have the resource cached."""
+        cluster.informer(self._resource)
+
+    def watch_cluster(self, cluster: Cluster) -> None:
+        """Engage the controller, which is shown all objects."""
+        self._controller.watch_object(cluster, self._resource, self._options, attach_uid=self._attach_uid)
+
+    def remove_cluster(self, cluster: Cluster) -> None:
+        """Disengage the controller."""
+        self._controller.disengage(cluster.name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PatrolOptions:
+    """The options of a patroller: its name in log lines, and the seconds between two patrols.
+
+    A period that isn't positive is the default, 60.
+    """
+
+    name: str = ""
+    period: float = PATROL_SECONDS
+
+
+class Patroller:
+    """Calls a function at intervals, first when it is run; an exception of it is logged."""
+
+    def __init__(self, patrol: Callable[[], Awaitable[None]], options: PatrolOptions | None = None) -> None:
+        """Create a patroller.
+
+        Raises:
+            TypeError: There is no function.
+        """
+        if not callable(patrol):
+            raise TypeError(f"a patroller needs an async function, not {patrol!r}")
+        options = options or PatrolOptions()
+        self.name = options.name or str(getattr(patrol, "__qualname__", type(patrol).__name__))
+        self.period = options.period if options.period > 0 else PATROL_SECONDS
+        self._patrol = patrol
+
+    async def run(self) -> None:
+        """Patrol until cancelled."""
+        vary = random.Random().uniform  # noqa: S311 — jitter, not a secret
+        while True:
+            try:
+                await self._patrol()
+            except Exception:
+                log.exception("a patrol raised", what=self.name)
+            await asyncio.sleep(self.period * vary(*PATROL_JITTER))
+
+
+class MultiClusterSyncer:
+    """A syncer between many virtual clusters and a host; each part that isn't overridden does nothing.
+
+    :meth:`reconcile` gets the requests of virtual objects, :meth:`back_populate` those of host objects,
+    and :meth:`patrol` compares everything. Objects are plain JSON, so a custom resource needs no
+    more than its :class:`Resource`::
+
+        class Foos(MultiClusterSyncer):
+            resource = Resource("example.org/v1", "Foo", "foos")
+
+            async def reconcile(self, request: Request) -> None:
+                foo = await self.cluster(request.cluster).get(self.resource, request.key)
+                ...
+    """
+
+    #: The synced resource.
+    resource: Resource
+
+    def __init__(
+        self,
+        host: Cluster,
+        *,
+        options: ControllerOptions | None = None,
+        patrol_options: PatrolOptions | None = None,
+        watch_options: WatchOptions = EVERYTHING,
+    ) -> None:
+        """Create a syncer, in a running event loop.
+
+        Raises:
+            TypeError: The class has no resource.
+        """
+        if not isinstance(getattr(self, "resource", None), Resource):
+            raise TypeError(f"{type(self).__name__} has no `resource`: name a Resource(api_version, kind, plural)")
+        self.host = host
+        self.downward = Controller(self.reconcile, options)
+        self.upward = Controller(self.back_populate, options)
+        self.patroller = Patroller(self.patrol, patrol_options)
+        self.listener: ClusterListener = ControllerListener(self.downward, self.resource, watch_options)
+        if self._overrides("back_populate"):
+            self.upward.watch_object(host, self.resource)
+
+    def cluster(self, name: str) -> Cluster:
+        """Return a virtual cluster that is being watched.
+
+        Raises:
+            NotExist: There is none.
+        """
+        cluster = self.downward.clusters.get(name)
+        if cluster is None:
+            raise NotExist(name)
+        return cluster
+
+    async def reconcile(self, request: Request) -> Result | None:
+        """Bring the copy of a virtual object in step."""
+
+    async def back_populate(self, request: Request) -> Result | None:
+        """Bring the virtual object of a host object in step."""
+
+    async def patrol(self) -> None:
+        """Find and repair differences."""
+
+    async def start_downward(self) -> None:
+        """Reconcile, when the host's cache is filled, until cancelled."""
+        await self.host.informer(self.resource).filled()
+        await self.downward.run()
+
+    async def start_upward(self) -> None:
+        """Populate back until cancelled, if the class does."""
+        if self._overrides("back_populate"):
+            await self.upward.run()
+
+    async def start_patrol(self) -> None:
+        """Patrol, when the host's cache is filled, until cancelled, if the class does."""
+        if self._overrides("patrol"):
+            await self.host.informer(self.resource).filled()
+            await self.patroller.run()
+
+    async def run(self) -> None:
+        """Run all parts until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            for part in (self.start_downward, self.start_upward, self.start_patrol):
+                tasks.create_task(part())
+
+    def _overrides(self, method: str) -> bool:
+        return getattr(type(self), method) is not getattr(MultiClusterSyncer, method)
+
+
+class ListenedClusters:
+    """Runs clusters, and tells listeners of them. Each cluster begins by itself, whatever the others do."""
+
+    def __init__(self, listeners: Iterable[ClusterListener]) -> None:
+        self._listeners = list(listeners)
+        self._clusters: dict[str, tuple[Cluster, asyncio.Task[None]]] = {}
+
+    def add(self, cluster: Cluster) -> None:
+        """Add a cluster, and run it; nothing happens if it is there already. It replaces another one of its name."""
+        known = self._clusters.get(cluster.name)
+        if known is not None:
+            if known[0].is_alias_of(cluster):
+                return
+            self.remove(cluster.name)
+        for listener in self._listeners:
+            listener.add_cluster(cluster)
+        self._clusters[cluster.name] = cluster, asyncio.create_task(self._run(cluster))
+
+    def remove(self, name: str) -> None:
+        """Remove a cluster, and stop it; nothing happens if there is none."""
+        cluster, running = self._clusters.pop(name, (None, None))
+        if cluster is not None and running is not None:
+            running.cancel()
+            for listener in self._listeners:
+                listener.remove_cluster(cluster)
+
+    async def close(self) -> None:
+        """Remove all clusters, and wait for their end."""
+        ending = [running for _, running in self._clusters.values()]
+        for name in list(self._clusters):
+            self.remove(name)
+        await asyncio.gather(*ending, return_exceptions=True)
+
+    async def _run(self, cluster: Cluster) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(cluster.run())
+            for informer in cluster.informers():
+                await informer.filled()
+            for listener in self._listeners:
+                try:
+                    listener.watch_cluster(cluster)
+                except Exception:
+                    log.exception("a listener raised", cluster=cluster.name, what=type(listener).__name__)

@@ -1,0 +1,103 @@
+"""A process with controllers and the clusters that they work in."""
+
+import asyncio
+from collections.abc import Iterable, Iterator
+
+from syncer.engine.leaderelection.lease import Lease
+from syncer.multicluster.cluster import Cluster
+from syncer.multicluster.controller import Controller
+from syncer.multicluster.errors import NotRunning
+
+
+class Manager:
+    """Runs controllers and their clusters, each cache once.
+
+    Nothing waits for all clusters: a controller begins on a cluster when its own caches there are filled,
+    and an unreachable cluster is retried while the others are worked on. With a Lease, controllers work
+    in one process at a time, and the caches of the others are kept filled::
+
+        manager = Manager()
+        manager.add(controller)
+        manager.engage(Cluster("eu", ConnectionSettings(context="eu")))
+        await manager.run()
+    """
+
+    def __init__(self, *, lease: Lease | None = None, foreign: Iterable[Cluster] = ()) -> None:
+        """``foreign`` clusters, in which controllers may have watches too, are run by another owner."""
+        self._lease, self._foreign = lease, tuple(foreign)
+        self._controllers: list[Controller] = []
+        self._engaged: dict[str, Cluster] = {}
+        #: The clusters that are run here, without their aliases.
+        self._running: dict[Cluster, asyncio.Task[None]] = {}
+        self._tasks: asyncio.TaskGroup | None = None
+        self._work: asyncio.TaskGroup | None = None
+
+    def add(self, controller: Controller) -> None:
+        """Add a controller, at any time; it is engaged in the manager's clusters."""
+        self._controllers.append(controller)
+        for cluster in self._engaged.values():
+            controller.engage(cluster)
+        self._run_clusters()
+        if self._work is not None:
+            self._work.create_task(controller.run())
+
+    def engage(self, cluster: Cluster) -> None:
+        """Add a cluster to all controllers, at any time; it replaces another one of this name."""
+        known = self._engaged.get(cluster.name)
+        if known is not None and not known.is_alias_of(cluster):
+            self.disengage(cluster.name)
+        self._engaged[cluster.name] = cluster
+        for controller in self._controllers:
+            controller.engage(cluster)
+        self._run_clusters()
+
+    def disengage(self, name: str) -> None:
+        """Remove a cluster from all controllers, and stop it, at any time."""
+        self._engaged.pop(name, None)
+        for controller in self._controllers:
+            controller.disengage(name)
+        wanted = list(self._clusters())
+        for cluster in [each for each in self._running if not any(each.is_alias_of(one) for one in wanted)]:
+            self._running.pop(cluster).cancel()
+
+    async def run(self) -> None:
+        """Run until cancelled.
+
+        A cluster that is run by another owner already, or that a :class:`~syncer.multicluster.ClusterCache`
+        keeps, is left to it.
+
+        Raises:
+            NotRunning: The manager, or one of its controllers, runs already.
+        """
+        if self._tasks is not None:
+            raise NotRunning("the manager runs already")
+        try:
+            async with asyncio.TaskGroup() as self._tasks:
+                self._run_clusters()
+                await (self._lease.lead(self._run_controllers) if self._lease else self._run_controllers())
+        finally:
+            self._tasks = None
+            self._running.clear()
+
+    async def _run_controllers(self) -> None:
+        try:
+            async with asyncio.TaskGroup() as self._work:
+                for controller in self._controllers:
+                    self._work.create_task(controller.run())
+                await asyncio.Event().wait()
+        finally:
+            self._work = None
+
+    def _clusters(self) -> Iterator[Cluster]:
+        yield from self._engaged.values()
+        for controller in self._controllers:
+            yield from controller.clusters.values()
+
+    def _run_clusters(self) -> None:
+        """Run the clusters that aren't."""
+        if self._tasks is None:
+            return
+        for cluster in self._clusters():
+            is_known = any(cluster.is_alias_of(other) for other in (*self._running, *self._foreign))
+            if not (is_known or cluster.is_kept or cluster.is_running):
+                self._running[cluster] = self._tasks.create_task(cluster.run())

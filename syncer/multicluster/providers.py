@@ -1,0 +1,209 @@
+"""Where clusters come from: a provider tells a fleet which there are, and how to log in to them."""
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from syncer.api.errors import ConfigError, Problem
+from syncer.clusters.kubeconfig import Kubeconfig, find_files, through_proxy
+from syncer.clusters.login import Login, signature
+from syncer.multicluster.logins import CannotConnect, Reason, parsed
+from syncer.observe.logs import get_logger
+
+#: Seconds between two looks at files.
+LOOK_SECONDS = 10.0
+
+log = get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """A cluster as its provider knows it.
+
+    ``read`` reads its login anew. It raises :class:`~syncer.multicluster.CannotConnect` if there is none, and
+    another error if it can't be asked for now. ``version`` changes whenever the login may have. A cluster that
+    isn't ``ready`` is not connected to. ``labels`` and ``namespaces`` are for filters: the namespaces of the host
+    that the cluster may be copied to.
+    """
+
+    read: Callable[[], Awaitable[Login]]
+    version: object = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    namespaces: frozenset[str] = frozenset()
+    ready: bool = True
+
+
+class Fleet(Protocol):
+    """Is told by a provider which clusters there are."""
+
+    def put(self, name: str, member: Member) -> None:
+        """Add a cluster, or replace it as its provider knows it now."""
+        ...
+
+    def remove(self, name: str) -> None:
+        """Remove a cluster that its provider no longer has; unknown names are ignored."""
+        ...
+
+
+class Provider(Protocol):
+    """Finds clusters. With a ``name``, its clusters are called ``name#cluster``."""
+
+    name: str
+
+    async def run(self, fleet: Fleet) -> None:
+        """Tell the fleet which clusters there are, until cancelled."""
+
+
+class StaticProvider:
+    """Clusters with logins that are known from the beginning; more can be put and removed later."""
+
+    def __init__(self, members: Mapping[str, Member | Login], *, name: str = "") -> None:
+        self.name = name
+        self._members = {each: _member(member) for each, member in members.items()}
+        self._fleet: Fleet | None = None
+
+    def put(self, name: str, member: Member | Login) -> None:
+        """Add or replace a cluster."""
+        self._members[name] = _member(member)
+        if self._fleet is not None:
+            self._fleet.put(name, self._members[name])
+
+    def remove(self, name: str) -> None:
+        """Remove a cluster."""
+        self._members.pop(name, None)
+        if self._fleet is not None:
+            self._fleet.remove(name)
+
+    async def run(self, fleet: Fleet) -> None:
+        """Tell the fleet of the clusters."""
+        self._fleet = fleet
+        try:
+            for name, member in self._members.items():
+                fleet.put(name, member)
+            await asyncio.Event().wait()
+        finally:
+            self._fleet = None
+
+
+def _member(given: Member | Login) -> Member:
+    if isinstance(given, Member):
+        return given
+
+    async def read() -> Login:
+        return given
+
+    return Member(read=read, version=given)
+
+
+class CallableProvider:
+    """Clusters as a function returns them, asked at intervals, in seconds."""
+
+    def __init__(
+        self,
+        members: Callable[[], Awaitable[Mapping[str, Member]]],
+        *,
+        name: str = "",
+        interval: float = LOOK_SECONDS,
+    ) -> None:
+        self.name = name
+        self._members, self._interval = members, interval
+
+    async def run(self, fleet: Fleet) -> None:
+        """Tell the fleet of all changes; while the function raises, the clusters stay as they are."""
+        known: Mapping[str, Member] = {}
+        while True:
+            try:
+                found = await self._members()
+            except Exception as error:  # noqa: BLE001  (whatever it raises, the clusters stay)
+                log.warning("a provider can't list its clusters", provider=self.name, error=str(error))
+            else:
+                tell(fleet, known, found)
+                known = found
+            await asyncio.sleep(self._interval)
+
+
+def tell(fleet: Fleet, known: Mapping[str, Member], found: Mapping[str, Member]) -> None:
+    """Tell a fleet of the differences between two sets of clusters."""
+    for name in known.keys() - found.keys():
+        fleet.remove(name)
+    for name, member in found.items():
+        if name not in known or _seen(known[name]) != _seen(member):
+            fleet.put(name, member)
+
+
+def _seen(member: Member) -> object:
+    return member.version, dict(member.labels), member.namespaces, member.ready
+
+
+class ContextsProvider(CallableProvider):
+    """The contexts of kubeconfig files of one's own; all of them, or the named ones.
+
+    Such files may run programs and name others, as for kubectl.
+    """
+
+    def __init__(
+        self,
+        path: str = "",
+        *,
+        contexts: Iterable[str] = (),
+        name: str = "",
+        environ: Mapping[str, str] = os.environ,
+        interval: float = LOOK_SECONDS,
+    ) -> None:
+        super().__init__(self._contexts, name=name, interval=interval)
+        self._path, self._chosen, self._environ = path, tuple(contexts), environ
+
+    async def _contexts(self) -> Mapping[str, Member]:
+        files = find_files(self._path, self._environ)
+        if not files:
+            raise ConfigError(Problem("there is no kubeconfig", file=self._path, hint="Name one, or set KUBECONFIG."))
+        version = [signature(file) for file in files]
+        names = self._chosen or Kubeconfig(files).contexts
+        return {name: Member(read=self._reader(files, name), version=version) for name in names}
+
+    def _reader(self, files: Sequence[Path], context: str) -> Callable[[], Awaitable[Login]]:
+        async def read() -> Login:
+            try:
+                return through_proxy(Kubeconfig(list(files)).login(context), self._environ)
+            except ConfigError as error:
+                raise CannotConnect(Reason.UNPARSABLE, str(error)) from error
+
+        return read
+
+
+class FolderProvider(CallableProvider):
+    """A folder of kubeconfigs: a cluster for each file that a pattern matches, called as the file without its ending.
+
+    Its files are refused what those in Secrets are (:mod:`syncer.multicluster.logins`).
+    """
+
+    def __init__(
+        self,
+        folder: str | Path,
+        *,
+        pattern: str = "*.kubeconfig",
+        name: str = "",
+        environ: Mapping[str, str] = os.environ,
+        interval: float = LOOK_SECONDS,
+    ) -> None:
+        super().__init__(self._files, name=name, interval=interval)
+        self._folder, self._pattern, self._environ = Path(folder), pattern, environ
+
+    async def _files(self) -> Mapping[str, Member]:
+        if not self._folder.is_dir():
+            raise ConfigError(Problem("no such folder", file=str(self._folder)))
+        files = [file for file in sorted(self._folder.glob(self._pattern)) if file.is_file()]
+        return {file.stem: Member(read=self._reader(file), version=signature(file)) for file in files}
+
+    def _reader(self, file: Path) -> Callable[[], Awaitable[Login]]:
+        async def read() -> Login:
+            try:
+                data = await asyncio.to_thread(file.read_bytes)
+            except FileNotFoundError as error:
+                raise CannotConnect(Reason.KUBECONFIG_MISSING, f"there is no file {file}") from error
+            return parsed(data, source=str(file), environ=self._environ)
+
+        return read

@@ -1,0 +1,367 @@
+"""Controllers that are started in each of several clusters, by the cluster's name."""
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import NamedTuple, Self, TypeVar
+
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, wait_random_exponential
+
+from syncer.api.errors import SyncerError
+from syncer.clusters.client import Client
+from syncer.clusters.connection import ConnectionSettings, client
+from syncer.multicluster.cluster import Cluster, ClusterOptions
+from syncer.multicluster.controller import Controller
+from syncer.multicluster.errors import AlreadyExists, CannotStart, NotExist, StillRunning
+from syncer.multicluster.process import Manager
+from syncer.observe.logs import get_logger
+
+T = TypeVar("T")
+
+#: Default seconds in which controllers have to start, and to end.
+START_SECONDS, STOP_SECONDS = 60.0, 30.0
+#: Seconds between attempts to start controllers again whose cluster has moved: at most the first, doubled
+#: up to the last, each time a random part of it.
+FIRST_ATTEMPT, LAST_ATTEMPT = 1.0, 60.0
+
+log = get_logger(__name__)
+
+
+class StackState(StrEnum):
+    """The state of a cluster's controllers."""
+
+    STARTING = "Starting"
+    RUNNING = "Running"
+    STOPPING = "Stopping"
+    FAILED = "Failed"
+
+
+class StackStatus(NamedTuple):
+    """The state of a cluster's controllers, and the reason why they failed, or why the cluster can't be read."""
+
+    state: StackState
+    error: BaseException | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Spawned:
+    """What a factory makes a controller of.
+
+    ``manage`` is the management cluster; it is run by its owner.
+    """
+
+    name: str
+    cluster: Cluster
+    manage: Cluster
+
+
+#: Makes a controller, with its watches, for a cluster.
+ControllerFactory = Callable[[Spawned], Controller]
+
+
+@dataclass(eq=False)
+class _Stack:
+    """The controllers of a cluster."""
+
+    name: str
+    connection: ConnectionSettings | Client
+    state: StackState = StackState.STARTING
+    cluster: Cluster | None = None
+    controllers: list[Controller] = field(default_factory=list)
+    task: "asyncio.Task[None] | None" = None
+    #: Ends the start, if it is stopped meanwhile.
+    starting: asyncio.Timeout = field(default_factory=lambda: asyncio.timeout(None))
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
+    error: BaseException | None = None
+
+
+class ClusterRegistry:
+    """Starts and stops the controllers of clusters, at any time.
+
+    Each cluster gets a controller of each factory, and a client and caches of its own; their controllers
+    serve no port and elect no leader. What happens in a cluster concerns no other: no lock is held
+    while anything is awaited, so a callback may use the registry, and a cluster that hangs delays
+    nobody. The failure of a cluster ends neither the process nor another cluster::
+
+        async with ClusterRegistry(manage, factories=[lambda of: pods_controller(of.cluster, of.manage)]) as registry:
+            await registry.spawn("eu", ConnectionSettings(context="eu"))
+            await registry.with_client("eu", lambda eu: eu.create(PODS, pod))
+    """
+
+    def __init__(
+        self,
+        manage: Cluster,
+        *,
+        factories: Iterable[ControllerFactory] = (),
+        options: ClusterOptions | None = None,
+        start_timeout: float = START_SECONDS,
+        environ: Mapping[str, str] = os.environ,
+    ) -> None:
+        """``options`` are those of each spawned cluster; ``start_timeout`` is in seconds."""
+        self.manage = manage
+        self._factories = list(factories)
+        self._options, self._start_timeout, self._environ = options, start_timeout, environ
+        self._stacks: dict[str, _Stack] = {}
+        self._moves: dict[str, asyncio.Task[None]] = {}
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    def add(self, factory: ControllerFactory) -> None:
+        """Add a controller to every cluster that is spawned from now on."""
+        self._factories.append(factory)
+
+    async def spawn(self, name: str, connection: ConnectionSettings | Client) -> None:
+        """Start the controllers of a cluster, and return when their caches are filled.
+
+        A client is closed when they end. If they can't be started, nothing of them is left. Tokens and
+        certificates of a kubeconfig are read again when they change; if it leads to another server, the
+        controllers are started again.
+
+        Raises:
+            AlreadyExists: The name is taken.
+            NotExist: They were stopped before they had started.
+            ConfigError: The kubeconfig can't be used.
+            ClusterError: The cluster refuses the first request, or doesn't answer.
+            CannotStart: The caches aren't filled in time, or a factory raised.
+        """
+        if name in self._stacks:
+            raise AlreadyExists(name)
+        stack = self._stacks[name] = _Stack(name, connection)
+        try:
+            async with stack.starting:
+                stack.starting.reschedule(asyncio.get_running_loop().time() + self._start_timeout)
+                await self._start(stack)
+        except BaseException as error:
+            is_late = isinstance(error, TimeoutError) and stack.starting.expired()
+            instead = self._not_started(stack) if is_late else None
+            await self._discard(stack)
+            if instead is not None:
+                raise instead from (stack.cluster.error if stack.cluster else None)
+            raise
+        stack.state = StackState.RUNNING
+        log.info("controllers run", cluster=name)
+
+    async def stop(self, name: str, *, timeout: float = STOP_SECONDS) -> None:  # noqa: ASYNC109
+        """Stop the controllers of a cluster, wait for their end, and forget them.
+
+        If they don't end within ``timeout`` seconds they stay, so that this can be called again.
+
+        Raises:
+            NotExist: There are none.
+            StillRunning: They haven't ended in time.
+        """
+        move = self._moves.pop(name, None)
+        if move is not None and move is not asyncio.current_task():
+            move.cancel()
+        stack = self._stacks.get(name)
+        if stack is None:
+            if move is not None:
+                return
+            raise NotExist(name)
+        if stack.state is StackState.STARTING:
+            stack.state = StackState.STOPPING
+            stack.starting.reschedule(asyncio.get_running_loop().time())
+            await _within(stack.ended.wait(), timeout, name)
+            return
+        stack.state = StackState.STOPPING
+        await _within(self._end(stack), timeout, name)
+        self._forget(stack)
+        log.info("controllers were stopped", cluster=name)
+
+    async def replace(
+        self,
+        name: str,
+        connection: ConnectionSettings | Client,
+        *,
+        timeout: float = STOP_SECONDS,  # noqa: ASYNC109
+    ) -> None:
+        """Start the controllers of a cluster with another connection, after stopping those that there are.
+
+        Raises:
+            StillRunning: The former ones haven't ended in time; they stay.
+            SyncerError: As for :meth:`spawn`.
+        """
+        if name in self._stacks:
+            await self.stop(name, timeout=timeout)
+        await self.spawn(name, connection)
+
+    async def converge(self, desired: Mapping[str, ConnectionSettings]) -> Mapping[str, Exception]:
+        """Spawn, replace and stop until the controllers of exactly these clusters run.
+
+        All are started at the same time. Return the failures, by name. Call it at the start of
+        the process, and whenever the desired clusters change; with failures, again later.
+        """
+
+        async def bring(name: str) -> None:
+            wanted, stack = desired.get(name), self._stacks.get(name)
+            if wanted is None:
+                await self.stop(name)
+            elif stack is None or stack.connection != wanted or stack.state is StackState.FAILED:
+                await self.replace(name, wanted)
+
+        names = [*desired, *(name for name in self._stacks if name not in desired)]
+        results = await asyncio.gather(*(bring(name) for name in names), return_exceptions=True)
+        failures: dict[str, Exception] = {}
+        for name, result in zip(names, results, strict=True):
+            if isinstance(result, Exception):
+                failures[name] = result
+                log.warning("controllers can't be brought in step", cluster=name, error=str(result))
+            elif result is not None:
+                raise result
+        return failures
+
+    async def with_client(self, name: str, use: Callable[[Cluster], Awaitable[T]]) -> T:
+        """Call a function with a running cluster, and return its result.
+
+        ``cluster.get`` reads from caches, ``cluster.client`` doesn't. An exception of the function is
+        passed on as it is.
+
+        Raises:
+            NotExist: The cluster's controllers don't run.
+        """
+        stack = self._stacks.get(name)
+        if stack is None or stack.cluster is None or stack.state is not StackState.RUNNING:
+            raise NotExist(name, f"their state is {stack.state}" if stack else "")
+        return await use(stack.cluster)
+
+    def status(self) -> Mapping[str, StackStatus]:
+        """Return the state of each cluster's controllers."""
+        return {
+            name: StackStatus(stack.state, stack.error or (stack.cluster.error if stack.cluster else None))
+            for name, stack in self._stacks.items()
+        }
+
+    async def close(self) -> None:
+        """Stop all controllers.
+
+        Raises:
+            StillRunning: Some haven't ended in time.
+        """
+        ended = await asyncio.gather(
+            *(self.stop(name) for name in {*self._stacks, *self._moves}), return_exceptions=True
+        )
+        for error in ended:
+            if isinstance(error, BaseException) and not isinstance(error, NotExist):
+                raise error
+
+    # -- inside ------------------------------------------------------------------------------------
+
+    async def _start(self, stack: _Stack) -> None:
+        connection = stack.connection
+        if isinstance(connection, ConnectionSettings):
+            connection = client(connection, name=stack.name, environ=self._environ, moved=lambda: self._moved(stack))
+        cluster = stack.cluster = Cluster(stack.name, connection, options=self._options)
+        await cluster.client.fetch("/version")
+        manager = Manager(foreign=[self.manage])
+        try:
+            for factory in self._factories:
+                stack.controllers.append(factory(Spawned(stack.name, cluster, self.manage)))
+        except Exception as error:
+            raise CannotStart(f"cluster {stack.name}: a controller can't be made: {error}") from error
+        for controller in stack.controllers:
+            manager.add(controller)
+        manager.engage(cluster)
+        stack.task = asyncio.create_task(manager.run())
+        filled = asyncio.create_task(_all_filled(stack.controllers, stack.name))
+        try:
+            await asyncio.wait({stack.task, filled}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            filled.cancel()
+        if stack.task.done():
+            raise CannotStart(f"cluster {stack.name}: its controllers ended at once") from _error_of(stack.task)
+        stack.task.add_done_callback(lambda task: self._has_ended(stack, task))
+
+    def _not_started(self, stack: _Stack) -> SyncerError:
+        if stack.state is StackState.STOPPING:
+            return NotExist(stack.name, "they were stopped before they had started")
+        why = stack.cluster.error if stack.cluster else None
+        said = f"caches aren't filled after {self._start_timeout:g} s{f': {why}' if why else ''}"
+        return CannotStart(f"cluster {stack.name}: {said}")
+
+    def _has_ended(self, stack: _Stack, task: "asyncio.Task[None]") -> None:
+        """Record that controllers have ended by themselves, which only an error of theirs can do."""
+        if stack.state is not StackState.STOPPING:
+            stack.state, stack.error = StackState.FAILED, _error_of(task)
+            log.error("controllers have ended", cluster=stack.name, error=str(stack.error))
+
+    async def _end(self, stack: _Stack) -> None:
+        """Cancel the controllers, wait for their end, remove their watches, and close the client."""
+        if stack.task is not None:
+            stack.task.cancel()
+            await asyncio.wait({stack.task})
+        for controller in stack.controllers:
+            for name in controller.clusters:  # the management cluster goes on
+                controller.disengage(name)
+        if stack.cluster is not None:
+            await stack.cluster.close()
+        elif isinstance(stack.connection, Client):
+            await stack.connection.close()
+
+    async def _discard(self, stack: _Stack) -> None:
+        """Remove what has not started."""
+        stack.state = StackState.STOPPING
+        try:
+            await _within(self._end(stack), STOP_SECONDS, stack.name)
+        finally:
+            self._forget(stack)
+            stack.ended.set()
+
+    def _forget(self, stack: _Stack) -> None:
+        if self._stacks.get(stack.name) is stack:
+            del self._stacks[stack.name]
+
+    def _moved(self, stack: _Stack) -> None:
+        """Start the controllers again in the background: the kubeconfig leads to another server now."""
+        if self._stacks.get(stack.name) is stack and stack.name not in self._moves:
+            log.info("the kubeconfig leads to another server; controllers are started again", cluster=stack.name)
+            self._moves[stack.name] = asyncio.create_task(self._follow(stack))
+
+    async def _follow(self, stack: _Stack) -> None:
+        wait = wait_random_exponential(multiplier=FIRST_ATTEMPT, max=LAST_ATTEMPT)
+        retry = retry_if_exception_type(SyncerError)
+        try:
+            await AsyncRetrying(retry=retry, wait=wait, before_sleep=_not_followed(stack.name))(self._again, stack)
+        finally:
+            if self._moves.get(stack.name) is asyncio.current_task():
+                del self._moves[stack.name]
+
+    async def _again(self, stack: _Stack) -> None:
+        current = self._stacks.get(stack.name)
+        if current is not None and current is not stack:
+            return  # another one was spawned meanwhile
+        if current is not None:
+            current.state = StackState.STOPPING
+            await _within(self._end(current), STOP_SECONDS, stack.name)
+            self._forget(current)
+        await self.spawn(stack.name, stack.connection)
+
+
+def _not_followed(name: str) -> Callable[[RetryCallState], None]:
+    def say(attempt: RetryCallState) -> None:
+        error = attempt.outcome.exception() if attempt.outcome else None
+        log.warning("controllers can't be started again, will try again", cluster=name, error=str(error))
+
+    return say
+
+
+async def _all_filled(controllers: Iterable[Controller], name: str) -> None:
+    for controller in controllers:
+        await controller.filled(name)
+
+
+def _error_of(task: "asyncio.Task[None]") -> BaseException | None:
+    return None if task.cancelled() else task.exception()
+
+
+async def _within(work: Awaitable[object], seconds: float, name: str) -> None:
+    try:
+        async with asyncio.timeout(seconds):
+            await work
+    except TimeoutError:
+        raise StillRunning(f"the controllers of cluster {name} haven't ended after {seconds:g} s") from None

@@ -1,0 +1,285 @@
+"""Clusters that are objects of the management cluster: each names a Secret with its kubeconfig.
+
+The registry's content follows the objects and the Secrets, and nothing is remembered but the registry itself.
+So controllers are started again after a restart of the process, and with a changed kubeconfig.
+"""
+
+import base64
+import binascii
+import contextlib
+import copy
+import hashlib
+import os
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from datetime import UTC, datetime
+from typing import NamedTuple, Protocol
+
+from syncer.api.errors import SyncerError
+from syncer.api.objects import Key, Obj, Resource, is_deleting, key_of
+from syncer.clusters.client import Client
+from syncer.clusters.connection import client_of
+from syncer.clusters.credentials import LoginCredentials
+from syncer.clusters.login import Login
+from syncer.multicluster.changes import write_changes
+from syncer.multicluster.cluster_informer import ClusterInformer
+from syncer.multicluster.controller import Controller, ControllerOptions
+from syncer.multicluster.errors import NotExist, NotInstalled
+from syncer.multicluster.logins import CannotConnect, Reason, parsed
+from syncer.multicluster.registry import ClusterRegistry, StackState
+from syncer.multicluster.requests import Request
+from syncer.observe.logs import get_logger
+from syncer.translate.times import written
+
+#: The finalizer of an object whose controllers run.
+FINALIZER = "vsyncer.dev/remote-cluster"
+#: The resource of Secrets.
+SECRETS = Resource("v1", "Secret", "secrets")
+#: The conditions of an object: its controllers run, its agent is installed.
+READY, INSTALLED = "Ready", "Installed"
+_INDEX = "kubeconfig of remote clusters"
+
+log = get_logger(__name__)
+
+
+class Agent(Protocol):
+    """What the controllers of a cluster need in it, such as CustomResourceDefinitions or a program.
+
+    Both methods may be repeated at any time, also after they have succeeded, and may raise whatever they like: it
+    is told in the object's condition, and they are called again.
+    """
+
+    async def install(self, client: Client, obj: Obj) -> None:
+        """Install it as the object says, or bring what is installed in step with it."""
+
+    async def uninstall(self, client: Client, obj: Obj) -> None:
+        """Remove it."""
+
+
+class RemoteClusters:
+    """Spawns and stops controllers as the objects of a resource say.
+
+    An object's ``spec.kubeConfig.secretRef`` has ``namespace``, ``name`` and ``key``. Its status gets the condition
+    ``Ready`` and ``observedGeneration``, and it bears a finalizer while its controllers may run. The
+    name in the registry is that of the object, with its namespace if it has one. ``secrets`` is the cache
+    of the Secrets, of a namespace at best.
+
+    An ``agent`` is installed before the controllers of a cluster start, and again after each change of the object or
+    the kubeconfig; the condition ``Installed`` is about it. When the object is deleted, the controllers are stopped,
+    and the object stays until the agent is uninstalled; if its cluster is gone for good, remove the finalizer.
+
+    Kubeconfigs that run programs, name files, or don't verify the server are refused: who writes them gets
+    nothing of this process. A new token or certificate of the same server is used from the next request on,
+    and no watch is lost; with anything else that is new, the controllers are started again. ``connect`` makes
+    a client of a kubeconfig in another way, for each new one.
+    """
+
+    def __init__(
+        self,
+        registry: ClusterRegistry,
+        resource: Resource,
+        *,
+        secrets: ClusterInformer,
+        agent: Agent | None = None,
+        connect: Callable[[str, bytes], Client] | None = None,
+        environ: Mapping[str, str] = os.environ,
+        finalizer: str = FINALIZER,
+        options: ControllerOptions | None = None,
+    ) -> None:
+        self._registry, self._resource, self._environ = registry, resource, environ
+        self._connect = connect
+        #: The credentials of the clients of spawned clusters; None if they can't be renewed.
+        self._credentials: dict[str, LoginCredentials | None] = {}
+        self._secrets, self._finalizer, self._agent = secrets, finalizer, agent
+        self._manage = registry.manage
+        #: The checksum of the kubeconfig that each spawned cluster has.
+        self._spawned: dict[str, str] = {}
+        #: The checksum of the kubeconfig, and the generation of the object, that the agent of each cluster has.
+        self._installed: dict[str, tuple[str, int]] = {}
+        # All requests are of the management cluster, but wait for others: one that hangs delays none of them.
+        self.controller = Controller(self.reconcile, options or ControllerOptions(cluster_workers=0))
+        self._manage.add_index(resource, _INDEX, lambda obj: [_secret_of(obj)])
+        self.controller.watch_object(self._manage, resource)
+        self.controller.watch_with(self._manage, secrets, self._users)
+
+    async def reconcile(self, request: Request) -> None:
+        """Bring the controllers of an object's cluster in step.
+
+        Raises:
+            SyncerError: They can't be; it is retried, and the condition says why.
+        """
+        obj = await self._manage.get(self._resource, request.key)
+        name = str(request.key)
+        if obj is None:
+            await self._stop(name)
+            return
+        finalizers = list(obj["metadata"].get("finalizers") or ())
+        if is_deleting(obj):
+            await self._stop(name)
+            if self._finalizer in finalizers:
+                if self._agent is not None and _condition(obj, INSTALLED) is not None:
+                    await self._uninstall(name, obj, self._agent)
+                finalizers.remove(self._finalizer)
+                await self._set_finalizers(obj, finalizers)
+            return
+        if self._finalizer not in finalizers:
+            obj = await self._set_finalizers(obj, [*finalizers, self._finalizer])
+        told: list[_Condition] = []
+        try:
+            kubeconfig = self._kubeconfig(obj)
+            if self._agent is not None:
+                if _condition(obj, INSTALLED) is None:  # from now on there is something to be uninstalled
+                    obj = await self._tell(obj, _Condition(INSTALLED, "Unknown", "Installing", ""))
+                told.append(await self._install(name, obj, kubeconfig, self._agent))
+                if told[0].status != "True":
+                    raise NotInstalled(f"the agent of cluster {name} can't be installed: {told[0].message}")
+            await self._spawn(name, kubeconfig)
+        except CannotConnect as error:  # the Secret's next change is awaited
+            await self._tell(obj, *told, _Condition(READY, "False", error.reason, str(error)))
+            return
+        except SyncerError as error:
+            await self._tell(obj, *told, _Condition(READY, "False", type(error).__name__, str(error)))
+            raise
+        await self._tell(obj, *told, _Condition(READY, "True", "Running", "its controllers run"))
+
+    async def _spawn(self, name: str, kubeconfig: bytes) -> None:
+        checksum = _checksum(kubeconfig)
+        status = self._registry.status().get(name)
+        is_running = status is not None and status.state is StackState.RUNNING
+        if not is_running or (self._spawned.get(name) != checksum and not self._renewed(name, kubeconfig)):
+            client, self._credentials[name] = self._opened(name, kubeconfig)
+            await self._registry.replace(name, client)
+        self._spawned[name] = checksum
+
+    def _login(self, name: str, kubeconfig: bytes) -> Login:
+        return parsed(kubeconfig, source=f"the Secret of {name}", environ=self._environ)
+
+    def _opened(self, name: str, kubeconfig: bytes) -> tuple[Client, LoginCredentials | None]:
+        """Return a client, and its credentials if they can be renewed in place."""
+        if self._connect is not None:
+            return self._connect(name, kubeconfig), None
+        credentials = LoginCredentials(self._login(name, kubeconfig))
+        return client_of(credentials, name=name), credentials
+
+    def _renewed(self, name: str, kubeconfig: bytes) -> bool:
+        """Renew the credentials of a running client in place; return False if it can't be done so."""
+        credentials = self._credentials.get(name)
+        if credentials is None:
+            return False
+        login = self._login(name, kubeconfig)
+        if not login.renews(credentials.login):
+            return False
+        credentials.use(login)
+        return True
+
+    async def _stop(self, name: str) -> None:
+        with contextlib.suppress(NotExist):
+            await self._registry.stop(name)
+        for known in (self._spawned, self._credentials, self._installed):
+            known.pop(name, None)
+
+    # -- the agent -----------------------------------------------------------------------------------
+
+    async def _install(self, name: str, obj: Obj, kubeconfig: bytes, agent: Agent) -> "_Condition":
+        """Install the agent, unless it is installed like this, and return what is to be told of it.
+
+        Raises:
+            CannotConnect: The kubeconfig can't be used.
+        """
+        wanted = _checksum(kubeconfig), int(obj["metadata"].get("generation", 0))
+        if self._installed.get(name) != wanted:
+            self._installed.pop(name, None)
+            async with self._client(name, kubeconfig) as client:
+                try:
+                    await agent.install(client, obj)
+                except Exception as error:
+                    log.warning("an agent can't be installed", cluster=name, exc_info=error)
+                    return _Condition(INSTALLED, "False", type(error).__name__, str(error))
+            self._installed[name] = wanted
+        return _Condition(INSTALLED, "True", "Installed", "its agent is installed")
+
+    async def _uninstall(self, name: str, obj: Obj, agent: Agent) -> None:
+        """Uninstall the agent.
+
+        Raises:
+            NotInstalled: It can't be; the condition says why.
+        """
+        try:
+            async with self._client(name, self._kubeconfig(obj)) as client:
+                await agent.uninstall(client, obj)
+        except Exception as error:
+            reason = error.reason if isinstance(error, CannotConnect) else type(error).__name__
+            await self._tell(obj, _Condition(INSTALLED, "Unknown", reason, f"it can't be uninstalled: {error}"))
+            raise NotInstalled(f"the agent of cluster {name} can't be uninstalled: {error}") from error
+
+    @contextlib.asynccontextmanager
+    async def _client(self, name: str, kubeconfig: bytes) -> AsyncIterator[Client]:
+        client, _ = self._opened(name, kubeconfig)
+        try:
+            yield client
+        finally:
+            await client.close()
+
+    # -- inside --------------------------------------------------------------------------------------
+
+    def _kubeconfig(self, obj: Obj) -> bytes:
+        key, entry = _secret_of(obj), _reference(obj).get("key")
+        secret = self._secrets.get(key)
+        if secret is None:
+            raise CannotConnect(Reason.KUBECONFIG_MISSING, f"there is no Secret {key}")
+        data = (secret.get("data") or {}).get(entry)
+        if not data:
+            raise CannotConnect(Reason.KEY_MISSING, f"Secret {key} has no key {entry!r}")
+        try:
+            return base64.b64decode(data, validate=True)
+        except (binascii.Error, TypeError, ValueError):
+            raise CannotConnect(Reason.KEY_MISSING, f"key {entry!r} of Secret {key} is no base64") from None
+
+    def _users(self, secret: Obj) -> Iterable[Request]:
+        """Return the requests of the objects that name a Secret."""
+        keys = self._manage.informer(self._resource).indexer.keys(_INDEX, key_of(secret))
+        return [Request(self._manage.name, *key) for key in keys]
+
+    async def _set_finalizers(self, obj: Obj, finalizers: list[str]) -> Obj:
+        version = obj["metadata"]["resourceVersion"]
+        patch = {"metadata": {"finalizers": finalizers, "resourceVersion": version}}
+        return await self._manage.patch(self._resource, key_of(obj), patch)
+
+    async def _tell(self, obj: Obj, *conditions: "_Condition") -> Obj:
+        """Write conditions, if they have changed, and return the object."""
+        after = copy.deepcopy(obj)
+        told = after.setdefault("status", {})
+        for condition in conditions:
+            before = _condition(obj, condition.type)
+            has_changed = before is None or before.get("status") != condition.status
+            since = None if before is None or has_changed else before.get("lastTransitionTime")
+            others = [each for each in told.get("conditions") or [] if each.get("type") != condition.type]
+            now: Obj = {**condition._asdict(), "lastTransitionTime": since or written(datetime.now(UTC))}
+            told["conditions"] = [*others, now]
+        told["observedGeneration"] = obj["metadata"].get("generation", 0)
+        return await write_changes(self._manage, self._resource, obj, after)
+
+
+class _Condition(NamedTuple):
+    type: str
+    status: str
+    reason: str
+    message: str
+
+
+def _condition(obj: Obj, name: str) -> Obj | None:
+    conditions: list[Obj] = (obj.get("status") or {}).get("conditions") or []
+    return next((each for each in conditions if each.get("type") == name), None)
+
+
+def _checksum(kubeconfig: bytes) -> str:
+    return hashlib.sha256(kubeconfig).hexdigest()
+
+
+def _reference(obj: Obj) -> Obj:
+    found: Obj = ((obj.get("spec") or {}).get("kubeConfig") or {}).get("secretRef") or {}
+    return found
+
+
+def _secret_of(obj: Obj) -> Key:
+    reference = _reference(obj)
+    return Key(str(reference.get("namespace", "")), str(reference.get("name", "")))

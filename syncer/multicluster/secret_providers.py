@@ -1,0 +1,225 @@
+"""Clusters whose kubeconfigs are in Secrets of a management cluster.
+
+Whoever can write a Secret chooses an address that this process connects to, and what it reads there. So Secrets
+are read from listed namespaces alone, each with the host namespaces that its clusters may lead to, and
+their kubeconfigs are refused what would give the writer anything of this process (:mod:`syncer.multicluster.logins`).
+"""
+
+import asyncio
+import base64
+import binascii
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
+
+from syncer.api.errors import ClusterError, Missing
+from syncer.api.objects import Key, Obj, Resource, labels_of
+from syncer.clusters.client import Client
+from syncer.clusters.codec import DecodeError
+from syncer.clusters.login import Login
+from syncer.multicluster.cluster import Cluster
+from syncer.multicluster.cluster_informer import ClusterInformer
+from syncer.multicluster.logins import CannotConnect, Reason, parsed
+from syncer.multicluster.providers import Fleet, Member
+
+_SECRETS = Resource("v1", "Secret", "secrets")
+#: The kinds of Cluster API that are known, newest first.
+_CLUSTERS = Resource("cluster.x-k8s.io/v1beta2", "Cluster", "clusters")
+#: The label of the Secrets of a cluster of Cluster API.
+CLUSTER_NAME = "cluster.x-k8s.io/cluster-name"
+#: The label of kubeconfig Secrets of multicluster-runtime, and its key.
+KUBECONFIG_LABEL, KUBECONFIG_KEY = "sigs.k8s.io/multicluster-runtime-kubeconfig=true", "kubeconfig"
+
+
+class _Secrets(ABC):
+    """Reads kubeconfigs from Secrets of listed namespaces."""
+
+    def __init__(
+        self,
+        management: Cluster,
+        namespaces: Mapping[str, Collection[str]],
+        name: str,
+        key: str,
+        environ: Mapping[str, str],
+    ) -> None:
+        self.name, self.management, self.key = name, management, key
+        self._namespaces = {each: frozenset(hosts) for each, hosts in namespaces.items()}
+        self._environ = environ
+        self._fleet: Fleet | None = None
+
+    async def run(self, fleet: Fleet) -> None:
+        """Tell the fleet of all changes; the management cluster must run."""
+        self._fleet = fleet
+        owner = f"provider {self.name}"
+        watched = [(informer, self._handler(kind)) for informer, kind in self._informers()]
+        for informer, handler in watched:
+            informer.add_handler(handler, owner=owner)
+        try:
+            for informer, handler in watched:
+                for key in list(informer.keys()):
+                    handler(key, {})
+            await asyncio.Event().wait()
+        finally:
+            for informer, _ in watched:
+                informer.forget(owner)
+            self._fleet = None
+
+    @abstractmethod
+    def _informers(self) -> "Iterator[tuple[ClusterInformer, str]]":
+        """Yield the caches to follow, each with the kind of its objects."""
+
+    def _handler(self, kind: str) -> Callable[[Key, Obj], None]:
+        def changed(key: Key, _: Obj) -> None:
+            place = self._place(kind, key)
+            if place is None or self._fleet is None:
+                return
+            member = self._member(place)
+            if member is None:
+                self._fleet.remove(self._named(place))
+            else:
+                self._fleet.put(self._named(place), member)
+
+        return changed
+
+    @abstractmethod
+    def _place(self, kind: str, key: Key) -> Key | None:
+        """Return the key of the cluster that a change of an object concerns."""
+
+    @abstractmethod
+    def _member(self, place: Key) -> Member | None:
+        """Return what is known of a cluster; None if there is none."""
+
+    def _named(self, place: Key) -> str:
+        return f"{place.namespace}/{place.name}"
+
+    def _reader(self, secret: Key) -> Callable[[], Awaitable[Login]]:
+        """Return a function that reads a Secret live."""
+
+        async def read() -> Login:
+            return await read_login(self.management.client, secret, key=self.key, environ=self._environ)
+
+        return read
+
+
+async def read_login(client: Client, secret: Key, *, key: str, environ: Mapping[str, str]) -> Login:
+    """Return the login of the kubeconfig in a Secret. Its other keys are the files beside it.
+
+    Raises:
+        CannotConnect: There is none, or it is refused.
+    """
+    what = f"Secret {secret} of {client.name}"
+    try:
+        found = await client.get(_SECRETS, secret)
+    except Missing as error:
+        raise CannotConnect(Reason.KUBECONFIG_MISSING, f"there is no {what}") from error
+    except (ClusterError, DecodeError) as error:
+        raise CannotConnect(Reason.UNREADABLE, f"{what} can't be read: {error}") from error
+    data = found.get("data") or {}
+    if not data.get(key):
+        raise CannotConnect(Reason.KEY_MISSING, f"{what} has no key {key}")
+    try:
+        files = {name: base64.b64decode(content, validate=True) for name, content in data.items()}
+    except (binascii.Error, TypeError, ValueError) as error:
+        raise CannotConnect(Reason.UNPARSABLE, f"{what}: {key} is not base64") from error
+    return parsed(files[key], source=what, environ=environ, files=files)
+
+
+class SecretsProvider(_Secrets):
+    """A cluster for each Secret with a label, called ``namespace/name``; by default those of multicluster-runtime.
+
+    ``namespaces`` maps each namespace whose Secrets are read to the host namespaces that their
+    clusters may lead to.
+    """
+
+    def __init__(
+        self,
+        management: Cluster,
+        namespaces: Mapping[str, Collection[str]],
+        *,
+        selector: str = KUBECONFIG_LABEL,
+        key: str = KUBECONFIG_KEY,
+        name: str = "",
+        environ: Mapping[str, str] = os.environ,
+    ) -> None:
+        super().__init__(management, namespaces, name, key, environ)
+        self._selector = selector
+        self._caches: dict[str, ClusterInformer] = {}
+
+    def _informers(self) -> Iterator[tuple[ClusterInformer, str]]:
+        for namespace in self._namespaces:
+            cache = self.management.informer(_SECRETS, namespace=namespace, selector=self._selector)
+            self._caches[namespace] = cache
+            yield cache, "secret"
+
+    def _place(self, kind: str, key: Key) -> Key | None:
+        return key
+
+    def _member(self, place: Key) -> Member | None:
+        secret = self._caches[place.namespace].get(place)
+        if secret is None:
+            return None
+        return Member(
+            read=self._reader(place),
+            version=(secret.get("data") or {}).get(self.key),
+            labels=labels_of(secret),
+            namespaces=self._namespaces[place.namespace],
+        )
+
+
+class ClusterApiProvider(_Secrets):
+    """The Clusters of Cluster API, called ``namespace/name``, whose kubeconfigs are in ``<name>-kubeconfig``.
+
+    A cluster whose infrastructure isn't provisioned yet is not connected to. ``namespaces`` maps each namespace
+    whose clusters are read to the host namespaces that they may lead to.
+    """
+
+    def __init__(
+        self,
+        management: Cluster,
+        namespaces: Mapping[str, Collection[str]],
+        *,
+        clusters: Resource = _CLUSTERS,
+        name: str = "",
+        environ: Mapping[str, str] = os.environ,
+    ) -> None:
+        super().__init__(management, namespaces, name, "value", environ)
+        self._clusters = clusters
+        self._caches: dict[str, tuple[ClusterInformer, ClusterInformer]] = {}
+
+    def _informers(self) -> Iterator[tuple[ClusterInformer, str]]:
+        for namespace in self._namespaces:
+            clusters = self.management.informer(self._clusters, namespace=namespace)
+            secrets = self.management.informer(_SECRETS, namespace=namespace, selector=CLUSTER_NAME)
+            self._caches[namespace] = clusters, secrets
+            yield clusters, "cluster"
+            yield secrets, "secret"
+
+    def _place(self, kind: str, key: Key) -> Key | None:
+        if kind == "cluster":
+            return key
+        return Key(key.namespace, key.name.removesuffix("-kubeconfig")) if key.name.endswith("-kubeconfig") else None
+
+    def _member(self, place: Key) -> Member | None:
+        clusters, secrets = self._caches[place.namespace]
+        cluster = clusters.get(place)
+        if cluster is None:
+            return None
+        at = Key(place.namespace, f"{place.name}-kubeconfig")
+        secret = secrets.get(at)
+        return Member(
+            read=self._reader(at),
+            version=(secret.get("data") or {}).get(self.key) if secret else None,
+            labels=labels_of(cluster),
+            namespaces=self._namespaces[place.namespace],
+            ready=_is_provisioned(cluster),
+        )
+
+
+def _is_provisioned(cluster: Obj) -> bool:
+    """Return True if a cluster has its infrastructure: ``infrastructureReady`` until v1beta1, since then below
+    ``initialization``.
+    """
+    status = cluster.get("status") or {}
+    return bool(
+        status.get("infrastructureReady") or (status.get("initialization") or {}).get("infrastructureProvisioned")
+    )

@@ -1,0 +1,37 @@
+"""Which objects of a watched resource lead to requests."""
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+
+from syncer.api import selectors
+from syncer.api.objects import Json, Obj, annotations_of, labels_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchOptions:
+    """The objects of a watch: those that fulfil all of these conditions.
+
+    ``namespaces``: any of these; none is all. ``labels`` and ``annotations`` are LabelSelectors
+    (``{"matchLabels": …, "matchExpressions": …}``) over the object's labels and annotations; None selects
+    everything. ``predicate`` is a function. An object that ceases to fulfil them leads to a last request.
+
+    These are conditions on cached objects. To have the API server send fewer, watch a part of the
+    resource: ``cluster.informer(PODS, namespace="shop", selector="app=web")``.
+    """
+
+    namespaces: Collection[str] = ()
+    labels: Mapping[str, Json] | None = None
+    annotations: Mapping[str, Json] | None = None
+    predicate: Callable[[Obj], bool] | None = None
+
+    def selects(self, obj: Obj) -> bool:
+        """Return True if an object fulfils the conditions."""
+        return (
+            (not self.namespaces or obj["metadata"].get("namespace", "") in self.namespaces)
+            and (self.labels is None or selectors.matches(self.labels, labels_of(obj)))
+            and (self.annotations is None or selectors.matches(self.annotations, annotations_of(obj)))
+            and (self.predicate is None or self.predicate(obj))
+        )
+
+
+EVERYTHING = WatchOptions()

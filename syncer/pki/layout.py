@@ -1,0 +1,220 @@
+"""What the Secrets of a virtual control plane are to hold: files, users, names; and the rights to keep them."""
+
+import base64
+import ipaddress
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from syncer.api.dns_names import DNS_SUBDOMAIN
+from syncer.api.marks import PREFIX
+from syncer.api.objects import Obj
+from syncer.pki.certificates import Leaf
+
+#: The label on our Secrets: the name of the Service whose certificates they are.
+MARK = f"{PREFIX}/pki"
+#: The CAs with their names. A certificate that the virtual cluster signs for a tenant is one of ``ca``,
+#: so neither a front proxy nor etcd trusts it.
+AUTHORITIES = {"ca": "kubernetes", "front-proxy-ca": "front-proxy-ca", "etcd-ca": "etcd-ca"}
+#: Users whose rights are those that are bound to them in the virtual cluster, and can be taken from them again.
+DAEMON, DAEMONS = "vsyncer", "vsyncer:daemons"
+ADMIN, ADMINS = "kubernetes-admin", "vsyncer:tenant-admins"
+#: The user of the API server at the kubelets.
+KUBELET_CLIENT = "kube-apiserver-kubelet-client"
+#: The user for an emergency. Neither RBAC nor API Priority and Fairness holds for its group, whatever the virtual
+#: cluster has lost; as kubeadm's ``super-admin.conf``.
+SUPER_ADMIN, MASTERS = "kubernetes-super-admin", "system:masters"
+#: Names of every API server: of its own machine, and in its own cluster.
+OWN_NAMES = (
+    "localhost",
+    "127.0.0.1",
+    "::1",
+    "kubernetes",
+    "kubernetes.default",
+    "kubernetes.default.svc",
+    "kubernetes.default.svc.cluster.local",
+)
+#: Where kube-controller-manager reaches the API server, which runs in the same pod.
+LOCAL_SERVER = "https://localhost:6443"
+_HTTPS = 443
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The settings: the Service in front of the virtual API server, the Secrets, and further names."""
+
+    namespace: str
+    service: str
+    secret: str
+    kubeconfig_secret: str
+    daemon_secret: str
+    etcd_service: str
+    etcd_members: tuple[str, ...]
+    #: Further names of the API server.
+    names: tuple[str, ...] = ()
+    #: The server in the tenant's kubeconfig; ``""``: the load balancer's address, or else the Service's name.
+    server: str = ""
+    #: The host in ``server``.
+    server_host: str = ""
+    #: True if the Secrets are to outlive the Service.
+    keep: bool = False
+    #: The name of the virtual cluster and its host namespace, for daemons that find it by the daemon's Secret; two
+    #: empty ones: such daemons don't serve it. None: whatever the Secret says.
+    followed: tuple[str, str] | None = None
+
+    @property
+    def secrets(self) -> tuple[str, str, str]:
+        """The names of the Secrets. The one with the CAs is first, and is written first."""
+        return self.secret, self.kubeconfig_secret, self.daemon_secret
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """How clients reach the Service."""
+
+    #: Its IP addresses and those of its load balancer, with the load balancer's DNS names.
+    names: tuple[str, ...]
+    #: The first of the load balancer's; ``""`` if it has none.
+    external: str
+    port: int
+    #: True if the Service is to get the address of a load balancer, and has none yet.
+    is_awaited: bool
+
+    def url(self, host: str) -> str:
+        """Return the URL of the Service's port at a host."""
+        host = f"[{host}]" if ":" in host else host
+        return f"https://{host}" if self.port == _HTTPS else f"https://{host}:{self.port}"
+
+
+def address_of(service: Obj) -> Address:
+    """Return the addresses of a Service. Its port is that named ``https``, or else the first."""
+    spec = service.get("spec") or {}
+    entries = ((service.get("status") or {}).get("loadBalancer") or {}).get("ingress") or []
+    external = _usable(name for each in entries for name in (each.get("hostname"), each.get("ip")))
+    own = _usable([*(spec.get("clusterIPs") or ()), *(spec.get("externalIPs") or ())])
+    ports = spec.get("ports") or [{"port": _HTTPS}]
+    port = next((each for each in ports if each.get("name") == "https"), ports[0])["port"]
+    awaited = spec.get("type") == "LoadBalancer" and not external
+    return Address((*own, *external), external[0] if external else "", int(port), awaited)
+
+
+def server_names(wanted: Wanted, address: Address) -> tuple[str, ...]:
+    """Return the names of the API server."""
+    service, namespace = wanted.service, wanted.namespace
+    short = f"{service}.{namespace}"
+    names = [*OWN_NAMES, service, short, f"{short}.svc", f"{short}.svc.cluster.local", *address.names]
+    return tuple(dict.fromkeys([*names, *filter(None, [wanted.server_host]), *wanted.names]))
+
+
+def leaves(wanted: Wanted, address: Address) -> Mapping[str, tuple[str, Leaf]]:
+    """Return the certificates of the control plane: the CA of each, and what it is to be.
+
+    etcd's members take turns as each other's clients. To a member, another's certificate must name the
+    address that it comes from, by a name that leads there.
+    """
+    service = f"{wanted.etcd_service}.{wanted.namespace}.svc"
+    members = tuple(f"{member}.{service}" for member in wanted.etcd_members)
+    etcd = (*OWN_NAMES[:3], service, *members)
+    return {
+        "apiserver": ("ca", Leaf("kube-apiserver", names=server_names(wanted, address), client=False)),
+        "apiserver-kubelet-client": ("ca", Leaf(KUBELET_CLIENT)),
+        "controller-manager": ("ca", Leaf("system:kube-controller-manager")),
+        "super-admin": ("ca", Leaf(SUPER_ADMIN, MASTERS)),
+        "front-proxy-client": ("front-proxy-ca", Leaf("front-proxy-client")),
+        "etcd-server": ("etcd-ca", Leaf("etcd-server", names=etcd)),
+        "etcd-peer": ("etcd-ca", Leaf("etcd-peer", names=etcd)),
+        "apiserver-etcd-client": ("etcd-ca", Leaf("kube-apiserver-etcd-client")),
+    }
+
+
+def controller_manager_kubeconfig(wanted: Wanted) -> bytes:
+    """Return kube-controller-manager's kubeconfig, with the files beside it, which it reads anew."""
+    return _kubeconfig(
+        wanted.service,
+        LOCAL_SERVER,
+        "system:kube-controller-manager",
+        {"certificate-authority": "ca.crt"},
+        {"client-certificate": "controller-manager.crt", "client-key": "controller-manager.key"},
+    )
+
+
+def daemon_kubeconfig(wanted: Wanted, address: Address) -> bytes:
+    """Return the daemon's kubeconfig, with the files beside it, which it reads anew."""
+    return _kubeconfig(
+        wanted.service,
+        address.url(f"{wanted.service}.{wanted.namespace}.svc"),
+        DAEMON,
+        {"certificate-authority": "ca.crt"},
+        {"client-certificate": "tls.crt", "client-key": "tls.key"},
+    )
+
+
+def super_admin_kubeconfig(wanted: Wanted, address: Address, files: Mapping[str, bytes]) -> bytes:
+    """Return the kubeconfig for an emergency, for the host's network. It needs no other file."""
+    server = address.url(f"{wanted.service}.{wanted.namespace}.svc")
+    return _whole_kubeconfig(wanted.service, server, SUPER_ADMIN, files, "super-admin")
+
+
+def tenant_kubeconfig(wanted: Wanted, address: Address, files: Mapping[str, bytes]) -> bytes:
+    """Return the kubeconfig of the tenant's administrator. It needs no other file."""
+    server = wanted.server or address.url(address.external or f"{wanted.service}.{wanted.namespace}.svc")
+    return _whole_kubeconfig(wanted.service, server, ADMIN, files, "tls")
+
+
+def role(wanted: Wanted) -> Obj:
+    """Return the Role with the rights that are needed. A right to create can't be narrowed to names."""
+    core = {"apiGroups": [""]}
+    return {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "Role",
+        "metadata": {"name": wanted.secret, "namespace": wanted.namespace},
+        "rules": [
+            {**core, "resources": ["services"], "resourceNames": [wanted.service], "verbs": ["get"]},
+            {**core, "resources": ["secrets"], "resourceNames": sorted(wanted.secrets), "verbs": ["get", "update"]},
+            {**core, "resources": ["secrets"], "verbs": ["create"]},
+        ],
+    }
+
+
+def is_name(text: str) -> bool:
+    """Return True for what a certificate can name: an IP address, a DNS name, or ``*.`` and one."""
+    return _is_ip(text) or (len(text) <= 253 and bool(re.fullmatch(DNS_SUBDOMAIN, text.removeprefix("*."))))
+
+
+def _usable(names: Iterable[str | None]) -> list[str]:
+    """Return the names that a certificate can have, IP addresses as Python writes them. A headless Service has
+    ``None`` for an address.
+    """
+    return [str(ipaddress.ip_address(name)) if _is_ip(name) else name for name in names if name and is_name(name)]
+
+
+def _is_ip(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _whole_kubeconfig(name: str, server: str, user: str, files: Mapping[str, bytes], leaf: str) -> bytes:
+    """Return a kubeconfig with the CA and a certificate in it."""
+    data = [base64.b64encode(files[file]).decode() for file in ("ca.crt", f"{leaf}.crt", f"{leaf}.key")]
+    credentials = {"client-certificate-data": data[1], "client-key-data": data[2]}
+    return _kubeconfig(name, server, user, {"certificate-authority-data": data[0]}, credentials)
+
+
+def _kubeconfig(
+    name: str, server: str, user: str, authority: Mapping[str, str], credentials: Mapping[str, str]
+) -> bytes:
+    document: dict[str, Any] = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": name, "cluster": {"server": server, **authority}}],
+        "users": [{"name": user, "user": dict(credentials)}],
+        "contexts": [{"name": name, "context": {"cluster": name, "user": user}}],
+        "current-context": name,
+    }
+    return yaml.safe_dump(document, sort_keys=False, width=10**6).encode()

@@ -1,0 +1,64 @@
+"""Copies of virtual PodDisruptionBudgets on the host, so that a drain of a host node heeds them."""
+
+from typing import ClassVar
+
+from syncer.api import Config, Context, Mirror, Obj, References, Selects
+from syncer.resources.kinds import DISRUPTION_BUDGETS, PODS
+
+#: The ``minAvailable`` by which nothing may be evicted.
+NOTHING = 2**31 - 1
+
+
+class BudgetConfig(Config):
+    """The options of PodDisruptionBudgets."""
+
+    enabled: bool = False
+    """Whether PodDisruptionBudgets go to the host, where evictions of the tenant's Pods heed them.
+
+    Off by default: a tenant's budget can hold up the drain of a host node for as long as the tenant likes.
+    """
+
+
+class BudgetSyncer(Mirror[BudgetConfig]):
+    """Copies budgets; the copy covers only Pods of this tenant and namespace.
+
+    Copies of Pods have no controller, so the host can work out neither a share nor ``maxUnavailable``:
+    it only knows an absolute ``minAvailable`` for them. The virtual cluster's disruption controller
+    knows the owners, and the copy gets the number that it has worked out. Where it has not, or not of
+    the present spec, the copy lets nothing be evicted, as the virtual API server does. See
+    https://kubernetes.io/docs/tasks/run-application/configure-pdb/#arbitrary-controllers-and-selectors.
+
+    Each side has a status of its own: of the Pods and evictions that it sees.
+    """
+
+    name = "poddisruptionbudgets"
+    section = "toHost.podDisruptionBudgets"
+    resource = DISRUPTION_BUDGETS
+    down = ("spec.maxUnavailable", "spec.minAvailable", "spec.selector", "spec.unhealthyPodEvictionPolicy")
+    translates = ("spec.maxUnavailable", "spec.minAvailable")
+    exact = down
+    references: ClassVar[References] = {"spec.selector": Selects(PODS)}
+
+    def translate(self, ctx: Context[BudgetConfig], virtual: Obj) -> Obj:
+        """Return the copy, with the number of Pods that must stay in place of any other limit.
+
+        Raises:
+            Refused: Its selector is none that can be narrowed.
+        """
+        host = super().translate(ctx, virtual)
+        spec = {name: value for name, value in (host.get("spec") or {}).items() if name != "maxUnavailable"}
+        return {**host, "spec": {**spec, "minAvailable": _staying(virtual)}}
+
+
+def _staying(virtual: Obj) -> int:
+    """Return the number of healthy Pods that an eviction must leave."""
+    given = (virtual.get("spec") or {}).get("minAvailable")
+    if isinstance(given, int):
+        return given
+    status = virtual.get("status") or {}
+    is_current = status.get("observedGeneration", 0) >= virtual["metadata"].get("generation", 0)
+    has_failed = any(each.get("reason") == "SyncFailed" for each in status.get("conditions") or ())
+    # Without expected Pods, Kubernetes allows no eviction, whatever number is desired.
+    if not is_current or has_failed or not status.get("expectedPods"):
+        return NOTHING
+    return int(status.get("desiredHealthy", 0))

@@ -1,0 +1,132 @@
+"""Copies of virtual PersistentVolumeClaims on the host, which provides the volumes."""
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+from syncer.api import (
+    Config,
+    Context,
+    Decision,
+    HostDeletion,
+    KeyRules,
+    MetadataRules,
+    Mirror,
+    Obj,
+    Pair,
+    Refused,
+    Settings,
+    Source,
+    dig,
+)
+from syncer.resources import classes
+from syncer.resources.classes import StorageClassSyncer
+from syncer.resources.kinds import PERSISTENT_VOLUME_CLAIMS
+from syncer.translate.alike import quantity
+
+_SIZE = "spec.resources.requests.storage"
+#: Annotations by which the host's binder and provisioners act. Of a tenant's, some choose a class or a node.
+_HOSTS_OWN = ("pv.kubernetes.io/*", "volume.kubernetes.io/*", "volume.beta.kubernetes.io/*")
+#: Those that say what became of a claim.
+_TOLD = ("pv.kubernetes.io~1bind-completed", "pv.kubernetes.io~1bound-by-controller")
+
+
+class ClaimConfig(Config):
+    """The options of PersistentVolumeClaims."""
+
+    on_host_deletion: HostDeletion = "report"
+    """What happens when someone else deletes a copy on the host, and so, as its class says, the data.
+
+    `report`: an event is recorded, and no copy is created until the annotation `vsyncer.dev/copied` is
+    removed from the virtual object. `recreate`: the copy is created again, with an empty volume.
+    `propagate`: the virtual object is deleted too.
+    """
+
+
+class ClaimSyncer(Mirror[ClaimConfig]):
+    """Copies claims; the virtual side owns what is claimed, the host the volume and the status.
+
+    A claim never chooses one of the host's volumes: that could hold anybody's data.
+    """
+
+    name = "persistentvolumeclaims"
+    section = "toHost.persistentVolumeClaims"
+    resource = PERSISTENT_VOLUME_CLAIMS
+    down = (
+        "spec.accessModes",
+        "spec.dataSource",
+        "spec.dataSourceRef",
+        "spec.resources",
+        "spec.storageClassName",
+        "spec.volumeAttributesClassName",
+        "spec.volumeMode",
+    )
+    up = ("spec.volumeName", *(f"/metadata/annotations/{each}" for each in _TOLD), "status")
+    translates = ("spec.dataSource", "spec.dataSourceRef")
+    #: The API server lets nobody change these (Kubernetes, "Persistent Volumes").
+    create_only = (
+        "spec.accessModes",
+        "spec.dataSource",
+        "spec.dataSourceRef",
+        "spec.storageClassName",
+        "spec.volumeMode",
+    )
+    metadata: ClassVar[MetadataRules] = MetadataRules(annotations=KeyRules(deny=_HOSTS_OWN))
+
+    def reads_with(self, settings: Settings) -> Iterable[Source]:
+        """Return the classes of the host that claims may name."""
+        return (*self.reads, *classes.sources(settings, StorageClassSyncer))
+
+    def sync_down(self, ctx: Context[ClaimConfig], virtual: Obj) -> Decision:
+        """Create the copy, once the class that it names appears.
+
+        Raises:
+            Refused: It chooses a volume of the host.
+        """
+        spec = virtual.get("spec") or {}
+        for field, value in (("volumeName", spec.get("volumeName")), ("selector", spec.get("selector"))):
+            if value:
+                why = "it would choose one of the host's volumes, and the host chooses: make the claim without it"
+                raise Refused(why, path=f"spec.{field}", reason="VolumeRefused")
+        missing = classes.missing(ctx, StorageClassSyncer, spec.get("storageClassName"))
+        return missing or super().sync_down(ctx, virtual)
+
+    def sync(self, ctx: Context[ClaimConfig], pair: Pair) -> Decision:
+        """Update the copy. A request that the host has made larger stays, as no volume gets smaller."""
+        wanted, given = (quantity(dig(side, _SIZE, "")) for side in (pair.virtual, pair.host))
+        if wanted is None or given is None or wanted >= given:
+            return super().sync(ctx, pair)
+        kept = {**pair.virtual["spec"], "resources": pair.host["spec"]["resources"]}
+        return super().sync(ctx, Pair({**pair.virtual, "spec": kept}, pair.host))
+
+    def translate(self, ctx: Context[ClaimConfig], virtual: Obj) -> Obj:
+        """Return the copy.
+
+        Raises:
+            Refused: It would take a volume of the host that exists already, or the data of something else
+                than a claim of its own namespace.
+        """
+        host = super().translate(ctx, virtual)
+        spec = host.get("spec") or {}
+        if spec.get("storageClassName") == "":
+            why = "without a class it would take any volume of the host that has none: name one, or leave the field out"
+            raise Refused(why, path="spec.storageClassName", reason="VolumeRefused")
+        for field in ("dataSource", "dataSourceRef"):
+            if source := spec.get(field):
+                spec = {**spec, field: _from(ctx, virtual, field, source)}
+        return {**host, "spec": spec}
+
+
+def _from(ctx: Context, virtual: Obj, field: str, source: Obj) -> Obj:
+    """Return the source of a claim's data under its name on the host.
+
+    https://kubernetes.io/docs/concepts/storage/persistent-volumes/#volume-populators-and-data-sources
+    """
+    namespace = virtual["metadata"].get("namespace", "")
+    if source.get("apiGroup") or source.get("kind") != PERSISTENT_VOLUME_CLAIMS.kind:
+        why = f"data of a {source.get('kind')} can't be had here: name a PersistentVolumeClaim, or leave it out"
+        raise Refused(why, path=f"spec.{field}", reason="DataSourceRefused")
+    if source.get("namespace") not in (None, "", namespace):
+        why = "data of another namespace can't be had here: name a PersistentVolumeClaim of this one"
+        raise Refused(why, path=f"spec.{field}.namespace", reason="DataSourceRefused")
+    name = ctx.host_name(PERSISTENT_VOLUME_CLAIMS, namespace, source.get("name", ""))
+    return {key: value for key, value in source.items() if key != "namespace"} | {"name": name}

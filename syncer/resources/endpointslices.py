@@ -1,0 +1,225 @@
+"""Copies of the EndpointSlices that tenants write for Services without a selector.
+
+The host's own controllers fill the Services that have one. For Endpoints, a controller in the
+virtual cluster makes EndpointSlices, which are copied as well. See
+https://kubernetes.io/docs/concepts/services-networking/service/#services-without-selectors.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
+from typing import Annotated, ClassVar
+
+from pydantic import AfterValidator, Field
+
+from syncer.api import (
+    Config,
+    Context,
+    Decision,
+    Excludes,
+    Index,
+    Indexes,
+    Key,
+    Mirror,
+    Obj,
+    Pair,
+    Reference,
+    References,
+    Refused,
+    Side,
+    Source,
+    delete,
+    key_of,
+    labels_of,
+    skip,
+)
+from syncer.resources.kinds import ENDPOINT_SLICES, PODS, SERVICES
+from syncer.resources.pods import lifecycle
+from syncer.resources.services import KUBERNETES
+
+#: The label with the name of the Service.
+SERVICE_NAME = "kubernetes.io/service-name"
+#: The label with the controller that maintains a slice, and the one that does for Services with a
+#: selector.
+MANAGED_BY = "endpointslice.kubernetes.io/managed-by"
+CONTROLLER = "endpointslice-controller.k8s.io"
+
+#: The fields of an endpoint that are copied besides its address, and a ``targetRef`` to the Pod that has it.
+_FIELDS = ("conditions", "hostname", "nodeName", "zone", "hints")
+#: The number of addresses that an event names.
+_NAMED = 3
+
+_HOST_PODS = Source(Side.HOST, PODS, marked=True)
+_BY_ADDRESS = "address"
+
+
+def _range(given: str) -> str:
+    try:
+        ip_network(given)
+    except ValueError as error:
+        why = f"expected a range of addresses, such as 192.0.2.0/24 or 2001:db8::/64, found {given[:60]!r}"
+        raise ValueError(f"{why} ({error})") from error
+    return given
+
+
+AddressRange = Annotated[str, AfterValidator(_range)]
+
+
+class EndpointSliceConfig(Config):
+    """The options of EndpointSlices."""
+
+    allow_addresses: tuple[AddressRange, ...] = ()
+    """Ranges of addresses that tenants may lead their Services to, besides those of their own
+    running Pods, such as `192.0.2.0/24`.
+
+    The host's nodes, load balancers and ingress controllers connect to these addresses for any
+    tenant (CVE-2021-25740): leave out nodes, Pods of others and everything that trusts the host.
+    """
+
+    most: int = Field(default=1000, ge=0)
+    """The most copies; further slices are parked. Every node of the host holds all of them."""
+
+    @cached_property
+    def ranges(self) -> tuple[IPv4Network | IPv6Network, ...]:
+        """The ranges, parsed."""
+        return tuple(ip_network(each) for each in self.allow_addresses)
+
+
+class EndpointSliceSyncer(Mirror[EndpointSliceConfig], Excludes[EndpointSliceConfig], Indexes):
+    """Copies EndpointSlices that no controller of Services maintains, with the addresses of the
+    tenant's own running Pods.
+
+    An address counts as a Pod's if the host's status says so, since tenants can write that of the
+    virtual Pod. Those of a node, which a Pod in the node's network has, never do. The copy's
+    ``managed-by`` label keeps the host's controllers from deleting it.
+    """
+
+    name = "endpointslices"
+    section = "toHost.endpointSlices"
+    resource = ENDPOINT_SLICES
+    down = ("addressType", "endpoints", "ports")
+    translates = ("endpoints",)
+    references: ClassVar[References] = {
+        f"/metadata/labels/{SERVICE_NAME.replace('/', '~1')}": Reference(SERVICES, use="named")
+    }
+    virtual_selector = f"{MANAGED_BY}!={CONTROLLER}"
+
+    def indexes(self) -> Sequence[Index]:
+        """Return indexes by address, of the slices and of the host's Pods, whose changes concern slices."""
+        slices = Source(Side.VIRTUAL, ENDPOINT_SLICES, selector=self.virtual_selector)
+        return [
+            Index(slices, _BY_ADDRESS, _addresses),
+            Index(_HOST_PODS, _BY_ADDRESS, _pod_addresses, copies_only=True, requeues=_BY_ADDRESS),
+        ]
+
+    def excluded(self, ctx: Context[EndpointSliceConfig], side: Side, obj: Obj) -> str | None:
+        """Leave the slice of the API server's own Service alone."""
+        if side is Side.VIRTUAL and Key(key_of(obj).namespace, labels_of(obj).get(SERVICE_NAME, "")) == KUBERNETES:
+            return "it is of the virtual API server's own Service"
+        return None
+
+    def translate(self, ctx: Context[EndpointSliceConfig], virtual: Obj) -> Obj:
+        """Return the copy, without the addresses that the tenant may not lead to."""
+        host = super().translate(ctx, virtual)
+        host["metadata"]["labels"][MANAGED_BY] = ctx.marks.prefix
+        namespace = key_of(virtual).namespace
+        host["endpoints"] = [
+            {
+                "addresses": [address],
+                **{field: endpoint[field] for field in _FIELDS if endpoint.get(field) is not None},
+                **_target(ctx, namespace, endpoint, address),
+            }
+            for endpoint, address in _endpoints(virtual)
+            if _is_allowed(ctx, address)
+        ]
+        return host
+
+    def sync_down(self, ctx: Context[EndpointSliceConfig], virtual: Obj) -> Decision:
+        """Create the copy.
+
+        Raises:
+            Refused: There are too many.
+        """
+        if reason := _of_host(virtual):
+            return skip(reason)
+        if len(ctx.reader.keys(Side.HOST, ENDPOINT_SLICES)) >= ctx.config.most:
+            why = f"this virtual cluster has {ctx.config.most} EndpointSlices for Services without selector already"
+            raise Refused(f"{why}; put more endpoints into a slice, or delete others", reason="TooManySlices")
+        return _warned(ctx, virtual, super().sync_down(ctx, virtual))
+
+    def sync(self, ctx: Context[EndpointSliceConfig], pair: Pair) -> Decision:
+        """Update the copy; delete it if the host's controllers fill the Service now."""
+        if reason := _of_host(pair.virtual):
+            return delete(host=pair.host, reason=reason)
+        return _warned(ctx, pair.virtual, super().sync(ctx, pair))
+
+
+def _of_host(virtual: Obj) -> str:
+    """Return why the host needs no copy; ``""`` if it does."""
+    labels = labels_of(virtual)
+    if labels.get(MANAGED_BY) == CONTROLLER:
+        return "the Service has a selector, so the host makes slices for it by itself"
+    return "" if labels.get(SERVICE_NAME) else f"no label {SERVICE_NAME} names its Service"
+
+
+def _endpoints(virtual: Obj) -> Iterator[tuple[Obj, str]]:
+    """Yield the endpoints with their addresses: of several, the API defines no use for those after the first."""
+    for endpoint in virtual.get("endpoints") or ():
+        if found := endpoint.get("addresses"):
+            yield endpoint, found[0]
+
+
+def _addresses(virtual: Obj) -> Iterable[str]:
+    return {_plain(address) for _, address in _endpoints(virtual)}
+
+
+def _pod_addresses(pod: Obj) -> Iterable[str]:
+    """Return the addresses that a Pod has to itself, as long as it has them."""
+    found = (pod.get("status") or {}).get("podIPs")
+    if not found or lifecycle.is_finished(pod) or pod["spec"].get("hostNetwork"):
+        return ()
+    return [_plain(each.get("ip", "")) for each in found]
+
+
+def _plain(address: str) -> str:
+    """Return an address in the form in which it can be compared."""
+    if ":" not in address:
+        return address
+    try:
+        return ip_address(address).compressed
+    except ValueError:
+        return address
+
+
+def _target(ctx: Context[EndpointSliceConfig], namespace: str, endpoint: Obj, address: str) -> Obj:
+    """Return the field that names the Pod of an endpoint, if the copy of that Pod has the address."""
+    said = endpoint.get("targetRef") or {}
+    if said.get("kind") != PODS.kind or said.get("namespace") not in (None, "", namespace) or not said.get("name"):
+        return {}
+    place = ctx.names.to_host(PODS, Key(namespace, said["name"]))
+    if place not in ctx.reader.indexed(Side.HOST, PODS, _BY_ADDRESS, _plain(address)):
+        return {}
+    return {"targetRef": {"kind": PODS.kind, "namespace": place.namespace, "name": place.name}}
+
+
+def _is_allowed(ctx: Context[EndpointSliceConfig], address: str) -> bool:
+    if ctx.reader.indexed(Side.HOST, PODS, _BY_ADDRESS, _plain(address)):
+        return True
+    if not ctx.config.ranges:
+        return False
+    try:
+        parsed = ip_address(address)
+    except ValueError:
+        return False
+    return any(parsed in each for each in ctx.config.ranges)
+
+
+def _warned(ctx: Context[EndpointSliceConfig], virtual: Obj, decision: Decision) -> Decision:
+    """Return the decision with a warning of the addresses that the copy lacks."""
+    left_out = list(dict.fromkeys(address for _, address in _endpoints(virtual) if not _is_allowed(ctx, address)))
+    if not left_out:
+        return decision
+    more = f" and {len(left_out) - _NAMED} more" if len(left_out) > _NAMED else ""
+    named = ", ".join(f"{address:.60}" for address in left_out[:_NAMED])
+    why = f"nothing reaches {named}{more} through the Service: not the address of a running Pod of this virtual cluster"
+    return decision.warn("AddressesLeftOut", f"{why}, nor one that its operator allows")

@@ -1,0 +1,106 @@
+"""Types for options of Namespaces and Nodes: labels, annotations, and specs that the host would take as empty."""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any
+
+from pydantic import AfterValidator
+
+from syncer.api import LABEL_KEY, LABEL_VALUE
+from syncer.translate.alike import quantity
+
+#: The label by which Kubernetes enforces a Pod Security level in a namespace.
+ENFORCE = "pod-security.kubernetes.io/enforce"
+
+#: The fields of a ResourceQuota's spec, and of a LimitRange's items with amounts (core/v1).
+_QUOTA = ("hard", "scopes", "scopeSelector")
+_AMOUNTS = ("max", "min", "default", "defaultRequest", "maxLimitRequestRatio")
+
+
+def _annotations(given: dict[str, str]) -> dict[str, str]:
+    for key in given:
+        if not re.fullmatch(LABEL_KEY, key):
+            raise ValueError(f"{key!r} is not a key: expected a name, such as team or example.org/team")
+    return given
+
+
+def _pairs(given: dict[str, str]) -> dict[str, str]:
+    for key, value in _annotations(given).items():
+        if value and not re.fullmatch(LABEL_VALUE, value):
+            why = "expected at most 63 letters, digits, '-', '_' and '.', beginning and ending with a letter or digit"
+            raise ValueError(f"{key}: {value[:100]!r} is not the value of a label: {why}")
+    return given
+
+
+def _labels(given: dict[str, str]) -> dict[str, str]:
+    if ENFORCE in given:
+        raise ValueError(f"{ENFORCE} is set by podSecurity; say there what it is to be")
+    return _pairs(given)
+
+
+def _quota(spec: dict[str, Any]) -> dict[str, Any]:
+    if spec:
+        _fields("", spec, _QUOTA, "the spec of a ResourceQuota")
+        if not spec.get("hard"):
+            raise ValueError("hard is required, with the amounts; without them, nothing is limited")
+        _quantities("hard", spec["hard"])
+    return spec
+
+
+def _limits(spec: dict[str, Any]) -> dict[str, Any]:
+    if not spec:
+        return spec
+    _fields("", spec, ("limits",), "the spec of a LimitRange")
+    items = spec.get("limits")
+    if not isinstance(items, list) or not items:
+        raise ValueError("limits is required, a list with an item for each type; without any, nothing is limited")
+    for number, item in enumerate(items):
+        place = f"limits[{number}]"
+        if not isinstance(item, Mapping) or not isinstance(item.get("type"), str):
+            raise ValueError(f"{place}: type is required, such as Container")
+        _fields(f"{place}.", item, ("type", *_AMOUNTS), "an item of a LimitRange")
+        amounts = [name for name in _AMOUNTS if item.get(name)]
+        if not amounts:
+            raise ValueError(f"{place}: has none of {', '.join(_AMOUNTS)}, so nothing is limited")
+        for name in amounts:
+            _quantities(f"{place}.{name}", item[name])
+    return spec
+
+
+def _fields(place: str, given: Iterable[Any], known: tuple[str, ...], of: str) -> None:
+    for name in given:
+        if name not in known:
+            raise ValueError(f"{place}{name}: no such field; {of} has {', '.join(known)}")
+
+
+def _quantities(place: str, given: Any) -> None:
+    if not isinstance(given, Mapping):
+        raise ValueError(f"{place}: expected amounts by resource, such as {{pods: '10'}}")
+    for name, value in given.items():
+        amount = None if isinstance(value, bool) else quantity(value)
+        if amount is None or amount < 0:
+            raise ValueError(f"{place}.{name}: expected a quantity, such as 10, 500m or 2Gi, found {str(value)[:60]!r}")
+
+
+def _pattern(given: str) -> str:
+    if not re.fullmatch(r"[-A-Za-z0-9._/*?]+", given):
+        raise ValueError(
+            f"{given[:60]!r} is not the key of a taint, such as example.org/team, or a pattern with * and ?"
+        )
+    return given
+
+
+def _amount(given: str) -> str:
+    amount = quantity(given) if given else 0
+    if amount is None or amount < 0:
+        raise ValueError(f"expected a quantity, such as 16, 500m or 32Gi, found {given[:60]!r}")
+    return given
+
+
+TaintPattern = Annotated[str, AfterValidator(_pattern)]
+Amount = Annotated[str, AfterValidator(_amount)]
+NodeLabels = Annotated[dict[str, str], AfterValidator(_pairs)]
+Labels = Annotated[dict[str, str], AfterValidator(_labels)]
+Annotations = Annotated[dict[str, str], AfterValidator(_annotations)]
+QuotaSpec = Annotated[dict[str, Any], AfterValidator(_quota)]
+LimitSpec = Annotated[dict[str, Any], AfterValidator(_limits)]

@@ -1,0 +1,103 @@
+"""The operator's policy for Pods: what a Pod may ask of the host, and what each Pod gets.
+
+It applies when the host pod is created. Of these fields, only ephemeral containers and tolerations can
+be added later: the former are checked then, of the latter the tenant may have any.
+"""
+
+import math
+from collections.abc import Iterator, Mapping
+
+from syncer.api import Obj, Refused
+from syncer.resources.pods import tolerations
+from syncer.resources.pods.config import PodConfig
+from syncer.resources.pods.security import violations
+
+#: Volume types that name nothing but the tenant's own objects. ``hostPath`` is for the Pod Security
+#: level to allow.
+_VOLUMES = frozenset(
+    [
+        "configMap",
+        "downwardAPI",
+        "emptyDir",
+        "ephemeral",
+        "hostPath",
+        "image",
+        "persistentVolumeClaim",
+        "projected",
+        "secret",
+    ]
+)
+#: Sources of projected volumes that do so. A ``podCertificate`` would be one of the host pod's
+#: identity, a ``clusterTrustBundle`` the host's.
+_SOURCES = frozenset(["configMap", "downwardAPI", "secret", "serviceAccountToken"])
+#: Phrases that a message contains.
+_MOST_TOLD = 10
+
+
+def applied(config: PodConfig, host: Obj, node_labels: Mapping[str, str]) -> Obj:
+    """Return the host pod with what the operator gives each Pod.
+
+    ``node_labels`` are those of the nodes that appear in the virtual cluster.
+
+    Raises:
+        Refused: The Pod asks for more than it may.
+        TooLarge: It has too many tolerations.
+    """
+    spec = host["spec"]
+    if spec.get("nodeName") and not config.allow_node_name:
+        why = "the host's scheduler chooses the node: leave it out, or use nodeSelector or affinity"
+        raise Refused(why, path="spec.nodeName", reason="NodeNameRefused")
+    if unknown := list(dict.fromkeys(_unknown_volumes(spec, frozenset(config.allow_volumes)))):
+        why = f"these types of volumes are not allowed here: {told(unknown)}"
+        raise Refused(why, path="spec.volumes", reason="VolumeRefused")
+    refuse_insecure(config, host)
+    if given := _given(config, spec, node_labels):
+        return {**host, "spec": {**spec, **given}}
+    return host
+
+
+def refuse_insecure(config: PodConfig, host: Obj) -> None:
+    """Check a host pod by the Pod Security level.
+
+    Raises:
+        Refused: It breaks the level.
+    """
+    if broken := violations(config.pod_security, host):
+        why = f"it breaks the Pod Security level {config.pod_security}, which holds here: {told(broken)}"
+        raise Refused(why, path="spec", reason="PodSecurity")
+
+
+def _unknown_volumes(spec: Obj, allowed: frozenset[str]) -> Iterator[str]:
+    for volume in spec.get("volumes") or ():
+        yield from volume.keys() - _VOLUMES - allowed - {"name"}
+        for source in (volume.get("projected") or {}).get("sources") or ():
+            yield from (kind for each in source.keys() - _SOURCES if (kind := f"projected.{each}") not in allowed)
+
+
+def told(phrases: list[str]) -> str:
+    """Return phrases for a message, of many the first ones."""
+    more = f" and {len(phrases) - _MOST_TOLD} more" if len(phrases) > _MOST_TOLD else ""
+    return "; ".join(phrases[:_MOST_TOLD]) + more
+
+
+def _given(config: PodConfig, spec: Obj, node_labels: Mapping[str, str]) -> Obj:
+    """Return the fields of the spec that the operator sets."""
+    fields: Obj = {}
+    own = tolerations.own(spec)
+    if config.node_selector or node_labels:
+        fields["nodeSelector"] = {**(spec.get("nodeSelector") or {}), **config.node_selector, **node_labels}
+    if config.tolerations:
+        ours = [one.model_dump(by_alias=True, exclude_defaults=True) for one in config.tolerations]
+        fields["tolerations"] = [*own, *tolerations.missing(ours, own)]
+    if config.runtime_class_name:
+        fields["runtimeClassName"] = config.runtime_class_name
+    grace = spec.get("terminationGracePeriodSeconds")
+    if (bounded := bounded_grace(config, grace)) != grace:
+        fields["terminationGracePeriodSeconds"] = bounded
+    return fields
+
+
+def bounded_grace(config: PodConfig, grace: int | None) -> int | None:
+    """Return a grace period in seconds, or the longest that the operator allows; None for the default."""
+    longest = math.ceil(config.max_termination_grace_period)
+    return longest if grace is not None and 0 < longest < grace else grace

@@ -1,0 +1,139 @@
+"""Copies of a tenant's PriorityClasses on the host, with values up to the operator's limit."""
+
+from collections.abc import Iterable
+
+from pydantic import Field
+
+from syncer.api import (
+    Config,
+    Context,
+    Decision,
+    Excludes,
+    Key,
+    Mirror,
+    Obj,
+    ObjectRef,
+    Pair,
+    Refused,
+    Settings,
+    Side,
+    Source,
+    delete,
+    key_of,
+    wait,
+)
+from syncer.resources.classes import is_reserved
+from syncer.resources.kinds import PRIORITY_CLASSES
+
+#: What an API server lets nobody change.
+_FIXED = ("value", "preemptionPolicy")
+
+
+class TenantPriorityConfig(Config):
+    """The options of a tenant's own PriorityClasses."""
+
+    enabled: bool = False
+    """Whether the tenant's PriorityClasses go to the host, and Pods name them there.
+
+    Off by default: Pods with a higher priority are placed first, and evicted last.
+    """
+
+    max_value: int = Field(default=0, ge=-(2**31), le=1_000_000_000)
+    """The highest value of a copy; a class above it gets this one. 0 is the priority of Pods without
+    a class, unless the host has a default one.
+    """
+
+    most: int = Field(default=20, ge=0)
+    """The most copies; further classes are parked. They have no namespace, so no quota counts them."""
+
+
+class TenantPrioritySyncer(Mirror[TenantPriorityConfig], Excludes[TenantPriorityConfig]):
+    """Copies PriorityClasses under names of this virtual cluster.
+
+    Pods of a copy evict no others to get a place (``preemptionPolicy: Never``), and it is never the
+    default of the host. See https://kubernetes.io/docs/concepts/scheduling-eviction/pod-priority-preemption/.
+    """
+
+    name = "tenant-priorityclasses"
+    section = "toHost.priorityClasses"
+    resource = PRIORITY_CLASSES
+    down = ("value", "preemptionPolicy", "globalDefault", "description")
+    translates = ("value", "preemptionPolicy", "globalDefault")
+    exact = down
+
+    def excluded(self, ctx: Context[TenantPriorityConfig], side: Side, obj: Obj) -> str | None:
+        """Leave those alone that every API server makes for itself."""
+        return "every API server has one of its own" if is_reserved(key_of(obj).name) else None
+
+    def translate(self, ctx: Context[TenantPriorityConfig], virtual: Obj) -> Obj:
+        """Return the copy."""
+        host = super().translate(ctx, virtual)
+        host.pop("globalDefault", None)
+        return {**host, "value": min(virtual.get("value") or 0, ctx.config.max_value), "preemptionPolicy": "Never"}
+
+    def sync_down(self, ctx: Context[TenantPriorityConfig], virtual: Obj) -> Decision:
+        """Create the copy.
+
+        Raises:
+            Refused: There are too many.
+        """
+        if _copies(ctx) >= ctx.config.most:
+            why = f"this virtual cluster has {ctx.config.most} PriorityClasses where Pods run already: delete others"
+            raise Refused(why, reason="TooManyClasses")
+        return _warned(ctx, virtual, super().sync_down(ctx, virtual))
+
+    def sync(self, ctx: Context[TenantPriorityConfig], pair: Pair) -> Decision:
+        """Update the copy, or make it anew if it has another value now, such as by a lower limit."""
+        wanted = self.translate(ctx, pair.virtual)
+        for field in _FIXED:
+            if wanted[field] != pair.host.get(field):
+                return delete(host=pair.host, reason=f"{field} can't be changed, so the class is made anew")
+        return _warned(ctx, pair.virtual, super().sync(ctx, pair))
+
+
+def _copies(ctx: Context[TenantPriorityConfig]) -> int:
+    """Return the number of copies; classes of the host's own may be in the same cache."""
+    found = (ctx.host(PRIORITY_CLASSES, key) for key in ctx.reader.keys(Side.HOST, PRIORITY_CLASSES))
+    return sum(ctx.marks.is_ours(each, cluster=ctx.identity, resource=PRIORITY_CLASSES) for each in found if each)
+
+
+def _warned(ctx: Context[TenantPriorityConfig], virtual: Obj, decision: Decision) -> Decision:
+    """Return the decision with a warning that the value is lower on the host."""
+    most = ctx.config.max_value
+    if (virtual.get("value") or 0) <= most:
+        return decision
+    return decision.warn("PriorityLowered", f"where Pods run its value is {most}, the highest that is allowed")
+
+
+def place(ctx: Context, name: str) -> Key | None:
+    """Return the host key of the copy of a tenant's class; None if the tenant has none of that name to copy."""
+    config = ctx.settings.section(TenantPrioritySyncer.name, TenantPriorityConfig)
+    virtual = ctx.virtual(PRIORITY_CLASSES, Key("", name)) if config and not is_reserved(name) else None
+    if config is None or virtual is None or not config.selector.selects(virtual):
+        return None
+    if ctx.marks.is_from_here(virtual, cluster=ctx.identity):
+        return None
+    return ctx.names.to_host(PRIORITY_CLASSES, Key("", name))
+
+
+def missing(ctx: Context, name: str) -> Decision | None:
+    """Return what to wait for if an object names a class that isn't there, or one without a copy yet; None otherwise.
+
+    A class that was made just before the object may be seen after it.
+    """
+    if not name or is_reserved(name) or not ctx.enabled(TenantPrioritySyncer.name):
+        return None
+    if ctx.virtual(PRIORITY_CLASSES, Key("", name)) is None:
+        return wait(f"there is no PriorityClass {name}", on=(ObjectRef(Side.VIRTUAL, PRIORITY_CLASSES, Key("", name)),))
+    at = place(ctx, name)
+    found = ctx.host(PRIORITY_CLASSES, at) if at else None
+    if at is None or (found and ctx.marks.is_ours(found, cluster=ctx.identity, resource=PRIORITY_CLASSES)):
+        return None
+    return wait(f"the PriorityClass {name} isn't where Pods run yet", on=(ObjectRef(Side.HOST, PRIORITY_CLASSES, at),))
+
+
+def sources(settings: Settings) -> Iterable[Source]:
+    """Return the classes that may be named, and their copies."""
+    if TenantPrioritySyncer.name in settings.sections:
+        yield Source(Side.VIRTUAL, PRIORITY_CLASSES)
+        yield Source(Side.HOST, PRIORITY_CLASSES, marked=True)

@@ -1,0 +1,220 @@
+"""The addresses of a Service, the same on both sides.
+
+The host is asked for the addresses that the virtual API server has drawn. Nothing else happens unless
+it refuses them, since another Service of the host has them, or they are outside of its range. Then the
+host draws, and the virtual Service takes what the host gave. Its address can't be changed in place, but
+a Service may become a mere name and a Service again (Kubernetes:
+``ValidateServiceClusterIPsRelatedFields``), which keeps its uid. Each step is a single write, after which
+the objects alone say what comes next, so a restart goes on anywhere:
+
+======================  ==========  =================================  ==================================
+virtual Service         its note    copy                               next
+======================  ==========  =================================  ==================================
+address a               -           -                                  create the copy with a
+                                                                       (refused: note ``taken`` a)
+address a               taken a     -                                  create the copy without an address
+address a               any         address b                          note the spec, become a mere name
+a name, the placeholder the spec    address b                          take b, remove the note
+                                                                       (refused: take a, note ``unfit`` b)
+a name, the placeholder the spec    -                                  take a, remove the note
+address a               unfit b     address b                          if it took a: delete the copy
+======================  ==========  =================================  ==================================
+
+While the spec is in the note, nothing of the virtual Service goes down or comes up. A Service with node
+ports keeps its address, as does one whose copy had another address before: nothing that a client uses
+is ever replaced.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any
+
+from syncer.api import Decision, Marks, Obj, Side, Verb, Write, annotations_of
+
+#: The ``clusterIP`` of a headless Service.
+HEADLESS = "None"
+#: The name of a Service whose address is being changed; no DNS server knows one in ``invalid`` (RFC 2606).
+PLACEHOLDER = "address-is-being-changed.invalid"
+#: How often the host draws an address for a Service before it keeps different ones on both sides.
+MOST_DRAWS = 5
+#: The field at which an API server refuses addresses, or one of them.
+DISPUTED = "spec.clusterIPs"
+
+_NONE: Mapping[str, str] = MappingProxyType({})
+
+_ADDRESSES = ("clusterIP", "clusterIPs")
+_FAMILIES = ("ipFamilies", "ipFamilyPolicy")
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """The note on a virtual Service whose addresses aren't those of its copy yet.
+
+    A tenant can write it, too, and then reaches their own Service.
+    """
+
+    #: The addresses that the host refused; empty for a copy that had others before.
+    taken: tuple[str, ...] = ()
+    #: The addresses that the virtual API server refused.
+    unfit: tuple[str, ...] = ()
+    #: The number of addresses that the host drew in vain.
+    draws: int = 0
+    #: True once the tenant was told that the addresses differ.
+    told: bool = False
+    #: The spec of the Service before it became a mere name; None while it isn't one.
+    was: Obj | None = None
+
+    @classmethod
+    def of(cls, marks: Marks, virtual: Obj) -> "Note":
+        """Return the note on a virtual Service; an empty one if there is none, or an unreadable one."""
+        text = annotations_of(virtual).get(marks.address)
+        if not text:
+            return NO_NOTE
+        try:
+            found: Any = json.loads(text)
+        except (ValueError, RecursionError):
+            return NO_NOTE
+        if not isinstance(found, dict):
+            return NO_NOTE
+        was, draws = found.get("was"), found.get("draws")
+        return cls(
+            taken=_texts(found.get("taken")),
+            unfit=_texts(found.get("unfit")),
+            draws=draws if isinstance(draws, int) else MOST_DRAWS,
+            told=found.get("told") is True,
+            was=was if isinstance(was, dict) else None,
+        )
+
+    def __str__(self) -> str:
+        found = {"taken": self.taken, "unfit": self.unfit, "draws": self.draws, "told": self.told, "was": self.was}
+        return json.dumps({name: value for name, value in found.items() if value or name == "draws"})
+
+
+NO_NOTE = Note()
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    return tuple([each for each in value if each and isinstance(each, str)]) if isinstance(value, list) else ()
+
+
+def addresses(service: Obj | None) -> tuple[str, ...]:
+    """Return the addresses of a Service, the primary one first; none of a headless one or a mere name."""
+    spec = (service or {}).get("spec") or {}
+    if spec.get("type") == "ExternalName":
+        return ()
+    given = _texts(spec.get("clusterIPs")) or _texts([spec.get("clusterIP")])
+    return () if HEADLESS in given else given
+
+
+def is_being_changed(virtual: Obj, note: Note) -> bool:
+    """Return True if a virtual Service is a mere name for as long as its address is being changed."""
+    spec = virtual.get("spec") or {}
+    return note.was is not None and spec.get("type") == "ExternalName" and spec.get("externalName") == PLACEHOLDER
+
+
+def asked(virtual: Obj, wanted: tuple[str, ...], host: Obj | None, there: tuple[str, ...], note: Note) -> Obj:
+    """Return the fields of a copy's spec that say its addresses.
+
+    Those of the virtual Service are asked for, unless they are taken: then the host draws. A copy
+    that has an address keeps it. ``wanted`` and ``there`` are the addresses of both.
+    """
+    if host is not None and there and (there[0] != wanted[0] or (note.taken == wanted and len(there) == len(wanted))):
+        return {name: host["spec"][name] for name in (*_ADDRESSES, *_FAMILIES) if name in host["spec"]}
+    given = there if note.taken == wanted else wanted
+    fields: Obj = {"clusterIP": given[0], "clusterIPs": list(given)} if given else {}
+    if families := virtual["spec"].get("ipFamilies"):
+        # A policy that prefers two families would give a copy more addresses than its original has.
+        policy = "RequireDualStack" if len(families) > 1 else "SingleStack"
+        fields |= {"ipFamilies": families, "ipFamilyPolicy": policy}
+    return fields
+
+
+def differ(virtual: Obj, host: Obj) -> bool:
+    """Return True if a Service and its copy have different addresses, equally many."""
+    wanted, there = addresses(virtual), addresses(host)
+    return wanted != there and bool(there) and len(wanted) == len(there)
+
+
+def note_taken(marks: Marks, virtual: Obj, note: Note) -> Write:
+    """Return the write that notes that the host refused the addresses, so that it draws."""
+    return _noted(marks, virtual, Note(taken=addresses(virtual), draws=note.draws))
+
+
+def begin(marks: Marks, virtual: Obj, note: Note) -> Decision:
+    """Note the spec of a virtual Service, and make the Service a mere name, in a single write."""
+    mark = str(Note(taken=note.taken, draws=note.draws, was=virtual["spec"]))
+    obj = version_of(virtual, {marks.address: mark})
+    obj["spec"] = {"type": "ExternalName", "externalName": PLACEHOLDER}
+    why = "the host has another address for it, which it takes"
+    return Decision((Write(Side.VIRTUAL, Verb.APPLY, obj, exact=()),), why, is_step=True)
+
+
+def finish(marks: Marks, virtual: Obj, host: Obj, note: Note) -> Decision:
+    """Make a virtual Service one with the addresses of its copy; if it can't have them, undo the change."""
+    there = addresses(host)
+    after = Note(taken=note.taken, unfit=there, draws=note.draws + 1)
+    write = _restored(marks, virtual, note, there)
+    write = _or_else(write, _undone(marks, virtual, note, after))
+    return Decision((write,), "its address is being changed to that of its copy", is_step=True)
+
+
+def undo(marks: Marks, virtual: Obj, note: Note) -> Decision:
+    """Give a virtual Service its old addresses again, or new ones if these are taken by now."""
+    why = "its copy is gone, so its address isn't changed"
+    return Decision((_undone(marks, virtual, note, NO_NOTE),), why, is_step=True)
+
+
+def forget(marks: Marks, virtual: Obj) -> Decision:
+    """Remove the note."""
+    metadata = {name: virtual["metadata"][name] for name in ("name", "namespace", "uid")}
+    metadata["annotations"] = {marks.address: None}
+    obj = {"apiVersion": virtual["apiVersion"], "kind": virtual["kind"], "metadata": metadata}
+    why = "its address is that of its copy, or the tenant's own choice"
+    return Decision((Write(Side.VIRTUAL, Verb.NOTE, obj),), why, is_step=True)
+
+
+def tell(marks: Marks, virtual: Obj, note: Note) -> Decision:
+    """Tell the tenant that the addresses differ."""
+    write = _noted(marks, virtual, Note(taken=note.taken, unfit=note.unfit, draws=note.draws, told=True))
+    why = "the cluster has no address for it that is free in both the virtual and the host cluster"
+    how = "its environment variables work, its name leads nowhere: delete it and create it again"
+    return Decision((write,), why, is_step=True).warn("AddressDiffers", f"{why}: {how}")
+
+
+def _or_else(write: Write, otherwise: Write) -> Write:
+    return replace(write, disputed=DISPUTED, otherwise=lambda refused: otherwise)
+
+
+def _undone(marks: Marks, virtual: Obj, note: Note, after: Note) -> Write:
+    before = addresses({"spec": note.was})
+    anew = _restored(marks, virtual, note, (), after)
+    return _or_else(_restored(marks, virtual, note, before, after), anew) if before else anew
+
+
+def _restored(marks: Marks, virtual: Obj, note: Note, given: tuple[str, ...], after: Note = NO_NOTE) -> Write:
+    """Return the write that makes a mere name a Service again.
+
+    The fields that the API server has dropped with the address come back; what the tenant has
+    changed meanwhile stays.
+    """
+    mark = ("metadata", "annotations", marks.address)
+    obj = version_of(virtual, {} if after == NO_NOTE else {marks.address: str(after)})
+    now, was = virtual["spec"], note.was or {}
+    lost = {name: value for name, value in was.items() if name not in now and name not in _ADDRESSES}
+    obj["spec"] = lost | {"type": "ClusterIP"} | ({"clusterIP": given[0], "clusterIPs": list(given)} if given else {})
+    return Write(Side.VIRTUAL, Verb.APPLY, obj, exact=(mark, "spec.externalName"))
+
+
+def _noted(marks: Marks, virtual: Obj, note: Note) -> Write:
+    return Write(Side.VIRTUAL, Verb.NOTE, version_of(virtual, {marks.address: str(note)}))
+
+
+def version_of(virtual: Obj, annotations: Mapping[str, str] = _NONE) -> Obj:
+    """Return the start of a write to this version of a virtual object."""
+    own = virtual["metadata"]
+    metadata = {name: own[name] for name in ("name", "namespace", "uid", "resourceVersion") if name in own}
+    if annotations:
+        metadata["annotations"] = dict(annotations)
+    return {"apiVersion": virtual["apiVersion"], "kind": virtual["kind"], "metadata": metadata}

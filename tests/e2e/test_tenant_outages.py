@@ -1,0 +1,50 @@
+"""Programs are killed while pods of a tenant come and go: each pod runs once, and to its end."""
+
+import json
+
+from node_scene import until
+from tenant_scene import Tenant
+
+COUNT = 12
+JOB = f"""
+apiVersion: batch/v1
+kind: Job
+metadata: {{name: load}}
+spec:
+  completions: {COUNT}
+  parallelism: 3
+  backoffLimit: 0
+  template:
+    spec:
+      restartPolicy: Never
+      terminationGracePeriodSeconds: 0
+      containers: [{{name: one, image: "vsyncer.dev/busybox:local", args: [-c, "sleep 1"]}}]
+"""
+
+
+def test_killed_daemon_virtual_api_server_and_kubelet_cost_no_pod_of_a_running_job(tenant: Tenant) -> None:
+    with tenant.namespace("outages", JOB):
+        wait_for_pods(tenant, 1)
+        tenant.kill("syncer")
+        wait_for_pods(tenant, 4)
+        tenant.kill("kube-apiserver")
+        wait_for_pods(tenant, 7)
+        tenant.host.kill("kubelet")
+        until("the virtual API server answers, once the kubelet has seen that it does", tenant.answers)
+        tenant.kubectl("wait", "job/load", "-n=outages", "--for=condition=Complete", "--timeout=140s")
+        counts = "{.status.succeeded} {.status.failed}"
+        assert tenant.kubectl("get", "job/load", "-n=outages", f"-o=jsonpath={counts}") == f"{COUNT} "
+        assert len(scheduled(tenant)) == COUNT
+    until("no copies are left", lambda: tenant.copies("outages", "pods", "secrets", "configmaps") == [])
+
+
+def wait_for_pods(tenant: Tenant, count: int) -> None:
+    """Wait until the host has scheduled so many pods of the Job."""
+    until(f"{count} pods are on the host", lambda: len(scheduled(tenant)) >= count)
+
+
+def scheduled(tenant: Tenant) -> list[str]:
+    """Return the name of a host pod of the Job for each time that it was scheduled."""
+    events = json.loads(tenant.host.kubectl("get", "events", "-n", tenant.host_namespace, "-o=json"))["items"]
+    names = [event["involvedObject"]["name"] for event in events if event["reason"] == "Scheduled"]
+    return [name for name in names if name.startswith("load-") and "-x-outages-x-" in name]

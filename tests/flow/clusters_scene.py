@@ -1,0 +1,102 @@
+"""A daemon's engine with a fleet of virtual clusters, whose API servers can be cut off."""
+
+import asyncio
+import contextlib
+import random
+from collections.abc import AsyncIterator, Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from harness import admin, built_in, namespace, place, utcnow
+
+from syncer.api import Side
+from syncer.clusters.client import Cluster
+from syncer.clusters.errors import Origin
+from syncer.clusters.transport import ConnectionFailed, HttpRequest, HttpResponse, Stream
+from syncer.config import VirtualCluster, config_with
+from syncer.engine.engine import Engine
+from syncer.engine.fleet import Fleet
+from syncer.engine.status import clusters
+from syncer.names import SingleNamespace
+from syncer.observe.metrics import Metrics
+from syncer.testing import ApiServer
+from syncer.testing.in_process import MemoryTransport
+from syncer.testing.objects import configmap
+
+MODEL = config_with(built_in("configmaps"), translator=SingleNamespace)
+HOME = "vcs"
+
+
+def clusters_named(*names: str, **options: Any) -> tuple[VirtualCluster, ...]:
+    """Return virtual clusters that share a host namespace; ``every`` has more options of each."""
+    every = {"hostNamespace": HOME, **options.pop("every", {})}
+    given = [{"name": name, "kubeconfig": f"{name}.kubeconfig", **every} for name in names]
+    sync = {"toHost": {"configMaps": {"all": True}}}
+    return MODEL.model_validate({"virtualClusters": given, "sync": sync, **options}).clusters()
+
+
+class Line(MemoryTransport):
+    """The way to a server, which can be cut."""
+
+    def __init__(self, world: "World", name: str) -> None:
+        super().__init__(world.servers[name])
+        self._world, self._name = world, name
+
+    async def send(self, request: HttpRequest) -> HttpResponse:
+        self._must_be_there()
+        return await super().send(request)
+
+    @contextlib.asynccontextmanager
+    async def stream(self, request: HttpRequest) -> AsyncIterator[Stream]:
+        self._must_be_there()
+        async with super().stream(request) as stream:
+            yield stream
+
+    def _must_be_there(self) -> None:
+        if self._name in self._world.cut:
+            raise ConnectionFailed("refused")
+
+
+class World:
+    """A host, API servers of virtual clusters by name, and an engine with a fleet."""
+
+    def __init__(self, *names: str, servers: Mapping[str, ApiServer] = MappingProxyType({})) -> None:
+        self.host = ApiServer(seed="host")
+        self.host.put(namespace(HOME))
+        self.servers = {**{name: ApiServer(seed=name) for name in names}, **servers}
+        for server in self.servers.values():
+            server.put(namespace("shop"))
+            server.put(configmap("x"))
+        self.cut: set[str] = set()
+        #: What tells that a kubeconfig has come to be of another server, by virtual cluster.
+        self.moved: dict[str, Callable[[], None]] = {}
+
+    def connect(self, given: object, side: Side, name: str, *rest: Any) -> Cluster:
+        """Stand in for the connection by a kubeconfig."""
+        self.moved[name] = rest[-1]
+        return Cluster(name, side, Line(self, name), origin=Origin(f"https://{name}"))
+
+    @contextlib.asynccontextmanager
+    async def served(self, *served: VirtualCluster) -> AsyncIterator[tuple[Engine, Fleet]]:
+        """Serve these while the block runs."""
+        engine = Engine(
+            host=admin(self.host, Side.HOST), metrics=Metrics(version="test"), utcnow=utcnow, rng=random.Random("fleet")
+        )
+        fleet = Fleet(engine, served)
+        async with engine.running():
+            tasks = [asyncio.create_task(fleet.run()), asyncio.create_task(engine.work())]
+            try:
+                yield engine, fleet
+            finally:
+                for task in tasks:
+                    task.cancel()
+                await asyncio.wait(tasks)
+
+    def has_copy(self, cluster: str, name: str = "x") -> bool:
+        """Return True if the copy of an object of the shop is on the host."""
+        return self.host.get("configmaps", place(name, cluster, HOME)) is not None
+
+
+def states(engine: Engine) -> dict[str, str]:
+    """Return the state of each virtual cluster, by name."""
+    return {each.cluster: each.state.value for each in clusters(engine)}

@@ -1,0 +1,42 @@
+"""Chaos between replicas that share three virtual clusters by shards: see test_chaos.py.
+
+Replicas are killed, frozen past their Leases, cut off from the host or from their Leases, stopped and started.
+`hack/chaos --clusters 3 --replicas 2` does the same for as long as one likes.
+"""
+
+import math
+import random
+
+import pytest
+from chaos.daemons import Cast
+from chaos.machine import explore
+from chaos.steps import Depose, Put, Wait, written, wrong_in
+
+from syncer.engine.leaderelection.shards import Shards
+from syncer.engine.shared_fleet import SharedFleet
+
+REPLICAS = Cast.of(clusters=3, replicas=2)
+#: Plays; some 15 s of CPU together.
+PLAYS = 5
+
+
+def test_replicas_and_clusters_end_in_step_whatever_happens() -> None:
+    seed = random.SystemRandom().randrange(10**9)
+    report = explore(seed, plays=PLAYS, length=50, cast=REPLICAS)
+    again = f"hack/chaos --clusters 3 --replicas 2 --seed {seed} --print"
+    assert not report.wrong, "\n".join([again, *report.wrong, written(report.script, REPLICAS)])
+    assert report.plays >= PLAYS
+
+
+@pytest.mark.parametrize("name", REPLICAS.daemons)
+def test_replica_that_goes_on_after_its_lease_is_seen(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    puts = [Put(tenant, "pods", "blog", "a", look=0) for tenant in REPLICAS.tenants]
+    script = (Wait(8.0), Depose(name), Wait(24.0), *puts, Wait(8.0))
+    assert wrong_in(script, REPLICAS) == []
+
+    async def go_on(shared: SharedFleet, shard: int) -> None:
+        """End nothing."""
+
+    monkeypatch.setattr(SharedFleet, "end", go_on)
+    monkeypatch.setattr(Shards, "until", lambda shards, cluster: math.inf)
+    assert any("led" in what for what in wrong_in(script, REPLICAS))

@@ -1,0 +1,110 @@
+"""Commands that work without the daemon find a virtual cluster by its Secret, as the daemon does."""
+
+from typing import Any
+
+import pytest
+from clusters_scene import HOME
+from harness import place, play, until
+from secrets_scene import TEAM, Secrets, configured, kubeconfig, secret
+
+from kube_envtest import Rule
+from syncer.api import ConfigError, SyncerError
+from syncer.clusters import connection
+from syncer.engine import connecting, secret_lookup
+from syncer.engine.connecting import connected
+from syncer.engine.patrol_once import patrol_once
+from syncer.engine.secret_lookup import secret_cluster
+from syncer.engine.uninstall.uninstall import uninstall
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> Secrets:
+    made = Secrets("bank", "pets", "shop")
+    made.servers[""] = made.host
+    monkeypatch.setattr(connecting, "_connect", made.connect)
+    monkeypatch.setattr(connection, "HttpTransport", made.transport)
+    return made
+
+
+def test_scan_and_uninstall_of_one_that_a_secret_names(world: Secrets) -> None:
+    async def scenario() -> None:
+        config = configured("bank")
+        world.put(secret("kubeconfig", kubeconfig("shop"), name="shop"), secret("pets"))
+        async with world.daemon(config):
+            await until(lambda: all(world.has_copy(each) for each in ("bank", "pets", "shop")))
+        world.host.delete("configmaps", place("x", "shop", HOME))
+        report = await patrol_once(config, await secret_cluster(config, "shop"))
+        assert [one["outcome"] for kind in report["kinds"] for one in kind["found"]] == ["repaired"]
+        assert world.has_copy("shop")
+
+        cluster = await secret_cluster(config, "shop")
+        async with connected(config, cluster) as clusters:
+            done = await uninstall(config, cluster, clusters, yes=True, keep=False)
+        assert (done.done, done.problems) == (True, [])
+        assert [world.has_copy(each) for each in ("bank", "pets", "shop")] == [True, True, False]
+
+    play(scenario)
+
+
+def test_lookup_decides_as_the_daemon_and_an_uninstall_of_the_host_needs_no_kubeconfig(world: Secrets) -> None:
+    async def scenario() -> None:
+        world.put(secret("shop", b"no kubeconfig", host_namespace="second"))
+        secrets = [{"namespace": TEAM, "hostNamespaces": [HOME, "second"], "names": {"translator": "single-namespace"}}]
+        config = configured(secrets=secrets)
+        cluster = await secret_cluster(config, "shop", login=False)
+        assert (cluster.name, cluster.host_namespace) == ("shop", "second")
+        with pytest.raises(SyncerError, match=r"virtual cluster shop: .*not a kubeconfig"):
+            await secret_cluster(config, "shop")
+
+    play(scenario)
+
+
+@pytest.mark.parametrize(
+    ("secrets", "why"),
+    [
+        ([secret("shop", host_namespace="kube-system")], "'kube-system' is not assigned to team"),
+        ([secret("thief", name="bank"), secret("shop", files={"config": b""})], "has no key config"),
+        ([secret("shop", kubeconfig("shop", user={"exec": {"command": "id", "apiVersion": "v1"}}))], "run programs"),
+        ([secret("shop", labels={"vsyncer.dev/virtual-cluster": "", "vsyncer.dev/cluster": "x"})], "it is a copy"),
+        ([secret("a"), secret("shop")], "more than 1 .maxClusters."),
+    ],
+)
+def test_secret_that_is_refused_is_named_with_the_reason(world: Secrets, secrets: Any, why: str) -> None:
+    async def scenario() -> None:
+        world.put(*secrets)
+        most = 1 if "maxClusters" in why else 100
+        config = configured("bank", secrets=[{"namespace": TEAM, "hostNamespaces": [HOME], "maxClusters": most}])
+        with pytest.raises(SyncerError, match=why) as raised:
+            await secret_cluster(config, "shop")
+        assert f"{TEAM}/shop" in str(raised.value)
+        assert raised.value.exit_code == 1
+
+    play(scenario)
+
+
+def test_unknown_one_is_told_beside_those_that_there_are(world: Secrets, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        config = configured("bank")
+        with pytest.raises(ConfigError, match="listed or in Secrets of team there are: bank") as raised:
+            await secret_cluster(config, "zoo")
+        assert raised.value.problems[0].hint.startswith("If its Secret is gone")
+        world.put(secret("shop"), secret("pets"), secret("thief", name="bank"))
+        with pytest.raises(ConfigError, match=r"'shops'.* there are: bank, pets, shop\.") as raised:
+            await secret_cluster(config, "shops")
+        assert "shop" in raised.value.problems[0].hint
+        monkeypatch.setattr(secret_lookup, "NAMED", 2)
+        with pytest.raises(ConfigError, match=r"bank, pets and 1 more\."):
+            await secret_cluster(config, "zoo")
+
+    play(scenario)
+
+
+def test_none_is_found_while_secrets_of_an_entry_cannot_be_listed(world: Secrets) -> None:
+    async def scenario() -> None:
+        world.put(secret("shop", home="other"))
+        secrets = [{"namespace": each, "hostNamespaces": [HOME]} for each in (TEAM, "other")]
+        world.host.faults.add(Rule(verb="list", resource="secrets", status=403, count=1))
+        with pytest.raises(SyncerError, match="shop can't be looked for, as the Secrets in team can't be listed"):
+            await secret_cluster(configured(secrets=secrets), "shop")
+
+    play(scenario)

@@ -1,0 +1,292 @@
+"""A daemon with several virtual clusters: what is wrong with one delays no other."""
+
+import asyncio
+from dataclasses import replace
+
+import clusters_scene
+import pytest
+from clusters_scene import World, clusters_named, states
+from harness import admin, built_in, play, until
+from prometheus_client import generate_latest
+
+from kube_envtest import Rule
+from syncer.api import Key, Refused, Request, Side
+from syncer.api.networking import ApiServerAddress
+from syncer.config import config_with
+from syncer.engine import api_server, connecting, startup
+from syncer.engine.control import selection
+from syncer.engine.controllers.lifecycle import LAST_LOOK
+from syncer.engine.endpoints import _caches, _up, _virtual
+from syncer.engine.engine import NOT_BEGUN
+from syncer.engine.fleet import DEFAULT_MEGABYTES
+from syncer.engine.leaderelection import identity
+from syncer.engine.status import ClusterState, clusters, unfilled
+from syncer.names import SingleNamespace
+from syncer.testing.objects import configmap
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> World:
+    made = World("bank", "pets", "shop")
+    monkeypatch.setattr(connecting, "_connect", made.connect)
+    return made
+
+
+def test_each_virtual_cluster_is_served_in_one_namespace(world: World) -> None:
+    async def scenario() -> None:
+        async with world.served(*clusters_named("bank", "pets", "shop")) as (engine, _):
+            await until(lambda: all(map(world.has_copy, world.servers)))
+            assert states(engine) == dict.fromkeys(world.servers, "served")
+
+    play(scenario)
+
+
+def test_one_that_does_not_answer_is_served_when_it_does_and_delays_no_other(world: World) -> None:
+    async def scenario() -> None:
+        world.cut.add("pets")
+        async with world.served(*clusters_named("bank", "pets", "shop")) as (engine, _):
+            assert await until(lambda: world.has_copy("bank") and world.has_copy("shop")) < 5
+            assert states(engine)["pets"] == "starting"
+            await until(lambda: engine.absent["pets"] is not NOT_BEGUN, within=200)
+            assert "refused" in engine.absent["pets"].message
+            assert _up(engine)["pets", "virtual"] == 0
+            world.cut.clear()
+            await until(lambda: world.has_copy("pets"), within=200)
+            assert states(engine) == dict.fromkeys(world.servers, "served")
+            assert not engine.absent
+
+    play(scenario)
+
+
+def test_one_that_is_lost_later_is_silent_and_the_others_go_on(world: World) -> None:
+    async def scenario() -> None:
+        async with world.served(*clusters_named("bank", "pets", "shop")) as (engine, _):
+            await until(lambda: all(map(world.has_copy, world.servers)))
+            world.cut.add("pets")
+            world.servers["pets"].cut_watches()
+            await until(lambda: states(engine)["pets"] == "silent")
+            world.servers["bank"].put(configmap("later"))
+            await until(lambda: world.has_copy("bank", "later"))
+            assert states(engine) == {"bank": "served", "pets": "silent", "shop": "served"}
+
+    play(scenario)
+
+
+def test_one_that_another_host_namespace_has_claimed_fails_alone_with_the_reason(world: World) -> None:
+    async def scenario() -> None:
+        await identity.claim(
+            admin(world.servers["pets"], Side.VIRTUAL),
+            replace(clusters_named("pets")[0], host_namespace="other").settings(),
+            translator="single-namespace",
+            host=admin(world.host, Side.HOST),
+            copied=(),
+        )
+        async with world.served(*clusters_named("bank", "pets", "shop")) as (engine, _):
+            await until(lambda: world.has_copy("bank") and world.has_copy("shop"))
+            await asyncio.sleep(30)
+            [pets] = [each for each in clusters(engine) if each.cluster == "pets"]
+            assert (pets.state, "other" in pets.reason) == (ClusterState.FAILING, True)
+            with pytest.raises(Refused, match=r"virtual cluster pets can't be served at present: .*other"):
+                selection(engine, cluster="pets")
+            assert not world.has_copy("pets")
+
+    play(scenario)
+
+
+def test_one_that_joins_and_one_that_leaves_disturb_no_other(world: World) -> None:
+    async def scenario() -> None:
+        bank, pets, shop = clusters_named("bank", "pets", "shop")
+        async with world.served(bank, pets) as (engine, fleet):
+            await until(lambda: world.has_copy("bank") and world.has_copy("pets"))
+            before = len(world.servers["bank"].requests)
+            fleet.update([bank, shop])
+            await until(lambda: world.has_copy("shop") and "pets" not in engine.pairs)
+            world.servers["pets"].put(configmap("late"))
+            await asyncio.sleep(60)
+            assert states(engine) == {"bank": "served", "shop": "served"}
+            assert world.has_copy("pets")
+            assert not world.has_copy("pets", "late")
+            lists = [one for one in list(world.servers["bank"].requests)[before:] if one.verb == "list"]
+            assert lists == []
+            assert "pets" not in str(engine.queue.depths())
+
+    play(scenario)
+
+
+def test_one_whose_options_change_begins_anew_alone(world: World) -> None:
+    async def scenario() -> None:
+        bank, shop = clusters_named("bank", "shop")
+        off = {"sync": {"toHost": {"configMaps": {"all": True, "enabled": False}}}}
+        async with world.served(bank, shop) as (engine, fleet):
+            await until(lambda: world.has_copy("bank") and world.has_copy("shop"))
+            untouched = engine.pairs["bank"]
+            fleet.update([bank, clusters_named("shop", **off)[0]])
+            await until(lambda: "shop" in engine.pairs and not engine.pairs["shop"].controllers)
+            world.servers["shop"].put(configmap("late"))
+            await asyncio.sleep(30)
+            assert engine.pairs["bank"] is untouched
+            assert not world.has_copy("shop", "late")
+
+    play(scenario)
+
+
+def test_one_whose_kubeconfig_has_come_to_be_of_another_server_begins_anew_alone(world: World) -> None:
+    async def scenario() -> None:
+        async with world.served(*clusters_named("bank", "shop")) as (engine, _):
+            await until(lambda: world.has_copy("bank") and world.has_copy("shop"))
+            bank, shop = engine.pairs["bank"], engine.pairs["shop"]
+            world.moved["shop"]()
+            await until(lambda: engine.pairs.get("shop") not in (None, shop) and not unfilled(engine))
+            assert engine.pairs["bank"] is bank
+            world.servers["shop"].put(configmap("later"))
+            await until(lambda: world.has_copy("shop", "later"))
+
+    play(scenario)
+
+
+def test_series_and_requests_of_one_that_leaves_go_with_it(world: World) -> None:
+    async def scenario() -> None:
+        bank, shop = clusters_named("bank", "shop")
+        async with world.served(bank, shop) as (engine, fleet):
+            await until(lambda: world.has_copy("bank") and world.has_copy("shop"))
+            stores = engine.pairs["shop"].informers
+            fleet.update([bank])
+            await until(lambda: "shop" not in engine.pairs)
+            assert stores.budget.used == 0
+            assert await engine.workers.handle(Request("shop", "configmaps", Key("shop", "x")), 0.0) == (0, 0.0)
+            text = generate_latest(engine.metrics.registry).decode()
+            assert ('cluster="bank"' in text, 'cluster="shop"' in text) == (True, False)
+
+    play(scenario)
+
+
+def test_one_whose_objects_take_too_much_memory_is_not_served_until_they_take_less(world: World) -> None:
+    async def scenario() -> None:
+        async with world.served(*clusters_named("bank", "shop", every={"maxMegabytes": 1})) as (engine, _):
+            await until(lambda: world.has_copy("bank") and world.has_copy("shop"))
+            for number in range(12):
+                world.servers["shop"].put(configmap(f"big{number}", {"k": "x" * 100_000}))
+            await until(lambda: states(engine)["shop"] == "failing")
+            [shop] = [each for each in clusters(engine) if each.cluster == "shop"]
+            assert "more than 1 MB of the daemon's memory (maxMegabytes)" in shop.reason
+            before = len(world.servers["shop"].requests)
+            await asyncio.sleep(600)
+            assert len(world.servers["shop"].requests) - before < 600  # it is tried again, and not all the time
+            world.servers["bank"].put(configmap("later"))
+            assert await until(lambda: world.has_copy("bank", "later")) < 1
+            for number in range(12):
+                world.servers["shop"].delete("configmaps", f"shop/big{number}")
+            await until(lambda: states(engine) == {"bank": "served", "shop": "served"}, within=200)
+            world.servers["shop"].put(configmap("later"))
+            await until(lambda: world.has_copy("shop", "later"))
+
+    play(scenario)
+
+
+def test_memory_has_a_limit_by_default_if_there_are_several(world: World) -> None:
+    async def scenario() -> None:
+        bank, shop = clusters_named("bank", "shop")
+        async with world.served(bank) as (engine, fleet):
+            await until(lambda: world.has_copy("bank"))
+            assert engine.pairs["bank"].informers.budget.most == 0
+            fleet.update([bank, shop])
+            await until(lambda: world.has_copy("shop"))
+            most = {name: pair.informers.budget.most for name, pair in engine.pairs.items()}
+            assert most == dict.fromkeys(("bank", "shop"), DEFAULT_MEGABYTES << 20)
+
+    play(scenario)
+
+
+def test_only_one_that_is_cut_off_in_the_middle_of_its_start_is_begun_anew(world: World) -> None:
+    async def scenario() -> None:
+        world.servers["shop"].faults.add(Rule(path="/apis*", reset="before", count=2))
+        async with world.served(*clusters_named("shop")) as (engine, _):
+            await until(lambda: world.has_copy("shop"))
+            assert states(engine) == {"shop": "served"}
+
+    play(scenario)
+
+
+def test_one_that_has_not_begun_is_not_ready(world: World) -> None:
+    async def scenario() -> None:
+        async with world.served() as (engine, fleet):
+            fleet.update(clusters_named("bank", "shop"))
+            world.cut |= {"bank", "shop"}
+            assert [_virtual(engine), states(engine)] == [{}, {}]
+            await asyncio.sleep(0.01)
+            assert states(engine) == {"bank": "starting", "shop": "starting"}
+            assert set(_caches(engine)) == {"bank", "shop"}
+            assert None not in _caches(engine).values()
+
+    play(scenario)
+
+
+def test_address_of_pods_that_the_start_finds_is_given_to_the_virtual_service(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def found(*_: object) -> ApiServerAddress:
+        return ApiServerAddress(host="10.96.7.7", port=443)
+
+    monkeypatch.setattr(
+        clusters_scene, "MODEL", config_with(built_in("configmaps", "services"), translator=SingleNamespace)
+    )
+    monkeypatch.setattr(api_server, "is_needed", lambda settings: True)
+    monkeypatch.setattr(api_server, "find", found)
+    monkeypatch.setattr(startup, "login_to", lambda cluster: None)
+
+    async def scenario() -> None:
+        async with world.served(*clusters_named("shop")):
+            place = world.servers["shop"]
+            await until(lambda: place.get("services", "default/kubernetes")["spec"]["clusterIP"] == "10.96.7.7")  # type: ignore[index]
+
+    play(scenario)
+
+
+def test_limit_of_memory_changes_without_a_new_beginning(world: World) -> None:
+    async def scenario() -> None:
+        async with world.served(*clusters_named("bank", "shop")) as (engine, fleet):
+            await until(lambda: world.has_copy("bank") and world.has_copy("shop"))
+            before = dict(engine.pairs)
+            fleet.update(clusters_named("bank", "shop", every={"maxMegabytes": 7}))
+            await asyncio.sleep(30)
+            assert engine.pairs == before
+            assert {pair.informers.budget.most for pair in before.values()} == {7 << 20}
+
+    play(scenario)
+
+
+def test_discovery_of_the_host_is_shared(world: World) -> None:
+    """Also by those that look again and again, as a kind that they wait for isn't served."""
+    waiting = {"sync": {"toHost": {"configMaps": {"all": True}}, "custom": {"widgets.example.org": {}}}}
+
+    def looks() -> int:
+        return sum(one.path == "/apis" for one in world.host.requests)
+
+    async def scenario() -> None:
+        async with world.served(*clusters_named("bank", "pets", "shop", **waiting)):
+            await until(lambda: all(map(world.has_copy, world.servers)))
+            assert looks() == 1
+            await asyncio.sleep(3600)
+            assert looks() < 3600 / LAST_LOOK + 20
+
+    play(scenario)
+
+
+def test_one_that_leaves_finishes_what_is_in_work(world: World) -> None:
+    async def scenario() -> None:
+        bank, shop = clusters_named("bank", "shop")
+
+        def working() -> list[Request]:
+            return [request for request in engine.queue.running() if request.cluster == "shop"]
+
+        async with world.served(bank, shop) as (engine, fleet):
+            await until(lambda: world.has_copy("bank") and world.has_copy("shop"))
+            world.host.faults.add(Rule(verb="create", resource="configmaps", latency=5.0))
+            world.servers["shop"].put(configmap("late"))
+            await until(working)
+            fleet.update([bank])
+            await until(lambda: "shop" not in engine.pairs)
+            assert working() == []
+            assert world.has_copy("shop", "late")
+
+    play(scenario)

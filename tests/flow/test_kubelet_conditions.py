@@ -1,0 +1,218 @@
+"""A trouble of the kubelet's server is shown, and ends nothing else, not even the server."""
+
+import asyncio
+import contextlib
+import json
+import socket
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from harness import CLUSTER, Daemon, Two, built_in, play
+from small_syncers import Maps
+
+from syncer.api.objects import Key, Side, key_of
+from syncer.config.model import Kubelet
+from syncer.engine import control as control_api
+from syncer.engine import status
+from syncer.engine.controllers.pair import ClusterPair, Condition
+from syncer.engine.kubelets import AGAIN_SECONDS, CERTIFICATE_SECONDS, SIGN_AGAIN_SECONDS, NodeServer, answering
+from syncer.kubelet import certificates
+from syncer.kubelet.certificates import NotSigned, Serving
+from syncer.kubelet.pods import Place
+from syncer.observe.control import Control
+from syncer.resources.kinds import NODES
+from syncer.testing.merge import merged
+from syncer.testing.objects import pod
+
+NOBODY_VERIFIES = "nobody can verify its certificate, as the virtual cluster signs none"
+
+
+def connected(daemon: Daemon) -> ClusterPair:
+    """Return the pair; nothing is relayed through its connections."""
+    pair = daemon.engine.pairs[CLUSTER]
+    for cluster in (pair.virtual, pair.host):
+        cluster.dialer = cast("Any", SimpleNamespace(endpoint=SimpleNamespace(proxy=None)))
+    return pair
+
+
+@contextlib.asynccontextmanager
+async def kubelet(daemon: Daemon, **options: Any) -> AsyncIterator[None]:
+    pair = connected(daemon)
+    section = Kubelet(**{"enabled": True, "address": "127.0.0.1", "listen": "127.0.0.1", **options})
+    async with answering(daemon.engine, pair, section):
+        await asyncio.sleep(1.0)
+        yield
+
+
+def public(daemon: Daemon) -> str:
+    """Return the health page's text about the kubelet."""
+    return status.degraded(daemon.engine, details=False).get((CLUSTER, "kubelet"), "")
+
+
+def test_certificate_that_nobody_signs_is_shown_and_hinders_no_syncer(two: Two) -> None:
+    async def scenario() -> None:
+        async with two.daemon([Maps]) as daemon, kubelet(daemon):
+            await daemon.settled()
+            assert public(daemon).startswith(NOBODY_VERIFIES)
+            control = Control()
+            control_api.add(control, daemon.engine)
+            _, rows = await control.answer("GET", "/status", {})
+            found = {row["syncer"]: (row["standing"], row["reason"]) for row in json.loads(json.dumps(rows))}
+            assert found["maps"][0] == "ready"
+            assert found["kubelet"][0] == "degraded"
+            assert found["kubelet"][1].startswith(NOBODY_VERIFIES)
+            assert status.hindered(daemon.engine) == {}
+
+    play(scenario)
+
+
+def test_certificate_is_requested_again_until_one_is_signed_and_a_signed_one_is_kept_to_its_end(
+    two: Two, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A controller manager that starts late, or fails at the time of a renewal, costs no trust for a year."""
+    asked: list[float] = []
+    may_sign = False
+
+    async def signed(virtual: Any, addresses: Sequence[str]) -> Serving:
+        asked.append(asyncio.get_running_loop().time())
+        if not may_sign:
+            raise NotSigned("no controller")
+        made = certificates.self_signed(addresses)
+        return replace(made, is_signed=True, renew_at=made.renew_at - timedelta(days=300))
+
+    monkeypatch.setattr(certificates, "signed", signed)
+
+    async def scenario() -> None:
+        nonlocal may_sign
+        async with two.daemon([Maps]) as daemon, kubelet(daemon):
+            await asyncio.sleep(SIGN_AGAIN_SECONDS - 2 * CERTIFICATE_SECONDS)
+            assert public(daemon).startswith(NOBODY_VERIFIES)
+            assert len(asked) == 1, "each request is an object in the virtual cluster"
+            may_sign = True
+            await asyncio.sleep(4 * CERTIFICATE_SECONDS)
+            assert "certificate" not in public(daemon)
+            before = len(asked)
+            assert before > 2, "the new one is to be renewed at once"
+            may_sign = False
+            await asyncio.sleep(2 * CERTIFICATE_SECONDS)
+            assert "and the virtual cluster signs no other one" in public(daemon)
+            assert len(asked) == before + 1
+
+    play(scenario)
+
+
+def test_refusal_of_the_host_is_told_without_names_of_the_host(two: Two) -> None:
+    async def scenario() -> None:
+        two.virtual.put(pod("web"))
+        async with two.daemon(built_in("pods", "nodes", "serviceaccounts")) as daemon:
+            await daemon.settled()
+            server, key = NodeServer(daemon.engine, connected(daemon), Kubelet()), key_of(two.copy("pods", "web") or {})
+            place = Place(key, "h-1", Key("default", "web"), "v-1")
+            for text, said in (
+                (
+                    f'path "/var/log/pods/{key.namespace}_{key.name}_h-1/c/0.log"',
+                    'path "/var/log/pods/default_web_v-1/c/0.log"',
+                ),
+                (f"pod {key.name}_{key.namespace} not found", "pod web_default not found"),
+                (f"pods {key} of {key.namespace}: h-1", "pods default/web of <host>: v-1"),
+            ):
+                assert server._told(place, text) == said
+
+    play(scenario)
+
+
+def test_failure_of_the_server_is_shown_until_it_serves_again(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
+    failures: list[Exception]
+    follow, failures = NodeServer._follow, [ValueError("odd"), KeyError("of the host")]
+
+    async def failing(self: NodeServer) -> None:
+        if failures:
+            raise failures.pop()
+        await follow(self)
+
+    monkeypatch.setattr(NodeServer, "_follow", failing)
+
+    async def scenario() -> None:
+        async with two.daemon([Maps]) as daemon, kubelet(daemon):
+            assert "it failed and starts again: KeyError" in public(daemon)
+            assert "of the host" not in public(daemon), "anybody may read that page"
+            await asyncio.sleep(3 * AGAIN_SECONDS)
+            assert "it failed" not in public(daemon)
+            assert failures == []
+
+    play(scenario)
+
+
+def test_port_that_others_have_is_shown_and_the_node_gets_another(two: Two) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+
+        async def scenario() -> None:
+            two.virtual.put(pod("web"))
+            async with two.daemon(built_in("pods", "nodes", "serviceaccounts")) as daemon:
+                await daemon.settled()
+                two.host.put(merged(two.copy("pods", "web") or {}, {"spec": {"nodeName": "node-1"}}))
+                await daemon.settled()
+                async with kubelet(daemon, first_port=port, ports=2):
+                    await asyncio.sleep(5.0)
+                    shown = two.virtual.get(NODES.plural, "node-1") or {}
+                    assert shown["status"]["daemonEndpoints"]["kubeletEndpoint"]["Port"] == port + 1
+                    assert f"ports that others have: {port}" in public(daemon)
+
+        play(scenario)
+
+
+def test_node_of_a_tenant_that_changes_again_and_again_has_no_other_node_read(
+    two: Two, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario() -> None:
+        two.virtual.put(pod("web"))
+        for number in range(150):
+            two.virtual.put({"apiVersion": "v1", "kind": "Node", "metadata": {"name": f"own-{number}"}})
+        async with two.daemon(built_in("pods", "nodes", "serviceaccounts")) as daemon:
+            await daemon.settled()
+            two.host.put(merged(two.copy("pods", "web") or {}, {"spec": {"nodeName": "node-1"}}))
+            await daemon.settled()
+            async with kubelet(daemon):
+                await asyncio.sleep(5.0)
+                shown = two.virtual.get(NODES.plural, "node-1") or {}
+                assert shown["status"]["daemonEndpoints"]["kubeletEndpoint"]["Port"] == 20250
+                read: list[str] = []
+                store = daemon.engine.pairs[CLUSTER].informers.store(Side.VIRTUAL, NODES)
+                get = store.get
+
+                def counted(key: Key) -> Any:
+                    read.append(key.name)
+                    return get(key)
+
+                monkeypatch.setattr(store, "get", counted)
+                for number in range(20):
+                    node = two.virtual.get(NODES.plural, "own-1") or {}
+                    two.virtual.put(merged(node, {"metadata": {"labels": {"number": str(number)}}}))
+                    await asyncio.sleep(0.5)
+                assert {name for name in read if name != "own-1"} <= {"node-1"}
+                forged = merged(node, {"status": {"addresses": [{"type": "InternalIP", "address": "10.9.9.9"}]}})
+                two.virtual.put(merged(shown, {"status": forged["status"]}))
+                await asyncio.sleep(2.0)
+                shown = two.virtual.get(NODES.plural, "node-1") or {}
+                assert shown["status"]["addresses"] == [{"type": "InternalIP", "address": "127.0.0.1"}]
+
+    play(scenario)
+
+
+def test_condition_hides_no_error_of_its_syncer(two: Two) -> None:
+    async def scenario() -> None:
+        async with two.daemon([Maps]) as daemon:
+            await daemon.settled()
+            pair = daemon.engine.pairs[CLUSTER]
+            pair.conditions["maps"] = Condition("slower than 10.0.0.1", "slow")
+            assert status.degraded(daemon.engine)[CLUSTER, "maps"] == "slower than 10.0.0.1"
+            assert status.degraded(daemon.engine, details=False)[CLUSTER, "maps"] == "slow"
+            daemon.engine.broken[CLUSTER, "maps"] = "broken"
+            assert status.degraded(daemon.engine)[CLUSTER, "maps"] == "broken"
+
+    play(scenario)

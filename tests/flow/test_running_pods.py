@@ -1,0 +1,174 @@
+"""A tenant changes a running Pod through its subresources: the copy follows, and a refusal holds up nothing."""
+
+import asyncio
+from functools import partial
+from typing import Any
+
+from harness import NAMESPACE, Two, built_in, place, play, until
+from test_rights import role
+
+from syncer.api import Key, Obj, Side
+from syncer.clusters.client import Cluster
+from syncer.engine.controllers.request_status import State
+from syncer.resources.kinds import PODS
+from syncer.testing.merge import merged
+from syncer.testing.objects import pod
+
+SIZE = {"requests": {"cpu": "100m"}, "limits": {"cpu": "1"}}
+POD = pod("web", spec={"containers": [{"name": "app", "image": "i", "resources": SIZE}]})
+SYNCERS = built_in("pods", "serviceaccounts", "secrets")
+
+
+async def changed(two: Two, part: str, spec: Obj) -> None:
+    """Let the tenant patch a subresource of their Pod, as kubectl does."""
+    tenant = Cluster("tenant", Side.VIRTUAL, two.virtual.transport())
+    await tenant.patch(PODS, Key(NAMESPACE, "web"), {"spec": spec}, kind="strategic", subresource=part)
+
+
+def told(two: Two, reason: str) -> list[str]:
+    return [each["message"] for each in two.virtual.objects("events", NAMESPACE) if each["reason"] == reason]
+
+
+def debugger(name: str = "debug", **fields: Any) -> Obj:
+    return {"ephemeralContainers": [{"name": name, "image": "busybox", **fields}]}
+
+
+def sized(cpu: str) -> Obj:
+    return {"containers": [{"name": "app", "resources": {"requests": {"cpu": cpu}}}]}
+
+
+def container(two: Two) -> Obj:
+    found: Obj = (two.copy("pods", "web") or {})["spec"]["containers"][0]
+    return found
+
+
+def requests(two: Two, cpu: str) -> bool:
+    return bool(container(two)["resources"]["requests"]["cpu"] == cpu)
+
+
+def debuggers(two: Two) -> set[str]:
+    return {one["name"] for one in (two.copy("pods", "web") or {})["spec"].get("ephemeralContainers") or ()}
+
+
+def reports(two: Two, **status: Any) -> None:
+    """Let the host's kubelet report a status."""
+    there = two.copy("pods", "web") or {}
+    two.host.put(merged(there, {"status": {"startTime": "2026-01-01T00:00:00Z", **status}}))
+
+
+def phase(two: Two) -> str:
+    return str((two.original("pods", "web") or {})["status"]["phase"])
+
+
+def test_ephemeral_container_reaches_the_host_and_its_status_comes_up() -> None:
+    async def scenario() -> None:
+        two = Two()
+        two.virtual.put(POD)
+        async with two.daemon(SYNCERS):
+            await until(lambda: two.copy("pods", "web"))
+            reports(two, phase="Running")
+            await changed(two, "ephemeralcontainers", debugger(targetContainerName="app"))
+            await until(lambda: debuggers(two) == {"debug"})
+            await changed(two, "ephemeralcontainers", debugger("second"))
+            await until(lambda: debuggers(two) == {"debug", "second"})
+            running = {"name": "debug", "ready": False, "restartCount": 0, "image": "i", "imageID": "x", "state": {}}
+            reports(two, phase="Running", ephemeralContainerStatuses=[running])
+            await until(lambda: (two.original("pods", "web") or {})["status"].get("ephemeralContainerStatuses"))
+
+    play(scenario)
+
+
+def test_refused_ephemeral_container_is_told_and_holds_up_nothing() -> None:
+    async def scenario() -> None:
+        two = Two()
+        two.virtual.put(POD)
+        async with two.daemon(SYNCERS) as daemon:
+            await until(lambda: two.copy("pods", "web"))
+            privileged = debugger("bad", securityContext={"privileged": True})
+            await changed(two, "ephemeralcontainers", privileged)
+            await changed(two, "ephemeralcontainers", debugger("good"))
+            await until(lambda: debuggers(two) == {"good"})
+            for count in range(3):
+                reports(two, phase="Running", message=f"report {count}")
+                await daemon.settled()
+            assert phase(two) == "Running"
+            [message] = told(two, "EphemeralContainerRefused")
+            assert "bad: spec: it breaks the Pod Security level baseline" in message
+            assert daemon.status("web", "pods") is None, "it is in step"
+
+    play(scenario)
+
+
+def test_resize_reaches_the_host() -> None:
+    async def scenario() -> None:
+        two = Two()
+        two.virtual.put(POD)
+        async with two.daemon(SYNCERS) as daemon:
+            await until(lambda: two.copy("pods", "web"))
+            for cpu in ("200m", "300m"):
+                await changed(two, "resize", sized(cpu))
+                await until(partial(requests, two, cpu))
+            await daemon.settled()
+            assert daemon.status("web", "pods") is None
+        seen = len(two.host.requests)
+        async with two.daemon(SYNCERS) as daemon:
+            await daemon.settled()
+            assert [one for one in list(two.host.requests)[seen:] if one.verb == "patch"] == [], "nothing is sent again"
+
+    play(scenario)
+
+
+def test_resize_that_the_host_refuses_is_told_and_the_rest_goes_on() -> None:
+    """The copy has a limit of the host's own, which the tenant's new request is above."""
+
+    async def scenario() -> None:
+        two = Two()
+        two.virtual.put(
+            pod("web", spec={"containers": [{"name": "app", "image": "i", "resources": {"requests": {"cpu": "1"}}}]})
+        )
+        async with two.daemon(SYNCERS) as daemon:
+            await until(lambda: two.copy("pods", "web"))
+            limited = {**container(two), "resources": {"requests": {"cpu": "1"}, "limits": {"cpu": "2"}}}
+            two.host.put(merged(two.copy("pods", "web") or {}, {"spec": {"containers": [limited]}}))
+            await changed(two, "resize", sized("3"))
+            await until(lambda: told(two, "SyncFailed"))
+            reports(two, phase="Running")
+            await until(lambda: phase(two) == "Running")
+            await asyncio.sleep(60)
+            [message] = told(two, "SyncFailed")
+            assert "must be less than or equal to cpu limit" in message
+            assert place("web") not in message
+            status = daemon.status("web", "pods")
+            assert status is not None
+            assert status.state is State.PENDING
+            assert "pods/resize is refused" in status.reason
+            await changed(two, "resize", sized("1500m"))
+            await until(partial(requests, two, "1500m"))
+            await daemon.settled()
+            assert daemon.status("web", "pods") is None
+
+    play(scenario)
+
+
+def test_subresource_without_its_right_is_told_and_holds_up_nothing() -> None:
+    """A role from before: it allows everything but these subresources."""
+
+    async def scenario() -> None:
+        two = Two(rbac=True)
+        everything = ("pods", "pods/status", "secrets", "serviceaccounts", "services", "configmaps", "namespaces")
+        for obj in role(*everything):
+            two.host.put(obj)
+        two.virtual.put(POD)
+        async with two.daemon(SYNCERS, user="daemon"):
+            await until(lambda: two.copy("pods", "web"))
+            await changed(two, "resize", sized("200m"))
+            await until(lambda: told(two, "SyncFailed"))
+            reports(two, phase="Running")
+            await until(lambda: phase(two) == "Running")
+            [message] = told(two, "SyncFailed")
+            assert "its operator has to grant it" in message
+            for obj in role("pods/resize"):
+                two.host.put(obj)
+            await until(partial(requests, two, "200m"), within=310)
+
+    play(scenario)

@@ -1,0 +1,380 @@
+"""Virtual clusters that Secrets of the host name join and leave with these; a bad one concerns itself alone."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from clusters_scene import HOME, states
+from harness import namespace, place, play, until
+from secrets_scene import LABEL, TEAM, Secrets, configured, kubeconfig, secret
+
+from kube_envtest import Rule
+from syncer.api import ConfigError, Obj, Refused
+from syncer.clusters import connection
+from syncer.engine import connecting, secret_clusters
+from syncer.engine.control import selection
+from syncer.engine.endpoints import _degraded, _refused, _unlisted, _virtual
+from syncer.engine.engine import Engine
+from syncer.engine.runner import run
+from syncer.engine.status import ClusterState, clusters
+from syncer.testing import ApiServer
+from syncer.testing.objects import configmap
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> Secrets:
+    made = Secrets("bank", "pets", "shop")
+    monkeypatch.setattr(connecting, "_connect", made.connect)
+    monkeypatch.setattr(connection, "HttpTransport", made.transport)
+    return made
+
+
+def test_virtual_cluster_joins_and_leaves_with_its_secret_beside_one_that_is_listed(world: Secrets) -> None:
+    async def scenario() -> None:
+        async with world.daemon(configured("bank")) as (engine, _):
+            await until(lambda: world.has_copy("bank"))
+            assert states(engine) == {"bank": "served"}
+            world.put(secret("shop"))
+            await until(lambda: world.has_copy("shop"))
+            before = len(world.servers["bank"].requests)
+            world.host.delete("secrets", f"{TEAM}/shop")
+            await until(lambda: "shop" not in engine.pairs)
+            world.servers["shop"].put(configmap("late"))
+            await asyncio.sleep(60)
+            assert states(engine) == {"bank": "served"}
+            assert (world.has_copy("shop"), world.has_copy("shop", "late")) == (True, False)
+            assert [one for one in list(world.servers["bank"].requests)[before:] if one.verb == "list"] == []
+
+    play(scenario)
+
+
+def test_new_token_is_used_in_place_and_no_watch_is_lost(world: Secrets) -> None:
+    async def scenario() -> None:
+        world.put(secret("shop"))
+        async with world.daemon(configured()) as (engine, _):
+            await until(lambda: world.has_copy("shop"))
+            pair, before = engine.pairs["shop"], len(world.servers["shop"].requests)
+            world.tokens = {"Bearer new"}
+            world.put(secret("shop", kubeconfig("shop", token="new")))
+            await asyncio.sleep(5)
+            world.servers["shop"].put(configmap("later"))
+            await until(lambda: world.has_copy("shop", "later"))
+            await pair.virtual.fetch("/version")
+            later = list(world.servers["shop"].requests)[before:]
+            assert engine.pairs["shop"] is pair
+            assert [one for one in later if one.verb in ("list", "watch")] == []
+
+    play(scenario)
+
+
+def reasons(engine: Engine) -> dict[str, str]:
+    """Return what is refused, with the reasons."""
+    return {each.cluster: each.reason for each in clusters(engine) if each.state is ClusterState.REFUSED}
+
+
+def test_another_address_begins_anew_and_others_go_on(world: Secrets) -> None:
+    async def scenario() -> None:
+        world.put(secret("shop"), secret("pets"))
+        async with world.daemon(configured()) as (engine, _):
+            await until(lambda: world.has_copy("shop") and world.has_copy("pets"))
+            before = dict(engine.pairs)
+            world.servers["elsewhere"] = world.servers["shop"]
+            world.put(secret("shop", kubeconfig("elsewhere")))
+            await until(lambda: engine.pairs.get("shop") not in (None, before["shop"]))
+            world.cut.add("shop")
+            world.servers["shop"].put(configmap("new"))
+            await until(lambda: world.has_copy("shop", "new"))
+            assert engine.pairs["pets"] is before["pets"]
+
+    play(scenario)
+
+
+def test_another_virtual_cluster_under_a_name_gets_nothing_of_the_former(world: Secrets) -> None:
+    async def scenario() -> None:
+        world.put(secret("shop"))
+        async with world.daemon(configured()) as (engine, _):
+            await until(lambda: world.has_copy("shop"))
+            world.servers["stranger"] = ApiServer(seed="stranger")
+            world.put(secret("shop", kubeconfig("stranger")))
+            await until(lambda: states(engine) == {"shop": "failing"})
+            assert "was never synced as that" in engine.absent["shop"].message
+            assert world.has_copy("shop")
+
+    play(scenario)
+
+
+@pytest.mark.parametrize(
+    ("bad", "reason"),
+    [
+        (secret("bad", host_namespace="kube-system"), "host namespace 'kube-system' is not assigned to team"),
+        (secret("bad", name="Not/a name"), "'Not/a name' is no name of a virtual cluster"),
+        (secret("bad", name="bank"), "the name bank is taken, by virtualClusters"),
+        (secret("bad", name="shop"), "the name shop is taken, by the Secret team/shop"),
+        (secret("bad", labels={LABEL: "", "vsyncer.dev/cluster": "bank"}), "it is a copy of a tenant's Secret"),
+        (secret("bad", kubeconfig("bad", user={"exec": {"command": "id"}})), "exec and auth-provider run programs"),
+        (secret("bad", kubeconfig("bad", user={"tokenFile": "/etc/passwd"})), "it names a file of this machine"),
+        (secret("bad", kubeconfig("bad", user={"tokenFile": "../config"})), "it names a file of this machine"),
+        (secret("bad", kubeconfig("bad").replace(b"https", b"http")), "its server is reached without TLS"),
+        (
+            secret("bad", kubeconfig("bad", more={"insecure-skip-tls-verify": True})),
+            "insecure-skip-tls-verify lets anybody",
+        ),
+        (secret("bad", b"x" * (1 << 20)), "it has 1048576 bytes, and may have 262144"),
+        (secret("bad", b"a: &a [x, x]\nb: [*a, *a]\n"), "YAML aliases in it are not read"),
+        (secret("bad", b"[" * 100_000), "it has too many parts"),
+        (secret("bad", b"{}"), "there is no current-context"),
+        (secret("bad", b"\xff\xfe\x00"), "Unparsable"),
+        (secret("bad", b""), "has no key config"),
+    ],
+    ids=lambda given: given if isinstance(given, str) else "",
+)
+def test_secret_that_asks_for_too_much_is_refused_alone_until_it_is_mended(
+    world: Secrets, bad: Obj, reason: str
+) -> None:
+    async def scenario() -> None:
+        world.servers["bad"] = world.servers.pop("pets")
+        world.put(secret("shop"))
+        async with world.daemon(configured("bank")) as (engine, _):
+            await until(lambda: world.has_copy("shop") and world.has_copy("bank"))
+            world.put(bad)
+            await until(lambda: reasons(engine))
+            assert reasons(engine).keys() == {"team/bad"}
+            assert reason in reasons(engine)["team/bad"]
+            assert _virtual(engine) == {"bank": None, "shop": None}
+            [line] = [why for part, why in _degraded(engine).items() if part == "secrets/team"]
+            assert line in ("Refused: 1", "Unparsable: 1", "KeyMissing: 1")
+            world.put(secret("bad"))
+            await until(lambda: world.has_copy("bad"))
+            assert (reasons(engine), "secrets/team" in _degraded(engine)) == ({}, False)
+
+    play(scenario)
+
+
+def test_kubeconfig_that_can_no_longer_be_used_leaves_the_former_in_use(world: Secrets) -> None:
+    async def scenario() -> None:
+        world.put(secret("shop"))
+        async with world.daemon(configured()) as (engine, _):
+            await until(lambda: world.has_copy("shop"))
+            world.put(secret("shop", b"nonsense"))
+            await until(lambda: reasons(engine))
+            assert reasons(engine)["team/shop"].endswith("; its former login stays in use")
+            world.servers["shop"].put(configmap("later"))
+            await until(lambda: world.has_copy("shop", "later"))
+
+    play(scenario)
+
+
+def test_older_secret_of_an_earlier_entry_has_the_name_whenever_it_is_decided(world: Secrets) -> None:
+    entries = [{"namespace": each, "hostNamespaces": [HOME]} for each in ("team", "other")]
+
+    async def scenario() -> None:
+        world.host.put(namespace("other"))
+        world.put(secret("a", kubeconfig("shop"), home="other", name="shop"))
+        async with world.daemon(configured(secrets=entries)) as (engine, _):
+            await until(lambda: world.has_copy("shop"))
+            before = engine.pairs["shop"]
+            world.put(secret("z", kubeconfig("shop"), name="shop"))
+            await until(lambda: reasons(engine))
+            assert reasons(engine) == {"other/a": "Refused: the name shop is taken, by the Secret team/z"}
+            await until(lambda: engine.pairs.get("shop") not in (None, before))
+
+    play(scenario)
+
+
+def test_ten_thousand_secrets_are_bounded_and_cost_their_namespace_alone(world: Secrets) -> None:
+    async def scenario() -> None:
+        few = [{"namespace": "team", "hostNamespaces": [HOME], "maxClusters": 2}]
+        world.put(secret("shop"), secret("pets"))
+        for number in range(10_000):
+            world.put(secret(f"x{number}", b"{}"))
+        before = len(world.host.requests)
+        async with world.daemon(configured("bank", secrets=few)) as (engine, _):
+            await until(lambda: world.has_copy("bank"))
+            await until(lambda: reasons(engine))
+            await until(lambda: world.has_copy("shop") and world.has_copy("pets"))
+            assert set(reasons(engine)) == {"team/(further)"}
+            assert "10000 further Secrets" in reasons(engine)["team/(further)"]
+            assert _degraded(engine) == {"secrets/team": "too many Secrets: 1"}
+            reads = [
+                one for one in list(world.host.requests)[before:] if one.verb == "get" and one.resource == "secrets"
+            ]
+            assert len(reads) == 2
+
+    play(scenario)
+
+
+def test_secret_may_name_another_assigned_host_namespace(world: Secrets) -> None:
+    async def scenario() -> None:
+        world.host.put(namespace("more"))
+        world.put(secret("a", kubeconfig("shop"), name="shop", host_namespace="more"))
+        entries = [{"namespace": TEAM, "hostNamespaces": [HOME, "more"]}]
+        async with world.daemon(configured(secrets=entries)):
+            await until(lambda: world.host.get("configmaps", place("x", "shop", "more")))
+            world.servers["shop"].delete("configmaps", "kube-system/vsyncer")
+            world.put(secret("a", kubeconfig("shop"), name="shop"))
+            await until(lambda: world.host.get("configmaps", place("x", "shop", HOME)))
+
+    play(scenario)
+
+
+def test_files_of_a_kubeconfig_are_the_other_keys_of_its_secret(world: Secrets) -> None:
+    async def scenario() -> None:
+        config = kubeconfig("shop", user={"tokenFile": "token"})
+        world.put(secret("shop", config, files={"token": b"good\n"}))
+        async with world.daemon(configured()):
+            await until(lambda: world.has_copy("shop"))
+
+    play(scenario)
+
+
+def test_daemon_without_any_virtual_cluster_waits_and_is_well(world: Secrets) -> None:
+    async def scenario() -> None:
+        async with world.daemon(configured()) as (engine, _):
+            await asyncio.sleep(60)
+            assert (clusters(engine), _virtual(engine), _unlisted(engine), _degraded(engine)) == ([], {}, {}, {})
+            assert selection(engine).pairs == []
+            with pytest.raises(Refused, match="no virtual cluster 'shop'; it serves none at present"):
+                selection(engine, cluster="shop")
+
+    play(scenario)
+
+
+@pytest.mark.parametrize(("once", "dry_run"), [(True, False), (False, True)])
+def test_run_that_ends_reads_no_secrets_and_says_so(*, once: bool, dry_run: bool) -> None:
+    async def scenario() -> None:
+        with pytest.raises(ConfigError, match=r"virtualClusterSecrets: is only for a daemon that goes on.*List the"):
+            await run(configured(), once=once, dry_run=dry_run)
+
+    play(scenario)
+
+
+def test_only_one_that_fails_does_not_end_the_daemon(world: Secrets) -> None:
+    async def scenario() -> None:
+        world.put(secret("shop", kubeconfig("shop", token="unknown")))
+        async with world.daemon(configured()) as (engine, _):
+            await until(lambda: states(engine) == {"shop": "failing"})
+            world.put(secret("shop"))
+            await until(lambda: world.has_copy("shop"), within=200)
+
+    play(scenario)
+
+
+def test_secrets_that_may_not_be_listed_are_said_and_make_unready_only_if_nobody_is_served(world: Secrets) -> None:
+    async def scenario() -> None:
+        world.put(secret("shop"))
+        world.host.faults.add(Rule(verb="list", resource="secrets", status=403, count=2))
+        async with world.daemon(configured()) as (engine, _):
+            await until(lambda: reasons(engine))
+            assert "its Secrets can't be listed" in reasons(engine)["team/(all)"]
+            assert _unlisted(engine) == {"team": "Forbidden"}
+            assert _refused(engine) == {("team", "Forbidden"): 1}
+            await until(lambda: world.has_copy("shop"), within=200)
+            assert (_unlisted(engine), reasons(engine)) == ({}, {})
+
+    play(scenario)
+
+
+def test_secrets_that_may_not_be_listed_are_no_trouble_of_those_who_are_served(world: Secrets) -> None:
+    async def scenario() -> None:
+        world.host.faults.add(Rule(verb="list", resource="secrets", status=403, count=2))
+        async with world.daemon(configured("bank")) as (engine, _):
+            await until(lambda: world.has_copy("bank") and reasons(engine))
+            assert (_unlisted(engine), _degraded(engine)) == ({}, {"secrets/team": "Forbidden: 1"})
+
+    play(scenario)
+
+
+def test_secret_that_cannot_be_read_is_read_again(world: Secrets) -> None:
+    async def scenario() -> None:
+        world.put(secret("shop"))
+        world.host.faults.add(Rule(verb="get", resource="secrets", status=500, count=5))
+        async with world.daemon(configured()) as (engine, _):
+            await until(lambda: "team/shop" in reasons(engine))
+            await until(lambda: world.has_copy("shop"), within=200)
+            assert reasons(engine) == {}
+
+    play(scenario)
+
+
+def test_changed_configuration_is_followed(world: Secrets) -> None:
+    async def scenario() -> None:
+        world.put(secret("shop"), secret("pets", labels={"fleet": "yes"}))
+        async with world.daemon(configured("bank")) as (engine, sources):
+            await until(lambda: world.has_copy("bank") and world.has_copy("shop"))
+            bank = engine.pairs["bank"]
+            now = configured("bank", secrets=[{"namespace": TEAM, "hostNamespaces": [HOME], "selector": "fleet=yes"}])
+            sources.update(now, now.clusters())
+            await until(lambda: world.has_copy("pets") and "shop" not in engine.pairs)
+            assert engine.pairs["bank"] is bank
+            none = configured("bank").model_copy(update={"virtual_cluster_secrets": ()})
+            sources.update(none, none.clusters())
+            await until(lambda: set(engine.pairs) == {"bank"})
+            before = len(world.host.requests)
+            await asyncio.sleep(3600)  # longer than a watch lives
+            later = list(world.host.requests)[before:]
+            assert [one for one in later if one.verb == "watch" and one.path.endswith(f"{TEAM}/secrets")] == []
+
+    play(scenario)
+
+
+def test_secret_that_is_made_anew_is_another_virtual_cluster(world: Secrets) -> None:
+    async def scenario() -> None:
+        world.put(secret("shop"))
+        async with world.daemon(configured()) as (engine, _):
+            await until(lambda: world.has_copy("shop"))
+            before = engine.pairs["shop"]
+            world.servers["elsewhere"] = world.servers["shop"]
+            world.cut.add("shop")
+            world.host.delete("secrets", f"{TEAM}/shop")
+            await asyncio.sleep(5)
+            world.put(secret("shop", kubeconfig("elsewhere")))
+            await until(lambda: engine.pairs.get("shop") not in (None, before))
+            world.servers["shop"].put(configmap("new"))
+            await until(lambda: world.has_copy("shop", "new"))
+
+    play(scenario)
+
+
+def test_bad_secret_is_read_once_and_others_keep_their_options(world: Secrets) -> None:
+    async def scenario() -> None:
+        world.put(secret("shop"), secret("bad", b"nonsense"))
+        async with world.daemon(configured()) as (engine, _):
+            await until(lambda: world.has_copy("shop") and reasons(engine))
+            before = len(world.host.requests)
+            for number in range(5):
+                world.put(secret("new", b"nonsense", files={"x": str(number).encode()}))
+                await asyncio.sleep(5)
+            reads = [one.path for one in list(world.host.requests)[before:] if one.verb == "get"]
+            assert [path.rpartition("/")[2] for path in reads if "/secrets/" in path] == ["new"] * 5
+
+    play(scenario)
+
+
+def test_reason_is_short_whatever_the_secret_says(world: Secrets) -> None:
+    async def scenario() -> None:
+        world.put(secret("a", name="x" * 200_000), secret("b", kubeconfig("b" * 100_000 + "^:x")))
+        async with world.daemon(configured()) as (engine, _):
+            await until(lambda: len(reasons(engine)) == 2)
+            assert max(map(len, reasons(engine).values())) < 400
+
+    play(scenario)
+
+
+def test_error_in_finding_them_out_does_not_freeze_the_fleet(world: Secrets, monkeypatch: pytest.MonkeyPatch) -> None:
+    real, calls = secret_clusters.chosen, list[int]()
+
+    def broken(*given: Any) -> Any:
+        calls.append(1)
+        if len(calls) == 2:
+            raise RuntimeError
+        return real(*given)
+
+    monkeypatch.setattr(secret_clusters, "chosen", broken)
+
+    async def scenario() -> None:
+        world.put(secret("shop"))
+        async with world.daemon(configured()):
+            await until(lambda: world.has_copy("shop"))
+            assert len(calls) > 2
+
+    play(scenario)

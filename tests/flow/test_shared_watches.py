@@ -1,0 +1,204 @@
+"""Several virtual clusters in one host namespace: one watch for each kind, and to each its own objects."""
+
+import asyncio
+import contextlib
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+import pytest
+from harness import ALL, HOME, Daemon, Tenant, add, built_in, configured, namespace, place, play, serving, until, writes
+
+from syncer.api import Key, Obj, Side, labels_of
+from syncer.resources.kinds import CONFIG_MAPS
+from syncer.testing import ApiServer
+from syncer.testing.objects import configmap, pod_mounting, secret
+
+NAMES = ("one", "two", "three", "four")
+
+
+class Shared:
+    """A host with a namespace for all virtual clusters."""
+
+    def __init__(self) -> None:
+        self.host = ApiServer(seed="host")
+        self.host.put(namespace(HOME))
+        self.servers = {name: self.server(name) for name in NAMES}
+
+    def server(self, name: str) -> ApiServer:
+        """Return a new virtual API server."""
+        server = ApiServer(seed=name)
+        server.put(namespace("shop"))
+        return server
+
+    @contextlib.asynccontextmanager
+    async def daemon(self, *syncers: str, **options: Any) -> AsyncIterator[Daemon]:
+        tenants = [Tenant(server, name, HOME, ALL) for name, server in self.servers.items()]
+        async with serving(self.host, tenants, built_in(*syncers), **options) as daemon:
+            yield daemon
+
+    def watches(self) -> Mapping[str, int]:
+        """Return how many watches of each kind are open on the host."""
+        return Counter(resource for resource, _ in self.host._watches.values())
+
+    def copy(self, cluster: str, name: str) -> Obj | None:
+        return self.host.get("configmaps", place(name, cluster, HOME))
+
+
+@pytest.fixture
+def shared() -> Shared:
+    return Shared()
+
+
+def cached(daemon: Daemon, cluster: str) -> set[str]:
+    """Return the clusters in the marks of the host's ConfigMaps that a cluster has in its store."""
+    store = daemon.engine.pairs[cluster].informers.store(Side.HOST, CONFIG_MAPS)
+    found = [store.get(key) for key in list(store.keys())]
+    return {labels_of(obj).get("vsyncer.dev/cluster", "") for obj in found if obj}
+
+
+def test_one_watch_for_each_kind(shared: Shared) -> None:
+    async def scenario() -> None:
+        for server in shared.servers.values():
+            server.put(configmap("c"))
+            server.put(secret("s"))
+            server.put(pod_mounting("p", secret="s"))
+        async with shared.daemon() as daemon:
+            await daemon.settled()
+            kinds = {
+                place for pair in daemon.engine.pairs.values() for place in pair.reflectors if place[0] is Side.HOST
+            }
+            assert sum(shared.watches().values()) == len(kinds)
+            assert set(shared.watches().values()) == {1}
+            for name in NAMES:
+                assert shared.copy(name, "c")
+                assert cached(daemon, name) == {f"{name}.{HOME}"}
+            await asyncio.sleep(2000)  # each watch has ended more than once
+            await daemon.settled()
+            assert set(shared.watches().values()) == {1}
+
+    play(scenario)
+
+
+def test_cluster_that_comes_and_goes_disturbs_no_other(shared: Shared) -> None:
+    async def scenario() -> None:
+        async with shared.daemon("configmaps", "secrets") as daemon:
+            for server in shared.servers.values():
+                server.put(configmap("c"))
+            await daemon.settled()
+            engine, late = daemon.engine, shared.server("late")
+            lists = sum(one.verb == "list" for one in shared.host.requests)
+            for _ in range(2):
+                late.put(configmap("c"))
+                add(engine, configured(Tenant(late, "late", HOME, ALL), built_in("configmaps", "secrets")), late)
+                await engine.prepare_one("late")
+                serving_late = asyncio.create_task(engine.serve("late"))
+                await until(lambda: shared.copy("late", "c"))
+                shared.servers["one"].put(configmap("c", {"color": "red"}))
+                late.delete("configmaps", "shop/c")
+                await daemon.settled()
+                assert shared.copy("late", "c") is None
+                copy = shared.copy("one", "c")
+                assert copy
+                assert copy["data"] == {"color": "red"}
+                assert set(shared.watches().values()) == {1}
+                serving_late.cancel()
+                await asyncio.wait({serving_late})
+                await engine.remove("late")
+            shared.host.delete("configmaps", place("c", "two", HOME))
+            await until(lambda: shared.copy("two", "c"))
+            kinds = len(shared.watches())
+            assert sum(one.verb == "list" for one in shared.host.requests) - lists <= 2 * kinds, "its own lists alone"
+
+    play(scenario)
+
+
+@pytest.mark.parametrize("compacted", [False, True])
+def test_host_that_was_away_is_listed_and_watched_again(shared: Shared, compacted: bool) -> None:
+    async def scenario() -> None:
+        async with shared.daemon("configmaps", "secrets") as daemon:
+            for server in shared.servers.values():
+                server.put(configmap("c"))
+            await daemon.settled()
+            shared.host.restart(down=20)
+            shared.host.delete("configmaps", place("c", "one", HOME))
+            shared.servers["two"].delete("configmaps", "shop/c")
+            if compacted:
+                shared.host.compact()
+            await until(lambda: shared.copy("one", "c") and not shared.copy("two", "c"))
+            await daemon.settled()
+            assert set(shared.watches().values()) == {1}
+            assert all(cached(daemon, name) <= {f"{name}.{HOME}"} for name in NAMES)
+
+    play(scenario)
+
+
+def test_restart_writes_nothing(shared: Shared) -> None:
+    async def scenario() -> None:
+        for server in shared.servers.values():
+            server.put(configmap("c"))
+        async with shared.daemon("configmaps", "secrets") as daemon:
+            await daemon.settled()
+        seen = len(shared.host.requests)
+        async with shared.daemon("configmaps", "secrets") as daemon:
+            await daemon.settled()
+        assert writes(shared.host, seen) == []
+
+    play(scenario)
+
+
+def test_cluster_whose_handler_raises_stops_itself_alone(shared: Shared) -> None:
+    async def scenario() -> None:
+        async with shared.daemon("configmaps", "secrets") as daemon:
+            await daemon.settled()
+
+            def broken(key: Key, last: Obj) -> None:
+                raise ValueError("broken")
+
+            daemon.engine.pairs["one"].informers.store(Side.HOST, CONFIG_MAPS).add_handler(broken)
+            for server in shared.servers.values():
+                server.put(configmap("c"))
+            await daemon.settled()
+            for name in NAMES:
+                shared.host.delete("configmaps", place("c", name, HOME))
+            await until(lambda: all(shared.copy(name, "c") for name in NAMES))
+            assert set(shared.watches().values()) == {1}
+
+    play(scenario)
+
+
+def test_mark_in_a_tenants_object_leads_to_no_other_cluster(shared: Shared) -> None:
+    async def scenario() -> None:
+        async with shared.daemon("configmaps", "secrets") as daemon:
+            await daemon.settled()
+            mark = {"vsyncer.dev/cluster": f"two.{HOME}"}
+            for place_of_mark in ("labels", "annotations"):
+                forged = configmap(f"in-{place_of_mark}", {"text": f'"labels":{{"vsyncer.dev/cluster":"two.{HOME}"}}'})
+                forged["metadata"][place_of_mark] = mark
+                shared.servers["one"].put(forged)
+            data = configmap("in-data", {"vsyncer.dev.cluster": f"two.{HOME}"})
+            shared.servers["one"].put(data)
+            await daemon.settled()
+            assert shared.copy("one", "in-data")
+            assert cached(daemon, "one") == {f"one.{HOME}"}
+            assert cached(daemon, "two") == set()
+
+    play(scenario)
+
+
+def test_copy_whose_mark_is_taken_away_is_made_anew_or_left(shared: Shared) -> None:
+    """The cluster sees it go, as with a watch of its own, and what bears no mark of ours is not overwritten."""
+
+    async def scenario() -> None:
+        async with shared.daemon("configmaps", "secrets") as daemon:
+            shared.servers["one"].put(configmap("c"))
+            await daemon.settled()
+            copy = shared.copy("one", "c")
+            assert copy
+            del copy["metadata"]["labels"]["vsyncer.dev/cluster"]
+            shared.host.put(copy)
+            await daemon.settled()
+            assert cached(daemon, "one") == set()
+            assert daemon.requests("configmaps"), "it isn't ours any more"
+
+    play(scenario)

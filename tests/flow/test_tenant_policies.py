@@ -1,0 +1,110 @@
+"""A tenant's NetworkPolicies on the host: they follow the tenant's namespaces, and the tenant learns what they lack."""
+
+from harness import HOME, NAMESPACE, Two, built_in, play, until
+from harness import namespace as bare
+
+from syncer.api import Json, Obj, labels_of
+from syncer.resources.kinds import NETWORK_POLICIES
+from syncer.testing.merge import merged
+from syncer.testing.objects import build, pod
+
+PLURAL = str(NETWORK_POLICIES)
+TEAM = {"namespaceSelector": {"matchLabels": {"team": "a"}}}
+ON = {"networkPolicies": {"enabled": True}}
+
+
+def policy(name: str, *peers: Obj) -> Obj:
+    return build(
+        NETWORK_POLICIES,
+        name,
+        namespace=NAMESPACE,
+        spec={"podSelector": {}, "policyTypes": ["Ingress"], "ingress": [{"from": [*peers]}]},
+    )
+
+
+def named(two: Two, name: str) -> list[str]:
+    """Return the virtual namespaces that the copy lets in."""
+    copy = two.copy(PLURAL, name) or {"spec": {}}
+    peers = [peer for rule in copy["spec"].get("ingress") or () for peer in rule["from"]]
+    found = [each for peer in peers for each in peer["podSelector"].get("matchExpressions") or ()]
+    return sorted(value for each in found for value in each["values"])
+
+
+def labelled(name: str, **labels: str) -> Obj:
+    return merged(bare(name), {"metadata": {"labels": labels}})
+
+
+def test_copy_follows_the_labels_of_namespaces_and_goes_with_its_policy() -> None:
+    async def scenario() -> None:
+        two = Two()
+        two.virtual.put(labelled("front", team="a"))
+        two.virtual.put(policy("web", TEAM))
+        async with two.daemon(built_in("networkpolicies"), options=ON) as daemon:
+            await until(lambda: named(two, "web") == ["front"])
+            two.virtual.put(labelled("back", team="a"))
+            await until(lambda: named(two, "web") == ["back", "front"])
+            two.virtual.put(labelled("front", team="b"))
+            await until(lambda: named(two, "web") == ["back"])
+            two.virtual.put(labelled("back"))
+            await until(lambda: two.copy(PLURAL, "web") and not named(two, "web"))
+            copy = two.copy(PLURAL, "web") or {}
+            assert copy["spec"]["policyTypes"] == ["Ingress"]
+            assert not copy["spec"].get("ingress"), "a rule without peers would be for all"
+            two.virtual.delete(PLURAL, f"{NAMESPACE}/web")
+            await until(lambda: not two.copy(PLURAL, "web"))
+            await daemon.settled()
+            assert two.host.objects(PLURAL, HOME) == []
+
+    play(scenario)
+
+
+def test_tenant_is_told_once_of_what_is_cut() -> None:
+    def told(two: Two) -> list[Obj]:
+        return [each for each in two.virtual.objects("events", NAMESPACE) if each["reason"] == "NetworkPolicyCut"]
+
+    async def scenario() -> None:
+        two = Two()
+        two.virtual.put(policy("web", {"ipBlock": {"cidr": "192.0.2.0/24"}}))
+        async with two.daemon(built_in("networkpolicies"), options=ON) as daemon:
+            await until(lambda: told(two))
+            two.virtual.put(merged(policy("web", {"ipBlock": {"cidr": "192.0.2.0/24"}}), {"metadata": {"labels": {}}}))
+            await daemon.settled()
+            [event] = told(two)
+            assert event["involvedObject"]["name"] == "web"
+            assert event["message"].startswith("spec.ingress[0].from[0].ipBlock: where Pods run this is only for Pods")
+
+    play(scenario)
+
+
+def test_pods_are_marked_as_isolated_while_a_policy_selects_them() -> None:
+    def marks(two: Two, name: str) -> list[str]:
+        found = labels_of(two.copy("pods", name) or {"metadata": {}})
+        return sorted(key.rpartition("-")[2] for key in found if key.startswith("vsyncer.dev/isolated-"))
+
+    def changed(**spec: Json) -> Obj:
+        return merged(policy("walls"), {"spec": {"ingress": None, **spec}})
+
+    async def scenario() -> None:
+        two = Two()
+        two.virtual.put(pod("web", metadata={"labels": {"app": "web"}}))
+        two.virtual.put(pod("db", metadata={"labels": {"app": "db"}}))
+        async with two.daemon(built_in("pods", "serviceaccounts", "networkpolicies"), options=ON) as daemon:
+            await until(lambda: two.copy("pods", "web") and two.copy("pods", "db"))
+            assert (marks(two, "web"), marks(two, "db")) == ([], [])
+            two.virtual.put(changed(podSelector={"matchLabels": {"app": "web"}}))
+            await until(lambda: marks(two, "web") == ["ingress"])
+            two.virtual.put(changed(podSelector={"matchLabels": {"app": "db"}}, policyTypes=["Ingress", "Egress"]))
+            await until(lambda: (marks(two, "web"), marks(two, "db")) == ([], ["egress", "ingress"]))
+            labelled_pod = two.original("pods", "web") or {}
+            two.virtual.put(merged(labelled_pod, {"metadata": {"labels": {"app": "db"}}}))
+            await until(lambda: marks(two, "web") == ["egress", "ingress"])
+            two.virtual.delete(PLURAL, f"{NAMESPACE}/walls")
+            await until(lambda: (marks(two, "web"), marks(two, "db")) == ([], []))
+            long = {"podSelector": {"matchLabels": {f"k{number}": "x" * 60 for number in range(500)}}}
+            two.virtual.put(changed(podSelector={"matchLabels": {"app": "nobody"}}, egress=[{"to": [long]}]))
+            await until(lambda: marks(two, "web") == marks(two, "db") == ["egress", "ingress"])
+            two.virtual.put(changed(podSelector={"matchLabels": {"app": "nobody"}}))
+            await until(lambda: (marks(two, "web"), marks(two, "db")) == ([], []))
+            await daemon.settled()
+
+    play(scenario)

@@ -1,0 +1,411 @@
+"""The attacks of a hostile tenant: a function for each way in which the host could be harmed."""
+
+import contextlib
+import json
+import random
+import socket
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from hostile_scene import CLUSTER, COPIED, FOREIGN, HOME, NAMESPACE
+
+from hostile_chaos.audit import ACTED_ON, CANARY, POLICY_LABELS, PREFIX
+from hostile_chaos.lies import LIES, RAW
+from hostile_chaos.stage import CLASSES, ISSUERS, SERVICES, SPACES, SYSTEM, TAKEN, VOUCHERS, WIDE, Stage
+from syncer.api import Key, Marks, Obj, Resource, key_of
+from syncer.resources.kinds import SECRETS
+from syncer.testing.merge import merged
+from syncer.testing.objects import (
+    build,
+    configmap,
+    namespace,
+    pod,
+    pod_mounting,
+    resource_of,
+    secret,
+    service,
+    serviceaccount,
+)
+
+#: Acts on the stage, with a random number generator and a name of its own.
+Attack = Callable[[Stage, random.Random, str], None]
+
+ATTACKS: dict[str, Attack] = {}
+#: Annotations in which tools keep the whole of an object.
+NOTES = (
+    "kapp.k14s.io/original",
+    "kopf.zalando.org/last-handled-configuration",
+    "objectset.rio.cattle.io/applied",
+)
+#: Seconds, after which a copy of what was deleted must be gone.
+GONE = 6.0
+#: Connections to the health page at once.
+CONNECTIONS = 45
+#: An object of this many bytes is large, and still accepted by an API server.
+LARGE = 1_000_000
+
+
+def attack(name: str) -> Callable[[Attack], Attack]:
+    """Add an attack under its name, which each of its objects is called by."""
+
+    def added(function: Attack) -> Attack:
+        ATTACKS[name] = function
+        return function
+
+    return added
+
+
+def _voucher(name: str, **spec: Any) -> Obj:
+    return build(VOUCHERS, name, spec=spec)
+
+
+# -- what isn't the tenant's -----------------------------------------------------------------------
+
+
+@attack("references")
+def host_objects_by_name(stage: Stage, rng: random.Random, name: str) -> None:
+    """Name objects of the host, which the tenant hasn't got, in every reference of a Pod."""
+    one = f"{CANARY}-secret"
+    key = {"valueFrom": {"secretKeyRef": {"name": one, "key": "key"}}}
+    references: list[Obj] = [
+        {"volumes": [{"name": "v", "secret": {"secretName": one, "optional": rng.random() < 0.3}}]},
+        {"volumes": [{"name": "v", "configMap": {"name": f"{CANARY}-config"}}]},
+        {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": f"{CANARY}-claim"}}]},
+        {"volumes": [{"name": "v", "projected": {"sources": [{"secret": {"name": one}}]}}]},
+        {"volumes": [{"name": "v", "csi": {"driver": "d", "nodePublishSecretRef": {"name": one}}}]},
+        {"imagePullSecrets": [{"name": one}]},
+        {"containers": [{"name": "c", "image": "i", "envFrom": [{"secretRef": {"name": one}}]}]},
+        {"containers": [{"name": "c", "image": "i", "env": [{"name": "K", **key}]}]},
+    ]
+    place = rng.choice([NAMESPACE, NAMESPACE, WIDE, SYSTEM])
+    stage.put(pod(name, spec=rng.choice(references), namespace=place))
+
+
+@attack("foreign")
+def host_namespaces(stage: Stage, rng: random.Random, name: str) -> None:
+    """Create objects in a virtual namespace that is called like one of the host's."""
+    place = rng.choice([FOREIGN, SYSTEM, "default"])
+    if place == FOREIGN:
+        stage.tenant.put(namespace(place))
+    kind: Callable[..., Obj] = rng.choice([pod, service, serviceaccount])
+    stage.put(kind(name, namespace=place))
+
+
+@attack("squatted")
+def squatted_names(stage: Stage, rng: random.Random, name: str) -> None:
+    """Name a Secret whose place on the host has an object of the host's."""
+    choice = rng.randrange(4)
+    if choice == 0:
+        stage.put(serviceaccount(TAKEN))
+        stage.put(pod(name, spec={"serviceAccountName": TAKEN}))
+    elif choice == 1:
+        stage.put(secret(TAKEN))
+        stage.put(pod_mounting(name, secret=TAKEN))
+    else:
+        stage.put(rng.choice([pod_mounting(name, secret=TAKEN), pod_mounting(name, configmap=TAKEN)]))
+
+
+@attack("policies")
+def policy_of_namespaces(stage: Stage, rng: random.Random, name: str) -> None:
+    """Create a namespace with labels that the host's policies go by, and a Pod in it at once."""
+    stage.put(namespace(name, metadata={"labels": {rng.choice(POLICY_LABELS): "0", "tier": "two"}}))
+    privileged = {"name": "c", "image": "i", "securityContext": {"privileged": True}}
+    stage.put(pod(name, namespace=name, spec={"containers": [privileged]}))
+
+
+@attack("annotations")
+def annotations_of_others(stage: Stage, rng: random.Random, name: str) -> None:
+    """Set annotations that host components act on."""
+    annotations = {rng.choice(ACTED_ON): f"{CANARY}/x", "annotations.example.org/mine": "x"}
+    metadata: Obj = {"annotations": annotations}
+    choice = rng.randrange(4)
+    if choice == 0:
+        stage.put(serviceaccount(name, metadata=metadata))
+    elif choice == 1:
+        stage.put(service(name, metadata=metadata))
+    elif choice == 2:
+        stage.put(pod(name, metadata=metadata))
+    else:
+        stage.put(configmap(name, metadata={"annotations": {**annotations, **COPIED["annotations"]}}))
+
+
+@attack("tokens")
+def tokens_of_pods(stage: Stage, rng: random.Random, name: str) -> None:
+    """Name the Secret of another Pod's tokens."""
+    source = {"serviceAccountToken": {"path": "token"}}
+    stage.put(pod(name, spec={"volumes": [{"name": "t", "projected": {"sources": [source]}}]}))
+    stage.later(1.0, lambda: stage.put(_voucher(f"{name}-v", secretName=f"{name}.pod-tokens")))
+
+
+@attack("templates")
+def marks_in_templates(stage: Stage, rng: random.Random, name: str) -> None:
+    """Write our marks into the templates of a custom object, at any depth."""
+    marks: Obj = {f"{PREFIX}cluster": f"{CLUSTER}.{HOME}", f"{PREFIX}name": "x"}
+    template: Obj = {rng.choice(["labels", "annotations"]): marks}
+    for part in rng.choices(["metadata", "template", "items"], k=rng.randrange(3)):
+        template = {part: [template]} if part == "items" else {part: template}
+    stage.put(_voucher(name, secretTemplate=template))
+
+
+@attack("remade")
+def deletions_that_come_back(stage: Stage, rng: random.Random, name: str) -> None:
+    """Let an operator of the host make an object again that has our marks, whenever it is deleted."""
+    if len(stage.remade) >= 2:
+        return
+    virtual = {**secret(name), "metadata": {"name": name, "namespace": NAMESPACE, "uid": "1"}}
+    place, marks = stage.scene.host_key(virtual), Marks()
+    metadata = {
+        "name": place.name,
+        "namespace": place.namespace,
+        "labels": marks.labels(f"{CLUSTER}.{HOME}", key_of(virtual)),
+        "annotations": marks.annotations(SECRETS, virtual, place),
+    }
+    made = merged(secret(name), {"metadata": metadata})
+    if stage.operator.get("namespaces", place.namespace):
+        stage.make_again(place.name, made)
+
+
+@attack("issuers")
+def issuers_of_the_host(stage: Stage, rng: random.Random, name: str) -> None:
+    """Name an Issuer or a Secret of the host in a custom object."""
+    reference = {"name": f"{CANARY}-issuer", "kind": "Issuer"}
+    stage.put(_voucher(name, issuerRef=reference, secretName=rng.choice([f"{CANARY}-secret", f"{name}-s"])))
+
+
+@attack("operators")
+def operators_of_the_host(stage: Stage, rng: random.Random, name: str) -> None:
+    """Have operators on the host do what the tenant may not, through fields of plugins' kinds."""
+    solver: Obj = rng.choice(
+        [
+            {
+                "http01": {
+                    "ingress": {"ingressTemplate": {"metadata": {"annotations": {"a/configuration-snippet": "x"}}}}
+                }
+            },
+            {"http01": {"ingress": {"podTemplate": {"spec": {"priorityClassName": "system-node-critical"}}}}},
+            {"http01": {"gatewayHTTPRoute": {"parentRefs": [{"name": "gate", "namespace": FOREIGN}]}}},
+            {"dns01": {"unheardOf": {"apiKeySecretRef": {"name": f"{CANARY}-secret"}}}},
+        ]
+    )
+    if rng.random() < 0.6:
+        spec: Obj = {"acme": {"server": "https://a", "privateKeySecretRef": {"name": "k"}, "solvers": [solver]}}
+        stage.put(build(Resource("cert-manager.io/v1", "Issuer", "issuers"), name, spec=spec))
+    else:
+        monitors = Resource("monitoring.coreos.com/v1", "ServiceMonitor", "servicemonitors")
+        spec = {"scrapeClass": f"{CANARY}-class", "selector": {}, "endpoints": [{"port": "web"}]}
+        stage.put(build(monitors, name, spec=spec))
+
+
+@attack("addresses")
+def external_addresses(stage: Stage, rng: random.Random, name: str) -> None:
+    """Take the traffic of others to an address."""
+    stage.put(service(name, spec={"externalIPs": [f"8.8.{rng.randrange(250)}.8"]}))
+
+
+@attack("nodes")
+def nodes_and_their_volumes(stage: Stage, rng: random.Random, name: str) -> None:
+    """Choose a node, or a volume that names something of the host."""
+    certificate = {"podCertificate": {"signerName": "example.com/x", "keyType": "ED25519", "credentialBundlePath": "b"}}
+    bundle = {"clusterTrustBundle": {"name": f"{CANARY}-bundle", "path": "b"}}
+    specs: list[Obj] = [
+        {"nodeName": "control-plane-1"},
+        {"volumes": [{"name": "v", "glusterfs": {"endpoints": f"{CANARY}-service", "path": "p"}}]},
+        {"volumes": [{"name": "v", "projected": {"sources": [bundle]}}]},
+        {"volumes": [{"name": "v", "projected": {"sources": [certificate]}}]},
+    ]
+    stage.put(pod(name, spec=rng.choice(specs)))
+
+
+@attack("notes")
+def what_the_host_hides(stage: Stage, rng: random.Random, name: str) -> None:
+    """Change a host object whose annotations repeat what the tenants don't see."""
+    metadata = {"annotations": {rng.choice(NOTES): json.dumps({"password": f"{CANARY}-{name}"})}}
+    spec = {"password": f"{CANARY}-password", "n": name}
+    stage.operator.put(build(CLASSES, "gold", metadata=metadata, spec=spec))
+
+
+@attack("hostnames")
+def names_of_the_host(stage: Stage, rng: random.Random, name: str) -> None:
+    """Read names of the host in a Pod's own fields, or in what a kubelet says of it."""
+    field = {"fieldRef": {"fieldPath": f"metadata.annotations['{PREFIX}host-namespace']"}}
+    env = [{"name": "WHERE", "valueFrom": field}] if rng.random() < 0.5 else []
+    made = pod(name, spec={"containers": [{"name": "c", "image": "i", "env": env}]})
+    stage.put(made)
+    waiting = {"name": "c", "image": "i", "imageID": "", "ready": False, "restartCount": 0}
+
+    def report() -> None:
+        copy = stage.scene.copy(made)
+        if copy is None:
+            return
+        text = f'secret "db" not found in namespace {copy["metadata"]["namespace"]}'
+        state = {"waiting": {"reason": "Error", "message": text}}
+        status = {"message": text, "containerStatuses": [{**waiting, "state": state}]}
+        stage.operator.put(merged(copy, {"status": status}))
+
+    stage.later(1.5, report)
+
+
+# -- what takes time and memory --------------------------------------------------------------------
+
+
+@attack("variables")
+def variables_of_services(stage: Stage, rng: random.Random, name: str) -> None:
+    """Create a Pod with many containers where Services have many ports."""
+    containers = [{"name": f"c{number}", "image": "i"} for number in range(rng.randrange(20, 200))]
+    stage.put(pod(name, namespace=WIDE, spec={"containers": containers}))
+    if rng.random() < 0.05:
+        stage.tenant.patch("services", f"{WIDE}/s{rng.randrange(SERVICES)}", metadata={"labels": {"n": name}})
+
+
+@attack("selectors")
+def selectors_of_namespaces(stage: Stage, rng: random.Random, name: str) -> None:
+    """Create a Pod whose many affinity terms select namespaces, and change one of these."""
+    kind = rng.choice(["podAffinity", "podAntiAffinity"])
+    terms = [
+        {
+            "labelSelector": {},
+            "topologyKey": "kubernetes.io/hostname",
+            "namespaceSelector": {"matchLabels": {"tier": "one", **({"x": str(one)} if rng.random() < 0.1 else {})}},
+        }
+        for one in range(rng.randrange(100, 1200))
+    ]
+    affinity = {kind: {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+    stage.put(pod(name, spec={"affinity": affinity}))
+    if rng.random() < 0.2:
+        stage.tenant.patch("namespaces", f"space-{rng.randrange(SPACES)}", metadata={"labels": {"changed": name}})
+
+
+@attack("passing")
+def names_that_go_again(stage: Stage, rng: random.Random, name: str) -> None:
+    """Name a Secret with a very long name, or have very many annotations, for a moment."""
+    for number in range(6):
+        one = f"{name}-{number}"
+        if rng.random() < 0.7:
+            obj = pod_mounting(one, secret=one.ljust(rng.randrange(100_000, LARGE), "x"))
+        else:
+            many = {f"example.org/{one}-{each}": "" for each in range(rng.randrange(100, 4000))}
+            obj = serviceaccount(one, metadata={"annotations": many})
+        stage.later(0.2 * number, partial(stage.tenant.put, obj))
+        gone = partial(stage.tenant.delete, resource_of(obj), str(key_of(obj)))
+        stage.later(0.2 * number + 0.5, gone)
+
+
+@attack("expressions")
+def costly_expressions(stage: Stage, rng: random.Random, name: str) -> None:
+    """Give an expression of the operator's, which compares each with each, a long list."""
+    count = rng.choice([10, 100, 500, 900])
+    stage.put(_voucher(name, items=[f"{name}-{number}" for number in range(count)]))
+
+
+@attack("hammered")
+def hammering(stage: Stage, rng: random.Random, name: str) -> None:
+    """Change an object again and again."""
+    target = configmap("hammered-0", {"n": name}, metadata=COPIED)
+    for number in range(12):
+        stage.tenant.put(merged(target, {"data": {"at": f"{name}-{number}"}}))
+        stage.pause(0.015)
+
+
+@attack("messages")
+def long_messages(stage: Stage, rng: random.Random, name: str) -> None:
+    """Be refused with a very long message, or one that moves the cursor of a terminal."""
+    kind = rng.choice(["\x1b[31m", "x" * rng.randrange(10_000, LARGE)])
+    stage.put(_voucher(name, issuerRef={"name": "a", "kind": kind}))
+
+
+@attack("page")
+def health_page(stage: Stage, rng: random.Random, name: str) -> None:
+    """Open connections to the health page and never finish a request, or give it errors to tell."""
+    if rng.random() < 0.5:
+        opened = contextlib.ExitStack()
+        for _ in range(CONNECTIONS):
+            with contextlib.suppress(OSError):
+                place = "127.0.0.1", stage.scene.daemon.health
+                one = opened.enter_context(socket.create_connection(place, timeout=0.02))
+                one.sendall(b"GET /readyz HTTP/1.1\r\n")
+        stage.later(0.3, stage.read_page)
+        stage.later(0.5, opened.close)
+        return
+    stage.cut_off("events")
+    stage.later(0.8, stage.read_page)
+    stage.later(1.0, stage.heal)
+
+
+# -- what an operator may not be let to configure --------------------------------------------------
+
+_REFERRED = {"references": {"spec.ref.name": "issuers.example.com"}}
+#: Sections, any of which hands the host over.
+CARELESS: Sequence[Obj] = (
+    {"host": {"namespace": "kube-system"}},
+    {"host": {"namespace": "default"}},
+    {"sync": {"custom": {"deployments.apps": {}}}},
+    {"sync": {"custom": {"rolebindings.rbac.authorization.k8s.io": {}}}},
+    {"sync": {"custom": {"validatingwebhookconfigurations.admissionregistration.k8s.io": {"scope": "Cluster"}}}},
+    {"sync": {"custom": {"vouchers.example.com": _REFERRED, "issuers.example.com": {"name": "{namespace}-{name}"}}}},
+    {"names": {"translator": "unchanged", "trustTenant": False}},
+)
+
+
+@attack("careless")
+def careless_configurations(stage: Stage, rng: random.Random, name: str) -> None:
+    """Write a configuration that hands the host over, which must be refused."""
+    section = rng.choice(CARELESS)
+    stage.must_refuse(merged(stage.scene.config(), section), section)
+
+
+# -- what ends a process ---------------------------------------------------------------------------
+
+
+@attack("malformed")
+def malformed_objects(stage: Stage, rng: random.Random, name: str) -> None:
+    """Let an aggregated API server say what no API server says, in a watch or in a list."""
+    choice = rng.choice(sorted([*LIES, *RAW]))
+    kinds: list[Obj] = [
+        configmap(name, metadata=COPIED),
+        service(name),
+        pod(name),
+        serviceaccount(name),
+        _voucher(name, secretName="a"),
+        secret(name),
+        build(ISSUERS, name, spec={}),
+    ]
+    obj = rng.choice(kinds)
+    stage.lie(name, choice)
+    stage.put(obj)
+    if rng.random() < 0.3:
+        stage.relist(resource_of(obj).plural)
+
+
+# -- what doesn't go again -------------------------------------------------------------------------
+
+
+@attack("paused")
+def pause_and_delete(stage: Stage, rng: random.Random, name: str) -> None:
+    """Pause an object and delete it."""
+    obj = rng.choice([pod(name), service(name), pod_mounting(name, secret=name)])
+    resource, key = resource_of(obj), key_of(obj)
+    stage.put(obj)
+
+    def pause() -> None:
+        if stage.tenant.get(resource, str(key)):
+            stage.tenant.patch(resource, str(key), metadata={"annotations": {f"{PREFIX}paused": "true"}})
+            stage.later(0.5, delete)
+
+    def delete() -> None:
+        stage.tenant.delete(resource, str(key))
+        stage.later(GONE, lambda: stage.gone(obj, "paused"))
+
+    stage.later(1.0, pause)
+
+
+@attack("marks")
+def forged_marks(stage: Stage, rng: random.Random, name: str) -> None:
+    """Write our marks on objects of the tenant's own."""
+    place = Key(HOME, f"{CANARY}-secret")
+    marks, wanted = Marks(), secret(name)
+    wanted["metadata"]["annotations"] = marks.annotations(SECRETS, wanted, place)
+    if rng.random() < 0.5:
+        wanted["metadata"]["labels"] = marks.labels(f"{CLUSTER}.{HOME}", place)
+    stage.put(wanted)
+    stage.put(pod_mounting(name, secret=name))

@@ -1,0 +1,333 @@
+"""The stage of a hostile tenant: the clusters, the host's own objects, and the tenant's."""
+
+import configparser
+import heapq
+import itertools
+import json
+import os
+import re
+import subprocess
+import tempfile
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future, ProcessPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+from click.testing import CliRunner
+from hostile_scene import FOREIGN, HOME, NAMESPACE, OTHER, HostileScene, eventually, installation
+
+from hostile_chaos.audit import CANARY, Report
+from hostile_chaos.pulse import PREFERRED, Beside
+from hostile_chaos.servers import RemoteServer, StagedServer
+from syncer.api import Key, Obj, Resource, key_of
+from syncer.cli.app import app
+from syncer.resources.kinds import NAMESPACES
+from syncer.testing.merge import merged
+from syncer.testing.objects import build, configmap, crd, namespace, resource_of, secret, service, serviceaccount
+
+ROOT = Path(__file__).parents[3]
+#: The built-in namespaces that the tenant uses, too, and the one that is on the host.
+SYSTEM = "kube-system"
+VOUCHERS = Resource("example.com/v1", "Voucher", "vouchers")
+ISSUERS = Resource("example.com/v1", "Issuer", "issuers")
+CLASSES = Resource("example.com/v1", "Class", "classes", namespaced=False)
+CLAIMS = Resource("v1", "PersistentVolumeClaim", "persistentvolumeclaims")
+#: Kinds of plugins, on both sides.
+PLUGIN_KINDS = {
+    "certificates.cert-manager.io": "Certificate",
+    "issuers.cert-manager.io": "Issuer",
+    "servicemonitors.monitoring.coreos.com": "ServiceMonitor",
+    "podmonitors.monitoring.coreos.com": "PodMonitor",
+}
+#: A name whose place on the host has an object of the host's.
+TAKEN = "taken"
+#: Text that a health page may not say, and the most threads of a daemon.
+SECRETS_OF_THE_PAGE, THREADS = (CANARY, "127.0.0.1", "/virtual"), 40
+#: Seconds, after which an action of the tenant is undone, and the objects that may be there at once.
+LIFE, MOST = 12.0, 160
+#: Other virtual namespaces, each with labels that a selector may ask for.
+SPACES = 120
+#: Services of the namespace of wide Pods, and the ports of each.
+WIDE, SERVICES, PORTS = "wide", 6, 400
+
+CUSTOM: dict[str, Any] = {
+    "vouchers.example.com": {
+        "references": {
+            "spec.secretName": "Secret",
+            "spec.issuerRef.name": ["issuers.example.com"],
+        },
+        "related": [{"resource": "secrets", "origin": "host", "by": {"reference": "spec.secretName"}}],
+        "patches": {
+            "down": [
+                {
+                    "path": "/spec/unique",
+                    "cel": "!has(self.spec.items) || self.spec.items.all(x, self.spec.items.exists_one(y, y == x))",
+                }
+            ]
+        },
+    },
+    "issuers.example.com": {},
+    "classes.example.com": {
+        "direction": "fromHost",
+        "patches": {"up": [{"op": "replace", "path": "/spec", "value": {"hidden": True}}]},
+    },
+}
+
+
+def canaries(place: str) -> list[Obj]:
+    """Return the host's own objects in a host namespace."""
+    return [
+        secret(f"{CANARY}-secret", {"key": "host"}, namespace=place),
+        configmap(f"{CANARY}-config", namespace=place),
+        serviceaccount(f"{CANARY}-account", namespace=place),
+        service(f"{CANARY}-service", namespace=place),
+        build(
+            CLAIMS,
+            f"{CANARY}-claim",
+            namespace=place,
+            spec={"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+        ),
+        build(ISSUERS, f"{CANARY}-issuer", namespace=place, spec={"ca": {}}),
+    ]
+
+
+@dataclass(order=True)
+class Later:
+    """Work that is due at a moment."""
+
+    at: float
+    number: int
+    work: Callable[[], object] = field(compare=False)
+
+
+class Stage:
+    """A scene with canaries on the host, a lying virtual API server, and objects that go again."""
+
+    def __init__(self, translator: str, folder: Path, report: Report) -> None:
+        self.report = report
+        self.tenant, self.operator = RemoteServer("virtual"), RemoteServer("host")
+        self.scene = HostileScene(translator, folder, self.tenant, self.operator)
+        self.beside = Beside(folder / "beside", self.operator)
+        self.single = self.scene.names.host_namespaces() is not None
+        self.records = folder / "steps.jsonl"
+        #: Objects that are made again when the daemon deletes them.
+        self.remade: set[str] = set()
+        self._mine: deque[tuple[float, Resource, Key]] = deque()
+        #: True while everything is undone, whatever was to happen in between.
+        self.ends = False
+        #: Validates configurations in a process of its own, so that the API servers here aren't slowed.
+        self._validating = ProcessPoolExecutor(1, mp_context=get_context("spawn"))
+        self._later: list[Later] = []
+        #: The host's own objects have names of copies here.
+        self.squatted: frozenset[str] = frozenset()
+        self._lock = threading.Lock()
+        self._numbers = itertools.count()
+        self._canaries: dict[tuple[str, str], str] = {}
+        self._define()
+
+    # -- what is there -----------------------------------------------------------------------------
+
+    def _define(self) -> None:
+        for server in (self.tenant, self.operator):
+            for kind in (VOUCHERS, ISSUERS):
+                server.put(crd(str(kind)))
+            server.put(crd(str(CLASSES), scope="Cluster", spec={"names": {"kind": "Class", "listKind": "ClassList"}}))
+            for name, one in PLUGIN_KINDS.items():
+                server.put(crd(name, spec={"names": {"kind": one, "listKind": f"{one}List"}}))
+        for place in (HOME, FOREIGN, SYSTEM):
+            self._put_canaries(place)
+        self.operator.put(build(CLASSES, "gold", spec={"password": f"{CANARY}-password"}))
+        for number in range(SPACES):
+            self.tenant.put(namespace(f"space-{number}", metadata={"labels": {"tier": "one", "n": str(number)}}))
+        for number in range(SERVICES):
+            ports = tuple(range(1000, 1000 + PORTS))
+            self.tenant.put(service(f"s{number}", ports, namespace=WIDE))
+
+    def _put_canaries(self, place: str) -> None:
+        for obj in canaries(place):
+            stored = self.operator.put(obj)
+            self._canaries[str(resource_of(obj)), str(key_of(obj))] = stored["metadata"]["resourceVersion"]
+
+    def touched(self) -> list[str]:
+        """Return the canaries that are no longer as they were."""
+        found = []
+        for (resource, key), version in self._canaries.items():
+            obj = self.operator.get(resource, key)
+            if obj is None or obj["metadata"]["resourceVersion"] != version:
+                found.append(f"{resource} {key}")
+        return found
+
+    def start(self) -> None:
+        """Start the daemon, measured, and put canaries into the host namespaces that it makes."""
+        python = str(Path(installation()).with_name("python"))
+        path = plugin_path(self.scene.folder)
+        setting = ("env", f"PYTHONPATH={path}")
+        self.scene.cli = (*setting, installation())
+        measured = (*PREFERRED, *setting, python, "-P", str(ROOT / "hack" / "loop_steps.py"), str(self.records))
+        self.scene.plugins = {"issuers": {}, "serviceMonitors": {}} if path else {}
+        custom = CUSTOM if self.single else merged(CUSTOM, {"vouchers.example.com": {"related": None}})
+        self.scene.start(command=measured, sync={"custom": custom})
+        self.beside.daemon.start()
+        if not self.single:
+            for name in (NAMESPACE, WIDE):
+                place = self.scene.names.to_host(NAMESPACES, Key("", name)).name
+                eventually(partial(self.operator.get, "namespaces", place), f"{place} is there")
+                self._put_canaries(place)
+        self.squat()
+
+    def squat(self) -> None:
+        """Put objects of the host's where the copies of `TAKEN` belong."""
+        names = set()
+        for kind in (secret, configmap, serviceaccount):
+            virtual = kind(TAKEN, namespace=NAMESPACE)
+            place = self.scene.host_key(virtual)
+            names.add(place.name)
+            metadata = {"name": place.name, "namespace": place.namespace}
+            stored = self.operator.put(merged(virtual, {"metadata": metadata}))
+            self._canaries[str(resource_of(stored)), str(place)] = stored["metadata"]["resourceVersion"]
+        self.squatted = frozenset(names)
+
+    # -- the tenant's acts -------------------------------------------------------------------------
+
+    def put(self, obj: Obj) -> Obj:
+        """Create or replace an object as the tenant, for a while."""
+        stored = self.tenant.put(obj)
+        self._mine.append((time.monotonic() + LIFE, resource_of(obj), key_of(obj)))
+        return stored
+
+    def later(self, seconds: float, work: Callable[[], object]) -> None:
+        """Do something after some seconds."""
+        with self._lock:
+            heapq.heappush(self._later, Later(time.monotonic() + seconds, next(self._numbers), work))
+
+    def pause(self, seconds: float) -> None:
+        """Wait for some seconds."""
+        time.sleep(seconds)
+
+    def gone(self, obj: Obj, kind: str) -> None:
+        """Report a copy of what was deleted long ago."""
+        if self.ends:
+            return
+        if self.tenant.get(resource_of(obj), str(key_of(obj))) is None and self.scene.copy(obj) is not None:
+            self.report(kind, f"the copy of a deleted {obj['kind']} stays", str(key_of(obj)))
+
+    def tidy(self, *, everything: bool = False) -> None:
+        """Do what is due, and delete what has lived long enough."""
+        now, self.ends = time.monotonic(), everything
+        while self._later and (everything or self._later[0].at <= now):
+            with self._lock:
+                due = heapq.heappop(self._later)
+            due.work()
+        while self._mine and (everything or self._mine[0][0] <= now or len(self._mine) > MOST):
+            _, resource, key = self._mine.popleft()
+            self.tenant.delete(resource, str(key))
+
+    def lie(self, name: str, choice: str, seconds: float = 4.0) -> None:
+        """Let the virtual API server tell one of the lies of an object, for some seconds."""
+        text = f'"{name}"'.encode()
+        self.tenant.call(partial(StagedServer.lie, text=text, name=name, choice=choice))
+        self.later(seconds, lambda: self.tenant.call(partial(StagedServer.be_honest, text=text)))
+
+    def relist(self, resource: str) -> None:
+        """Let the daemon list a resource of the virtual cluster anew."""
+        self.tenant.call(partial(StagedServer.relist, resource=resource))
+
+    def cut_off(self, resource: str) -> None:
+        """Let the virtual API server reset the daemon's requests for a resource until `heal`."""
+        self.tenant.call(partial(StagedServer.cut_off, resource=resource))
+
+    def heal(self) -> None:
+        """End all outages."""
+        self.tenant.call(StagedServer.heal)
+
+    def be_honest(self) -> None:
+        """End all lies, and all that is made again."""
+        self.tenant.call(StagedServer.be_honest)
+        self.operator.call(StagedServer.leave)
+        self.remade.clear()
+
+    def make_again(self, name: str, obj: Obj) -> None:
+        """Make an object on the host, and once more whenever the daemon deletes it."""
+        self.remade.add(name)
+        self.operator.call(partial(StagedServer.make_again, name=name, obj=obj))
+
+    def read_page(self) -> None:
+        """Look at what the health page says, and what it takes."""
+        if not self.scene.lives:
+            return
+        status, page = self.scene.daemon.readyz()
+        if not status and self.scene.lives:
+            self.report("page", "the health page doesn't answer", "")
+        for text in SECRETS_OF_THE_PAGE:
+            if text in page:
+                self.report("page", f"the health page says {text}", page[:300])
+        threads = re.search(r"Threads:\s*(\d+)", Path(f"/proc/{self.scene.daemon.pid}/status").read_text())
+        if threads and int(threads[1]) > THREADS:
+            self.report("page", "connections to the health page take a thread each, without a bound", threads[1])
+
+    def must_refuse(self, config: Obj, section: Obj) -> None:
+        """Report a configuration if `syncer config validate` accepts it."""
+
+        def validated(result: Future[bool]) -> None:
+            if not result.cancelled() and result.result():
+                self.report("careless", "a configuration that hands the host over is accepted", json.dumps(section))
+
+        cli = tuple(self.scene.cli) if OTHER in os.environ else ()
+        self._validating.submit(accepts, cli, json.dumps(config)).add_done_callback(validated)
+
+    def orphans(self) -> list[str]:
+        """Return the copies of what is no longer there."""
+        found = []
+        for resource in ("pods", "secrets", "configmaps", "services", "vouchers.example.com"):
+            for copy in self.operator.objects(resource):
+                annotations = copy["metadata"].get("annotations") or {}
+                name, space = annotations.get("vsyncer.dev/name", ""), annotations.get("vsyncer.dev/namespace", "")
+                kind = annotations.get("vsyncer.dev/kind", "").partition(".")[0]
+                if kind != copy["kind"] or not name or copy["metadata"]["name"] in self.remade:
+                    continue
+                if self.tenant.get(resource, f"{space}/{name}") is None:
+                    found.append(f"{resource} {key_of(copy)}")
+        return found
+
+    def close(self) -> None:
+        """End everything; the daemon's log stays in its folder."""
+        self._validating.shutdown(cancel_futures=True)
+        self.scene.close(show=False)
+        self.beside.close()
+
+
+def accepts(cli: tuple[str, ...], config: str) -> bool:
+    """Return True if `syncer config validate` accepts a configuration; `cli` is another installation's."""
+    with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
+        file.write(config)
+        file.flush()
+        arguments = ["config", "validate", file.name]
+        if cli:
+            return subprocess.run([*cli, *arguments], capture_output=True, check=False).returncode == 0
+        return CliRunner().invoke(app, arguments).exit_code == 0
+
+
+def plugin_path(folder: Path) -> str:
+    """Return an import path with the packages under plugins/ of the tested installation.
+
+    They are installed by their entry points alone; "" if the installation has no such folder.
+    """
+    root = Path(installation()).parents[2] / "plugins"
+    found = []
+    for plugin in ("cert-manager", "prometheus-operator"):
+        config = configparser.ConfigParser()
+        if not config.read(root / plugin / "setup.cfg"):
+            return ""
+        info = folder / f"{plugin.replace('-', '_')}-1.dist-info"
+        info.mkdir(exist_ok=True)
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {config['metadata']['name']}\nVersion: 1\n")
+        lines = config["options.entry_points"]["syncer.syncers"].strip()
+        (info / "entry_points.txt").write_text(f"[syncer.syncers]\n{lines}\n")
+        found.append(str(root / plugin))
+    return ":".join((str(folder), *found))

@@ -1,0 +1,49 @@
+"""A short turn of `hack/chaos --hostile` with each name translator finds nothing."""
+
+from pathlib import Path
+
+import pytest
+from hostile_chaos.attacks import ATTACKS
+from hostile_chaos.run import Plan, play
+from hostile_scene import TRANSLATORS
+
+#: Enough to make each attack once.
+SECONDS = 20.0
+#: What a short turn can tell.
+KINDS = frozenset(
+    (
+        "process",
+        "daemon",
+        "canary",
+        "place",
+        "size",
+        "memory",
+        "marks",
+        "references",
+        "foreign",
+        "policies",
+        "annotations",
+        "paused",
+        "malformed",
+        "tokens",
+        "templates",
+        "remade",
+        "issuers",
+        "operators",
+        "addresses",
+        "nodes",
+        "careless",
+        "hammered",
+        "notes",
+    )
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("translator", TRANSLATORS)
+def test_attacks_of_a_hostile_tenant_harm_nothing(translator: str, tmp_path: Path) -> None:
+    turn = play(Plan(translator, "smoke", SECONDS), tmp_path)
+    assert set(turn.executed) == set(ATTACKS)
+    assert turn.loop_steps > 1000, "the steps of the loop are measured"
+    found = [(each.kind, each.what, seen.example) for each, seen in turn.violations.items()]
+    assert [each for each in found if each[0] in KINDS] == []

@@ -1,0 +1,138 @@
+"""A name in a tenant's object leads to nothing of the host's."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hostile_scene import CLUSTER, DAEMON, HOME, NAMESPACE, PATIENCE, HostileScene, eventually
+
+from kube_envtest import Rule
+from syncer.api import Key, Obj
+from syncer.resources.kinds import SECRETS
+from syncer.testing.merge import merged
+from syncer.testing.objects import pod, pod_mounting, secret, serviceaccount
+
+CRDS = Path(__file__).parents[1] / "crds"
+CERTIFICATE = "certificates.cert-manager.io"
+ISSUER = "issuers.cert-manager.io"
+#: A Certificate whose Secret comes up, as in README.
+RELATED = {
+    "references": {"spec.secretName": "Secret"},
+    "related": [{"resource": "secrets", "origin": "host", "by": {"reference": "spec.secretName"}}],
+}
+
+
+def _theirs(hostile: HostileScene, name: str) -> Obj:
+    """Put a Secret of the host's where the copy of the tenant's would be, and return it."""
+    place = hostile.names.to_host(SECRETS, Key(NAMESPACE, name))
+    eventually(lambda: hostile.operator.get("namespaces", place.namespace), "the host namespace is there")
+    return hostile.operator.put(secret(place.name, {"key": "host"}, namespace=place.namespace))
+
+
+@pytest.mark.parametrize("optional", [False, True], ids=["required", "optional"])
+def test_pod_mounts_no_secret_of_the_hosts(hostile: HostileScene, optional: bool) -> None:
+    hostile.start()
+    hostile.serves_others()
+    theirs = _theirs(hostile, "etcd-certs")
+    thief = pod_mounting("thief", secret="etcd-certs")
+    thief["spec"]["volumes"][0]["secret"]["optional"] = optional
+    hostile.tenant.put(thief)
+    hostile.serves_others()
+    hostile.quiet()
+    # 0aeb964 has made the Pod, which mounts the host's Secret.
+    assert hostile.copy(thief) is None
+    hostile.operator.delete("secrets", f"{theirs['metadata']['namespace']}/{theirs['metadata']['name']}")
+    own = hostile.tenant.put(secret("etcd-certs", {"key": "mine"}))
+    assert hostile.copied(own)["data"] == own["data"]
+    hostile.copied(thief)
+
+
+@pytest.mark.translators("per-namespace", "unchanged", reason="the others' names bear the cluster's")
+def test_pod_waits_where_the_hosts_secret_could_still_come(hostile: HostileScene) -> None:
+    hostile.start()
+    thief = hostile.tenant.put(pod_mounting("thief", secret="etcd-certs"))
+    hostile.serves_others()
+    hostile.quiet()
+    # 0aeb964 has made the Pod.
+    assert hostile.copy(thief) is None
+    _theirs(hostile, "etcd-certs")
+    hostile.serves_others()
+    hostile.quiet()
+    assert hostile.copy(thief) is None
+
+
+@pytest.mark.translators("single-namespace", "vcluster-compat", reason="with the others a Pod waits for the copy")
+def test_pod_mounts_no_secret_of_the_hosts_before_the_secrets_are_known(hostile: HostileScene) -> None:
+    hostile.start()
+    theirs = _theirs(hostile, "etcd-certs")
+    hostile.daemon.stop()
+    outage = Rule(verb="list", user=DAEMON.name, resource="secrets", status=500)
+    hostile.tenant.call(lambda server: server.faults.add(outage))
+    hostile.daemon.spawn()
+    hostile.serves_others(seconds=PATIENCE)
+    thief = hostile.tenant.put(pod_mounting("thief", secret="etcd-certs"))
+    hostile.serves_others()
+    hostile.copied(hostile.tenant.put(pod("another")))
+    # 0aeb964 has made the Pod, which mounts the host's Secret.
+    assert hostile.copy(thief) is None
+    hostile.operator.delete("secrets", f"{theirs['metadata']['namespace']}/{theirs['metadata']['name']}")
+    hostile.copied(thief)
+
+
+def _define(hostile: HostileScene, *names: str) -> None:
+    for name in names:
+        definition = yaml.safe_load((CRDS / f"{name}.yaml").read_text())
+        for server in (hostile.tenant, hostile.operator):
+            server.put(definition)
+
+
+def _certificate(name: str, to: str) -> Obj:
+    spec: dict[str, Any] = {"secretName": to, "dnsNames": ["a.example.org"], "issuerRef": {"name": "ca"}}
+    metadata = {"name": name, "namespace": NAMESPACE}
+    return {"apiVersion": "cert-manager.io/v1", "kind": "Certificate", "metadata": metadata, "spec": spec}
+
+
+@pytest.mark.translators("single-namespace", "vcluster-compat", reason="the others refuse this configuration")
+def test_tokens_of_a_pod_appear_nowhere(hostile: HostileScene) -> None:
+    _define(hostile, CERTIFICATE)
+    hostile.start(sync={"custom": {CERTIFICATE: RELATED}})
+    volume = {"name": "t", "projected": {"sources": [{"serviceAccountToken": {"path": "t"}}]}}
+    hostile.tenant.put(serviceaccount("admin"))
+    hostile.tenant.put(pod("admin", spec={"serviceAccountName": "admin", "volumes": [volume]}))
+    place = hostile.names.to_host(SECRETS, Key(NAMESPACE, "admin.pod-tokens"))
+    eventually(lambda: hostile.operator.get("secrets", str(place)), "the tokens are on the host")
+    hostile.tenant.put(_certificate("thief", "admin.pod-tokens"))
+    hostile.tenant.put(pod_mounting("thief", secret="admin.pod-tokens"))
+    hostile.serves_others()
+    hostile.quiet()
+    # 0aeb964 shows them as the Secret that the Certificate names, and lets the Pod mount them.
+    assert hostile.tenant.get("secrets", f"{NAMESPACE}/admin.pod-tokens") is None
+    assert hostile.operator.get(CERTIFICATE, f"{HOME}/thief-x-{NAMESPACE}-x-{CLUSTER}") is None
+    assert hostile.copy(pod("thief")) is None
+
+
+def _is_fine(hostile: HostileScene, **sections: Any) -> str:
+    """Return what `syncer config validate` says, with the status in front."""
+    file = hostile.folder / "given.yaml"
+    file.write_text(yaml.safe_dump(hostile.config(**sections)))
+    result = hostile.command("config", "validate", str(file))
+    return f"{result.returncode} {result.stdout}{result.stderr}"
+
+
+def test_template_of_a_referenced_kind_must_name_the_cluster(hostile: HostileScene) -> None:
+    entries = {CERTIFICATE: {"references": {"spec.issuerRef.name": ISSUER}}, ISSUER: {"name": "{namespace}-{name}"}}
+    # 0aeb964 says that it is fine.
+    said = _is_fine(hostile, sync={"custom": entries})
+    assert said.startswith("2 ")
+    assert f"sync.custom.{ISSUER}.name: must have {{cluster}} in it" in said
+    entries = merged(entries, {ISSUER: {"name": "{cluster}-{namespace}-{name}"}})
+    assert _is_fine(hostile, sync={"custom": entries}).startswith("0 ")
+
+
+@pytest.mark.translators("unchanged", reason="it alone gives a tenant's names to the host as they are")
+def test_names_are_the_hosts_only_for_a_trusted_tenant(hostile: HostileScene) -> None:
+    # 0aeb964 says that it is fine.
+    said = _is_fine(hostile, names={"trustTenant": None})
+    assert said.startswith("2 ")
+    assert "Set names.trustTenant to true" in said

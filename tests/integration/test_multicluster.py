@@ -1,0 +1,89 @@
+"""The programs of examples/multicluster between two real API servers."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+from api import RESOURCES, Api, eventually
+from programs_scene import FOLDER, example, joined
+
+from syncer.api import Key, Obj, Resource
+from syncer.testing.objects import pod
+
+#: A namespace on both sides.
+PLACE = "fleet"
+RESOURCES["Deployment"] = Resource("apps/v1", "Deployment", "deployments")
+
+
+@pytest.fixture(scope="module")
+def clusters(apis: tuple[Api, Api]) -> tuple[Api, Api]:
+    for api in apis:
+        api.make_namespace(PLACE)
+    return apis
+
+
+@pytest.fixture
+def kubeconfig(clusters: tuple[Api, Api], tmp_path: Path) -> Path:
+    """A kubeconfig with the contexts eu and us."""
+    files = {name: Path(api.plane.kubeconfig()) for name, api in zip(("eu", "us"), clusters, strict=True)}
+    return joined(files, tmp_path / "config")
+
+
+def bare(name: str) -> Obj:
+    return pod(name, namespace=PLACE)
+
+
+def deployment(name: str, replicas: int) -> Obj:
+    template = {"metadata": {"labels": {"app": name}}, "spec": {"containers": [{"name": "c", "image": "i:1"}]}}
+    spec = {"replicas": replicas, "selector": {"matchLabels": {"app": name}}, "template": template}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name, "namespace": PLACE}, "spec": spec}
+
+
+def test_helloworld_prints_the_pods_of_real_clusters(clusters: tuple[Api, Api], kubeconfig: Path) -> None:
+    eu, us = clusters
+    eu.create(bare("first"))
+    with example("helloworld.py", "--contexts", "eu,us", folder=kubeconfig.parent, kubeconfig=kubeconfig) as said:
+        eventually(lambda: f"eu / {PLACE} / first" in said(), "it prints a pod that was there")
+        us.create(bare("second"))
+        eventually(lambda: f"us / {PLACE} / second" in said(), "it prints a pod that comes")
+    for api, name in ((eu, "first"), (us, "second")):
+        api.delete("Pod", Key(PLACE, name), grace=0)
+
+
+def test_deploymentcopy_keeps_real_deployments_in_step(clusters: tuple[Api, Api], kubeconfig: Path) -> None:
+    eu, us = clusters
+    key = Key(PLACE, "web")
+    eu.create(deployment("web", 0))
+
+    def replicas() -> int:
+        copy = us.get("Deployment", key)
+        return -1 if copy is None else copy["spec"]["replicas"]
+
+    with example(
+        "deploymentcopy.py", "eu", "us", "--namespace", PLACE, folder=kubeconfig.parent, kubeconfig=kubeconfig
+    ) as said:
+        eventually(lambda: replicas() == 0, "the copy is made")
+        eu.patch("Deployment", key, {"spec": {"paused": True, "replicas": 1}})
+        eventually(lambda: replicas() == 1, "the copy follows")
+        us.patch("Deployment", key, {"spec": {"replicas": 3}})
+        eventually(lambda: replicas() == 1, "the copy is repaired")
+        version = (us.get("Deployment", key) or {})["metadata"]["generation"]
+        eu.delete("Deployment", key)
+        eventually(lambda: replicas() == -1, "the copy goes")
+        assert version == 4, said()
+
+
+def test_podghost_shows_real_pods_as_custom_resources(clusters: tuple[Api, Api], kubeconfig: Path) -> None:
+    eu, us = clusters
+    eu.define(yaml.safe_load((FOLDER / "podghost.yaml").read_text()))
+    us.create(bare("web"))
+
+    def phases() -> list[str]:
+        return [each["spec"]["phase"] for each in eu.list("PodGhost", namespace=PLACE)]
+
+    with example("podghost.py", "eu", "us", "--namespace", PLACE, folder=kubeconfig.parent, kubeconfig=kubeconfig):
+        eventually(lambda: phases() == ["Pending"], "the pod has a ghost")
+        us.patch("Pod", Key(PLACE, "web"), {"status": {"phase": "Running"}}, subresource="status")
+        eventually(lambda: phases() == ["Running"], "the ghost follows")
+        us.delete("Pod", Key(PLACE, "web"), grace=0)
+        eventually(lambda: phases() == [], "the ghost goes")

@@ -1,0 +1,41 @@
+"""The programs under ``examples/multicluster``, run as a user does, and a kubeconfig for them."""
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import yaml
+
+from syncer.api import Obj
+
+FOLDER = Path(__file__).parents[1] / "examples" / "multicluster"
+
+
+def joined(kubeconfigs: Mapping[str, Path], file: Path) -> Path:
+    """Write a kubeconfig with a context of each name; return its path."""
+    whole: Obj = {"apiVersion": "v1", "kind": "Config", "clusters": [], "users": [], "contexts": []}
+    for name, path in kubeconfigs.items():
+        one = yaml.safe_load(path.read_text())
+        for part in ("clusters", "users"):
+            whole[part].append({**one[part][0], "name": name})
+        whole["contexts"].append({"name": name, "context": {"cluster": name, "user": name}})
+    file.write_text(yaml.safe_dump(whole))
+    return file
+
+
+@contextmanager
+def example(name: str, *arguments: str, folder: Path, kubeconfig: Path | None = None) -> Iterator[Callable[[], str]]:
+    """Run a program of the examples; yield what returns its output, which is written to a folder."""
+    log = folder / f"{name}.log"
+    with log.open("wb") as output:
+        command = [sys.executable, str(FOLDER / name), *arguments]
+        command += ["--kubeconfig", str(kubeconfig)] if kubeconfig else []
+        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
+        try:
+            yield log.read_text
+            assert process.poll() is None, log.read_text()
+        finally:
+            process.terminate()
+            process.wait(30)

@@ -1,0 +1,251 @@
+"""A kubeconfig that changes while it is in use: tokens and certificates in place, another server not."""
+
+import asyncio
+import base64
+import contextlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trustme
+import yaml
+from cluster_servers import Answer, Call, Peer, serve, server_context
+
+from syncer.api.errors import ConfigError, Unauthorized
+from syncer.api.objects import Side
+from syncer.clusters import credentials as credentials_module
+from syncer.clusters.client import Cluster
+from syncer.clusters.connection import ConnectionSettings, connect
+from syncer.clusters.login_files import LoginFiles
+from syncer.clusters.transport import HttpRequest
+
+CA = trustme.CA()
+
+
+def b64(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+def write(path: Path, server: str, *, ca: bytes = CA.cert_pem.bytes(), current: str = "c", **user: Any) -> None:
+    """Write a kubeconfig with the context c, and d, which leads to another server."""
+    path.write_text(
+        yaml.safe_dump(
+            {
+                "current-context": current,
+                "contexts": [
+                    {"name": "c", "context": {"cluster": "k", "user": "u"}},
+                    {"name": "d", "context": {"cluster": "else", "user": "u"}},
+                ],
+                "clusters": [
+                    {"name": "k", "cluster": {"server": server, "certificate-authority-data": b64(ca)}},
+                    {"name": "else", "cluster": {"server": "https://10.9.9.9:6443"}},
+                ],
+                "users": [{"name": "u", "user": user}],
+            }
+        )
+    )
+
+
+def certificate(name: str) -> dict[str, Any]:
+    leaf = CA.issue_cert(name)
+    chain = b"".join(each.bytes() for each in leaf.cert_chain_pems)
+    return {"client-certificate-data": b64(chain), "client-key-data": b64(leaf.private_key_pem.bytes())}
+
+
+class Moved:
+    """How often a client was told that its server is another."""
+
+    number = 0
+
+    def __call__(self) -> None:
+        self.number += 1
+
+
+@contextlib.asynccontextmanager
+async def using(
+    answer: Answer, path: Path, moved: Moved, monkeypatch: pytest.MonkeyPatch, **user: Any
+) -> AsyncIterator[tuple[Peer, Cluster, str]]:
+    """Yield a server over TLS, a client with a kubeconfig at ``path``, and the server's URL."""
+    monkeypatch.setattr(credentials_module, "CHECK_SECONDS", 0.0)
+    async with serve(answer, server_context(CA.issue_cert("127.0.0.1"), CA)) as peer:
+        url = f"https://127.0.0.1:{peer.port}"
+        write(path, url, **user)
+        client = connect(ConnectionSettings(str(path)), side=Side.HOST, environ={}, moved=moved)
+        try:
+            yield peer, client, url
+        finally:
+            await client.close()
+
+
+async def said(client: Cluster) -> Any:
+    return (await client.fetch("/"))["said"]
+
+
+async def answer_json(call: Call) -> None:
+    """Tell the token and the name in the client's certificate."""
+    shown = call.writer.get_extra_info("ssl_object").getpeercert() or {}
+    name = next((value for kind, value in shown.get("subjectAltName", ()) if kind == "DNS"), "")
+    token = (call.header("Authorization") or "").removeprefix("Bearer ")
+    await call.reply(200, f'{{"said": "{token or name}"}}'.encode())
+
+
+def test_inline_token_is_swapped_on_the_same_connection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, moved = tmp_path / "k", Moved()
+
+    async def main() -> None:
+        async with using(answer_json, path, moved, monkeypatch, token="old") as (peer, client, url):
+            assert await said(client) == "old"
+            write(path, url, token="new")
+            assert await said(client) == "new"
+            assert (peer.connections, moved.number) == (1, 0)
+
+    asyncio.run(main())
+
+
+def test_inline_certificate_is_for_new_connections(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, moved = tmp_path / "k", Moved()
+
+    async def main() -> None:
+        async with using(answer_json, path, moved, monkeypatch, **certificate("old.example")) as (peer, client, url):
+            assert await said(client) == "old.example"
+            write(path, url, **certificate("new.example"))
+            assert [await said(client) for _ in range(2)] == ["new.example", "new.example"]
+            assert (peer.connections, moved.number) == (2, 0)
+
+    asyncio.run(main())
+
+
+def test_token_in_place_of_a_certificate_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, moved = tmp_path / "k", Moved()
+
+    async def main() -> None:
+        async with using(answer_json, path, moved, monkeypatch, **certificate("old.example")) as (_, client, url):
+            assert await said(client) == "old.example"
+            write(path, url, token="new")
+            assert await said(client) == "new"
+            assert moved.number == 0
+
+    asyncio.run(main())
+
+
+def test_refused_token_is_read_again_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "k"
+
+    async def answer(call: Call) -> None:
+        await call.reply(200 if call.header("Authorization") == "Bearer new" else 401)
+
+    async def main() -> None:
+        async with using(answer, path, Moved(), monkeypatch, token="old") as (_, client, url):
+            monkeypatch.setattr(credentials_module, "CHECK_SECONDS", 3600.0)
+            with pytest.raises(Unauthorized):
+                await client.fetch("/")
+            write(path, url, token="new")
+            await client.fetch("/")
+
+    asyncio.run(main())
+
+
+def test_watch_goes_on_while_tokens_and_certificates_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, moved = tmp_path / "k", Moved()
+
+    async def main() -> None:
+        go_on = asyncio.Event()
+
+        async def answer(call: Call) -> None:
+            if call.path != "/watch":
+                return await answer_json(call)
+            await call.start_chunked()
+            await go_on.wait()
+            await call.chunk(b"still here\n")
+            await call.chunk(b"")
+            return None
+
+        async with (
+            using(answer, path, moved, monkeypatch, token="old") as (_, client, url),
+            client.transport.stream(HttpRequest("GET", "/watch")) as stream,
+        ):
+            write(path, url, token="new")
+            assert await said(client) == "new"
+            write(path, url, **certificate("new.example"))
+            assert await said(client) == "new.example"
+            go_on.set()
+            assert [batch async for batch in stream] == [[b"still here"]]
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("ca", [CA.cert_pem.bytes() + trustme.CA().cert_pem.bytes(), CA.cert_pem.bytes() + b"\n"])
+def test_ca_bundle_may_grow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ca: bytes) -> None:
+    path, moved = tmp_path / "k", Moved()
+
+    async def main() -> None:
+        async with using(answer_json, path, moved, monkeypatch, token="old") as (_, client, url):
+            await said(client)
+            write(path, url, ca=ca, token="new")
+            assert await said(client) == "new"
+            assert moved.number == 0
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("what", ["server", "ca", "program", "file"])
+def test_another_server_ca_program_or_file_is_told_once_and_the_former_stays_in_use(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    path, moved = tmp_path / "k", Moved()
+
+    async def main() -> None:
+        async with using(answer_json, path, moved, monkeypatch, token="old") as (_, client, url):
+            await said(client)
+            if what == "server":
+                write(path, "https://127.0.0.1:1", token="new")
+            elif what == "program":
+                write(path, url, exec={"apiVersion": "client.authentication.k8s.io/v1", "command": "steal"})
+            elif what == "file":
+                write(path, url, tokenFile="/var/run/secrets/kubernetes.io/serviceaccount/token")
+            else:
+                write(path, url, ca=trustme.CA().cert_pem.bytes(), token="new")
+            assert [await said(client) for _ in range(3)] == ["old"] * 3
+            assert moved.number == 1
+
+    asyncio.run(main())
+
+
+def test_broken_kubeconfig_leaves_the_former_in_use_with_a_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "k"
+
+    async def main() -> None:
+        async with using(answer_json, path, Moved(), monkeypatch, token="old") as (_, client, url):
+            await said(client)
+            path.write_text("half: {written")
+            assert await said(client) == "old"
+            assert "can't be renewed, the old ones stay in use" in caplog.text
+            path.unlink()
+            assert await said(client) == "old"
+            write(path, url, token="new")
+            assert await said(client) == "new"
+
+    asyncio.run(main())
+
+
+def test_context_is_chosen_once(tmp_path: Path) -> None:
+    path = tmp_path / "k"
+    write(path, "https://10.0.0.1:6443", token="old")
+    files = LoginFiles(str(path), context="", environ={})
+    assert files.reread() is None
+    write(path, "https://10.0.0.1:6443", current="d", token="new")
+    login = files.reread()
+    assert login is not None
+    assert (login.endpoint.host, login.token) == ("10.0.0.1", "new")
+    assert files.reread() is None
+    path.write_text("[]")
+    with pytest.raises(ConfigError, match="not a kubeconfig"):
+        files.reread()
+
+
+def test_service_account_of_a_pod_needs_no_files(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no service account token"):
+        LoginFiles("", context="", environ={"HOME": str(tmp_path), "KUBERNETES_SERVICE_HOST": "h"})

@@ -1,0 +1,130 @@
+"""A pair between two API servers in memory, to carry decisions out."""
+
+from collections.abc import Callable, Coroutine
+from datetime import UTC, datetime
+from typing import Any
+
+from kube_envtest import virtual_time
+from syncer.api import (
+    Config,
+    Decision,
+    Key,
+    Mirror,
+    Obj,
+    Resource,
+    Settings,
+    Side,
+    Source,
+    SyncerError,
+    Write,
+    key_of,
+)
+from syncer.clusters.client import Cluster
+from syncer.engine.controllers.builder import build_pair
+from syncer.engine.controllers.pair import ClusterPair
+from syncer.engine.reconcile.plan import HeldFields, Observed, PlannedWrite
+from syncer.engine.workqueue.queue import Queue
+from syncer.names import SingleNamespace
+from syncer.resources.kinds import CONFIG_MAPS, PODS, SERVICES
+from syncer.testing import ApiServer
+from syncer.testing.merge import merged
+from syncer.testing.objects import configmap, namespace
+
+WRITES = {"create", "update", "patch", "delete"}
+SETTINGS = Settings("vc", "vc-ns", SingleNamespace(cluster="vc", namespace="vc-ns"))
+OURS = {"labels": {SETTINGS.marks.cluster: SETTINGS.identity}}
+
+
+class Maps(Mirror[Config]):
+    name = "maps"
+    resource = CONFIG_MAPS
+    down = ("data",)
+    reads = (Source(Side.VIRTUAL, PODS), Source(Side.HOST, PODS), Source(Side.HOST, SERVICES, marked=True))
+
+
+class Bench:
+    """Two API servers, a link between them, and what was written."""
+
+    def __init__(self) -> None:
+        self.host, self.virtual = ApiServer(seed="host"), ApiServer(seed="virtual")
+        for server, name in ((self.host, "vc-ns"), (self.host, "elsewhere"), (self.virtual, "shop")):
+            server.put(namespace(name))
+        self.leads = True
+        self.with_status = {"pods", "services"}
+        self.wrotes: list[tuple[Side, str]] = []
+        self.futiles: list[Side] = []
+        self.helds: list[HeldFields] = []
+        self.refusals: list[SyncerError] = []
+        self.syncer = Maps()
+        self.pair: ClusterPair = build_pair(
+            SETTINGS,
+            [(self.syncer, Config())],
+            virtual=Cluster("vc", Side.VIRTUAL, self.virtual.transport()),
+            host=Cluster("host", Side.HOST, self.host.transport()),
+            queue=Queue(clock=lambda: 0.0),
+            clock=lambda: 0.0,
+            utcnow=lambda: datetime(2026, 1, 1, tzinfo=UTC),
+            has_status=lambda side, resource: resource.plural in self.with_status,
+            may_write=lambda: self.leads,
+        )
+
+    def wrote(self, side: Side, verb: str) -> None:
+        self.wrotes.append((side, str(verb)))
+
+    def futile(self, side: Side) -> None:
+        self.futiles.append(side)
+
+    def held(self, held: HeldFields) -> None:
+        self.helds.append(held)
+
+    def refused(self, held: HeldFields, error: SyncerError) -> None:
+        self.helds.append(held)
+        self.refusals.append(error)
+
+    def see(self, side: Side, resource: Resource, obj: Obj) -> Obj:
+        """Let a store have seen an object."""
+        self.pair.informers.store(side, resource).seen_live(merged(obj, {}))
+        return obj
+
+    def seen(self, side: Side, resource: Resource, obj: Obj) -> Obj | None:
+        return self.pair.informers.get(side, resource, key_of(obj))
+
+    def planned(self, write: Write, *, host: Obj | None) -> PlannedWrite:
+        """Return a write as it is planned where this host object was observed."""
+        controller = self.pair.controllers[self.syncer.name]
+        seen = Observed(
+            controller, controller.request(Key("shop", "x")), controller.context(), None, host, key_of(write.obj)
+        )
+        return self.pair.reconciler.planned(seen, write, controller.pipeline)
+
+    async def apply(self, decision: Decision) -> list[str]:
+        """Return the writes that the servers got."""
+        before = len(self.host.requests), len(self.virtual.requests)
+        try:
+            plan = self.pair.reconciler.plan(self.pair.controllers[self.syncer.name], decision)
+            await self.pair.applier.apply(plan, self)
+        finally:
+            self.sent = [
+                f"{one.verb} {side} {one.path.partition('/namespaces/')[2]}"
+                for side, server, start in (("host", self.host, before[0]), ("virtual", self.virtual, before[1]))
+                for one in list(server.requests)[start:]
+                if one.verb in WRITES
+            ]
+        return self.sent
+
+
+def play(scenario: Callable[[Bench], Coroutine[Any, Any, None]]) -> None:
+    """Let a scenario happen in virtual time."""
+
+    async def main() -> None:
+        await scenario(Bench())
+
+    virtual_time.run(main())
+
+
+def ours(obj: Obj, **parts: Any) -> Obj:
+    return merged(obj, {"metadata": OURS, **parts})
+
+
+def copy(name: str = "x", **data: str) -> Obj:
+    return ours(configmap(name, data or {"color": "blue"}, namespace="vc-ns"))

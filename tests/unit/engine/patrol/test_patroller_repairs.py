@@ -1,0 +1,221 @@
+"""Drift that a scan finds is repaired, reported, ignored or held, and a failed repair is tried again."""
+
+import pytest
+from patroller_bench import Bench, Happens, asked, counts, place, play, told, unrepaired
+
+from syncer.api import Obj, Side
+from syncer.engine.patrol.findings import Outcome
+
+# -- policies ------------------------------------------------------------------------------------------------------
+
+CLASSES = [
+    pytest.param("missing", lambda bench: bench.remove(), id="missing"),
+    pytest.param("orphan", lambda bench: bench.lose(), id="orphan"),
+    pytest.param("wrongOwner", lambda bench: bench.replace(), id="wrong owner"),
+    pytest.param("field", lambda bench: bench.edit(), id="field"),
+    pytest.param(
+        "metadata", lambda bench: bench.edit(metadata={"annotations": {"vsyncer.dev/virtual-name": "x"}}), id="metadata"
+    ),
+]
+
+
+@pytest.mark.parametrize(("kind", "happens"), CLASSES)
+@pytest.mark.parametrize(
+    ("policy", "outcome"), [("repair", "repaired"), ("report", "reported"), ("ignore", "ignored"), (None, "repaired")]
+)
+def test_policy_of_a_class_decides_what_becomes_of_drift(
+    kind: str, happens: Happens, policy: str | None, outcome: str
+) -> None:
+    async def scenario(bench: Bench) -> None:
+        happens(bench)
+        scan = await bench.scan()
+        assert told(scan) == [("a", kind, outcome, "")]
+        assert bench.asked == (["a"] if outcome == "repaired" else [])
+        assert len(scan.left) == (1 if outcome == "reported" else 0)
+
+    play(scenario, drift={kind: policy} if policy else {})
+
+
+def test_policy_of_another_class_changes_nothing() -> None:
+    async def scenario(bench: Bench) -> None:
+        bench.remove("a")
+        bench.edit("b")
+        bench.lose("c")
+        assert sorted(told(await bench.scan())) == [
+            ("a", "missing", "reported", ""),
+            ("b", "field", "repaired", ""),
+            ("c", "orphan", "ignored", ""),
+        ]
+        assert bench.asked == ["b"]
+
+    play(scenario, drift={"missing": "report", "orphan": "ignore"})
+
+
+# -- the breaker ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("lost", "policy", "outcome"),
+    [
+        pytest.param("abc", "repair", "held", id="too many"),
+        pytest.param("ab", "repair", "repaired", id="as many as the limits allow"),
+        pytest.param("abc", "report", "reported", id="too many, which are not repaired"),
+    ],
+)
+def test_orphans_that_are_too_many_are_held(lost: str, policy: str, outcome: str) -> None:
+    async def scenario(bench: Bench) -> None:
+        bench.lose(lost)
+        scan = await bench.scan()
+        assert [one[:3] for one in sorted(told(scan))] == [(name, "orphan", outcome) for name in lost]
+        reasons = {one.reason for one in scan.findings}
+        held = bench.world.pair.policies.breaker.held
+        assert reasons == ({str(held["maps", Side.HOST])} if outcome == "held" else {""})
+        assert [bench.world.host("ConfigMap", place(name)) is None for name in lost] == [
+            outcome == "repaired" for _ in lost
+        ]
+
+    play(scenario, breaker={"count": 2, "percent": 50}, drift={"orphan": policy})
+
+
+def test_held_orphan_is_verified_although_its_request_is_parked_and_is_repaired_once_confirmed() -> None:
+    async def scenario(bench: Bench) -> None:
+        bench.lose("abc")
+        await bench.scan()
+        bench.busy = {asked(name) for name in "abc"}
+        assert {one.outcome for one in (await bench.scan()).findings} == {Outcome.HELD}
+        bench.world.pair.policies.breaker.confirm(lambda syncer: True)
+        bench.busy = set()
+        assert {one.outcome for one in (await bench.scan()).findings} == {Outcome.REPAIRED}
+
+    play(scenario, breaker={"count": 2, "percent": 50})
+
+
+def test_other_drift_is_repaired_while_orphans_are_held() -> None:
+    async def scenario(bench: Bench) -> None:
+        bench.lose("abc")
+        bench.edit("d")
+        assert {one[:3] for one in told(await bench.scan())} == {
+            *((name, "orphan", "held") for name in "abc"),
+            ("d", "field", "repaired"),
+        }
+
+    play(scenario, breaker={"count": 2, "percent": 50})
+
+
+# -- repairs -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("reason", "shown"),
+    [
+        pytest.param("the host says no", "the host says no", id="known"),
+        pytest.param("", "it needs a write still", id="not known"),
+    ],
+)
+def test_failed_repair_has_its_reason(reason: str, shown: str) -> None:
+    async def scenario(bench: Bench) -> None:
+        bench.repair = unrepaired
+        bench.reasons[asked("a")] = reason
+        bench.edit("a")
+        scan = await bench.scan()
+        assert told(scan) == [("a", "field", "failed", shown)]
+        assert scan.left == scan.findings
+
+    play(scenario)
+
+
+@pytest.mark.parametrize(
+    ("reason", "shown"),
+    [
+        pytest.param("it is parked", "it is parked", id="known"),
+        pytest.param("", "Refused: no", id="not known"),
+    ],
+)
+def test_repair_that_ends_in_a_refusal_has_failed(reason: str, shown: str) -> None:
+    async def scenario(bench: Bench) -> None:
+        bench.reasons[asked("a")] = reason
+        bench.repair = lambda request: bench.refuse()
+        bench.edit("a")
+        assert told(await bench.scan()) == [("a", "field", "failed", shown)]
+
+    play(scenario)
+
+
+@pytest.mark.parametrize("mended", [True, False])
+def test_failed_repair_is_tried_again(mended: bool) -> None:
+    async def scenario(bench: Bench) -> None:
+        bench.repair = unrepaired
+        bench.edit("a")
+        scan = await bench.scan()
+        if mended:
+            bench.repair = lambda request: bench.mend()
+        await bench.patroller.try_again(scan)
+        assert bench.asked == ["a", "a"]
+        assert told(scan) == [("a", "field", *(("repaired", "") if mended else ("failed", "it needs a write still")))]
+
+    play(scenario)
+
+
+@pytest.mark.parametrize("happens", [lambda bench: bench.edit(), lambda bench: None], ids=["repaired", "in step"])
+def test_scan_without_failures_is_not_tried_again(happens: Happens) -> None:
+    async def scenario(bench: Bench) -> None:
+        happens(bench)
+        scan = await bench.scan()
+        before = list(bench.asked)
+        await bench.patroller.try_again(scan)
+        assert bench.asked == before
+
+    play(scenario)
+
+
+@pytest.mark.parametrize(
+    ("reason", "shown"),
+    [
+        pytest.param("it is parked", "it is parked", id="known"),
+        pytest.param("", "Refused: no", id="not known"),
+    ],
+)
+def test_request_that_is_refused_is_trouble_and_no_drift(reason: str, shown: str) -> None:
+    async def scenario(bench: Bench) -> None:
+        bench.reasons[asked("a")] = reason
+        bench.refuse("a")
+        scan = await bench.scan()
+        assert (scan.findings, scan.troubles, counts(scan)) == ([], {asked("a"): shown}, (0, 4, 0))
+        assert bench.asked == ["a"], "whoever works on it says so"
+
+    play(scenario)
+
+
+@pytest.mark.parametrize(("kind", "happens"), CLASSES)
+@pytest.mark.parametrize(
+    ("policy", "outcome", "reason"),
+    [("repair", "reported", "it is a dry run"), ("report", "reported", ""), ("ignore", "ignored", "")],
+)
+def test_drift_is_only_reported_while_hands_are_off(
+    kind: str, happens: Happens, policy: str, outcome: str, reason: str
+) -> None:
+    async def scenario(bench: Bench) -> None:
+        bench.hands_off = "it is a dry run"
+        happens(bench)
+        before = bench.world.objects(Side.HOST)
+        assert told(await bench.scan()) == [("a", kind, outcome, reason)]
+        assert (bench.asked, bench.world.objects(Side.HOST)) == ([], before)
+
+    play(scenario, drift={kind: policy})
+
+
+@pytest.mark.parametrize(
+    ("manager", "shown"),
+    [("kubectl-edit", "kubectl-edit"), ("vsyncer", None)],
+    ids=["another manager", "our own"],
+)
+def test_finding_names_who_changed_the_field(manager: str, shown: str | None) -> None:
+    async def scenario(bench: Bench) -> None:
+        fields: Obj = {"f:data": {"f:color": {}}}
+        entry = {"manager": manager, "operation": "Update", "fieldsType": "FieldsV1", "fieldsV1": fields}
+        bench.edit("a", data={"color": "red"}, metadata={"managedFields": [{**entry, "time": "2026-01-01T00:00:00Z"}]})
+        [finding] = (await bench.scan()).findings
+        found = {path: by.name for path, by in finding.by.items()}
+        assert found == ({("data", "color"): shown} if shown else {})
+
+    play(scenario)

@@ -1,0 +1,260 @@
+"""How workers are shared by clusters: by weight, with a reserve for those that become busy."""
+
+import asyncio
+import itertools
+
+import pytest
+from fair_scene import WORKERS, Scene, play, request
+
+#: Clusters with different weights, more of them than workers.
+MANY = {f"c{number}": 1.0 + number % 3 for number in range(60)}
+REGULAR = [f"regular-{number}" for number in range(40)]
+GREEDY = [f"greedy-{number}" for number in range(10)]
+
+
+@pytest.mark.parametrize(
+    ("weights", "seconds"),
+    [
+        pytest.param({"a": 1.0, "b": 1.0, "c": 1.0}, {}, id="equal"),
+        pytest.param({"a": 1.0, "b": 2.0, "c": 5.0}, {}, id="weighted"),
+        pytest.param({"a": 0.01, "b": 0.3}, {}, id="uneven"),
+        pytest.param({"a": 1.0, "b": 1.0, "c": 2.0}, {"a": 2.0, "b": 0.03, "c": 0.3}, id="slow-and-quick"),
+        pytest.param(MANY, {}, id="more-clusters-than-workers"),
+        pytest.param(
+            MANY,
+            dict.fromkeys(MANY, 0.05) | dict.fromkeys(list(MANY)[::5], 1.0),
+            id="more-clusters-than-workers-some-slow",
+        ),
+    ],
+)
+def test_busy_clusters_share_the_time_of_workers_by_weight(
+    weights: dict[str, float], seconds: dict[str, float]
+) -> None:
+    async def scenario() -> None:
+        scene = Scene(endless=True)
+        for cluster, weight in weights.items():
+            scene.join(cluster, weight=weight, seconds=seconds.get(cluster, 0.01))
+            scene.flood(cluster, 2 * WORKERS)
+        shares = await scene.shares(200.0 if seconds else 20.0)
+        whole = sum(weights.values())
+        for cluster, weight in weights.items():
+            assert shares[cluster] == pytest.approx(weight / whole, rel=0.02), cluster
+
+    play(scenario)
+
+
+def test_cluster_that_is_alone_uses_all_workers() -> None:
+    async def scenario() -> None:
+        scene = Scene()
+        scene.join("vc", seconds=2.0)
+        scene.flood("vc", 200)
+        async with scene.working():
+            await asyncio.sleep(1)
+            assert scene.held["vc"] == WORKERS
+
+    play(scenario)
+
+
+def test_cluster_without_a_bound_of_workers_has_none() -> None:
+    async def scenario() -> None:
+        scene = Scene()
+        scene.queue = type(scene.queue)(clock=scene.loop.time)
+        scene.join("vc", "other", seconds=2.0)
+        scene.flood("vc", 200)
+        async with scene.working():
+            await asyncio.sleep(1)
+            assert scene.held["vc"] == WORKERS
+
+    play(scenario)
+
+
+@pytest.mark.parametrize(("seconds", "most"), [(0.05, WORKERS * 3 // 4), (2.0, WORKERS // 4)])
+def test_busy_cluster_leaves_workers_for_idle_ones_more_if_it_is_slow(seconds: float, most: int) -> None:
+    async def scenario() -> None:
+        scene = Scene()
+        scene.join("busy", seconds=seconds)
+        scene.join("calm", *REGULAR, seconds=0.01)
+        scene.flood("busy", 2000)
+        async with scene.working():
+            await asyncio.sleep(3.01)
+            assert scene.held["busy"] == most
+            for number in range(WORKERS - most):
+                scene.queue.add(request(f"n{number}", REGULAR[number]))
+            await asyncio.sleep(0.011)
+            assert all(len(scene.latencies[each]) == 1 for each in REGULAR[: WORKERS - most]), "no one has waited"
+
+    play(scenario)
+
+
+def test_requests_without_work_do_not_let_a_slow_cluster_pass_for_a_fast_one() -> None:
+    async def scenario() -> None:
+        scene = Scene()
+        ended = itertools.count()
+        scene.join("busy", seconds=lambda: 0.0 if next(ended) < 500 else 2.0)
+        scene.join(*REGULAR, seconds=0.01)
+        scene.flood("busy", 2000)
+        async with scene.working():
+            await asyncio.sleep(1)
+            assert scene.held["busy"] == WORKERS // 4
+
+    play(scenario)
+
+
+def test_busy_clusters_leave_the_reserve_together() -> None:
+    async def scenario() -> None:
+        scene = Scene()
+        scene.join(*GREEDY[:3], seconds=0.05)
+        scene.join(*REGULAR)
+        for cluster in GREEDY[:3]:
+            scene.flood(cluster, 2000)
+        async with scene.working():
+            await asyncio.sleep(1)
+            for _ in range(100):
+                await asyncio.sleep(0.013)
+                assert WORKERS * 3 // 4 <= sum(scene.held.values()) < WORKERS * 3 // 4 + 3, "a share is a whole worker"
+
+    play(scenario)
+
+
+@pytest.mark.parametrize("what", ["pause", "leave"])
+def test_cluster_that_pauses_or_leaves_waits_for_no_worker(what: str) -> None:
+    async def scenario() -> None:
+        scene = Scene()
+        scene.join("a", "b", seconds=2.0)
+        scene.flood("a", 100)
+        async with scene.working():
+            await asyncio.sleep(1)
+            assert scene.queue._held
+            getattr(scene.queue, what)("a")
+            assert not scene.queue._held
+
+    play(scenario)
+
+
+def test_cluster_within_its_share_takes_the_reserve_too() -> None:
+    async def scenario() -> None:
+        scene = Scene()
+        scene.join("hung", seconds=1000.0)
+        scene.join("gold", weight=3.0, seconds=1.0)
+        scene.flood("hung", 200)
+        async with scene.working():
+            await asyncio.sleep(10)
+            assert scene.held["hung"] == WORKERS // 4
+            scene.flood("gold", 200)
+            await asyncio.sleep(0.5)
+            assert scene.held["gold"] == WORKERS * 3 // 4
+
+    play(scenario)
+
+
+def test_workers_of_a_cluster_that_has_left_or_is_paused_go_to_the_others() -> None:
+    async def scenario() -> None:
+        scene = Scene()
+        scene.join("a", "b", "c", seconds=1.0)
+        scene.flood("a", 500)
+        async with scene.working():
+            await asyncio.sleep(2.5)
+            assert scene.held["a"] == 11, "a third, as its requests are slow"
+            scene.queue.leave("c")
+            await asyncio.sleep(2)
+            assert scene.held["a"] == WORKERS // 2
+            scene.queue.pause("b")
+            scene.queue.pause("b")
+            await asyncio.sleep(4)
+            assert scene.held["a"] == WORKERS
+            scene.queue.resume("b")
+            scene.queue.resume("b")
+            await asyncio.sleep(2)
+            assert scene.held["a"] == WORKERS // 2
+
+    play(scenario)
+
+
+def test_cluster_that_left_and_came_back_still_holds_the_workers_of_before() -> None:
+    async def scenario() -> None:
+        scene = Scene()
+        scene.join("a", "b", seconds=100.0)
+        scene.flood("a", 100)
+        async with scene.working():
+            await asyncio.sleep(1)
+            assert scene.held["a"] == WORKERS // 2
+            scene.queue.leave("a")
+            scene.join("a", seconds=100.0)
+            for number in range(100):
+                scene.queue.add(request(f"new-{number}", "a"))
+            await asyncio.sleep(1)
+            assert scene.held["a"] == WORKERS // 2
+            await asyncio.sleep(100)
+            assert scene.held["a"] == WORKERS // 2
+
+    play(scenario)
+
+
+def test_paused_cluster_that_was_held_is_handed_out_after_it_is_resumed() -> None:
+    async def scenario() -> None:
+        scene = Scene(workers=4)
+        scene.join("a", "b", "c", seconds=1.0)
+        scene.flood("a", 20)
+        async with scene.working():
+            await asyncio.sleep(0.5)
+            scene.queue.pause("a")
+            await asyncio.sleep(5)
+            assert scene.held["a"] == 0
+            scene.queue.resume("a")
+            await asyncio.sleep(30)
+            assert len(scene.latencies["a"]) == 20
+
+    play(scenario)
+
+
+# -- latency of regular clusters -------------------------------------------------------------------
+
+
+def latency(*others: str, count: int = 900, seconds: float = 0.01, failing: bool = False) -> float:
+    """Return the mean latency of 10 objects of each of 40 clusters, beside others that come at the same time."""
+    found = []
+
+    async def scenario() -> None:
+        scene = Scene()
+        scene.join(*REGULAR)
+        scene.join(*others, seconds=seconds)
+        scene.failing |= set(others) if failing else set()
+        async with scene.working():
+            for cluster in (*others, *REGULAR):
+                scene.flood(cluster, count if cluster in others else 10)
+            await asyncio.sleep(60)
+            found.append(scene.mean(*REGULAR))
+            assert all(len(scene.latencies[each]) == 10 for each in REGULAR)
+
+    play(scenario)
+    return found[0]
+
+
+@pytest.mark.parametrize(
+    ("others", "seconds", "failing"),
+    [(GREEDY, 0.01, False), (GREEDY[:1], 2.0, False), (GREEDY[:1], 0.01, True), (GREEDY, 0.01, True)],
+    ids=["greedy", "slow", "failing", "all-failing"],
+)
+def test_regular_clusters_hardly_notice_greedy_slow_and_failing_ones(
+    others: list[str], seconds: float, failing: bool
+) -> None:
+    assert latency(*others, seconds=seconds, failing=failing) < 1.5 * latency()
+
+
+def test_regular_clusters_are_not_delayed_by_a_slow_one_that_was_there_before() -> None:
+    async def scenario() -> None:
+        scene = Scene()
+        scene.join(*REGULAR)
+        scene.join("slow", seconds=2.0)
+        scene.flood("slow", 2000)
+        async with scene.working():
+            for turn in itertools.count(1):
+                await asyncio.sleep(1)
+                for cluster in REGULAR:
+                    scene.queue.add(request(f"n{turn % 10}", cluster))
+                if turn == 30:
+                    break
+            await asyncio.sleep(1)
+        assert scene.mean(*REGULAR) < 0.03, "40 at once with 24 workers, of 0.01 s each"
+
+    play(scenario)

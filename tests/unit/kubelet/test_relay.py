@@ -1,0 +1,125 @@
+"""Bytes pass between plain connections, too, where one side may end before the other."""
+
+import asyncio
+import gc
+
+import pytest
+
+from syncer.kubelet.http import body_of, response_head
+from syncer.kubelet.relay import BYTES_AT_ONCE, Pace, Relay, Upstream
+
+
+async def pair() -> tuple[asyncio.StreamReader, asyncio.StreamWriter, asyncio.Transport]:
+    """Return the streams of a client, and the server's side of its connection."""
+    accepted: asyncio.Future[asyncio.Transport] = asyncio.get_running_loop().create_future()
+
+    class Accepted(asyncio.Protocol):
+        def connection_made(self, transport: asyncio.BaseTransport) -> None:
+            transport.pause_reading()  # type: ignore[attr-defined]
+            accepted.set_result(transport)  # type: ignore[arg-type]
+
+    server = await asyncio.get_running_loop().create_server(Accepted, "127.0.0.1", 0)
+    reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname()[:2])
+    transport = await accepted
+    server.close()
+    return reader, writer, transport
+
+
+async def test_end_of_one_direction_leaves_the_other_open() -> None:
+    ended = asyncio.Event()
+    reader, writer, one = await pair()
+    other_reader, other_writer, other = await pair()
+    Relay(ended.set, Pace(), upgraded=True).join(one, other)
+    writer.write(b"question")
+    writer.write_eof()
+    assert await other_reader.read() == b"question"
+    other_writer.write(b"answer")
+    other_writer.write_eof()
+    assert await reader.read() == b"answer"
+    async with asyncio.timeout(5):
+        await ended.wait()
+    for each in (writer, other_writer):
+        each.close()
+
+
+async def test_relay_to_a_side_whose_end_nothing_told_ends_with_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The event loop may have called the connection's former protocol already."""
+    monkeypatch.setattr("syncer.kubelet.relay.LINGER_SECONDS", 0.1)
+    ended = asyncio.Event()
+    _, writer, one = await pair()
+    _, other_writer, other = await pair()
+    Relay(ended.set, Pace(), upgraded=True).join(one, other)
+    other.set_protocol(asyncio.Protocol())
+    other_writer.close()
+    await asyncio.sleep(0.05)
+    writer.close()
+    async with asyncio.timeout(5):
+        await ended.wait()
+
+
+async def test_last_bytes_arrive_before_the_end() -> None:
+    ended = asyncio.Event()
+    reader, writer, one = await pair()
+    _, other_writer, other = await pair()
+    Relay(ended.set, Pace(), upgraded=False).join(one, other)
+    data = bytes(range(256)) * 8192
+    other_writer.write(data)
+    other_writer.close()
+    assert await reader.readexactly(len(data)) == data
+    writer.close()
+    async with asyncio.timeout(5):
+        await ended.wait()
+
+
+async def test_upstream_keeps_what_follows_the_head() -> None:
+    _, writer, transport = await pair()
+    upstream = Upstream(1000)
+    upstream.connection_made(transport)
+    transport.set_protocol(upstream)
+    transport.resume_reading()
+    writer.write(b"HTTP/1.1 200 OK\r\nA: b\r\n")
+    await asyncio.sleep(0.05)
+    writer.write(b"\r\nrest")
+    head = response_head(await upstream.head())
+    assert (head.status, head.get("a"), upstream.rest()) == (200, "b", b"rest")
+    upstream.abort()
+    writer.close()
+
+
+async def test_relay_that_has_ended_is_forgotten() -> None:
+    ended = asyncio.Event()
+    _, writer, one = await pair()
+    _, other_writer, other = await pair()
+    Relay(ended.set, Pace(), upgraded=True).join(one, other)
+    del one, other
+    for each in (writer, other_writer):
+        each.close()
+    await ended.wait()
+    await asyncio.sleep(0.05)
+    gc.collect()
+    assert not [each for each in gc.get_objects() if isinstance(each, Relay)]
+
+
+async def test_relays_together_keep_to_their_pace_and_lose_nothing() -> None:
+    """Without it, as many bytes as clients like pass in each step of the event loop, and syncers wait."""
+    pace, sides, data = Pace(rate=4 << 20), [], bytes(range(256)) * (6 << 12)
+    for _ in range(2):
+        reader, writer, one = await pair()
+        _, other_writer, other = await pair()
+        Relay(lambda: None, pace, upgraded=True).join(one, other)
+        other_writer.write(data)
+        other_writer.close()
+        sides.append((reader, writer))
+    began = asyncio.get_running_loop().time()
+    for found in await asyncio.gather(*(reader.read() for reader, _ in sides)):
+        assert found == data
+    took = asyncio.get_running_loop().time() - began
+    assert took > (2 * len(data) - BYTES_AT_ONCE - (1 << 20)) / (4 << 20), "12 MB, of which 4 at once"
+    for _, writer in sides:
+        writer.close()
+
+
+def test_body_of_a_refusal_may_come_in_chunks() -> None:
+    head = b"HTTP/1.1 400 Bad\r\nTransfer-Encoding: chunked\r\n\r\n"
+    assert body_of(head + b"3\r\nabc\r\n") == (b"abc", False)
+    assert body_of(head + b"3\r\nabc\r\n0\r\n\r\n") == (b"abc", True)

@@ -1,0 +1,70 @@
+"""Clusters in virtual time: each an API server of its own in this process."""
+
+import asyncio
+import contextlib
+import functools
+from collections.abc import AsyncIterator, Callable, Coroutine
+from typing import Any
+
+from kube_envtest import virtual_time
+from syncer.api import Obj, Resource
+from syncer.clusters.client import Client
+from syncer.multicluster import Cluster, ClusterOptions
+from syncer.resources.kinds import CONFIG_MAPS, PODS, SECRETS
+from syncer.testing.in_process import ApiServer
+
+__all__ = ["CONFIG_MAPS", "PODS", "SECRETS", "Site", "eventually", "in_virtual_time", "running"]
+
+#: Seconds within which what happens by itself must have happened.
+PATIENCE = 120.0
+
+
+class Site:
+    """A cluster, and the API server behind it."""
+
+    def __init__(
+        self, name: str, *objects: Obj, options: ClusterOptions | None = None, controllers: bool = True
+    ) -> None:
+        self.server = ApiServer(controllers=controllers)
+        for obj in objects:
+            self.server.put(obj)
+        self.cluster = Cluster(name, self.new_client(name), options=options)
+
+    def new_client(self, name: str = "another") -> Client:
+        return Client(name, self.server.transport(), timeout=5.0)
+
+    def requests(self, verb: str, resource: Resource) -> list[str]:
+        """Return the paths of requests that the API server has had."""
+        return [one.path for one in self.server.requests if one.verb == verb and one.resource == resource.plural]
+
+
+def in_virtual_time(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
+    """Run an async test in virtual time."""
+
+    @functools.wraps(test)
+    def run(**fixtures: Any) -> None:
+        virtual_time.run(test(**fixtures))
+
+    return run
+
+
+@contextlib.asynccontextmanager
+async def running(*work: Any) -> AsyncIterator[None]:
+    """Run clusters, controllers or managers while the block runs."""
+    tasks = [asyncio.create_task(each.cluster.run() if isinstance(each, Site) else each.run()) for each in work]
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+        for ended in await asyncio.gather(*tasks, return_exceptions=True):
+            if not isinstance(ended, asyncio.CancelledError | None):
+                raise ended
+
+
+async def eventually(holds: Callable[[], object], what: str = "it holds") -> None:
+    """Wait until ``holds`` returns something true."""
+    deadline = asyncio.get_running_loop().time() + PATIENCE
+    while not holds():
+        assert asyncio.get_running_loop().time() < deadline, f"not {what}"
+        await asyncio.sleep(0.01)

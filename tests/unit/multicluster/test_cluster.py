@@ -1,0 +1,338 @@
+"""A cluster: its caches, its live client, and what happens while it can't be reached."""
+
+import asyncio
+from base64 import b64decode, b64encode
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from fleet_scene import CONFIG_MAPS, PODS, SECRETS, Site, eventually, in_virtual_time, running
+
+from kube_envtest import Rule
+from syncer.api import ConfigError, Conflict, Key, Missing, Obj, labels_of
+from syncer.multicluster import Cluster, ClusterOptions, ConnectionSettings, NotRunning, NotSynced
+from syncer.resources.kinds import NODES
+from syncer.testing.objects import crd, node, pod, secret
+
+A, B = Key("shop", "a"), Key("shop", "b")
+
+
+def thing(name: str, data: Mapping[str, str] | None = None, *, namespace: str = "shop") -> Obj:
+    """A Secret, as Kubernetes itself makes none."""
+    return secret(name, data or {"color": "blue"}, namespace=namespace)
+
+
+def colour(obj: Obj | None) -> str | None:
+    return b64decode(obj["data"]["color"]).decode() if obj else None
+
+
+def encoded(value: str) -> Obj:
+    return {"data": {"color": b64encode(value.encode()).decode()}}
+
+
+class Changes:
+    """What a subscriber is told: names, in order."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+
+    def __call__(self, key: Key, _: Obj) -> None:
+        self.names.append(key.name)
+
+
+# -- reads ---------------------------------------------------------------------------------------------
+
+
+@in_virtual_time
+async def test_cached_reads_wait_for_the_first_list_and_ask_nothing_afterwards() -> None:
+    site = Site("eu", thing("a"), thing("b", namespace="bank"))
+    async with running(site):
+        assert colour(await site.cluster.get(SECRETS, A)) == "blue"
+        assert await site.cluster.get(SECRETS, B) is None
+        assert [each["metadata"]["name"] for each in await site.cluster.list(SECRETS)] == ["b", "a"]
+        assert [each["metadata"]["name"] for each in await site.cluster.list(SECRETS, namespace="bank")] == ["b"]
+        assert len(site.requests("list", SECRETS)) == 1
+        assert site.requests("get", SECRETS) == []
+
+
+@in_virtual_time
+async def test_cached_list_is_of_a_label_selector() -> None:
+    site = Site("eu", pod("a", metadata={"labels": {"app": "web"}}), pod("b"))
+    async with running(site):
+        found = await site.cluster.list(PODS, selector={"matchLabels": {"app": "web"}})
+        assert [labels_of(each) for each in found] == [{"app": "web"}]
+
+
+@in_virtual_time
+async def test_informer_is_the_same_for_the_same_arguments() -> None:
+    cluster = Site("eu").cluster
+    assert cluster.informer(PODS) is cluster.informer(PODS)
+    assert cluster.informer(PODS, namespace="shop") is cluster.informer(PODS, namespace="shop")
+    assert cluster.informer(PODS, selector="app=web") is not cluster.informer(PODS)
+    assert len({cluster.informer(PODS), cluster.informer(PODS, namespace="shop"), cluster.informer(CONFIG_MAPS)}) == 3
+
+
+@in_virtual_time
+async def test_informer_of_a_part_asks_the_api_server_for_that_part() -> None:
+    site = Site("eu", pod("a", metadata={"labels": {"app": "web"}}), pod("b"), pod("a", namespace="bank"))
+    web = site.cluster.informer(PODS, namespace="shop", selector="app=web")
+    async with running(site):
+        await web.wait_synced(5)
+        assert list(web.keys()) == [A]
+        assert site.requests("list", PODS) == ["/api/v1/namespaces/shop/pods"]
+
+
+@in_virtual_time
+async def test_informer_begins_when_it_is_asked_for_while_the_cluster_runs_and_not_before() -> None:
+    site = Site("eu", thing("a"))
+    early = site.cluster.informer(SECRETS)
+    await asyncio.sleep(5)
+    assert not early.synced
+    async with running(site):
+        await early.wait_synced(5)
+        assert site.requests("list", CONFIG_MAPS) == []
+        await site.cluster.list(CONFIG_MAPS)
+        assert len(site.requests("list", CONFIG_MAPS)) == 1
+
+
+@in_virtual_time
+async def test_namespace_of_the_options_limits_what_is_asked_and_read() -> None:
+    site = Site("eu", thing("a"), node("n1"), options=ClusterOptions(namespace="shop"))
+    async with running(site):
+        assert await site.cluster.get(SECRETS, A)
+        assert await site.cluster.get(NODES, Key("", "n1")), "a cluster-scoped resource is of no namespace"
+        assert site.requests("list", SECRETS) == ["/api/v1/namespaces/shop/secrets"]
+        assert site.cluster.informer(SECRETS) is site.cluster.informer(SECRETS, namespace="shop")
+        with pytest.raises(ValueError, match=r"cluster eu caches namespace shop alone; read 'bank' by its client"):
+            await site.cluster.get(SECRETS, Key("bank", "a"))
+        with pytest.raises(ValueError, match="bank"):
+            site.cluster.informer(SECRETS, namespace="bank")
+
+
+@in_virtual_time
+async def test_index_finds_objects_whether_added_before_or_after_the_start() -> None:
+    many = [thing(f"c{number}", {"color": "red" if number % 2 else "blue"}) for number in range(300)]
+    site = Site("eu", *many)
+    site.cluster.add_index(SECRETS, "before", lambda obj: [colour(obj)])
+    async with running(site):
+        assert len(await site.cluster.find(SECRETS, "before", "red")) == 150
+        site.cluster.add_index(SECRETS, "after", lambda obj: [colour(obj)])
+        assert len(await site.cluster.find(SECRETS, "after", "red")) == 150
+        site.server.put(thing("c1", {"color": "green"}))
+        site.server.delete("secrets", Key("shop", "c3"))
+        await eventually(lambda: len(site.cluster.informer(SECRETS)) == 299)
+        assert len(await site.cluster.find(SECRETS, "before", "red")) == 148
+        assert len(await site.cluster.find(SECRETS, "after", "red")) == 148
+        with pytest.raises(KeyError):
+            await site.cluster.find(SECRETS, "unknown", "red")
+
+
+@in_virtual_time
+async def test_resource_of_a_name_is_found_when_its_definition_comes_later() -> None:
+    site = Site("eu")
+    assert await site.cluster.resource("pods") == PODS
+    with pytest.raises(Missing, match=r"there is no resource foos\.example\.org"):
+        await site.cluster.resource("foos.example.org")
+    site.server.put(crd("foos.example.org"))
+    assert (await site.cluster.resource("foos.example.org")).kind == "Foo"
+
+
+@in_virtual_time
+async def test_resync_shows_all_objects_to_subscribers_again() -> None:
+    site = Site("eu", thing("a"), options=ClusterOptions(resync=100.0))
+    changes = Changes()
+    site.cluster.informer(SECRETS).add_handler(changes)
+    async with running(site):
+        await asyncio.sleep(80)
+        assert changes.names == ["a"]
+        await asyncio.sleep(40)
+        assert changes.names == ["a", "a"]
+
+
+# -- writes --------------------------------------------------------------------------------------------
+
+
+@in_virtual_time
+async def test_writes_are_in_the_cache_at_once_though_the_watch_is_late() -> None:
+    site = Site("eu", thing("a"), options=ClusterOptions(sync_timeout=1.0))
+    cluster = site.cluster
+    async with running(site):
+        await cluster.list(SECRETS)
+        site.server.faults.add(Rule(verb="watch", drop=True))
+        created = await cluster.create(SECRETS, thing("b", {"color": "red"}))
+        assert colour(await cluster.get(SECRETS, B)) == "red"
+        await cluster.patch(SECRETS, B, encoded("green"))
+        assert colour(await cluster.get(SECRETS, B)) == "green"
+        with pytest.raises(Conflict):
+            await cluster.replace(SECRETS, created | encoded("white"))
+        created["metadata"].pop("resourceVersion")
+        await cluster.replace(SECRETS, created | encoded("black"))
+        assert colour(await cluster.get(SECRETS, B)) == "black"
+        await cluster.delete(SECRETS, B)
+        assert await cluster.get(SECRETS, B) is None
+        generated = thing("x")
+        generated["metadata"] = {"namespace": "shop", "generateName": "a-"}
+        name = (await cluster.create(SECRETS, generated))["metadata"]["name"]
+        assert await cluster.get(SECRETS, Key("shop", name))
+
+
+@in_virtual_time
+async def test_writes_notify_subscribers_of_the_cluster_as_those_of_others_do() -> None:
+    site = Site("eu", thing("a"))
+    changes = Changes()
+    async with running(site):
+        await site.cluster.list(SECRETS)
+        site.cluster.informer(SECRETS).add_handler(changes)
+        await site.cluster.patch(SECRETS, A, encoded("green"))
+        await site.cluster.delete(SECRETS, A)
+        await eventually(lambda: len(changes.names) >= 2)
+        await asyncio.sleep(5)
+        assert changes.names == ["a", "a"], "the watch brings nothing new"
+
+
+@in_virtual_time
+async def test_status_is_written_by_its_subresource_alone() -> None:
+    site = Site("eu", pod("a"))
+    async with running(site):
+        assert await site.cluster.get(PODS, A)
+        await site.cluster.patch(PODS, A, {"status": {"phase": "Failed"}, "spec": {"x": 1}}, subresource="status")
+        changed = await site.cluster.get(PODS, A)
+        assert changed is not None
+        assert changed["status"]["phase"] == "Failed"
+        assert "x" not in changed["spec"]
+
+
+@in_virtual_time
+async def test_write_leaves_caches_of_other_parts_alone() -> None:
+    site = Site("eu", thing("b"))
+    bank = site.cluster.informer(SECRETS, namespace="bank")
+    red = site.cluster.informer(SECRETS, selector="color=red")
+    async with running(site):
+        await bank.wait_synced(5)
+        await red.wait_synced(5)
+        await site.cluster.create(SECRETS, thing("a"))
+        assert (len(bank), len(red)) == (0, 0)
+        assert len(await site.cluster.list(SECRETS)) == 2
+
+
+# -- aliases, connections ------------------------------------------------------------------------------
+
+
+@in_virtual_time
+async def test_alias_shares_client_and_caches_even_those_that_come_later() -> None:
+    site = Site("eu", thing("a"))
+    alias = site.cluster.alias("agent")
+    assert (alias.name, str(alias)) == ("agent", "agent")
+    assert alias.is_alias_of(site.cluster)
+    assert not alias.is_alias_of(Site("eu").cluster)
+    assert alias.client is site.cluster.client
+    async with running(site):
+        assert await alias.get(SECRETS, A)
+        assert alias.is_running
+        assert site.cluster.informer(SECRETS) is alias.informer(SECRETS)
+        assert len(site.requests("list", SECRETS)) == 1
+        with pytest.raises(NotRunning, match="runs already"):
+            await alias.run()
+
+
+@in_virtual_time
+async def test_kubeconfig_that_cannot_be_used_is_refused_at_once(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="can't be read"):
+        Cluster("eu", ConnectionSettings(str(tmp_path / "none")), environ={})
+
+
+@in_virtual_time
+async def test_cluster_speaks_with_its_own_name() -> None:
+    site = Site("eu")
+    with pytest.raises(Missing, match=r"^cluster eu: get secrets shop/a"):
+        await site.cluster.client.get(SECRETS, A)
+
+
+# -- outages -------------------------------------------------------------------------------------------
+
+
+@in_virtual_time
+async def test_deletions_missed_while_the_watch_was_broken_are_told() -> None:
+    site = Site("eu", *(thing(f"c{number}") for number in range(100)))
+    changes = Changes()
+    async with running(site):
+        await site.cluster.list(SECRETS)
+        site.cluster.informer(SECRETS).add_handler(changes)
+        site.server.faults.add(broken := Rule(verb="watch", status=503))
+        site.server.cut_watches()
+        for number in range(1, 100):
+            site.server.delete("secrets", Key("shop", f"c{number}"))
+        site.server.compact()
+        site.server.faults.remove(broken)
+        await eventually(lambda: len(changes.names) == 99, "each deletion is told")
+        assert len(await site.cluster.list(SECRETS)) == 1
+
+
+@in_virtual_time
+async def test_deletions_missed_while_the_cluster_did_not_run_are_told_with_another_client_too() -> None:
+    site = Site("eu", thing("a"), thing("b"))
+    changes = Changes()
+    cluster = site.cluster
+    async with running(site):
+        await cluster.list(SECRETS)
+        cluster.informer(SECRETS).add_handler(changes)
+        with pytest.raises(NotRunning, match="stop it"):
+            cluster.use(site.new_client())
+    assert not cluster.is_running
+    site.server.delete("secrets", A)
+    cluster.use(site.new_client())
+    async with running(site):
+        await eventually(lambda: changes.names)
+        assert changes.names == ["a"]
+        assert [each["metadata"]["name"] for each in await cluster.list(SECRETS)] == ["b"]
+        site.server.delete("secrets", B)
+        await eventually(lambda: len(changes.names) == 2)
+
+
+@in_virtual_time
+async def test_dead_cluster_delays_neither_another_nor_its_own_readers() -> None:
+    dead, hung, good = Site("dead", thing("a")), Site("hung"), Site("good", thing("a"))
+    dead.server.faults.add(down := Rule(reset="before"))
+    hung.server.freeze()
+    loop = asyncio.get_running_loop()
+    async with running(dead, hung, good):
+        assert await good.cluster.get(SECRETS, A)
+        assert loop.time() < 1, "a cluster waits for another"
+        with pytest.raises(NotSynced, match=r"cluster hung: secrets aren't listed after 10 s|can't be listed") as late:
+            await hung.cluster.get(SECRETS, A)
+        assert late.value.cluster == "hung"
+        assert loop.time() < 11
+        before = loop.time()
+        for cluster in (dead.cluster, hung.cluster):
+            with pytest.raises(NotSynced, match="can't be listed") as known:
+                await cluster.get(SECRETS, A)
+            assert known.value.__cause__ is cluster.error is not None
+        assert loop.time() == before, "a reader waits for a cluster that is known to be dead"
+        dead.server.faults.remove(down)
+        await eventually(lambda: dead.cluster.error is None)
+        assert await dead.cluster.get(SECRETS, A)
+
+
+@in_virtual_time
+async def test_dead_cluster_is_asked_by_one_request_at_a_time_however_many_caches_it_has() -> None:
+    site = Site("dead")
+    for resource in (SECRETS, PODS, CONFIG_MAPS):
+        site.cluster.informer(resource)
+    site.server.faults.add(Rule(status=503))
+    async with running(site):
+        await asyncio.sleep(600)
+        assert {one.path for one in site.server.requests} == {"/version"}
+        assert len(site.server.requests) < 80
+
+
+@in_virtual_time
+async def test_resource_that_cannot_be_listed_fails_its_own_reads_alone() -> None:
+    site = Site("eu", thing("a"))
+    site.server.faults.add(broken := Rule(resource="configmaps", status=503))
+    async with running(site):
+        with pytest.raises(NotSynced, match="configmaps can't be listed"):
+            await site.cluster.list(CONFIG_MAPS)
+        assert await site.cluster.get(SECRETS, A)
+        site.server.faults.remove(broken)
+        await eventually(lambda: site.cluster.error is None)
+        assert await site.cluster.list(CONFIG_MAPS)

@@ -1,0 +1,195 @@
+"""A cache of clusters: getters, names of providers, and the fake, in virtual time."""
+
+import asyncio
+import time
+from typing import Any
+from unittest.mock import AsyncMock
+
+import pytest
+from cache_scene import GOOD, CacheScene, Handler, Site, now, until
+from fleet_scene import PODS, eventually, in_virtual_time
+
+from syncer.api import Key, NotConnected
+from syncer.multicluster import (
+    ClusterEvent,
+    Controller,
+    Happening,
+    Member,
+    State,
+    StaticProvider,
+)
+from syncer.testing.fake_cluster_cache import FakeClusterCache
+from syncer.testing.objects import pod
+
+UP, DOWN, FAILING = Happening.CONNECTED, Happening.DISCONNECTED, Happening.PROBE_FAILURE
+
+
+# -- getters -------------------------------------------------------------------------------------------------------
+
+
+@in_virtual_time
+async def test_getters_raise_not_connected_for_unknown_and_for_disconnected_clusters() -> None:
+    scene = CacheScene("a", private_keys=True)
+    scene["a"].is_reachable = False
+    async with scene.running() as cache:
+        await until(6)
+        for name in ("a", "nobody"):
+            for get in (cache.get_client, cache.get_reader, cache.get_uncached_client, cache.get_connection):
+                with pytest.raises(NotConnected, match=rf"get .*cluster {name}"):
+                    get(name)
+            with pytest.raises(NotConnected, match="not generated yet"):
+                cache.get_private_key(name)
+            with pytest.raises(NotConnected, match="watch pods"):
+                cache.watch(name, "pods", PODS, Handler())
+
+
+@in_virtual_time
+async def test_getters_take_no_time_while_a_black_hole_is_dialled() -> None:
+    scene = CacheScene("good", "hole")
+    scene["hole"].is_reachable = False
+    async with scene.running() as cache:
+        await until(2)
+        assert cache.get_status("hole").state is State.CONNECTING
+        begun = now()
+        for _ in range(100):
+            assert cache.get_client("good")
+            with pytest.raises(NotConnected):
+                cache.get_client("hole")
+        assert now() == begun
+
+
+@in_virtual_time
+async def test_getters_may_be_called_by_handlers_and_filters_of_the_cache_itself() -> None:
+    def select(name: str, _: Member) -> bool:
+        return scene.cache.get_status(name).state is not None
+
+    scene = CacheScene("a", select=select)
+    found: list[object] = []
+    async with scene.running() as cache:
+        cache.watch("a", "pods", PODS, lambda key, obj: found.append(cache.get_client("a")))
+        scene["a"].server.put(pod("x"))
+        await eventually(lambda: found)
+        assert found == [cache.get_client("a")]
+
+
+@in_virtual_time
+async def test_getters_give_cached_uncached_and_readers_of_a_connected_cluster() -> None:
+    scene = CacheScene("a")
+    scene["a"].server.put(pod("x"))
+    async with scene.running() as cache:
+        assert await cache.get_client("a").get(PODS, Key("shop", "x"))
+        assert await cache.get_reader("a").list(PODS)
+        assert await cache.get_uncached_client("a").get(PODS, Key("shop", "x"))
+        assert cache.get_connection("a").token == GOOD
+        assert list(cache) == ["a"]
+        assert "a" in cache
+
+
+@in_virtual_time
+async def test_last_probe_success_is_none_for_unknown_clusters_and_stays_over_a_disconnect() -> None:
+    scene = CacheScene("a")
+    async with scene.running() as cache:
+        assert cache.get_last_probe_success("nobody") is None
+        await until(10.5)
+        scene["a"].refuse()
+        await until(61)
+        assert cache.get_status("a").state is State.DISCONNECTED
+        assert cache.get_last_probe_success("a") == 10.0
+
+
+@in_virtual_time
+async def test_private_key_is_made_once_and_stays_over_a_reconnect() -> None:
+    scene = CacheScene("a", private_keys=True)
+    async with scene.running() as cache:
+        while cache._connections["a"].key is None:  # another thread makes it; virtual time passes meanwhile
+            await asyncio.to_thread(time.sleep, 0.01)
+        key = cache.get_private_key("a")
+        assert key.key_size == 2048
+        scene.static.put("a", scene.member("a", "other"))
+        scene["a"].tokens = {"other"}
+        await asyncio.sleep(60)
+        assert cache.get_private_key("a") is key
+    plain = CacheScene("a")
+    with pytest.raises(ValueError, match="set private_keys"):
+        plain.cache.get_private_key("a")
+
+
+@in_virtual_time
+async def test_private_key_is_made_off_the_event_loop(monkeypatch: Any) -> None:
+    import threading
+
+    from syncer.multicluster import cluster_connection
+
+    threads: list[object] = []
+    monkeypatch.setattr(cluster_connection, "_new_key", lambda: threads.append(threading.current_thread()))
+    scene = CacheScene("a", private_keys=True)
+    async with scene.running():
+        while not threads:
+            await asyncio.to_thread(lambda: None)
+        assert threads[0] is not threading.main_thread()
+
+
+# -- providers' names, and the fake --------------------------------------------------------------------------------
+
+
+@in_virtual_time
+async def test_names_of_clusters_have_that_of_their_provider() -> None:
+    site = Site("a")
+    providers: list[Any] = [StaticProvider({"a": site.login()}, name=name) for name in ("eu", "us")]
+    scene = CacheScene("a", providers=providers)
+    async with scene.running() as cache:
+        assert sorted(cache) == ["eu#a", "us#a"]
+        providers[0].remove("a")
+        await asyncio.sleep(0.1)
+        assert list(cache) == ["us#a"]
+    with pytest.raises(ValueError, match="names of their own"):
+        CacheScene(providers=[StaticProvider({}), StaticProvider({})])
+
+
+@in_virtual_time
+async def test_provider_that_raises_is_run_again_and_its_clusters_stay() -> None:
+    scene = CacheScene("a")
+
+    class Broken:
+        name, runs = "", 0
+
+        async def run(self, fleet: Any) -> None:
+            self.runs += 1
+            fleet.put("a", scene.member("a"))
+            await asyncio.sleep(1)
+            raise RuntimeError("a bug")
+
+    broken = Broken()
+    scene.cache._providers = [broken]
+    async with scene.running() as cache:
+        await until(30)
+        assert broken.runs == 3
+        assert cache.get_client("a")
+
+
+@in_virtual_time
+async def test_fake_is_connected_to_what_it_is_given_alone() -> None:
+    scene = CacheScene("a")
+    async with scene.running() as cache:
+        fake = FakeClusterCache({"a": cache.get_client("a")}, "known")
+        assert fake.get_client("a") is cache.get_client("a")
+        assert fake.get_reader("a")
+        assert fake.get_uncached_client("a")
+        fake.watch("a", "known", PODS, Handler())
+        assert fake.watched == {}
+        fake.watch("a", "other", PODS, Handler())
+        assert list(fake.watched) == [("a", "other")]
+        for get in (fake.get_client, fake.get_reader, fake.get_uncached_client):
+            with pytest.raises(NotConnected):
+                get("b")
+            with pytest.raises(NotConnected):
+                getattr(FakeClusterCache(), get.__name__)("a")
+        with pytest.raises(NotConnected):
+            fake.watch("b", "known", PODS, Handler())
+        assert fake.get_last_probe_success("a") is None
+        controller = Controller(AsyncMock())
+        fake.add(controller)
+        assert controller.clusters == {"a": cache.get_client("a")}
+        source = fake.source("me")
+        fake.tell("a", UP)
+        assert await source.get() == ClusterEvent("a", UP)

@@ -1,0 +1,183 @@
+"""Filters and options of a cluster cache, each by what it changes, in virtual time."""
+
+import asyncio
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cache_scene import CacheScene, Site, now, until
+from fleet_scene import PODS, SECRETS, in_virtual_time
+
+from syncer.api import Key
+from syncer.clusters.credentials import Access, LoginCredentials
+from syncer.clusters.http_transport import HttpTransport
+from syncer.multicluster import (
+    NODE_PROVIDER_ID_INDEX,
+    ClusterCacheOptions,
+    ClusterOptions,
+    Index,
+    Part,
+    State,
+)
+from syncer.multicluster.cluster_cache import dial
+from syncer.resources.kinds import NODES
+from syncer.testing.objects import node, pod, secret
+
+
+@in_virtual_time
+async def test_clusters_without_the_label_are_never_dialled() -> None:
+    scene = CacheScene("a", "b", selector={"matchLabels": {"watched": "yes"}})
+    scene.static.put("a", scene.member("a", labels={"watched": "yes"}))
+    async with scene.running() as cache:
+        assert list(cache) == ["a"]
+        assert scene["b"].asked == []
+        scene.static.put("b", scene.member("b", labels={"watched": "yes"}))
+        await asyncio.sleep(0.1)
+        assert cache.get_client("b")
+        scene.static.put("a", scene.member("a"))
+        await asyncio.sleep(0.1)
+        assert list(cache) == ["b"]
+        assert scene["a"].closed == 1
+        scene.static.put("a", scene.member("a", labels={"watched": "yes"}))
+        await asyncio.sleep(0.1)
+        assert cache.get_client("a")
+
+
+@in_virtual_time
+async def test_filter_function_says_which_clusters_there_are() -> None:
+    scene = CacheScene("a", "b", select=lambda name, member: name != "b" or "on" in member.labels)
+    async with scene.running() as cache:
+        assert list(cache) == ["a"]
+        scene.static.put("b", scene.member("b", labels={"on": ""}))
+        await asyncio.sleep(0.1)
+        assert cache.get_client("b")
+
+
+@in_virtual_time
+async def test_live_resources_are_never_cached() -> None:
+    scene = CacheScene("a", clusters=ClusterOptions(live=frozenset([SECRETS])))
+    scene["a"].server.put(secret("x", {"a": "b"}))
+    async with scene.running() as cache:
+        client = cache.get_client("a")
+        assert await client.get(SECRETS, Key("shop", "x"))
+        assert await client.get(SECRETS, Key("shop", "none")) is None
+        assert len(await client.list(SECRETS, selector={"matchLabels": {"app": "web"}})) == 0
+        assert len(await client.list(SECRETS)) == 1
+        assert list(client.informers()) == []
+        scene["a"].server.put(secret("y", {"a": "b"}))
+        assert len(await client.list(SECRETS)) == 2
+        assert len(await client.list(PODS)) == 0
+        assert len(list(client.informers())) == 1
+
+
+@in_virtual_time
+async def test_parts_limit_what_is_cached_on_the_server() -> None:
+    parts = {PODS: Part(namespace="shop", selector="app=web", fields="spec.nodeName=n1")}
+    scene = CacheScene("a", clusters=ClusterOptions(parts=parts))
+    web = {"labels": {"app": "web"}}
+    scene["a"].server.put(pod("good", metadata=web, spec={"nodeName": "n1"}))
+    scene["a"].server.put(pod("other-node", metadata=web, spec={"nodeName": "n2"}))
+    scene["a"].server.put(pod("other-label", spec={"nodeName": "n1"}))
+    scene["a"].server.put(pod("other-place", namespace="bank", metadata=web, spec={"nodeName": "n1"}))
+    async with scene.running() as cache:
+        found = await cache.get_client("a").list(PODS)
+        assert [each["metadata"]["name"] for each in found] == ["good"]
+
+
+@in_virtual_time
+async def test_transform_of_a_resource_wins_over_that_of_all() -> None:
+    def without(field: str) -> Any:
+        return lambda obj: {name: value for name, value in obj.items() if name != field}
+
+    options = ClusterOptions(transform=without("spec"), transforms={SECRETS: without("type")})
+    scene = CacheScene("a", clusters=options)
+    scene["a"].server.put(pod("x"))
+    scene["a"].server.put(secret("x", {"a": "b"}))
+    async with scene.running() as cache:
+        [found] = await cache.get_client("a").list(PODS)
+        assert "spec" not in found
+        [found] = await cache.get_client("a").list(SECRETS)
+        assert "type" not in found
+        assert "data" in found
+
+
+@in_virtual_time
+async def test_indexes_are_filled_before_a_cluster_counts_as_connected_also_again() -> None:
+    by_node = Index(PODS, "node", lambda obj: [obj["spec"].get("nodeName")])
+    scene = CacheScene("a", indexes=[NODE_PROVIDER_ID_INDEX, by_node])
+    scene["a"].server.put(node("n1", spec={"providerID": "aws:///i-1"}))
+    scene["a"].server.put(node("n2"))
+    scene["a"].server.put(pod("x", spec={"nodeName": "n1"}))
+    async with scene.running() as cache:
+        client = cache.get_client("a")
+        assert len(await client.find(NODES, "spec.providerID", "aws:///i-1")) == 1
+        assert len(await client.find(PODS, "node", "n1")) == 1
+        scene["a"].refuse()
+        await until(51)
+        scene["a"].server.put(node("n2", spec={"providerID": "aws:///i-2"}))
+        scene["a"].refusals.clear()
+        await until(81)
+        assert len(await cache.get_client("a").find(NODES, "spec.providerID", "aws:///i-2")) == 1
+
+
+def test_provider_id_index_leaves_empty_ids_out_and_other_kinds_are_an_error() -> None:
+    values = NODE_PROVIDER_ID_INDEX.values
+    assert list(values({"kind": "Node", "spec": {"providerID": "x"}})) == ["x"]
+    assert list(values({"kind": "Node", "spec": {"providerID": ""}})) == []
+    assert list(values({"kind": "Node"})) == []
+    with pytest.raises(TypeError, match="not for Pod"):
+        values({"kind": "Pod"})
+
+
+@in_virtual_time
+async def test_requests_are_limited_and_probes_are_not() -> None:
+    scene = CacheScene("a", qps=1.0, burst=2, timeout=1000.0)
+    async with scene.running() as cache:
+        client = cache.get_uncached_client("a")
+        begun = now()
+        await asyncio.gather(*(client.list(PODS) for _ in range(20)))
+        assert now() - begun >= 17
+        assert scene["a"].at("/")[:2] == [0.0, 10.0]
+
+
+@in_virtual_time
+async def test_request_ends_at_the_timeout_of_the_options() -> None:
+    scene = CacheScene("a", timeout=7.0)
+    async with scene.running() as cache:
+        assert cache.get_uncached_client("a").timeout == 7.0
+
+
+@in_virtual_time
+async def test_probe_options_change_what_is_asked_and_when() -> None:
+    scene = CacheScene("a", probe_path="/readyz", probe_interval=3.0, probe_threshold=2, retry=4.0)
+    async with scene.running() as cache:
+        await until(7)
+        assert scene["a"].at("/readyz") == [0.0, 3.0, 6.0]
+        scene["a"].refuse("/readyz")
+        await until(12.5)
+        assert cache.get_status("a").state is State.DISCONNECTED
+        await until(17)
+        assert scene["a"].at("/readyz")[3:] == [9.0, 12.0, 16.0]
+
+
+def test_user_agent_is_required() -> None:
+    with pytest.raises(ValueError, match="user_agent is required"):
+        ClusterCacheOptions(user_agent="")
+
+
+@in_virtual_time
+async def test_user_agent_is_in_the_head_of_each_request() -> None:
+    transport = dial(LoginCredentials(Site("a").login()), ClusterCacheOptions(user_agent="my-controller/1.0"))
+    assert isinstance(transport, HttpTransport)
+    assert "User-Agent: my-controller/1.0\r\n" in transport.dialer.fixed_head(Access())
+
+
+def test_every_option_is_named_by_a_test_that_changes_it() -> None:
+    """Guard against an option that nothing reads."""
+    texts = "".join(file.read_text() for file in Path(__file__).parent.glob("test_cluster_*.py"))
+    for options in (ClusterCacheOptions, ClusterOptions):
+        for each in dataclasses.fields(options):
+            given = f"{each.name}=" in texts or f'"{each.name}"' in texts
+            given = given or each.name in ("sync_timeout", "resync")  # test_cluster.py has them
+            assert given, f"no test gives {each.name}"

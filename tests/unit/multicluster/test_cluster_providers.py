@@ -1,0 +1,360 @@
+"""Where clusters come from: contexts, folders, functions, and Secrets whose writers aren't trusted."""
+
+import asyncio
+import base64
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pki_scene
+import pytest
+import yaml
+from fleet_scene import Site, eventually, in_virtual_time, running
+
+from kube_envtest import Rule
+from syncer.api import Key, Obj
+from syncer.clusters.login import Login, Material
+from syncer.multicluster import (
+    CallableProvider,
+    CannotConnect,
+    ClusterApiProvider,
+    ContextsProvider,
+    FolderProvider,
+    Member,
+    Reason,
+    SecretsProvider,
+    parsed,
+)
+from syncer.multicluster.logins import LARGEST, MOST_PARTS
+from syncer.testing.objects import crd, crd_version, secret
+
+CA = base64.b64encode(b"-----BEGIN CERTIFICATE-----\nAA==\n-----END CERTIFICATE-----\n").decode()
+SERVER = {"server": "https://10.0.0.1:6443", "certificate-authority-data": CA}
+LABELS = {"labels": {"sigs.k8s.io/multicluster-runtime-kubeconfig": "true"}}
+
+
+def config(
+    user: Mapping[str, Any] | None = None, cluster: Mapping[str, Any] | None = None, contexts: tuple[str, ...] = ("c",)
+) -> str:
+    return yaml.safe_dump(
+        {
+            "current-context": contexts[0],
+            "contexts": [{"name": name, "context": {"cluster": "k", "user": "u"}} for name in contexts],
+            "clusters": [{"name": "k", "cluster": {**SERVER, **(cluster or {})}}],
+            "users": [{"name": "u", "user": user or {"token": "t"}}],
+        }
+    )
+
+
+class Told:
+    """A fleet that notes what it is told."""
+
+    def __init__(self) -> None:
+        self.members: dict[str, Member] = {}
+        self.puts: list[str] = []
+
+    def put(self, name: str, member: Member) -> None:
+        self.members[name] = member
+        self.puts.append(name)
+
+    def remove(self, name: str) -> None:
+        self.members.pop(name, None)
+
+
+# -- kubeconfigs of others -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("user", "cluster", "said"),
+    [
+        ({"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "sh"}}, {}, "run programs"),
+        ({"auth-provider": {"name": "gcp"}}, {}, "run programs"),
+        ({"tokenFile": "/var/run/secrets/kubernetes.io/serviceaccount/token"}, {}, "names a file"),
+        ({"client-certificate": "a.crt", "client-key-data": CA}, {}, "names a file"),
+        ({"client-certificate-data": CA, "client-key": "a.key"}, {}, "names a file"),
+        ({}, {"certificate-authority-data": "", "certificate-authority": "/etc/shadow"}, "names a file"),
+        ({}, {"certificate-authority-data": "", "insecure-skip-tls-verify": True}, "lets anybody be the server"),
+        ({}, {"server": "http://10.0.0.1"}, "without TLS"),
+    ],
+)
+def test_kubeconfig_of_others_is_refused_what_would_give_them_anything_of_ours(
+    user: Mapping[str, Any], cluster: Mapping[str, Any], said: str
+) -> None:
+    with pytest.raises(CannotConnect, match=said) as caught:
+        parsed(config(user, cluster).encode(), source="Secret a/b", environ={})
+    assert caught.value.reason is Reason.REFUSED
+    assert "Secret a/b" in str(caught.value)
+
+
+@pytest.mark.parametrize("data", [b"", b"[]", b"a: {", b"\xff\xfe\x00", b"clusters: 1"])
+def test_kubeconfig_of_others_that_cannot_be_parsed_says_so(data: bytes) -> None:
+    with pytest.raises(CannotConnect) as caught:
+        parsed(data, source="Secret a/b", environ={})
+    assert caught.value.reason is Reason.UNPARSABLE
+
+
+def test_kubeconfig_of_others_may_have_a_token_or_a_certificate() -> None:
+    assert parsed(config().encode(), source="x", environ={}).token == "t"
+    pair = {"client-certificate-data": CA, "client-key-data": CA}
+    assert parsed(config(pair).encode(), source="x", environ={}).certificate
+
+
+@pytest.mark.parametrize("name", ["../ca.crt", "./x/ca.crt", "/ca.crt", "x/../ca.crt", "ca"])
+def test_kubeconfig_of_others_may_name_the_files_beside_it_alone(name: str) -> None:
+    def read(file: str) -> Login:
+        text = config({}, {"certificate-authority-data": "", "certificate-authority": file})
+        return parsed(text.encode(), source="Secret a/b", environ={}, files={"ca.crt": b"PEM"})
+
+    assert read("ca.crt").ca == Material(b"PEM")
+    with pytest.raises(CannotConnect, match="names a file"):
+        read(name)
+
+
+def test_secret_for_the_daemon_of_a_virtual_control_plane_is_used_and_stays_labelled() -> None:
+    made: dict[str, Obj] = {}
+    pki_scene.run(made)
+    secret = made["api-daemon"]
+    found = pki_scene.files(secret)
+    login = parsed(found["config"], source="Secret shop/api-daemon", environ={}, files=found)
+    assert login.endpoint.authority == "api.shop.svc:443"
+    assert (login.ca.data, login.certificate.data, login.key.data) == (
+        found["ca.crt"],
+        found["tls.crt"],
+        found["tls.key"],
+    )
+    mine = {"labels": {**secret["metadata"]["labels"], "fleet": ""}, "annotations": {"a": "b"}}
+    secret["metadata"].update(mine)
+    pki_scene.run(made, now=pki_scene.NOW + timedelta(days=300))
+    assert pki_scene.files(made["api-daemon"]) != found
+    assert {part: made["api-daemon"]["metadata"][part] for part in mine} == mine
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (b"a: " + b"x" * LARGEST, "and may have"),
+        (b"a: &a [x]\nb: *a\n", "aliases in it are not read"),
+        (b"[" * 30, "too many parts"),
+        (b"- x\n" * MOST_PARTS, "too many parts"),
+    ],
+)
+def test_kubeconfig_of_others_costs_little_whatever_is_in_it(text: bytes, said: str) -> None:
+    with pytest.raises(CannotConnect, match=said) as caught:
+        parsed(text, source="Secret a/b", environ={})
+    assert caught.value.reason is Reason.UNPARSABLE
+
+
+# -- files ----------------------------------------------------------------------------------------------------
+
+
+async def watching(provider: Any, told: Told) -> "asyncio.Task[None]":
+    task = asyncio.create_task(provider.run(told))
+    await asyncio.sleep(0.1)
+    return task
+
+
+@in_virtual_time
+async def test_contexts_of_a_kubeconfig_are_clusters(tmp_path: Path) -> None:
+    file = tmp_path / "k"
+    file.write_text(config(contexts=("eu", "us")))
+    told, chosen = Told(), Told()
+    every = await watching(ContextsProvider(str(file), environ={}), told)
+    some = await watching(ContextsProvider(str(file), contexts=["us"], environ={}), chosen)
+    assert (sorted(told.members), list(chosen.members)) == (["eu", "us"], ["us"])
+    assert (await told.members["eu"].read()).token == "t"
+    file.write_text(config({"token": "new-one"}, contexts=("eu",)))
+    await asyncio.sleep(11)
+    assert list(told.members) == ["eu"]
+    assert (await told.members["eu"].read()).token == "new-one"
+    with pytest.raises(CannotConnect, match="no context 'us'"):
+        await chosen.members["us"].read()
+    file.unlink()
+    await asyncio.sleep(11)
+    assert list(told.members) == ["eu"], "while it can't be read, they stay"
+    every.cancel()
+    some.cancel()
+
+
+@in_virtual_time
+async def test_folder_has_a_cluster_for_each_kubeconfig(tmp_path: Path) -> None:
+    (tmp_path / "eu.kubeconfig").write_text(config())
+    (tmp_path / "notes.txt").write_text("")
+    told = Told()
+    task = await watching(FolderProvider(tmp_path, environ={}), told)
+    assert list(told.members) == ["eu"]
+    member = told.members["eu"]
+    (tmp_path / "us.kubeconfig").write_text(config({"exec": {"command": "sh"}}))
+    await asyncio.sleep(11)
+    assert told.puts == ["eu", "us"], "an unchanged file is told of once"
+    with pytest.raises(CannotConnect, match="run programs"):
+        await told.members["us"].read()
+    (tmp_path / "eu.kubeconfig").unlink()
+    with pytest.raises(CannotConnect) as caught:
+        await member.read()
+    assert caught.value.reason is Reason.KUBECONFIG_MISSING
+    await asyncio.sleep(11)
+    assert list(told.members) == ["us"]
+    task.cancel()
+
+
+@in_virtual_time
+async def test_function_says_which_clusters_there_are_and_may_fail() -> None:
+    found: dict[str, Member] = {"a": Member(read=unread)}
+    fails = False
+
+    async def members() -> Mapping[str, Member]:
+        if fails:
+            raise OSError("away")
+        return dict(found)
+
+    told = Told()
+    task = await watching(CallableProvider(members, interval=1.0), told)
+    fails = True
+    found.clear()
+    await asyncio.sleep(5)
+    assert list(told.members) == ["a"]
+    fails = False
+    found["b"] = Member(read=unread)
+    await asyncio.sleep(1.1)
+    assert list(told.members) == ["b"]
+    task.cancel()
+
+
+async def unread() -> Login:
+    raise AssertionError
+
+
+# -- Secrets --------------------------------------------------------------------------------------------------
+
+
+def kubeconfig_secret(
+    name: str, *, namespace: str = "fleet", key: str = "kubeconfig", token: str = "t", **m: Any
+) -> Obj:
+    return secret(name, {key: config({"token": token})}, namespace=namespace, metadata=m or LABELS)
+
+
+@in_virtual_time
+async def test_labelled_secrets_of_listed_namespaces_are_clusters_and_lead_to_namespaces_of_theirs() -> None:
+    site, told = Site("management"), Told()
+    site.server.put(kubeconfig_secret("eu"))
+    site.server.put(kubeconfig_secret("plain", labels={"app": "web"}))
+    site.server.put(kubeconfig_secret("stranger", namespace="tenant"))
+    provider = SecretsProvider(site.cluster, {"fleet": ["host-a"], "other": ["host-b"]}, environ={})
+    async with running(site):
+        task = await watching(provider, told)
+        await eventually(lambda: told.members)
+        site.server.put(kubeconfig_secret("us", namespace="other"))
+        await eventually(lambda: len(told.members) == 2)
+        assert {name: set(each.namespaces) for name, each in told.members.items()} == {
+            "fleet/eu": {"host-a"},
+            "other/us": {"host-b"},
+        }
+        assert told.members["fleet/eu"].labels == LABELS["labels"]
+        assert (await told.members["fleet/eu"].read()).token == "t"
+        paths = {
+            one.path for one in site.server.requests if one.verb in ("list", "watch") and one.resource == "secrets"
+        }
+        assert paths == {"/api/v1/namespaces/fleet/secrets", "/api/v1/namespaces/other/secrets"}
+        former = told.members["fleet/eu"].version
+        site.server.put(kubeconfig_secret("eu", token="new"))
+        await eventually(lambda: told.members["fleet/eu"].version != former)
+        assert (await told.members["fleet/eu"].read()).token == "new"
+        site.server.delete("secrets", Key("fleet", "eu"))
+        await eventually(lambda: list(told.members) == ["other/us"])
+        task.cancel()
+
+
+def put_nothing(server: Any) -> None:
+    server.delete("secrets", Key("fleet", "eu"))
+
+
+def put_no_key(server: Any) -> None:
+    server.put(secret("eu", {"other": "x"}, namespace="fleet", metadata=LABELS))
+
+
+def put_nonsense(server: Any) -> None:
+    server.put(secret("eu", {"kubeconfig": "a: {"}, namespace="fleet", metadata=LABELS))
+
+
+def put_program(server: Any) -> None:
+    text = config({"exec": {"command": "sh"}})
+    server.put(secret("eu", {"kubeconfig": text}, namespace="fleet", metadata=LABELS))
+
+
+def break_reads(server: Any) -> None:
+    server.faults.add(Rule(verb="get", resource="secrets", status=503))
+
+
+@pytest.mark.parametrize(
+    ("happens", "reason"),
+    [
+        (put_nothing, Reason.KUBECONFIG_MISSING),
+        (put_no_key, Reason.KEY_MISSING),
+        (put_nonsense, Reason.UNPARSABLE),
+        (put_program, Reason.REFUSED),
+        (break_reads, Reason.UNREADABLE),
+    ],
+)
+def test_problems_of_a_kubeconfig_secret_are_told_apart(happens: Callable[[Any], None], reason: Reason) -> None:
+    @in_virtual_time
+    async def main() -> None:
+        site, told = Site("management"), Told()
+        site.server.put(kubeconfig_secret("eu"))
+        async with running(site):
+            task = await watching(SecretsProvider(site.cluster, {"fleet": []}, environ={}), told)
+            await eventually(lambda: told.members)
+            member = told.members["fleet/eu"]
+            happens(site.server)
+            with pytest.raises(CannotConnect, match="Secret fleet/eu of management") as caught:
+                await member.read()
+            assert caught.value.reason is reason
+            task.cancel()
+
+    main()
+
+
+def cluster(name: str, **status: Any) -> Obj:
+    return {
+        "apiVersion": "cluster.x-k8s.io/v1beta2",
+        "kind": "Cluster",
+        "metadata": {"name": name, "namespace": "fleet", "labels": {"watched": "yes"}},
+        "spec": {},
+        "status": status,
+    }
+
+
+@pytest.mark.parametrize(
+    "provisioned", [{"infrastructureReady": True}, {"initialization": {"infrastructureProvisioned": True}}]
+)
+def test_clusters_of_cluster_api_have_their_kubeconfig_in_a_secret_of_theirs(provisioned: Mapping[str, Any]) -> None:
+    @in_virtual_time
+    async def main() -> None:
+        site, told = Site("management"), Told()
+        site.server.put(crd("clusters.cluster.x-k8s.io", [crd_version("v1beta2", storage=True)]))
+        site.server.put(cluster("eu"))
+        provider = ClusterApiProvider(site.cluster, {"fleet": ["host-a"]}, environ={})
+        async with running(site):
+            task = await watching(provider, told)
+            await eventually(lambda: told.members)
+            assert not told.members["fleet/eu"].ready
+            assert told.members["fleet/eu"].labels == {"watched": "yes"}
+            assert told.members["fleet/eu"].namespaces == {"host-a"}
+            with pytest.raises(CannotConnect) as caught:
+                await told.members["fleet/eu"].read()
+            assert caught.value.reason is Reason.KUBECONFIG_MISSING
+            labels = {"cluster.x-k8s.io/cluster-name": "eu"}
+            site.server.put(kubeconfig_secret("eu-kubeconfig", key="value", labels=labels))
+            site.server.put(kubeconfig_secret("eu-other", key="value", labels=labels))
+            site.server.put(cluster("eu", **provisioned))
+            await eventually(lambda: told.members["fleet/eu"].ready and told.members["fleet/eu"].version)
+            assert (await told.members["fleet/eu"].read()).token == "t"
+            former = told.members["fleet/eu"].version
+            site.server.put(kubeconfig_secret("eu-kubeconfig", key="value", token="new", labels=labels))
+            await eventually(lambda: told.members["fleet/eu"].version != former)
+            assert list(told.members) == ["fleet/eu"]
+            site.server.delete("clusters.cluster.x-k8s.io", Key("fleet", "eu"))
+            await eventually(lambda: not told.members)
+            task.cancel()
+
+    main()

@@ -1,0 +1,484 @@
+"""A controller: which requests come, when they are reconciled, and what a failure or a slow cluster delays."""
+
+import asyncio
+import itertools
+from collections import Counter
+from collections.abc import Callable
+from unittest.mock import Mock
+
+import pytest
+from fleet_scene import PODS, SECRETS, Site, eventually, in_virtual_time, running
+
+from kube_envtest import Rule
+from syncer.api import Conflict, Key, Obj, Resource, TooMany, Unreachable
+from syncer.engine.workqueue.queue import Queue
+from syncer.multicluster import (
+    Cluster,
+    Controller,
+    ControllerOptions,
+    NotRunning,
+    Request,
+    Result,
+    WatchOptions,
+)
+from syncer.testing.objects import pod, secret
+
+DEPLOYMENTS = Resource("apps/v1", "Deployment", "deployments")
+
+
+class Recorded:
+    """A reconcile function that records its requests, and does as it is told."""
+
+    def __init__(self, act: Callable[[Request], Result | None] = lambda request: None, *, seconds: float = 0.0) -> None:
+        self.requests: list[Request] = []
+        self.at: list[float] = []
+        self.act, self.seconds = act, seconds
+        self.at_a_time: Counter[str] = Counter()
+        self.most: Counter[str] = Counter()
+
+    async def __call__(self, request: Request) -> Result | None:
+        self.requests.append(request)
+        self.at.append(asyncio.get_running_loop().time())
+        self.at_a_time[request.cluster] += 1
+        self.most[request.cluster] = max(self.most[request.cluster], self.at_a_time[request.cluster])
+        try:
+            await asyncio.sleep(self.seconds)
+        finally:
+            self.at_a_time[request.cluster] -= 1
+        return self.act(request)
+
+    def names(self, cluster: str = "") -> list[str]:
+        return [each.name for each in self.requests if cluster in ("", each.cluster)]
+
+
+def boom(_: Request) -> None:
+    raise ValueError("a bug")
+
+
+# -- requests ------------------------------------------------------------------------------------------
+
+
+@in_virtual_time
+async def test_requests_come_from_many_kinds_in_many_clusters() -> None:
+    sites = [Site(name, pod("web"), secret("key")) for name in ("eu", "us", "asia")]
+    seen = Recorded()
+    controller = Controller(seen)
+    for site in sites:
+        controller.watch_object(site.cluster, PODS)
+        controller.watch_object(site.cluster, SECRETS)
+    assert list(controller.clusters) == ["eu", "us", "asia"]
+    async with running(controller, *sites):
+        await eventually(lambda: len(seen.requests) == 6)
+        assert Request("us", "shop", "web") in seen.requests
+        sites[1].server.put(pod("second"))
+        sites[1].server.delete("pods", Key("shop", "second"))
+        await eventually(lambda: Request("us", "shop", "second") in seen.requests)
+    assert str(seen.requests[0]).startswith("eu: shop/")
+
+
+@in_virtual_time
+async def test_equal_requests_that_wait_are_reconciled_once_and_never_two_at_a_time() -> None:
+    site, seen = Site("eu", pod("a"), pod("b"), pod("c")), Recorded(seconds=10.0)
+    controller = Controller(seen)
+    controller.watch_object(site.cluster, PODS)
+    async with running(site, controller):
+        await eventually(lambda: len(seen.requests) == 3)
+        for phase in ("Pending", "Running"):
+            for name in "abc":
+                site.server.put(pod(name, status={"phase": phase}))
+        await asyncio.sleep(30)
+    assert Counter(seen.names()) == {"a": 2, "b": 2, "c": 2}
+
+
+@in_virtual_time
+async def test_request_may_name_the_cluster_otherwise() -> None:
+    site, seen = Site("eu", pod("a")), Recorded()
+    controller = Controller(seen)
+    controller.watch_object(site.cluster, PODS, as_cluster="agent")
+    async with running(site, controller):
+        await eventually(lambda: seen.requests)
+        assert seen.requests == [Request("agent", "shop", "a")]
+        controller.disengage("eu")
+        site.server.put(pod("b"))
+        await asyncio.sleep(5)
+        assert len(seen.requests) == 1
+
+
+@in_virtual_time
+async def test_watch_of_owners_requests_the_controller_of_the_wanted_kind() -> None:
+    def owned(name: str, *owners: tuple[str, str, str, bool]) -> Obj:
+        references = [
+            {"apiVersion": version, "kind": kind, "name": owner, "uid": f"u-{owner}", "controller": is_controller}
+            for version, kind, owner, is_controller in owners
+        ]
+        return secret(name, metadata={"ownerReferences": references})
+
+    site, seen = Site("eu", controllers=False), Recorded()  # no garbage collector: the owners don't exist
+    controller = Controller(seen)
+    controller.watch_owner(site.cluster, SECRETS, DEPLOYMENTS)
+    async with running(site, controller):
+        await site.cluster.list(SECRETS)
+        site.server.put(owned("free"))
+        site.server.put(owned("mere", ("apps/v1", "Deployment", "mere-owner", False)))
+        site.server.put(owned("other", ("apps/v1", "ReplicaSet", "set", True)))
+        site.server.put(owned("same-kind", ("example.org/v1", "Deployment", "foreign", True)))
+        site.server.put(owned("kept", ("v1", "Pod", "p", False), ("apps/v1beta1", "Deployment", "web", True)))
+        await eventually(lambda: seen.requests)
+        await asyncio.sleep(5)
+        assert seen.requests == [Request("eu", "shop", "web")]
+        site.server.put(owned("kept", ("apps/v1", "Deployment", "successor", True)))
+        await eventually(lambda: len(seen.requests) == 3)
+        assert sorted(seen.names()) == ["successor", "web", "web"], "a former owner learns of it, too"
+
+
+@in_virtual_time
+async def test_watch_with_a_function_requests_what_it_returns_of_engaged_clusters() -> None:
+    eu, us, seen = Site("eu", pod("a")), Site("us"), Recorded()
+    controller = Controller(seen)
+    controller.engage(us.cluster)
+    controller.watch_with(
+        eu.cluster, PODS, lambda obj: [Request(name, "", obj["metadata"]["name"]) for name in ("us", "unknown")]
+    )
+    async with running(eu, us, controller):
+        await eventually(lambda: seen.requests)
+        await asyncio.sleep(5)
+        assert seen.requests == [Request("us", "", "a")]
+
+
+@in_virtual_time
+async def test_conditions_of_a_watch_are_all_to_be_fulfilled() -> None:
+    def labelled(name: str, *, namespace: str = "shop", app: str = "web", note: str = "yes") -> Obj:
+        return pod(name, namespace=namespace, metadata={"labels": {"app": app}, "annotations": {"note": note}})
+
+    wanted = WatchOptions(
+        namespaces=("shop", "bank"),
+        labels={"matchLabels": {"app": "web"}},
+        annotations={"matchExpressions": [{"key": "note", "operator": "In", "values": ["yes"]}]},
+        predicate=lambda obj: obj["metadata"]["name"] != "hidden",
+    )
+    site, seen = Site("eu"), Recorded()
+    for obj in (
+        labelled("a"),
+        labelled("b", namespace="bank"),
+        labelled("elsewhere", namespace="park"),
+        labelled("unlabelled", app="db"),
+        labelled("unnoted", note="no"),
+        labelled("hidden"),
+    ):
+        site.server.put(obj)
+    controller = Controller(seen)
+    controller.watch_object(site.cluster, PODS, wanted)
+    async with running(site, controller):
+        await eventually(lambda: len(seen.requests) >= 2)
+        await asyncio.sleep(5)
+        assert sorted(seen.names()) == ["a", "b"]
+        site.server.put(labelled("a", app="db"))
+        await eventually(lambda: len(seen.requests) == 3, "it learns that an object ceases to be selected")
+        site.server.put(labelled("a", app="other"))
+        await asyncio.sleep(5)
+        assert len(seen.requests) == 3
+
+
+@in_virtual_time
+async def test_watch_of_a_part_of_a_resource_asks_the_api_server_for_no_more() -> None:
+    site, seen = Site("eu", pod("a"), pod("b", namespace="bank")), Recorded()
+    controller = Controller(seen)
+    controller.watch_object(site.cluster, site.cluster.informer(PODS, namespace="bank"))
+    async with running(site, controller):
+        await eventually(lambda: seen.requests)
+        assert seen.names() == ["b"]
+        assert site.requests("list", PODS) == ["/api/v1/namespaces/bank/pods"]
+
+
+# -- results and failures ------------------------------------------------------------------------------
+
+
+@in_virtual_time
+async def test_failed_request_is_retried_after_growing_delays_and_its_worker_goes_on() -> None:
+    site = Site("eu", *(pod(f"good{number}") for number in range(20)), pod("bad"))
+    seen = Recorded(lambda request: boom(request) if request.name == "bad" else None)
+    controller = Controller(seen, ControllerOptions(workers=1, last_retry=8.0))
+    controller.watch_object(site.cluster, PODS)
+    async with running(site, controller):
+        await eventually(lambda: len(set(seen.names())) == 21)
+        assert asyncio.get_running_loop().time() < 1, "nobody waits for the failing request"
+        await asyncio.sleep(120)
+    times = [at for at, name in zip(seen.at, seen.names(), strict=True) if name == "bad"]
+    delays = [later - earlier for earlier, later in itertools.pairwise(times)]
+    assert delays[0] < 0.1
+    assert all(late > early * 1.15 for early, late in itertools.pairwise(delays[:7])), delays
+    assert 4.5 < delays[-1] <= 8.0
+    assert len(set(delays[-3:])) == 3, "delays have no jitter"
+
+
+@in_virtual_time
+async def test_cluster_with_many_failures_delays_no_retry_of_another() -> None:
+    flood, other = Site("flood", *(pod(f"bad{number}") for number in range(300))), Site("other", pod("bad"))
+    seen = Recorded(boom)
+    controller = Controller(seen, ControllerOptions(workers=2, last_retry=8.0, log=Mock()))
+    for site in (flood, other):
+        controller.watch_object(site.cluster, PODS)
+    async with running(flood, other, controller):
+        await asyncio.sleep(60)
+    times = [at for at, request in zip(seen.at, seen.requests, strict=True) if request.cluster == "other"]
+    delays = [later - earlier for earlier, later in itertools.pairwise(times)]
+    assert len(seen.requests) > 900
+    for number, delay in enumerate(delays):
+        assert delay <= min(0.05 * 2**number * 1.25, 8.0) + 0.05
+
+
+@in_virtual_time
+async def test_requeue_backs_off_and_requeue_after_begins_anew() -> None:
+    site = Site("eu", pod("a"))
+    results = iter([Result(requeue=True)] * 5 + [Result(requeue_after=30.0), Result(requeue=True), None])
+    seen = Recorded(lambda request: next(results))
+    controller = Controller(seen)
+    controller.watch_object(site.cluster, PODS)
+    async with running(site, controller):
+        await asyncio.sleep(300)
+    delays = [later - earlier for earlier, later in itertools.pairwise(seen.at)]
+    assert len(delays) == 7
+    assert delays[4] > 10 * delays[0]
+    assert delays[5] == pytest.approx(30.0, abs=0.01)
+    assert delays[6] < 0.1, "its failures count after it succeeded"
+
+
+@in_virtual_time
+async def test_failures_wait_as_long_as_the_api_server_asks() -> None:
+    def busy(request: Request) -> None:
+        raise TooMany("busy", retry_after=20.0)
+
+    site, seen = Site("eu", pod("a")), Recorded(busy)
+    controller = Controller(seen)
+    controller.watch_object(site.cluster, PODS)
+    async with running(site, controller):
+        await asyncio.sleep(50)
+    assert len(seen.requests) == 3
+
+
+@in_virtual_time
+async def test_reconcile_that_cancels_itself_is_retried_as_after_an_error() -> None:
+    def cancelled(_: Request) -> None:
+        raise asyncio.CancelledError
+
+    site, seen = Site("eu", pod("a")), Recorded(cancelled)
+    controller = Controller(seen)
+    controller.watch_object(site.cluster, PODS)
+    async with running(site, controller):
+        await asyncio.sleep(60)
+    assert 5 < len(seen.requests) < 20
+
+
+class Log:
+    def __init__(self) -> None:
+        self.lines: list[tuple[str, str, str, Key]] = []
+
+    def __getattr__(self, level: str) -> Callable[..., None]:
+        return lambda text, *, cluster, controller, key, **_: self.lines.append((level, cluster, controller, key))
+
+
+@in_virtual_time
+async def test_log_lines_name_cluster_and_key_and_queue_and_log_are_replaceable() -> None:
+    errors: dict[str, Exception] = {"a": ValueError("a bug"), "b": Unreachable("away"), "c": Conflict("changed")}
+
+    def fail(request: Request) -> None:
+        if request.name in errors:
+            raise errors.pop(request.name)
+
+    site, log = Site("eu", pod("a"), pod("b"), pod("c")), Log()
+    queue = Queue(clock=asyncio.get_running_loop().time)
+    controller = Controller(Recorded(fail), ControllerOptions(name="copies", queue=queue, log=log))
+    controller.watch_object(site.cluster, PODS)
+    await asyncio.sleep(0)
+    async with running(site):
+        await eventually(lambda: queue.depth() == 3)
+        async with running(controller):
+            await eventually(lambda: len(log.lines) == 3)
+    assert sorted(log.lines) == [
+        ("debug", "eu", "copies", Key("shop", "c")),
+        ("error", "eu", "copies", Key("shop", "a")),
+        ("warning", "eu", "copies", Key("shop", "b")),
+    ]
+
+
+@in_virtual_time
+async def test_controller_without_a_function_is_refused() -> None:
+    with pytest.raises(TypeError, match="needs an async function"):
+        Controller(None)  # type: ignore[arg-type]
+
+
+# -- clusters come and go ------------------------------------------------------------------------------
+
+
+@in_virtual_time
+async def test_clusters_join_and_leave_while_it_runs_and_get_every_watch_and_index() -> None:
+    eu, us, seen = Site("eu", pod("a")), Site("us", pod("b"), secret("s")), Recorded()
+    controller = Controller(seen)
+    controller.for_every_cluster(lambda cluster: controller.watch_object(cluster, PODS))
+    controller.engage(eu.cluster)
+    async with running(eu, us, controller):
+        await eventually(lambda: seen.names("eu"))
+        controller.engage(us.cluster)
+        controller.engage(us.cluster)
+        await eventually(lambda: seen.names("us"))
+        controller.for_every_cluster(lambda cluster: controller.watch_object(cluster, SECRETS))
+        controller.for_every_cluster(lambda cluster: cluster.add_index(SECRETS, "all", lambda obj: ["yes"]))
+        await eventually(lambda: len(seen.names("us")) == 2)
+        assert len(await us.cluster.find(SECRETS, "all", "yes")) == 1
+        controller.disengage("us")
+        controller.disengage("us")
+        us.server.put(pod("c"))
+        eu.server.put(pod("d"))
+        await eventually(lambda: "d" in seen.names("eu"))
+        assert seen.names("us") == ["b", "s"]
+        assert not controller.is_ready("us")
+        assert us.cluster.informer(PODS).handlers.map_functions == []
+
+
+@in_virtual_time
+async def test_requests_of_a_cluster_that_has_gone_end_quietly() -> None:
+    site, log = Site("eu", *(pod(f"p{number}") for number in range(50))), Log()
+    seen = Recorded(boom, seconds=1000.0)
+    controller = Controller(seen, ControllerOptions(log=log, cluster_workers=10))
+    controller.watch_object(site.cluster, PODS)
+    async with running(site, controller):
+        await eventually(lambda: len(seen.requests) == 10)
+        controller.disengage("eu")
+        await asyncio.sleep(100)
+        assert len(seen.requests) == 10
+        assert sum(seen.at_a_time.values()) == 0, "a reconcile for a cluster that is gone goes on"
+        assert log.lines == []
+        seen.seconds = 0.0
+        controller.watch_object(site.cluster, PODS)
+        await eventually(lambda: len(set(seen.names())) == 50, "it may come back")
+
+
+@in_virtual_time
+async def test_cluster_is_replaced_by_another_of_its_name() -> None:
+    old, new, seen = Site("eu", pod("old")), Site("eu", pod("new")), Recorded()
+    controller = Controller(seen)
+    controller.for_every_cluster(lambda cluster: controller.watch_object(cluster, PODS))
+    controller.engage(old.cluster)
+    async with running(old, new, controller):
+        await eventually(lambda: seen.names() == ["old"])
+        with pytest.raises(ValueError, match="another cluster is engaged as 'eu'"):
+            controller.watch_object(new.cluster, SECRETS)
+        controller.engage(new.cluster)
+        await eventually(lambda: "new" in seen.names())
+        old.server.put(pod("older"))
+        await asyncio.sleep(5)
+        assert "older" not in seen.names()
+
+
+@in_virtual_time
+async def test_cluster_whose_watches_cannot_be_made_is_not_engaged() -> None:
+    site, controller = Site("eu"), Controller(Recorded())
+
+    def half(cluster: Cluster) -> None:
+        controller.watch_object(cluster, PODS)
+        raise ValueError("unknown")
+
+    controller.for_every_cluster(half)
+    with pytest.raises(ValueError, match="unknown"):
+        controller.engage(site.cluster)
+    assert controller.clusters == {}
+    assert site.cluster.informer(PODS).handlers.map_functions == []
+
+
+@in_virtual_time
+async def test_work_on_a_cluster_begins_when_its_own_caches_are_filled() -> None:
+    late, good, seen = Site("late", pod("a"), secret("s")), Site("good", pod("b")), Recorded()
+    late.server.faults.add(slow := Rule(verb="list", resource="secrets", status=503))
+    controller = Controller(seen)
+    for site in (late, good):
+        controller.watch_object(site.cluster, PODS)
+        controller.watch_object(site.cluster, SECRETS)
+    async with running(late, good, controller):
+        await eventually(lambda: seen.names("good"))
+        await asyncio.sleep(20)
+        assert seen.names("late") == []
+        assert (controller.is_ready("late"), controller.is_ready("good")) == (False, True)
+        late.server.faults.remove(slow)
+        await eventually(lambda: len(seen.names("late")) == 2)
+
+
+# -- fairness ------------------------------------------------------------------------------------------
+
+
+@in_virtual_time
+async def test_slow_cluster_takes_no_worker_from_others() -> None:
+    sites = [Site("slow", *(pod(f"p{number}") for number in range(200))), Site("quick", pod("a"))]
+    hung = asyncio.Event()
+
+    async def reconcile(request: Request) -> None:
+        if request.cluster == "slow":
+            await hung.wait()
+        else:
+            done.append(asyncio.get_running_loop().time())
+
+    done: list[float] = []
+    controller = Controller(reconcile, ControllerOptions(workers=8, cluster_workers=4))
+    for site in sites:
+        controller.watch_object(site.cluster, PODS)
+    async with running(controller, sites[0]):
+        await asyncio.sleep(10)
+        async with running(sites[1]):
+            await eventually(lambda: done)
+            assert done[0] < 10.5
+
+
+@in_virtual_time
+async def test_reconciles_of_a_cluster_at_a_time_are_limited() -> None:
+    sites = [Site(name, *(pod(f"p{number}") for number in range(20))) for name in ("eu", "us")]
+    seen = Recorded(seconds=1.0)
+    controller = Controller(seen, ControllerOptions(workers=5, cluster_workers=3))
+    for site in sites:
+        controller.watch_object(site.cluster, PODS)
+    async with running(controller, *sites):
+        await eventually(lambda: len(seen.requests) == 40)
+        assert max(seen.most.values()) == 3
+        assert asyncio.get_running_loop().time() > 7, "five at a time"
+
+
+@in_virtual_time
+async def test_workers_are_shared_by_the_weights_of_clusters() -> None:
+    sites = [Site(name, *(pod(f"p{number}") for number in range(400))) for name in ("eu", "us", "asia")]
+    seen = Recorded(seconds=1.0)
+    options = ControllerOptions(workers=4, cluster_workers=0, weights={"eu": 2.0})
+    controller = Controller(seen, options)
+    for site in sites:
+        controller.watch_object(site.cluster, PODS)
+    async with running(*sites, controller):
+        await eventually(lambda: all(controller.is_ready(name) for name in ("eu", "us", "asia")))
+        before = len(seen.requests)
+        await asyncio.sleep(100)
+        shares = Counter(each.cluster for each in seen.requests[before:])
+    assert sum(shares.values()) == pytest.approx(400, abs=5)
+    assert shares["eu"] == pytest.approx(200, abs=8)
+    assert shares["us"] == pytest.approx(100, abs=8)
+
+
+# -- life ----------------------------------------------------------------------------------------------
+
+
+@in_virtual_time
+async def test_controller_that_is_stopped_and_run_again_loses_no_request() -> None:
+    site = Site("eu", *(pod(f"p{number}") for number in range(10)))
+    finished: set[str] = set()
+
+    async def reconcile(request: Request) -> None:
+        await asyncio.sleep(2)
+        finished.add(request.name)
+
+    controller = Controller(reconcile)
+    controller.watch_object(site.cluster, PODS)
+    async with running(site):
+        async with running(controller):
+            await asyncio.sleep(3)
+            with pytest.raises(NotRunning):
+                await controller.run()
+        assert len(finished) == 4
+        await asyncio.sleep(10)
+        assert len(finished) == 4
+        async with running(controller):
+            await eventually(lambda: len(finished) == 10)

@@ -1,0 +1,135 @@
+"""The programs of examples/multicluster, as processes beside two API servers."""
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from programs_scene import FOLDER, example, joined
+
+from kube_envtest import BackgroundApiServer
+from syncer.api import Key, Obj
+from syncer.testing.objects import build, pod, resource_of
+
+WEB = Key("shop", "web")
+PATIENCE = 60.0
+
+
+@pytest.fixture
+def eu() -> Iterator[BackgroundApiServer]:
+    with BackgroundApiServer() as server:
+        yield server
+
+
+@pytest.fixture
+def us() -> Iterator[BackgroundApiServer]:
+    with BackgroundApiServer() as server:
+        yield server
+
+
+@pytest.fixture
+def kubeconfig(eu: BackgroundApiServer, us: BackgroundApiServer, tmp_path: Path) -> Path:
+    """A kubeconfig with both, by context."""
+    files = {name: server.kubeconfig(tmp_path / name) for name, server in (("eu", eu), ("us", us))}
+    return joined(files, tmp_path / "config")
+
+
+def eventually(holds: Callable[[], object], said: Callable[[], str]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not holds():
+        assert time.monotonic() < deadline, said()
+        time.sleep(0.05)
+
+
+def deployment(name: str, replicas: int = 1) -> Obj:
+    template = {"metadata": {"labels": {"app": name}}, "spec": {"containers": [{"name": "c", "image": "i:1"}]}}
+    spec = {"replicas": replicas, "selector": {"matchLabels": {"app": name}}, "template": template}
+    kind = resource_of({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"namespace": "shop"}})
+    return build(kind, name, spec=spec)
+
+
+def test_helloworld_prints_the_pods_of_two_clusters(
+    eu: BackgroundApiServer, us: BackgroundApiServer, kubeconfig: Path, tmp_path: Path
+) -> None:
+    eu.put(pod("first"))
+    arguments = ("--contexts", "eu,us")
+    with example("helloworld.py", *arguments, kubeconfig=kubeconfig, folder=tmp_path) as said:
+        eventually(lambda: "eu / shop / first" in said(), said)
+        us.put(pod("second"))
+        eventually(lambda: "us / shop / second" in said(), said)
+    assert said().count("first") == 1
+
+
+def test_deploymentcopy_keeps_copies_in_step_and_leaves_others_alone(
+    eu: BackgroundApiServer, us: BackgroundApiServer, kubeconfig: Path, tmp_path: Path
+) -> None:
+    eu.put(deployment("web"))
+    eu.put(deployment("taken", 3))
+    us.put(deployment("taken", 1))
+    arguments = ("eu", "us", "--namespace", "shop")
+
+    def replicas() -> object:
+        copy = us.get("deployments.apps", WEB)
+        return copy and copy["spec"]["replicas"]
+
+    with example("deploymentcopy.py", *arguments, kubeconfig=kubeconfig, folder=tmp_path) as said:
+        eventually(lambda: replicas() == 1, said)
+        eu.put(deployment("web", 2))
+        eventually(lambda: replicas() == 2, said)
+        copy = us.get("deployments.apps", WEB)
+        assert copy is not None
+        us.put({**copy, "spec": {**copy["spec"], "replicas": 9}})
+        eventually(lambda: replicas() == 2, said)
+        us.delete("deployments.apps", WEB)
+        eventually(lambda: replicas() == 2, said)
+        eu.delete("deployments.apps", WEB)
+        eventually(lambda: replicas() is None, said)
+        assert "is not a copy" in said()
+        taken = us.get("deployments.apps", Key("shop", "taken"))
+        assert taken is not None
+        assert taken["spec"]["replicas"] == 1
+
+
+def test_podghost_shows_the_pods_of_clusters_in_one_of_them(
+    eu: BackgroundApiServer, us: BackgroundApiServer, kubeconfig: Path, tmp_path: Path
+) -> None:
+    eu.put(yaml.safe_load((FOLDER / "podghost.yaml").read_text()))
+    eu.put(pod("web"))
+    us.put(pod("web"))
+
+    def ghosts() -> list[tuple[str, str, str]]:
+        found = [each["spec"] for each in eu.objects("podghosts.examples.vsyncer.dev")]
+        return sorted((spec["cluster"], spec["pod"], spec["phase"]) for spec in found)
+
+    arguments = ("eu", "eu", "us", "--namespace", "shop")
+    with example("podghost.py", *arguments, kubeconfig=kubeconfig, folder=tmp_path) as said:
+        eventually(lambda: ghosts() == [("eu", "web", "Pending"), ("us", "web", "Pending")], said)
+        us.put(pod("web", status={"phase": "Running"}))
+        eventually(lambda: ghosts()[1:] == [("us", "web", "Running")], said)
+        ghost = next(each for each in eu.objects("podghosts.examples.vsyncer.dev") if each["spec"]["cluster"] == "us")
+        eu.delete("podghosts.examples.vsyncer.dev", Key("shop", ghost["metadata"]["name"]))
+        eventually(lambda: len(ghosts()) == 2, said)
+        us.delete("pods", WEB)
+        eventually(lambda: ghosts() == [("eu", "web", "Pending")], said)
+
+
+def test_fleet_follows_the_kubeconfigs_of_a_folder(tmp_path: Path) -> None:
+    folder = tmp_path / "clusters"
+    folder.mkdir()
+
+    def join(name: str, server: BackgroundApiServer) -> None:
+        server.kubeconfig(tmp_path / name).rename(folder / f"{name}.kubeconfig")
+
+    with BackgroundApiServer(tls=True) as eu, BackgroundApiServer(tls=True) as us:
+        eu.put(pod("first"))
+        us.put(pod("second", status={"phase": "Running"}))
+        join("eu", eu)
+        with example("fleet.py", "--folder", str(folder), folder=tmp_path) as said:
+            eventually(lambda: "eu connected" in said() and "eu / shop / first: Pending" in said(), said)
+            join("us", us)
+            eventually(lambda: "us / shop / second: Running" in said(), said)
+            (folder / "eu.kubeconfig").unlink()
+            eventually(lambda: "eu disconnected" in said(), said)
+            us.delete("pods", Key("shop", "second"))
+            eventually(lambda: "us / shop / second: gone" in said(), said)

@@ -1,0 +1,155 @@
+"""A manager: each cache once, nothing waits for a cluster that isn't needed, and one of several processes works."""
+
+import asyncio
+
+import pytest
+from fleet_scene import PODS, SECRETS, Site, eventually, in_virtual_time, running
+
+from kube_envtest import Rule
+from syncer.api import Key
+from syncer.engine.leaderelection.lease import Lease
+from syncer.multicluster import Cluster, Controller, Manager, NotRunning, Request
+from syncer.testing.objects import pod, secret
+
+
+class Recorded:
+    def __init__(self) -> None:
+        self.requests: list[Request] = []
+
+    async def __call__(self, request: Request) -> None:
+        self.requests.append(request)
+
+
+@in_virtual_time
+async def test_caches_shared_by_controllers_and_aliases_are_filled_once() -> None:
+    site, manager, seen = Site("eu", pod("a")), Manager(), Recorded()
+    for name in ("eu", "agent", "eu"):
+        controller = Controller(seen)
+        controller.watch_object(site.cluster.alias(name), PODS)
+        manager.add(controller)
+    async with running(manager):
+        await eventually(lambda: len(seen.requests) == 3)
+        assert len(site.requests("list", PODS)) == 1
+        with pytest.raises(NotRunning):
+            await manager.run()
+    assert not site.cluster.is_running
+
+
+@in_virtual_time
+async def test_unreachable_cluster_blocks_no_controller_elsewhere_and_is_taken_up_when_it_answers() -> None:
+    hung, good, manager, seen = Site("hung", pod("a")), Site("good", pod("b")), Manager(), Recorded()
+    hung.server.freeze()
+    for resources in ((PODS,), (PODS, SECRETS)):
+        controller = Controller(seen)
+        for resource in resources:
+            for site in (hung, good):
+                controller.watch_object(site.cluster, resource)
+        manager.add(controller)
+    async with running(manager):
+        await eventually(lambda: len(seen.requests) == 2)
+        assert asyncio.get_running_loop().time() < 1
+        assert {each.cluster for each in seen.requests} == {"good"}
+        await asyncio.sleep(300)
+        hung.server.thaw()
+        await eventually(lambda: len(seen.requests) == 4)
+
+
+@in_virtual_time
+async def test_third_of_a_hundred_clusters_that_hang_delays_none_of_the_others() -> None:
+    manager, seen = Manager(), Recorded()
+    controller = Controller(seen)
+    controller.for_every_cluster(lambda cluster: controller.watch_object(cluster, PODS))
+    manager.add(controller)
+    sites = [Site(f"c{number}", pod("a")) for number in range(100)]
+    for number, site in enumerate(sites):
+        if number % 3 == 0:
+            site.server.freeze()
+        manager.engage(site.cluster)
+    async with running(manager):
+        await eventually(lambda: len(seen.requests) == 66)
+        assert asyncio.get_running_loop().time() < 1
+        await asyncio.sleep(600)
+        assert len(seen.requests) == 66
+        for site in sites:
+            site.server.thaw()
+        await eventually(lambda: len(seen.requests) == 100)
+
+
+@in_virtual_time
+async def test_controller_begins_when_its_own_caches_are_filled_not_those_of_another() -> None:
+    site, manager, quick, slow = Site("eu", pod("a"), secret("s")), Manager(), Recorded(), Recorded()
+    site.server.faults.add(Rule(verb="list", resource="secrets", status=503))
+    for seen, resource in ((quick, PODS), (slow, SECRETS)):
+        controller = Controller(seen)
+        controller.watch_object(site.cluster, resource)
+        manager.add(controller)
+    async with running(manager):
+        await eventually(lambda: quick.requests)
+        assert slow.requests == []
+
+
+@in_virtual_time
+async def test_clusters_and_controllers_come_and_go_while_it_runs() -> None:
+    eu, us, manager, pods, secrets = (
+        Site("eu", pod("a")),
+        Site("us", pod("b"), secret("s")),
+        Manager(),
+        Recorded(),
+        Recorded(),
+    )
+    first, second = Controller(pods), Controller(secrets)
+    first.for_every_cluster(lambda cluster: first.watch_object(cluster, PODS))
+    second.for_every_cluster(lambda cluster: second.watch_object(cluster, SECRETS))
+    manager.engage(eu.cluster)
+    manager.add(first)
+    async with running(manager):
+        await eventually(lambda: len(pods.requests) == 1)
+        manager.engage(us.cluster)
+        await eventually(lambda: len(pods.requests) == 2)
+        manager.add(second)
+        await eventually(lambda: secrets.requests == [Request("us", "shop", "s")])
+        manager.disengage("us")
+        await eventually(lambda: not us.cluster.is_running)
+        assert eu.cluster.is_running
+        us.server.put(pod("c"))
+        eu.server.put(pod("d"))
+        await eventually(lambda: len(pods.requests) == 3)
+        assert pods.requests[-1] == Request("eu", "shop", "d")
+        manager.engage(us.cluster)
+        await eventually(lambda: Request("us", "shop", "c") in pods.requests)
+
+
+@in_virtual_time
+async def test_cluster_that_another_owner_runs_is_left_to_it() -> None:
+    site, manager, seen = Site("eu", pod("a")), Manager(), Recorded()
+    controller = Controller(seen)
+    controller.watch_object(site.cluster, PODS)
+    manager.add(controller)
+    async with running(site):
+        await asyncio.sleep(1)
+        async with running(manager):
+            await eventually(lambda: seen.requests)
+        assert site.cluster.is_running
+
+
+@in_virtual_time
+async def test_only_the_holder_of_the_lease_reconciles_and_the_others_keep_caches_filled() -> None:
+    site = Site("eu", pod("a"), secret("s", namespace="leases"))
+    worlds = []
+    for name in ("one", "two"):
+        seen, cluster = Recorded(), Cluster("eu", site.new_client())
+        controller = Controller(seen)
+        controller.watch_object(cluster, PODS)
+        manager = Manager(lease=Lease(site.new_client(), key=Key("leases", "copies"), identity=name))
+        manager.add(controller)
+        worlds.append((manager, cluster, seen))
+    (first, _, ours), (second, _, theirs) = worlds
+    async with running(second, first):
+        await eventually(lambda: theirs.requests or ours.requests)
+        leader, other = (theirs, ours) if theirs.requests else (ours, theirs)
+        await asyncio.sleep(60)
+        assert other.requests == []
+        assert all(cluster.informer(PODS).synced for _, cluster, _ in worlds)
+    assert len(leader.requests) == 1
+    async with running(first if other is ours else second):
+        await eventually(lambda: other.requests, "the other one takes over")

@@ -1,0 +1,316 @@
+"""Clusters that are objects of the management cluster."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+from fleet_scene import PODS, SECRETS, Site, eventually, in_virtual_time, running
+
+from kube_envtest import ADMIN, Rule
+from syncer.api import Exists, Key, Obj, Resource
+from syncer.multicluster import Client, Cluster, ClusterRegistry, Controller, Manager, RemoteClusters, Request, Spawned
+from syncer.resources.kinds import NAMESPACES
+from syncer.testing.in_process import ApiServer
+from syncer.testing.objects import build, crd, pod, secret
+
+REMOTES = Resource("example.org/v1", "Remote", "remotes", namespaced=False)
+
+
+def remote(name: str, secret_name: str = "login", **metadata: object) -> Obj:
+    spec = {"kubeConfig": {"secretRef": {"namespace": "logins", "name": secret_name, "key": "kubeconfig"}}}
+    return build(REMOTES, name, spec=spec, metadata=metadata)
+
+
+def login(name: str, *, secret_name: str = "login", key: str = "kubeconfig") -> Obj:
+    return secret(secret_name, {key: name}, namespace="logins")
+
+
+class Notes:
+    """An agent: a Namespace of its object's name, which may be refused."""
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+        self.fault: Exception | None = None
+
+    async def install(self, client: Client, obj: Obj) -> None:
+        self.calls.append("install")
+        if self.fault:
+            raise self.fault
+        with contextlib.suppress(Exists):
+            await client.create(NAMESPACES, build(NAMESPACES, "agent"))
+
+    async def uninstall(self, client: Client, obj: Obj) -> None:
+        self.calls.append("uninstall")
+        if self.fault:
+            raise self.fault
+        await client.delete(NAMESPACES, Key("", "agent"))
+
+
+class Scene:
+    """A management cluster, and two others that are reached by Secrets with nothing but their names."""
+
+    def __init__(self) -> None:
+        self.manage = Site("manage", crd("remotes.example.org", scope="Cluster"), login("eu"))
+        self.sites = {name: Site(name, pod(f"{name}-pod")) for name in ("eu", "us")}
+        self.requests: list[Request] = []
+        self.agent: Notes | None = None
+        self.opened = self.closed = 0
+
+    def _connect(self, name: str, kubeconfig: bytes) -> Client:
+        client = self.sites[kubeconfig.decode()].new_client(name)
+        self.opened += 1
+
+        async def close() -> None:
+            self.closed += 1
+
+        client.close = close  # type: ignore[method-assign]
+        return client
+
+    def _pods(self, of: Spawned) -> Controller:
+        async def reconcile(request: Request) -> None:
+            self.requests.append(request)
+
+        controller = Controller(reconcile)
+        controller.watch_object(of.cluster, PODS)
+        return controller
+
+    @contextlib.asynccontextmanager
+    async def process(self) -> AsyncIterator[ClusterRegistry]:
+        """Run a process from its start to its end."""
+        manage = Site("manage").cluster
+        manage.use(self.manage.new_client("manage"))
+        registry = ClusterRegistry(manage, factories=[self._pods], start_timeout=10.0)
+        remotes = RemoteClusters(
+            registry,
+            REMOTES,
+            agent=self.agent,
+            connect=self._connect,
+            secrets=manage.informer(SECRETS, namespace="logins"),
+        )
+        manager = Manager()
+        manager.add(remotes.controller)
+        async with registry, running(manager):
+            yield registry
+
+    def ready(self, name: str = "shop", condition: str = "Ready") -> tuple[str, str]:
+        obj = self.manage.server.get("remotes.example.org", Key("", name)) or {}
+        conditions = (obj.get("status") or {}).get("conditions") or []
+        return next(((one["status"], one["reason"]) for one in conditions if one["type"] == condition), ("", ""))
+
+    def since(self) -> str:
+        obj = self.manage.server.get("remotes.example.org", Key("", "shop")) or {}
+        return str(obj["status"]["conditions"][0]["lastTransitionTime"])
+
+    def installed(self) -> tuple[str, str]:
+        return self.ready(condition="Installed")
+
+    def finalizers(self, name: str = "shop") -> list[str] | None:
+        obj = self.manage.server.get("remotes.example.org", Key("", name))
+        return None if obj is None else list(obj["metadata"].get("finalizers", []))
+
+
+@in_virtual_time
+async def test_object_with_a_secret_is_spawned_and_says_so() -> None:
+    scene = Scene()
+    async with scene.process() as registry:
+        scene.manage.server.put(remote("shop"))
+        await eventually(lambda: scene.ready() == ("True", "Running"))
+        assert scene.requests == [Request("shop", "shop", "eu-pod")]
+        obj = scene.manage.server.get("remotes.example.org", Key("", "shop")) or {}
+        assert obj["status"]["observedGeneration"] == obj["metadata"]["generation"]
+        assert list(registry.status()) == ["shop"]
+        before = obj["metadata"]["resourceVersion"]
+        await asyncio.sleep(100)
+        assert (scene.manage.server.get("remotes.example.org", Key("", "shop")) or {})["metadata"][
+            "resourceVersion"
+        ] == before
+
+
+@in_virtual_time
+async def test_restarted_process_spawns_all_again_though_nothing_was_edited() -> None:
+    scene = Scene()
+    for _ in range(2):
+        async with scene.process() as registry:
+            scene.manage.server.put(remote("shop")) if not scene.requests else None
+            await eventually(lambda: registry.status().get("shop"))
+            await eventually(lambda: scene.requests)
+            scene.requests.clear()
+            scene.sites["eu"].server.put(pod(f"new{len(scene.sites['eu'].server.requests)}"))
+            await eventually(lambda: scene.requests)
+
+
+@in_virtual_time
+async def test_changed_secret_leads_to_another_connection() -> None:
+    scene = Scene()
+    scene.manage.server.put(remote("shop"))
+    async with scene.process() as registry:
+        await eventually(lambda: scene.ready() == ("True", "Running"))
+        scene.manage.server.put(login("us"))
+        await eventually(lambda: Request("shop", "shop", "us-pod") in scene.requests)
+        assert scene.sites["eu"].server.open_watches == 0
+        assert list(registry.status()) == ["shop"]
+
+
+@in_virtual_time
+async def test_missing_secret_or_key_is_awaited() -> None:
+    scene = Scene()
+    scene.manage.server.put(remote("shop", "other"))
+    async with scene.process():
+        await eventually(lambda: scene.ready() == ("False", "KubeconfigMissing"))
+        obj = scene.manage.server.get("remotes.example.org", Key("", "shop")) or {}
+        obj["status"]["conditions"][0]["lastTransitionTime"] = "2020-01-01T00:00:00Z"
+        scene.manage.server.put(obj)
+        scene.manage.server.put(login("eu", secret_name="other", key="config"))
+        await eventually(lambda: scene.ready() == ("False", "KeyMissing"))
+        assert scene.since() == "2020-01-01T00:00:00Z"
+        scene.manage.server.put(login("eu", secret_name="other"))
+        await eventually(lambda: scene.ready() == ("True", "Running"))
+        assert scene.since() > "2020-01-01T00:00:00Z"
+
+
+@in_virtual_time
+async def test_deleted_object_stops_its_controllers_and_keeps_foreign_finalizers() -> None:
+    scene = Scene()
+    scene.manage.server.put(remote("shop", finalizers=["example.org/foreign"]))
+    async with scene.process() as registry:
+        await eventually(lambda: scene.ready() == ("True", "Running"))
+        assert scene.finalizers() == ["example.org/foreign", "vsyncer.dev/remote-cluster"]
+        await scene.manage.new_client().delete(REMOTES, Key("", "shop"))
+        await eventually(lambda: scene.finalizers() == ["example.org/foreign"])
+        assert registry.status() == {}
+        assert scene.sites["eu"].server.open_watches == 0
+
+
+@in_virtual_time
+async def test_cluster_that_cannot_be_reached_is_retried_and_delays_no_other() -> None:
+    scene = Scene()
+    scene.sites["us"].server.faults.add(down := Rule(reset="before"))
+    scene.manage.server.put(login("us", secret_name="dead"))
+    scene.manage.server.put(remote("a-dead", "dead"))
+    scene.manage.server.put(remote("shop"))
+    async with scene.process():
+        await eventually(lambda: scene.ready() == ("True", "Running"))
+        assert asyncio.get_running_loop().time() < 5
+        await eventually(lambda: scene.ready("a-dead") == ("False", "Unreachable"))
+        scene.sites["us"].server.faults.remove(down)
+        await eventually(lambda: scene.ready("a-dead") == ("True", "Running"))
+
+
+@in_virtual_time
+async def test_clusters_that_hang_delay_no_other_however_many_they_are() -> None:
+    scene = Scene()
+    scene.sites["us"].server.faults.add(Rule(latency=1000.0))
+    scene.manage.server.put(login("us", secret_name="hangs"))
+    for number in range(6):
+        scene.manage.server.put(remote(f"a{number}", "hangs"))
+    scene.manage.server.put(remote("shop"))
+    async with scene.process():
+        await eventually(lambda: scene.ready() == ("True", "Running"))
+        assert asyncio.get_running_loop().time() < 5
+
+
+@in_virtual_time
+async def test_agent_is_installed_before_the_controllers_start_and_again_after_each_change() -> None:
+    scene, agent = Scene(), Notes()
+    scene.agent, agent.fault = agent, RuntimeError("no image")
+    scene.manage.server.put(remote("shop"))
+    async with scene.process() as registry:
+        await eventually(lambda: scene.installed() == ("False", "RuntimeError"))
+        assert scene.ready() == ("False", "NotInstalled")
+        assert registry.status() == {}
+        agent.fault = None
+        await eventually(lambda: scene.installed() == ("True", "Installed") and scene.ready() == ("True", "Running"))
+        assert scene.sites["eu"].server.get("namespaces", Key("", "agent"))
+        agent.calls.clear()
+        scene.sites["eu"].server.put(pod("new"))
+        scene.manage.server.put(login("eu", key="kubeconfig") | {"metadata": {"namespace": "logins", "name": "login"}})
+        await asyncio.sleep(100)
+        assert agent.calls == []
+        obj = scene.manage.server.get("remotes.example.org", Key("", "shop")) or {}
+        scene.manage.server.put({**obj, "spec": {**obj["spec"], "version": "2"}})
+        await eventually(lambda: agent.calls == ["install"])
+        scene.manage.server.put(login("us"))
+        await eventually(lambda: agent.calls == ["install"] * 2)
+        await eventually(lambda: scene.ready() == ("True", "Running"))
+        assert scene.sites["us"].server.get("namespaces", Key("", "agent"))
+    async with scene.process():
+        await eventually(lambda: agent.calls == ["install"] * 3)
+        assert scene.installed() == ("True", "Installed")
+
+
+@in_virtual_time
+async def test_deleted_object_stays_until_its_agent_is_uninstalled() -> None:
+    scene, agent = Scene(), Notes()
+    scene.agent = agent
+    scene.manage.server.put(remote("shop"))
+    async with scene.process() as registry:
+        await eventually(lambda: scene.ready() == ("True", "Running"))
+        agent.fault = RuntimeError("not now")
+        await scene.manage.new_client().delete(REMOTES, Key("", "shop"))
+        await eventually(lambda: scene.installed() == ("Unknown", "RuntimeError"))
+        assert registry.status() == {}
+        assert scene.finalizers() == ["vsyncer.dev/remote-cluster"]
+        scene.manage.server.delete("secrets", Key("logins", "login"))
+        await eventually(lambda: scene.installed() == ("Unknown", "KubeconfigMissing"))
+        scene.manage.server.put(login("eu"))
+        agent.fault = None
+        await eventually(lambda: scene.finalizers() is None)
+        assert scene.sites["eu"].server.get("namespaces", Key("", "agent")) is None
+        assert agent.calls[-1] == "uninstall"
+        await eventually(lambda: scene.closed == scene.opened)
+        scene.manage.server.put(remote("shop"))
+        await eventually(lambda: agent.calls[-1] == "install")
+
+
+@in_virtual_time
+async def test_agent_that_was_never_begun_needs_no_uninstall() -> None:
+    scene = Scene()
+    scene.agent = Notes()
+    scene.manage.server.put(remote("shop", "missing"))
+    async with scene.process():
+        await eventually(lambda: scene.ready() == ("False", "KubeconfigMissing"))
+        assert scene.installed() == ("", "")
+        await scene.manage.new_client().delete(REMOTES, Key("", "shop"))
+        await eventually(lambda: scene.finalizers() is None)
+    assert scene.agent.calls == []
+
+
+def test_new_token_is_used_in_place_and_a_kubeconfig_that_runs_programs_is_refused(tmp_path: Path) -> None:
+    async def scene() -> None:
+        scene = Scene()
+        shop = scene.sites["eu"]
+        shop.server = ApiServer(tokens={"one": ADMIN, "two": ADMIN})
+        shop.server.put(pod("a"))
+        await shop.server.start(tls=True)
+        written = shop.server.kubeconfig(tmp_path / "shop").read_text()
+        assert "token: one" in written
+        manage = Site("manage").cluster
+        manage.use(scene.manage.new_client("manage"))
+        registry = ClusterRegistry(manage, factories=[scene._pods])
+        remotes = RemoteClusters(registry, REMOTES, secrets=manage.informer(SECRETS, namespace="logins"), environ={})
+        manager = Manager()
+        manager.add(remotes.controller)
+        scene.manage.server.put(login(written))
+        scene.manage.server.put(remote("shop"))
+
+        async def agent(cluster: Cluster) -> int:
+            await cluster.client.list(PODS)
+            return id(cluster.client)
+
+        async with registry, running(manager):
+            await eventually(lambda: scene.ready() == ("True", "Running"))
+            before = await registry.with_client("shop", agent)
+            lists = len([one for one in shop.server.requests if one.verb in ("list", "watch")])
+            scene.manage.server.put(login(written.replace("token: one", "token: two")))
+            await asyncio.sleep(1)
+            del shop.server._parts.tokens.users["one"]
+            assert await registry.with_client("shop", agent) == before
+            shop.server.put(pod("b"))
+            await eventually(lambda: Request("shop", "shop", "b") in scene.requests)
+            assert len([one for one in shop.server.requests if one.verb in ("list", "watch")]) == lists + 1
+            scene.manage.server.put(login(written.replace("token: one", "exec: {command: /bin/true}")))
+            await eventually(lambda: scene.ready() == ("False", "Refused"))
+        await shop.server.stop()
+
+    asyncio.run(scene())

@@ -1,0 +1,177 @@
+"""Ephemeral containers of a running Pod: which are sent, how, and what their owner is told of the others."""
+
+from typing import Any
+
+import pytest
+
+from syncer.api import Decision, Obj, Right, Side, Verb
+from syncer.resources.kinds import PODS
+from syncer.resources.pods.syncer import PodSyncer
+from syncer.testing import World
+from syncer.testing.merge import merged
+from syncer.testing.objects import pod, service, serviceaccount
+
+COPY = "vc-ns/web-x-shop-x-vc"
+
+
+def debugger(name: str = "debug", **fields: Any) -> Obj:
+    return {"name": name, "image": "busybox", **fields}
+
+
+def running(world: World, *containers: Obj, **config: Any) -> World:
+    """Return a world with a Pod on the host, to which these containers are added then."""
+    world.configure({"sync": {"toHost": {"pods": config}}})
+    world.given(virtual=[serviceaccount("default")]).settle("serviceaccounts", "shop/default")
+    world.given(virtual=[pod("web")]).settle("pods", "shop/web")
+    return with_containers(world, *containers)
+
+
+def with_containers(world: World, *containers: Obj) -> World:
+    there = world.virtual("Pod", "shop/web") or {}
+    return world.given(virtual=[merged(there, {"spec": {"ephemeralContainers": list(containers)}})])
+
+
+def decided(world: World) -> Decision:
+    return world.decide("pods", "shop/web")
+
+
+def sent(world: World) -> list[Obj]:
+    """Return the ephemeral containers in the requests that a decision takes."""
+    requests = world.settle("pods", "shop/web")
+    return [
+        container
+        for one in requests
+        if one.subresource == "ephemeralcontainers"
+        for container in one.body["spec"]["ephemeralContainers"]
+    ]
+
+
+def warned(world: World) -> str:
+    warning = decided(world).warning
+    assert warning is not None
+    assert warning.reason == "EphemeralContainerRefused"
+    return warning.message
+
+
+def test_ephemeral_container_is_added_through_its_subresource_once(world: World) -> None:
+    running(world, debugger(targetContainerName="app"))
+    requests = [str(one) for one in world.settle("pods", "shop/web")]
+    assert requests == [f"patch host pods/ephemeralcontainers {COPY}"]
+    [container] = (world.host("Pod", COPY) or {})["spec"]["ephemeralContainers"]
+    assert (container["name"], container["targetContainerName"]) == ("debug", "app")
+    assert world.settle("pods", "shop/web") == []
+
+
+def test_ephemeral_container_follows_others(world: World) -> None:
+    running(world, debugger("a"))
+    sent(world)
+    with_containers(world, debugger("b"), debugger("a"))
+    assert [one["name"] for one in sent(world)] == ["b"]
+    host = (world.host("Pod", COPY) or {})["spec"]["ephemeralContainers"]
+    assert {one["name"] for one in host} == {"a", "b"}
+
+
+def test_ephemeral_container_of_the_hosts_own_stays(world: World) -> None:
+    running(world)
+    world.given(host=[merged(world.host("Pod", COPY) or {}, {"spec": {"ephemeralContainers": [debugger("theirs")]}})])
+    with_containers(world, debugger("mine"))
+    assert [one["name"] for one in sent(world)] == ["mine"]
+
+
+def test_names_in_an_ephemeral_container_are_translated(world: World) -> None:
+    env = [
+        {"name": "A", "valueFrom": {"secretKeyRef": {"name": "db", "key": "k"}}},
+        {"name": "N", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
+        {"name": "L", "valueFrom": {"fieldRef": {"fieldPath": "metadata.labels"}}},
+    ]
+    running(world, debugger(env=env, envFrom=[{"configMapRef": {"name": "settings"}}]))
+    [container] = sent(world)
+    assert container["envFrom"] == [{"configMapRef": {"name": "settings-x-shop-x-vc"}}]
+    by_name = {one["name"]: one.get("valueFrom") for one in container["env"]}
+    assert by_name["A"] == {"secretKeyRef": {"name": "db-x-shop-x-vc", "key": "k"}}
+    assert by_name["N"] == {"fieldRef": {"fieldPath": "metadata.annotations['vsyncer.dev/virtual-name']"}}
+    assert by_name["L"] == {"fieldRef": {"fieldPath": "metadata.annotations['vsyncer.dev/pod-labels']"}}
+    annotations = (world.host("Pod", COPY) or {})["metadata"]["annotations"]
+    assert "vsyncer.dev/pod-labels" in annotations, "it is there before the container starts"
+
+
+def test_ephemeral_container_gets_the_variables_of_services(world: World) -> None:
+    running(world)
+    world.given(virtual=[service("db", (5432,))]).settle("services", "shop/db")
+    with_containers(world, debugger(env=[{"name": "OWN", "value": "1"}]))
+    [container] = sent(world)
+    names = [one["name"] for one in container["env"]]
+    assert "DB_SERVICE_HOST" in names
+    assert names[-1] == "OWN"
+
+
+def test_insecure_ephemeral_container_is_not_sent_and_the_others_are(world: World) -> None:
+    running(world, debugger("bad", securityContext={"privileged": True}), debugger("good"))
+    message = warned(world)
+    assert "bad: spec: it breaks the Pod Security level baseline" in message
+    assert message.endswith("container bad is privileged; kubectl debug takes --profile=baseline")
+    assert [one["name"] for one in sent(world)] == ["good"]
+    assert warned(world) == message, "it is told as long as it is so"
+
+
+def test_security_context_of_the_pod_counts_for_an_ephemeral_container(world: World) -> None:
+    """A container inherits runAsNonRoot, which the level restricted demands."""
+    context = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+    own = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+    world.configure({"sync": {"toHost": {"pods": {"podSecurity": "restricted"}}}})
+    world.given(virtual=[serviceaccount("default")]).settle("serviceaccounts", "shop/default")
+    spec = {"securityContext": context, "containers": [{"name": "app", "image": "i", "securityContext": own}]}
+    world.given(virtual=[pod("web", spec=spec)]).settle("pods", "shop/web")
+    with_containers(world, debugger(securityContext=own), debugger("bare"))
+    assert "bare: spec: it breaks the Pod Security level restricted" in warned(world)
+    assert [one["name"] for one in sent(world)] == ["debug"]
+
+
+def test_number_of_ephemeral_containers_is_bounded(world: World) -> None:
+    running(world, *(debugger(f"d{number}") for number in range(5)), maxEphemeralContainers=3)
+    assert "a Pod may have 3 of them here, and it has 5" in warned(world)
+    assert [one["name"] for one in sent(world)] == ["d0", "d1", "d2"]
+    with_containers(world, *(debugger(f"d{number}") for number in range(-1, 5)))
+    assert sent(world) == [], "there is no room for another one"
+
+
+def test_pod_without_any_allowed_ephemeral_container(world: World) -> None:
+    running(world, debugger(), maxEphemeralContainers=0)
+    assert "a Pod may have 0 of them here" in warned(world)
+    assert sent(world) == []
+
+
+@pytest.mark.parametrize(("most", "expected"), [(20, True), (0, False)])
+def test_right_is_asked_for_only_where_ephemeral_containers_are_allowed(
+    world: World, most: int, expected: bool
+) -> None:
+    world.configure({"sync": {"toHost": {"pods": {"maxEphemeralContainers": most}}}})
+    right = Right(Side.HOST, PODS, ("patch",), "ephemeralcontainers")
+    assert (right in tuple(PodSyncer().rights_with(world.settings))) is expected
+
+
+def test_ephemeral_container_that_names_something_malformed_is_refused_alone(world: World) -> None:
+    bad = debugger("bad", envFrom=[{"secretRef": {"name": 7}}])
+    running(world, bad, debugger("good"))
+    assert "bad: spec.ephemeralContainers[].envFrom[].secretRef.name: is no text" in warned(world)
+    assert [one["name"] for one in sent(world)] == ["good"]
+
+
+def test_status_goes_up_while_an_ephemeral_container_is_refused(world: World) -> None:
+    running(world, debugger(securityContext={"privileged": True}))
+    world.given(host=[merged(world.host("Pod", COPY) or {}, {"status": {"phase": "Running", "startTime": "x"}})])
+    world.settle("pods", "shop/web")
+    assert (world.virtual("Pod", "shop/web") or {})["status"]["phase"] == "Running"
+
+
+def test_secret_that_only_an_ephemeral_container_names_is_synced() -> None:
+    virtual = pod("web", spec={"ephemeralContainers": [debugger(envFrom=[{"secretRef": {"name": "db"}}])]})
+    assert ("secrets", "db") in [(resource.plural, key.name) for resource, key in PodSyncer().refers(virtual)]
+
+
+def test_pod_with_ephemeral_containers_is_created_without_them(world: World) -> None:
+    world.given(virtual=[serviceaccount("default")]).settle("serviceaccounts", "shop/default")
+    bad = debugger(envFrom=[{"secretRef": {"name": 7}}])
+    world.given(virtual=[pod("web", spec={"ephemeralContainers": [bad]})])
+    [write] = decided(world).writes
+    assert (write.verb, "ephemeralContainers" in write.obj["spec"]) == (Verb.APPLY, False)

@@ -1,0 +1,121 @@
+"""The operator's policy for Pods: what is refused, and what each Pod gets."""
+
+from typing import Any
+
+import pytest
+
+from syncer.api import Obj, Refused, TooLarge
+from syncer.resources.pods.tolerations import MOST_TOLERATIONS
+from syncer.testing import World
+from syncer.testing.objects import pod, serviceaccount
+
+
+def decided(spec: Obj, **options: Any) -> Obj:
+    """Return the spec of the host pod."""
+    config = {"sync": {"toHost": {"pods": options}}, "networking": {"dns": {"service": ""}}}
+    world = World(config=config).given(virtual=[pod("web", spec=spec), serviceaccount("default")])
+    world.settle("serviceaccounts", "shop/default")
+    [write] = world.decide("pods", "shop/web").writes
+    found: Obj = write.obj["spec"]
+    return found
+
+
+def volume(**source: Any) -> Obj:
+    return {"volumes": [{"name": "v", **source}]}
+
+
+PLAIN = ("configMap", "downwardAPI", "emptyDir", "image", "projected", "secret")
+
+
+@pytest.mark.parametrize("kind", PLAIN)
+def test_volume_of_a_plain_type_goes_to_the_host(kind: str) -> None:
+    assert kind in decided(volume(**{kind: {}}))["volumes"][0]
+
+
+@pytest.mark.parametrize(
+    ("spec", "kind"),
+    [
+        (volume(csi={"driver": "secrets-store.csi.k8s.io"}), "csi"),
+        (volume(glusterfs={"endpoints": "hosts-own"}), "glusterfs"),
+        (volume(nfs={"server": "10.0.0.1"}), "nfs"),
+        (volume(ofTheFuture={}), "ofTheFuture"),
+        (volume(projected={"sources": [{"podCertificate": {}}]}), "projected.podCertificate"),
+        (
+            volume(projected={"sources": [{"secret": {"name": "a"}}, {"clusterTrustBundle": {}}]}),
+            "projected.clusterTrustBundle",
+        ),
+        (volume(projected={"sources": [{"ofTheFuture": {}}]}), "projected.ofTheFuture"),
+    ],
+)
+def test_volume_of_another_type_is_refused_unless_it_is_allowed(spec: Obj, kind: str) -> None:
+    with pytest.raises(Refused, match=f"^spec.volumes: these types of volumes are not allowed here: {kind}$"):
+        decided(spec)
+    with pytest.raises(Refused):
+        decided(spec, allowVolumes=[kind[:1]])
+    assert decided(spec, allowVolumes=[kind])["volumes"]
+
+
+def test_node_name_of_the_tenant_is_refused_unless_it_is_allowed() -> None:
+    with pytest.raises(Refused, match=r"^spec.nodeName: the host's scheduler chooses the node"):
+        decided({"nodeName": "control-plane-1"})
+    assert decided({"nodeName": "n1"}, allowNodeName=True)["nodeName"] == "n1"
+
+
+def test_pod_security_level_is_baseline_by_default() -> None:
+    root = {"hostPID": True, "hostIPC": True, "hostNetwork": True}
+    with pytest.raises(Refused, match=r"level baseline, which holds here: spec.hostNetwork is true; spec.hostPID is"):
+        decided(root)
+    assert decided(root, podSecurity="privileged")["hostPID"]
+    with pytest.raises(Refused, match="level restricted, which holds here: container "):
+        decided({}, podSecurity="restricted")
+
+
+def test_message_about_many_faults_is_short() -> None:
+    containers = [{"name": f"c{number}", "securityContext": {"privileged": True}} for number in range(1000)]
+    with pytest.raises(Refused) as refused:
+        decided({"containers": containers})
+    assert str(refused.value).endswith("container c9 is privileged and 990 more")
+
+
+def test_tolerations_of_a_new_pod_are_bounded() -> None:
+    most = [{"key": f"k{number}", "operator": "Exists"} for number in range(MOST_TOLERATIONS)]
+    assert len(decided({"tolerations": most})["tolerations"]) == MOST_TOLERATIONS
+    with pytest.raises(TooLarge, match=f"has {MOST_TOLERATIONS + 1} tolerations") as refused:
+        decided({"tolerations": [*most, {"operator": "Exists"}]})
+    assert refused.value.path == "spec.tolerations"
+
+
+def test_operator_places_pods() -> None:
+    own = {
+        "nodeSelector": {"pool": "control-plane", "disk": "ssd"},
+        "tolerations": [{"key": "a", "operator": "Exists"}],
+    }
+    options = {
+        "nodeSelector": {"pool": "tenants"},
+        "tolerations": [{"key": "a", "operator": "Exists"}, {"key": "tenant", "value": "x", "effect": "NoSchedule"}],
+        "runtimeClassName": "gvisor",
+    }
+    found = decided({**own, "runtimeClassName": "runc"}, **options)
+    assert found["nodeSelector"] == {"pool": "tenants", "disk": "ssd"}
+    assert found["tolerations"] == [
+        {"key": "a", "operator": "Exists"},
+        {"key": "tenant", "value": "x", "effect": "NoSchedule"},
+    ]
+    assert found["runtimeClassName"] == "gvisor"
+    assert decided({**own, "runtimeClassName": "runc"})["runtimeClassName"] == "runc"
+
+
+@pytest.mark.parametrize(
+    ("own", "longest", "on_host"),
+    [(10**9, "5m", 300), (10**9, "1500ms", 2), (30, "5m", 30), (0, "5m", 0), (10**9, "0s", 10**9), (None, "5m", None)],
+)
+def test_grace_period_is_cut_to_the_longest_that_is_allowed(own: int | None, longest: str, on_host: int | None) -> None:
+    spec = {} if own is None else {"terminationGracePeriodSeconds": own}
+    found = decided(spec, maxTerminationGracePeriod=longest)
+    assert found.get("terminationGracePeriodSeconds") == on_host
+
+
+def test_references_to_workloads_of_the_host_stay_behind() -> None:
+    assert (
+        not {"workloadRef", "schedulingGroup"} & decided({"workloadRef": {"name": "w"}, "schedulingGroup": {}}).keys()
+    )
