@@ -50,10 +50,12 @@ class Kubelet:
     pause: float = 0.0
     #: True to also record Events, as a real kubelet does.
     events: bool = False
-    #: Number of pod states that lack the reported status.
+    #: Number of pod states that lack the reported status. A pod about which a report got no good answer isn't
+    #: counted: that report may take effect later, over a newer one.
     overwritten: int = 0
     on_ready: Callable[[str], None] = lambda name: None
     _ready: set[str] = field(default_factory=set)
+    _unanswered: set[str] = field(default_factory=set)
     _known: set[str] = field(default_factory=set)
     _addresses: dict[str, int] = field(default_factory=dict)
     _tasks: set["asyncio.Task[None]"] = field(default_factory=set)
@@ -93,10 +95,11 @@ class Kubelet:
         if kind == "DELETED":
             self._known.discard(uid)
             self._ready.discard(uid)
+            self._unanswered.discard(uid)
             return
         if is_ready(pod):
             self._ready.add(uid)
-        elif uid in self._ready:
+        elif uid in self._ready - self._unanswered:
             self.overwritten += 1
         new = uid not in self._known
         self._known.add(uid)
@@ -220,7 +223,11 @@ class Kubelet:
             "podIP": self._address(pod["metadata"]["uid"]),
             "startTime": started,
         }
-        await self.cluster.patch(PODS, key, {"status": status}, kind="strategic", subresource="status")
+        try:
+            await self.cluster.patch(PODS, key, {"status": status}, kind="strategic", subresource="status")
+        except ClusterError:
+            self._unanswered.add(uid_of(pod))
+            raise
 
     def _address(self, uid: str) -> str:
         """Return an address that is unique to the pod."""
