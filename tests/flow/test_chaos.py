@@ -4,8 +4,6 @@ A failure prints the shortest script that was found for it; put it into test_cha
 for as long as one likes.
 """
 
-import random
-
 import pytest
 from chaos.machine import explore
 from chaos.steps import Depose, Put, Wait, written, wrong_in
@@ -14,12 +12,13 @@ from syncer.engine.leaderelection.lease import Lease
 
 #: Plays; some 30 s of CPU together.
 PLAYS = 30
+#: The same plays in each run; hack/chaos and hack/explore play others.
+SEED = 20_261_124
 
 
 def test_sides_end_in_step_whatever_happens() -> None:
-    seed = random.SystemRandom().randrange(10**9)
-    report = explore(seed, plays=PLAYS, length=50)
-    assert not report.wrong, "\n".join([f"hack/chaos --seed {seed} --print", *report.wrong, written(report.script)])
+    report = explore(SEED, plays=PLAYS, length=50)
+    assert not report.wrong, "\n".join([f"hack/chaos --seed {SEED} --print", *report.wrong, written(report.script)])
     assert report.plays >= PLAYS
     assert report.faults.total() > PLAYS, "hardly anything went wrong, so this shows nothing"
 

@@ -5,7 +5,6 @@ Replicas are killed, frozen past their Leases, cut off from the host or from the
 """
 
 import math
-import random
 
 import pytest
 from chaos.daemons import Cast
@@ -18,12 +17,13 @@ from syncer.engine.shared_fleet import SharedFleet
 REPLICAS = Cast.of(clusters=3, replicas=2)
 #: Plays; some 15 s of CPU together.
 PLAYS = 5
+#: The same plays in each run; hack/chaos and hack/explore play others.
+SEED = 20_261_124
 
 
 def test_replicas_and_clusters_end_in_step_whatever_happens() -> None:
-    seed = random.SystemRandom().randrange(10**9)
-    report = explore(seed, plays=PLAYS, length=50, cast=REPLICAS)
-    again = f"hack/chaos --clusters 3 --replicas 2 --seed {seed} --print"
+    report = explore(SEED, plays=PLAYS, length=50, cast=REPLICAS)
+    again = f"hack/chaos --clusters 3 --replicas 2 --seed {SEED} --print"
     assert not report.wrong, "\n".join([again, *report.wrong, written(report.script, REPLICAS)])
     assert report.plays >= PLAYS
 

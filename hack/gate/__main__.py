@@ -1,0 +1,61 @@
+"""Run the stages and give a verdict: ``python -m hack.gate check [--fast]`` or ``test``; see hack/check."""
+
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from hack.gate import stages
+from hack.gate.run import Ran, run
+from hack.gate.stages import TOP, Stage
+from hack.gate.verdict import Verdict
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run what is asked for; return the exit status."""
+    match arguments:
+        case ["check"]:
+            chosen, is_all = stages.check_stages(), False
+        case ["check", "--fast"]:
+            chosen, is_all = stages.check_stages(fast=True), False
+        case ["test"]:
+            os.environ["ENVTEST_REQUIRED"] = "1"
+            chosen, is_all = stages.all_stages(), True
+        case _:
+            print("usage: hack/check [--fast], or hack/test", file=sys.stderr)
+            return 2
+    _say_where()
+    with tempfile.TemporaryDirectory(prefix="gate-") as folder:
+        verdict = Verdict(list(_run(chosen, Path(folder))), is_all=is_all)
+        verdict.try_again(Path(folder))
+        print(verdict.text(), flush=True)
+    return 0 if verdict.is_green else 1
+
+
+def _say_where() -> None:
+    """Print what a run may depend on."""
+    names = ("CI", "HOME", "TMPDIR", "KUBEBUILDER_ASSETS", "ENVTEST_DOCKER")
+    said = [f"{name}={os.environ[name]}" for name in names if name in os.environ]
+    load = " ".join(f"{each:.1f}" for each in os.getloadavg())
+    print(f"Python {platform.python_version()}, {os.cpu_count()} CPUs, load {load}", *said, sep=", ", flush=True)
+
+
+def _run(chosen: Sequence[Stage], folder: Path) -> Iterator[Ran]:
+    for number, stage in enumerate(chosen):
+        print(f"── {stage.name}", flush=True)
+        place = folder / str(number)
+        place.mkdir()
+        ran = run(stage, place)
+        print(f"   {ran.seconds:.0f} s", flush=True)
+        yield ran
+
+
+if __name__ == "__main__":
+    os.chdir(TOP)
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except subprocess.SubprocessError as error:
+        sys.exit(f"gate: {error}\nVERDICT red")

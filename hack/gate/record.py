@@ -1,0 +1,70 @@
+"""How the tests of a stage ended, read from the files of the recorder."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+#: Later ones win: a test that passes and then fails at its end has failed.
+_ORDER = ("passed", "skipped", "xpassed", "xfailed", "failed")
+
+
+@dataclass(slots=True)
+class Result:
+    """A test's end: one of ``passed skipped xpassed xfailed failed``, and why."""
+
+    test: str
+    outcome: str
+    reason: str = ""
+    text: str = ""
+
+
+@dataclass(slots=True)
+class Record:
+    """The results of a stage, and what ended otherwise than by a test."""
+
+    results: dict[str, Result] = field(default_factory=dict)
+    #: The exit statuses of pytest; None for a process that came to no end.
+    exits: list[int | None] = field(default_factory=list)
+
+    def of(self, outcome: str) -> list[Result]:
+        """Return the tests that ended so."""
+        return [each for each in self.results.values() if each.outcome == outcome]
+
+    @property
+    def is_whole(self) -> bool:
+        """True if pytest ran, came to its end, and what it says is told by the tests."""
+        said = 1 if self.of("failed") else 0
+        return bool(self.exits) and all(code in (0, said) for code in self.exits)
+
+
+def read(folder: Path) -> Record:
+    """Read what the recorders of a stage have written."""
+    record = Record()
+    for file in sorted(folder.glob("*.jsonl")):
+        code: int | None = None
+        for line in file.read_text(encoding="utf-8").splitlines():
+            found = json.loads(line)
+            if "exit" in found:
+                code = found["exit"]
+            else:
+                _note(record, found)
+        record.exits.append(code)
+    return record
+
+
+def _note(record: Record, found: dict[str, str]) -> None:
+    if found["outcome"] == "passed" and found["when"] != "call":
+        return
+    test, outcome = found["test"], found["outcome"]
+    known = record.results.get(test)
+    if known is None or _ORDER.index(outcome) > _ORDER.index(known.outcome):
+        record.results[test] = Result(test, outcome, found["reason"], found["text"])
+
+
+def counts(results: Iterable[Result]) -> str:
+    """Say how many ended how: ``12 passed, 1 failed``."""
+    numbers = dict.fromkeys(("passed", "failed", "skipped", "xfailed", "xpassed"), 0)
+    for each in results:
+        numbers[each.outcome] += 1
+    return ", ".join(f"{number} {name}" for name, number in numbers.items() if number) or "no tests"

@@ -1,0 +1,123 @@
+"""A pytest plugin that each stage of the gate loads with ``-p``: it writes down how each test ended, and quarantines.
+
+``VSYNCER_GATE`` is the folder for its files. It is taken out of the environment, so that what a test starts writes
+none. This file needs nothing but pytest and hypothesis: it also runs where only a package and its tests are installed.
+"""
+
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+TOP = Path(__file__).resolve().parents[3]
+QUARANTINE = TOP / "tests" / "quarantine.txt"
+#: Begins the reason of a test that is skipped, as it may hang or crash.
+SKIP = "skip:"
+
+_LINE = re.compile(r"(?P<test>\S.*?)\s+(?P<date>\d{4}-\d\d-\d\d)\s+(?P<seen>\S.*)")
+
+
+@dataclass(frozen=True, slots=True)
+class Quarantined:
+    """A test that does not decide: its id from the top of the checkout, since when, and what was seen."""
+
+    test: str
+    date: str
+    seen: str
+
+    @classmethod
+    def parse(cls, line: str) -> "Quarantined | None":
+        """Read a line, ``ID DATE WHAT WAS SEEN``; None if it is something else."""
+        found = _LINE.fullmatch(line.strip())
+        return cls(**found.groupdict()) if found else None
+
+
+def quarantined(text: str) -> Iterator[Quarantined]:
+    """Yield the tests of a quarantine file that can be read; what can't be is for the verdict to say."""
+    for line in text.splitlines():
+        if not line.startswith("#") and (one := Quarantined.parse(line)):
+            yield one
+
+
+def load_profile() -> None:
+    """Let Hypothesis try the same examples in each run; how long one takes is no finding, as machines are busy."""
+    settings.register_profile(
+        "gate", derandomize=True, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
+    )
+    settings.load_profile("gate")
+
+
+class Recorder:
+    """Writes a line of JSON for each report of a test, and one for the end of the run."""
+
+    def __init__(self, folder: Path, prefix: str) -> None:
+        self._prefix = prefix
+        self._file = (folder / f"{os.getpid()}.jsonl").open("a", encoding="utf-8")
+
+    def _write(self, **fields: object) -> None:
+        self._file.write(json.dumps(fields) + "\n")
+        self._file.flush()
+
+    def _report(self, report: pytest.TestReport | pytest.CollectReport, when: str, outcome: str) -> None:
+        failed = outcome == "failed"
+        reason = _reason(report) if failed or hasattr(report, "wasxfail") else ""
+        text = report.longreprtext if failed else ""
+        self._write(test=self._prefix + report.nodeid, when=when, outcome=outcome, reason=reason, text=text)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Write down how a phase of a test ended."""
+        outcome: str = report.outcome
+        if hasattr(report, "wasxfail"):
+            outcome = "xpassed" if report.passed else "xfailed"
+        self._report(report, report.when, outcome)
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Write down a file that could not be read."""
+        if report.failed:
+            self._report(report, "collect", "failed")
+
+    def pytest_sessionfinish(self, exitstatus: int) -> None:
+        """Write down that the run came to its end."""
+        self._write(exit=int(exitstatus))
+        self._file.close()
+
+
+def _reason(report: Any) -> str:
+    """Return the first line of the reason."""
+    if hasattr(report, "wasxfail"):
+        return str(report.wasxfail).partition("\n")[0]
+    crash = getattr(report.longrepr, "reprcrash", None)
+    lines = (crash.message if crash else report.longreprtext).strip().splitlines()
+    found: str = lines[0 if crash else -1] if lines else "no reason given"
+    return found
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Begin to write, in the process that sees all reports: workers of pytest-xdist have no folder."""
+    if not config.getoption("hypothesis_profile", None):
+        load_profile()
+    if folder := os.environ.pop("VSYNCER_GATE", ""):
+        config.pluginmanager.register(Recorder(Path(folder), _prefix(config)))
+
+
+def _prefix(config: pytest.Config) -> str:
+    """Return what stands before an id, so that it counts from the top of the checkout."""
+    place = config.rootpath.resolve()
+    return f"{place.relative_to(TOP).as_posix()}/" if TOP in place.parents else ""
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Let what is in quarantine run without deciding."""
+    text = QUARANTINE.read_text() if QUARANTINE.exists() else ""
+    known: Mapping[str, Quarantined] = {one.test: one for one in quarantined(text)}
+    prefix = _prefix(config)
+    for item in items:
+        if one := known.get(prefix + item.nodeid):
+            reason = f"in quarantine since {one.date}: {one.seen}"
+            item.add_marker(pytest.mark.skip(reason) if one.seen.startswith(SKIP) else pytest.mark.xfail(reason=reason))

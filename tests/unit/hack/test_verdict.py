@@ -1,0 +1,256 @@
+"""The last lines of a run say what failed and why: tried on a small checkout with stages of its own."""
+
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from hack.gate import quarantine
+from hack.gate.stages import TOP, all_stages, is_real
+
+pytestmark = pytest.mark.slow
+
+STAGES = """
+import os, sys, tempfile
+from pathlib import Path
+from hack.gate import run, stages
+from hack.gate.__main__ import _run
+from hack.gate.stages import Stage
+from hack.gate.verdict import Verdict
+stages.tool = lambda name: sys.prefix + "/bin/" + name
+run.PATIENCE = 20.0
+
+def tests(*arguments):
+    return stages.pytest("-p", "no:cacheprovider", *arguments)
+
+folder = Path(tempfile.mkdtemp())
+verdict = Verdict(list(_run([{stages}], folder)), is_all=True)
+verdict.try_again(folder)
+print(verdict.text())
+sys.exit(not verdict.is_green)
+"""
+GOOD = "def test_good():\n    pass\n"
+BAD = "def test_bad():\n    assert 'apples' == 'pears', 'not the same fruit'\n"
+
+
+@dataclass(frozen=True)
+class Checkout:
+    """A folder with a gate, and tests."""
+
+    folder: Path
+
+    def write(self, path: str, text: str) -> None:
+        file = self.folder / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+
+    def quarantine(self, *lines: str, limit: int = 5) -> None:
+        self.write("tests/quarantine.txt", "\n".join([f"# at most {limit}", *lines, ""]))
+
+    def run(self, *stages: str) -> tuple[int, list[str]]:
+        """Run the stages; return the exit status and the lines from the verdict on."""
+        listed = ", ".join(stages or ('Stage("units", tests("tests/unit"), tests=True)',))
+        command = [sys.executable, "-c", STAGES.replace("{stages}", listed)]
+        done = subprocess.run(
+            command,
+            cwd=self.folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+            timeout=120,
+        )
+        lines = done.stdout.splitlines()
+        assert lines[-1] == f"VERDICT {'red' if done.returncode else 'green'}", done.stdout
+        return done.returncode, lines[lines.index("── stages") :]
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Checkout:
+    shutil.copytree(TOP / "hack" / "gate", tmp_path / "hack" / "gate", ignore=shutil.ignore_patterns("__pycache__"))
+    made = Checkout(tmp_path)
+    made.write("hack/__init__.py", "")
+    made.write("setup.cfg", "[tool:pytest]\n")
+    made.write("tests/unit/test_it.py", GOOD)
+    made.quarantine()
+    return made
+
+
+def test_passing_tests_are_counted(checkout: Checkout) -> None:
+    status, lines = checkout.run()
+    assert (status, lines[-2]) == (0, "1 passed, 0 failed")
+    assert lines[1].endswith(" s  units: 1 passed")
+
+
+@pytest.mark.parametrize("workers", ["", "-n2"])
+def test_failing_test_is_named_with_its_reason(checkout: Checkout, workers: str) -> None:
+    checkout.write("tests/unit/test_bad.py", BAD)
+    status, lines = checkout.run(
+        f'Stage("units", tests("tests/unit", "-p", "xdist", "{workers}"[:3] or "-q"), tests=True)'
+    )
+    assert status == 1
+    assert lines[-3:-1] == [
+        "FAILED tests/unit/test_bad.py::test_bad - AssertionError: not the same fruit",
+        "1 passed, 1 failed",
+    ]
+
+
+def test_failing_fixture_and_id_with_spaces_are_named(checkout: Checkout) -> None:
+    broken = "import pytest\n@pytest.fixture\ndef it():\n    raise OSError('no room')\ndef test_it(it):\n    pass\n"
+    spaces = (
+        "import pytest\n@pytest.mark.parametrize('x', [1], ids=['one daemon'])\ndef test_it(x):\n    assert x == 2\n"
+    )
+    checkout.write("tests/unit/test_broken.py", broken)
+    checkout.write("tests/unit/test_spaces.py", spaces)
+    _, lines = checkout.run()
+    assert "FAILED tests/unit/test_broken.py::test_it - OSError: no room" in lines
+    assert "FAILED tests/unit/test_spaces.py::test_it[one daemon] - assert 1 == 2" in lines
+
+
+def test_file_that_can_not_be_read_is_named(checkout: Checkout) -> None:
+    checkout.write("tests/unit/test_broken.py", "import nothing_like_it\n")
+    status, lines = checkout.run()
+    assert status == 1
+    assert any(line.startswith("FAILED tests/unit/test_broken.py - ") and "nothing_like_it" in line for line in lines)
+
+
+def test_step_that_fails_shows_its_own_last_lines(checkout: Checkout) -> None:
+    status, lines = checkout.run('Stage("build", ("sh", "-c", "echo no compiler here; exit 3"))')
+    assert status == 1
+    assert lines[2:4] == ["── the end of: build (exit status 3)", "no compiler here"]
+    assert "FAILED: build failed" in lines
+
+
+def test_build_that_fails_once_is_tried_again(checkout: Checkout) -> None:
+    once = '("sh", "-c", "test -e been || { touch been; exit 1; }")'
+    assert checkout.run(f'Stage("build", {once}, tries=2)')[0] == 0
+
+
+def test_stage_that_hangs_is_ended_and_red(checkout: Checkout) -> None:
+    checkout.write("tests/unit/test_slow.py", "import time\ndef test_slow():\n    time.sleep(300)\n")
+    status, lines = checkout.run('(setattr(run, "PATIENCE", 3.0), Stage("units", tests("tests/unit"), tests=True))[1]')
+    assert status == 1
+    assert "FAILED: units failed" in lines
+
+
+def test_process_that_dies_without_a_word_is_red(checkout: Checkout) -> None:
+    checkout.write("tests/unit/test_dies.py", "import os\ndef test_dies():\n    os._exit(0)\n")
+    assert checkout.run()[0] == 1
+
+
+def test_second_process_of_a_stage_that_fails_is_named(checkout: Checkout) -> None:
+    checkout.write("tests/other/test_bad.py", BAD)
+    program = f"{sys.prefix}/bin/pytest -q -p gate_recorder"
+    both = f"{program} tests/unit && {program} tests/other"
+    _, lines = checkout.run(f'Stage("both", ("sh", "-c", "{both}"), tests=True)')
+    assert "FAILED tests/other/test_bad.py::test_bad - AssertionError: not the same fruit" in lines
+
+
+def test_test_that_runs_pytest_itself_writes_into_no_record(checkout: Checkout) -> None:
+    runs = "subprocess.run([sys.executable, '-m', 'pytest', 'inner'], check=False)"
+    inner = f"import subprocess, sys\ndef test_it():\n    {runs}\n"
+    checkout.write("inner/test_bad.py", BAD)
+    checkout.write("tests/unit/test_inner.py", inner)
+    assert checkout.run()[1][-2] == "2 passed, 0 failed"
+
+
+FLAKY = """
+import pathlib
+def test_{name}():
+    been = pathlib.Path("been-{name}")
+    if not been.exists():
+        been.touch()
+        raise ConnectionError("the server went away")
+"""
+
+
+def test_test_on_real_servers_runs_again_alone_and_the_second_result_decides(checkout: Checkout) -> None:
+    checkout.write("tests/integration/test_flaky.py", FLAKY.format(name="once"))
+    status, lines = checkout.run('Stage("real", tests("tests/integration"), tests=True)')
+    assert (status, lines[-2]) == (0, "1 passed, 0 failed")
+    assert "FLAKY tests/integration/test_flaky.py::test_once - ConnectionError: the server went away" in lines
+    assert any("raise ConnectionError" in line for line in lines), "the first traceback"
+    checkout.write("tests/integration/test_flaky.py", BAD)
+    assert checkout.run('Stage("real", tests("tests/integration"), tests=True)')[0] == 1
+
+
+def test_more_than_three_failing_tests_on_real_servers_are_red(checkout: Checkout) -> None:
+    checkout.write("tests/integration/test_flaky.py", "".join(FLAKY.format(name=name) for name in "abcd"))
+    status, lines = checkout.run('Stage("real", tests("tests/integration"), tests=True)')
+    assert (status, lines[-2]) == (1, "0 passed, 4 failed")
+
+
+def test_test_in_one_process_gets_no_second_chance(checkout: Checkout) -> None:
+    checkout.write("tests/unit/test_flaky.py", FLAKY.format(name="once"))
+    assert checkout.run()[0] == 1
+
+
+def test_stage_that_does_not_decide_is_shown(checkout: Checkout) -> None:
+    checkout.write("tests/e2e/test_bad.py", BAD)
+    status, lines = checkout.run('Stage("node", tests("tests/e2e"), tests=True, decides=False)')
+    assert status == 0
+    assert "UNDECIDED tests/e2e/test_bad.py::test_bad - AssertionError: not the same fruit" in lines
+
+
+def test_test_in_quarantine_runs_is_shown_and_does_not_decide(checkout: Checkout) -> None:
+    checkout.write("tests/flow/test_bad.py", BAD)
+    checkout.write("tests/flow/test_good.py", GOOD)
+    checkout.quarantine(
+        "tests/flow/test_bad.py::test_bad 2026-11-24 the fruit differs on a busy machine",
+        "tests/flow/test_good.py::test_good 2026-11-24 was late once",
+    )
+    status, lines = checkout.run('Stage("flow", tests("tests/flow"), tests=True)')
+    assert status == 0
+    since = "in quarantine since 2026-11-24"
+    assert f"XFAIL tests/flow/test_bad.py::test_bad - {since}: the fruit differs on a busy machine" in lines
+    assert f"XPASS tests/flow/test_good.py::test_good - {since}: was late once" in lines
+
+
+def test_test_in_quarantine_that_may_hang_is_skipped(checkout: Checkout) -> None:
+    checkout.write("tests/flow/test_hangs.py", "import time\ndef test_hangs():\n    time.sleep(300)\n")
+    checkout.quarantine("tests/flow/test_hangs.py::test_hangs 2026-11-24 skip: hangs when the node is busy")
+    status, lines = checkout.run('Stage("flow", tests("tests/flow"), tests=True)')
+    assert status == 0
+    assert lines[1].endswith("1 skipped")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "its first line says how many"),
+        (
+            "# at most 1\ntests/flow/a.py::a 2026-11-24 x\ntests/flow/b.py::b 2026-11-24 x\n",
+            "holds 2 tests, and may hold 1",
+        ),
+        ("# at most 1\ntests/flow/a.py::a because\n", "lacks a date or a reason"),
+        ("# at most 1\ntests/flow/a.py::a 2026-11-24\n", "lacks a date or a reason"),
+        ("# at most 1\ntests/flow/gone.py::a 2026-11-24 x\n", "no stage knows tests/flow/gone.py::a"),
+        ("# at most 1\ntests/unit/a.py::a 2026-11-24 x\n", "tests/unit/a.py::a can't be put off"),
+        ("# at most 1\ntests/hostile/a.py::a 2026-11-24 x\n", "tests/hostile/a.py::a can't be put off"),
+    ],
+)
+def test_quarantine_that_is_not_in_order_is_red(text: str, said: str) -> None:
+    known = {"tests/flow/a.py::a", "tests/flow/b.py::b", "tests/unit/a.py::a", "tests/hostile/a.py::a"}
+    assert [fault for fault in quarantine.faults(text, known) if said in fault]
+
+
+def test_quarantine_in_order_has_no_faults() -> None:
+    text = "# at most 1\n# why they are here\n\ntests/flow/a.py::a[one daemon] 2026-11-24 x y\n"
+    assert list(quarantine.faults(text, {"tests/flow/a.py::a[one daemon]"})) == []
+
+
+def test_each_folder_of_tests_belongs_to_a_stage() -> None:
+    words = [word for stage in all_stages() for word in stage.command]
+    folders = [each for each in (TOP / "tests").iterdir() if any(each.rglob("test_*.py"))]
+    assert folders
+    assert [each.name for each in folders if f"tests/{each.name}" not in words] == []
+
+
+def test_only_tests_on_real_servers_get_a_second_chance() -> None:
+    assert is_real("tests/integration/test_life.py::test_x")
+    assert is_real("plugins/envtest/tests/contract/test_contract_watch.py::test_x")
+    assert not is_real("tests/flow/test_life.py::test_x")
+    assert not is_real("plugins/foo/tests/test_foos.py::test_x")
