@@ -46,7 +46,10 @@ def build(folder: str, package: str = ".", *, tests: bool = False, tags: str = "
     print(f"node: building {name}; the first time may take some minutes", file=sys.stderr, flush=True)
     BINARIES.mkdir(exist_ok=True)
     command = ["test", "-c", "-vet=off"] if tests else ["build", f"-tags={tags}"]
-    go(folder, [*command, "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", str(binary), package])
+    # Under another name first: a build that is cut off leaves nothing that looks like a program.
+    new = binary.with_name(f"{name}.{os.getpid()}.new")
+    go(folder, [*command, "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", str(new), package])
+    new.replace(binary)
     _stamp(name).write_text(_digest(folder))
     return binary
 

@@ -25,6 +25,8 @@ PACKAGES = {
     "iproute2": "ip",
     "busybox-static": "/bin/busybox",
 }
+#: Seconds to wait for another apt-get, and for an installation.
+_LOCK_SECONDS, _INSTALL_SECONDS = 300, 1200.0
 #: Settings of the whole machine that a kubelet changes.
 KUBELET_SETTINGS = (
     "vm/overcommit_memory",
@@ -190,11 +192,21 @@ def install(packages: Mapping[str, str] = PACKAGES) -> None:
         return
     print(f"node: installing {', '.join(missing)}", file=sys.stderr, flush=True)
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    apt = ["apt-get", "-q", f"-oDPkg::Lock::Timeout={_LOCK_SECONDS}", "-oAcquire::Retries=3"]
     for command in (
-        ["apt-get", "update", "-q"],
-        ["apt-get", "install", "-y", "-q", "--no-install-recommends", *missing],
+        ["dpkg", "--configure", "-a"],  # an installation that was cut off hinders all later ones
+        [*apt, "update"],
+        [*apt, "install", "-y", "--no-install-recommends", *missing],
     ):
-        done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            env=environment,
+            check=False,
+            timeout=_INSTALL_SECONDS,
+        )
         if done.returncode and "install" in command:
             raise Failed(f"{' '.join(command)}: {done.stderr.strip()[-1000:]}")
 

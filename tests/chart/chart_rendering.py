@@ -26,7 +26,9 @@ def helm(*arguments: str, values: Mapping[str, Any] | None = None) -> str:
     """
     given = ["--values", "-"] if values is not None else []
     command = [str(builds.tool("helm")), *arguments, *given]
-    done = subprocess.run(command, input=yaml.safe_dump(values or {}), capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, input=yaml.safe_dump(values or {}), capture_output=True, text=True, check=False, timeout=600
+    )
     if done.returncode:
         raise Unrenderable(done.stderr.strip())
     return done.stdout

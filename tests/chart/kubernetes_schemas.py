@@ -99,7 +99,7 @@ def _reached(name: str, definitions: Mapping[str, Any]) -> dict[str, Any]:
 def _module(module: str) -> Path:
     """Return the folder of a Go module's sources, downloaded if need be."""
     command = ["go", "mod", "download", "-json", module]
-    done = subprocess.run(command, cwd=CONTROL_PLANE, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=CONTROL_PLANE, capture_output=True, text=True, check=False, timeout=600)
     if done.returncode:
         raise RuntimeError(f"{' '.join(command)}: {done.stdout}{done.stderr}")
     return Path(json.loads(done.stdout)["Dir"])

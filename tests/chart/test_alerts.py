@@ -144,7 +144,11 @@ def checked(tests: list[dict[str, object]], folder: Path) -> subprocess.Complete
         yaml.safe_dump({"rule_files": [str(path) for path in ALERTS], "evaluation_interval": "1m", "tests": tests})
     )
     return subprocess.run(
-        [str(builds.tool("promtool")), "test", "rules", str(file)], capture_output=True, text=True, check=False
+        [str(builds.tool("promtool")), "test", "rules", str(file)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
     )
 
 
@@ -175,6 +179,7 @@ def test_alerts_are_valid(path: Path) -> None:
         capture_output=True,
         text=True,
         check=False,
+        timeout=600,
     )
     assert done.returncode == 0, done.stdout + done.stderr
 
@@ -244,6 +249,10 @@ def test_dashboard_has_queries_that_parse(tmp_path: Path) -> None:
     file = tmp_path / "queries.yaml"
     file.write_text(yaml.safe_dump({"groups": [{"name": "dashboard", "rules": rules}]}))
     done = subprocess.run(
-        [str(builds.tool("promtool")), "check", "rules", str(file)], capture_output=True, text=True, check=False
+        [str(builds.tool("promtool")), "check", "rules", str(file)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
     )
     assert done.returncode == 0, done.stdout + done.stderr

@@ -72,7 +72,9 @@ def test_alerts_are_about_the_release(chart: str, tmp_path: Path) -> None:
     for number, obj in enumerate(rules):
         file = tmp_path / f"{number}.yaml"
         file.write_text(yaml.safe_dump(obj["spec"]))
-        subprocess.run([str(builds.tool("promtool")), "check", "rules", str(file)], check=True, capture_output=True)
+        subprocess.run(
+            [str(builds.tool("promtool")), "check", "rules", str(file)], check=True, capture_output=True, timeout=600
+        )
         for rule in (rule for group in obj["spec"]["groups"] for rule in group["rules"]):
             expression = rule["expr"]
             assert 'namespace="shop"' in expression, rule["alert"]

@@ -82,7 +82,7 @@ def test_objects_are_valid_and_have_no_unknown_field(tmp_path: Path) -> None:
                     (manifests / f"{file}-{name}").write_text(text)
     checker = str(builds.tool("kubeconform"))
     command = [checker, "-strict", "-summary", "-schema-location", f"{schemas}/{LOCATION}", str(manifests)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "Skipped: 0" in done.stdout
 
@@ -98,7 +98,9 @@ def test_unknown_field_and_unknown_kind_are_refused(tmp_path: Path) -> None:
     }
     for wrong in (pod, {"apiVersion": "v1", "kind": "Pood", "metadata": {"name": "a"}}):
         command = [str(builds.tool("kubeconform")), "-strict", "-schema-location", f"{tmp_path}/{LOCATION}", "-"]
-        done = subprocess.run(command, input=json.dumps(wrong), capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            command, input=json.dumps(wrong), capture_output=True, text=True, check=False, timeout=600
+        )
         assert done.returncode != 0, wrong
 
 

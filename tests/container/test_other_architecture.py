@@ -25,7 +25,7 @@ def test_locks_have_wheels_with_hashes_for_the_other_architecture(python: str, t
     command = [str(programs(PROGRAMS) / "uv"), "pip", "install", "--quiet", "--no-cache", f"--target={tmp_path}"]
     command += [f"--python-version={python}", f"--python-platform={TRIPLES[OTHER]}"]
     command += ["--require-hashes", "--only-binary=:all:", f"-r{LOCKS / RUNTIME}", f"-r{LOCKS / BUILD}"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
     assert not done.returncode, done.stderr
     name = f"*.cpython-{python.replace('.', '')}-{TRIPLES[OTHER].partition('-')[0]}-linux-gnu.so"
     assert [path.name for path in tmp_path.rglob(name)], "no package has a compiled module"
@@ -34,7 +34,7 @@ def test_locks_have_wheels_with_hashes_for_the_other_architecture(python: str, t
 @pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="only root on Linux can register an emulator")
 def test_programs_of_the_other_architecture_run_until_the_last_block_ends() -> None:
     def runs() -> bool:
-        return not subprocess.run(["arch-test", OTHER], capture_output=True, check=False).returncode
+        return not subprocess.run(["arch-test", OTHER], capture_output=True, check=False, timeout=600).returncode
 
     outside.install(debian.FOREIGN)
     before = runs()

@@ -110,14 +110,17 @@ def servers_on_the_node(node: Node, folder: str) -> Iterator[None]:
     addresses = [f"{address}/32" for address in (METADATA, INTERNET)]
     enter = outside.enter_network(node.place)
     for address in addresses:
-        subprocess.run([*enter, "ip", "address", "replace", address, "dev", "lo"], check=True)
+        subprocess.run([*enter, "ip", "address", "replace", address, "dev", "lo"], check=True, timeout=600)
     command = ["python3", "-m", "http.server", str(WEB_PORT), f"--directory={folder}"]
     with subprocess.Popen([*enter, *command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
         try:
             probe = [*enter, "python3", "-c", f"import socket; socket.create_connection(('{METADATA}', {WEB_PORT}))"]
-            wait("the web server", lambda: not subprocess.run(probe, capture_output=True, check=False).returncode)
+            wait(
+                "the web server",
+                lambda: not subprocess.run(probe, capture_output=True, check=False, timeout=600).returncode,
+            )
             yield
         finally:
             server.terminate()
             for address in addresses:
-                subprocess.run([*enter, "ip", "address", "delete", address, "dev", "lo"], check=True)
+                subprocess.run([*enter, "ip", "address", "delete", address, "dev", "lo"], check=True, timeout=600)

@@ -23,7 +23,9 @@ def write_image(archive: Path, folder: Path) -> None:
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile"]
     # Of the image's Python and not of this one's: some have a part that is compiled.
     of_image = ["--only-binary=:all:", f"--python-version={_PYTHON}", f"--platform=manylinux2014_{platform.machine()}"]
-    subprocess.run([*pip, *of_image, f"--target={folder}", f"kubernetes=={version('kubernetes')}"], check=True)
+    subprocess.run(
+        [*pip, *of_image, f"--target={folder}", f"kubernetes=={version('kubernetes')}"], check=True, timeout=600
+    )
     files: dict[str, Path | str] = {
         f"client/{path.relative_to(folder)}": path
         for path in folder.rglob("*")

@@ -35,7 +35,10 @@ def test_exec_runs_a_command_and_passes_its_input_and_exit_status(tenant: Tenant
     assert tenant.kubectl("exec", "-n=logs", pod, "--", "hostname") == f"{pod}\n"
     assert tenant.kubectl("exec", "-i", "-n=logs", pod, "--", "cat", stdin="hi") == "hi"
     failed = subprocess.run(
-        tenant.command("exec", "-n=logs", pod, "--", "sh", "-c", "exit 7"), capture_output=True, check=False
+        tenant.command("exec", "-n=logs", pod, "--", "sh", "-c", "exit 7"),
+        capture_output=True,
+        check=False,
+        timeout=600,
     )
     assert failed.returncode == 7
 
@@ -72,7 +75,7 @@ def test_output_of_a_container_is_followed(tenant: Tenant, pod: str, command: li
 
 def test_refusal_names_nothing_of_the_host(tenant: Tenant, pod: str) -> None:
     failed = subprocess.run(
-        tenant.command("logs", "--previous", "-n=logs", pod), capture_output=True, text=True, check=False
+        tenant.command("logs", "--previous", "-n=logs", pod), capture_output=True, text=True, check=False, timeout=600
     )
     assert f'container "web" in pod "{pod}" not found' in failed.stderr
     assert "-x-" not in failed.stderr
@@ -144,7 +147,7 @@ def test_admin_reaches_no_pod_of_the_host(tenant: Tenant, pod: str) -> None:
 def is_answered(tenant: Tenant, pod: str) -> bool:
     """Return True if a command in the pod runs, for which the daemon needs a certificate first."""
     command = tenant.command("exec", "-n=logs", pod, "--", "hostname")
-    return subprocess.run(command, capture_output=True, text=True, check=False).stdout == f"{pod}\n"
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=600).stdout == f"{pod}\n"
 
 
 def asked(tenant: Tenant, tls: ssl.SSLContext, path: str, *headers: str) -> bytes:

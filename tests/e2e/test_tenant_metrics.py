@@ -63,7 +63,7 @@ def figures(tenant: Tenant) -> str:
 def asked(cluster: Reached, path: str) -> str:
     """Return what is at a path; empty if there is nothing."""
     command = cluster.command("get", "--raw", path)
-    return subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=600).stdout
 
 
 def test_top_shows_the_tenants_pods_and_nodes(tenant: Tenant, pod: str) -> None:
@@ -112,7 +112,9 @@ def test_kubelet_shows_the_pods_of_its_node_and_what_they_use(tenant: Tenant, po
 
 def test_cadvisor_shows_the_tenants_containers_alone(tenant: Tenant, pod: str) -> None:
     path = "/api/v1/nodes/node1/proxy/metrics/cadvisor"
-    refused = subprocess.run(tenant.command("get", "--raw", path), capture_output=True, text=True, check=False)
+    refused = subprocess.run(
+        tenant.command("get", "--raw", path), capture_output=True, text=True, check=False, timeout=600
+    )
     assert "NotFound" in refused.stderr, "it is off by default"
     with tenant.configured(kubelet={"cadvisor": True}):
         until("the kubelet answers again", lambda: asked(tenant, path) != "")

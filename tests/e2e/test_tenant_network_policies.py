@@ -46,7 +46,7 @@ def test_tenants_policies_drop_connections_and_let_them_through_again(tenant: Te
         return connect(tenant, "walls", inside, [target])[target], connect(tenant, "front", outside, [target])[target]
 
     probe = tenant.command("exec", "-n=walls", inside, "--", "hostname")
-    until("the daemon answers as the kubelet", lambda: not subprocess.run(probe, check=False).returncode)
+    until("the daemon answers as the kubelet", lambda: not subprocess.run(probe, check=False, timeout=600).returncode)
     assert met() == (Answer.OPEN, Answer.OPEN)
     tenant.kubectl("apply", "-n=walls", "-f", "-", stdin=TEAM)
     until("nobody of the team is there, so all are dropped", lambda: met() == (Answer.SILENT, Answer.SILENT))

@@ -21,7 +21,7 @@ def tried(folder: Path, **instead: str) -> tuple[int, str]:
         if text:
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             (folder / path).write_text(text)
-    done = subprocess.run([ROOT / "hack/kind", folder], capture_output=True, text=True, check=False)
+    done = subprocess.run([ROOT / "hack/kind", folder], capture_output=True, text=True, check=False, timeout=600)
     return done.returncode, done.stdout + done.stderr
 
 
@@ -32,7 +32,9 @@ def _without_counts(text: str) -> str:
 def status() -> str:
     git = shutil.which("git")
     assert git
-    return subprocess.run([git, "status", "--porcelain"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    return subprocess.run(
+        [git, "status", "--porcelain"], cwd=ROOT, capture_output=True, text=True, check=True, timeout=600
+    ).stdout
 
 
 def test_guide_has_the_four_files_of_a_package() -> None:

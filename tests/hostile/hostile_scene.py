@@ -188,7 +188,7 @@ class HostileScene:
 
     def command(self, *words: str) -> "subprocess.CompletedProcess[str]":
         """Run a command of the tested installation, and return its result."""
-        return subprocess.run([installation(), *words], capture_output=True, text=True, check=False)
+        return subprocess.run([installation(), *words], capture_output=True, text=True, check=False, timeout=600)
 
     # -- what it does ------------------------------------------------------------------------------
 
@@ -247,7 +247,7 @@ def _schema(cli: Sequence[str]) -> Obj:
     """Return the JSON schema of an installation's configuration."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     command = [*cli, "config", "schema"]
-    result = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    result = subprocess.run(command, capture_output=True, text=True, check=True, env=environment, timeout=600)
     found: Obj = json.loads(result.stdout)
     return found
 

@@ -20,7 +20,7 @@ def validated(hostile: HostileScene, folder: Path, **sections: Any) -> subproces
     file = folder / "careless.yaml"
     file.write_text(yaml.safe_dump(hostile.config(**sections)))
     command = [COMMAND, "config", "validate", str(file)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
+    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder, timeout=600)
 
 
 @pytest.mark.translators("single-namespace", reason="the configuration is refused whatever the translator")

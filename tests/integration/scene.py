@@ -98,7 +98,7 @@ class Scene:
         options = ["--config", str(daemon.file), "--user", user, "-o", "json"]
         for api, more in ((self.virtual, "--side=virtual"), (self.host, "--side=host"), (self.host, "--admission")):
             command = [*daemon.command, "rbac", *options, more]
-            text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+            text = subprocess.run(command, capture_output=True, text=True, check=True, timeout=600).stdout
             less = text.replace(f'"{without}"', '"nothing"') if without and api is self.host else text
             api.plane.kubectl("apply", "-f", "-", stdin=less)
             self._granted.append((api, text))

@@ -47,7 +47,7 @@ def printed(folder: Path, *options: str, config: Any = CONFIG) -> list[Any]:
     file = folder / "syncer.yaml"
     file.write_text(yaml.safe_dump(config))
     command = [str(Path(sys.executable).with_name("syncer")), "rbac", "--config", str(file), "--user", USER, *options]
-    text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    text = subprocess.run(command, capture_output=True, text=True, check=True, timeout=600).stdout
     return list(yaml.safe_load_all(text))
 
 

@@ -66,7 +66,7 @@ def test_daemon_says_what_to_set_if_pods_cannot_reach_the_address_in_the_kubecon
     assert "one of the daemon's own machine" in said
     assert "Set networking.apiServer.service" in said
     command = [*daemon.command, "config", "validate", "--offline", str(daemon.file)]
-    checked = subprocess.run(command, capture_output=True, text=True, check=False)
+    checked = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
     assert (checked.returncode, "Set networking.apiServer.service" in checked.stderr) == (2, True)
 
 

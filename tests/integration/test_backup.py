@@ -147,6 +147,7 @@ def test_copies_that_are_younger_than_the_backup_stay_until_a_person_confirms(sc
         capture_output=True,
         text=True,
         check=False,
+        timeout=600,
     )
     assert done.returncode == 0, done.stderr
     scene.gone("Pod", Key(shop, "young"))

@@ -31,7 +31,7 @@ def in_secret(name: str, namespace: str, config: bytes, /, **annotations: str) -
 def clusters(daemon: Process) -> dict[str, str]:
     """Return what `syncer clusters` says: the state and the reason, by name."""
     command = [*daemon.command, "clusters", "--config", str(daemon.file), "-o", "yaml"]
-    found = yaml.safe_load(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    found = yaml.safe_load(subprocess.run(command, capture_output=True, text=True, check=True, timeout=600).stdout)
     return {each["cluster"]: f"{each['state']} {each['reason']}" for each in found}
 
 
@@ -103,7 +103,7 @@ def test_commands_without_the_daemon_find_the_virtual_cluster_by_its_secret(scen
 
     place = scene.host_key("ConfigMap", key)
     command = [*daemon.command, "names", "to-host", "--config", str(daemon.file), "--cluster", scene.name]
-    named = subprocess.run([*command, "configmaps", str(key)], capture_output=True, text=True, check=True)
+    named = subprocess.run([*command, "configmaps", str(key)], capture_output=True, text=True, check=True, timeout=600)
     assert named.stdout == f"{place}\n"
     scene.host.delete("ConfigMap", place)
     patrolled = daemon.run("patrol", "--once", "configmaps", "--cluster", scene.name)

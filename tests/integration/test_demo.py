@@ -240,6 +240,7 @@ def test_node_without_root_is_refused_in_a_line() -> None:
         capture_output=True,
         text=True,
         check=False,
+        timeout=600,
     )
     assert done.returncode == 1
     assert done.stderr.startswith("hack/demo: NO REAL NODE: a node needs")

@@ -36,7 +36,9 @@ def sessions(text: str) -> list[tuple[str, str]]:
 
 def run(command: str, folder: Path) -> str:
     environment = {"PATH": f"{BIN}:/usr/bin:/bin", "HOME": str(folder)}
-    done = subprocess.run(command, cwd=folder, env=environment, shell=True, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, cwd=folder, env=environment, shell=True, capture_output=True, text=True, check=False, timeout=600
+    )
     assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
     return done.stdout
 

@@ -309,7 +309,7 @@ def accepts(cli: tuple[str, ...], config: str) -> bool:
         file.flush()
         arguments = ["config", "validate", file.name]
         if cli:
-            return subprocess.run([*cli, *arguments], capture_output=True, check=False).returncode == 0
+            return subprocess.run([*cli, *arguments], capture_output=True, check=False, timeout=600).returncode == 0
         return CliRunner().invoke(app, arguments).exit_code == 0
 
 

@@ -143,7 +143,7 @@ main()
 def test_program_of_ones_own_has_all_commands_with_its_syncer() -> None:
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-c", PROGRAM, *arguments]
-        return subprocess.run(command, capture_output=True, text=True, check=False)
+        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
 
     listed = run("plugins", "list")
     assert "registered by __main__" in next(line for line in listed.stdout.splitlines() if line.startswith("widgets"))

@@ -111,7 +111,7 @@ def test_config_is_typed_without_a_cast(tmp_path: Path) -> None:
     plugin.write_text(PLUGIN)
     # In a process of its own: mypy changes the recursion limit of the one it runs in.
     command = [sys.executable, "-m", "mypy", "--strict", "--hide-error-context", "--no-error-summary", str(plugin)]
-    report = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    report = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600).stdout
     found = {int(line.split(":")[1]) for line in report.splitlines() if ": error:" in line}
     wrong = {number for number, line in enumerate(PLUGIN.splitlines(), 1) if line.endswith("# wrong")}
     assert found == wrong, report

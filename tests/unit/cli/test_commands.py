@@ -123,7 +123,9 @@ def test_version_loads_nothing_heavy() -> None:
         "heavy = ('kubernetes', 'pydantic', 'yaml', 'asyncio', 'syncer.engine', 'syncer.api')\n"
         "print([name for name in heavy if name in sys.modules])"
     )
-    output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    output = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=600
+    ).stdout
     assert output.splitlines()[-1] == "[]"
 
 
@@ -137,7 +139,7 @@ def test_completion_is_for_the_command_syncer(shell: str) -> None:
 def test_completion_completes() -> None:
     environment = os.environ | {"_SYNCER_COMPLETE": "bash_complete", "COMP_WORDS": "syncer config v", "COMP_CWORD": "2"}
     command = [sys.executable, "-m", "syncer"]
-    output = subprocess.run(command, env=environment, capture_output=True, text=True, check=False).stdout
+    output = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=600).stdout
     assert output.split() == ["plain,validate", "plain,view"]
 
 

@@ -284,5 +284,7 @@ def test_package_is_imported_only_where_it_is_asked_for() -> None:
         "import syncer.clusters.official\n"
         "print([name for name in heavy if name in sys.modules][:2])"
     )
-    output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    output = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=600
+    ).stdout
     assert output.splitlines() == ["[]", "['kubernetes', 'aiohttp']"]

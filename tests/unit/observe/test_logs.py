@@ -113,7 +113,7 @@ def test_line_follows_standard_error_when_it_changes(capsys: pytest.CaptureFixtu
 
 def test_rich_is_not_loaded() -> None:
     check = "import sys, syncer.observe.logs; sys.exit('rich' in sys.modules or 'rich.console' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", check], check=False).returncode == 0
+    assert subprocess.run([sys.executable, "-c", check], check=False, timeout=600).returncode == 0
 
 
 def log_lines(source: str) -> Iterator[tuple[int, set[str | None]]]:
