@@ -6,3 +6,5 @@ settings.register_profile(
     "gate", derandomize=True, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("gate")
+# Other examples in each run: pytest --hypothesis-profile=explore
+settings.register_profile("explore", settings.get_profile("gate"), derandomize=False)
