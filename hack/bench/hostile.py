@@ -3,9 +3,9 @@ JSON.
 
 The daemon runs in a process of its own between two in-process API servers. For each scene it starts
 beside a well-behaved virtual namespace, gets the objects of the attack, and starts once more with all of
-them in place. `peak_mb` is the peak of its resident memory, `step_ms` the CPU time of the longest step of
-its event loop (0 if none took 10), in which it does nothing else, and `others_ms` how long a ConfigMap of
-the other namespace took meanwhile.
+them in place. `peak_mb` is the peak of its resident memory, `rss_mb` what is left of it, `step_ms` the CPU
+time of the longest step of its event loop (0 if none took 10), in which it does nothing else, and
+`others_ms` how long a ConfigMap of the other namespace took meanwhile.
 """
 
 import argparse
@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,17 @@ from hack import loop_steps
 from hack.bench.daemon import Daemon
 from hack.endings import interrupt_on_sigterm
 from kube_envtest import BackgroundApiServer
-from syncer.api import Obj
-from syncer.testing.objects import configmap, namespace, pod, secret, service, serviceaccount
+from syncer.api import Obj, key_of
+from syncer.testing.objects import (
+    configmap,
+    namespace,
+    pod,
+    pod_mounting,
+    resource_of,
+    secret,
+    service,
+    serviceaccount,
+)
 
 HOME, NAMESPACE, OTHERS = "vc-ns", "shop", "bank"
 COPIED = {"annotations": {"vsyncer.dev/force-sync": "true"}}
@@ -99,14 +109,29 @@ def pages() -> Iterator[Obj]:
         yield secret(f"a{number}", {"a": "x" * MB})
 
 
+@dataclass(frozen=True)
+class Passing:
+    """An object that is deleted as soon as the daemon has seen it."""
+
+    obj: Obj
+
+
+def names() -> Iterator[Passing]:
+    """Names that a tenant has thought of, in objects that come and go: nothing may be left of them."""
+    for number in range(40):
+        yield Passing(pod_mounting("web", secret=f"{number:08}".ljust(500_000, "x")))
+        annotations = {f"example.org/{number:02}-{each:05}": "" for each in range(10_000)}
+        yield Passing(serviceaccount("web", metadata={"annotations": annotations}))
+
+
 def many() -> Iterator[Obj]:
     """Many objects at once."""
     for number in range(3000):
         yield configmap(f"a{number}", {"a": "x" * 1000}, metadata=COPIED)
 
 
-SCENES: dict[str, Callable[[], Iterable[Obj]]] = {
-    each.__name__: each for each in (variables, selectors, large, pages, many)
+SCENES: dict[str, Callable[[], Iterable[Obj | Passing]]] = {
+    each.__name__: each for each in (variables, selectors, large, pages, names, many)
 }
 
 
@@ -139,19 +164,23 @@ class Scene:
         self.daemon.start()
         return self._cost()
 
-    def attacked(self, objects: Iterable[Obj]) -> dict[str, Any]:
+    def attacked(self, objects: Iterable[Obj | Passing]) -> dict[str, Any]:
         """Create the objects, and return what they cost."""
         self.daemon.wait_still(STILL)
         self._notes.write_text("")
         self.daemon.forget_peak()
         size = 0
-        for obj in objects:
+        for each in objects:
+            obj = each.obj if isinstance(each, Passing) else each
             try:
                 self.tenant.put(obj)
             except Exception as error:  # noqa: BLE001 - say which object it was
                 raise SystemExit(f"{obj['kind']} {obj['metadata']['name']}: {error}"[:1000]) from None
             size += len(json.dumps(obj))
-        return {"tenant_mb": round(size / MB, 1), **self._cost()}
+            if isinstance(each, Passing):
+                self._served()
+                self.tenant.delete(resource_of(obj), key_of(obj))
+        return {"tenant_mb": round(size / MB, 1), **self._cost(), "rss_mb": round(self.daemon.rss(), 1)}
 
     def close(self) -> None:
         """End all."""

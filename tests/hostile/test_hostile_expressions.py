@@ -16,7 +16,7 @@ def test_expression_over_a_long_mapping_holds_nobody_up(hostile: HostileScene) -
     long = configmap("long", {f"key-{number}": "" for number in range(6000)}, namespace=NAMESPACE, metadata=COPIED)
     hostile.tenant.put(long)
     # 0aeb964: all threads stand still, "not within 5 s: bank/beat-0 is served meanwhile".
-    hostile.serves_others(seconds=5)
+    hostile.serves_others()
     [parked] = hostile.parked()
     assert parked["key"] == "shop/long"
     assert "would take too long" in parked["reason"]

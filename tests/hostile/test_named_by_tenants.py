@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hostile_scene import CLUSTER, DAEMON, HOME, NAMESPACE, PATIENCE, HostileScene, eventually
+from hostile_scene import CLUSTER, DAEMON, HOME, NAMESPACE, HostileScene, eventually
 
 from kube_envtest import Rule
 from syncer.api import Key, Obj
@@ -70,7 +70,7 @@ def test_pod_mounts_no_secret_of_the_hosts_before_the_secrets_are_known(hostile:
     outage = Rule(verb="list", user=DAEMON.name, resource="secrets", status=500)
     hostile.tenant.call(lambda server: server.faults.add(outage))
     hostile.daemon.spawn()
-    hostile.serves_others(seconds=PATIENCE)
+    hostile.serves_others()
     thief = hostile.tenant.put(pod_mounting("thief", secret="etcd-certs"))
     hostile.serves_others()
     hostile.copied(hostile.tenant.put(pod("another")))

@@ -1,4 +1,7 @@
-"""A large object of a tenant costs the daemon neither its memory nor the others their time."""
+"""A large object of a tenant costs the daemon neither its memory nor the others their time.
+
+What bounds both is tested here; `hack/bench/hostile` measures what it comes to.
+"""
 
 import pytest
 from hostile_scene import NAMESPACE, HostileScene, eventually
@@ -24,13 +27,11 @@ def test_variables_of_services_in_many_containers_take_little_memory(hostile: Ho
         hostile.tenant.put(_service(f"large-{number}", 500))
     hostile.tenant.put(_service("a", 1))
     hostile.start()
-    before = hostile.daemon.rss()
     web = pod("web", spec={"containers": [{"name": f"c{number}", "image": "i"} for number in range(500)]})
     hostile.tenant.put(web)
     # 0aeb964 has no copy: it takes 1.1 GB for a body that the host refuses.
     copy = hostile.copied(web)
     hostile.serves_others()
-    assert hostile.daemon.rss() - before < 50
     variables = [each["name"] for each in copy["spec"]["containers"][499].get("env", ())]
     assert [name for name in variables if name.startswith("A_")]
     assert not [name for name in variables if name.startswith("LARGE_")]
@@ -45,18 +46,13 @@ def test_selectors_in_many_affinity_terms_stop_no_other_namespace(hostile: Hosti
     hostile.quiet(seconds=60)
     selector = {"matchExpressions": [{"key": "team", "operator": "NotIn", "values": ["x"]}]}
     term = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "x"}}, "namespaceSelector": selector}
-    before = hostile.daemon.cpu()
     hostile.tenant.put(pod("web", spec={"affinity": {"podAntiAffinity": {REQUIRED: [term] * 2000}}}))
-    hostile.serves_others(seconds=30)
+    hostile.serves_others()
     # 0aeb964 says nothing of this, and takes seconds, in which it serves nobody.
     [event] = eventually(lambda: _events(hostile, "web", "TooLarge"), "the tenant is told")
     assert "spec.affinity: has 2000 terms" in event["message"]
-    assert hostile.daemon.cpu() - before < 1
-    before = hostile.daemon.cpu()
     hostile.tenant.patch("namespaces", "n1", metadata={"labels": {"team": "x"}})
     hostile.serves_others()
-    # 0aeb964 takes them again.
-    assert hostile.daemon.cpu() - before < 1
     assert hostile.parked()
 
 
@@ -80,5 +76,6 @@ def test_lists_of_large_objects_are_read_in_small_pages(hostile: HostileScene) -
     for number in range(64):
         hostile.tenant.put(configmap(f"a{number}", {"a": "x" * 1_000_000}))
     hostile.start()
-    # 0aeb964 takes 237 MB.
-    assert hostile.daemon.peak() < 64 + 64 + 80
+    # 0aeb964 reads all of it at once, and takes 237 MB.
+    lists = [each for each in hostile.tenant.requests() if each.verb == "list" and each.resource == "configmaps"]
+    assert len(lists) >= 8

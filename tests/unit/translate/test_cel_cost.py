@@ -1,13 +1,15 @@
-"""The bound of an expression's cost: expressions that are cheap pass, and what a tenant makes expensive is refused."""
+"""The bound of an expression's cost: expressions that are cheap pass, and what a tenant makes expensive is refused.
 
-import time
+`hack/bench/cel` measures what the most expensive ones that pass take.
+"""
+
 from typing import Any
 
 import pytest
 
 from syncer.api import ConfigError
 from syncer.translate.cel import VARIABLES, Expression
-from syncer.translate.cel_cost import LIMIT, Budget, Polynomial, Unknown, bound, price
+from syncer.translate.cel_cost import Budget, Polynomial, Unknown, bound
 from syncer.translate.pointers import Unfit
 
 PYTHON = ("replace", "split", "join", "distinct", "sort", "lowerAscii", "lists.range")
@@ -73,12 +75,9 @@ def test_bound_of_unknown_syntax_is_refused(text: str) -> None:
         ("self.spec.all(x, self.spec.size() > 0)", ["a"] * 5000),
     ],
 )
-def test_expression_that_a_value_makes_expensive_is_refused_at_once(text: str, value: Any) -> None:
-    expression = Expression(text)
-    begun = time.thread_time()
+def test_expression_that_a_value_makes_expensive_is_refused(text: str, value: Any) -> None:
     with pytest.raises(Unfit, match="would take too long"):
-        expression.result({**EMPTY, "value": value, "self": {"spec": value}})
-    assert time.thread_time() - begun < 0.5  # a collection of garbage may fall into it
+        Expression(text).result({**EMPTY, "value": value, "self": {"spec": value}})
 
 
 @pytest.mark.parametrize(
@@ -96,40 +95,6 @@ def test_expression_that_a_value_makes_expensive_is_refused_at_once(text: str, v
 )
 def test_expression_of_ordinary_size_passes(text: str, value: Any) -> None:
     Expression(text).result({**EMPTY, "value": value})
-
-
-@pytest.mark.parametrize(
-    ("text", "grow"),
-    [
-        (EACH_NAME_ONCE, lambda size: [f"a-{number}" for number in range(size)]),
-        ("value.filter(x, x != '')", lambda size: [f"a-{number}" for number in range(size)]),
-        ("value.filter(x, x.n != '')", lambda size: [{"n": "a", "l": ["x"] * 20} for _ in range(size)]),
-        ("value.map(x, value)", lambda size: ["a"] * size),
-        ("value.all(x, x.l.all(y, y == 'x'))", lambda size: [{"n": "a", "l": ["x"] * 20} for _ in range(size)]),
-        ("self.a.b.c.all(x, self.a.b.c.size() > 0)", lambda size: ["a"] * size),
-        ("value.split('').join('-')", lambda size: "a" * size),
-        ("value.lowerAscii()", lambda size: "a" * size),
-        ("value.distinct()", lambda size: [str(number) for number in range(size)]),
-        ("value", lambda size: [[]] * size),
-        ("value.all(x, x.matches('^[a-z]+$'))", lambda size: ["abc"] * size),
-        ("value.matches(value)", lambda size: r"\w{100}"),
-        ("lists.range(1000).all(x, value.matches('(a|b|ab)*c'))", lambda size: "ab" * size),
-    ],
-)
-def test_largest_allowed_value_takes_no_second(text: str, grow: Any) -> None:
-    """The limit is a tenth of a second on a machine of its own; the bound here is ten times that."""
-    polynomial, size = bounded(text), 1
-    while size < 2_000_000:
-        value = grow(size * 2)
-        used = {"value": value} if "value" in text else {"self": {"a": {"b": {"c": value}}}}
-        if price(polynomial, used) > LIMIT:
-            break
-        size *= 2
-    begun = time.thread_time()
-    Expression(text).result({**EMPTY, "value": grow(size), "self": {"a": {"b": {"c": grow(size)}}}})
-    spent = time.thread_time() - begun
-    print(f"{text}: size {size}: {spent:.3f} s")
-    assert spent < 1
 
 
 def test_budget_is_shared_by_the_expressions_of_a_write() -> None:
