@@ -1,10 +1,12 @@
 """The daemon is killed at random moments while tenants work, and started again: in the end both sides agree."""
 
+import contextlib
+import json
 import os
 import random
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 from api import Sightings, nothing_left
@@ -13,7 +15,7 @@ from scene import MARKS, Scene, untouched
 
 from hack.bench.daemon import Process
 from hack.kubelet import Kubelet, is_ready
-from syncer.api import Key, Obj, annotations_of, uid_of
+from syncer.api import Key, Obj, annotations_of, key_of, uid_of
 from syncer.testing.objects import configmap, secret, service
 
 pytestmark = pytest.mark.controlplane
@@ -110,6 +112,19 @@ def unready(scene: Scene) -> list[Obj]:
     return [each for each in scene.virtual.list("Pod") if not is_ready(each)]
 
 
+@contextlib.contextmanager
+def explained(scene: Scene, daemon: Process) -> Iterator[None]:
+    """If something isn't so in the end, show the copies of Pods that aren't Ready, and what the daemon says."""
+    try:
+        yield
+    except AssertionError:
+        for each in unready(scene):
+            print(f"virtual Pod {key_of(each)}: {json.dumps(each)}")
+            print(f"its copy: {json.dumps(scene.copy('Pod', key_of(each)))}")
+        print(daemon.run("parked", "-o", "json").stdout, daemon.readyz())
+        raise
+
+
 def unpaired(scene: Scene) -> list[str]:
     """Return the uids of virtual Pods without a host pod, of those with two, and of those that are gone."""
     copies = [annotations_of(each)[MARKS.uid] for each in scene.host.list("Pod", selector=scene.selector)]
@@ -126,7 +141,8 @@ def test_kill_9_never_runs_a_pod_twice(scene: Scene, rng: random.Random, figure:
     with load.running():
         killed(daemon, rng, POD_KILLS)
         daemon.start()
-    nothing_left(lambda: unready(scene), "all Pods are Ready")
+    with explained(scene, daemon):
+        nothing_left(lambda: unready(scene), "all Pods are Ready")
     nothing_left(lambda: unpaired(scene), "there is one host pod for each virtual Pod")
     pods = {uid_of(each) for each in scene.virtual.list("Pod")}
     runs = defaultdict(set)
