@@ -35,6 +35,8 @@ _OF_METADATA = (
     "comes up is named by its key, such as /metadata/annotations/example.org~1team"
 )
 _TRANSLATES = ("to_host", "to_virtual", "host_namespaces")
+#: Attributes that had other names before; one of the old name would never be read.
+_RENAMED = {"heeds": "predicate", "concerns": "applies_to", "restores": "reverts_virtual_changes"}
 #: The only methods that may be coroutines. All others are called on the event loop and must not
 #: block.
 _ASYNC = ("init", "register")
@@ -101,6 +103,9 @@ def _class_faults(plugin: type[Syncer]) -> Iterator[Fault]:
     if not issubclass(plugin, ROLES):
         roles = ", ".join(role.__name__ for role in ROLES)
         yield Fault(f"{name} has no role; derive it from {roles} or Mirror")
+    for old, new in _RENAMED.items():
+        if hasattr(plugin, old):
+            yield Fault(f"its {old} is called {new} now; rename it", old)
     yield from _combination_faults(plugin)
     if not lacking:
         yield from _section_faults(plugin)

@@ -146,7 +146,8 @@ class World:
         request = Request(self.settings.cluster, made.name, virtual, place)
         controller = self._pair.controllers[made.name]
         reads = self._reads(made)
-        decision = self._pair.reconciler.decide(controller, request, reads, controller.pipeline)[1]
+        reconciler = self._pair.reconciler
+        decision = reconciler.decide(controller, request, reads, reconciler.pipelines[controller.name].requests)[1]
         self._decided = (decision, reads)
         return decision
 

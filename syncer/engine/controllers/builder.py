@@ -21,7 +21,7 @@ from syncer.engine.cache.informers import Informers, Place, Selection
 from syncer.engine.cache.references import References
 from syncer.engine.controllers.pair import ClusterPair
 from syncer.engine.reconcile.controller import Controller, View, safely
-from syncer.engine.reconcile.pipeline import Policies, pipeline
+from syncer.engine.reconcile.pipeline import Policies, pipelines
 from syncer.engine.reconcile.policies.breaker import CircuitBreaker
 from syncer.engine.reconcile.policies.contention import OFF, Contention, ContentionRules
 from syncer.engine.reconcile.policies.drift_policy import DriftPolicy
@@ -111,12 +111,13 @@ def join(pair: ClusterPair, syncer: Syncer, config: Config) -> Controller:
     wanted = sources(syncer, pair.settings.sections, pair.settings)
     extras = _extras(wanted)
     stores, others = (tuple(_want(pair, syncer, source) for source in each) for each in (wanted - extras, extras))
+    ownership = ownership_of(syncer, config, pair.settings)
     controller = pair.controllers[syncer.name] = Controller(
         syncer,
         config,
         pair.reconciler.view,
         safely(pair.name, syncer, lambda obj: [syncer.predicate(obj)]) if _has_predicate(syncer) else None,
-        ownership_of(syncer, config, pair.settings),
+        ownership is not None,
         direction_of(syncer),
         stores,
         others,
@@ -125,8 +126,7 @@ def join(pair: ClusterPair, syncer: Syncer, config: Config) -> Controller:
         place = (pair.name, syncer.name)
         pair.queue.limit(*place, concurrency=config.concurrency, writes_per_second=config.writes_per_second)
     patcher = Patcher(config.patches, section=syncer.section, find=_find(pair))
-    controller.pipeline = pipeline(controller, pair.policies, patcher, scan=False)
-    controller.scan_pipeline = pipeline(controller, pair.policies, patcher, scan=True)
+    pair.reconciler.pipelines[syncer.name] = pipelines(controller, pair.policies, patcher, ownership)
     if isinstance(syncer, Indexes):
         _add_indexes(pair, controller, [index for index in syncer.indexes() if pair.is_on(index.optional_with)])
     if isinstance(syncer, Watches):
@@ -153,7 +153,7 @@ def _has_predicate(syncer: Syncer) -> bool:
 
 def leave(pair: ClusterPair, name: str) -> list[Place]:
     """Remove a syncer. Return the stores that nothing needs any more, whose reflectors are to end."""
-    del pair.controllers[name]
+    del pair.controllers[name], pair.reconciler.pipelines[name]
     pair.references.remove(name)
     return pair.informers.leave(name)
 

@@ -425,5 +425,5 @@ def _may_follow(controller: Controller, decision: Decision, sides: set[Side]) ->
     """Return True if the writes may lead to further ones: the host's response may flow back, a
     deleted object is created again.
     """
-    flows_back = controller.ownership is not None or (bool(controller.syncer.up) and Side.HOST in sides)
+    flows_back = controller.writes_back or (bool(controller.syncer.up) and Side.HOST in sides)
     return flows_back or decision.is_step or decision.deletes

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from syncer.api.config import Config
 from syncer.api.context import Context, Settings
@@ -21,10 +21,6 @@ from syncer.engine.cache.store import Entry
 from syncer.engine.reconcile.calls import exact_paths
 from syncer.observe.logs import get_logger
 from syncer.resources.definitions.config import PUBLIC_LABEL
-
-if TYPE_CHECKING:
-    from syncer.engine.reconcile.pipeline import Pipeline
-    from syncer.engine.reconcile.policies.ownership import Ownership
 
 log = get_logger(__name__)
 
@@ -262,8 +258,8 @@ class Controller:
     #: Returns the result of the syncer's predicate as the only item, or nothing if it raises. None if
     #: every object may have a copy.
     predicate: Callable[[Obj], Sequence[bool]] | None
-    #: The policy for ``authority`` and ``onHostDeletion``; None if both have their defaults.
-    ownership: "Ownership | None"
+    #: True if ``authority`` or ``onHostDeletion`` is not the default, so that copies may be written back.
+    writes_back: bool
     #: The direction of its objects.
     direction: Direction
     stores: tuple[Informer, ...]
@@ -274,9 +270,6 @@ class Controller:
     ready: bool = False
     #: The extras that were unavailable when it began.
     missed: set[Informer] = field(default_factory=set)
-    #: The policies for its requests, and the shorter list for a scan of the patroller.
-    pipeline: "Pipeline" = field(init=False)
-    scan_pipeline: "Pipeline" = field(init=False)
     #: By side: paths of a write below which the other side keeps no fields of its own.
     exact: Mapping[Side, tuple[FieldPath, ...]] = field(init=False)
     #: The labels and annotations that are copied.

@@ -18,6 +18,7 @@ from syncer.engine.reconcile.policies.contention import Contention
 from syncer.engine.reconcile.policies.drift_policy import DriftPolicy
 from syncer.engine.reconcile.policies.futile import FutilePatches
 from syncer.engine.reconcile.policies.host_namespaces import HostNamespaces
+from syncer.engine.reconcile.policies.ownership import Ownership
 from syncer.engine.reconcile.policies.pause import Pause
 from syncer.engine.reconcile.policies.placement import refuse_other_place
 from syncer.engine.reconcile.policies.preconditions import add_preconditions
@@ -51,6 +52,14 @@ class Pipeline:
 
 
 @dataclass(frozen=True, slots=True)
+class Pipelines:
+    """The pipeline for a controller's requests, and the shorter one for a scan of the patroller."""
+
+    requests: Pipeline
+    scan: Pipeline
+
+
+@dataclass(frozen=True, slots=True)
 class Policies:
     """The policies of a pair that keep state between requests."""
 
@@ -63,19 +72,27 @@ class Policies:
     homes: HostNamespaces
 
 
-def pipeline(controller: Controller, policies: Policies, patcher: Patcher, *, scan: bool) -> Pipeline:
-    """Return the pipeline of a controller.
+def pipelines(controller: Controller, policies: Policies, patcher: Patcher, ownership: Ownership | None) -> Pipelines:
+    """Return the pipelines of a controller; ``ownership`` is its policy for ``authority`` and
+    ``onHostDeletion``, None if both have their defaults.
 
-    With ``scan`` it is that of the patroller, without the circuit breaker and the drift policy, and
-    with new contention not counted, so that all drift is found.
+    That of the patroller is without the circuit breaker and the drift policy, and counts no new
+    contention, so that all drift is found.
     """
+    requests, scan = (_pipeline(controller, policies, patcher, ownership, scan=scan) for scan in (False, True))
+    return Pipelines(requests, scan)
+
+
+def _pipeline(
+    controller: Controller, policies: Policies, patcher: Patcher, ownership: Ownership | None, *, scan: bool
+) -> Pipeline:
     is_pod = PODS in resources_of(controller.syncer)[1:]
     is_lenient = bool(policies.drift.lenient(controller.name))
     return Pipeline(
         answers=(policies.pause.answer, refuse_other_place),
         decisions=_those_on(
             _patched(patcher) if patcher.has_any else None,
-            controller.ownership.apply_owners if controller.ownership else None,
+            ownership.apply_owners if ownership else None,
             guard_pod_start if is_pod else None,
             policies.homes.hold_back if _chooses_homes(controller) else None,
         ),

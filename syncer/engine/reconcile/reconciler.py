@@ -6,7 +6,7 @@ Used by workers, patroller, circuit breaker, dry run, and the World of the tests
 """
 
 from collections.abc import Callable, MutableMapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from syncer.api.context import Settings
 from syncer.api.decision import Decision, Verb, Write, delete, skip, wait
@@ -19,7 +19,7 @@ from syncer.engine.cache.parts import refuse_many_keys, refuse_many_parts
 from syncer.engine.reconcile.calls import needed
 from syncer.engine.reconcile.controller import Controller, Reads, View
 from syncer.engine.reconcile.dispatch import dispatch
-from syncer.engine.reconcile.pipeline import Pipeline
+from syncer.engine.reconcile.pipeline import Pipeline, Pipelines
 from syncer.engine.reconcile.plan import Observed, Place, Plan, PlannedWrite
 from syncer.engine.reconcile.policies.host_namespaces import HostNamespaces
 
@@ -35,6 +35,8 @@ class Reconciler:
     has_status: Callable[[Side, Resource], bool]
     #: The uids of Pods that were bound; their events may be late.
     bound: MutableMapping[str, None]
+    #: The policies of each controller, by the name of its syncer.
+    pipelines: MutableMapping[str, Pipelines] = field(default_factory=dict)
 
     def reconcile(
         self,
@@ -57,7 +59,7 @@ class Reconciler:
                 on, too.
         """
         reads = reads if reads is not None else self.view.reads()
-        pipeline = pipeline or controller.pipeline
+        pipeline = pipeline or self.pipelines[controller.name].requests
         seen, decision = self.decide(controller, request, reads, pipeline)
 
         def again(write: Write) -> PlannedWrite:
@@ -72,7 +74,7 @@ class Reconciler:
 
         Raises as :meth:`reconcile`.
         """
-        return self.reconcile(controller, request, pipeline=controller.scan_pipeline)
+        return self.reconcile(controller, request, pipeline=self.pipelines[controller.name].scan)
 
     def decide(
         self, controller: Controller, request: Request, reads: Reads, pipeline: Pipeline
@@ -133,7 +135,7 @@ class Reconciler:
 
     def plan(self, controller: Controller, decision: Decision) -> Plan:
         """Return the plan of a decision that was made elsewhere, from the cached objects."""
-        request, pipeline = controller.request(Key("", "")), controller.scan_pipeline
+        request, pipeline = controller.request(Key("", "")), self.pipelines[controller.name].scan
         seen = Observed(controller, request, controller.context(), None, None, request.key)
 
         def again(write: Write) -> PlannedWrite:

@@ -143,7 +143,7 @@ def observed(
     made = syncer or Widgets()
     informers = Informers(clock=lambda: 0.0)
     view = View(SETTINGS, informers, References(informers), lambda: datetime(2026, 1, 1, tzinfo=UTC), {})
-    controller = Controller(made, Config(), view, None, None, direction_of(made), ())
+    controller = Controller(made, Config(), view, None, False, direction_of(made), ())
     host_key = request.host_key or made.host_key(SETTINGS, request.key)
     return Observed(controller, request, context(made), virtual, host, host_key)
 

@@ -95,7 +95,8 @@ class Bench:
         seen = Observed(
             controller, controller.request(Key("shop", "x")), controller.context(), None, host, key_of(write.obj)
         )
-        return self.pair.reconciler.planned(seen, write, controller.pipeline)
+        reconciler = self.pair.reconciler
+        return reconciler.planned(seen, write, reconciler.pipelines[controller.name].requests)
 
     async def apply(self, decision: Decision) -> list[str]:
         """Return the writes that the servers got."""

@@ -124,13 +124,14 @@ def test_plan_has_the_reads_of_its_own_decision_and_of_no_other() -> None:
 def test_reads_of_another_request_that_a_policy_asks_about_are_not_among_them() -> None:
     """The circuit breaker asks about other requests while it looks at this one."""
     world = shown(configmap("a"), configmap("b"))
-    controller = world.pair.controllers["maps"]
+    controller, reconciler = world.pair.controllers["maps"], world.pair.reconciler
 
     def counting(seen: Any, decision: Decision) -> Decision:
-        world.pair.reconciler.scan(controller, request("b"))
+        reconciler.scan(controller, request("b"))
         return decision
 
-    controller.pipeline = replace(controller.pipeline, decisions=(counting,))
+    own = reconciler.pipelines["maps"]
+    reconciler.pipelines["maps"] = replace(own, requests=replace(own.requests, decisions=(counting,)))
     assert [str(read.key) for read in plan(world, "a").reads] == ["shop/a"]
 
 
