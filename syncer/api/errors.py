@@ -243,7 +243,7 @@ class TooMany(ClusterError):
 
 
 class NotConnected(ClusterError):
-    """The cluster is disconnected at the moment; a reconnect event follows."""
+    """The cluster is not connected at the moment, or nothing may be written to it as another daemon may lead."""
 
 
 class Unauthorized(ClusterError):

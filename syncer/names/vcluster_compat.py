@@ -1,4 +1,4 @@
-"""The names of vcluster, to take over objects that it has synced."""
+"""The names that vcluster gives to copies, for a host whose dashboards, policies and scripts know these."""
 
 import hashlib
 from functools import lru_cache

@@ -31,7 +31,7 @@ LABELS = {
     "method": "The HTTP method; `WATCH` for a watch.",
     "code": "The HTTP status; `<error>` where no answer came.",
     "host": "The API server's address.",
-    "result": "`success`, `error`, `requeue` or `requeue_after`; of the patroller `verified` or `skipped`.",
+    "result": "`success`, `error` or `requeue_after`; of the patroller `verified` or `skipped`.",
     "reason": "The class of the error.",
     "namespace": "A host namespace with Secrets of virtual clusters.",
     "state": "`in_step`, `pending`, `failing`, `parked` or `skipped`.",

@@ -20,7 +20,7 @@ from prometheus_client.utils import floatToGoString
 from syncer.observe.catalogue import READ, RECORDED, Metric
 from syncer.observe.logs import get_logger
 
-Result = Literal["success", "error", "requeue", "requeue_after"]
+Result = Literal["success", "error", "requeue_after"]
 Direction = Literal["down", "up"]
 
 #: Upper bounds in seconds of every histogram: from a decision without a write to an unreachable API

@@ -92,7 +92,7 @@ class PlannedWrite(NamedTuple):
 
 @value_class
 class Plan:
-    """The plan of a request. Making it has no effects."""
+    """The plan of a request. Making it writes nothing; only policies remember what they have seen."""
 
     decision: Decision
     writes: tuple[PlannedWrite, ...]

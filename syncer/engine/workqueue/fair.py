@@ -3,8 +3,8 @@
 A request is never in two workers; a request that is added while it is worked on is handed out again
 afterwards. Each virtual cluster has a lane. The next request is taken from the lane that has used
 the least worker time for its weight (start-time fair queueing), so a tenant that floods the queue,
-or whose requests are slow, delays only itself. Requests of low priority wait in the same lane,
-after its others; one in every few requests is of low priority nevertheless, so that no flood
+or whose requests are slow, delays others by no more than what it has in work. Requests of low priority wait in the
+same lane, after its others; one in every few requests is of low priority nevertheless, so that no flood
 starves them. Requests of a syncer with its own limits wait at a gate before they enter the lane.
 
 **Workers in use.** A worker that waits for a slow API server is held all the same. Each lane has a share of the
