@@ -234,7 +234,7 @@ def test_a_pod_that_has_succeeded_on_both_sides_has_arrived() -> None:
 
 def test_node_without_root_is_refused_in_a_line() -> None:
     nobody = ["setpriv", "--reuid=65534", "--clear-groups"] if os.geteuid() == 0 else []
-    if subprocess.run([*nobody, "test", "-r", "hack/webshop"], cwd=ROOT, check=False, timeout=60).returncode:
+    if subprocess.run([*nobody, "test", "-r", ROOT / "hack" / "webshop"], check=False, timeout=60).returncode:
         pytest.skip("the checkout is in a folder that only its owner may read")
     done = subprocess.run(
         [*nobody, sys.executable, "-m", "hack.webshop", "--node", "--once"],
