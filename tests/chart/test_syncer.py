@@ -42,7 +42,7 @@ def test_virtual_cluster_is_served_with_the_kubeconfig_of_its_secret() -> None:
 def test_rights_are_in_the_namespace_of_the_copies_and_of_the_lease() -> None:
     roles = [each for (kind, _), each in objects().items() if kind in ("Role", "ClusterRole")]
     assert {each["metadata"].get("namespace") for each in roles} == {"vc-shop", "syncer"}
-    none = objects(rbac={"create": False}, uninstall={"enabled": False})
+    none = objects(rbac={"create": False})
     assert not [kind for kind, _ in none if kind in ("Role", "RoleBinding")]
 
 

@@ -139,20 +139,23 @@ def hooks_of_the_daemon_alone(**values: Any) -> dict[tuple[str, str], Obj]:
 def test_daemon_alone_is_uninstalled_from_the_host_and_then_from_the_virtual_cluster_that_goes_on(
     keep: bool, further: list[str]
 ) -> None:
-    found = hooks_of_the_daemon_alone(uninstall={"keepCopies": keep})
+    found = hooks_of_the_daemon_alone(uninstall={"enabled": True, "keepCopies": keep})
     spec = found["Job", "syncer-uninstall"]["spec"]["template"]["spec"]
     assert spec["containers"][0]["args"] == ["uninstall", "--yes", "--side=host-first", *further]
     assert spec["serviceAccountName"] == "syncer"
     assert [each["secret"]["optional"] for each in spec["volumes"] if "secret" in each] == [True]
     [ended] = found["Job", "syncer-uninstall-end"]["spec"]["template"]["spec"]["initContainers"]
     assert "deployment/syncer" in ended["args"]
-    assert hooks_of_the_daemon_alone(uninstall={"enabled": False}) == {}
+
+
+def test_copies_of_the_daemon_alone_stay_unless_it_is_asked_for() -> None:
+    assert hooks_of_the_daemon_alone() == {}
 
 
 def test_right_to_delete_the_lease_is_where_the_configuration_has_it() -> None:
     elected = {"leaderElection": {"namespace": "home", "name": "fleet"}}
     for config, place in (({}, ("syncer", "vsyncer-shop")), (elected, ("home", "fleet"))):
-        found = hooks_of_the_daemon_alone(config=config)
+        found = hooks_of_the_daemon_alone(config=config, uninstall={"enabled": True})
         role, binding = found["Role", "syncer-uninstall"], found["RoleBinding", "syncer-uninstall"]
         assert (role["metadata"]["namespace"], *role["rules"][0]["resourceNames"]) == place
         assert binding["metadata"]["namespace"] == place[0]
