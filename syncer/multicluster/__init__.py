@@ -7,11 +7,12 @@ each of several clusters, by name. A :class:`ClusterCache` keeps the
 connections to the clusters that its providers find.
 """
 
+from syncer.api.errors import NotConnected
 from syncer.clusters.client import Client
 from syncer.clusters.connection import ConnectionSettings
 from syncer.multicluster.cache_metrics import ClusterCacheCollector
 from syncer.multicluster.cache_options import NODE_PROVIDER_ID_INDEX, ClusterCacheOptions, Index
-from syncer.multicluster.children import FINALIZER, PARENT_LABEL, Children, DuplicateChildren, UnknownCluster
+from syncer.multicluster.children import FINALIZER, PARENT_LABEL, Children, DuplicateChildren
 from syncer.multicluster.cluster import Cluster, ClusterOptions, Part, Transform
 from syncer.multicluster.cluster_cache import ClusterCache, ClusterStatus, Reader
 from syncer.multicluster.cluster_connection import Health, State
@@ -22,6 +23,7 @@ from syncer.multicluster.decorator import Decorator
 from syncer.multicluster.errors import (
     AlreadyExists,
     CannotStart,
+    ClusterNotFound,
     NotExist,
     NotInstalled,
     NotRunning,
@@ -74,6 +76,7 @@ __all__ = [
     "ClusterEvent",
     "ClusterInformer",
     "ClusterListener",
+    "ClusterNotFound",
     "ClusterOptions",
     "ClusterRegistry",
     "ClusterSource",
@@ -96,6 +99,7 @@ __all__ = [
     "Manager",
     "Member",
     "MultiClusterSyncer",
+    "NotConnected",
     "NotExist",
     "NotInstalled",
     "NotRunning",
@@ -118,7 +122,6 @@ __all__ = [
     "StaticProvider",
     "StillRunning",
     "Transform",
-    "UnknownCluster",
     "WatchOptions",
     "owner_of",
     "parsed",

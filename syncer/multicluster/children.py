@@ -28,10 +28,6 @@ class DuplicateChildren(SyncerError):
     """A parent has several children: one of them must be deleted by a person."""
 
 
-class UnknownCluster(SyncerError):
-    """The cluster of a child isn't among those of the controller."""
-
-
 def _unchanged(_: Obj, obj: Obj) -> Obj:
     return obj
 
@@ -93,10 +89,10 @@ class Children:
 
         Raises:
             DuplicateChildren: It has several.
-            UnknownCluster: The controller doesn't watch children in the child's cluster.
+            ClusterNotFound: The controller doesn't watch children in the child's cluster.
             ClusterError: A request failed.
         """
-        cluster = self._cluster(request.cluster)
+        cluster = self.controller.cluster(request.cluster)
         parent = await cluster.get(self.parents, request.key)
         if parent is None:
             return
@@ -107,7 +103,7 @@ class Children:
             return
         if not has_finalizer:
             parent = await self._with_finalizers(cluster, parent, [*_finalizers(parent), self._finalizer])
-        child_cluster = self._cluster(self._child_cluster(parent))
+        child_cluster = self.controller.cluster(self._child_cluster(parent))
         child = await self._child(child_cluster, parent)
         if child is None:
             child = await self._create(child_cluster, cluster, parent)
@@ -129,7 +125,7 @@ class Children:
 
     async def _end(self, cluster: Cluster, parent: Obj) -> None:
         """Delete the child; let the parent go if there is none."""
-        child_cluster = self._cluster(self._child_cluster(parent))
+        child_cluster = self.controller.cluster(self._child_cluster(parent))
         child = await self._child(child_cluster, parent)
         if child is None:
             await self._with_finalizers(
@@ -160,12 +156,6 @@ class Children:
         version = parent["metadata"]["resourceVersion"]
         patch = {"metadata": {"finalizers": finalizers, "resourceVersion": version}}
         return await cluster.patch(self.parents, key_of(parent), patch)
-
-    def _cluster(self, name: str) -> Cluster:
-        cluster = self.controller.clusters.get(name)
-        if cluster is None:
-            raise UnknownCluster(f"there is no cluster {name!r} in this controller")
-        return cluster
 
 
 def _finalizers(obj: Obj) -> list[str]:
