@@ -45,9 +45,10 @@ class ClusterCacheOptions:
     ``initial_sync``.
 
     A cluster is probed by GET ``probe_path`` every ``probe_interval``, over the transport of its watches, and is
-    disconnected after ``probe_threshold`` failures in a row. After a failure to connect, the next attempt is at a
-    random time within ``retry``, so that clusters that were lost together aren't dialled together. ``dials`` is
-    the number of clusters that are dialled at the same time.
+    disconnected after ``probe_threshold`` failures in a row. After n failures in a row, of connects and probes, the
+    next attempt to connect is at a random time within 2**n seconds, at least 1 and at most ``retry``, so that clusters
+    that were lost together aren't dialled together. ``dials`` is the number of clusters that are dialled at the same
+    time.
 
     Only clusters of the LabelSelector ``selector`` for which ``select`` returns True are connected to. With
     ``private_keys``, each cluster gets an RSA key after its first connect.

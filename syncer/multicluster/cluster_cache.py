@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 #: Least seconds between two attempts to connect to a cluster.
 LEAST_DELAY = 1.0
+#: Failures in a row after which their number no longer prolongs the delay, whatever its maximum.
+MOST_DOUBLINGS = 30
 
 log = get_logger(__name__)
 
@@ -340,9 +342,10 @@ class ClusterCache:
         """Return the consumers of events."""
         return self._sources
 
-    def retry_delay(self) -> float:
-        """Return a random delay before another attempt to connect, in seconds."""
-        return max(LEAST_DELAY, self._vary(0.0, self.options.retry))
+    def retry_delay(self, failures: int) -> float:
+        """Return a random delay before another attempt to connect after some failures in a row, in seconds."""
+        most = min(self.options.retry, 2.0 ** min(failures, MOST_DOUBLINGS))
+        return max(LEAST_DELAY, self._vary(0.0, most))
 
     def client(self, name: str, credentials: LoginCredentials) -> tuple[Client, Transport]:
         """Return a new client of a cluster, and its transport without the limit of requests."""

@@ -100,8 +100,8 @@ class Surroundings(Protocol):
         """Return the time of the clock."""
         ...
 
-    def retry_delay(self) -> float:
-        """Return a random delay before another attempt to connect, in seconds."""
+    def retry_delay(self, failures: int) -> float:
+        """Return a random delay before another attempt to connect after some failures in a row, in seconds."""
         ...
 
     def client(self, name: str, credentials: LoginCredentials) -> tuple[Client, Transport]:
@@ -291,7 +291,7 @@ class ClusterConnection:
                 return requeue(FALLBACK)
             now = self._around.now()
             self.health = self.health.probed(now, ok=False)
-            delay = self._around.retry_delay()
+            delay = self._around.retry_delay(self.health.failures)
             self._not_before = now + delay
             return requeue(delay, self._next_failure())
         self.health = self.health.probed(self._around.now(), ok=True)
@@ -406,7 +406,7 @@ class ClusterConnection:
             return 0.0
         if self.health.failures >= self._options.probe_threshold:
             self._disconnect(Reason.UNREACHABLE, why)
-            delay = self._around.retry_delay()
+            delay = self._around.retry_delay(self.health.failures)
             self._not_before = now + delay
             return requeue(delay, self._next_failure())
         return requeue(self._options.probe_interval, self._next_failure())
