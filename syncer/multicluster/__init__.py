@@ -13,11 +13,12 @@ from syncer.clusters.connection import ConnectionSettings
 from syncer.multicluster.cache_metrics import ClusterCacheCollector
 from syncer.multicluster.cache_options import NODE_PROVIDER_ID_INDEX, ClusterCacheOptions, Index
 from syncer.multicluster.children import FINALIZER, PARENT_LABEL, Children, DuplicateChildren
-from syncer.multicluster.cluster import Cluster, ClusterOptions, Part, Transform
-from syncer.multicluster.cluster_cache import ClusterCache, ClusterStatus, Reader
-from syncer.multicluster.cluster_connection import Health, State
+from syncer.multicluster.cluster import Cluster
+from syncer.multicluster.cluster_cache import ClusterCache, Reader
 from syncer.multicluster.cluster_events import ClusterEvent, ClusterSource, Happening
 from syncer.multicluster.cluster_informer import ClusterInformer
+from syncer.multicluster.cluster_options import ClusterOptions, Part, Transform
+from syncer.multicluster.cluster_status import ClusterStatus, Health, State
 from syncer.multicluster.controller import Controller, ControllerOptions
 from syncer.multicluster.decorator import Decorator
 from syncer.multicluster.errors import (

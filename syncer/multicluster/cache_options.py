@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from syncer.api.objects import Json, Obj, Resource
-from syncer.multicluster.cluster import ClusterOptions
+from syncer.multicluster.cluster_options import ClusterOptions
 from syncer.multicluster.providers import Member
 
 NODES = Resource("v1", "Node", "nodes", namespaced=False)

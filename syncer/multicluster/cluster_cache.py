@@ -5,7 +5,6 @@ import os
 import random
 import time
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from syncer.api import selectors
@@ -20,9 +19,11 @@ from syncer.clusters.rate_limit import RateLimited
 from syncer.clusters.transport import Transport
 from syncer.engine.cache.handlers import Handler
 from syncer.multicluster.cache_options import ClusterCacheOptions
-from syncer.multicluster.cluster import Cluster, Part
-from syncer.multicluster.cluster_connection import ClusterConnection, Health, State, Watch
+from syncer.multicluster.cluster import Cluster
+from syncer.multicluster.cluster_connection import ClusterConnection, Watch
 from syncer.multicluster.cluster_events import ClusterSource, MapCluster
+from syncer.multicluster.cluster_options import Part
+from syncer.multicluster.cluster_status import ClusterStatus, Health, State
 from syncer.multicluster.controller import Controller
 from syncer.multicluster.providers import LOOK_SECONDS, Member, Provider
 from syncer.observe.logs import get_logger
@@ -44,19 +45,6 @@ Dial = Callable[[LoginCredentials, ClusterCacheOptions], Transport]
 def dial(credentials: LoginCredentials, options: ClusterCacheOptions) -> Transport:
     """Return an HTTP transport; nothing is sent yet."""
     return HttpTransport(credentials.login.endpoint, credentials, user_agent=options.user_agent)
-
-
-@dataclass(frozen=True, slots=True)
-class ClusterStatus:
-    """The state of a cluster, for people and programs.
-
-    ``reason`` is one of :class:`~syncer.multicluster.Reason`, or ``""``.
-    """
-
-    state: State
-    reason: str
-    message: str
-    health: Health
 
 
 class Reader(Protocol):

@@ -15,7 +15,6 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol
 
 from syncer.api.errors import NotConnected
@@ -26,9 +25,11 @@ from syncer.clusters.login import Login
 from syncer.clusters.transport import Transport
 from syncer.engine.cache.handlers import Handler
 from syncer.multicluster.cache_options import ClusterCacheOptions
-from syncer.multicluster.cluster import Cluster, Part
+from syncer.multicluster.cluster import Cluster
 from syncer.multicluster.cluster_events import ClusterEvent, Happening
 from syncer.multicluster.cluster_informer import ClusterInformer
+from syncer.multicluster.cluster_options import Part
+from syncer.multicluster.cluster_status import Health, State
 from syncer.multicluster.handshake import asked, from_inside, greet, is_here
 from syncer.multicluster.logins import CannotConnect, Reason
 from syncer.multicluster.providers import Member
@@ -46,31 +47,6 @@ BREATH = 100
 _KEY_BITS = 2048
 
 log = get_logger(__name__)
-
-
-class State(StrEnum):
-    """The state of a connection."""
-
-    UNKNOWN = "Unknown"
-    CONNECTING = "Connecting"
-    CONNECTED = "Connected"
-    DISCONNECTED = "Disconnected"
-
-
-@dataclass(frozen=True, slots=True)
-class Health:
-    """What the probes of a cluster have found; times are those of the cache's clock, None before the first.
-
-    A connect counts as a probe.
-    """
-
-    last_probe: float | None = None
-    last_success: float | None = None
-    failures: int = 0
-
-    def probed(self, now: float, *, ok: bool) -> "Health":
-        """Return the state after a probe."""
-        return Health(now, now, 0) if ok else Health(now, self.last_success, self.failures + 1)
 
 
 @dataclass(frozen=True, slots=True)

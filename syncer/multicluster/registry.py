@@ -12,7 +12,8 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, wai
 from syncer.api.errors import SyncerError
 from syncer.clusters.client import Client
 from syncer.clusters.connection import ConnectionSettings, client
-from syncer.multicluster.cluster import Cluster, ClusterOptions
+from syncer.multicluster.cluster import Cluster
+from syncer.multicluster.cluster_options import ClusterOptions
 from syncer.multicluster.controller import Controller
 from syncer.multicluster.errors import AlreadyExists, CannotStart, NotExist, StillRunning
 from syncer.multicluster.process import Manager
