@@ -40,9 +40,9 @@ class ClusterCacheOptions:
     """The options of a :class:`ClusterCache`; times are in seconds.
 
     ``user_agent`` is required: it tells the administrators of clusters who asks. ``timeout`` is the deadline of a
-    request and of a cached read, ``qps`` and ``burst`` limit the requests to a cluster. ``clusters`` are the
-    options of each cluster, and ``indexes`` are filled before a cluster counts as connected, within
-    ``initial_sync``.
+    request and, unless ``clusters`` says otherwise, of a cached read; ``qps`` and ``burst`` limit the requests to a
+    cluster. ``clusters`` are the options of each cluster, and ``indexes`` are filled before a cluster counts as
+    connected, within ``initial_sync``.
 
     A cluster is probed by GET ``probe_path`` every ``probe_interval``, over the transport of its watches, and is
     disconnected after ``probe_threshold`` failures in a row. After n failures in a row, of connects and probes, the

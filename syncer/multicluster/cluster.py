@@ -277,8 +277,8 @@ class Cluster:
         return marked
 
     async def _synced(self, resource: Resource) -> ClusterInformer:
-        informer = self.informer(resource)
-        await informer.wait_synced(self._caches.options.sync_timeout)
+        informer, seconds = self.informer(resource), self._caches.options.sync_timeout
+        await informer.wait_synced(self.client.timeout if seconds is None else seconds)
         return informer
 
     def __str__(self) -> str:

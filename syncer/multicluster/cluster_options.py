@@ -25,8 +25,8 @@ class ClusterOptions:
 
     ``namespace`` limits the caches of namespaced resources to a namespace: the API server is asked for no
     other, so rights in that namespace are enough. ``sync_timeout`` is the longest time, in seconds, that
-    a cached read waits for the first list. Every ``resync`` seconds the subscribers of a cache are shown
-    all its objects again; 0 is never.
+    a cached read waits for the first list; None is the deadline of a request. Every ``resync`` seconds the
+    subscribers of a cache are shown all its objects again; 0 is never.
 
     ``parts`` limits the caches of some resources further, where no part is asked for. Resources in ``live``
     have no cache: they are read from the API server. Each object is stored as the transform of its resource in
@@ -34,7 +34,7 @@ class ClusterOptions:
     """
 
     namespace: str = ""
-    sync_timeout: float = 10.0
+    sync_timeout: float | None = None
     resync: float = 0.0
     parts: Mapping[Resource, Part] = field(default_factory=dict)
     live: frozenset[Resource] = frozenset()
