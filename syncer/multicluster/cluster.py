@@ -140,8 +140,14 @@ class Cluster:
         return self._caches.all()
 
     def add_index(self, resource: Resource, name: str, values: Callable[[Obj], Iterable[Hashable]]) -> None:
-        """Index the objects of a resource by the values of a function, such as fields or labels; at any time."""
-        self.informer(resource).add_index(name, values)
+        """Index the objects of a resource by the values of a function, such as fields or labels; at any time.
+
+        A live resource is listed by each :meth:`find`.
+        """
+        if self._is_live(resource):
+            self._caches.live_indexes[resource, name] = values
+        else:
+            self.informer(resource).add_index(name, values)
 
     async def get(self, resource: Resource, key: Key) -> Obj | None:
         """Return a private copy of a cached object; None if there is none.
@@ -150,9 +156,8 @@ class Cluster:
             NotSynced: The cache isn't filled within ``sync_timeout``.
             ValueError: The cluster is limited to another namespace.
         """
-        if resource.namespaced and self._caches.options.namespace not in ("", key.namespace):
-            raise self._caches.elsewhere(key.namespace)
-        if resource in self._caches.options.live:
+        self._caches.limited(resource, key.namespace)
+        if self._is_live(resource):
             with contextlib.suppress(Missing):
                 return await self.client.get(resource, key)
             return None
@@ -166,11 +171,12 @@ class Cluster:
 
         Raises:
             NotSynced: The cache isn't filled within ``sync_timeout``.
+            ValueError: The cluster is limited to another namespace.
         """
-        if resource in self._caches.options.live:
-            return await self.client.list(
-                resource, namespace=namespace, selector=selectors.written(selector) if selector else ""
-            )
+        limited = self._caches.limited(resource, namespace)
+        if self._is_live(resource):
+            written = selectors.written(selector) if selector else ""
+            return await self.client.list(resource, namespace=limited, selector=written)
         return (await self._synced(resource)).objects(namespace=namespace, selector=selector)
 
     async def find(self, resource: Resource, index: str, value: Hashable) -> Sequence[Obj]:
@@ -180,6 +186,9 @@ class Cluster:
             NotSynced: The cache isn't filled within ``sync_timeout``.
             KeyError: There is no such index.
         """
+        if self._is_live(resource):
+            values = self._caches.live_indexes[resource, index]
+            return [obj for obj in await self.list(resource) if value in values(obj)]
         return (await self._synced(resource)).indexed(index, value)
 
     async def resource(self, name: str) -> Resource:
@@ -275,6 +284,9 @@ class Cluster:
             )
             wrote(marked)
         return marked
+
+    def _is_live(self, resource: Resource) -> bool:
+        return resource in self._caches.options.live
 
     async def _synced(self, resource: Resource) -> ClusterInformer:
         informer, seconds = self.informer(resource), self._caches.options.sync_timeout

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, wait_random_exponential
 
@@ -39,6 +39,8 @@ class Caches:
         self.is_kept = False
         #: The running tasks; None while the cluster doesn't run.
         self.tasks: asyncio.TaskGroup | None = None
+        #: The functions of the indexes of resources that have no cache.
+        self.live_indexes: dict[tuple[Resource, str], Callable[[Obj], Iterable[Hashable]]] = {}
         self._informers: dict[tuple[Resource, Part], ClusterInformer] = {}
         self._reflectors: dict[ClusterInformer, Reflector] = {}
         #: The reason why the first contact fails; None before it and afterwards.
@@ -132,9 +134,7 @@ class Caches:
     def informer(self, resource: Resource, part: Part) -> ClusterInformer:
         """See :meth:`.Cluster.informer`."""
         options = self.options
-        limit = options.namespace if resource.namespaced else ""
-        if limit and part.namespace not in ("", limit):
-            raise self.elsewhere(part.namespace)
+        limit = self.limited(resource, part.namespace)
         part = options.parts.get(resource, part) if part == Part() else part
         part = part._replace(namespace=part.namespace or limit)
         informer = self._informers.get((resource, part))
@@ -163,10 +163,17 @@ class Caches:
         """Return the caches that exist."""
         return list(self._informers.values())
 
-    def elsewhere(self, namespace: str) -> ValueError:
-        """Return the error of a cached read outside the namespace that the cluster is limited to."""
-        limit = self.options.namespace
-        return ValueError(f"cluster {self.name} caches namespace {limit} alone; read {namespace!r} by its client")
+    def limited(self, resource: Resource, namespace: str) -> str:
+        """Return the namespace to read a resource in (``""``: all), if a namespace is asked for (``""``: none).
+
+        Raises:
+            ValueError: The cluster is limited to another namespace.
+        """
+        limit = self.options.namespace if resource.namespaced else ""
+        if limit and namespace not in ("", limit):
+            said = f"cluster {self.name} caches namespace {limit} alone"
+            raise ValueError(f"{said}; read {namespace!r} by its client")
+        return namespace or limit
 
     @contextlib.contextmanager
     def writing(self, resource: Resource, key: Key) -> Iterator[Callable[[Obj | None], None]]:
