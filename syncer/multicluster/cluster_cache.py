@@ -243,7 +243,7 @@ class ClusterCache:
         found = self._connections.get(name)
         if found is None:
             return ClusterStatus(State.UNKNOWN, "", "", Health())
-        return ClusterStatus(found.state, found.reason, found.message, found.health)
+        return ClusterStatus(found.state, found.reason, found.message, found.health, found.login_error)
 
     def get_namespaces(self, name: str) -> frozenset[str]:
         """Return the host namespaces that a cluster may lead to; none for an unknown cluster."""

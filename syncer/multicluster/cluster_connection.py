@@ -126,8 +126,10 @@ class ClusterConnection:
         self._informers: dict[str, ClusterInformer] = {}
         self._wake = asyncio.Event()
         self._not_before = float("-inf")
-        #: True if the login may have changed since it was read.
-        self._is_stale = False
+        #: Why the login as it is now can't be used, while a connected cluster uses the former one.
+        self.login_error: CannotConnect | None = None
+        #: When to read the login again, which may have changed; None if it hasn't.
+        self._look_at: float | None = None
         self._attempt = asyncio.timeout(None)
 
     # -- asked by anybody, at any time ---------------------------------------------------------------
@@ -179,7 +181,7 @@ class ClusterConnection:
     def update(self, member: Member) -> None:
         """Replace what is known of the cluster: a login that may have changed is read at once."""
         if member.version != self.member.version:
-            self._is_stale, self._not_before = True, float("-inf")
+            self._look_at = self._not_before = float("-inf")
             if self.state is State.CONNECTING and not self._attempt.expired():
                 self._attempt.reschedule(asyncio.get_running_loop().time())
         self.member = member
@@ -234,15 +236,16 @@ class ClusterConnection:
         if self._running is not None and self._running.done():
             self._disconnect(Reason.NOT_SYNCED, "its caches have ended by themselves")
             return 0.0
-        if self._is_stale:
+        if self._look_at is not None and self._look_at <= self._around.now():
             await self._look_at_login()
             if not self.is_connected:
                 return 0.0
         now, probed = self._around.now(), self.health.last_probe
         due = 0.0 if probed is None else probed + self._options.probe_interval - now
         if due <= 0:
-            return await self._probe()
-        return requeue(due)
+            due = await self._probe()
+        look = None if self._look_at is None else self._look_at - self._around.now()
+        return requeue(due, look if self.is_connected else None)
 
     async def _try_to_connect(self) -> float | None:
         now = self._around.now()
@@ -252,7 +255,7 @@ class ClusterConnection:
         if now < self._not_before:
             return requeue(self._not_before - now, self._next_failure())
         self._set(State.CONNECTING, "", "")
-        self._is_stale, self._attempt = False, asyncio.timeout(None)
+        self._look_at, self._attempt = None, asyncio.timeout(None)
         try:
             async with self._attempt:
                 await self._connect()
@@ -355,20 +358,31 @@ class ClusterConnection:
             self._wake.set()
 
     async def _look_at_login(self) -> None:
-        """Use a login that renews the former one in place; disconnect for any other."""
-        self._is_stale = False
-        try:
-            login = await self._read_login()
-        except CannotConnect as error:
-            log.warning("a changed login can't be used, the former stays", cluster=self.name, error=str(error))
-            return
+        """Use a login that renews the former one in place; disconnect for any other.
+
+        One that can't be used is looked at again later.
+        """
         assert self._read is not None
         assert self._credentials is not None
-        if login.renews(self._read):
-            self._credentials.use(from_inside(login, self._around.environ) if self._runs_here else login)
-            self._read = login
-        else:
-            self._disconnect("", "its login leads to another server")
+        self._look_at = None
+        try:
+            login = await self._read_login()
+            if login.renews(self._read):
+                self._credentials.use(from_inside(login, self._around.environ) if self._runs_here else login)
+                self._read, self.login_error = login, None
+            else:
+                self._disconnect("", "its login leads to another server")
+        except CannotConnect as error:
+            self._keep_login(error)
+        except OSError as error:
+            self._keep_login(CannotConnect(Reason.UNREADABLE, f"its login can't be read: {error}"))
+
+    def _keep_login(self, error: CannotConnect) -> None:
+        if str(error) != str(self.login_error):
+            log.warning("a changed login can't be used, the former stays", cluster=self.name, error=str(error))
+        self.login_error = error
+        if self._look_at is None:  # no news meanwhile
+            self._look_at = self._around.now() + FALLBACK
 
     async def _probe(self) -> float:
         assert self._probe_over is not None
@@ -391,7 +405,7 @@ class ClusterConnection:
         """End the connection without waiting; health, sticky watches and their caches stay."""
         if self._running is not None and self._client is not None:
             self._ending = asyncio.create_task(self._end(self._running, self._client))
-            self._running = self._client = self._credentials = self._probe_over = None
+            self._running = self._client = self._credentials = self._probe_over = self.login_error = None
             for watch in [each for each in self._watches.values() if not each.sticky]:
                 self._informers.pop(watch.name).forget(watch.owner)
                 del self._watches[watch.name]

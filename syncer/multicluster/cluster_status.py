@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from syncer.multicluster.logins import CannotConnect
+
 
 class State(StrEnum):
     """The state of a connection."""
@@ -33,10 +35,13 @@ class Health:
 class ClusterStatus:
     """The state of a cluster, for people and programs.
 
-    ``reason`` is one of :class:`~syncer.multicluster.Reason`, or ``""``.
+    ``reason`` is one of :class:`~syncer.multicluster.Reason`, or ``""``. ``login_error`` is why the login as it is now
+    can't be used, with a ``reason`` too; the cluster stays connected with the former one, and the new one is looked at
+    again.
     """
 
     state: State
     reason: str
     message: str
     health: Health
+    login_error: CannotConnect | None = None
