@@ -50,8 +50,8 @@ class ClusterCacheOptions:
     that were lost together aren't dialled together. ``dials`` is the number of clusters that are dialled at the same
     time.
 
-    Only clusters of the LabelSelector ``selector`` for which ``select`` returns True are connected to. With
-    ``private_keys``, each cluster gets an RSA key after its first connect.
+    Only clusters of the LabelSelector ``selector`` for which ``select`` returns True are connected to; if these
+    raise, the cluster isn't. With ``private_keys``, each cluster gets an RSA key after its first connect.
     """
 
     user_agent: str

@@ -152,9 +152,13 @@ class ClusterCache:
         self._drop(name)
 
     def _is_selected(self, name: str, member: Member) -> bool:
-        if self.options.selector is not None and not selectors.matches(self.options.selector, member.labels):
+        try:
+            if self.options.selector is not None and not selectors.matches(self.options.selector, member.labels):
+                return False
+            return self.options.select is None or self.options.select(name, member)
+        except Exception:  # the provider, and its other clusters, aren't to blame
+            log.exception("a filter of clusters raised, the cluster isn't selected", cluster=name)
             return False
-        return self.options.select is None or self.options.select(name, member)
 
     def _drop(self, name: str) -> None:
         if self._connections.pop(name, None) is None:

@@ -57,6 +57,30 @@ async def test_filter_function_says_which_clusters_there_are() -> None:
         assert cache.get_client("b")
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"select": lambda name, member: member.labels["on"] == "yes"},
+        {"selector": {"matchExpressions": [{"key": "on"}]}},
+    ],
+    ids=["function", "selector"],
+)
+def test_filter_that_raises_selects_nothing_and_costs_no_other_cluster(options: dict[str, Any], capsys: Any) -> None:
+    @in_virtual_time
+    async def main() -> None:
+        scene = CacheScene("a", "b", **options)
+        scene.static.put("b", scene.member("b", labels={"on": "yes"}))
+        async with scene.running() as cache:
+            assert list(cache) == (["b"] if "select" in options else [])
+            scene.static.put("a", scene.member("a", labels={"on": "no"}))
+            assert "a" not in cache
+            scene.static.put("b", scene.member("b"))
+            assert "b" not in cache, "it was selected before"
+
+    main()
+    assert "a filter of clusters raised" in capsys.readouterr().err
+
+
 @in_virtual_time
 async def test_live_resources_are_never_cached() -> None:
     scene = CacheScene("a", clusters=ClusterOptions(live=frozenset([SECRETS])))
