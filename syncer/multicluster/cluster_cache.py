@@ -174,6 +174,8 @@ class ClusterCache:
     def _left(self, name: str) -> Callable[[asyncio.Task[None]], None]:
         def left(task: asyncio.Task[None]) -> None:
             self._leaving.discard(task)
+            if not task.cancelled() and (error := task.exception()):
+                log.error("the connection of a cluster has ended badly", cluster=name, exc_info=error)
             if name not in self._connections:
                 self._forget(name)
 

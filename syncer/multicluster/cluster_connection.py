@@ -13,12 +13,12 @@ connection where something stands on them: a sticky watch, an index, or the watc
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from syncer.api.errors import NotConnected
-from syncer.api.objects import Key, Obj, Resource
+from syncer.api.objects import Resource
 from syncer.clusters.client import Client
 from syncer.clusters.credentials import LoginCredentials
 from syncer.clusters.login import Login
@@ -226,6 +226,10 @@ class ClusterConnection:
                         await self._wake.wait()
         finally:
             self._disconnect("", "the cluster has left")
+            for task in self._showing:
+                task.cancel()
+            if self._showing:
+                await asyncio.wait(self._showing)
             if self._ending is not None:
                 await self._ending
 
@@ -372,12 +376,11 @@ class ClusterConnection:
                 self._read, self.login_error = login, None
             else:
                 self._disconnect("", "its login leads to another server")
-        except CannotConnect as error:
+        except (CannotConnect, OSError) as error:
             self._keep_login(error)
-        except OSError as error:
-            self._keep_login(CannotConnect(Reason.UNREADABLE, f"its login can't be read: {error}"))
 
-    def _keep_login(self, error: CannotConnect) -> None:
+    def _keep_login(self, why: CannotConnect | OSError) -> None:
+        error = CannotConnect(Reason.UNREADABLE, f"its login can't be read: {why}") if isinstance(why, OSError) else why
         if str(error) != str(self.login_error):
             log.warning("a changed login can't be used, the former stays", cluster=self.name, error=str(error))
         self.login_error = error
@@ -432,14 +435,22 @@ class ClusterConnection:
         informer.add_handler(watch.handler, owner=watch.owner)
         self._informers[watch.name] = informer
         if informer.synced:
-            self._start(self._show_all(informer, watch.handler))
+            self._start(self._show_all(watch, informer))
 
-    async def _show_all(self, informer: ClusterInformer, handler: Callable[[Key, Obj], None]) -> None:
-        """Show a handler the objects that were there before it."""
+    async def _show_all(self, watch: Watch, informer: ClusterInformer) -> None:
+        """Show the handler of a watch the objects that were there before it, while the watch is there."""
+        has_raised = False
         for number, key in enumerate(list(informer.keys()), start=1):
+            if self._watches.get(watch.name) is not watch:
+                return
             obj = informer.get(key)
             if obj is not None:
-                handler(key, obj)
+                try:
+                    watch.handler(key, obj)
+                except Exception:
+                    if not has_raised:
+                        log.exception("the handler of a watch raised", cluster=self.name, watch=watch.name)
+                    has_raised = True
             if not number % BREATH:
                 await asyncio.sleep(0)
 
@@ -449,7 +460,12 @@ class ClusterConnection:
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
         self._showing.add(task)
-        task.add_done_callback(self._showing.discard)
+        task.add_done_callback(self._has_shown)
+
+    def _has_shown(self, task: asyncio.Task[None]) -> None:
+        self._showing.discard(task)
+        if not task.cancelled() and (error := task.exception()):
+            log.error("work beside a connection raised", cluster=self.name, exc_info=error)
 
     def _set(self, state: State, reason: str, message: str) -> None:
         if state is not self.state:

@@ -160,6 +160,7 @@ class ClusterRegistry:
         move = self._moves.pop(name, None)
         if move is not None and move is not asyncio.current_task():
             move.cancel()
+            await _within(asyncio.wait({move}), timeout, name)
         stack = self._stacks.get(name)
         if stack is None:
             if move is not None:
@@ -274,6 +275,7 @@ class ClusterRegistry:
             await asyncio.wait({stack.task, filled}, return_when=asyncio.FIRST_COMPLETED)
         finally:
             filled.cancel()
+            await asyncio.gather(filled, return_exceptions=True)
         if stack.task.done():
             raise CannotStart(f"cluster {stack.name}: its controllers ended at once") from _error_of(stack.task)
         stack.task.add_done_callback(lambda task: self._has_ended(stack, task))
@@ -328,6 +330,8 @@ class ClusterRegistry:
         retry = retry_if_exception_type(SyncerError)
         try:
             await AsyncRetrying(retry=retry, wait=wait, before_sleep=_not_followed(stack.name))(self._again, stack)
+        except Exception:
+            log.exception("controllers can't be started again", cluster=stack.name)
         finally:
             if self._moves.get(stack.name) is asyncio.current_task():
                 del self._moves[stack.name]

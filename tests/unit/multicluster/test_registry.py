@@ -8,7 +8,7 @@ from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
-from fleet_scene import PODS, SECRETS, Site, eventually, in_virtual_time, running
+from fleet_scene import PODS, SECRETS, Site, eventually, in_virtual_time, leaving_nothing, running
 
 from kube_envtest import Rule
 from syncer.api import ConfigError, Exists, Key, Missing, Obj, SyncerError, Unreachable
@@ -381,7 +381,7 @@ def test_desired_clusters_are_spawned_again_after_a_restart_and_each_failure_is_
         for site in sites:
             await site.server.stop()
 
-    asyncio.run(scene())
+    asyncio.run(leaving_nothing(scene()))
 
 
 def test_controllers_follow_a_kubeconfig_to_another_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -411,4 +411,4 @@ def test_controllers_follow_a_kubeconfig_to_another_server(tmp_path: Path, monke
         for site in (eu, us):
             await site.server.stop()
 
-    asyncio.run(scene())
+    asyncio.run(leaving_nothing(scene()))
