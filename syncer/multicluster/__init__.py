@@ -23,6 +23,7 @@ from syncer.multicluster.controller import Controller, ControllerOptions
 from syncer.multicluster.decorator import Decorator
 from syncer.multicluster.errors import (
     AlreadyExists,
+    CallbackTimeout,
     CannotStart,
     ClusterNotFound,
     NotExist,
@@ -65,6 +66,7 @@ __all__ = [
     "Agent",
     "AlreadyExists",
     "CallableProvider",
+    "CallbackTimeout",
     "CannotConnect",
     "CannotStart",
     "Children",

@@ -25,6 +25,7 @@ from syncer.multicluster.cluster_events import ClusterSource, MapCluster
 from syncer.multicluster.cluster_options import Part
 from syncer.multicluster.cluster_status import ClusterStatus, Health, State
 from syncer.multicluster.controller import Controller
+from syncer.multicluster.kept_transport import KeptTransport
 from syncer.multicluster.providers import LOOK_SECONDS, Member, Provider
 from syncer.observe.logs import get_logger
 
@@ -347,9 +348,10 @@ class ClusterCache:
         limited: Transport = transport
         if self.options.qps:
             limited = RateLimited(transport, qps=self.options.qps, burst=self.options.burst)
+        kept = KeptTransport(limited, name)
         dialer = transport.dialer if isinstance(transport, HttpTransport) else None
         origin = origin_of(credentials)
-        return Client(name, limited, origin=origin, timeout=self.options.timeout, dialer=dialer), transport
+        return Client(name, kept, origin=origin, timeout=self.options.timeout, dialer=dialer), transport
 
     def probed(self, name: str, *, ok: bool) -> None:
         """Count a probe."""

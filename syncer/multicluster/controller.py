@@ -12,6 +12,7 @@ from syncer.api import objects
 from syncer.api.errors import Conflict, NotConnected, SyncerError, TooMany
 from syncer.api.objects import Key, Obj, Resource, key_of, uid_of
 from syncer.engine.workqueue.queue import LAST_RETRY, Queue
+from syncer.multicluster.callbacks import call
 from syncer.multicluster.cluster import Cluster
 from syncer.multicluster.cluster_events import ClusterSource
 from syncer.multicluster.cluster_informer import ClusterInformer
@@ -33,7 +34,8 @@ class ControllerOptions:
     that are reconciled at a time, and ``cluster_workers`` the most of a cluster (0: no limit), so that a
     slow cluster leaves workers to the others. ``weights`` gives a cluster another weight than 1, above 0: busy clusters
     share the workers' time in proportion, and none holds all of them.
-    ``last_retry`` is the longest delay of a retry, in seconds. ``annotation`` has the owner of an
+    ``last_retry`` is the longest delay of a retry, in seconds. ``timeout`` is the longest time of a reconcile, in
+    seconds; one that takes longer is cancelled, and retried. ``annotation`` has the owner of an
     object in another cluster. ``queue`` and ``log`` replace the controller's own.
 
     A reconcile that raises :class:`~syncer.multicluster.NotConnected` or
@@ -47,6 +49,7 @@ class ControllerOptions:
     cluster_workers: int = 4
     weights: Mapping[str, float] = field(default_factory=dict)
     last_retry: float = LAST_RETRY
+    timeout: float | None = None
     annotation: str = REFERENCE_ANNOTATION
     ignore_lost_clusters: bool = True
     queue: Queue | None = None
@@ -397,7 +400,9 @@ class Controller:
     async def _work(self, item: objects.Request) -> None:
         holds = self._holds(item.cluster)
         try:
-            result = await self._reconcile(_request(item))
+            result: Result | None = await call(
+                self._reconcile, _request(item), what="reconcile of", timeout=self.options.timeout
+            )
         except (Exception, asyncio.CancelledError) as error:
             task = asyncio.current_task()
             if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():

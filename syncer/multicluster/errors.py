@@ -22,6 +22,10 @@ class ClusterNotFound(SyncerError):
         super().__init__(f"there is no cluster {cluster!r}{f' in controller {controller}' if controller else ''}")
 
 
+class CallbackTimeout(SyncerError):
+    """A function of the caller's hasn't returned in time; it was cancelled, unless it runs in a thread."""
+
+
 class AlreadyExists(SyncerError):
     """The controllers of a cluster have been started already."""
 

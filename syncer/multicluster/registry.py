@@ -5,13 +5,14 @@ import os
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import NamedTuple, Self, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar, overload
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, wait_random_exponential
 
-from syncer.api.errors import SyncerError
+from syncer.api.errors import SyncerError, Unreachable
 from syncer.clusters.client import Client
 from syncer.clusters.connection import ConnectionSettings, client
+from syncer.multicluster.callbacks import call
 from syncer.multicluster.cluster import Cluster
 from syncer.multicluster.cluster_options import ClusterOptions
 from syncer.multicluster.controller import Controller
@@ -218,19 +219,50 @@ class ClusterRegistry:
                 raise result
         return failures
 
-    async def with_client(self, name: str, use: Callable[[Cluster], Awaitable[T]]) -> T:
+    @overload
+    async def with_client(
+        self,
+        name: str,
+        use: Callable[[Cluster], Awaitable[T]],
+        *,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> T: ...
+
+    @overload
+    async def with_client(
+        self,
+        name: str,
+        use: Callable[[Cluster], T],
+        *,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> T: ...
+
+    async def with_client(
+        self,
+        name: str,
+        use: Callable[[Cluster], Any],
+        *,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> Any:
         """Call a function with a running cluster, and return its result.
 
-        ``cluster.get`` reads from caches, ``cluster.client`` doesn't. An exception of the function is
-        passed on as it is.
+        ``cluster.get`` reads from caches, ``cluster.client`` doesn't. A function that isn't async runs in a thread. An
+        exception of the function is passed on as it is. After ``timeout`` seconds the function is cancelled; a thread
+        goes on, but nobody waits for it.
 
         Raises:
-            NotExist: The cluster's controllers don't run.
+            NotExist: The cluster's controllers don't run, or were stopped before the function could finish.
+            CallbackTimeout: The function hasn't returned in time.
         """
         stack = self._stacks.get(name)
         if stack is None or stack.cluster is None or stack.state is not StackState.RUNNING:
             raise NotExist(name, f"their state is {stack.state}" if stack else "")
-        return await use(stack.cluster)
+        try:
+            return await call(use, stack.cluster, what="the callback of", timeout=timeout)
+        except Unreachable as error:
+            if stack.state is StackState.RUNNING:
+                raise
+            raise NotExist(name, "they were stopped meanwhile") from error
 
     def status(self) -> Mapping[str, StackStatus]:
         """Return the state of each cluster's controllers."""

@@ -1,11 +1,13 @@
 """Errors of reconciles: of clusters that have left or lost their connection, and of reconciles that take too long."""
 
 import asyncio
+import threading
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
-from cache_scene import CacheScene
-from fleet_scene import PODS, Site, eventually, in_virtual_time, running
+from cache_scene import CacheScene, now
+from fleet_scene import PODS, Site, eventually, in_virtual_time, leaving_nothing, running
 
 from syncer.multicluster import (
     ClusterNotFound,
@@ -13,6 +15,7 @@ from syncer.multicluster import (
     ControllerOptions,
     NotConnected,
     Request,
+    Result,
 )
 from syncer.testing.objects import pod
 
@@ -117,6 +120,49 @@ async def test_request_whose_cluster_was_disconnected_and_is_back_already_is_not
         await tried.wait()
         scene["a"].refuse(status=401, count=1)
         await eventually(lambda: got)
+
+
+@in_virtual_time
+async def test_reconcile_that_never_returns_is_ended_in_time_and_retried() -> None:
+    site, log, at = Site("eu", pod("a")), Mock(), list[float]()
+
+    async def reconcile(request: Request) -> None:
+        at.append(now())
+        await asyncio.Event().wait()
+
+    controller = Controller(reconcile, ControllerOptions(timeout=20.0, log=log))
+    controller.watch_object(site.cluster, PODS)
+    async with running(site, controller):
+        await eventually(lambda: len(at) == 2)
+        assert at[1] - at[0] == pytest.approx(20.0, abs=0.2)
+        [call] = log.warning.mock_calls
+        assert call.kwargs["error"].endswith("eu: shop/a hasn't returned after 20 s")
+
+
+@in_virtual_time
+async def test_timeout_of_ones_own_is_an_error_like_others() -> None:
+    log = Mock()
+    site, controller, requests = failing(TimeoutError("mine"), timeout=20.0, log=log)
+    async with running(site, controller):
+        await eventually(lambda: len(requests) > 1)
+    assert isinstance(log.error.mock_calls[0].kwargs["exc_info"], TimeoutError)
+
+
+def test_reconcile_that_is_not_async_runs_in_a_thread() -> None:
+    async def main() -> None:
+        site, threads = Site("eu", pod("a")), list[threading.Thread]()
+
+        def reconcile(request: Request) -> Result | None:
+            threads.append(threading.current_thread())
+            return Result(requeue=True) if len(threads) == 1 else None
+
+        controller = Controller(reconcile)
+        controller.watch_object(site.cluster, PODS)
+        async with running(site, controller):
+            await eventually(lambda: len(threads) == 2)
+        assert threading.main_thread() not in threads
+
+    asyncio.run(leaving_nothing(main()))
 
 
 @in_virtual_time

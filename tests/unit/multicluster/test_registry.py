@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import socket
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 from unittest.mock import Mock
@@ -14,6 +15,7 @@ from kube_envtest import Rule
 from syncer.api import ConfigError, Exists, Key, Missing, Obj, SyncerError, Unreachable
 from syncer.multicluster import (
     AlreadyExists,
+    CallbackTimeout,
     CannotStart,
     Client,
     Cluster,
@@ -286,6 +288,69 @@ async def test_callback_that_hangs_delays_nobody_and_may_use_the_registry() -> N
         assert await registry.with_client("eu", pod_a)
         assert loop.time() - begun < 1
         assert await hanging
+
+
+@in_virtual_time
+async def test_callback_that_never_returns_is_ended_in_time_and_delays_nobody() -> None:
+    scene = Scene()
+    async with scene.playing() as registry:
+        await scene.spawn("eu")
+        begun, was_cancelled = asyncio.get_running_loop().time(), False
+
+        async def hang(_: Cluster) -> None:
+            nonlocal was_cancelled
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                was_cancelled = True
+                raise
+
+        with pytest.raises(CallbackTimeout, match="the callback of eu hasn't returned after 5 s"):
+            await registry.with_client("eu", hang, timeout=5.0)
+        assert asyncio.get_running_loop().time() - begun == pytest.approx(5.0, abs=0.1)
+        assert was_cancelled
+        assert await registry.with_client("eu", pod_a, timeout=5.0)
+
+
+@in_virtual_time
+async def test_callback_whose_cluster_is_stopped_meanwhile_gets_a_typed_error() -> None:
+    scene = Scene()
+    async with scene.playing() as registry:
+        await scene.spawn("eu")
+
+        async def slow(eu: Cluster) -> None:
+            await asyncio.sleep(10)
+            await eu.create(PODS, pod("b"))
+
+        using = asyncio.create_task(registry.with_client("eu", slow))
+        await asyncio.sleep(1)
+        await registry.stop("eu")
+        with pytest.raises(NotExist, match="they were stopped meanwhile") as caught:
+            await using
+        assert isinstance(caught.value.__cause__, Unreachable)
+        await scene.spawn("us")
+        scene.sites["us"].server.faults.add(Rule(reset="before"))
+        with pytest.raises(Unreachable):
+            await registry.with_client("us", slow)
+
+
+def test_callback_that_is_not_async_runs_in_a_thread_which_nobody_waits_for_after_its_time() -> None:
+    async def main() -> None:
+        scene, may_end = Scene(), threading.Event()
+
+        def blocking(eu: Cluster) -> str:
+            assert may_end.wait(30)
+            return f"{eu} {threading.current_thread() is threading.main_thread()}"
+
+        async with scene.playing() as registry:
+            await scene.spawn("eu")
+            with pytest.raises(CallbackTimeout):
+                await registry.with_client("eu", blocking, timeout=0.05)
+            assert await registry.with_client("eu", pod_a), "the loop goes on"
+            may_end.set()
+            assert await registry.with_client("eu", blocking, timeout=30.0) == "eu False"
+
+    asyncio.run(leaving_nothing(main()))
 
 
 # -- many clusters -------------------------------------------------------------------------------------
