@@ -33,22 +33,39 @@ class Manager:
         self._work: asyncio.TaskGroup | None = None
 
     def add(self, controller: Controller) -> None:
-        """Add a controller, at any time; it is engaged in the manager's clusters."""
+        """Add a controller, at any time; it is engaged in the manager's clusters.
+
+        If a function of its :meth:`~syncer.multicluster.Controller.for_every_cluster` raises, it isn't added.
+        """
+        before = set(controller.clusters)
+        try:
+            for cluster in self._engaged.values():
+                controller.engage(cluster)
+        except BaseException:
+            for name in controller.clusters.keys() - before:
+                controller.disengage(name)
+            raise
         self._controllers.append(controller)
-        for cluster in self._engaged.values():
-            controller.engage(cluster)
         self._run_clusters()
         if self._work is not None:
             self._work.create_task(controller.run())
 
     def engage(self, cluster: Cluster) -> None:
-        """Add a cluster to all controllers, at any time; it replaces another one of this name."""
+        """Add a cluster to all controllers, at any time; it replaces another one of this name.
+
+        If a function of :meth:`~syncer.multicluster.Controller.for_every_cluster` raises, no controller has the
+        cluster, and its name is free.
+        """
         known = self._engaged.get(cluster.name)
         if known is not None and not known.is_alias_of(cluster):
             self.disengage(cluster.name)
         self._engaged[cluster.name] = cluster
-        for controller in self._controllers:
-            controller.engage(cluster)
+        try:
+            for controller in self._controllers:
+                controller.engage(cluster)
+        except BaseException:
+            self.disengage(cluster.name)
+            raise
         self._run_clusters()
 
     def disengage(self, name: str) -> None:
