@@ -7,6 +7,9 @@ from syncer.engine.leaderelection.lease import Lease
 from syncer.multicluster.cluster import Cluster
 from syncer.multicluster.controller import Controller
 from syncer.multicluster.errors import NotRunning
+from syncer.observe.logs import get_logger
+
+log = get_logger(__name__)
 
 
 class Manager:
@@ -78,7 +81,7 @@ class Manager:
             self._running.pop(cluster).cancel()
 
     async def run(self) -> None:
-        """Run until cancelled.
+        """Run until cancelled, or until a controller or a cluster raises: its error is raised, and the others end.
 
         A cluster that is run by another owner already, or that a :class:`~syncer.multicluster.ClusterCache`
         keeps, is left to it.
@@ -92,6 +95,11 @@ class Manager:
             async with asyncio.TaskGroup() as self._tasks:
                 self._run_clusters()
                 await (self._lease.lead(self._run_controllers) if self._lease else self._run_controllers())
+        except ExceptionGroup as group:
+            first, *others = _errors_in(group)
+            for other in others:
+                log.error("a manager has ended with further errors", exc_info=other)
+            raise first from None
         finally:
             self._tasks = None
             self._running.clear()
@@ -118,3 +126,11 @@ class Manager:
             is_known = any(cluster.is_alias_of(other) for other in (*self._running, *self._foreign))
             if not (is_known or cluster.is_kept or cluster.is_running):
                 self._running[cluster] = self._tasks.create_task(cluster.run())
+
+
+def _errors_in(group: ExceptionGroup[Exception]) -> Iterator[Exception]:
+    for error in group.exceptions:
+        if isinstance(error, ExceptionGroup):
+            yield from _errors_in(error)
+        else:
+            yield error

@@ -189,3 +189,25 @@ async def test_cluster_or_controller_whose_watches_cannot_be_made_leaves_nothing
         is_broken = False
         manager.engage(site.cluster)
         assert third.clusters == {}, "it was not added"
+
+
+@in_virtual_time
+async def test_manager_ends_with_the_first_error_of_a_controller() -> None:
+    class Broken(Controller):
+        async def run(self) -> None:
+            await asyncio.sleep(30)
+            raise OSError("a bug")
+
+    site, manager, seen = Site("eu", pod("a")), Manager(), Recorded()
+    good = Controller(seen)
+    good.watch_object(site.cluster, PODS)
+    for controller in (good, Broken(seen), Broken(seen)):
+        manager.add(controller)
+    with pytest.raises(OSError, match="a bug"):
+        await manager.run()
+    assert asyncio.get_running_loop().time() == pytest.approx(30.0)
+    assert len(seen.requests) == 1
+    assert not site.cluster.is_running
+    async with running(good):
+        with pytest.raises(NotRunning, match="runs already"):
+            await manager.run()
