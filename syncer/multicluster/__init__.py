@@ -12,7 +12,14 @@ from syncer.clusters.client import Client
 from syncer.clusters.connection import ConnectionSettings
 from syncer.multicluster.cache_metrics import ClusterCacheCollector
 from syncer.multicluster.cache_options import NODE_PROVIDER_ID_INDEX, ClusterCacheOptions, Index
-from syncer.multicluster.children import FINALIZER, PARENT_LABEL, Children, DuplicateChildren
+from syncer.multicluster.children import (
+    ADMIRALTY_FINALIZER,
+    ADMIRALTY_PARENT_LABEL,
+    FINALIZER,
+    PARENT_LABEL,
+    Children,
+    DuplicateChildren,
+)
 from syncer.multicluster.cluster import Cluster
 from syncer.multicluster.cluster_cache import ClusterCache, Reader
 from syncer.multicluster.cluster_events import ClusterEvent, ClusterSource, Happening
@@ -51,7 +58,12 @@ from syncer.multicluster.providers import (
     Provider,
     StaticProvider,
 )
-from syncer.multicluster.references import REFERENCE_ANNOTATION, ControllerReference, owner_of
+from syncer.multicluster.references import (
+    ADMIRALTY_REFERENCE_ANNOTATION,
+    REFERENCE_ANNOTATION,
+    ControllerReference,
+    owner_of,
+)
 from syncer.multicluster.registry import ClusterRegistry, ControllerFactory, Spawned, StackState, StackStatus
 from syncer.multicluster.remote_clusters import Agent, RemoteClusters
 from syncer.multicluster.requests import Reconcile, Request, Result
@@ -59,6 +71,9 @@ from syncer.multicluster.secret_providers import ClusterApiProvider, SecretsProv
 from syncer.multicluster.watch_options import WatchOptions
 
 __all__ = [
+    "ADMIRALTY_FINALIZER",
+    "ADMIRALTY_PARENT_LABEL",
+    "ADMIRALTY_REFERENCE_ANNOTATION",
     "FINALIZER",
     "NODE_PROVIDER_ID_INDEX",
     "PARENT_LABEL",

@@ -1,8 +1,8 @@
 """Objects that have a child in another cluster, which is deleted with its parent.
 
 The garbage collector of Kubernetes knows no owners in other clusters. So a parent bears a finalizer: it
-goes when its child has gone. The names of the finalizer and the label are those of admiralty's
-multicluster-controller (pattern ``gc``), so that both find each other's objects.
+goes when its child has gone. With the names of admiralty's multicluster-controller (pattern ``gc``) for the finalizer,
+the label and the annotation, both find each other's objects.
 """
 
 import copy
@@ -18,10 +18,12 @@ from syncer.multicluster.references import ControllerReference
 from syncer.multicluster.requests import Request
 from syncer.multicluster.watch_options import EVERYTHING, WatchOptions
 
-#: The finalizer of a parent.
-FINALIZER = "multicluster.admiralty.io/multiclusterForegroundDeletion"
+#: The finalizer of a parent, by default and of admiralty's.
+FINALIZER = "vsyncer.dev/children"
+ADMIRALTY_FINALIZER = "multicluster.admiralty.io/multiclusterForegroundDeletion"
 #: The label of a child: the uid of its parent.
-PARENT_LABEL = "multicluster.admiralty.io/parent-uid"
+PARENT_LABEL = "vsyncer.dev/parent-uid"
+ADMIRALTY_PARENT_LABEL = "multicluster.admiralty.io/parent-uid"
 
 
 class DuplicateChildren(SyncerError):
@@ -44,7 +46,8 @@ class Children:
     server: names made of a namespace and a name could be those of another parent. ``update`` gets parent
     and child and returns the child as it should be; ``update_parent`` gets child and parent and returns
     the parent, such as with the child's status. ``writer`` returns the cluster, or client, that writes
-    children for a parent's cluster, such as with an impersonated user::
+    children for a parent's cluster, such as with an impersonated user. ``finalizer``, ``label`` and the ``annotation``
+    of the options are the keys that parents and children bear::
 
         children = Children(parents=PODS, children=GHOSTS, child_cluster=lambda parent: "us", make=ghost)
         children.watch_parents(eu)
