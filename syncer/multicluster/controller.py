@@ -21,6 +21,7 @@ from syncer.multicluster.references import REFERENCE_ANNOTATION, owner_of
 from syncer.multicluster.requests import Reconcile, Request, Result
 from syncer.multicluster.watch_options import EVERYTHING, WatchOptions
 from syncer.observe.logs import get_logger
+from syncer.token_bucket import TokenBucket
 
 #: Makes watches of different controllers distinct; names of controllers needn't be.
 _numbers = itertools.count(1)
@@ -32,7 +33,8 @@ class ControllerOptions:
 
     ``name`` is for log lines; by default that of the reconcile function. ``workers`` is the most requests
     that are reconciled at a time, and ``cluster_workers`` the most of a cluster (0: no limit), so that a
-    slow cluster leaves workers to the others. ``weights`` gives a cluster another weight than 1, above 0: busy clusters
+    slow cluster leaves workers to the others. ``rate`` is the most reconciles a second, which clusters share like
+    workers (0: no limit), and as many at once after a pause. ``weights`` gives a cluster another weight than 1, above 0: busy clusters
     share the workers' time in proportion, and none holds all of them.
     ``last_retry`` is the longest delay of a retry, in seconds. ``timeout`` is the longest time of a reconcile, in
     seconds; one that takes longer is cancelled, and retried. ``annotation`` has the owner of an
@@ -47,6 +49,7 @@ class ControllerOptions:
     name: str = ""
     workers: int = 256
     cluster_workers: int = 4
+    rate: float = 0.0
     weights: Mapping[str, float] = field(default_factory=dict)
     last_retry: float = LAST_RETRY
     timeout: float | None = None
@@ -114,6 +117,8 @@ class Controller:
         #: The requests being reconciled.
         self._in_flight: dict[objects.Request, asyncio.Task[None]] = {}
         self._room = asyncio.Semaphore(self.options.workers)
+        rate = self.options.rate
+        self._turns = TokenBucket(rate=rate, burst=rate, now=self._clock()) if rate else None
         self._tasks: asyncio.TaskGroup | None = None
 
     # -- clusters ----------------------------------------------------------------------------------
@@ -388,6 +393,8 @@ class Controller:
                 while True:
                     await self._room.acquire()
                     try:
+                        if self._turns is not None:
+                            await asyncio.sleep(self._turns.take(self._clock()))
                         request, _ = await self._queue.get()
                     except BaseException:
                         self._room.release()

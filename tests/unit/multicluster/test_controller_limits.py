@@ -1,4 +1,4 @@
-"""Errors of reconciles: of clusters that have left or lost their connection, and of reconciles that take too long."""
+"""Limits of reconciles, in time and a second; and their errors about clusters that have left or lost their connection."""
 
 import asyncio
 import threading
@@ -172,3 +172,27 @@ async def test_cluster_that_is_not_engaged_is_not_found() -> None:
     with pytest.raises(ClusterNotFound, match="there is no cluster 'us' in controller") as caught:
         controller.cluster("us")
     assert caught.value.cluster == "us"
+
+
+@in_virtual_time
+async def test_reconciles_a_second_are_limited_and_clusters_share_them() -> None:
+    sites = [Site("many", *(pod(f"p{number}") for number in range(300))), Site("few", *(pod(name) for name in "abcde"))]
+    at: list[tuple[float, str]] = []
+
+    async def reconcile(request: Request) -> None:
+        at.append((now(), request.cluster))
+
+    controller = Controller(reconcile, ControllerOptions(rate=10.0))
+    for site in sites:
+        controller.watch_object(site.cluster, PODS)
+    async with running(*sites):
+        await eventually(lambda: all(len(site.cluster.informer(PODS)) for site in sites))
+        begun = now()
+        async with running(controller):
+            await asyncio.sleep(20)
+        times = [time - begun for time, _ in at]
+        assert len(times) == pytest.approx(210, abs=2), "ten at once, and ten a second"
+        assert all(sum(start <= time < start + 1 for time in times) <= 11 for start in range(1, 19))
+        assert max(time for time, name in at if name == "few") - begun < 3
+        async with running(controller):
+            await eventually(lambda: len(at) >= 305)
