@@ -33,9 +33,9 @@ class ControllerOptions:
 
     ``name`` is for log lines; by default that of the reconcile function. ``workers`` is the most requests
     that are reconciled at a time, and ``cluster_workers`` the most of a cluster (0: no limit), so that a
-    slow cluster leaves workers to the others. ``rate`` is the most reconciles a second, which clusters share like
-    workers (0: no limit), and as many at once after a pause. ``weights`` gives a cluster another weight than 1, above 0: busy clusters
-    share the workers' time in proportion, and none holds all of them.
+    slow cluster leaves workers to the others. ``rate`` is the most reconciles a second, of all clusters (0: no limit),
+    and as many at once after a pause. ``weights`` gives a cluster another weight than 1, above 0: busy clusters share
+    the workers' time in proportion, and none holds all of them.
     ``last_retry`` is the longest delay of a retry, in seconds. ``timeout`` is the longest time of a reconcile, in
     seconds; one that takes longer is cancelled, and retried. ``annotation`` has the owner of an
     object in another cluster. ``queue`` and ``log`` replace the controller's own.

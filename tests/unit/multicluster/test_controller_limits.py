@@ -1,4 +1,4 @@
-"""Limits of reconciles, in time and a second; and their errors about clusters that have left or lost their connection."""
+"""Limits of reconciles; and their errors about clusters that have left or lost their connection."""
 
 import asyncio
 import threading
