@@ -1,9 +1,10 @@
 """Controllers that are started in each of several clusters, by the cluster's name."""
 
 import asyncio
+import copy
 import os
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, NamedTuple, Self, TypeVar, overload
 
@@ -12,6 +13,7 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, wai
 from syncer.api.errors import SyncerError, Unreachable
 from syncer.clusters.client import Client
 from syncer.clusters.connection import ConnectionSettings, client
+from syncer.clusters.rate_limit import RateLimited
 from syncer.multicluster.callbacks import call
 from syncer.multicluster.cluster import Cluster
 from syncer.multicluster.cluster_options import ClusterOptions
@@ -99,12 +101,19 @@ class ClusterRegistry:
         factories: Iterable[ControllerFactory] = (),
         options: ClusterOptions | None = None,
         start_timeout: float = START_SECONDS,
+        qps: float = 0.0,
+        burst: int = 0,
         environ: Mapping[str, str] = os.environ,
     ) -> None:
-        """``options`` are those of each spawned cluster; ``start_timeout`` is in seconds."""
+        """``options`` are those of each spawned cluster; ``start_timeout`` is in seconds.
+
+        ``qps`` and ``burst`` limit the requests per second to each cluster, whose connection settings have no limit of
+        their own; 0 is no limit.
+        """
         self.manage = manage
         self._factories = list(factories)
         self._options, self._start_timeout, self._environ = options, start_timeout, environ
+        self._qps, self._burst = qps, burst
         self._stacks: dict[str, _Stack] = {}
         self._moves: dict[str, asyncio.Task[None]] = {}
 
@@ -287,10 +296,7 @@ class ClusterRegistry:
     # -- inside ------------------------------------------------------------------------------------
 
     async def _start(self, stack: _Stack) -> None:
-        connection = stack.connection
-        if isinstance(connection, ConnectionSettings):
-            connection = client(connection, name=stack.name, environ=self._environ, moved=lambda: self._moved(stack))
-        cluster = stack.cluster = Cluster(stack.name, connection, options=self._options)
+        cluster = stack.cluster = Cluster(stack.name, self._client(stack), options=self._options)
         await cluster.client.fetch("/version")
         manager = Manager(foreign=[self.manage])
         try:
@@ -311,6 +317,19 @@ class ClusterRegistry:
         if stack.task.done():
             raise CannotStart(f"cluster {stack.name}: its controllers ended at once") from _error_of(stack.task)
         stack.task.add_done_callback(lambda task: self._has_ended(stack, task))
+
+    def _client(self, stack: _Stack) -> Client:
+        """Return a client of a cluster, with the limit of requests."""
+        connection = stack.connection
+        if isinstance(connection, Client):
+            if not self._qps:
+                return connection
+            limited = copy.copy(connection)
+            limited.transport = RateLimited(connection.transport, qps=self._qps, burst=self._burst)
+            return limited
+        if not connection.qps:
+            connection = replace(connection, qps=self._qps, burst=self._burst)
+        return client(connection, name=stack.name, environ=self._environ, moved=lambda: self._moved(stack))
 
     def _not_started(self, stack: _Stack) -> SyncerError:
         if stack.state is StackState.STOPPING:
