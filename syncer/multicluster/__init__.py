@@ -7,21 +7,32 @@ each of several clusters, by name. A :class:`ClusterCache` keeps the
 connections to the clusters that its providers find.
 """
 
+from syncer.api.errors import NotConnected
 from syncer.clusters.client import Client
 from syncer.clusters.connection import ConnectionSettings
 from syncer.multicluster.cache_metrics import ClusterCacheCollector
 from syncer.multicluster.cache_options import NODE_PROVIDER_ID_INDEX, ClusterCacheOptions, Index
-from syncer.multicluster.children import FINALIZER, PARENT_LABEL, Children, DuplicateChildren, UnknownCluster
-from syncer.multicluster.cluster import Cluster, ClusterOptions, Part, Transform
-from syncer.multicluster.cluster_cache import ClusterCache, ClusterStatus, Reader
-from syncer.multicluster.cluster_connection import Health, State
+from syncer.multicluster.children import (
+    ADMIRALTY_FINALIZER,
+    ADMIRALTY_PARENT_LABEL,
+    FINALIZER,
+    PARENT_LABEL,
+    Children,
+    DuplicateChildren,
+)
+from syncer.multicluster.cluster import Cluster
+from syncer.multicluster.cluster_cache import ClusterCache, Reader
 from syncer.multicluster.cluster_events import ClusterEvent, ClusterSource, Happening
 from syncer.multicluster.cluster_informer import ClusterInformer
+from syncer.multicluster.cluster_options import ClusterOptions, Part, Transform
+from syncer.multicluster.cluster_status import ClusterStatus, Health, State
 from syncer.multicluster.controller import Controller, ControllerOptions
 from syncer.multicluster.decorator import Decorator
 from syncer.multicluster.errors import (
     AlreadyExists,
+    CallbackTimeout,
     CannotStart,
+    ClusterNotFound,
     NotExist,
     NotInstalled,
     NotRunning,
@@ -47,7 +58,12 @@ from syncer.multicluster.providers import (
     Provider,
     StaticProvider,
 )
-from syncer.multicluster.references import REFERENCE_ANNOTATION, ControllerReference, owner_of
+from syncer.multicluster.references import (
+    ADMIRALTY_REFERENCE_ANNOTATION,
+    REFERENCE_ANNOTATION,
+    ControllerReference,
+    owner_of,
+)
 from syncer.multicluster.registry import ClusterRegistry, ControllerFactory, Spawned, StackState, StackStatus
 from syncer.multicluster.remote_clusters import Agent, RemoteClusters
 from syncer.multicluster.requests import Reconcile, Request, Result
@@ -55,6 +71,9 @@ from syncer.multicluster.secret_providers import ClusterApiProvider, SecretsProv
 from syncer.multicluster.watch_options import WatchOptions
 
 __all__ = [
+    "ADMIRALTY_FINALIZER",
+    "ADMIRALTY_PARENT_LABEL",
+    "ADMIRALTY_REFERENCE_ANNOTATION",
     "FINALIZER",
     "NODE_PROVIDER_ID_INDEX",
     "PARENT_LABEL",
@@ -62,6 +81,7 @@ __all__ = [
     "Agent",
     "AlreadyExists",
     "CallableProvider",
+    "CallbackTimeout",
     "CannotConnect",
     "CannotStart",
     "Children",
@@ -74,6 +94,7 @@ __all__ = [
     "ClusterEvent",
     "ClusterInformer",
     "ClusterListener",
+    "ClusterNotFound",
     "ClusterOptions",
     "ClusterRegistry",
     "ClusterSource",
@@ -96,6 +117,7 @@ __all__ = [
     "Manager",
     "Member",
     "MultiClusterSyncer",
+    "NotConnected",
     "NotExist",
     "NotInstalled",
     "NotRunning",
@@ -118,7 +140,6 @@ __all__ = [
     "StaticProvider",
     "StillRunning",
     "Transform",
-    "UnknownCluster",
     "WatchOptions",
     "owner_of",
     "parsed",

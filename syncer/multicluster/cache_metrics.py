@@ -6,7 +6,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from syncer.multicluster.cluster_cache import ClusterCache
-from syncer.multicluster.cluster_connection import State
+from syncer.multicluster.cluster_status import State
 
 
 class ClusterCacheCollector(Collector):

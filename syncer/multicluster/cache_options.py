@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from syncer.api.objects import Json, Obj, Resource
-from syncer.multicluster.cluster import ClusterOptions
+from syncer.multicluster.cluster_options import ClusterOptions
 from syncer.multicluster.providers import Member
 
 NODES = Resource("v1", "Node", "nodes", namespaced=False)
@@ -40,17 +40,18 @@ class ClusterCacheOptions:
     """The options of a :class:`ClusterCache`; times are in seconds.
 
     ``user_agent`` is required: it tells the administrators of clusters who asks. ``timeout`` is the deadline of a
-    request and of a cached read, ``qps`` and ``burst`` limit the requests to a cluster. ``clusters`` are the
-    options of each cluster, and ``indexes`` are filled before a cluster counts as connected, within
-    ``initial_sync``.
+    request and, unless ``clusters`` says otherwise, of a cached read; ``qps`` and ``burst`` limit the requests to a
+    cluster. ``clusters`` are the options of each cluster, and ``indexes`` are filled before a cluster counts as
+    connected, within ``initial_sync``.
 
     A cluster is probed by GET ``probe_path`` every ``probe_interval``, over the transport of its watches, and is
-    disconnected after ``probe_threshold`` failures in a row. After a failure to connect, the next attempt is at a
-    random time within ``retry``, so that clusters that were lost together aren't dialled together. ``dials`` is
-    the number of clusters that are dialled at the same time.
+    disconnected after ``probe_threshold`` failures in a row. After n failures in a row, of connects and probes, the
+    next attempt to connect is at a random time within 2**n seconds, at least 1 and at most ``retry``, so that clusters
+    that were lost together aren't dialled together. ``dials`` is the number of clusters that are dialled at the same
+    time.
 
-    Only clusters of the LabelSelector ``selector`` for which ``select`` returns True are connected to. With
-    ``private_keys``, each cluster gets an RSA key after its first connect.
+    Only clusters of the LabelSelector ``selector`` for which ``select`` returns True are connected to; if these
+    raise, the cluster isn't. With ``private_keys``, each cluster gets an RSA key after its first connect.
     """
 
     user_agent: str

@@ -1,8 +1,8 @@
 """Objects that have a child in another cluster, which is deleted with its parent.
 
 The garbage collector of Kubernetes knows no owners in other clusters. So a parent bears a finalizer: it
-goes when its child has gone. The names of the finalizer and the label are those of admiralty's
-multicluster-controller (pattern ``gc``), so that both find each other's objects.
+goes when its child has gone. With the names of admiralty's multicluster-controller (pattern ``gc``) for the finalizer,
+the label and the annotation, both find each other's objects.
 """
 
 import copy
@@ -18,18 +18,16 @@ from syncer.multicluster.references import ControllerReference
 from syncer.multicluster.requests import Request
 from syncer.multicluster.watch_options import EVERYTHING, WatchOptions
 
-#: The finalizer of a parent.
-FINALIZER = "multicluster.admiralty.io/multiclusterForegroundDeletion"
+#: The finalizer of a parent, by default and of admiralty's.
+FINALIZER = "vsyncer.dev/children"
+ADMIRALTY_FINALIZER = "multicluster.admiralty.io/multiclusterForegroundDeletion"
 #: The label of a child: the uid of its parent.
-PARENT_LABEL = "multicluster.admiralty.io/parent-uid"
+PARENT_LABEL = "vsyncer.dev/parent-uid"
+ADMIRALTY_PARENT_LABEL = "multicluster.admiralty.io/parent-uid"
 
 
 class DuplicateChildren(SyncerError):
     """A parent has several children: one of them must be deleted by a person."""
-
-
-class UnknownCluster(SyncerError):
-    """The cluster of a child isn't among those of the controller."""
 
 
 def _unchanged(_: Obj, obj: Obj) -> Obj:
@@ -48,7 +46,8 @@ class Children:
     server: names made of a namespace and a name could be those of another parent. ``update`` gets parent
     and child and returns the child as it should be; ``update_parent`` gets child and parent and returns
     the parent, such as with the child's status. ``writer`` returns the cluster, or client, that writes
-    children for a parent's cluster, such as with an impersonated user::
+    children for a parent's cluster, such as with an impersonated user. ``finalizer``, ``label`` and the ``annotation``
+    of the options are the keys that parents and children bear::
 
         children = Children(parents=PODS, children=GHOSTS, child_cluster=lambda parent: "us", make=ghost)
         children.watch_parents(eu)
@@ -93,10 +92,10 @@ class Children:
 
         Raises:
             DuplicateChildren: It has several.
-            UnknownCluster: The controller doesn't watch children in the child's cluster.
+            ClusterNotFound: The controller doesn't watch children in the child's cluster.
             ClusterError: A request failed.
         """
-        cluster = self._cluster(request.cluster)
+        cluster = self.controller.cluster(request.cluster)
         parent = await cluster.get(self.parents, request.key)
         if parent is None:
             return
@@ -107,7 +106,7 @@ class Children:
             return
         if not has_finalizer:
             parent = await self._with_finalizers(cluster, parent, [*_finalizers(parent), self._finalizer])
-        child_cluster = self._cluster(self._child_cluster(parent))
+        child_cluster = self.controller.cluster(self._child_cluster(parent))
         child = await self._child(child_cluster, parent)
         if child is None:
             child = await self._create(child_cluster, cluster, parent)
@@ -129,7 +128,7 @@ class Children:
 
     async def _end(self, cluster: Cluster, parent: Obj) -> None:
         """Delete the child; let the parent go if there is none."""
-        child_cluster = self._cluster(self._child_cluster(parent))
+        child_cluster = self.controller.cluster(self._child_cluster(parent))
         child = await self._child(child_cluster, parent)
         if child is None:
             await self._with_finalizers(
@@ -160,12 +159,6 @@ class Children:
         version = parent["metadata"]["resourceVersion"]
         patch = {"metadata": {"finalizers": finalizers, "resourceVersion": version}}
         return await cluster.patch(self.parents, key_of(parent), patch)
-
-    def _cluster(self, name: str) -> Cluster:
-        cluster = self.controller.clusters.get(name)
-        if cluster is None:
-            raise UnknownCluster(f"there is no cluster {name!r} in this controller")
-        return cluster
 
 
 def _finalizers(obj: Obj) -> list[str]:

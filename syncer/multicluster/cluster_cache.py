@@ -5,7 +5,6 @@ import os
 import random
 import time
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from syncer.api import selectors
@@ -20,10 +19,13 @@ from syncer.clusters.rate_limit import RateLimited
 from syncer.clusters.transport import Transport
 from syncer.engine.cache.handlers import Handler
 from syncer.multicluster.cache_options import ClusterCacheOptions
-from syncer.multicluster.cluster import Cluster, Part
-from syncer.multicluster.cluster_connection import ClusterConnection, Health, State, Watch
+from syncer.multicluster.cluster import Cluster
+from syncer.multicluster.cluster_connection import ClusterConnection, Watch
 from syncer.multicluster.cluster_events import ClusterSource, MapCluster
+from syncer.multicluster.cluster_options import Part
+from syncer.multicluster.cluster_status import ClusterStatus, Health, State
 from syncer.multicluster.controller import Controller
+from syncer.multicluster.kept_transport import KeptTransport
 from syncer.multicluster.providers import LOOK_SECONDS, Member, Provider
 from syncer.observe.logs import get_logger
 
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
 
 #: Least seconds between two attempts to connect to a cluster.
 LEAST_DELAY = 1.0
+#: Failures in a row after which their number no longer prolongs the delay, whatever its maximum.
+MOST_DOUBLINGS = 30
 
 log = get_logger(__name__)
 
@@ -42,19 +46,6 @@ Dial = Callable[[LoginCredentials, ClusterCacheOptions], Transport]
 def dial(credentials: LoginCredentials, options: ClusterCacheOptions) -> Transport:
     """Return an HTTP transport; nothing is sent yet."""
     return HttpTransport(credentials.login.endpoint, credentials, user_agent=options.user_agent)
-
-
-@dataclass(frozen=True, slots=True)
-class ClusterStatus:
-    """The state of a cluster, for people and programs.
-
-    ``reason`` is one of :class:`~syncer.multicluster.Reason`, or ``""``.
-    """
-
-    state: State
-    reason: str
-    message: str
-    health: Health
 
 
 class Reader(Protocol):
@@ -162,9 +153,13 @@ class ClusterCache:
         self._drop(name)
 
     def _is_selected(self, name: str, member: Member) -> bool:
-        if self.options.selector is not None and not selectors.matches(self.options.selector, member.labels):
+        try:
+            if self.options.selector is not None and not selectors.matches(self.options.selector, member.labels):
+                return False
+            return self.options.select is None or self.options.select(name, member)
+        except Exception:  # the provider, and its other clusters, aren't to blame
+            log.exception("a filter of clusters raised, the cluster isn't selected", cluster=name)
             return False
-        return self.options.select is None or self.options.select(name, member)
 
     def _drop(self, name: str) -> None:
         if self._connections.pop(name, None) is None:
@@ -180,6 +175,8 @@ class ClusterCache:
     def _left(self, name: str) -> Callable[[asyncio.Task[None]], None]:
         def left(task: asyncio.Task[None]) -> None:
             self._leaving.discard(task)
+            if not task.cancelled() and (error := task.exception()):
+                log.error("the connection of a cluster has ended badly", cluster=name, exc_info=error)
             if name not in self._connections:
                 self._forget(name)
 
@@ -253,7 +250,7 @@ class ClusterCache:
         found = self._connections.get(name)
         if found is None:
             return ClusterStatus(State.UNKNOWN, "", "", Health())
-        return ClusterStatus(found.state, found.reason, found.message, found.health)
+        return ClusterStatus(found.state, found.reason, found.message, found.health, found.login_error)
 
     def get_namespaces(self, name: str) -> frozenset[str]:
         """Return the host namespaces that a cluster may lead to; none for an unknown cluster."""
@@ -340,9 +337,10 @@ class ClusterCache:
         """Return the consumers of events."""
         return self._sources
 
-    def retry_delay(self) -> float:
-        """Return a random delay before another attempt to connect, in seconds."""
-        return max(LEAST_DELAY, self._vary(0.0, self.options.retry))
+    def retry_delay(self, failures: int) -> float:
+        """Return a random delay before another attempt to connect after some failures in a row, in seconds."""
+        most = min(self.options.retry, 2.0 ** min(failures, MOST_DOUBLINGS))
+        return max(LEAST_DELAY, self._vary(0.0, most))
 
     def client(self, name: str, credentials: LoginCredentials) -> tuple[Client, Transport]:
         """Return a new client of a cluster, and its transport without the limit of requests."""
@@ -350,9 +348,10 @@ class ClusterCache:
         limited: Transport = transport
         if self.options.qps:
             limited = RateLimited(transport, qps=self.options.qps, burst=self.options.burst)
+        kept = KeptTransport(limited, name)
         dialer = transport.dialer if isinstance(transport, HttpTransport) else None
         origin = origin_of(credentials)
-        return Client(name, limited, origin=origin, timeout=self.options.timeout, dialer=dialer), transport
+        return Client(name, kept, origin=origin, timeout=self.options.timeout, dialer=dialer), transport
 
     def probed(self, name: str, *, ok: bool) -> None:
         """Count a probe."""

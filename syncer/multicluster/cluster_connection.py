@@ -13,22 +13,23 @@ connection where something stands on them: a sticky watch, an index, or the watc
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol
 
 from syncer.api.errors import NotConnected
-from syncer.api.objects import Key, Obj, Resource
+from syncer.api.objects import Resource
 from syncer.clusters.client import Client
 from syncer.clusters.credentials import LoginCredentials
 from syncer.clusters.login import Login
 from syncer.clusters.transport import Transport
 from syncer.engine.cache.handlers import Handler
 from syncer.multicluster.cache_options import ClusterCacheOptions
-from syncer.multicluster.cluster import Cluster, Part
+from syncer.multicluster.cluster import Cluster
 from syncer.multicluster.cluster_events import ClusterEvent, Happening
 from syncer.multicluster.cluster_informer import ClusterInformer
+from syncer.multicluster.cluster_options import Part
+from syncer.multicluster.cluster_status import Health, State
 from syncer.multicluster.handshake import asked, from_inside, greet, is_here
 from syncer.multicluster.logins import CannotConnect, Reason
 from syncer.multicluster.providers import Member
@@ -46,31 +47,6 @@ BREATH = 100
 _KEY_BITS = 2048
 
 log = get_logger(__name__)
-
-
-class State(StrEnum):
-    """The state of a connection."""
-
-    UNKNOWN = "Unknown"
-    CONNECTING = "Connecting"
-    CONNECTED = "Connected"
-    DISCONNECTED = "Disconnected"
-
-
-@dataclass(frozen=True, slots=True)
-class Health:
-    """What the probes of a cluster have found; times are those of the cache's clock, None before the first.
-
-    A connect counts as a probe.
-    """
-
-    last_probe: float | None = None
-    last_success: float | None = None
-    failures: int = 0
-
-    def probed(self, now: float, *, ok: bool) -> "Health":
-        """Return the state after a probe."""
-        return Health(now, now, 0) if ok else Health(now, self.last_success, self.failures + 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +76,8 @@ class Surroundings(Protocol):
         """Return the time of the clock."""
         ...
 
-    def retry_delay(self) -> float:
-        """Return a random delay before another attempt to connect, in seconds."""
+    def retry_delay(self, failures: int) -> float:
+        """Return a random delay before another attempt to connect after some failures in a row, in seconds."""
         ...
 
     def client(self, name: str, credentials: LoginCredentials) -> tuple[Client, Transport]:
@@ -150,8 +126,10 @@ class ClusterConnection:
         self._informers: dict[str, ClusterInformer] = {}
         self._wake = asyncio.Event()
         self._not_before = float("-inf")
-        #: True if the login may have changed since it was read.
-        self._is_stale = False
+        #: Why the login as it is now can't be used, while a connected cluster uses the former one.
+        self.login_error: CannotConnect | None = None
+        #: When to read the login again, which may have changed; None if it hasn't.
+        self._look_at: float | None = None
         self._attempt = asyncio.timeout(None)
 
     # -- asked by anybody, at any time ---------------------------------------------------------------
@@ -203,7 +181,7 @@ class ClusterConnection:
     def update(self, member: Member) -> None:
         """Replace what is known of the cluster: a login that may have changed is read at once."""
         if member.version != self.member.version:
-            self._is_stale, self._not_before = True, float("-inf")
+            self._look_at = self._not_before = float("-inf")
             if self.state is State.CONNECTING and not self._attempt.expired():
                 self._attempt.reschedule(asyncio.get_running_loop().time())
         self.member = member
@@ -248,6 +226,10 @@ class ClusterConnection:
                         await self._wake.wait()
         finally:
             self._disconnect("", "the cluster has left")
+            for task in self._showing:
+                task.cancel()
+            if self._showing:
+                await asyncio.wait(self._showing)
             if self._ending is not None:
                 await self._ending
 
@@ -258,15 +240,16 @@ class ClusterConnection:
         if self._running is not None and self._running.done():
             self._disconnect(Reason.NOT_SYNCED, "its caches have ended by themselves")
             return 0.0
-        if self._is_stale:
+        if self._look_at is not None and self._look_at <= self._around.now():
             await self._look_at_login()
             if not self.is_connected:
                 return 0.0
         now, probed = self._around.now(), self.health.last_probe
         due = 0.0 if probed is None else probed + self._options.probe_interval - now
         if due <= 0:
-            return await self._probe()
-        return requeue(due)
+            due = await self._probe()
+        look = None if self._look_at is None else self._look_at - self._around.now()
+        return requeue(due, look if self.is_connected else None)
 
     async def _try_to_connect(self) -> float | None:
         now = self._around.now()
@@ -276,7 +259,7 @@ class ClusterConnection:
         if now < self._not_before:
             return requeue(self._not_before - now, self._next_failure())
         self._set(State.CONNECTING, "", "")
-        self._is_stale, self._attempt = False, asyncio.timeout(None)
+        self._look_at, self._attempt = None, asyncio.timeout(None)
         try:
             async with self._attempt:
                 await self._connect()
@@ -291,7 +274,7 @@ class ClusterConnection:
                 return requeue(FALLBACK)
             now = self._around.now()
             self.health = self.health.probed(now, ok=False)
-            delay = self._around.retry_delay()
+            delay = self._around.retry_delay(self.health.failures)
             self._not_before = now + delay
             return requeue(delay, self._next_failure())
         self.health = self.health.probed(self._around.now(), ok=True)
@@ -379,20 +362,30 @@ class ClusterConnection:
             self._wake.set()
 
     async def _look_at_login(self) -> None:
-        """Use a login that renews the former one in place; disconnect for any other."""
-        self._is_stale = False
-        try:
-            login = await self._read_login()
-        except CannotConnect as error:
-            log.warning("a changed login can't be used, the former stays", cluster=self.name, error=str(error))
-            return
+        """Use a login that renews the former one in place; disconnect for any other.
+
+        One that can't be used is looked at again later.
+        """
         assert self._read is not None
         assert self._credentials is not None
-        if login.renews(self._read):
-            self._credentials.use(from_inside(login, self._around.environ) if self._runs_here else login)
-            self._read = login
-        else:
-            self._disconnect("", "its login leads to another server")
+        self._look_at = None
+        try:
+            login = await self._read_login()
+            if login.renews(self._read):
+                self._credentials.use(from_inside(login, self._around.environ) if self._runs_here else login)
+                self._read, self.login_error = login, None
+            else:
+                self._disconnect("", "its login leads to another server")
+        except (CannotConnect, OSError) as error:
+            self._keep_login(error)
+
+    def _keep_login(self, why: CannotConnect | OSError) -> None:
+        error = CannotConnect(Reason.UNREADABLE, f"its login can't be read: {why}") if isinstance(why, OSError) else why
+        if str(error) != str(self.login_error):
+            log.warning("a changed login can't be used, the former stays", cluster=self.name, error=str(error))
+        self.login_error = error
+        if self._look_at is None:  # no news meanwhile
+            self._look_at = self._around.now() + FALLBACK
 
     async def _probe(self) -> float:
         assert self._probe_over is not None
@@ -406,7 +399,7 @@ class ClusterConnection:
             return 0.0
         if self.health.failures >= self._options.probe_threshold:
             self._disconnect(Reason.UNREACHABLE, why)
-            delay = self._around.retry_delay()
+            delay = self._around.retry_delay(self.health.failures)
             self._not_before = now + delay
             return requeue(delay, self._next_failure())
         return requeue(self._options.probe_interval, self._next_failure())
@@ -415,7 +408,7 @@ class ClusterConnection:
         """End the connection without waiting; health, sticky watches and their caches stay."""
         if self._running is not None and self._client is not None:
             self._ending = asyncio.create_task(self._end(self._running, self._client))
-            self._running = self._client = self._credentials = self._probe_over = None
+            self._running = self._client = self._credentials = self._probe_over = self.login_error = None
             for watch in [each for each in self._watches.values() if not each.sticky]:
                 self._informers.pop(watch.name).forget(watch.owner)
                 del self._watches[watch.name]
@@ -442,14 +435,22 @@ class ClusterConnection:
         informer.add_handler(watch.handler, owner=watch.owner)
         self._informers[watch.name] = informer
         if informer.synced:
-            self._start(self._show_all(informer, watch.handler))
+            self._start(self._show_all(watch, informer))
 
-    async def _show_all(self, informer: ClusterInformer, handler: Callable[[Key, Obj], None]) -> None:
-        """Show a handler the objects that were there before it."""
+    async def _show_all(self, watch: Watch, informer: ClusterInformer) -> None:
+        """Show the handler of a watch the objects that were there before it, while the watch is there."""
+        has_raised = False
         for number, key in enumerate(list(informer.keys()), start=1):
+            if self._watches.get(watch.name) is not watch:
+                return
             obj = informer.get(key)
             if obj is not None:
-                handler(key, obj)
+                try:
+                    watch.handler(key, obj)
+                except Exception:
+                    if not has_raised:
+                        log.exception("the handler of a watch raised", cluster=self.name, watch=watch.name)
+                    has_raised = True
             if not number % BREATH:
                 await asyncio.sleep(0)
 
@@ -459,7 +460,12 @@ class ClusterConnection:
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
         self._showing.add(task)
-        task.add_done_callback(self._showing.discard)
+        task.add_done_callback(self._has_shown)
+
+    def _has_shown(self, task: asyncio.Task[None]) -> None:
+        self._showing.discard(task)
+        if not task.cancelled() and (error := task.exception()):
+            log.error("work beside a connection raised", cluster=self.name, exc_info=error)
 
     def _set(self, state: State, reason: str, message: str) -> None:
         if state is not self.state:

@@ -9,17 +9,19 @@ from functools import partial
 from typing import Any
 
 from syncer.api import objects
-from syncer.api.errors import Conflict, SyncerError, TooMany
+from syncer.api.errors import Conflict, NotConnected, SyncerError, TooMany
 from syncer.api.objects import Key, Obj, Resource, key_of, uid_of
 from syncer.engine.workqueue.queue import LAST_RETRY, Queue
+from syncer.multicluster.callbacks import call
 from syncer.multicluster.cluster import Cluster
 from syncer.multicluster.cluster_events import ClusterSource
 from syncer.multicluster.cluster_informer import ClusterInformer
-from syncer.multicluster.errors import NotRunning
+from syncer.multicluster.errors import ClusterNotFound, NotRunning
 from syncer.multicluster.references import REFERENCE_ANNOTATION, owner_of
 from syncer.multicluster.requests import Reconcile, Request, Result
 from syncer.multicluster.watch_options import EVERYTHING, WatchOptions
 from syncer.observe.logs import get_logger
+from syncer.token_bucket import TokenBucket
 
 #: Makes watches of different controllers distinct; names of controllers needn't be.
 _numbers = itertools.count(1)
@@ -31,18 +33,28 @@ class ControllerOptions:
 
     ``name`` is for log lines; by default that of the reconcile function. ``workers`` is the most requests
     that are reconciled at a time, and ``cluster_workers`` the most of a cluster (0: no limit), so that a
-    slow cluster leaves workers to the others. ``weights`` gives a cluster another weight than 1, above 0: busy clusters
-    share the workers' time in proportion, and none holds all of them.
-    ``last_retry`` is the longest delay of a retry, in seconds. ``annotation`` has the owner of an
+    slow cluster leaves workers to the others. ``rate`` is the most reconciles a second, of all clusters (0: no limit),
+    and as many at once after a pause. ``weights`` gives a cluster another weight than 1, above 0: busy clusters share
+    the workers' time in proportion, and none holds all of them.
+    ``last_retry`` is the longest delay of a retry, in seconds. ``timeout`` is the longest time of a reconcile, in
+    seconds; one that takes longer is cancelled, and retried. ``annotation`` has the owner of an
     object in another cluster. ``queue`` and ``log`` replace the controller's own.
+
+    A reconcile that raises :class:`~syncer.multicluster.NotConnected` or
+    :class:`~syncer.multicluster.ClusterNotFound` of the very cluster of its request isn't retried: the next change
+    of the object is awaited, or the cluster's return to its :class:`~syncer.multicluster.ClusterCache`. Without
+    ``ignore_lost_clusters`` these are errors like others.
     """
 
     name: str = ""
     workers: int = 256
     cluster_workers: int = 4
+    rate: float = 0.0
     weights: Mapping[str, float] = field(default_factory=dict)
     last_retry: float = LAST_RETRY
+    timeout: float | None = None
     annotation: str = REFERENCE_ANNOTATION
+    ignore_lost_clusters: bool = True
     queue: Queue | None = None
     log: Any = None
 
@@ -59,6 +71,8 @@ class _Engaged:
     is_ready: bool = False
     #: True while its requests wait for it to be engaged again.
     is_held: bool = False
+    #: How often its requests had to wait so.
+    holds: int = 0
     settling: "asyncio.Task[None] | None" = None
 
 
@@ -103,6 +117,8 @@ class Controller:
         #: The requests being reconciled.
         self._in_flight: dict[objects.Request, asyncio.Task[None]] = {}
         self._room = asyncio.Semaphore(self.options.workers)
+        rate = self.options.rate
+        self._turns = TokenBucket(rate=rate, burst=rate, now=self._clock()) if rate else None
         self._tasks: asyncio.TaskGroup | None = None
 
     # -- clusters ----------------------------------------------------------------------------------
@@ -143,6 +159,7 @@ class Controller:
         """
         engaged = self._engaged.get(name)
         if engaged is not None:
+            engaged.holds += not engaged.is_held
             engaged.is_held = True
             self._settle(engaged)
 
@@ -175,6 +192,17 @@ class Controller:
     def clusters(self) -> Mapping[str, Cluster]:
         """The engaged clusters, by name."""
         return {name: engaged.cluster for name, engaged in self._engaged.items()}
+
+    def cluster(self, name: str) -> Cluster:
+        """Return an engaged cluster.
+
+        Raises:
+            ClusterNotFound: There is none of this name; a reconcile may pass that on.
+        """
+        engaged = self._engaged.get(name)
+        if engaged is None:
+            raise ClusterNotFound(name, self.name)
+        return engaged.cluster
 
     def is_ready(self, name: str) -> bool:
         """Return True if a cluster is engaged and not held, and all caches of its watches are filled."""
@@ -365,6 +393,8 @@ class Controller:
                 while True:
                     await self._room.acquire()
                     try:
+                        if self._turns is not None:
+                            await asyncio.sleep(self._turns.take(self._clock()))
                         request, _ = await self._queue.get()
                     except BaseException:
                         self._room.release()
@@ -375,13 +405,20 @@ class Controller:
             self._tasks = None
 
     async def _work(self, item: objects.Request) -> None:
+        holds = self._holds(item.cluster)
         try:
-            result = await self._reconcile(_request(item))
+            result: Result | None = await call(
+                self._reconcile, _request(item), what="reconcile of", timeout=self.options.timeout
+            )
         except (Exception, asyncio.CancelledError) as error:
             task = asyncio.current_task()
             if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
                 raise
-            if item.cluster in self._names:
+            if item.cluster not in self._names:
+                return
+            if self.options.ignore_lost_clusters and _is_lost(item.cluster, error):
+                self._lost(item, error, is_back=self._holds(item.cluster) != holds)
+            else:
                 self._failed(item, error)
             return
         if item.cluster not in self._names:
@@ -394,6 +431,20 @@ class Controller:
             self._queue.retry(item, at_most=self.options.last_retry)
         else:
             self._queue.forget(item)
+
+    def _holds(self, name: str) -> int:
+        engaged = self._engaged.get(name)
+        return engaged.holds if engaged else 0
+
+    def _lost(self, item: objects.Request, error: BaseException, *, is_back: bool) -> None:
+        """Drop a request whose cluster is lost, or let it wait for a cluster that is held or was so meanwhile."""
+        engaged = self._engaged.get(item.cluster)
+        is_kept = is_back or (engaged is not None and engaged.is_held)
+        self._queue.forget(item)
+        if is_kept:
+            self._queue.add(item)
+        about = {"cluster": item.cluster, "controller": self.name, "key": item.key}
+        self._log.debug("the cluster of a request is lost", **about, error=str(error), waits=is_kept)
 
     def _failed(self, item: objects.Request, error: BaseException) -> None:
         at_least = error.retry_after if isinstance(error, TooMany) else 0.0
@@ -413,6 +464,11 @@ class Controller:
         if task.cancelled() and item.cluster in self._names:
             self._queue.add(item)
         self._queue.done(item, seconds=self._clock() - since)
+
+
+def _is_lost(cluster: str, error: BaseException) -> bool:
+    """Return True if an error says that a cluster is lost."""
+    return isinstance(error, NotConnected | ClusterNotFound) and error.cluster == cluster
 
 
 def _item(request: Request, controller: str) -> objects.Request:

@@ -41,8 +41,9 @@ class Decorator:
 
         Raises:
             ClusterError: It can't be written; it is retried.
+            ClusterNotFound: Its cluster has left.
         """
-        cluster = self.controller.clusters[request.cluster]
+        cluster = self.controller.cluster(request.cluster)
         obj = await cluster.get(self.resource, request.key)
         if obj is not None and not is_deleting(obj):
             await write_changes(cluster, self.resource, obj, self._decorate(copy.deepcopy(obj)))

@@ -14,6 +14,18 @@ class NotRunning(SyncerError):
     """A change needs a cluster that isn't running, or one that is."""
 
 
+class ClusterNotFound(SyncerError):
+    """A controller has no cluster of this name: it hasn't joined yet, or has left."""
+
+    def __init__(self, cluster: str, controller: str = "") -> None:
+        self.cluster = cluster
+        super().__init__(f"there is no cluster {cluster!r}{f' in controller {controller}' if controller else ''}")
+
+
+class CallbackTimeout(SyncerError):
+    """A function of the caller's hasn't returned in time; it was cancelled, unless it runs in a thread."""
+
+
 class AlreadyExists(SyncerError):
     """The controllers of a cluster have been started already."""
 

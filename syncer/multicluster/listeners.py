@@ -200,6 +200,8 @@ class ListenedClusters:
     def __init__(self, listeners: Iterable[ClusterListener]) -> None:
         self._listeners = list(listeners)
         self._clusters: dict[str, tuple[Cluster, asyncio.Task[None]]] = {}
+        #: The clusters that run, or haven't ended yet.
+        self._running: set[asyncio.Task[None]] = set()
 
     def add(self, cluster: Cluster) -> None:
         """Add a cluster, and run it; nothing happens if it is there already. It replaces another one of its name."""
@@ -210,7 +212,10 @@ class ListenedClusters:
             self.remove(cluster.name)
         for listener in self._listeners:
             listener.add_cluster(cluster)
-        self._clusters[cluster.name] = cluster, asyncio.create_task(self._run(cluster))
+        running = asyncio.create_task(self._run(cluster))
+        self._clusters[cluster.name] = cluster, running
+        self._running.add(running)
+        running.add_done_callback(lambda task: self._has_ended(cluster, task))
 
     def remove(self, name: str) -> None:
         """Remove a cluster, and stop it; nothing happens if there is none."""
@@ -222,10 +227,15 @@ class ListenedClusters:
 
     async def close(self) -> None:
         """Remove all clusters, and wait for their end."""
-        ending = [running for _, running in self._clusters.values()]
         for name in list(self._clusters):
             self.remove(name)
-        await asyncio.gather(*ending, return_exceptions=True)
+        if self._running:
+            await asyncio.wait(self._running)
+
+    def _has_ended(self, cluster: Cluster, task: "asyncio.Task[None]") -> None:
+        self._running.discard(task)
+        if not task.cancelled() and (error := task.exception()):
+            log.error("a cluster has ended by itself", cluster=cluster.name, exc_info=error)
 
     async def _run(self, cluster: Cluster) -> None:
         async with asyncio.TaskGroup() as tasks:

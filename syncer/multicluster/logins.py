@@ -1,7 +1,7 @@
 """The login of a cluster from a kubeconfig that others wrote, and why there is none."""
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
@@ -68,6 +68,37 @@ def parsed(
     if refused := _refused(login):
         raise CannotConnect(Reason.REFUSED, f"{source}: {refused}")
     return login
+
+
+def of_files(files: Sequence[Path], *, context: str, environ: Mapping[str, str], trusted: bool) -> Login:
+    """Return the login of a context of kubeconfig files, merged as by kubectl.
+
+    ``trusted`` ones may run programs and name files, as for kubectl. Others are refused what :func:`parsed` refuses.
+
+    Raises:
+        CannotConnect: They are no kubeconfig, or are refused.
+    """
+    try:
+        if not trusted:
+            must_be_plain(files)
+        login = through_proxy(Kubeconfig(list(files)).login(context), environ)
+    except (ConfigError, ValueError) as error:
+        raise CannotConnect(Reason.UNPARSABLE, f"{error}") from error
+    if not trusted and (refused := _refused(login)):
+        raise CannotConnect(Reason.REFUSED, f"{login.endpoint.source}: {refused}")
+    return login
+
+
+def must_be_plain(files: Iterable[Path]) -> None:
+    """Look for what costs more to read than it has bytes.
+
+    Raises:
+        ValueError: There is too much of it.
+        OSError: A file can't be read.
+    """
+    for file in files:
+        with file.open("rb") as opened:
+            _must_be_plain(opened.read(LARGEST + 1), str(file))
 
 
 def _must_be_plain(data: bytes, source: str) -> None:

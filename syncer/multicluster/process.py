@@ -7,6 +7,9 @@ from syncer.engine.leaderelection.lease import Lease
 from syncer.multicluster.cluster import Cluster
 from syncer.multicluster.controller import Controller
 from syncer.multicluster.errors import NotRunning
+from syncer.observe.logs import get_logger
+
+log = get_logger(__name__)
 
 
 class Manager:
@@ -33,22 +36,39 @@ class Manager:
         self._work: asyncio.TaskGroup | None = None
 
     def add(self, controller: Controller) -> None:
-        """Add a controller, at any time; it is engaged in the manager's clusters."""
+        """Add a controller, at any time; it is engaged in the manager's clusters.
+
+        If a function of its :meth:`~syncer.multicluster.Controller.for_every_cluster` raises, it isn't added.
+        """
+        before = set(controller.clusters)
+        try:
+            for cluster in self._engaged.values():
+                controller.engage(cluster)
+        except BaseException:
+            for name in controller.clusters.keys() - before:
+                controller.disengage(name)
+            raise
         self._controllers.append(controller)
-        for cluster in self._engaged.values():
-            controller.engage(cluster)
         self._run_clusters()
         if self._work is not None:
             self._work.create_task(controller.run())
 
     def engage(self, cluster: Cluster) -> None:
-        """Add a cluster to all controllers, at any time; it replaces another one of this name."""
+        """Add a cluster to all controllers, at any time; it replaces another one of this name.
+
+        If a function of :meth:`~syncer.multicluster.Controller.for_every_cluster` raises, no controller has the
+        cluster, and its name is free.
+        """
         known = self._engaged.get(cluster.name)
         if known is not None and not known.is_alias_of(cluster):
             self.disengage(cluster.name)
         self._engaged[cluster.name] = cluster
-        for controller in self._controllers:
-            controller.engage(cluster)
+        try:
+            for controller in self._controllers:
+                controller.engage(cluster)
+        except BaseException:
+            self.disengage(cluster.name)
+            raise
         self._run_clusters()
 
     def disengage(self, name: str) -> None:
@@ -61,7 +81,7 @@ class Manager:
             self._running.pop(cluster).cancel()
 
     async def run(self) -> None:
-        """Run until cancelled.
+        """Run until cancelled, or until a controller or a cluster raises: its error is raised, and the others end.
 
         A cluster that is run by another owner already, or that a :class:`~syncer.multicluster.ClusterCache`
         keeps, is left to it.
@@ -75,6 +95,11 @@ class Manager:
             async with asyncio.TaskGroup() as self._tasks:
                 self._run_clusters()
                 await (self._lease.lead(self._run_controllers) if self._lease else self._run_controllers())
+        except ExceptionGroup as group:
+            first, *others = _errors_in(group)
+            for other in others:
+                log.error("a manager has ended with further errors", exc_info=other)
+            raise first from None
         finally:
             self._tasks = None
             self._running.clear()
@@ -101,3 +126,11 @@ class Manager:
             is_known = any(cluster.is_alias_of(other) for other in (*self._running, *self._foreign))
             if not (is_known or cluster.is_kept or cluster.is_running):
                 self._running[cluster] = self._tasks.create_task(cluster.run())
+
+
+def _errors_in(group: ExceptionGroup[Exception]) -> Iterator[Exception]:
+    for error in group.exceptions:
+        if isinstance(error, ExceptionGroup):
+            yield from _errors_in(error)
+        else:
+            yield error

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Protocol
 
 from syncer.api.errors import ConfigError, Problem
-from syncer.clusters.kubeconfig import Kubeconfig, find_files, through_proxy
+from syncer.clusters.kubeconfig import Kubeconfig, find_files
 from syncer.clusters.login import Login, signature
-from syncer.multicluster.logins import CannotConnect, Reason, parsed
+from syncer.multicluster.logins import CannotConnect, Reason, must_be_plain, of_files
 from syncer.observe.logs import get_logger
 
 #: Seconds between two looks at files.
@@ -139,9 +139,10 @@ def _seen(member: Member) -> object:
 
 
 class ContextsProvider(CallableProvider):
-    """The contexts of kubeconfig files of one's own; all of them, or the named ones.
+    """The contexts of kubeconfig files; all of them, or the named ones.
 
-    Such files may run programs and name others, as for kubectl.
+    Files of one's own may run programs and name others, as for kubectl. Unless the files are ``trusted``, they are
+    refused what those in Secrets are (:mod:`syncer.multicluster.logins`).
     """
 
     def __init__(
@@ -149,35 +150,34 @@ class ContextsProvider(CallableProvider):
         path: str = "",
         *,
         contexts: Iterable[str] = (),
+        trusted: bool = True,
         name: str = "",
         environ: Mapping[str, str] = os.environ,
         interval: float = LOOK_SECONDS,
     ) -> None:
         super().__init__(self._contexts, name=name, interval=interval)
         self._path, self._chosen, self._environ = path, tuple(contexts), environ
+        self._trusted = trusted
 
     async def _contexts(self) -> Mapping[str, Member]:
         files = find_files(self._path, self._environ)
         if not files:
             raise ConfigError(Problem("there is no kubeconfig", file=self._path, hint="Name one, or set KUBECONFIG."))
+        if not self._trusted:
+            must_be_plain(files)
         version = [signature(file) for file in files]
         names = self._chosen or Kubeconfig(files).contexts
-        return {name: Member(read=self._reader(files, name), version=version) for name in names}
-
-    def _reader(self, files: Sequence[Path], context: str) -> Callable[[], Awaitable[Login]]:
-        async def read() -> Login:
-            try:
-                return through_proxy(Kubeconfig(list(files)).login(context), self._environ)
-            except ConfigError as error:
-                raise CannotConnect(Reason.UNPARSABLE, str(error)) from error
-
-        return read
+        return {
+            name: Member(read=_reader(files, name, self._environ, trusted=self._trusted), version=version)
+            for name in names
+        }
 
 
 class FolderProvider(CallableProvider):
     """A folder of kubeconfigs: a cluster for each file that a pattern matches, called as the file without its ending.
 
-    Its files are refused what those in Secrets are (:mod:`syncer.multicluster.logins`).
+    Files of one's own may run programs and name others, as for kubectl. Unless the files are ``trusted``, they are
+    refused what those in Secrets are (:mod:`syncer.multicluster.logins`).
     """
 
     def __init__(
@@ -185,25 +185,32 @@ class FolderProvider(CallableProvider):
         folder: str | Path,
         *,
         pattern: str = "*.kubeconfig",
+        trusted: bool = True,
         name: str = "",
         environ: Mapping[str, str] = os.environ,
         interval: float = LOOK_SECONDS,
     ) -> None:
         super().__init__(self._files, name=name, interval=interval)
         self._folder, self._pattern, self._environ = Path(folder), pattern, environ
+        self._trusted = trusted
 
     async def _files(self) -> Mapping[str, Member]:
         if not self._folder.is_dir():
             raise ConfigError(Problem("no such folder", file=str(self._folder)))
         files = [file for file in sorted(self._folder.glob(self._pattern)) if file.is_file()]
-        return {file.stem: Member(read=self._reader(file), version=signature(file)) for file in files}
+        return {
+            file.stem: Member(read=_reader([file], "", self._environ, trusted=self._trusted), version=signature(file))
+            for file in files
+        }
 
-    def _reader(self, file: Path) -> Callable[[], Awaitable[Login]]:
-        async def read() -> Login:
-            try:
-                data = await asyncio.to_thread(file.read_bytes)
-            except FileNotFoundError as error:
-                raise CannotConnect(Reason.KUBECONFIG_MISSING, f"there is no file {file}") from error
-            return parsed(data, source=str(file), environ=self._environ)
 
-        return read
+def _reader(
+    files: Sequence[Path], context: str, environ: Mapping[str, str], *, trusted: bool
+) -> Callable[[], Awaitable[Login]]:
+    async def read() -> Login:
+        for file in files:
+            if not file.is_file():
+                raise CannotConnect(Reason.KUBECONFIG_MISSING, f"there is no file {file}")
+        return await asyncio.to_thread(of_files, files, context=context, environ=environ, trusted=trusted)
+
+    return read

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from syncer.api.objects import Json, Obj, Resource, annotations_of, uid_of
 from syncer.multicluster.requests import Request
 
-#: The annotation of a cross-cluster reference, as read and written by admiralty's multicluster-controller.
-REFERENCE_ANNOTATION = "multicluster.admiralty.io/controller-reference"
+#: The annotation of a cross-cluster reference.
+REFERENCE_ANNOTATION = "vsyncer.dev/controller-reference"
+#: The same as read and written by admiralty's multicluster-controller.
+ADMIRALTY_REFERENCE_ANNOTATION = "multicluster.admiralty.io/controller-reference"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,18 +1,22 @@
 """Controllers that are started in each of several clusters, by the cluster's name."""
 
 import asyncio
+import copy
 import os
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import NamedTuple, Self, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar, overload
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, wait_random_exponential
 
-from syncer.api.errors import SyncerError
+from syncer.api.errors import SyncerError, Unreachable
 from syncer.clusters.client import Client
 from syncer.clusters.connection import ConnectionSettings, client
-from syncer.multicluster.cluster import Cluster, ClusterOptions
+from syncer.clusters.rate_limit import RateLimited
+from syncer.multicluster.callbacks import call
+from syncer.multicluster.cluster import Cluster
+from syncer.multicluster.cluster_options import ClusterOptions
 from syncer.multicluster.controller import Controller
 from syncer.multicluster.errors import AlreadyExists, CannotStart, NotExist, StillRunning
 from syncer.multicluster.process import Manager
@@ -97,12 +101,19 @@ class ClusterRegistry:
         factories: Iterable[ControllerFactory] = (),
         options: ClusterOptions | None = None,
         start_timeout: float = START_SECONDS,
+        qps: float = 0.0,
+        burst: int = 0,
         environ: Mapping[str, str] = os.environ,
     ) -> None:
-        """``options`` are those of each spawned cluster; ``start_timeout`` is in seconds."""
+        """``options`` are those of each spawned cluster; ``start_timeout`` is in seconds.
+
+        ``qps`` and ``burst`` limit the requests per second to each cluster, whose connection settings have no limit of
+        their own; 0 is no limit.
+        """
         self.manage = manage
         self._factories = list(factories)
         self._options, self._start_timeout, self._environ = options, start_timeout, environ
+        self._qps, self._burst = qps, burst
         self._stacks: dict[str, _Stack] = {}
         self._moves: dict[str, asyncio.Task[None]] = {}
 
@@ -159,6 +170,7 @@ class ClusterRegistry:
         move = self._moves.pop(name, None)
         if move is not None and move is not asyncio.current_task():
             move.cancel()
+            await _within(asyncio.wait({move}), timeout, name)
         stack = self._stacks.get(name)
         if stack is None:
             if move is not None:
@@ -216,19 +228,50 @@ class ClusterRegistry:
                 raise result
         return failures
 
-    async def with_client(self, name: str, use: Callable[[Cluster], Awaitable[T]]) -> T:
+    @overload
+    async def with_client(
+        self,
+        name: str,
+        use: Callable[[Cluster], Awaitable[T]],
+        *,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> T: ...
+
+    @overload
+    async def with_client(
+        self,
+        name: str,
+        use: Callable[[Cluster], T],
+        *,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> T: ...
+
+    async def with_client(
+        self,
+        name: str,
+        use: Callable[[Cluster], Any],
+        *,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> Any:
         """Call a function with a running cluster, and return its result.
 
-        ``cluster.get`` reads from caches, ``cluster.client`` doesn't. An exception of the function is
-        passed on as it is.
+        ``cluster.get`` reads from caches, ``cluster.client`` doesn't. A function that isn't async runs in a thread. An
+        exception of the function is passed on as it is. After ``timeout`` seconds the function is cancelled; a thread
+        goes on, but nobody waits for it.
 
         Raises:
-            NotExist: The cluster's controllers don't run.
+            NotExist: The cluster's controllers don't run, or were stopped before the function could finish.
+            CallbackTimeout: The function hasn't returned in time.
         """
         stack = self._stacks.get(name)
         if stack is None or stack.cluster is None or stack.state is not StackState.RUNNING:
             raise NotExist(name, f"their state is {stack.state}" if stack else "")
-        return await use(stack.cluster)
+        try:
+            return await call(use, stack.cluster, what="the callback of", timeout=timeout)
+        except Unreachable as error:
+            if stack.state is StackState.RUNNING:
+                raise
+            raise NotExist(name, "they were stopped meanwhile") from error
 
     def status(self) -> Mapping[str, StackStatus]:
         """Return the state of each cluster's controllers."""
@@ -253,10 +296,7 @@ class ClusterRegistry:
     # -- inside ------------------------------------------------------------------------------------
 
     async def _start(self, stack: _Stack) -> None:
-        connection = stack.connection
-        if isinstance(connection, ConnectionSettings):
-            connection = client(connection, name=stack.name, environ=self._environ, moved=lambda: self._moved(stack))
-        cluster = stack.cluster = Cluster(stack.name, connection, options=self._options)
+        cluster = stack.cluster = Cluster(stack.name, self._client(stack), options=self._options)
         await cluster.client.fetch("/version")
         manager = Manager(foreign=[self.manage])
         try:
@@ -273,9 +313,23 @@ class ClusterRegistry:
             await asyncio.wait({stack.task, filled}, return_when=asyncio.FIRST_COMPLETED)
         finally:
             filled.cancel()
+            await asyncio.gather(filled, return_exceptions=True)
         if stack.task.done():
             raise CannotStart(f"cluster {stack.name}: its controllers ended at once") from _error_of(stack.task)
         stack.task.add_done_callback(lambda task: self._has_ended(stack, task))
+
+    def _client(self, stack: _Stack) -> Client:
+        """Return a client of a cluster, with the limit of requests."""
+        connection = stack.connection
+        if isinstance(connection, Client):
+            if not self._qps:
+                return connection
+            limited = copy.copy(connection)
+            limited.transport = RateLimited(connection.transport, qps=self._qps, burst=self._burst)
+            return limited
+        if not connection.qps:
+            connection = replace(connection, qps=self._qps, burst=self._burst)
+        return client(connection, name=stack.name, environ=self._environ, moved=lambda: self._moved(stack))
 
     def _not_started(self, stack: _Stack) -> SyncerError:
         if stack.state is StackState.STOPPING:
@@ -327,6 +381,8 @@ class ClusterRegistry:
         retry = retry_if_exception_type(SyncerError)
         try:
             await AsyncRetrying(retry=retry, wait=wait, before_sleep=_not_followed(stack.name))(self._again, stack)
+        except Exception:
+            log.exception("controllers can't be started again", cluster=stack.name)
         finally:
             if self._moves.get(stack.name) is asyncio.current_task():
                 del self._moves[stack.name]

@@ -40,5 +40,5 @@ class Result:
 
 
 #: Brings a request in step with its object as it is now; None as the result is done.
-#: An exception is logged, and the request is retried.
-Reconcile = Callable[[Request], Awaitable[Result | None]]
+#: An exception is logged, and the request is retried. One that isn't async runs in a thread.
+Reconcile = Callable[[Request], Awaitable[Result | None] | Result | None]

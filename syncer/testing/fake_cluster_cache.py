@@ -7,8 +7,8 @@ from typing import Any
 from syncer.api.errors import NotConnected
 from syncer.clusters.client import Client
 from syncer.multicluster.cluster import Cluster
-from syncer.multicluster.cluster_connection import Health
 from syncer.multicluster.cluster_events import ClusterEvent, ClusterSource, Happening
+from syncer.multicluster.cluster_status import Health
 from syncer.multicluster.controller import Controller
 
 

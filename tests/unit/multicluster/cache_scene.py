@@ -67,14 +67,20 @@ class Door:
         self._credentials = credentials
         self._site = sites.get(credentials.login.endpoint.host)
         self._inner = MemoryTransport(self._site.server) if self._site else None
+        self._is_closed = asyncio.Event()
 
     async def _enter(self, request: HttpRequest) -> bool:
         """Return True if the credentials are accepted."""
         site = self._site
+        if self._is_closed.is_set():
+            raise ConnectionFailed("closed by us")
         if site is not None:
             site.asked.append((asyncio.get_running_loop().time(), request.path.partition("?")[0]))
         if site is None or not site.is_reachable:
-            await asyncio.sleep(request.timeout)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(request.timeout):
+                    await self._is_closed.wait()
+                    raise ConnectionFailed("closed by us")
             raise DeadlineExceeded("no connection in time")
         access = await self._credentials.access()
         token = dict(access.headers).get("Authorization", "").removeprefix("Bearer ")
@@ -98,6 +104,7 @@ class Door:
             yield stream
 
     async def close(self) -> None:
+        self._is_closed.set()
         if self._site is not None:
             self._site.closed += 1
 

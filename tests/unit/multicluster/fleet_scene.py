@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import functools
+import gc
 from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any
 
@@ -13,10 +14,12 @@ from syncer.multicluster import Cluster, ClusterOptions
 from syncer.resources.kinds import CONFIG_MAPS, PODS, SECRETS
 from syncer.testing.in_process import ApiServer
 
-__all__ = ["CONFIG_MAPS", "PODS", "SECRETS", "Site", "eventually", "in_virtual_time", "running"]
+__all__ = ["CONFIG_MAPS", "PODS", "SECRETS", "Site", "eventually", "in_virtual_time", "leaving_nothing", "running"]
 
 #: Seconds within which what happens by itself must have happened.
 PATIENCE = 120.0
+#: Turns of the loop in which tasks that were cancelled at the end of a test have ended.
+TURNS = 10
 
 
 class Site:
@@ -39,13 +42,26 @@ class Site:
 
 
 def in_virtual_time(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
-    """Run an async test in virtual time."""
+    """Run an async test in virtual time, after which no task may be left, and no error that nobody has seen."""
 
     @functools.wraps(test)
     def run(**fixtures: Any) -> None:
-        virtual_time.run(test(**fixtures))
+        virtual_time.run(leaving_nothing(test(**fixtures)))
 
     return run
+
+
+async def leaving_nothing(test: Coroutine[Any, Any, None]) -> None:
+    """Await a test, and assert that it leaves no task and no error that nobody has seen."""
+    unseen: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda loop, context: unseen.append(context))
+    await test
+    for _ in range(TURNS):
+        await asyncio.sleep(0)
+    left = asyncio.all_tasks() - {asyncio.current_task()}
+    assert not left, f"tasks are left: {left}"
+    gc.collect(1)
+    assert unseen == []
 
 
 @contextlib.asynccontextmanager

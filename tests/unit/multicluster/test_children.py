@@ -10,12 +10,16 @@ from fleet_scene import PODS, SECRETS, Site, eventually, in_virtual_time, runnin
 from kube_envtest import Rule
 from syncer.api import Key, Obj
 from syncer.multicluster import (
+    ADMIRALTY_FINALIZER,
+    ADMIRALTY_PARENT_LABEL,
+    ADMIRALTY_REFERENCE_ANNOTATION,
     FINALIZER,
     PARENT_LABEL,
     REFERENCE_ANNOTATION,
     Children,
     Client,
     Cluster,
+    ControllerOptions,
     Decorator,
     Manager,
     WatchOptions,
@@ -96,6 +100,36 @@ async def test_parent_gets_a_finalizer_and_a_child_that_names_it() -> None:
         assert (reference["clusterName"], reference["namespace"], reference["name"]) == ("eu", "shop", "web")
         writes = len([one for one in scene.us.server.requests if one.verb in ("create", "update", "patch")])
         assert writes == 2, "it is made and updated once"
+
+
+@in_virtual_time
+async def test_keys_are_our_own_or_those_of_admiralty() -> None:
+    assert {FINALIZER, PARENT_LABEL, REFERENCE_ANNOTATION} == {
+        "vsyncer.dev/children",
+        "vsyncer.dev/parent-uid",
+        "vsyncer.dev/controller-reference",
+    }
+    scene = Scene()
+    children = Children(
+        parents=PODS,
+        children=SECRETS,
+        child_cluster=lambda parent: "us",
+        make=made,
+        finalizer=ADMIRALTY_FINALIZER,
+        label=ADMIRALTY_PARENT_LABEL,
+        options=ControllerOptions(annotation=ADMIRALTY_REFERENCE_ANNOTATION),
+    )
+    children.watch_parents(scene.eu.cluster)
+    children.watch_children(scene.us.cluster)
+    async with running(scene.eu, scene.us, children.controller):
+        await eventually(lambda: len(scene.us.server.objects("secrets")) == 2)
+        [child] = [each for each in scene.us.server.objects("secrets") if each["metadata"]["name"] != "s"]
+        parent = scene.parent
+        assert parent is not None
+        foreign = "multicluster.admiralty.io/multiclusterForegroundDeletion"
+        assert parent["metadata"]["finalizers"] == ["example.org/foreign", foreign]
+        assert child["metadata"]["labels"]["multicluster.admiralty.io/parent-uid"] == parent["metadata"]["uid"]
+        assert list(child["metadata"]["annotations"]) == ["multicluster.admiralty.io/controller-reference"]
 
 
 @in_virtual_time

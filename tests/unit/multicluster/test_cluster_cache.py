@@ -9,7 +9,7 @@ import pytest
 from cache_scene import GOOD, CacheScene, Handler, Site, now, until
 from fleet_scene import PODS, eventually, in_virtual_time
 
-from syncer.api import Key, NotConnected
+from syncer.api import Key, NotConnected, Unreachable
 from syncer.multicluster import (
     ClusterEvent,
     Controller,
@@ -83,6 +83,34 @@ async def test_getters_give_cached_uncached_and_readers_of_a_connected_cluster()
         assert cache.get_connection("a").token == GOOD
         assert list(cache) == ["a"]
         assert "a" in cache
+
+
+@pytest.mark.parametrize("leaves", [True, False])
+def test_clients_of_a_cluster_that_is_lost_meanwhile_are_not_connected(leaves: bool) -> None:
+    @in_virtual_time
+    async def main() -> None:
+        scene = CacheScene("a")
+        async with scene.running() as cache:
+            client, cluster = cache.get_uncached_client("a"), cache.get_client("a")
+            scene["a"].is_reachable = False
+            with pytest.raises(Unreachable):
+                await client.list(PODS)
+            await until(70.5)
+            waiting = asyncio.create_task(client.list(PODS))
+            if leaves:
+                scene.static.remove("a")
+            await until(76)  # after the fifth probe
+            with pytest.raises(NotConnected, match="the connection to cluster a was closed") as caught:
+                await waiting
+            assert caught.value.cluster == "a"
+            for write in (client.create(PODS, pod("x")), cluster.create(PODS, pod("x"))):
+                with pytest.raises(NotConnected):
+                    await write
+            with pytest.raises(NotConnected):
+                async with client.watch(PODS, resource_version="1"):
+                    pass
+
+    main()
 
 
 @in_virtual_time

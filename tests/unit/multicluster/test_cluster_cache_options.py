@@ -9,7 +9,9 @@ import pytest
 from cache_scene import CacheScene, Site, now, until
 from fleet_scene import PODS, SECRETS, in_virtual_time
 
-from syncer.api import Key
+from kube_envtest import Rule
+from syncer.api import Key, Unreachable
+from syncer.clusters.client import PAGE
 from syncer.clusters.credentials import Access, LoginCredentials
 from syncer.clusters.http_transport import HttpTransport
 from syncer.multicluster import (
@@ -17,6 +19,7 @@ from syncer.multicluster import (
     ClusterCacheOptions,
     ClusterOptions,
     Index,
+    NotSynced,
     Part,
     State,
 )
@@ -52,6 +55,30 @@ async def test_filter_function_says_which_clusters_there_are() -> None:
         scene.static.put("b", scene.member("b", labels={"on": ""}))
         await asyncio.sleep(0.1)
         assert cache.get_client("b")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"select": lambda name, member: member.labels["on"] == "yes"},
+        {"selector": {"matchExpressions": [{"key": "on"}]}},
+    ],
+    ids=["function", "selector"],
+)
+def test_filter_that_raises_selects_nothing_and_costs_no_other_cluster(options: dict[str, Any], capsys: Any) -> None:
+    @in_virtual_time
+    async def main() -> None:
+        scene = CacheScene("a", "b", **options)
+        scene.static.put("b", scene.member("b", labels={"on": "yes"}))
+        async with scene.running() as cache:
+            assert list(cache) == (["b"] if "select" in options else [])
+            scene.static.put("a", scene.member("a", labels={"on": "no"}))
+            assert "a" not in cache
+            scene.static.put("b", scene.member("b"))
+            assert "b" not in cache, "it was selected before"
+
+    main()
+    assert "a filter of clusters raised" in capsys.readouterr().err
 
 
 @in_virtual_time
@@ -145,7 +172,30 @@ async def test_requests_are_limited_and_probes_are_not() -> None:
 async def test_request_ends_at_the_timeout_of_the_options() -> None:
     scene = CacheScene("a", timeout=7.0)
     async with scene.running() as cache:
-        assert cache.get_uncached_client("a").timeout == 7.0
+        scene["a"].server.faults.add(Rule(verb="get", resource="pods", latency=3600))
+        begun = now()
+        with pytest.raises(Unreachable):
+            await cache.get_uncached_client("a").get(PODS, Key("shop", "x"))
+        assert now() - begun == pytest.approx(7.0, abs=0.1)
+
+
+@in_virtual_time
+@pytest.mark.parametrize(("own", "seconds"), [(None, 20.0), (3.0, 3.0)])
+async def test_cached_read_ends_at_the_timeout_of_the_options_unless_its_cluster_has_one(
+    own: float | None, seconds: float
+) -> None:
+    scene = CacheScene("a", timeout=20.0, clusters=ClusterOptions(sync_timeout=own))
+    for number in range(PAGE + 1):
+        scene["a"].server.put(pod(f"p{number}"))
+    async with scene.running() as cache:
+        client = cache.get_client("a")
+        scene["a"].server.faults.add(Rule(verb="list", resource="pods", latency=15.0))  # of each page
+        client.add_index(PODS, "all", lambda obj: ["yes"])
+        begun = now()
+        reads = [client.get(PODS, Key("shop", "x")), client.list(PODS), client.find(PODS, "all", "yes")]
+        for ended in await asyncio.gather(*reads, return_exceptions=True):
+            assert isinstance(ended, NotSynced)
+        assert now() - begun == pytest.approx(seconds, abs=0.1)
 
 
 @in_virtual_time
@@ -179,5 +229,5 @@ def test_every_option_is_named_by_a_test_that_changes_it() -> None:
     for options in (ClusterCacheOptions, ClusterOptions):
         for each in dataclasses.fields(options):
             given = f"{each.name}=" in texts or f'"{each.name}"' in texts
-            given = given or each.name in ("sync_timeout", "resync")  # test_cluster.py has them
+            given = given or each.name == "resync"  # test_cluster.py has it
             assert given, f"no test gives {each.name}"

@@ -2,6 +2,7 @@
 
 import asyncio
 import dataclasses
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -102,13 +103,34 @@ async def test_failed_connect_is_not_repeated_before_the_drawn_delay_whatever_ha
     scene = CacheScene("a")
     scene["a"].is_reachable = False
     async with scene.running() as cache:
-        for second in range(6, 35):
+        for second in range(6, 157):
             await until(second)
             scene.static.put("a", scene.member("a", labels={"second": str(second)}))
-        assert scene["a"].at("/") == [0.0]
-        await until(36)
-        assert scene["a"].at("/") == [0.0, 35.0]
+        delays = [late - early - 5 for early, late in itertools.pairwise(scene["a"].at("/"))]
+        assert delays == [2.0, 4.0, 8.0, 16.0, 30.0, 30.0, 30.0], "and 5 s until nobody has answered"
         assert cache.get_status("a").state is State.CONNECTING
+
+
+@in_virtual_time
+async def test_delays_to_reconnect_grow_with_the_failures_in_a_row_and_are_never_under_a_second() -> None:
+    scene = CacheScene("a")
+    drawn: list[tuple[float, float]] = []
+
+    def vary(a: float, b: float) -> float:
+        drawn.append((a, b))
+        return a
+
+    scene.cache._vary = vary
+    scene["a"].refuse(count=3)
+    async with scene.running() as cache:
+        await until(3.5)
+        assert scene["a"].at("/") == [0.0, 1.0, 2.0, 3.0]
+        assert drawn == [(0.0, 2.0), (0.0, 4.0), (0.0, 8.0)]
+        assert cache.get_client("a")
+        scene["a"].tokens = set()
+        await until(13.5)
+        assert scene["a"].at("/")[4:] == [13.0, 13.0], "at once after a refusal, but once"
+        assert drawn[3:] == [(0.0, 4.0)], "counted anew since the connect"
 
 
 @in_virtual_time
@@ -130,15 +152,15 @@ async def test_failed_connect_is_a_failed_probe_and_a_connect_a_successful_one()
     async with scene.running() as cache:
         await until(6)
         assert cache.get_health("a") == Health(5.0, None, 1)
-        await until(41)
-        assert cache.get_health("a") == Health(40.0, None, 2)
+        await until(13)
+        assert cache.get_health("a") == Health(12.0, None, 2)
         scene["a"].is_reachable = True
-        await until(71)
-        assert cache.get_health("a") == Health(70.0, 70.0, 0)
-        await until(79)
-        assert scene["a"].at("/")[-1] == 70.0
-        await until(81)
-        assert scene["a"].at("/")[-1] == 80.0
+        await until(17)
+        assert cache.get_health("a") == Health(16.0, 16.0, 0)
+        await until(25)
+        assert scene["a"].at("/")[-1] == 16.0
+        await until(27)
+        assert scene["a"].at("/")[-1] == 26.0
 
 
 @in_virtual_time
@@ -253,10 +275,10 @@ async def test_cluster_whose_caches_are_not_filled_in_time_is_not_connected() ->
         assert cache.get_status("a").reason == Reason.NOT_SYNCED
         assert "nodes of a" in cache.get_status("a").message
         asked = len(scene["a"].asked)
-        await until(89)
+        await until(61.9)
         assert len(scene["a"].asked) == asked, "the caches are stopped"
         scene["a"].server.faults.remove(rule)
-        await until(95)
+        await until(63)
         assert cache.get_client("a")
 
 
@@ -312,14 +334,14 @@ async def test_process_whose_own_pod_cannot_be_looked_for_is_not_connected() -> 
 @in_virtual_time
 async def test_delays_to_reconnect_are_spread_over_the_whole_interval() -> None:
     scene = CacheScene(*(f"c{number}" for number in range(60)), vary=True, dials=1000)
-    for site in scene.sites.values():
-        site.is_reachable = False
     async with scene.running():
-        await until(36)
-        second = sorted(site.at("/")[1] for site in scene.sites.values())
-        assert second[0] < 8.5
-        assert second[-1] > 29.0
-        assert max(sum(1 for each in second if start <= each < start + 3) for start in range(5, 33)) < 20
+        for site in scene.sites.values():
+            site.refuse()
+        await until(81)
+        again = sorted(site.at("/")[6] - 50 for site in scene.sites.values())  # after a connect and five probes
+        assert again[0] < 3.5
+        assert again[-1] > 24.0
+        assert max(sum(1 for each in again if start <= each < start + 3) for start in range(28)) < 20
 
 
 @in_virtual_time

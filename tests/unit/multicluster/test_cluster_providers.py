@@ -14,7 +14,7 @@ from fleet_scene import Site, eventually, in_virtual_time, running
 
 from kube_envtest import Rule
 from syncer.api import Key, Obj
-from syncer.clusters.login import Login, Material
+from syncer.clusters.login import ExecPlugin, Login, Material
 from syncer.multicluster import (
     CallableProvider,
     CannotConnect,
@@ -184,17 +184,64 @@ async def test_folder_has_a_cluster_for_each_kubeconfig(tmp_path: Path) -> None:
     task = await watching(FolderProvider(tmp_path, environ={}), told)
     assert list(told.members) == ["eu"]
     member = told.members["eu"]
-    (tmp_path / "us.kubeconfig").write_text(config({"exec": {"command": "sh"}}))
+    (tmp_path / "us.kubeconfig").write_text("a: {")
     await asyncio.sleep(11)
     assert told.puts == ["eu", "us"], "an unchanged file is told of once"
-    with pytest.raises(CannotConnect, match="run programs"):
+    with pytest.raises(CannotConnect) as caught:
         await told.members["us"].read()
+    assert caught.value.reason is Reason.UNPARSABLE
     (tmp_path / "eu.kubeconfig").unlink()
     with pytest.raises(CannotConnect) as caught:
         await member.read()
     assert caught.value.reason is Reason.KUBECONFIG_MISSING
     await asyncio.sleep(11)
     assert list(told.members) == ["us"]
+    task.cancel()
+
+
+@pytest.mark.parametrize("kind", ["folder", "contexts"])
+def test_own_files_may_run_programs_and_name_files_and_those_of_others_may_not(tmp_path: Path, kind: str) -> None:
+    def provider(**options: Any) -> Any:
+        if kind == "folder":
+            return FolderProvider(tmp_path, environ={}, **options)
+        return ContextsProvider(str(tmp_path / "c.kubeconfig"), environ={}, **options)
+
+    async def login(**options: Any) -> Login:
+        told = Told()
+        task = await watching(provider(**options), told)
+        task.cancel()
+        return await told.members["c"].read()
+
+    @in_virtual_time
+    async def main() -> None:
+        file = tmp_path / "c.kubeconfig"
+        program = {
+            "exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "token", "interactiveMode": "Never"}
+        }
+        file.write_text(config(program, {"certificate-authority-data": "", "certificate-authority": "ca.crt"}))
+        found = await login()
+        assert isinstance(found.plugin, ExecPlugin)
+        assert found.ca.path == tmp_path / "ca.crt"
+        with pytest.raises(CannotConnect, match="run programs") as caught:
+            await login(trusted=False)
+        assert caught.value.reason is Reason.REFUSED
+        file.write_text(config())
+        assert (await login(trusted=False)).token == "t"
+
+    main()
+
+
+@in_virtual_time
+async def test_files_of_others_cost_little_whatever_is_in_them(tmp_path: Path) -> None:
+    file = tmp_path / "c.kubeconfig"
+    file.write_text(config())
+    told = Told()
+    task = await watching(ContextsProvider(str(file), trusted=False, environ={}), told)
+    file.write_text(config() + "a: &a [x]\nb: *a\n")
+    with pytest.raises(CannotConnect, match="aliases in it are not read"):
+        await told.members["c"].read()
+    await asyncio.sleep(11)
+    assert told.puts == ["c"], "while it can't be read, it stays"
     task.cancel()
 
 

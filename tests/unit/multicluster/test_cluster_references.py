@@ -7,6 +7,7 @@ from fleet_scene import SECRETS, Site, eventually, in_virtual_time, running
 
 from syncer.api import Obj, Resource
 from syncer.multicluster import (
+    ADMIRALTY_REFERENCE_ANNOTATION,
     REFERENCE_ANNOTATION,
     Controller,
     ControllerOptions,
@@ -41,11 +42,12 @@ def test_reference_is_written_and_read_as_the_original_does() -> None:
         "metadata": {"name": "web", "namespace": "bank", "uid": "u1"},
     }
     reference = ControllerReference.to(owner, cluster="us")
-    child = reference.put_on(secret("s", metadata={"annotations": {"mine": "kept"}}))
-    assert child["metadata"]["annotations"]["mine"] == "kept"
-    assert json.loads(child["metadata"]["annotations"]["multicluster.admiralty.io/controller-reference"]) == WRITTEN
-    assert ControllerReference.of(child) == reference
-    assert owner_of(child, DEPLOYMENTS, cluster="eu") == Request("us", "bank", "web")
+    for key in (REFERENCE_ANNOTATION, ADMIRALTY_REFERENCE_ANNOTATION):
+        child = reference.put_on(secret("s", metadata={"annotations": {"mine": "kept"}}), annotation=key)
+        assert child["metadata"]["annotations"]["mine"] == "kept"
+        assert json.loads(child["metadata"]["annotations"][key]) == WRITTEN
+        assert ControllerReference.of(child, annotation=key) == reference
+        assert owner_of(child, DEPLOYMENTS, cluster="eu", annotation=key) == Request("us", "bank", "web")
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from cache_scene import GOOD, CacheScene, Handler, now, until, waiting
 from fleet_scene import PODS, eventually, in_virtual_time
 
 from kube_envtest import Rule
-from syncer.api import Key, NotConnected
+from syncer.api import Key, NotConnected, Obj
 from syncer.multicluster import (
     ClusterCacheCollector,
     ClusterEvent,
@@ -18,6 +18,7 @@ from syncer.multicluster import (
     Request,
     State,
 )
+from syncer.multicluster.cluster_connection import BREATH
 from syncer.testing.objects import pod
 
 UP, DOWN, FAILING = Happening.CONNECTED, Happening.DISCONNECTED, Happening.PROBE_FAILURE
@@ -42,6 +43,47 @@ async def test_watch_of_a_name_is_begun_once_and_shows_what_is_there() -> None:
         await eventually(lambda: late.names == ["x"])
         assert second.names == []
         assert sum(one.verb == "watch" for one in scene["a"].server.requests) == 1
+
+
+@pytest.mark.parametrize("ends", ["watch", "cluster", "cache"])
+def test_watch_that_is_shown_what_is_there_ends_with_its_connection_cluster_or_cache(ends: str) -> None:
+    @in_virtual_time
+    async def main() -> None:
+        scene, handler = CacheScene("a"), Handler()
+        for number in range(10 * BREATH):
+            scene["a"].server.put(pod(f"p{number}"))
+        async with scene.running() as cache:
+            cache.watch("a", "first", PODS, Handler(), sticky=True)
+            await eventually(lambda: cache.get_client("a").informer(PODS).synced)
+            cache.watch("a", "pods", PODS, handler)
+            await asyncio.sleep(0)
+            if ends == "watch":
+                cache._connections["a"]._disconnect("", "a test")
+            elif ends == "cluster":
+                scene.static.remove("a")
+            if ends != "cache":
+                await asyncio.sleep(10)
+        assert len(handler.names) < 10 * BREATH
+
+    main()
+
+
+@in_virtual_time
+async def test_handler_that_raises_is_shown_the_rest_and_named_in_the_log(capsys: pytest.CaptureFixture[str]) -> None:
+    scene, seen = CacheScene("a"), list[str]()
+    for name in ("x", "y", "z"):
+        scene["a"].server.put(pod(name))
+
+    def handler(key: Key, _: Obj) -> None:
+        seen.append(key.name)
+        raise RuntimeError("a bug")
+
+    async with scene.running() as cache:
+        cache.watch("a", "first", PODS, Handler())
+        await eventually(lambda: cache.get_client("a").informer(PODS).synced)
+        cache.watch("a", "pods", PODS, handler)
+        await eventually(lambda: len(seen) == 3)
+    assert "the handler of a watch raised" in capsys.readouterr().err
 
 
 @in_virtual_time

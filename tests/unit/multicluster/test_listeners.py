@@ -129,6 +129,19 @@ async def test_cluster_begins_when_its_caches_are_filled_and_others_do_not_wait(
 
 
 @in_virtual_time
+async def test_cluster_that_cannot_be_run_is_named_in_the_log(capsys: pytest.CaptureFixture[str]) -> None:
+    scene = Scene()
+    async with scene.playing(), running(scene.eu):
+        scene.clusters.add(scene.eu.cluster)
+        scene.clusters.add(scene.us.cluster)
+        await eventually(lambda: scene.copy("us"))
+        assert scene.copy("eu") is None
+    said = capsys.readouterr().err
+    assert "a cluster has ended by itself" in said
+    assert "cluster eu runs already" in said
+
+
+@in_virtual_time
 async def test_workers_wait_for_the_hosts_cache() -> None:
     scene = Scene()
     scene.host.server.faults.add(slow := Rule(verb="list", resource="foos", status=503))

@@ -153,3 +153,61 @@ async def test_only_the_holder_of_the_lease_reconciles_and_the_others_keep_cache
     assert len(leader.requests) == 1
     async with running(first if other is ours else second):
         await eventually(lambda: other.requests, "the other one takes over")
+
+
+@in_virtual_time
+async def test_cluster_or_controller_whose_watches_cannot_be_made_leaves_nothing_engaged() -> None:
+    site, manager = Site("eu", pod("a")), Manager()
+    first, second = Controller(Recorded()), Controller(Recorded())
+    is_broken = True
+
+    def setup(cluster: Cluster) -> None:
+        if is_broken:
+            raise ValueError("unknown")
+
+    first.for_every_cluster(lambda cluster: first.watch_object(cluster, PODS))
+    second.for_every_cluster(setup)
+    manager.add(first)
+    manager.add(second)
+    async with running(manager):
+        with pytest.raises(ValueError, match="unknown"):
+            manager.engage(site.cluster)
+        await asyncio.sleep(1)
+        assert first.clusters == second.clusters == {}
+        assert not site.cluster.is_running
+        assert site.cluster.informer(PODS).handlers.map_functions == []
+        is_broken = False
+        manager.engage(Site("eu").cluster)
+        assert list(first.clusters) == list(second.clusters) == ["eu"]
+        is_broken = True
+        third = Controller(Recorded())
+        third.for_every_cluster(setup)
+        with pytest.raises(ValueError, match="unknown"):
+            manager.add(third)
+        assert third.clusters == {}
+        manager.disengage("eu")
+        is_broken = False
+        manager.engage(site.cluster)
+        assert third.clusters == {}, "it was not added"
+
+
+@in_virtual_time
+async def test_manager_ends_with_the_first_error_of_a_controller() -> None:
+    class Broken(Controller):
+        async def run(self) -> None:
+            await asyncio.sleep(30)
+            raise OSError("a bug")
+
+    site, manager, seen = Site("eu", pod("a")), Manager(), Recorded()
+    good = Controller(seen)
+    good.watch_object(site.cluster, PODS)
+    for controller in (good, Broken(seen), Broken(seen)):
+        manager.add(controller)
+    with pytest.raises(OSError, match="a bug"):
+        await manager.run()
+    assert asyncio.get_running_loop().time() == pytest.approx(30.0)
+    assert len(seen.requests) == 1
+    assert not site.cluster.is_running
+    async with running(good):
+        with pytest.raises(NotRunning, match="runs already"):
+            await manager.run()

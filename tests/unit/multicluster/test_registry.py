@@ -3,15 +3,15 @@
 import asyncio
 import contextlib
 import socket
-from collections.abc import AsyncIterator
 from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
-from fleet_scene import PODS, SECRETS, Site, eventually, in_virtual_time, running
+from fleet_scene import PODS, SECRETS, Site, eventually, in_virtual_time, leaving_nothing
+from registry_scene import A, Pods, Scene, pod_a
 
 from kube_envtest import Rule
-from syncer.api import ConfigError, Exists, Key, Missing, Obj, SyncerError, Unreachable
+from syncer.api import ConfigError, Key, Missing, Obj, SyncerError, Unreachable
 from syncer.multicluster import (
     AlreadyExists,
     CannotStart,
@@ -27,53 +27,6 @@ from syncer.multicluster import (
     StillRunning,
 )
 from syncer.testing.objects import pod, secret
-
-A = Key("shop", "a")
-
-
-class Pods:
-    """A factory whose controllers copy the names of pods to the management cluster."""
-
-    def __init__(self) -> None:
-        self.spawned: list[Spawned] = []
-        self.requests: list[Request] = []
-        self.stubborn = False
-
-    def __call__(self, of: Spawned) -> Controller:
-        self.spawned.append(of)
-
-        async def reconcile(request: Request) -> None:
-            self.requests.append(request)
-            while self.stubborn:
-                with contextlib.suppress(asyncio.CancelledError):
-                    await asyncio.sleep(1)
-            with contextlib.suppress(Exists):
-                await of.manage.create(SECRETS, secret(f"{of.name}-{request.name}", namespace="seen"))
-
-        controller = Controller(reconcile)
-        controller.watch_object(of.cluster, PODS)
-        return controller
-
-
-class Scene:
-    def __init__(self) -> None:
-        self.manage = Site("manage", secret("s", namespace="seen"))
-        self.pods = Pods()
-        self.registry = ClusterRegistry(self.manage.cluster, factories=[self.pods], start_timeout=20.0)
-        self.sites = {name: Site(name, pod("a")) for name in ("eu", "us", "asia")}
-
-    async def spawn(self, name: str) -> None:
-        await self.registry.spawn(name, self.sites[name].new_client(name))
-
-    @contextlib.asynccontextmanager
-    async def playing(self) -> AsyncIterator[ClusterRegistry]:
-        async with running(self.manage), self.registry as registry:
-            yield registry
-
-
-async def pod_a(cluster: Cluster) -> Obj | None:
-    return await cluster.get(PODS, A)
-
 
 # -- spawn and stop ------------------------------------------------------------------------------------
 
@@ -210,6 +163,34 @@ async def test_client_is_that_of_the_spawn() -> None:
 
 
 @in_virtual_time
+async def test_requests_to_each_cluster_are_limited_whatever_its_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    scene, settings = Scene(), list[ConnectionSettings]()
+    registry = ClusterRegistry(scene.manage.cluster, qps=10.0, burst=5)
+
+    def opened(given: ConnectionSettings, **_: object) -> Client:
+        settings.append(given)
+        return scene.sites["us"].new_client()
+
+    monkeypatch.setattr("syncer.multicluster.registry.client", opened)
+
+    async def busy(cluster: Cluster) -> float:
+        begun = asyncio.get_running_loop().time()
+        await asyncio.gather(*(cluster.client.list(PODS) for _ in range(25)))
+        return asyncio.get_running_loop().time() - begun
+
+    async with registry:
+        mine = scene.sites["eu"].new_client()
+        await registry.spawn("eu", mine)
+        assert await registry.with_client("eu", busy) == pytest.approx(2.0, abs=0.5)
+        begun = asyncio.get_running_loop().time()
+        await asyncio.gather(*(mine.list(PODS) for _ in range(25)))
+        assert asyncio.get_running_loop().time() == begun, "the client that was given stays as it is"
+        await registry.spawn("us", ConnectionSettings())
+        await registry.spawn("asia", ConnectionSettings(qps=3.0, burst=4))
+    assert settings == [ConnectionSettings(qps=10.0, burst=5), ConnectionSettings(qps=3.0, burst=4)]
+
+
+@in_virtual_time
 async def test_watches_in_the_management_cluster_end_with_the_controllers_and_leave_it_running() -> None:
     scene, manage = Scene(), Site("manage").cluster
 
@@ -240,52 +221,6 @@ async def test_watches_in_the_management_cluster_end_with_the_controllers_and_le
             await registry.spawn("eu", scene.sites["eu"].new_client())
         assert secrets.handlers.map_functions == []
         running_manage.cancel()
-
-
-# -- with_client ---------------------------------------------------------------------------------------
-
-
-@in_virtual_time
-async def test_errors_of_a_callback_come_back_unchanged() -> None:
-    scene = Scene()
-    async with scene.playing() as registry:
-        await scene.spawn("eu")
-        with pytest.raises(Missing):
-            await registry.with_client("eu", lambda eu: eu.client.get(PODS, Key("shop", "none")))
-        mine = RuntimeError("mine")
-
-        async def fail(_: Cluster) -> None:
-            raise mine
-
-        with pytest.raises(RuntimeError) as raised:
-            await registry.with_client("eu", fail)
-        assert raised.value is mine
-        with pytest.raises(Exists):
-            await registry.with_client("eu", lambda eu: eu.create(PODS, pod("a")))
-
-
-@in_virtual_time
-async def test_callback_that_hangs_delays_nobody_and_may_use_the_registry() -> None:
-    scene = Scene()
-    loop = asyncio.get_running_loop()
-    async with scene.playing() as registry:
-        await scene.spawn("eu")
-        await scene.spawn("us")
-
-        async def slow(_: Cluster) -> Obj | None:
-            await asyncio.sleep(50)
-            await scene.spawn("asia")
-            return await registry.with_client("asia", pod_a)
-
-        hanging = asyncio.create_task(registry.with_client("eu", slow))
-        await asyncio.sleep(1)
-        begun = loop.time()
-        assert await registry.with_client("us", pod_a)
-        await registry.stop("us")
-        await scene.spawn("us")
-        assert await registry.with_client("eu", pod_a)
-        assert loop.time() - begun < 1
-        assert await hanging
 
 
 # -- many clusters -------------------------------------------------------------------------------------
@@ -381,7 +316,7 @@ def test_desired_clusters_are_spawned_again_after_a_restart_and_each_failure_is_
         for site in sites:
             await site.server.stop()
 
-    asyncio.run(scene())
+    asyncio.run(leaving_nothing(scene()))
 
 
 def test_controllers_follow_a_kubeconfig_to_another_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -411,4 +346,4 @@ def test_controllers_follow_a_kubeconfig_to_another_server(tmp_path: Path, monke
         for site in (eu, us):
             await site.server.stop()
 
-    asyncio.run(scene())
+    asyncio.run(leaving_nothing(scene()))

@@ -5,7 +5,7 @@ import contextlib
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-from fleet_scene import PODS, SECRETS, Site, eventually, in_virtual_time, running
+from fleet_scene import PODS, SECRETS, Site, eventually, in_virtual_time, leaving_nothing, running
 
 from kube_envtest import ADMIN, Rule
 from syncer.api import Exists, Key, Obj, Resource
@@ -313,4 +313,4 @@ def test_new_token_is_used_in_place_and_a_kubeconfig_that_runs_programs_is_refus
             await eventually(lambda: scene.ready() == ("False", "Refused"))
         await shop.server.stop()
 
-    asyncio.run(scene())
+    asyncio.run(leaving_nothing(scene()))

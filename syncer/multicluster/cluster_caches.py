@@ -1,0 +1,195 @@
+"""The client and the caches that a cluster shares with its aliases."""
+
+import asyncio
+import contextlib
+import random
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, wait_random_exponential
+
+from syncer.api.errors import ClusterError, SyncerError, Unreachable
+from syncer.api.objects import Key, Obj, Resource, key_of
+from syncer.clusters import codec, discovery
+from syncer.clusters.client import Client
+from syncer.engine.cache.reflector import Reflector
+from syncer.multicluster.cluster_informer import ClusterInformer, InformerListener
+from syncer.multicluster.cluster_options import ClusterOptions, Part
+from syncer.multicluster.errors import NotRunning
+from syncer.observe.logs import get_logger
+
+#: Seconds between attempts to reach a cluster for the first time: at most the first delay, doubled up to the
+#: last, each time a random part of it.
+FIRST_ATTEMPT, LAST_ATTEMPT = 0.2, 30.0
+#: Part of the resync interval by which it varies, so that caches don't resync together.
+RESYNC_JITTER = 0.1
+#: Objects of a resync after which other tasks may run.
+BREATH = 100
+#: Raised for a response that is no object.
+_MALFORMED = (codec.DecodeError, AttributeError, KeyError, TypeError)
+
+log = get_logger(__name__)
+
+
+class Caches:
+    """The client and the caches that a cluster shares with its aliases."""
+
+    def __init__(self, name: str, client: Client, options: ClusterOptions) -> None:
+        self.name, self.client, self.options = name, client, options
+        self.discovery = discovery.Discovery(client)
+        self.is_kept = False
+        #: The running tasks; None while the cluster doesn't run.
+        self.tasks: asyncio.TaskGroup | None = None
+        #: The functions of the indexes of resources that have no cache.
+        self.live_indexes: dict[tuple[Resource, str], Callable[[Obj], Iterable[Hashable]]] = {}
+        self._informers: dict[tuple[Resource, Part], ClusterInformer] = {}
+        self._reflectors: dict[ClusterInformer, Reflector] = {}
+        #: The reason why the first contact fails; None before it and afterwards.
+        self._no_contact: SyncerError | None = None
+        self._is_ordered = False
+        self._has_contact = False
+        self._listener = InformerListener(self._works)
+
+    # -- life --------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """See :meth:`.Cluster.run`."""
+        if self.tasks is not None:
+            raise NotRunning(f"cluster {self.name} runs already")
+        for informer in self._informers.values():
+            informer.begin()
+        try:
+            async with asyncio.TaskGroup() as self.tasks:
+                await self._contact()
+                for informer in self._informers.values():
+                    self._start(informer)
+                if self.options.resync:
+                    self.tasks.create_task(self._resync())
+                await asyncio.Event().wait()
+        finally:
+            self.tasks, self._no_contact, self._has_contact = None, None, False
+            self._reflectors.clear()
+
+    def use(self, client: Client) -> None:
+        """See :meth:`.Cluster.use`."""
+        if self.tasks is not None:
+            raise NotRunning(f"cluster {self.name} runs with its client; stop it before another is used")
+        self.client, self.discovery = client, discovery.Discovery(client)
+
+    def error(self) -> SyncerError | None:
+        """See :attr:`.Cluster.error`."""
+        return self._no_contact or next((each.error for each in self._informers.values() if each.error), None)
+
+    async def _contact(self) -> None:
+        """Find out whether versions are ordered: a single request is retried while the cluster doesn't answer."""
+        wait = wait_random_exponential(multiplier=FIRST_ATTEMPT, max=LAST_ATTEMPT)
+        retry = retry_if_exception_type((ClusterError, codec.DecodeError))
+        attempts = AsyncRetrying(retry=retry, wait=wait, before_sleep=self._missed)
+        self._is_ordered = await attempts(discovery.orders_versions, self.client)
+        if self._no_contact is not None:
+            log.info("a cluster answers", cluster=self.name)
+        self._no_contact, self._has_contact = None, True
+
+    def _missed(self, attempt: RetryCallState) -> None:
+        error = attempt.outcome.exception() if attempt.outcome else None
+        if not isinstance(error, SyncerError):
+            error = Unreachable(f"cluster {self.name}: its version can't be read: {error}", cluster=self.name)
+        if self._no_contact is None:
+            log.warning("no answer from a cluster, will try again", cluster=self.name, error=str(error))
+        self._no_contact = error
+        for informer in self._informers.values():
+            informer.failed(error)
+
+    def _start(self, informer: ClusterInformer) -> None:
+        assert self.tasks is not None
+        informer.begin()
+        reflector = self._reflectors[informer] = Reflector(
+            self.client,
+            informer,
+            self._listener,
+            namespace=informer.namespace,
+            selector=informer.selector,
+            fields=informer.fields,
+        )
+        self.tasks.create_task(reflector.run())
+
+    def _works(self) -> None:
+        """Retry at once what had no answer: the cluster is back."""
+        for reflector in self._reflectors.values():
+            if isinstance(reflector.error, Unreachable):
+                reflector.hurry()
+
+    async def _resync(self) -> None:
+        """Show all objects to the subscribers again, at intervals."""
+        vary = random.Random().uniform  # noqa: S311 — jitter, not a secret
+        while True:
+            await asyncio.sleep(self.options.resync * vary(1 - RESYNC_JITTER, 1 + RESYNC_JITTER))
+            for informer in self.all():
+                for number, key in enumerate(list(informer.keys()), start=1):
+                    informer.show(key)
+                    if not number % BREATH:
+                        await asyncio.sleep(0)
+
+    # -- caches ------------------------------------------------------------------------------------
+
+    def informer(self, resource: Resource, part: Part) -> ClusterInformer:
+        """See :meth:`.Cluster.informer`."""
+        options = self.options
+        limit = self.limited(resource, part.namespace)
+        part = options.parts.get(resource, part) if part == Part() else part
+        part = part._replace(namespace=part.namespace or limit)
+        informer = self._informers.get((resource, part))
+        if informer is None:
+            informer = self._informers[resource, part] = ClusterInformer(
+                self.name,
+                resource,
+                **part._asdict(),
+                transform=options.transforms.get(resource, options.transform),
+                clock=asyncio.get_running_loop().time,
+                ordered=lambda: self._is_ordered,
+            )
+            if self._has_contact:
+                self._start(informer)
+            elif self._no_contact is not None:
+                informer.failed(self._no_contact)
+        return informer
+
+    def forget(self, informer: ClusterInformer) -> None:
+        """See :meth:`.Cluster.forget`."""
+        if self.tasks is not None:
+            raise NotRunning(f"cluster {self.name} runs, with the cache of {informer}; stop it before")
+        self._informers = {place: each for place, each in self._informers.items() if each is not informer}
+
+    def all(self) -> Sequence[ClusterInformer]:
+        """Return the caches that exist."""
+        return list(self._informers.values())
+
+    def limited(self, resource: Resource, namespace: str) -> str:
+        """Return the namespace to read a resource in (``""``: all), if a namespace is asked for (``""``: none).
+
+        Raises:
+            ValueError: The cluster is limited to another namespace.
+        """
+        limit = self.options.namespace if resource.namespaced else ""
+        if limit and namespace not in ("", limit):
+            said = f"cluster {self.name} caches namespace {limit} alone"
+            raise ValueError(f"{said}; read {namespace!r} by its client")
+        return namespace or limit
+
+    @contextlib.contextmanager
+    def writing(self, resource: Resource, key: Key) -> Iterator[Callable[[Obj | None], None]]:
+        """Surround a write; the block passes the response on, or None if the object is gone."""
+        with contextlib.ExitStack() as stack:
+            informers = [each for each in self._informers.values() if each.synced and each.is_part_of(resource, key)]
+            uids = [entry.uid if (entry := each.entry(key)) else "" for each in informers]
+            begun = [stack.enter_context(each.writing(key)) for each in informers]
+
+            def wrote(response: Obj | None) -> None:
+                for informer, writing, uid in zip(informers, begun, uids, strict=True):
+                    if response is not None:
+                        with contextlib.suppress(*_MALFORMED):  # the watch will show it
+                            if key_of(response) == key or key_of(response) not in informer:
+                                informer.seen_live(response, writing)
+                    elif uid:
+                        informer.deleted(key, writing, uid)
+
+            yield wrote

@@ -1,0 +1,119 @@
+"""Functions that are called with a cluster of a registry: what they raise, how long they take, and where they run."""
+
+import asyncio
+import threading
+
+import pytest
+from fleet_scene import PODS, in_virtual_time, leaving_nothing
+from registry_scene import Scene, pod_a
+
+from kube_envtest import Rule
+from syncer.api import Exists, Key, Missing, Obj, Unreachable
+from syncer.multicluster import CallbackTimeout, Cluster, NotExist
+from syncer.testing.objects import pod
+
+
+@in_virtual_time
+async def test_errors_of_a_callback_come_back_unchanged() -> None:
+    scene = Scene()
+    async with scene.playing() as registry:
+        await scene.spawn("eu")
+        with pytest.raises(Missing):
+            await registry.with_client("eu", lambda eu: eu.client.get(PODS, Key("shop", "none")))
+        mine = RuntimeError("mine")
+
+        async def fail(_: Cluster) -> None:
+            raise mine
+
+        with pytest.raises(RuntimeError) as raised:
+            await registry.with_client("eu", fail)
+        assert raised.value is mine
+        with pytest.raises(Exists):
+            await registry.with_client("eu", lambda eu: eu.create(PODS, pod("a")))
+
+
+@in_virtual_time
+async def test_callback_that_hangs_delays_nobody_and_may_use_the_registry() -> None:
+    scene = Scene()
+    loop = asyncio.get_running_loop()
+    async with scene.playing() as registry:
+        await scene.spawn("eu")
+        await scene.spawn("us")
+
+        async def slow(_: Cluster) -> Obj | None:
+            await asyncio.sleep(50)
+            await scene.spawn("asia")
+            return await registry.with_client("asia", pod_a)
+
+        hanging = asyncio.create_task(registry.with_client("eu", slow))
+        await asyncio.sleep(1)
+        begun = loop.time()
+        assert await registry.with_client("us", pod_a)
+        await registry.stop("us")
+        await scene.spawn("us")
+        assert await registry.with_client("eu", pod_a)
+        assert loop.time() - begun < 1
+        assert await hanging
+
+
+@in_virtual_time
+async def test_callback_that_never_returns_is_ended_in_time_and_delays_nobody() -> None:
+    scene = Scene()
+    async with scene.playing() as registry:
+        await scene.spawn("eu")
+        begun, was_cancelled = asyncio.get_running_loop().time(), False
+
+        async def hang(_: Cluster) -> None:
+            nonlocal was_cancelled
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                was_cancelled = True
+                raise
+
+        with pytest.raises(CallbackTimeout, match="the callback of eu hasn't returned after 5 s"):
+            await registry.with_client("eu", hang, timeout=5.0)
+        assert asyncio.get_running_loop().time() - begun == pytest.approx(5.0, abs=0.1)
+        assert was_cancelled
+        assert await registry.with_client("eu", pod_a, timeout=5.0)
+
+
+@in_virtual_time
+async def test_callback_whose_cluster_is_stopped_meanwhile_gets_a_typed_error() -> None:
+    scene = Scene()
+    async with scene.playing() as registry:
+        await scene.spawn("eu")
+
+        async def slow(eu: Cluster) -> None:
+            await asyncio.sleep(10)
+            await eu.create(PODS, pod("b"))
+
+        using = asyncio.create_task(registry.with_client("eu", slow))
+        await asyncio.sleep(1)
+        await registry.stop("eu")
+        with pytest.raises(NotExist, match="they were stopped meanwhile") as caught:
+            await using
+        assert isinstance(caught.value.__cause__, Unreachable)
+        await scene.spawn("us")
+        scene.sites["us"].server.faults.add(Rule(reset="before"))
+        with pytest.raises(Unreachable):
+            await registry.with_client("us", slow)
+
+
+def test_callback_that_is_not_async_runs_in_a_thread_which_nobody_waits_for_after_its_time() -> None:
+    async def main() -> None:
+        scene, may_end = Scene(), threading.Event()
+
+        def blocking(eu: Cluster) -> str:
+            assert may_end.wait(30)
+            return f"{eu} {threading.current_thread() is threading.main_thread()}"
+
+        async with scene.playing() as registry:
+            await scene.spawn("eu")
+            with pytest.raises(CallbackTimeout):
+                await registry.with_client("eu", blocking, timeout=0.05)
+            assert await registry.with_client("eu", pod_a), "the loop goes on"
+            may_end.set()
+            assert await registry.with_client("eu", blocking, timeout=30.0) == "eu False"
+
+    asyncio.run(leaving_nothing(main()))
