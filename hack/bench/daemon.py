@@ -27,6 +27,8 @@ from syncer.rbac import Subject, manifests, needed
 
 #: A process is idle if it used less CPU than this for this long.
 STILL_SECONDS, STILL_CPU_SECONDS = 0.6, 0.002
+#: Seconds, after which a process that doesn't answer or end is given up.
+PATIENCE = 120.0
 #: With a process id, the number of that process's CPU clock: clock_getcpuclockid(3).
 _CPU_CLOCK = 2
 _SAMPLE = re.compile(r"^(\w+)(?:\{(.*)\})? ([0-9.e+-]+)$")
@@ -99,7 +101,7 @@ class Daemon:
 
     def wait_ready(self) -> None:
         """Wait until it is ready."""
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + PATIENCE
         while time.monotonic() < deadline:
             assert self.process is not None
             if self.process.poll() is not None:
@@ -130,7 +132,7 @@ class Daemon:
         """Stop it as Kubernetes does."""
         if self.process and self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
-            self.process.wait(30)
+            self.process.wait(PATIENCE)
 
     @property
     def pid(self) -> int:
@@ -162,7 +164,7 @@ class Daemon:
 
     def samples(self) -> dict[tuple[str, str], float]:
         """Return all metrics by name and labels."""
-        with urllib.request.urlopen(f"http://{self.address}:{self.port}/metrics", timeout=5) as page:
+        with urllib.request.urlopen(f"http://{self.address}:{self.port}/metrics", timeout=PATIENCE) as page:
             found = (_SAMPLE.match(line) for line in page.read().decode().splitlines())
         return {(match[1], match[2] or ""): float(match[3]) for match in found if match}
 
@@ -201,7 +203,7 @@ class Process(Daemon):
         assert self.process is not None
         self.process.send_signal(number)
 
-    def wait(self, seconds: float = 60.0) -> int:
+    def wait(self, seconds: float = PATIENCE) -> int:
         """Wait for its end; gives its exit code."""
         assert self.process is not None
         return self.process.wait(seconds)
@@ -212,7 +214,7 @@ class Process(Daemon):
             self.process.kill()
             self.process.wait()
 
-    def run(self, *arguments: str, seconds: float = 60.0) -> "subprocess.CompletedProcess[str]":
+    def run(self, *arguments: str, seconds: float = PATIENCE) -> "subprocess.CompletedProcess[str]":
         """Run a command with its configuration, such as ``patrol --once``, to the end."""
         self.write()
         command = [*self.command, *arguments[:1], "--config", str(self.file), *arguments[1:]]
@@ -225,7 +227,9 @@ class Process(Daemon):
     def readyz(self) -> tuple[int, str]:
         """Status and text of ``/readyz?verbose``; 0 without an answer."""
         try:
-            with urllib.request.urlopen(f"http://{self.address}:{self.health}/readyz?verbose", timeout=5) as page:
+            with urllib.request.urlopen(
+                f"http://{self.address}:{self.health}/readyz?verbose", timeout=PATIENCE
+            ) as page:
                 return page.status, page.read().decode()
         except urllib.error.HTTPError as error:
             with error:

@@ -38,8 +38,6 @@ NOTES = (
     "kopf.zalando.org/last-handled-configuration",
     "objectset.rio.cattle.io/applied",
 )
-#: Seconds, after which a copy of what was deleted must be gone.
-GONE = 6.0
 #: Connections to the health page at once.
 CONNECTIONS = 45
 #: An object of this many bytes is large, and still accepted by an API server.
@@ -394,7 +392,7 @@ def pause_and_delete(stage: Stage, rng: random.Random, name: str) -> None:
 
     def delete() -> None:
         stage.tenant.delete(resource, str(key))
-        stage.later(GONE, lambda: stage.gone(obj, "paused"))
+        stage.must_go(obj, "paused")
 
     stage.later(1.0, pause)
 

@@ -46,7 +46,8 @@ VIRTUAL_MARKS = frozenset(
 )
 #: Deletions of a place in a daemon's life, after which it should have taken it for a fight.
 DELETIONS = 8
-#: Writes of one object within this many seconds: two a second, and the first.
+#: Writes of one object within this many seconds, by the host's clock: two a second, and the first. The daemon waits for
+#: the answer to a write before it counts the second, so a slow machine makes them fewer.
 HAMMERED, WINDOW = 5, 2.0
 _NAMESPACED = re.compile(
     r"^(pods|secrets|configmaps|services|serviceaccounts|persistentvolumeclaims|endpoints|vouchers|issuers|certificates)$"
@@ -88,6 +89,11 @@ class Audit:
         """Return the attack that an object is of."""
         found = self._attack.search(text)
         return found[1] if found else "daemon"
+
+    def restarted(self) -> None:
+        """Forget what a daemon knows of fights and of its writes: that ends with it."""
+        self.deletions.clear()
+        self._writes.clear()
 
     # -- writes ------------------------------------------------------------------------------------
 

@@ -1,5 +1,6 @@
 """A turn of the hostile tenant with one name translator, from its start to its report."""
 
+import contextlib
 import json
 import random
 import time
@@ -9,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hostile_scene import NAMESPACE
+from hostile_scene import NAMESPACE, PATIENCE, eventually
 
 from hostile_chaos.attacks import ATTACKS
 from hostile_chaos.audit import Audit
@@ -108,7 +109,7 @@ def play(plan: Plan, folder: Path, *, say: Callable[[str], object] = str) -> Tur
     try:
         stage.start()
         audit.squatted = stage.squatted
-        stage.scene.quiet(seconds=30)
+        stage.scene.quiet()
         end = max(begun + seconds, time.monotonic() + seconds / 2)
         _attack(stage, audit, pulse, turn, end, say)
         _end(stage, audit, pulse, turn)
@@ -152,12 +153,13 @@ def _attack(stage: Stage, audit: Audit, pulse: Pulse, turn: Turn, end: float, sa
 def _restart(stage: Stage, audit: Audit, pulse: Pulse, turn: Turn) -> None:
     pulse.beats = False
     if stage.scene.lives:
+        stage.wait_gone()
         _memory(turn, stage, _audit(stage, audit))
         if "\x1b" in stage.scene.said_by("parked"):
             turn.report("escapes", "syncer parked prints escape sequences of a tenant's")
         stage.scene.daemon.stop()
     _audit(stage, audit)
-    audit.deletions.clear()  # what a daemon knows of fights ends with it
+    audit.restarted()
     _start(stage, turn)
     pulse.beats = True
 
@@ -212,10 +214,12 @@ def _end(stage: Stage, audit: Audit, pulse: Pulse, turn: Turn) -> None:
     last = configmap("last", metadata={"annotations": {"vsyncer.dev/force-sync": "true"}})
     stage.tenant.put(last)
     try:
-        stage.scene.copied(last, seconds=15)
+        stage.scene.copied(last)
     except AssertionError:
-        turn.report("process", f"after the attacks, a ConfigMap of {NAMESPACE} isn't copied within 15 s")
-    time.sleep(2.0)
+        turn.report("process", f"after the attacks, a ConfigMap of {NAMESPACE} isn't copied within {PATIENCE:g} s")
+    stage.wait_gone()
+    with contextlib.suppress(AssertionError):
+        eventually(lambda: not stage.orphans(), "no copy is left of what is no longer there")
     for orphan in stage.orphans():
         turn.report("orphan", "a copy stays of what is no longer there", orphan)
     for key in stage.touched():

@@ -1,6 +1,7 @@
 """The stage of a hostile tenant: the clusters, the host's own objects, and the tenant's."""
 
 import configparser
+import contextlib
 import heapq
 import itertools
 import json
@@ -119,8 +120,8 @@ class Stage:
         #: Objects that are made again when the daemon deletes them.
         self.remade: set[str] = set()
         self._mine: deque[tuple[float, Resource, Key]] = deque()
-        #: True while everything is undone, whatever was to happen in between.
-        self.ends = False
+        #: What was deleted, and whose copies must go, with the attack that it is of.
+        self._going: list[tuple[Obj, str]] = []
         #: Validates configurations in a process of its own, so that the API servers here aren't slowed.
         self._validating = ProcessPoolExecutor(1, mp_context=get_context("spawn"))
         self._later: list[Later] = []
@@ -210,16 +211,25 @@ class Stage:
         """Wait for some seconds."""
         time.sleep(seconds)
 
-    def gone(self, obj: Obj, kind: str) -> None:
-        """Report a copy of what was deleted long ago."""
-        if self.ends:
-            return
-        if self.tenant.get(resource_of(obj), str(key_of(obj))) is None and self.scene.copy(obj) is not None:
+    def must_go(self, obj: Obj, kind: str) -> None:
+        """Let `wait_gone` look for the copy of what was just deleted."""
+        self._going.append((obj, kind))
+
+    def wait_gone(self) -> None:
+        """Wait until the copies of what was deleted are gone, and report those that stay."""
+        with contextlib.suppress(AssertionError):
+            eventually(lambda: not self._staying(), "the copies of what was deleted are gone")
+        for obj, kind in self._staying():
             self.report(kind, f"the copy of a deleted {obj['kind']} stays", str(key_of(obj)))
+        self._going.clear()
+
+    def _staying(self) -> list[tuple[Obj, str]]:
+        deleted = (each for each in self._going if not self.tenant.get(resource_of(each[0]), str(key_of(each[0]))))
+        return [each for each in deleted if self.scene.copy(each[0]) is not None]
 
     def tidy(self, *, everything: bool = False) -> None:
         """Do what is due, and delete what has lived long enough."""
-        now, self.ends = time.monotonic(), everything
+        now = time.monotonic()
         while self._later and (everything or self._later[0].at <= now):
             with self._lock:
                 due = heapq.heappop(self._later)

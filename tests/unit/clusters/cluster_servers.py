@@ -14,6 +14,9 @@ from syncer.clusters.http_transport import HttpTransport
 from syncer.clusters.login import Login
 from syncer.clusters.transport import Endpoint
 
+#: Seconds, after which a test gives up.
+PATIENCE = 60.0
+
 
 @dataclass
 class Call:

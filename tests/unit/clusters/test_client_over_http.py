@@ -7,6 +7,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from cluster_servers import PATIENCE
 
 from kube_envtest import ApiServer, Rule
 from syncer.api import Key, Resource, Side
@@ -106,7 +107,7 @@ def test_watch_is_closed_with_its_connection(play: Callable[[Scene], None]) -> N
     async def scene(server: ApiServer, cluster: Cluster) -> None:
         async with cluster.watch(CONFIG_MAPS, resource_version=str(server.revision)):
             assert server.open_watches == 1
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             while server.open_watches:  # noqa: ASYNC110 - the server has no event for it
                 await asyncio.sleep(0.01)
 

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
-from cluster_servers import Call, Peer, serve
+from cluster_servers import PATIENCE, Call, Peer, serve
 
 from syncer.clusters import pool as pool_module
 from syncer.clusters.credentials import Access
@@ -68,7 +68,7 @@ def test_place_given_to_one_who_is_cancelled_at_the_same_moment_is_not_lost() ->
             waiting.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await waiting
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(PATIENCE):
                 assert await pool.acquire(Access(), deadline=SOON) is connection
 
     asyncio.run(main())

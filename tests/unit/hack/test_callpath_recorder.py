@@ -21,6 +21,8 @@ from hack.callpath.probe import (
     observe,
 )
 
+#: Seconds, after which a test gives up.
+PATIENCE = 60.0
 PACKAGE = """\
 from shop.testing import helper
 from shop.parts.items import Item, items, later
@@ -244,7 +246,7 @@ def test_recording_lasts_from_event_to_post(shop: Any, recorder: Recorder) -> No
         server = await loop.create_server(lambda: sides, "127.0.0.1", 0)
         port = server.sockets[0].getsockname()[1]
         transport, protocol = await loop.create_connection(lambda: Client(shop.simple), "127.0.0.1", port)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             await protocol.closed.wait()
         server.close()
         assert b"GET" in sides.received

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 import uvloop
+from kubelet_scene import PATIENCE
 
 #: Seconds that a test may take.
-MOST_SECONDS = 20
+MOST_SECONDS = 2 * PATIENCE
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -27,6 +27,8 @@ from syncer.kubelet.usage import Usages
 from syncer.names import SingleNamespace
 from syncer.resources.kinds import PODS
 
+#: Seconds, after which a test gives up.
+PATIENCE = 60.0
 NODE = "node1"
 SETTINGS = Settings("shop", "vc-shop", SingleNamespace(cluster="shop", namespace="vc-shop"))
 POD = Key("web", "front")
@@ -230,7 +232,7 @@ async def _hello(head: str, reader: asyncio.StreamReader, writer: asyncio.Stream
 
 async def wait_until(is_so: Callable[[], object]) -> None:
     """Wait until something is so."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         while not is_so():  # noqa: ASYNC110 — of anything
             await asyncio.sleep(0.01)
 

@@ -16,6 +16,7 @@ from kubelet_scene import (
     EXEC,
     LOGS,
     NODE,
+    PATIENCE,
     PLACE,
     POD,
     PODS_OF_HOST,
@@ -248,10 +249,12 @@ async def test_flood_of_connections_is_accepted_at_a_pace(monkeypatch: pytest.Mo
     monkeypatch.setattr("syncer.kubelet.listener.ACCEPTED_AT_ONCE", 20)
     monkeypatch.setattr("syncer.kubelet.listener.ACCEPTED_A_SECOND", 20.0)
     async with scene() as here:
-        before = open_files()
+        loop, before = asyncio.get_running_loop(), open_files()
+        begun = loop.time()
         flood = [await asyncio.open_connection("127.0.0.1", here.port) for _ in range(200)]
         await asyncio.sleep(0.5)
-        assert open_files() - before - len(flood) <= 100, "20 at once and 20 a second"
+        accepted = open_files() - before - len(flood)
+        assert accepted <= 90 + 20 * (loop.time() - begun), "20 at once and 20 a second"
         for _, writer in flood:
             writer.transport.abort()
         await wait_until(lambda: not here.server.bounds.young)
@@ -264,7 +267,7 @@ async def test_server_that_closes_ends_requests_that_still_wait_for_the_host() -
         writer.write(request(f"{LOGS}?follow=true"))
         await wait_until(lambda: here.reached)
         here.server.close()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             await host.gone.wait()
         await wait_until(lambda: not here.server.bounds.trusted)
         writer.transport.abort()

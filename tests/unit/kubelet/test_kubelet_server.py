@@ -13,6 +13,7 @@ from kubelet_scene import (
     EXEC,
     LOGS,
     NODE,
+    PATIENCE,
     PLACE,
     POD,
     PODS_OF_HOST,
@@ -243,7 +244,7 @@ async def test_client_that_leaves_before_the_first_byte_of_a_log_ends_the_reques
         writer.write(request(f"{LOGS}?follow=true"))
         await wait_until(lambda: here.reached)
         writer.close()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             await host.gone.wait()
         await wait_until(lambda: not here.server.bounds.trusted)
 

@@ -4,6 +4,7 @@ import asyncio
 import gc
 
 import pytest
+from kubelet_scene import PATIENCE
 
 from syncer.kubelet.http import body_of, response_head
 from syncer.kubelet.relay import BYTES_AT_ONCE, Pace, Relay, Upstream
@@ -36,7 +37,7 @@ async def test_end_of_one_direction_leaves_the_other_open() -> None:
     other_writer.write(b"answer")
     other_writer.write_eof()
     assert await reader.read() == b"answer"
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         await ended.wait()
     for each in (writer, other_writer):
         each.close()
@@ -53,7 +54,7 @@ async def test_relay_to_a_side_whose_end_nothing_told_ends_with_the_other(monkey
     other_writer.close()
     await asyncio.sleep(0.05)
     writer.close()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         await ended.wait()
 
 
@@ -67,7 +68,7 @@ async def test_last_bytes_arrive_before_the_end() -> None:
     other_writer.close()
     assert await reader.readexactly(len(data)) == data
     writer.close()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         await ended.wait()
 
 

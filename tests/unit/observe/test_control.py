@@ -5,9 +5,10 @@ import contextlib
 import io
 import json
 import os
+import select
 import socket
 import stat
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 from threading import Thread
@@ -62,13 +63,24 @@ def control() -> Control:
 
 
 SLOW = b"GET /slow HTTP/1.1\r\n\r\n"
+#: Seconds, after which a test gives up.
+PATIENCE = 60.0
 
 
-def slow(room: asyncio.Event) -> tuple[Control, list[bool]]:
-    """Answer ``GET /slow`` when there is room; the list grows with each answer that has ended."""
+async def eventually(look: Callable[[], bool]) -> None:
+    """Wait until this is true."""
+    async with asyncio.timeout(PATIENCE):
+        while not look():  # noqa: ASYNC110  # there are several things to look at
+            await asyncio.sleep(0.01)
+
+
+def slow(room: asyncio.Event) -> tuple[Control, list[bool], list[bool]]:
+    """Answer ``GET /slow`` when there is room; the lists grow with each answer that has begun, and that has ended."""
+    begun: list[bool] = []
     ended: list[bool] = []
 
     async def wait(given: Mapping[str, Any]) -> Any:
+        begun.append(True)
         try:
             await room.wait()
             return {"error": "none"}
@@ -77,7 +89,7 @@ def slow(room: asyncio.Event) -> tuple[Control, list[bool]]:
 
     made = Control()
     made.add("GET", "/slow", wait)
-    return made, ended
+    return made, begun, ended
 
 
 async def asked(path: Path, method: str, question: str, given: Mapping[str, Any] | None = None) -> Any:
@@ -282,19 +294,22 @@ def test_client_that_reads_no_answer_is_hung_up_on(path: Path, monkeypatch: pyte
         made = Control()
         made.add("GET", "/much", much)
         async with made.serving(str(path)):
-            reader, writer = await asyncio.open_unix_connection(str(path), limit=1)
-            writer.write(b"GET /much HTTP/1.1\r\n\r\n")
-            await asyncio.sleep(0.5)
-            with contextlib.suppress(ConnectionResetError):
-                assert len(await reader.read()) < 10_000_000
-            writer.close()
+            with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
+                client.connect(str(path))
+                client.sendall(b"GET /much HTTP/1.1\r\n\r\n")
+                hung_up = select.poll()
+                hung_up.register(client, select.POLLHUP)
+                assert await asyncio.to_thread(hung_up.poll, PATIENCE * 1000)
+                client.settimeout(PATIENCE)
+                with contextlib.suppress(ConnectionResetError):
+                    assert len(await asyncio.to_thread(client.makefile("rb").read)) < 10_000_000
 
     asyncio.run(scenario())
 
 
 def test_answer_that_takes_too_long_is_given_up(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("syncer.observe.control.ANSWER_SECONDS", 0.05)
-    made, ended = slow(asyncio.Event())
+    made, _, ended = slow(asyncio.Event())
 
     async def scenario() -> None:
         async with made.serving(str(path)):
@@ -308,10 +323,12 @@ def test_answer_that_takes_too_long_is_given_up(path: Path, monkeypatch: pytest.
 def test_questions_beyond_the_most_are_told_to_come_again(path: Path) -> None:
     async def scenario() -> None:
         room = asyncio.Event()
-        made, ended = slow(room)
+        made, begun, ended = slow(room)
         async with made.serving(str(path)):
             answers = [asyncio.create_task(raw(path, SLOW)) for _ in range(MOST_ANSWERS + 2)]
-            done, waiting = await asyncio.wait(answers, timeout=0.3)
+            await eventually(lambda: len(begun) + sum(task.done() for task in answers) == len(answers))
+            done = [task for task in answers if task.done()]
+            waiting = [task for task in answers if not task.done()]
             assert {task.result() for task in done} == {
                 (503, f"the daemon answers {MOST_ANSWERS} questions already; ask again later")
             }
@@ -324,15 +341,18 @@ def test_questions_beyond_the_most_are_told_to_come_again(path: Path) -> None:
     asyncio.run(scenario())
 
 
-def test_clients_beyond_the_most_are_hung_up_on(path: Path) -> None:
+def test_clients_beyond_the_most_are_hung_up_on(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("syncer.observe.control.CLIENT_SECONDS", 10 * PATIENCE)
+
     async def scenario() -> None:
         async with control().serving(str(path)):
             silent = [await asyncio.open_unix_connection(str(path)) for _ in range(MOST_CLIENTS)]
-            await asyncio.sleep(0.1)
             assert await raw(path, b"GET /echo HTTP/1.1\r\n\r\n") == (0, None)
             for _, writer in silent:
                 writer.close()
-            await asyncio.sleep(0.1)
+            async with asyncio.timeout(PATIENCE):
+                while await raw(path, b"GET /refused HTTP/1.1\r\n\r\n") == (0, None):
+                    pass
             assert await asked(path, "GET", "/echo") == {"cluster": "vc"}
 
     asyncio.run(scenario())
@@ -340,10 +360,10 @@ def test_clients_beyond_the_most_are_hung_up_on(path: Path) -> None:
 
 def test_clients_are_hung_up_on_at_the_end(path: Path) -> None:
     async def scenario() -> None:
-        made, ended = slow(asyncio.Event())
+        made, begun, ended = slow(asyncio.Event())
         async with made.serving(str(path)):
             waiting = asyncio.create_task(raw(path, SLOW))
-            await asyncio.sleep(0.1)
+            await eventually(lambda: len(begun) == 1)
         assert ended == [True]
         assert await waiting == (0, None)
 

@@ -9,6 +9,8 @@ from syncer.api.errors import Unreachable
 from syncer.clusters.transport import ConnectionFailed, HttpRequest, HttpResponse
 from syncer.engine.controllers.connection import Connection
 
+#: Seconds, after which a test gives up.
+PATIENCE = 60.0
 RESET = Unreachable("reset")
 
 
@@ -63,7 +65,7 @@ def test_cluster_is_lost_until_a_probe_is_answered() -> None:
         probed.connection.lost(Unreachable("another"))
         assert probed.connection.error is RESET
         probed.answers = True
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             while not probed.connection.up:  # noqa: ASYNC110 - there is no event for it
                 await asyncio.sleep(0.01)
         assert probed.told == ["lost", "back"]
