@@ -11,7 +11,7 @@ from syncer.clusters.transport import LARGEST_REPLY, ConnectionFailed, Headers, 
 class LineStream(Connection):
     """A connection for a watch: yields batches of lines as they arrive."""
 
-    #: Bytes of unread lines after which the server is slowed down.
+    #: Memory of unread lines, in bytes, after which the server is slowed down.
     HIGH_WATER = 4 << 20
 
     def __init__(self, loop: asyncio.AbstractEventLoop, access_tls: ssl.SSLContext | None = None) -> None:
