@@ -83,6 +83,18 @@ def selectors() -> Iterator[Obj]:
         yield pod(f"{name}-few", spec={"affinity": found, "containers": containers(1)})
 
 
+def namespaces() -> Iterator[Obj]:
+    """Many namespaces, and affinity terms of which each selects among all of them."""
+    for number in range(20_000):
+        yield namespace(f"n{number}", metadata={"labels": {"team": f"t{number % 5000}", "all": "yes"}})
+    for name, selector in (
+        ("positive", lambda place: {"matchLabels": {"all": "yes", "team": f"t{place}"}}),
+        ("mixed", lambda place: {"matchLabels": {"all": "yes"}, "matchExpressions": [_not_in(place)]}),
+        ("negative", lambda place: {"matchExpressions": [_not_in(place), {"key": "all", "operator": "DoesNotExist"}]}),
+    ):
+        yield pod(name, spec={"affinity": terms(200, selector), "containers": containers(1)})
+
+
 def _not_in(place: int) -> Obj:
     return {"key": "team", "operator": "NotIn", "values": [f"x{place}"]}
 
@@ -131,7 +143,7 @@ def many() -> Iterator[Obj]:
 
 
 SCENES: dict[str, Callable[[], Iterable[Obj | Passing]]] = {
-    each.__name__: each for each in (variables, selectors, large, pages, names, many)
+    each.__name__: each for each in (variables, selectors, namespaces, large, pages, names, many)
 }
 
 

@@ -123,6 +123,7 @@ FAMILIES = (
             "metallb.io/*",
             "kube-vip.io/*",
             "purelb.io/*",
+            "tailscale.com/*",
             "*.kubesphere.io/*",
             "lbipam.cilium.io/*",
             "io.cilium/*",
@@ -151,6 +152,7 @@ FAMILIES = (
             "*ingress*/server-alias",
             "haproxy.org/*-snippet",
             "haproxy.org/auth-*",
+            "haproxy.org/route-acl",
             "traefik.*/router.middlewares",
             "traefik.*/router.tls.*",
             "traefik.*/service.serverstransport",
@@ -238,6 +240,25 @@ FAMILIES = (
             "*jenkins-config",
             "argocd.argoproj.io/secret-type",
             "istio/multiCluster",
+        ),
+    ),
+    Family(
+        "Cloud resources",
+        "a controller adopts, changes or deletes a resource of the host's cloud account",
+        (
+            "crossplane.io/external-name",
+            "serviceoperator.azure.com/*",
+            "cnrm.cloud.google.com/*",
+        ),
+    ),
+    Family(
+        "Agents",
+        "an agent of the host connects to an address, or runs a command, with its own rights",
+        (
+            "co.elastic.*/*",
+            "telegraf.influxdata.com/*",
+            "*dynatrace.com/*",
+            "*velero.io/*",
         ),
     ),
     Family(

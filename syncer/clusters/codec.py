@@ -107,9 +107,12 @@ def lean(data: bytes | msgspec.Raw) -> Obj:
     to another list, too little is cut: the brackets don't match, and the whole text is decoded.
 
     Raises:
-        DecodeError: The text is not a JSON object.
+        DecodeError: The text is not a JSON object, or one that only a lying server sends: its parts are
+            counted before it is decoded.
     """
     text = bytes(data)
+    if len(text) > LARGEST_STORED and (parts := pieces.count(text, MOST_PARTS)) > MOST_PARTS:
+        raise DecodeError(f"it has {len(text)} bytes with {parts} fields, items and brackets")
     start = text.find(b',"managedFields":[{')
     try:
         if start > 0 and text.startswith(_OWN_KINDS) and not _END_OF_METADATA(text, 0, start):
@@ -126,6 +129,9 @@ def lean(data: bytes | msgspec.Raw) -> Obj:
     return found
 
 
+#: Largest object that an API server stores unless its limits were raised, in bytes; and most fields, items
+#: and brackets of a larger one: three times those that are accepted, as ``managedFields`` count, too.
+LARGEST_STORED, MOST_PARTS = 3 << 20, 120_000
 #: Largest malformed text that is cut up, in bytes: a step of the event loop cuts 1 MB in up to a second.
 MOST_CUT = 64 << 10
 #: The beginnings of objects whose fields an API server writes in the order of its Go types. Custom
@@ -140,20 +146,23 @@ _END_OF_METADATA = re.compile(rb'\},"(?!(?:annotations|ownerReferences|finalizer
 def without_contents(data: bytes | msgspec.Raw, error: Exception) -> Obj:
     """Return an object that can't be used without its contents; the error says why.
 
-    Its identity remains, with its labels and annotations if they are well-formed, and the reason
-    (:data:`UNREADABLE`).
+    Its identity remains, with its labels and annotations if they are well-formed and not too long to be
+    decoded, and the reason (:data:`UNREADABLE`). Nothing else is decoded.
 
     Raises:
         DecodeError: Not even its name is readable, or it comes after thousands of fields.
     """
     text = bytes(data)
+    members: Mapping[bytes, Any]
     try:
-        whole = _decode(text)
+        whole = _decode_members(text)
+        members = _members(whole, _KIND)
+        metadata: Mapping[bytes, Any] = _members(_decode_metadata(whole.metadata), (*_TEXTS, *_KEYS))
     except _MALFORMED:
-        members = pieces.first_members(text)
-        named = {name: value for name, value in members.items() if name in (b'"apiVersion"', b'"kind"')}
-        whole = {**_readable(named), "metadata": _readable(pieces.first_members(members.get(b'"metadata"', b"{}")))}
-    return identity(whole, error)
+        found = pieces.first_members(text)
+        members = {name: value for name, value in found.items() if name in (b'"apiVersion"', b'"kind"')}
+        metadata = pieces.first_members(found.get(b'"metadata"', b"{}"))
+    return identity({**_readable(members), "metadata": _readable(metadata)}, error)
 
 
 def identity(obj: Any, error: Exception) -> Obj:
@@ -165,21 +174,38 @@ def identity(obj: Any, error: Exception) -> Obj:
     metadata = obj.get("metadata") if isinstance(obj, dict) else None
     if not isinstance(metadata, dict) or not _is_name(metadata.get("name")):
         raise _told(error)
-    found = {name: obj[name] for name in ("apiVersion", "kind") if isinstance(obj.get(name), str)}
+    found = {name: obj[name] for name in _KIND if isinstance(obj.get(name), str)}
     kept = {name: metadata[name] for name in _TEXTS if isinstance(metadata.get(name), str)}
-    kept |= {name: metadata[name] for name in ("labels", "annotations") if _is_mapping(metadata.get(name))}
+    kept |= {name: metadata[name] for name in _KEYS if _is_mapping(metadata.get(name))}
     return {**found, "metadata": {"resourceVersion": "", **kept}, UNREADABLE: str(error)}
 
 
-#: The texts in the metadata that an object keeps without its contents.
+#: What an object keeps without its contents, and the longest JSON of each.
+_KIND = ("apiVersion", "kind")
 _TEXTS = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp", "deletionTimestamp")
+_KEYS = ("labels", "annotations")
+MOST_KEPT = 1 << 20
+
+
+def _undecoded(*names: str) -> Any:
+    """Return the decoder of an object's members of these names, each undecoded; others are skipped."""
+    fields = [(name, msgspec.Raw, msgspec.Raw(b"null")) for name in names]
+    return msgspec.json.Decoder(msgspec.defstruct("_Members", fields)).decode
+
+
+_decode_members, _decode_metadata = _undecoded(*_KIND, "metadata"), _undecoded(*_TEXTS, *_KEYS)
+
+
+def _members(found: Any, names: Iterable[str]) -> dict[bytes, Any]:
+    members = {b'"%s"' % name.encode(): getattr(found, name) for name in names}
+    return {name: value for name, value in members.items() if size(value) <= MOST_KEPT}
 
 
 def _is_mapping(value: object) -> bool:
     return isinstance(value, dict) and all(isinstance(each, str) for each in value.values())
 
 
-def _readable(members: Mapping[bytes, bytes]) -> Obj:
+def _readable(members: Mapping[bytes, Any]) -> Obj:
     """Return the readable members."""
     found: Obj = {}
     for name, value in members.items():

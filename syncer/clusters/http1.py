@@ -19,6 +19,8 @@ from syncer.clusters.transport import (
 
 #: A deadline that never comes.
 NEVER = float("inf")
+#: Largest head, and largest trailer, of a response that is read, in bytes; API servers send some hundred.
+LARGEST_HEAD = 256 << 10
 
 
 class Deadline:
@@ -90,6 +92,9 @@ class Connection(asyncio.Protocol):
         #: parser hands them to the dictionary itself, which takes half as long as a method of ours.
         self._headers: dict[bytes, bytes] = {}
         self.on_header = self._headers.setdefault
+        #: Bytes that have come since the last end of a head and the last part of a body: those of a head or a
+        #: trailer, which the parser keeps.
+        self._head_size = 0
         self._parser = httptools.HttpResponseParser(self)
         self._deadline = Deadline(loop, self._expired)
         self._transport: asyncio.Transport = cast("asyncio.Transport", None)
@@ -108,8 +113,11 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Parse a part of a response."""
         self.answered = True
+        self._head_size += len(data)
         try:
             self._parser.feed_data(data)
+            if self._head_size > LARGEST_HEAD:
+                raise ConnectionFailed(f"the head or trailer of the reply is larger than {LARGEST_HEAD >> 10} KiB")
         except httptools.HttpParserError as error:
             self.fail(ConnectionFailed(f"the reply is not HTTP/1.1: {error}"))
         except ConnectionFailed as error:
@@ -207,7 +215,7 @@ class Exchange(Connection):
     def on_headers_complete(self) -> None:
         """Handle the complete head of a response."""
         self._complete_head = True
-        self._body, self._size = [], 0
+        self._body, self._size, self._head_size = [], 0, 0
         if self._head_only:
             done, self._parser = self._parser, httptools.HttpResponseParser(self)
             self._answer(done, b"")
@@ -215,6 +223,7 @@ class Exchange(Connection):
     def on_body(self, piece: bytes) -> None:
         """Add a piece of the body."""
         self._body.append(piece)
+        self._head_size = 0
         self._size += len(piece)
         if self._size > self._most and self.open:
             self._body.clear()
@@ -222,6 +231,7 @@ class Exchange(Connection):
 
     def on_message_complete(self) -> None:
         """Deliver the complete response."""
+        self._head_size = 0
         if self._parser.get_status_code() < 200:
             self._complete_head = False
             return

@@ -11,7 +11,7 @@ from syncer.clusters.transport import LARGEST_REPLY, ConnectionFailed, Headers, 
 class LineStream(Connection):
     """A connection for a watch: yields batches of lines as they arrive."""
 
-    #: Bytes of unread lines after which the server is slowed down.
+    #: Memory of unread lines, in bytes, after which the server is slowed down.
     HIGH_WATER = 4 << 20
 
     def __init__(self, loop: asyncio.AbstractEventLoop, access_tls: ssl.SSLContext | None = None) -> None:
@@ -101,10 +101,12 @@ class LineStream(Connection):
         """Handle the complete head of a response."""
         status = self._parser.get_status_code()
         self.status = status if status >= 200 else 0
+        self._head_size = 0
 
     def on_body(self, piece: bytes) -> None:
         """Add a piece of the body."""
         self._pieces.append(piece)
+        self._head_size = 0
         if self.status != 200:
             self._body_size += len(piece)
             if self._body_size > LARGEST_REPLY:
@@ -112,6 +114,7 @@ class LineStream(Connection):
 
     def on_message_complete(self) -> None:
         """Handle the end of the response."""
+        self._head_size = 0
         self._ended = bool(self.status)
 
     def _lost(self, failure: ConnectionFailed) -> None:

@@ -1,5 +1,6 @@
 """The interface between the API client and HTTP: requests, streams, and their two kinds of failure."""
 
+from collections import deque
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
@@ -184,19 +185,21 @@ class Lines:
     #: Most lines and bytes that are taken at once, so that no step of the event loop is long; a single
     #: line may be longer.
     MOST_LINES, MOST_BYTES = 100, 256 << 10
+    #: Memory that a line takes besides its bytes.
+    OVERHEAD = 64
 
     def __init__(self) -> None:
-        self.ready: list[bytes] = []
+        self.ready: deque[bytes] = deque()
+        #: Memory that the lines in ``ready`` take, in bytes.
         self.size = 0
         self._tail: list[bytes] = []
         self._tail_size = 0
 
     def feed(self, piece: bytes) -> None:
-        """Add a piece; complete lines are added to ``ready`` and their bytes to ``size``."""
+        """Add a piece; complete lines are added to ``ready`` and their memory to ``size``."""
         end = piece.find(b"\n")
         if 0 < end == len(piece) - 1 and end <= self.LONGEST and not self._tail:  # the usual case of an event
-            self.ready.append(piece[:end])
-            self.size += end
+            self._add(piece[:end])
             return
         first, *rest = piece.split(b"\n")
         if first:
@@ -207,33 +210,31 @@ class Lines:
         if rest:
             self._complete()
             last = rest.pop()
-            self.ready.extend(line for line in rest if line)
-            self.size += sum(map(len, rest))
+            for line in rest:
+                if line:
+                    self._add(line)
             if last:
                 self._tail, self._tail_size = [last], len(last)
 
+    def _add(self, line: bytes) -> None:
+        self.ready.append(line)
+        self.size += len(line) + self.OVERHEAD
+
     def _complete(self) -> None:
         if self._tail:
-            self.ready.append(self._tail[0] if len(self._tail) == 1 else b"".join(self._tail))
-            self.size += self._tail_size
+            self._add(self._tail[0] if len(self._tail) == 1 else b"".join(self._tail))
             self._tail, self._tail_size = [], 0
 
     def take(self) -> list[bytes]:
         """Return and remove complete lines: all, unless there are many; more are left in ``ready``."""
-        if len(self.ready) > self.MOST_LINES or self.size > self.MOST_BYTES:
-            return self._take_some()
-        taken, self.ready, self.size = self.ready, [], 0
-        return taken
-
-    def _take_some(self) -> list[bytes]:
-        number = size = 0
-        for line in self.ready[: self.MOST_LINES]:
-            size += len(line)
-            if number and size > self.MOST_BYTES:
-                size -= len(line)
+        taken: list[bytes] = []
+        room = self.MOST_BYTES
+        while self.ready and len(taken) < self.MOST_LINES:
+            room -= len(self.ready[0])
+            if taken and room < 0:
                 break
-            number += 1
-        taken, self.ready, self.size = self.ready[:number], self.ready[number:], self.size - size
+            taken.append(line := self.ready.popleft())
+            self.size -= len(line) + self.OVERHEAD
         return taken
 
     def finish(self) -> None:

@@ -183,9 +183,19 @@ def unready_home(ctx: Context, namespace: str) -> Decision | None:
         seen = ObjectRef(Side.HOST, NAMESPACES, place)
         return wait("its host namespace doesn't have its labels yet", on=(seen,))
     for seen in _given_to(place.name, config):
-        if ctx.host(seen.resource, seen.key) is None:
+        if (given := ctx.host(seen.resource, seen.key)) is None:
             return wait(f"its host namespace has no {seen.resource.kind} yet", on=(seen,))
+        if not _is_enforced(given):
+            return wait(f"the host doesn't enforce the {seen.resource.kind} of its host namespace yet", on=(seen,))
     return None
+
+
+def _is_enforced(given: Obj) -> bool:
+    """Return True if the host's admission knows the object. Of a ResourceQuota, it goes by ``status.hard``, which
+    a controller fills.
+    """
+    asked, known = ((given.get(part) or {}).get("hard") or {} for part in ("spec", "status"))
+    return asked.keys() <= known.keys()
 
 
 def _given_to(home: str, config: NamespaceConfig) -> tuple[ObjectRef, ...]:

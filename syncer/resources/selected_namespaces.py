@@ -17,6 +17,8 @@ MOST_NAMESPACES = 5000
 MOST_EXPRESSIONS = 1000
 #: Most comparisons with Namespaces whose labels aren't indexed, for an object.
 MOST_COMPARED = 100_000
+#: Most Namespaces that are looked up in sets of the index for an object, each time counted; it takes 50 ns.
+MOST_LOOKED_UP = 1_000_000
 
 
 def label_values(namespace: Obj) -> Iterable[str]:
@@ -53,10 +55,13 @@ class NamespaceSelection:
     namespaces: int = 0
     expressions: int = 0
     compared: int = 0
+    looked_up: int = 0
     #: The namespaces that a selector finds, by selector.
     found: dict[str, list[str]] = field(default_factory=dict)
     #: The indexed Namespaces, by value of the index.
     having: dict[str, frozenset[Key]] = field(default_factory=dict)
+    #: All indexed Namespaces; None until they are needed.
+    everything: frozenset[Key] | None = None
     #: The labels of the Namespaces that aren't indexed; None until they are read.
     crowded: dict[Key, Mapping[str, str]] | None = None
 
@@ -94,36 +99,46 @@ class NamespaceSelection:
             raise Refused(f"{why}; use fewer {self.parts}, or namespaceSelector: {{}} for all", path=self.path)
         return found
 
-    def _indexed(self, selector: Obj) -> set[Key]:
-        """Return the Namespaces that a selector finds among those whose labels are indexed."""
-        found = set(self.ctx.reader.keys(Side.VIRTUAL, NAMESPACES)).difference(self._crowded())
-        for name, value in (selector.get("matchLabels") or {}).items():
-            if not found:
-                return found
-            found &= self._having(_pair(name, value))
-        for expression in selector.get("matchExpressions") or ():
-            if not found:
-                return found
-            name, values = expression["key"], expression.get("values") or ()
-            match expression["operator"]:
-                case "In":
-                    found &= self._having(*(_pair(name, value) for value in values))
-                case "NotIn":
-                    found -= self._having(*(_pair(name, value) for value in values))
-                case "Exists":
-                    found &= self._having(name)
-                case "DoesNotExist":
-                    found -= self._having(name)
-                case _:
-                    return set()
+    def _indexed(self, selector: Obj) -> frozenset[Key]:
+        """Return the Namespaces that a selector finds among those whose labels are indexed.
+
+        Begins with the fewest that it may find, so that a set of all is only made for one that just excludes.
+        """
+        if (wanted := _wanted(selector)) is None:
+            return frozenset()
+        required, excluded = [], wanted[1]
+        for values in wanted[0]:
+            required.append([self._having(value) for value in values])
+            if not any(required[-1]):
+                return frozenset()
+        required.sort(key=lambda each: sum(map(len, each)))
+        first = required.pop(0) if required else [self._all()]
+        self._count(sum(map(len, first)) * (1 + sum(map(len, required)) + len(excluded)))
+        found = frozenset().union(*first) if len(first) > 1 else first[0]
+        for each in required:
+            found = frozenset().union(*(found & one for one in each))
+        for value in excluded:
+            if found:
+                found -= self._having(value)
         return found
 
-    def _having(self, *values: str) -> frozenset[Key]:
-        """Return the keys of the Namespaces that the index has for any of the values."""
-        for value in values:
-            if value not in self.having:
-                self.having[value] = frozenset(self.ctx.reader.indexed(Side.VIRTUAL, NAMESPACES, self.index, value))
-        return frozenset().union(*(self.having[value] for value in values))
+    def _count(self, number: int) -> None:
+        self.looked_up += number
+        if self.looked_up > MOST_LOOKED_UP:
+            why = f"the selectors in all its {self.parts} compare labels of namespaces more than {MOST_LOOKED_UP} times"
+            raise Refused(f"{why}; use fewer {self.parts}, or labels that few namespaces have", path=self.path)
+
+    def _all(self) -> frozenset[Key]:
+        """Return all Namespaces whose labels are indexed."""
+        if self.everything is None:
+            self.everything = frozenset(self.ctx.reader.keys(Side.VIRTUAL, NAMESPACES)).difference(self._crowded())
+        return self.everything
+
+    def _having(self, value: str) -> frozenset[Key]:
+        """Return the keys of the Namespaces that the index has for a value."""
+        if value not in self.having:
+            self.having[value] = frozenset(self.ctx.reader.indexed(Side.VIRTUAL, NAMESPACES, self.index, value))
+        return self.having[value]
 
     def _others(self, selector: Obj, size: int) -> Iterable[Key]:
         """Return the Namespaces that a selector finds among those whose labels aren't indexed."""
@@ -140,6 +155,28 @@ class NamespaceSelection:
             read = ((key, self.ctx.virtual(NAMESPACES, key)) for key in keys)
             self.crowded = {key: labels_of(namespace) for key, namespace in read if namespace is not None}
         return self.crowded
+
+
+def _wanted(selector: Obj) -> tuple[list[list[str]], list[str]] | None:
+    """Return lists of values of the index, of each of which a Namespace must have one, and the values that
+    it must not have; None if the selector selects nothing.
+    """
+    required, excluded = [[_pair(name, value)] for name, value in (selector.get("matchLabels") or {}).items()], []
+    for expression in selector.get("matchExpressions") or ():
+        name = expression["key"]
+        pairs = [_pair(name, value) for value in expression.get("values") or ()]
+        match expression["operator"]:
+            case "In":
+                required.append(pairs)
+            case "NotIn":
+                excluded.extend(pairs)
+            case "Exists":
+                required.append([name])
+            case "DoesNotExist":
+                excluded.append(name)
+            case _:
+                return None
+    return required, excluded
 
 
 def _size(selector: Obj) -> int:

@@ -12,8 +12,10 @@ from small_syncers import Maps, copies
 
 from kube_envtest import Rule
 from syncer.api import Key, Obj
+from syncer.engine.cache.parts import MOST_KEYS, MOST_PARTS
 from syncer.engine.cache.store import Store
 from syncer.engine.reconcile.controller import MOST_NAMED
+from syncer.testing.merge import merged
 from syncer.testing.objects import configmap, pod, service
 
 MANY = 12
@@ -184,5 +186,40 @@ def test_copy_of_others_is_found_among_many_large_ones(two: Two) -> None:
             assert status is not None
             assert "an object of others has that place" in status.reason
             assert two.host.get("pods", place("web")) is None
+
+    play(scenario)
+
+
+# -- sizes, and deletions --------------------------------------------------------------------------
+
+TOO_LARGE = {
+    "annotations": {"metadata": {"annotations": {f"note-{number}": "" for number in range(MOST_KEYS + 1)}}},
+    "annotations that only a copy with marks has too many of": {
+        "metadata": {"annotations": {f"note-{number}": "" for number in range(MOST_KEYS)}}
+    },
+    "parts": {"status": {"conditions": [{"type": f"t{number}"} for number in range(MOST_PARTS)]}},
+}
+
+
+@pytest.mark.parametrize("grown", TOO_LARGE.values(), ids=TOO_LARGE)
+@pytest.mark.parametrize("held", [False, True], ids=["gone", "deleting"])
+def test_deletion_of_an_object_that_has_become_too_large_ends_its_copy(
+    two: Two, grown: dict[str, Any], held: bool
+) -> None:
+    """A Pod would run on for ever."""
+
+    async def scenario() -> None:
+        held_by = {"metadata": {"finalizers": ["example.com/x"] if held else []}}
+        for obj in (pod("x"), service("x")):
+            two.virtual.put(merged(obj, held_by))
+        async with two.daemon(built_in("pods", "services")) as daemon:
+            await until(lambda: two.copy("pods", "x") and two.copy("services", "x"))
+            for plural in ("pods", "services"):
+                two.virtual.put(merged(two.original(plural, "x") or {}, grown))
+            await daemon.settled()
+            for plural in ("pods", "services"):
+                two.virtual.delete(plural, "shop/x")
+                assert bool(two.original(plural, "x")) is held
+                await until(lambda: two.copy(plural, "x") is None)  # noqa: B023
 
     play(scenario)

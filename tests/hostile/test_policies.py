@@ -132,8 +132,13 @@ def test_host_namespace_is_policed_before_the_first_pod(hostile: HostileScene) -
     options = {"labels": {"team": "tenants"}, "quota": {"hard": {"pods": "5"}}}
     hostile.start(sync={"toHost": {"namespaces": options}})
     hostile.tenant.put(namespace("fresh", metadata={"labels": {"team": "payments"}}))
-    hostile.copied(hostile.tenant.put(pod("web", namespace="fresh")))
+    web = hostile.tenant.put(pod("web", namespace="fresh"))
     home = hostile.names.to_host(NAMESPACES, Key("", "fresh")).name
+    eventually(lambda: hostile.operator.get("resourcequotas", f"{home}/vsyncer"), "there is a quota")
+    hostile.quiet()
+    assert hostile.copy(web) is None, "the host's admission doesn't know the quota yet"
+    hostile.operator.patch("resourcequotas", f"{home}/vsyncer", status={"hard": {"pods": "5"}})
+    hostile.copied(web)
     found = hostile.operator.get("namespaces", home)
     assert found
     # 0aeb964 sets no Pod Security level, copies the tenant's label, and makes no quota.

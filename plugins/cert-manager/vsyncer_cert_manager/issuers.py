@@ -1,12 +1,10 @@
 """Issuers work on the host for the Certificates of their virtual namespace."""
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 from syncer.api import AllowedFields, Context, Mirror, Obj, Reference, References, Refused, dig
-from vsyncer_cert_manager.kinds import ISSUERS, SECRETS, SERVICE_ACCOUNTS
-
-#: ServiceAccounts are on the host whether or not an Issuer names them.
-_ACCOUNT = Reference(SERVICE_ACCOUNTS, use="named")
+from vsyncer_cert_manager.kinds import ISSUERS, SECRETS
 
 #: The names in an Issuer. (cert-manager's API reference, ``IssuerSpec`` of v1.)
 _NAMES: References = {
@@ -26,12 +24,10 @@ _NAMES: References = {
     "acme.solvers[].dns01.rfc2136.tsigSecretSecretRef.name": SECRETS,
     "acme.solvers[].dns01.route53.accessKeyIDSecretRef.name": SECRETS,
     "acme.solvers[].dns01.route53.secretAccessKeySecretRef.name": SECRETS,
-    "acme.solvers[].dns01.route53.auth.kubernetes.serviceAccountRef.name": _ACCOUNT,
     "vault.auth.tokenSecretRef.name": SECRETS,
     "vault.auth.appRole.secretRef.name": SECRETS,
     "vault.auth.clientCertificate.secretName": SECRETS,
     "vault.auth.kubernetes.secretRef.name": SECRETS,
-    "vault.auth.kubernetes.serviceAccountRef.name": _ACCOUNT,
     "vault.caBundleSecretRef.name": SECRETS,
     "vault.clientCertSecretRef.name": SECRETS,
     "vault.clientKeySecretRef.name": SECRETS,
@@ -48,7 +44,7 @@ _OTHERS = {
     "vault": ("server", "serverName", "path", "namespace", "caBundle"),
     "vault.auth.appRole": ("path", "roleId"),
     "vault.auth.clientCertificate": ("mountPath", "name"),
-    "vault.auth.kubernetes": ("mountPath", "role", "serviceAccountRef.audiences"),
+    "vault.auth.kubernetes": ("mountPath", "role"),
     "venafi": ("zone", "tpp.url", "tpp.caBundle", "cloud.url"),
     "acme": (
         *("email", "server", "preferredChain", "caBundle", "skipTLSVerify", "profile"),
@@ -69,7 +65,6 @@ _OTHERS = {
     "acme.solvers[].dns01.cloudflare": ("email",),
     "acme.solvers[].dns01.rfc2136": ("nameserver", "tsigKeyName", "tsigAlgorithm", "protocol"),
     "acme.solvers[].dns01.route53": ("accessKeyID", "role", "hostedZoneID", "region"),
-    "acme.solvers[].dns01.route53.auth.kubernetes": ("serviceAccountRef.audiences",),
 }
 
 
@@ -82,13 +77,19 @@ def _allowed() -> AllowedFields:
 
 ALLOWED = _allowed()
 
-#: Fields that a tenant might well ask for, with the reason why they aren't synced.
+#: A reason why a field that a tenant might well ask for isn't synced.
+_NO_ACCOUNT = "cert-manager would make a token of the host's, with any audience, and send it away"
+#: Such fields, each with its reason: of a solver, and of the spec.
 REFUSED = {
+    "dns01.route53.auth": f"{_NO_ACCOUNT}. Use accessKeyIDSecretRef",
     "dns01.webhook": "only the webhook knows which names in its config are those of Secrets",
     "http01.ingress.name": "cert-manager would edit the copy of that Ingress. Use ingressClassName",
     "http01.ingress.ingressTemplate": "its annotations would configure the host's ingress controller",
     "http01.ingress.podTemplate": "cert-manager would run that Pod beside those that are synced",
     "http01.gatewayHTTPRoute.podTemplate": "cert-manager would run that Pod beside those that are synced",
+}
+REFUSED_IN_SPEC = {
+    "vault.auth.kubernetes.serviceAccountRef": f"{_NO_ACCOUNT}. Use secretRef, appRole or tokenSecretRef"
 }
 
 
@@ -110,10 +111,15 @@ class IssuerSyncer(Mirror):
         Raises:
             Refused: The Issuer would do on the host what the tenant may not.
         """
+        _refuse(virtual.get("spec"), REFUSED_IN_SPEC, at="spec")
         solvers = dig(virtual, "spec.acme.solvers")
         for place, solver in enumerate(solvers if isinstance(solvers, list) else ()):
-            for path, why in REFUSED.items():
-                if isinstance(solver, dict) and dig(solver, path):
-                    raise Refused(f"can't be synced: {why}", path=f"spec.acme.solvers[{place}].{path}")
+            _refuse(solver, REFUSED, at=f"spec.acme.solvers[{place}]")
         ALLOWED.refuse_others(virtual.get("spec"), at="spec")
         return super().translate(ctx, virtual)
+
+
+def _refuse(given: object, refused: Mapping[str, str], *, at: str) -> None:
+    for path, why in refused.items():
+        if isinstance(given, dict) and dig(given, path):
+            raise Refused(f"can't be synced: {why}", path=f"{at}.{path}")

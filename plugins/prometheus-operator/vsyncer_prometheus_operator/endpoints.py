@@ -1,7 +1,7 @@
 """The endpoints of a monitor: the objects that they name, and the fields that a tenant may not set."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Any
 
 from syncer.api import Obj, References, Refused, Resource
@@ -61,8 +61,13 @@ REFUSED = dict.fromkeys(("bearerTokenFile", "caFile", "certFile", "keyFile"), _F
 }
 
 
-def refuse(endpoint: Any, path: str) -> None:
+def refuse(endpoint: Any, path: str, *, token_urls: Container[str]) -> None:
     """Refuse the fields of an endpoint that a tenant may not set.
+
+    Args:
+        endpoint: The endpoint, or a part of it.
+        path: Its path in the monitor.
+        token_urls: The addresses that the host's Prometheus may get tokens from.
 
     Raises:
         Refused: There is such a field.
@@ -73,7 +78,9 @@ def refuse(endpoint: Any, path: str) -> None:
         if name == "relabelings":
             _refuse_other_targets(value, f"{path}.{name}")
         elif name in ("tlsConfig", "oauth2"):
-            refuse(value, f"{path}.{name}")
+            refuse(value, f"{path}.{name}", token_urls=token_urls)
+        if name == "oauth2" and value and (not isinstance(value, dict) or value.get("tokenUrl") not in token_urls):
+            raise Refused(f"{_PROXY}, unless the option tokenUrls lists it", path=f"{path}.oauth2.tokenUrl")
 
 
 # -- relabelings -----------------------------------------------------------------------------------

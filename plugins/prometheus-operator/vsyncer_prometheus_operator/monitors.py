@@ -4,7 +4,7 @@ selects in its virtual cluster.
 
 from typing import ClassVar
 
-from syncer.api import AllowedFields, Context, Mirror, Obj, Resource, key_of
+from syncer.api import AllowedFields, Config, Context, Mirror, Obj, Resource, key_of
 from vsyncer_prometheus_operator.endpoints import FIELDS, NAMES, named_in, refuse
 from vsyncer_prometheus_operator.kinds import POD_MONITORS, PODS, SERVICE_MONITORS, SERVICES
 from vsyncer_prometheus_operator.selection import narrowed, places
@@ -23,7 +23,15 @@ def _allowed(endpoints: str) -> AllowedFields:
     return AllowedFields(*_FIELDS, *(f"{endpoints}[].{field}" for field in (*NAMES, *FIELDS)))
 
 
-class _Monitor(Mirror):
+class MonitorConfig(Config):
+    """What tenants may ask of the host's Prometheus."""
+
+    token_urls: tuple[str, ...] = ()
+    """Addresses that an endpoint's ``oauth2.tokenUrl`` may have, as they are written there. None by default:
+    the host's Prometheus would connect to any address."""
+
+
+class _Monitor(Mirror[MonitorConfig]):
     """The base of both.
 
     They have no status for the tenant, as it would name the host's Prometheuses.
@@ -37,7 +45,7 @@ class _Monitor(Mirror):
     #: The fields that tenants may set.
     allowed: ClassVar[AllowedFields]
 
-    def translate(self, ctx: Context, virtual: Obj) -> Obj:
+    def translate(self, ctx: Context[MonitorConfig], virtual: Obj) -> Obj:
         """Return the copy; it selects only this tenant's objects in the namespaces that the monitor names.
 
         Raises:
@@ -46,7 +54,7 @@ class _Monitor(Mirror):
         given = virtual.get("spec") or {}
         listed = given.get(self.endpoints)
         for place, endpoint in enumerate(listed if isinstance(listed, list) else ()):
-            refuse(endpoint, f"spec.{self.endpoints}[{place}]")
+            refuse(endpoint, f"spec.{self.endpoints}[{place}]", token_urls=ctx.config.token_urls)
         self.allowed.refuse_others(given, at="spec")
         host, namespace = super().translate(ctx, virtual), key_of(virtual).namespace
         spec = host.get("spec") or {}

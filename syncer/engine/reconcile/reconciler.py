@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 
 from syncer.api.context import Settings
 from syncer.api.decision import Decision, Verb, Write, delete, skip, wait
-from syncer.api.errors import NotYet, Refused
+from syncer.api.errors import NotYet, Refused, TooLarge
+from syncer.api.marks import Marks
 from syncer.api.objects import Key, Obj, Request, Resource, Side, is_deleting, key_of, labels_of, uid_of
 from syncer.clusters import codec
 from syncer.directions import collision
@@ -106,7 +107,7 @@ class Reconciler:
             Refused: An object can't be read.
         """
         syncer = controller.syncer
-        virtual = _last_seen(controller.virtual, request.key)
+        virtual = self._virtual(controller, request.key)
         if not controller.direction.by_host:
             return Observed(controller, request, controller.context(reads), virtual, None, request.key)
         translated = None if request.host_key else syncer.host_key(self.view.settings, request.key)
@@ -116,7 +117,7 @@ class Reconciler:
 
         ctx = controller.context(reads, place)
         host_key = request.host_key or place(self.view.settings, request.key)
-        host = _last_seen(controller.host, host_key)
+        host = self._host(controller, host_key, virtual)
         if host is not None and not controller.direction.is_about(ctx, request.key, host):
             host = None
         return Observed(controller, request, ctx, virtual, host, host_key)
@@ -181,6 +182,23 @@ class Reconciler:
 
     # -- inside ------------------------------------------------------------------------------------
 
+    def _virtual(self, controller: Controller, key: Key) -> Obj | None:
+        try:
+            return _last_seen(controller.virtual, key)
+        except TooLarge:
+            remains = _remains(controller.virtual, key, self.view.settings.marks)
+            if not (controller.direction.goes_down and remains and is_deleting(remains)):
+                raise
+            return remains
+
+    def _host(self, controller: Controller, key: Key, virtual: Obj | None) -> Obj | None:
+        try:
+            return _last_seen(controller.host, key)
+        except TooLarge:
+            if not (controller.direction.goes_down and (virtual is None or is_deleting(virtual))):
+                raise
+            return _remains(controller.host, key, self.view.settings.marks)
+
     def _asked(self, seen: Observed) -> Decision:
         """Return the syncer's decision, or leave an object to the host that the host creates by itself."""
         direction = seen.controller.direction
@@ -224,6 +242,19 @@ def _last_seen(store: Informer | None, key: Key) -> Obj | None:
     if entry.parts:
         refuse_many_keys(obj["metadata"])
     return obj
+
+
+def _remains(store: Informer | None, key: Key, marks: Marks) -> Obj | None:
+    """Return an object that is too large as far as its deletion takes: its metadata, without labels and
+    annotations but for marks. Nobody may hold up a deletion by the size of an object.
+    """
+    if store is None or (outline := store.outline(key)) is None:
+        return None
+    metadata = outline["metadata"]
+    for part in ("labels", "annotations"):
+        metadata[part] = {name: value for name, value in (metadata.get(part) or {}).items() if marks.is_mark(name)}
+    resource = store.resource
+    return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata, "spec": {}, "status": {}}
 
 
 def cannot_be_read(store: Informer, key: Key) -> str:

@@ -299,3 +299,43 @@ def test_managed_fields_of_a_custom_resource_are_left_in_its_contents() -> None:
     obj = {"apiVersion": "x/v1", "kind": "X", "metadata": {"name": "a"}, "spec": {"b": 1, "managedFields": [{"c": 1}]}}
     text = codec.encode({**obj, "status": {}})
     assert codec.lean(text) == {**obj, "status": {}}
+
+
+LARGE = codec.LARGEST_STORED
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        b'"data":[' + b"{}," * LARGE + b"0]",
+        b'"data":' + b"[" * 3 + b",".join([b"[]"] * LARGE) + b"]" * 3,
+        b'"data":{' + b",".join(b'"%d":1' % number for number in range(LARGE // 8)) + b"}",
+    ],
+    ids=["items", "brackets", "fields"],
+)
+@pytest.mark.parametrize("labels", [b'{"a":"b"}', b"{%s}" % b",".join(b'"%d":""' % n for n in range(LARGE // 8))])
+def test_large_object_with_many_parts_is_never_decoded_whole(
+    parts: bytes, labels: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decoded: list[int] = []
+
+    def decode(data: Any, decode: Any = codec._decode) -> Any:
+        decoded.append(memoryview(data).nbytes)
+        return decode(data)
+
+    monkeypatch.setattr(codec, "_decode", decode)
+    named = b'{"apiVersion":"v1","kind":"X","metadata":{"name":"a","resourceVersion":"7","labels":%s},%s}'
+    text = named % (labels, parts)
+    with pytest.raises(codec.DecodeError, match=f"{len(text)} bytes with .* fields, items and brackets"):
+        codec.lean(text)
+    found = codec.seen(msgspec.Raw(text))
+    assert max(decoded) <= codec.MOST_KEPT
+    assert found["metadata"]["name"] == "a"
+    assert found["metadata"].get("labels") == ({"a": "b"} if len(labels) < 20 else None)
+    assert "brackets" in found[codec.UNREADABLE]
+
+
+@pytest.mark.parametrize("data", [b'"%s"' % (b"1,2,{[" * LARGE), b"[%s0]" % (b"1," * 100_000)], ids=["text", "items"])
+def test_large_object_with_few_parts_is_decoded(data: bytes) -> None:
+    text = b'{"metadata":{"name":"a"},"data":%s,"more":"%s"}' % (data, b"x" * LARGE)
+    assert codec.lean(text)["data"] == json.loads(data)

@@ -6,6 +6,7 @@ import pytest
 from cluster_servers import Call, free_port, serve
 from transport_kinds import Kind
 
+from syncer.clusters.http1 import LARGEST_HEAD
 from syncer.clusters.transport import ConnectionFailed, DeadlineExceeded, HttpRequest, ReplyTooLarge
 
 
@@ -59,6 +60,54 @@ def test_reply_is_read_up_to_a_size_and_no_further(kind: Kind) -> None:
                 await transport.send(HttpRequest("GET", "/b", most=1000))
             assert len((await transport.send(HttpRequest("GET", "/a", most=1000))).body) == 1000
             assert peer.connections == 2, "the rest of the reply isn't read"
+
+    kind.run(main())
+
+
+@pytest.mark.parametrize(
+    "begin",
+    [b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n"],
+    ids=["head", "trailer"],
+)
+@pytest.mark.parametrize("is_watch", [False, True], ids=["request", "watch"])
+def test_head_and_trailer_are_read_up_to_a_size_and_no_further(kind: Kind, begin: bytes, is_watch: bool) -> None:
+    line = b"X-%04d: " + b"x" * 1015 + b"\r\n"
+
+    async def main() -> None:
+        sent = 0
+
+        async def answer(call: Call) -> None:
+            nonlocal sent
+            await call.send(begin)
+            while sent < 4 * LARGEST_HEAD >> 10 and not call.writer.is_closing():
+                await call.send(line % sent)
+                sent += 1
+                await asyncio.sleep(0)
+            await call.send(b"Content-Length: 2\r\n\r\n{}")
+
+        async with serve(answer) as peer, kind.open(peer.endpoint()) as transport:
+            with pytest.raises(ConnectionFailed, match="head or trailer of the reply is larger than 256 KiB"):
+                if is_watch:
+                    async with transport.stream(HttpRequest("GET", "/")) as stream:
+                        [_ async for _ in stream]
+                else:
+                    await transport.send(HttpRequest("GET", "/"))
+
+    kind.run(main())
+
+
+def test_body_that_follows_a_long_head_in_many_pieces_is_read(kind: Kind) -> None:
+    async def main() -> None:
+        async def answer(call: Call) -> None:
+            head = b"".join(b"X-%04d: %s\r\n" % (number, b"x" * 1000) for number in range(200))
+            await call.send(b"HTTP/1.1 200 OK\r\n" + head + b"Content-Length: 1000000\r\n\r\n")
+            for _ in range(100):
+                await call.send(b"x" * 10_000)
+                await asyncio.sleep(0)
+
+        async with serve(answer) as peer, kind.open(peer.endpoint()) as transport:
+            for _ in range(2):
+                assert len((await transport.send(HttpRequest("GET", "/"))).body) == 1_000_000
 
     kind.run(main())
 

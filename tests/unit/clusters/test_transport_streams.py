@@ -256,6 +256,26 @@ def test_slow_reader_makes_the_server_wait(kind: Kind, monkeypatch: pytest.Monke
     kind.run(main())
 
 
+def test_many_short_lines_make_the_server_wait_by_the_memory_that_they_take() -> None:
+    class Wire(asyncio.Transport):
+        paused = False
+
+        def pause_reading(self) -> None:
+            self.paused = True
+
+    async def main() -> None:
+        stream, wire = LineStream(asyncio.get_running_loop()), Wire()
+        stream.connection_made(wire)
+        stream.data_received(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+        lines = 0
+        while not wire.paused:
+            stream.data_received(b"7d0\r\n" + b"x\n" * 1000 + b"\r\n")
+            lines += 1000
+        assert lines <= LineStream.HIGH_WATER // 64
+
+    asyncio.run(main())
+
+
 def test_line_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Lines, "LONGEST", 10)
     lines = Lines()

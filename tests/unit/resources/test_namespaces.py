@@ -97,15 +97,39 @@ def test_host_namespace_gets_a_quota_and_limits_and_gets_them_back() -> None:
     assert (world.host("LimitRange", f"{HOME}/vsyncer") or {})["spec"] == LIMITS, "it is no longer configured"
 
 
+def enforced(world: World, hard: dict[str, str]) -> None:
+    """Fill in the status of the quota as the host's controller does."""
+    world.given(host=[{**(world.host("ResourceQuota", f"{HOME}/vsyncer") or {}), "status": {"hard": hard}}])
+
+
+@pytest.mark.parametrize("status", [{}, {"pods": "10"}])
+def test_no_pod_is_sent_before_the_host_enforces_the_whole_quota(status: dict[str, str]) -> None:
+    world = world_of(quota={"hard": {"pods": "10", "cpu": "1"}})
+    world.given(virtual=[pod("web"), serviceaccount("default")])
+    for name in ("shop", "shop"):
+        world.settle("namespaces", name)
+    world.settle("serviceaccounts", "shop/default")
+    enforced(world, status)
+    decision = world.decide("pods", "shop/web")
+    assert (decision.outcome, decision.writes) == (Outcome.PENDING, ())
+    assert decision.reason == "the host doesn't enforce the ResourceQuota of its host namespace yet"
+    enforced(world, {"pods": "10", "cpu": "1"})
+    assert world.decide("pods", "shop/web").writes
+
+
 def test_no_pod_goes_into_a_host_namespace_that_is_not_ready() -> None:
     plain, full = world_of(podSecurity=""), world_of(quota=QUOTA, limits=LIMITS)
     plain.settle("namespaces", "shop")
     full.given(virtual=[pod("web"), serviceaccount("default")], host=[home(plain)])
     full.settle("serviceaccounts", "shop/default")
-    waited = []
-    for _ in range(3):
+    waited: list[str] = []
+    for _ in range(4):
         decision = full.decide("pods", "shop/web")
         assert (decision.outcome, decision.writes) == (Outcome.PENDING, ())
+        if "doesn't enforce" in decision.reason:
+            enforced(full, {"pods": "10", "services": "1"})
+            waited.append("status")
+            continue
         waited += [str(seen.resource) for seen in decision.on]
         if waited == ["namespaces"]:
             full.settle("namespaces", "shop")
@@ -114,7 +138,7 @@ def test_no_pod_goes_into_a_host_namespace_that_is_not_ready() -> None:
         elif waited[-1] == "resourcequotas":
             full.settle("namespaces", "shop")
             full.gone(host=[full.host("LimitRange", f"{HOME}/vsyncer") or {}])
-    assert waited == ["namespaces", "resourcequotas", "limitranges"]
+    assert waited == ["namespaces", "resourcequotas", "status", "limitranges"]
     full.settle("namespaces", "shop")
     assert full.decide("pods", "shop/web").writes
 

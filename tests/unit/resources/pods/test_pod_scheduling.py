@@ -6,9 +6,16 @@ import pytest
 
 from syncer.api import Obj, Refused, Side, TooLarge, selectors
 from syncer.names import PerNamespace
+from syncer.resources import selected_namespaces
 from syncer.resources.pods.scheduling import MOST_TERMS, affinity, spread
 from syncer.resources.pods.syncer import PodSyncer
-from syncer.resources.selected_namespaces import MOST_COMPARED, MOST_EXPRESSIONS, MOST_LABELS, MOST_NAMESPACES
+from syncer.resources.selected_namespaces import (
+    MOST_COMPARED,
+    MOST_EXPRESSIONS,
+    MOST_LABELS,
+    MOST_NAMESPACES,
+    NamespaceSelection,
+)
 from syncer.testing import World
 from syncer.testing.objects import namespace, pod
 
@@ -103,6 +110,38 @@ def test_namespaces_that_selectors_find_are_bounded_and_found_once(world: World)
     assert type(refused.value) is Refused, "a change of Namespaces may mend it"
 
 
+def test_selector_looks_up_the_fewest_namespaces_that_it_may_find(world: World) -> None:
+    world.given(
+        virtual=[
+            namespace(f"n{number}", metadata={"labels": {"all": "yes", "few": "yes" if number < 3 else "no"}})
+            for number in range(500)
+        ]
+    )
+    found = NamespaceSelection(world.context("pods"), "label", "it", "terms", "spec")
+    few = {"key": "few", "operator": "In", "values": ["yes"]}
+    assert sorted(found.selected({"matchLabels": {"all": "yes"}, "matchExpressions": [few]})) == ["n0", "n1", "n2"]
+    assert found.looked_up == 3 * 2
+    assert found.everything is None
+
+
+def test_selectors_that_only_exclude_are_refused_by_count_before_they_are_evaluated(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(selected_namespaces, "MOST_LOOKED_UP", 200 * 50)
+    labels = {"labels": {"team": "x"}}
+    world.given(virtual=[namespace(f"n{number}", metadata=labels) for number in range(196)])
+    there = [obj for resource, obj in world.objects(Side.VIRTUAL) if resource.kind == "Namespace"]
+    excluding = [
+        {"namespaceSelector": {"matchExpressions": [{"key": "team", "operator": "NotIn", "values": ["x", f"y{one}"]}]}}
+        for one in range(200 * 50 // len(there) // 3 + 1)
+    ]
+    assert terms(world, *excluding[:-1])
+    with pytest.raises(Refused, match="compare labels of namespaces more than") as refused:
+        terms(world, *excluding)
+    assert type(refused.value) is Refused, "a change of Namespaces may mend it"
+    assert refused.value.path == "spec.affinity"
+
+
 EXISTS: Obj = {"key": "team", "operator": "Exists"}
 
 
@@ -139,7 +178,7 @@ def test_index_is_not_asked_once_nothing_can_be_found(world: World, monkeypatch:
     world.given(virtual=[namespace("a", metadata={"labels": {"team": "x"}})])
     many = [{"key": f"tier{number}", "operator": "Exists"} for number in range(50)]
     found = asked(world, monkeypatch, EXISTS, *many)
-    assert found[1:] == ["team", "tier0"]
+    assert found[:2] == ["team", "tier0"]
 
 
 def test_comparisons_with_namespaces_of_many_labels_are_bounded(world: World) -> None:
