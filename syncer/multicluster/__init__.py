@@ -21,11 +21,12 @@ from syncer.multicluster.children import (
     DuplicateChildren,
 )
 from syncer.multicluster.cluster import Cluster
-from syncer.multicluster.cluster_cache import ClusterCache, Reader
+from syncer.multicluster.cluster_cache import ClusterCache
 from syncer.multicluster.cluster_events import ClusterEvent, ClusterSource, Happening
 from syncer.multicluster.cluster_informer import ClusterInformer
 from syncer.multicluster.cluster_options import ClusterOptions, Part, Transform
 from syncer.multicluster.cluster_status import ClusterStatus, Health, State
+from syncer.multicluster.clusters import Clusters, Reader
 from syncer.multicluster.controller import Controller, ControllerOptions
 from syncer.multicluster.decorator import Decorator
 from syncer.multicluster.errors import (
@@ -99,6 +100,7 @@ __all__ = [
     "ClusterRegistry",
     "ClusterSource",
     "ClusterStatus",
+    "Clusters",
     "ConnectionSettings",
     "ContextsProvider",
     "Controller",

@@ -6,12 +6,14 @@ from typing import Any
 from unittest.mock import AsyncMock
 
 import pytest
-from cache_scene import GOOD, CacheScene, Handler, Site, now, until
+from cache_scene import GOOD, CacheScene, Handler, Site, now, until, waiting
 from fleet_scene import PODS, eventually, in_virtual_time
+from fleet_scene import Site as Fleet
 
 from syncer.api import Key, NotConnected, Unreachable
 from syncer.multicluster import (
     ClusterEvent,
+    Clusters,
     Controller,
     Happening,
     Member,
@@ -221,3 +223,31 @@ async def test_fake_is_connected_to_what_it_is_given_alone() -> None:
         source = fake.source("me")
         fake.tell("a", UP)
         assert await source.get() == ClusterEvent("a", UP)
+        fake.leave(source)
+        fake.tell("a", DOWN)
+        assert waiting(source) == []
+        assert (list(fake), "a" in fake, "b" in fake) == (["a"], True, False)
+        fake.remove("a")
+        fake.remove("b")
+        assert (list(fake), controller.clusters) == ([], {})
+        with pytest.raises(NotConnected):
+            fake.get_client("a")
+
+
+@in_virtual_time
+async def test_fake_has_what_the_cache_has() -> None:
+    both: list[Clusters] = [CacheScene().cache, fake := FakeClusterCache({"a": Fleet("a").cluster})]
+    names = {name for name in vars(Clusters) if not name.startswith("_")}
+    assert all(hasattr(each, name) for each in both for name in names)
+    assert fake.get_status("a").state is State.CONNECTED
+    assert fake.get_status("b").state is State.UNKNOWN
+    assert fake.get_private_key("a") is fake.get_private_key("a")
+    assert fake.get_connection("a").endpoint.host == "a.invalid"
+    fake.logins["a"] = login = Site("a").login()
+    fake.namespaces["a"] = frozenset({"shop"})
+    assert fake.get_connection("a") is login
+    assert fake.get_namespaces("a") == {"shop"}
+    assert fake.get_namespaces("b") == frozenset()
+    for get in (fake.get_connection, fake.get_private_key):
+        with pytest.raises(NotConnected):
+            get("b")
