@@ -7,9 +7,23 @@ each of several clusters, by name. A :class:`ClusterCache` keeps the
 connections to the clusters that its providers find.
 """
 
-from syncer.api.errors import NotConnected
+from syncer.api.errors import (
+    ClusterError,
+    ConfigError,
+    Conflict,
+    Exists,
+    Missing,
+    NotConnected,
+    SyncerError,
+    Unreachable,
+)
+from syncer.api.objects import Key, Obj, Resource
 from syncer.clusters.client import Client
 from syncer.clusters.connection import ConnectionSettings
+from syncer.clusters.login import Login
+from syncer.engine.cache.handlers import Handler
+from syncer.engine.leaderelection.lease import Lease
+from syncer.engine.workqueue.queue import Queue
 from syncer.multicluster.cache_metrics import ClusterCacheCollector
 from syncer.multicluster.cache_options import NODE_PROVIDER_ID_INDEX, ClusterCacheOptions, Index
 from syncer.multicluster.children import (
@@ -21,11 +35,12 @@ from syncer.multicluster.children import (
     DuplicateChildren,
 )
 from syncer.multicluster.cluster import Cluster
-from syncer.multicluster.cluster_cache import ClusterCache, Reader
+from syncer.multicluster.cluster_cache import ClusterCache
 from syncer.multicluster.cluster_events import ClusterEvent, ClusterSource, Happening
 from syncer.multicluster.cluster_informer import ClusterInformer
 from syncer.multicluster.cluster_options import ClusterOptions, Part, Transform
 from syncer.multicluster.cluster_status import ClusterStatus, Health, State
+from syncer.multicluster.clusters import Clusters, Reader
 from syncer.multicluster.controller import Controller, ControllerOptions
 from syncer.multicluster.decorator import Decorator
 from syncer.multicluster.errors import (
@@ -91,6 +106,7 @@ __all__ = [
     "ClusterCache",
     "ClusterCacheCollector",
     "ClusterCacheOptions",
+    "ClusterError",
     "ClusterEvent",
     "ClusterInformer",
     "ClusterListener",
@@ -99,6 +115,9 @@ __all__ = [
     "ClusterRegistry",
     "ClusterSource",
     "ClusterStatus",
+    "Clusters",
+    "ConfigError",
+    "Conflict",
     "ConnectionSettings",
     "ContextsProvider",
     "Controller",
@@ -108,29 +127,38 @@ __all__ = [
     "ControllerReference",
     "Decorator",
     "DuplicateChildren",
+    "Exists",
     "Fleet",
     "FolderProvider",
+    "Handler",
     "Happening",
     "Health",
     "Index",
+    "Key",
+    "Lease",
     "ListenedClusters",
+    "Login",
     "Manager",
     "Member",
+    "Missing",
     "MultiClusterSyncer",
     "NotConnected",
     "NotExist",
     "NotInstalled",
     "NotRunning",
     "NotSynced",
+    "Obj",
     "Part",
     "PatrolOptions",
     "Patroller",
     "Provider",
+    "Queue",
     "Reader",
     "Reason",
     "Reconcile",
     "RemoteClusters",
     "Request",
+    "Resource",
     "Result",
     "SecretsProvider",
     "Spawned",
@@ -139,7 +167,9 @@ __all__ = [
     "State",
     "StaticProvider",
     "StillRunning",
+    "SyncerError",
     "Transform",
+    "Unreachable",
     "WatchOptions",
     "owner_of",
     "parsed",

@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
 from syncer.api import selectors
-from syncer.api.errors import Missing, SyncerError
+from syncer.api.errors import Missing, NotConnected, SyncerError
 from syncer.api.objects import Json, Key, Obj, Resource, key_of
 from syncer.clusters.api_requests import PatchKind, Propagation
 from syncer.clusters.client import Client, Objs, target_of
@@ -13,6 +13,7 @@ from syncer.clusters.connection import ConnectionSettings, client
 from syncer.multicluster.cluster_caches import Caches
 from syncer.multicluster.cluster_informer import ClusterInformer
 from syncer.multicluster.cluster_options import ClusterOptions, Part
+from syncer.multicluster.errors import NotSynced
 
 
 class Cluster:
@@ -135,6 +136,16 @@ class Cluster:
         """
         self._caches.forget(informer)
 
+    def forget_unused(self) -> None:
+        """Remove the caches that have no index and no subscriber.
+
+        Raises:
+            NotRunning: The cluster runs, and fills them.
+        """
+        for informer in self.informers():
+            if not informer.is_used:
+                self.forget(informer)
+
     def informers(self) -> Sequence[ClusterInformer]:
         """Return the caches that exist."""
         return self._caches.all()
@@ -154,6 +165,7 @@ class Cluster:
 
         Raises:
             NotSynced: The cache isn't filled within ``sync_timeout``.
+            NotConnected: It isn't filled, and the cluster has lost its connection.
             ValueError: The cluster is limited to another namespace.
         """
         self._caches.limited(resource, key.namespace)
@@ -171,6 +183,7 @@ class Cluster:
 
         Raises:
             NotSynced: The cache isn't filled within ``sync_timeout``.
+            NotConnected: It isn't filled, and the cluster has lost its connection.
             ValueError: The cluster is limited to another namespace.
         """
         limited = self._caches.limited(resource, namespace)
@@ -184,6 +197,7 @@ class Cluster:
 
         Raises:
             NotSynced: The cache isn't filled within ``sync_timeout``.
+            NotConnected: It isn't filled, and the cluster has lost its connection.
             KeyError: There is no such index.
         """
         if self._is_live(resource):
@@ -288,9 +302,21 @@ class Cluster:
     def _is_live(self, resource: Resource) -> bool:
         return resource in self._caches.options.live
 
+    @property
+    def _is_lost(self) -> bool:
+        """True while a cache of clusters that keeps it isn't connected to it."""
+        return self.is_kept and not self.is_running
+
     async def _synced(self, resource: Resource) -> ClusterInformer:
         informer, seconds = self.informer(resource), self._caches.options.sync_timeout
-        await informer.wait_synced(self.client.timeout if seconds is None else seconds)
+        if seconds is None:
+            seconds = self.client.timeout
+        try:
+            await informer.wait_synced(0.0 if self._is_lost else seconds)
+        except NotSynced as error:
+            if self._is_lost:
+                raise NotConnected(f"{informer} aren't listed, and it isn't connected", cluster=self.name) from error
+            raise
         return informer
 
     def __str__(self) -> str:

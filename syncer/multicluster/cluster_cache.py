@@ -4,12 +4,12 @@ import asyncio
 import os
 import random
 import time
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from syncer.api import selectors
 from syncer.api.errors import NotConnected
-from syncer.api.objects import Json, Key, Obj, Resource
+from syncer.api.objects import Resource
 from syncer.clusters.client import Client
 from syncer.clusters.connection import origin_of
 from syncer.clusters.credentials import LoginCredentials
@@ -24,6 +24,7 @@ from syncer.multicluster.cluster_connection import ClusterConnection, Watch
 from syncer.multicluster.cluster_events import ClusterSource, MapCluster
 from syncer.multicluster.cluster_options import Part
 from syncer.multicluster.cluster_status import ClusterStatus, Health, State
+from syncer.multicluster.clusters import Reader
 from syncer.multicluster.controller import Controller
 from syncer.multicluster.kept_transport import KeptTransport
 from syncer.multicluster.providers import LOOK_SECONDS, Member, Provider
@@ -46,21 +47,6 @@ Dial = Callable[[LoginCredentials, ClusterCacheOptions], Transport]
 def dial(credentials: LoginCredentials, options: ClusterCacheOptions) -> Transport:
     """Return an HTTP transport; nothing is sent yet."""
     return HttpTransport(credentials.login.endpoint, credentials, user_agent=options.user_agent)
-
-
-class Reader(Protocol):
-    """Reads from the caches of a cluster, or live where it has none: the methods of :class:`Cluster`."""
-
-    async def get(self, resource: Resource, key: Key) -> Obj | None:
-        """Return a private copy of an object; None if there is none."""
-
-    async def list(
-        self, resource: Resource, *, namespace: str = "", selector: Mapping[str, Json] | None = None
-    ) -> Sequence[Obj]:
-        """Return private copies of the objects of a namespace (``""``: all) and of a LabelSelector."""
-
-    async def find(self, resource: Resource, index: str, value: Hashable) -> Sequence[Obj]:
-        """Return private copies of the objects that have a value in an index."""
 
 
 class ClusterCache:

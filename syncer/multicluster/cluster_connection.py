@@ -339,6 +339,7 @@ class ClusterConnection:
             for watch in self._watches.values():
                 self._attach(watch, self.cluster)
         else:
+            self.cluster.forget_unused()  # what was read while it was disconnected
             self.cluster.use(client)
         running = asyncio.create_task(self.cluster.run())
         await asyncio.sleep(0)
@@ -423,9 +424,7 @@ class ClusterConnection:
             if isinstance(ended, Exception):
                 log.error("the caches of a cluster ended by themselves", cluster=self.name, error=str(ended))
         assert self.cluster is not None
-        for informer in self.cluster.informers():
-            if not informer.is_used:
-                self.cluster.forget(informer)
+        self.cluster.forget_unused()
         await client.close()
 
     # -- inside --------------------------------------------------------------------------------------

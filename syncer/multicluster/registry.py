@@ -18,7 +18,7 @@ from syncer.multicluster.callbacks import call
 from syncer.multicluster.cluster import Cluster
 from syncer.multicluster.cluster_options import ClusterOptions
 from syncer.multicluster.controller import Controller
-from syncer.multicluster.errors import AlreadyExists, CannotStart, NotExist, StillRunning
+from syncer.multicluster.errors import AlreadyExists, CannotStart, NotExist, NotSynced, StillRunning
 from syncer.multicluster.process import Manager
 from syncer.observe.logs import get_logger
 
@@ -268,7 +268,7 @@ class ClusterRegistry:
             raise NotExist(name, f"their state is {stack.state}" if stack else "")
         try:
             return await call(use, stack.cluster, what="the callback of", timeout=timeout)
-        except Unreachable as error:
+        except (Unreachable, NotSynced) as error:
             if stack.state is StackState.RUNNING:
                 raise
             raise NotExist(name, "they were stopped meanwhile") from error

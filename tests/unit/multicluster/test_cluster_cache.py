@@ -6,12 +6,15 @@ from typing import Any
 from unittest.mock import AsyncMock
 
 import pytest
-from cache_scene import GOOD, CacheScene, Handler, Site, now, until
-from fleet_scene import PODS, eventually, in_virtual_time
+from cache_scene import GOOD, CacheScene, Handler, Site, now, until, waiting
+from fleet_scene import CONFIG_MAPS, PODS, SECRETS, eventually, in_virtual_time
+from fleet_scene import Site as Fleet
 
+from kube_envtest import Rule
 from syncer.api import Key, NotConnected, Unreachable
 from syncer.multicluster import (
     ClusterEvent,
+    Clusters,
     Controller,
     Happening,
     Member,
@@ -111,6 +114,34 @@ def test_clients_of_a_cluster_that_is_lost_meanwhile_are_not_connected(leaves: b
                     pass
 
     main()
+
+
+@in_virtual_time
+async def test_cached_read_that_is_not_filled_before_its_cluster_is_lost_is_not_connected() -> None:
+    scene = CacheScene("a")
+    async with scene.running() as cache:
+        cluster = cache.get_client("a")
+        scene["a"].server.put(pod("x"))
+        cluster.add_index(PODS, "all", lambda obj: ["yes"])
+        assert await cluster.list(PODS)
+        scene["a"].server.faults.add(Rule(verb="list", resource="secrets", latency=3600))
+        reading = asyncio.create_task(cluster.list(SECRETS))
+        await until(1)
+        scene.static.put("a", scene.member("a", ready=False))
+        scene["a"].tokens = set()
+        await until(10.5)
+        begun = now()
+        with pytest.raises(NotConnected, match="secrets of a"):
+            await reading
+        with pytest.raises(NotConnected):
+            await cluster.get(CONFIG_MAPS, Key("shop", "x"))
+        assert now() == begun
+        assert await cluster.list(PODS), "what was filled can be read"
+        scene["a"].server.faults.add(Rule(verb="list", resource="configmaps", status=500))
+        scene["a"].tokens = {GOOD}
+        scene.static.put("a", scene.member("a"))
+        await asyncio.sleep(1)
+        assert cache.get_client("a"), "it isn't waited for what was only read"
 
 
 @in_virtual_time
@@ -221,3 +252,31 @@ async def test_fake_is_connected_to_what_it_is_given_alone() -> None:
         source = fake.source("me")
         fake.tell("a", UP)
         assert await source.get() == ClusterEvent("a", UP)
+        fake.leave(source)
+        fake.tell("a", DOWN)
+        assert waiting(source) == []
+        assert (list(fake), "a" in fake, "b" in fake) == (["a"], True, False)
+        fake.remove("a")
+        fake.remove("b")
+        assert (list(fake), controller.clusters) == ([], {})
+        with pytest.raises(NotConnected):
+            fake.get_client("a")
+
+
+@in_virtual_time
+async def test_fake_has_what_the_cache_has() -> None:
+    both: list[Clusters] = [CacheScene().cache, fake := FakeClusterCache({"a": Fleet("a").cluster})]
+    names = {name for name in vars(Clusters) if not name.startswith("_")}
+    assert all(hasattr(each, name) for each in both for name in names)
+    assert fake.get_status("a").state is State.CONNECTED
+    assert fake.get_status("b").state is State.UNKNOWN
+    assert fake.get_private_key("a") is fake.get_private_key("a")
+    assert fake.get_connection("a").endpoint.host == "a.invalid"
+    fake.logins["a"] = login = Site("a").login()
+    fake.namespaces["a"] = frozenset({"shop"})
+    assert fake.get_connection("a") is login
+    assert fake.get_namespaces("a") == {"shop"}
+    assert fake.get_namespaces("b") == frozenset()
+    for get in (fake.get_connection, fake.get_private_key):
+        with pytest.raises(NotConnected):
+            get("b")

@@ -4,7 +4,7 @@ import asyncio
 import threading
 
 import pytest
-from fleet_scene import PODS, in_virtual_time, leaving_nothing
+from fleet_scene import PODS, SECRETS, in_virtual_time, leaving_nothing
 from registry_scene import Scene, pod_a
 
 from kube_envtest import Rule
@@ -94,6 +94,18 @@ async def test_callback_whose_cluster_is_stopped_meanwhile_gets_a_typed_error() 
         with pytest.raises(NotExist, match="they were stopped meanwhile") as caught:
             await using
         assert isinstance(caught.value.__cause__, Unreachable)
+        await scene.spawn("us")
+
+        async def read(us: Cluster) -> None:
+            await us.list(SECRETS)
+
+        scene.sites["us"].server.faults.add(hung := Rule(verb="list", resource="secrets", latency=3600))
+        using = asyncio.create_task(registry.with_client("us", read))
+        await asyncio.sleep(1)
+        await registry.stop("us")
+        with pytest.raises(NotExist, match="they were stopped meanwhile"):
+            await using
+        scene.sites["us"].server.faults.remove(hung)
         await scene.spawn("us")
         scene.sites["us"].server.faults.add(Rule(reset="before"))
         with pytest.raises(Unreachable):
