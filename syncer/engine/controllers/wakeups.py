@@ -1,8 +1,8 @@
 """Wake parked and waiting requests when an object, a quota or a right that they wait for changes.
 
-A change of an object that a decision read wakes its request at once. Quotas and rights can't be
-watched: while a request waits for one, and only then, it is polled every few seconds. A missed
-change is caught by the slow timer, which every parked request has in the queue.
+A change of an object that a decision read wakes its request at once, a parked one with low priority.
+Quotas and rights can't be watched: while a request waits for one, and only then, it is polled every
+few seconds. A missed change is caught by the slow timer, which every parked request has in the queue.
 """
 
 import asyncio
@@ -84,12 +84,13 @@ class Wakeups:
         """Like :meth:`wait`, and also wake the request when the quota or right that the error names
         may be available.
 
-        An object that has changed already may be our own doing in this very attempt: then there is
+        It is woken with low priority: a tenant may have thousands parked on one object, and change that at
+        will. An object that has changed already may be our own doing in this very attempt: then there is
         no hurry.
         """
         want = _want(pair, error)
         quota = error if isinstance(error, QuotaExceeded) else None
-        self._wait(request, _Waiting(tuple(reads), want, quota), lambda: self._queue.retry(request))
+        self._wait(request, _Waiting(tuple(reads), want, quota), lambda: self._queue.retry(request), low=True)
         if want is not None:
             self._wants[want][request] = None
             self._wanted.set()
@@ -186,14 +187,14 @@ class Wakeups:
 
     # -- inside ------------------------------------------------------------------------------------
 
-    def _wait(self, request: Request, waiting: _Waiting, changed: Callable[[], object]) -> None:
+    def _wait(self, request: Request, waiting: _Waiting, changed: Callable[[], object], *, low: bool = False) -> None:
         self.forget(request)
         if not waiting.reads and waiting.want is None:
             return
         self._waiting[request] = waiting
         who: Hashable = request
         for store, key, _ in waiting.reads:
-            store.waiters.add(key, who, lambda: self._queue.add(request))
+            store.waiters.add(key, who, lambda: self._queue.add(request, low=low))
         if any(store.entry(key) is not entry for store, key, entry in waiting.reads):
             changed()
 

@@ -29,6 +29,7 @@ INTERNAL |= {
     "is_note",
     "matcher",
     "with_defaults",
+    "is_built_in_group",
     "without_reserved",
 }
 #: Names of types, of which the interpreter does not know where they are defined.

@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from kube_envtest import virtual_time
-from syncer.api import Forbidden, Key, MissingRight, Obj, QuotaExceeded, Request, Resource, Side, Unreachable
+from syncer.api import Forbidden, Key, MissingRight, Obj, QuotaExceeded, Refused, Request, Resource, Side, Unreachable
+from syncer.engine.cache.handlers import Waiters
 from syncer.engine.controllers.wakeups import LOOK_SECONDS, REVIEWS, Wakeups
+from syncer.engine.reconcile.controller import Read
 from syncer.engine.workqueue.queue import Queue
 
 A, B, C = (Request("vc", "pods", Key("shop", name)) for name in "abc")
@@ -195,5 +197,34 @@ def test_forgotten_request_is_not_woken() -> None:
         scene.wakeups.drop("vc", "pods")
         assert await scene.woken() == []
         assert scene.wakeups._waiting == {}
+
+    play(scenario)
+
+
+@dataclass
+class Store:
+    """An object that changes."""
+
+    waiters: Waiters = field(default_factory=Waiters)
+
+    def entry(self, key: Key) -> None:
+        """Return that there is none."""
+
+
+def test_change_that_wakes_many_parked_requests_does_not_hold_up_others() -> None:
+    async def scenario(scene: Scene) -> None:
+        store, shared = Store(), Key("shop", "shared")
+        reads: Any = (Read(store, shared, None),)  # type: ignore[arg-type]
+        for number in range(500):
+            request = Request("vc", "pods", Key("shop", f"stuck{number}"))
+            scene.queue.add(request, after=300, low=True)
+            scene.wakeups.park(scene.pair, request, reads, Refused("no"))  # type: ignore[arg-type]
+        scene.wakeups.wait(B, reads)
+        store.waiters.notify(shared)
+        scene.queue.add(Request("vc", "pods", Key("bank", "fresh")))
+        order = await scene.woken(0)
+        assert len(order) == 502
+        assert order.index("b") < 10, "it only waits for what it names, which may be there now"
+        assert order.index("fresh") < 10
 
     play(scenario)
