@@ -83,24 +83,6 @@ class Resource(NamedTuple):
         return f"{path}/{subresource}" if subresource else path
 
 
-#: The API groups of kube-apiserver that have a dot. (Kubernetes 1.36; ``kubectl api-versions``.) Groups without
-#: a dot are reserved for it, too; others below ``k8s.io`` may be those of custom resources.
-_BUILT_IN_GROUPS = frozenset(
-    f"{group}.k8s.io"
-    for group in (
-        *("admissionregistration", "apiextensions", "apiregistration", "authentication", "authorization"),
-        *("certificates", "coordination", "discovery", "events", "flowcontrol.apiserver", "internal.apiserver"),
-        *("metrics", "networking", "node", "policy", "rbac.authorization", "resource", "scheduling"),
-        *("storage", "storagemigration"),
-    )
-)
-
-
-def is_built_in_group(group: str) -> bool:
-    """Return True if Kubernetes itself serves an API group: no custom resource is in it."""
-    return "." not in group or group in _BUILT_IN_GROUPS
-
-
 class ObjectRef(NamedTuple):
     """A reference to an object: its side, resource and key."""
 

@@ -18,7 +18,7 @@ from syncer.api.context import C, Context, Settings
 from syncer.api.decision import Decision, apply, delete, wait
 from syncer.api.errors import NotYet
 from syncer.api.metadata_rules import MetadataRules
-from syncer.api.objects import Key, Obj, Pair, Resource, is_built_in_group
+from syncer.api.objects import Key, Obj, Pair, Resource
 from syncer.api.optional_roles import Refers
 from syncer.api.paths import FieldPath, copy_fields
 from syncer.api.reference_paths import ReferencePaths
@@ -265,13 +265,6 @@ class Mirror(Syncer[C], SyncDown[C], Sync[C], Refers):
     """
 
     @cached_property
-    def holds_templates(self) -> bool:
-        """True if its fields may hold templates of other objects, which may bear no marks of a tenant's; by
-        default for every kind that isn't Kubernetes' own.
-        """
-        return not is_built_in_group(self.host_resource.group)
-
-    @cached_property
     def references_down(self) -> ReferencePaths:
         """The compiled ``references`` of fields that go down."""
         return ReferencePaths(self.references).below((*self.down, *self.both, *_CROSSING))
@@ -282,8 +275,7 @@ class Mirror(Syncer[C], SyncDown[C], Sync[C], Refers):
         return ReferencePaths(self.references).below(self.up)
 
     def translate(self, ctx: Context[C], virtual: Obj) -> Obj:
-        """Return the host copy of a virtual object, without marks in the templates that it holds. Fields
-        that it doesn't set are never written.
+        """Return the host copy of a virtual object. Fields that it doesn't set are never written.
 
         Raises:
             Refused: The object, or a name in it, can't be translated.
@@ -291,12 +283,7 @@ class Mirror(Syncer[C], SyncDown[C], Sync[C], Refers):
         host = ctx.host_copy(virtual)
         copy_fields(virtual, host, (*self.down, *self.both))
         names = self.references_down
-        if not names.is_empty:
-            host = names.to_host(ctx, virtual, host)
-        if not self.holds_templates:
-            return host
-        # Its own metadata is without forged marks already, and bears those of a copy.
-        return {name: each if name == "metadata" else ctx.without_marks(each) for name, each in host.items()}
+        return host if names.is_empty else names.to_host(ctx, virtual, host)
 
     def reflect(self, ctx: Context[C], pair: Pair) -> Obj | None:
         """Return the virtual object with the ``up`` paths of the host object; None if there is

@@ -111,21 +111,6 @@ def test_mirror_without_a_path_in_the_object_copies_nothing_for_it() -> None:
     assert "data" not in ConfigMaps().translate(context(ConfigMaps), build(CONFIGMAPS, "db"))
 
 
-def test_mirror_of_a_custom_kind_copies_no_marks_at_any_depth() -> None:
-    class Widgets(Mirror):
-        name = "widgets"
-        resource = Resource("example.org/v1", "Widget", "widgets")
-        down = ("spec", "templates")
-
-    template = {"metadata": {"labels": {"app": "web", "vsyncer.dev/cluster": "vc.vc-ns"}, "annotations": TENANTS}}
-    virtual = build(Widgets.resource, "a", spec={"template": [template]}, templates={"x": {"y": template}})
-    host = Widgets().translate(context(Widgets), virtual)
-    for found in (host["spec"]["template"][0], host["templates"]["x"]["y"]):
-        assert found["metadata"]["labels"] == {"app": "web"}
-        assert "vsyncer.dev/" not in str(found)
-    assert virtual["spec"] == {"template": [template]}
-
-
 def test_tenant_cannot_forge_marks() -> None:
     metadata = context(ConfigMaps).host_copy(configmap("db", metadata={"uid": "u-1", **TENANTS}))["metadata"]
     assert metadata["labels"] == {

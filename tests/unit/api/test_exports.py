@@ -29,7 +29,6 @@ INTERNAL |= {
     "is_note",
     "matcher",
     "with_defaults",
-    "is_built_in_group",
     "without_reserved",
 }
 #: Names of types, of which the interpreter does not know where they are defined.
