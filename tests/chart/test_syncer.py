@@ -53,6 +53,7 @@ def test_rights_are_in_the_namespace_of_the_copies_and_of_the_lease() -> None:
         ({"virtualClusters": [{"name": "shop"}]}, "virtualClusters[0].kubeconfigSecret"),
         ({"config": {"virtualClusters": []}}, "the value `virtualClusters`"),
         ({"config": {"host": {"namespace": "x"}}}, "hostNamespace"),
+        ({"config": {"leaderElection": {"enabled": False}}}, "several replicas would all write"),
     ],
 )
 def test_values_that_cannot_work_are_refused(values: Obj, reason: str) -> None:

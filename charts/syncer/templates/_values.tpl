@@ -7,6 +7,9 @@
 {{- if gt (len $clusters) 1 -}}
 {{- fail "virtualClusters: has too many entries: this chart serves one virtual cluster; the chart fleet serves several" -}}
 {{- end -}}
+{{- if and (gt (int .Values.replicas) 1) (eq (dig "leaderElection" "enabled" true .Values.config | toString) "false") -}}
+{{- fail "config.leaderElection.enabled: several replicas would all write; leave it out, or set the value `replicas` to 1" -}}
+{{- end -}}
 {{- $known := dict
   "apiVersion" "vsyncer.dev/v1alpha1"
   "kind" "SyncerConfig"
