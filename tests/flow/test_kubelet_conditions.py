@@ -14,6 +14,7 @@ import pytest
 from harness import CLUSTER, Daemon, Two, built_in, play
 from small_syncers import Maps
 
+from hack.ports import free_port
 from syncer.api.objects import Key, Side, key_of
 from syncer.config.model import Kubelet
 from syncer.engine import control as control_api
@@ -147,9 +148,17 @@ def test_failure_of_the_server_is_shown_until_it_serves_again(two: Two, monkeypa
     play(scenario)
 
 
+def free_pair() -> int:
+    """Return a port that no outgoing connection can take, and after which the next is free, too."""
+    while True:
+        port = free_port()
+        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port + 1)):
+            return port
+
+
 def test_port_that_others_have_is_shown_and_the_node_gets_another(two: Two) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
+    port = free_pair()
+    with socket.create_server(("127.0.0.1", port)):
 
         async def scenario() -> None:
             two.virtual.put(pod("web"))
@@ -177,10 +186,11 @@ def test_node_of_a_tenant_that_changes_again_and_again_has_no_other_node_read(
             await daemon.settled()
             two.host.put(merged(two.copy("pods", "web") or {}, {"spec": {"nodeName": "node-1"}}))
             await daemon.settled()
-            async with kubelet(daemon):
+            port = free_port()
+            async with kubelet(daemon, first_port=port):
                 await asyncio.sleep(5.0)
                 shown = two.virtual.get(NODES.plural, "node-1") or {}
-                assert shown["status"]["daemonEndpoints"]["kubeletEndpoint"]["Port"] == 20250
+                assert shown["status"]["daemonEndpoints"]["kubeletEndpoint"]["Port"] == port
                 read: list[str] = []
                 store = daemon.engine.pairs[CLUSTER].informers.store(Side.VIRTUAL, NODES)
                 get = store.get
