@@ -31,6 +31,7 @@ COPY --from=daemon /daemon /
 ENV PATH=/opt/syncer/bin SYNCER_PLUGINS_FOLDER=/plugins PYTHONUNBUFFERED=1
 USER 65532:65532
 ENTRYPOINT ["syncer"]
+CMD ["--config", "/etc/syncer/syncer.yaml"]
 # Fails where a file of the base is missing.
 RUN ["syncer", "plugins", "check"]
 ARG VERSION=0.1.0

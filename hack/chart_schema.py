@@ -125,6 +125,37 @@ def values_schema(chart: Path, configuration: Mapping[str, Any]) -> Schema:
     return {**about, **schema, "$defs": _definitions(configuration)}
 
 
+def values_table(chart: Path) -> str:
+    """Return the values of a chart in a folder as a table in Markdown: name, default, comment."""
+    text = (chart / "values.yaml").read_text()
+    node, lines = yaml.compose(text), text.splitlines()
+    assert isinstance(node, yaml.MappingNode)
+    return "\n".join(["| value | default | |", "|---|---|---|", *_rows(node, lines, "")])
+
+
+def _rows(node: yaml.MappingNode, lines: list[str], path: str) -> Iterator[str]:
+    for key, value in node.value:
+        name = f"{path}{key.value}"
+        if isinstance(value, yaml.MappingNode) and value.value and not _is_leaf(key.value):
+            if said := _sentences(lines, key):
+                yield f"| `{name}` | | {said} |"
+            yield from _rows(value, lines, f"{name}.")
+        else:
+            default = yaml.safe_dump(yaml.safe_load(yaml.serialize(value)), default_flow_style=True, width=10_000)
+            shown = default.removesuffix("\n").removesuffix("...").strip()
+            yield f"| `{name}` | `{shown}` | {_sentences(lines, key)} |"
+
+
+def _is_leaf(name: str) -> bool:
+    return name in _OPEN
+
+
+def _sentences(lines: list[str], key: yaml.Node) -> str:
+    """Return a comment without the example in YAML that may follow it."""
+    said, _, _ = _comment(lines, key.start_mark.line).partition("\n  - ")
+    return said.replace("\n", " ").replace("|", "\\|").removesuffix(":")
+
+
 def _of_mapping(node: yaml.MappingNode, lines: list[str], path: str) -> Iterator[tuple[str, Any]]:
     yield "type", "object"
     if not node.value or path.rpartition(".")[2] in _OPEN:

@@ -58,16 +58,20 @@ class Kubelet:
     _unanswered: set[str] = field(default_factory=set)
     _known: set[str] = field(default_factory=set)
     _addresses: dict[str, int] = field(default_factory=dict)
-    _tasks: set["asyncio.Task[None]"] = field(default_factory=set)
+    _steps: asyncio.TaskGroup | None = None
 
     async def run(self) -> None:
-        """Run until cancelled."""
-        await self._make_node()
-        while True:
-            try:
-                await self._watch()
-            except ClusterError:
-                await asyncio.sleep(0.2)
+        """Run until cancelled; whatever else than a refused request goes wrong with a pod ends it."""
+        is_made = False
+        async with asyncio.TaskGroup() as self._steps:
+            while True:
+                try:
+                    if not is_made:
+                        await self._make_node()
+                        is_made = True
+                    await self._watch()
+                except ClusterError:
+                    await asyncio.sleep(RETRY_SECONDS)
 
     async def _make_node(self) -> None:
         ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", "lastHeartbeatTime": now()}
@@ -117,9 +121,8 @@ class Kubelet:
         return not named or any(self.node in values for values in named)
 
     def _start(self, step: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(step)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        assert self._steps is not None
+        self._steps.create_task(step)
 
     async def _live(self, pod: Obj) -> None:
         """Bind, run, become ready; retry, like a kubelet, while the pod exists."""

@@ -25,7 +25,7 @@ from kube_envtest.controlplane.processes import Process, spawn
 from syncer.cli.app import app
 from syncer.clusters.connection import ConnectionSettings
 
-SECONDS = 60.0
+SECONDS = 120.0
 
 
 class Host:
@@ -117,7 +117,7 @@ class Plane:
     ) -> subprocess.CompletedProcess[str]:
         """Run kubectl with the tenant's kubeconfig, or another one."""
         command = [*self.host.plane.kubectl_command, "--kubeconfig", str(kubeconfig or self.admin), *arguments]
-        return subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=60, check=check)
+        return subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=SECONDS, check=check)
 
     def start(self) -> None:
         """Start all three; each is ready once the next one works."""
@@ -131,11 +131,11 @@ class Plane:
         for each in reversed(self._running):
             each.kill()
 
-    def ends(self, program: str, *, within: float) -> bool:
-        """Send a program SIGTERM; return True if it ends within so many seconds."""
+    def ends(self, program: str) -> bool:
+        """Send a program SIGTERM; return True if it ends."""
         [found] = [each for each in self._running if each.name == program]
         os.kill(found.pid, signal.SIGTERM)
-        deadline = time.monotonic() + within
+        deadline = time.monotonic() + SECONDS
         while found.alive() and time.monotonic() < deadline:
             time.sleep(0.1)
         return not found.alive()
@@ -158,7 +158,10 @@ class Plane:
         """Return the certificate that a server shows."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-        with socket.create_connection(("127.0.0.1", port), timeout=10) as plain, context.wrap_socket(plain) as wrapped:
+        with (
+            socket.create_connection(("127.0.0.1", port), timeout=SECONDS) as plain,
+            context.wrap_socket(plain) as wrapped,
+        ):
             return x509.load_der_x509_certificate(wrapped.getpeercert(binary_form=True) or b"")
 
     def _etcd(self) -> list[str]:

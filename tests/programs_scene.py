@@ -10,6 +10,8 @@ import yaml
 
 from syncer.api import Obj
 
+#: Seconds, after which a program that doesn't end is given up.
+PATIENCE = 120.0
 FOLDER = Path(__file__).parents[1] / "examples" / "multicluster"
 
 
@@ -38,4 +40,4 @@ def example(name: str, *arguments: str, folder: Path, kubeconfig: Path | None = 
             assert process.poll() is None, log.read_text()
         finally:
             process.terminate()
-            process.wait(30)
+            process.wait(PATIENCE)

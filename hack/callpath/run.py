@@ -18,7 +18,7 @@ HOST_NAMESPACE = "vc-shop"
 #: ConfigMaps that are copied before those that are recorded.
 WARM_UP = 20
 #: Seconds without a request after which the daemon is idle, and the timeout for a copy.
-REST, PATIENCE = 0.3, 30.0
+REST, PATIENCE = 0.3, 120.0
 #: Polling interval for a copy, in seconds.
 POLL = 0.02
 

@@ -44,8 +44,10 @@ def main(base: str, tag: str, platform: str, node: bool) -> None:
         saved = save(found, tag, architecture)
     if node:
         outside.load(Place.here(), [saved.archive])
-    click.echo(json.dumps(saved.said()))
-    click.echo(f"{saved.tag}: {saved.compressed / 1e6:.1f} MB compressed", err=True)
+    said = saved.said()
+    click.echo(json.dumps(said))
+    added = said["added"]["compressed_bytes"]
+    click.echo(f"{saved.tag}: {saved.compressed / 1e6:.1f} MB compressed, {added / 1e6:.1f} of it ours", err=True)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import venv
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,12 +15,15 @@ from typing import Any
 from hack.checkout import THIS
 from hack.container.base import bases
 from hack.container.engine import OUTPUT, Engine
+from hack.container.layers import Layer, layers
 from hack.realnode.inside import Failed
 from syncer.version import VERSION
 
 #: The name of the image in this version.
 TAG = f"ghcr.io/vsyncer/syncer:{VERSION}"
 LOCKS = Path(__file__).parent
+#: Packages that are told with their size.
+_SHOWN = 12
 #: Syft asks its makers for a newer version otherwise.
 _OFFLINE = {"SYFT_CHECK_FOR_APP_UPDATE": "false"}
 
@@ -34,6 +38,8 @@ class Saved:
     archive: Path
     #: The packages in it, as CycloneDX JSON.
     bill: Path
+    #: The lowest is the base, of Python alone; the others are what we add.
+    layers: tuple[Layer, ...]
 
     @property
     def compressed(self) -> int:
@@ -43,7 +49,20 @@ class Saved:
     def said(self) -> dict[str, Any]:
         """Return it as JSON has it."""
         files = {"archive": str(self.archive), "sbom": str(self.bill)}
-        return {"image": self.tag, "id": self.identity, **files, "compressed_bytes": self.compressed}
+        added, packages = self.layers[1:], Counter[str]()
+        for each in added:
+            packages.update(each.packages)
+        return {
+            "image": self.tag,
+            "id": self.identity,
+            **files,
+            "compressed_bytes": self.compressed,
+            "added": {
+                "compressed_bytes": sum(each.compressed for each in added),
+                "unpacked_bytes": sum(each.unpacked for each in added),
+                "packages": dict(packages.most_common(_SHOWN)),
+            },
+        }
 
 
 def build(engine: Engine, tag: str, *, architecture: str, base: str = "") -> None:
@@ -79,21 +98,19 @@ def save(engine: Engine, tag: str, architecture: str) -> Saved:
     """
     identity = engine.run("image", "inspect", "--format={{.Id}}", tag)
     name = f"{tag.rpartition('/')[2].replace(':', '-')}-{architecture}"
-    saved = Saved(tag, identity, OUTPUT / f"{name}.tar.gz", OUTPUT / f"{name}.cdx.json")
-    stamp = OUTPUT / f"{name}.id"
-    if stamp.exists() and stamp.read_text() == f"{tag} {identity}" and saved.archive.exists() and saved.bill.exists():
-        return saved
-    _say(f"writing {saved.archive.name}")
-    plain = OUTPUT / f"{name}.tar"
-    engine.run("save", f"--output={plain}", tag)
-    try:
-        _list_packages(plain, tag, saved.bill)
-        with plain.open("rb") as read, gzip.GzipFile(saved.archive, "wb", compresslevel=6, mtime=0) as write:
-            shutil.copyfileobj(read, write, 1 << 20)
-    finally:
-        plain.unlink()
-    stamp.write_text(f"{tag} {identity}")
-    return saved
+    archive, bill, stamp = (OUTPUT / f"{name}.{end}" for end in ("tar.gz", "cdx.json", "id"))
+    if not (stamp.exists() and stamp.read_text() == f"{tag} {identity}" and archive.exists() and bill.exists()):
+        _say(f"writing {archive.name}")
+        plain = OUTPUT / f"{name}.tar"
+        engine.run("save", f"--output={plain}", tag)
+        try:
+            _list_packages(plain, tag, bill)
+            with plain.open("rb") as read, gzip.GzipFile(archive, "wb", compresslevel=6, mtime=0) as write:
+                shutil.copyfileobj(read, write, 1 << 20)
+        finally:
+            plain.unlink()
+        stamp.write_text(f"{tag} {identity}")
+    return Saved(tag, identity, archive, bill, tuple(layers(archive)))
 
 
 def programs(lock: str) -> Path:

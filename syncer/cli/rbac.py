@@ -110,8 +110,25 @@ def _roles(
     for each in (*shares, *lent):
         if only != "daemon" and (chosen in ("", each.cluster) or (each in lent and chosen not in config.names_listed)):
             for place, made in each.manifests(subjects).items():
-                roles[place] += [one for one in made if one not in roles[place]]
+                for one in made:
+                    _add(roles[place], one)
     return [each for one in ([Side(side)] if side else Side) for each in roles[one]]
+
+
+def _add(roles: "list[Obj]", new: "Obj") -> None:
+    """Add a role or a binding; the rules of one that is there already are added to it.
+
+    Virtual clusters of the same Secrets in several host namespaces have a Role of one name where they share a
+    namespace: applied after each other, the last would replace the others.
+    """
+    from syncer.api import key_of
+
+    for one in roles:
+        if (one["kind"], key_of(one)) == (new["kind"], key_of(new)):
+            if "rules" in one:
+                one["rules"] += [each for each in new["rules"] if each not in one["rules"]]
+            return
+    roles.append(new)
 
 
 def _of_secrets(config: "SyncerConfig") -> "list[VirtualCluster]":

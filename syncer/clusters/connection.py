@@ -25,12 +25,14 @@ class ConnectionSettings:
     """How to reach a cluster.
 
     Without ``kubeconfig`` it is found as by kubectl, or the Pod's service account is used;
-    ``in_cluster`` requires the latter. ``qps`` and ``burst`` limit requests per second; 0 is no
+    ``in_cluster`` requires the latter. ``server`` is a URL to use instead of the kubeconfig's.
+    ``qps`` and ``burst`` limit requests per second; 0 is no
     limit. ``timeout`` is the deadline of a request, in seconds.
     """
 
     kubeconfig: str = ""
     context: str = ""
+    server: str = ""
     in_cluster: bool = False
     qps: float = 0.0
     burst: int = 0
@@ -83,7 +85,7 @@ def _credentials(
 ) -> LoginCredentials:
     if settings.in_cluster:
         return LoginCredentials(kubeconfig.in_cluster(environ))
-    files = LoginFiles(settings.kubeconfig, context=settings.context, environ=environ)
+    files = LoginFiles(settings.kubeconfig, context=settings.context, environ=environ, server=settings.server)
     return LoginCredentials(files.login, reread=files.reread, moved=moved)
 
 
@@ -154,7 +156,7 @@ def read_login(settings: ConnectionSettings, environ: Mapping[str, str]) -> Logi
     """
     if settings.in_cluster:
         return kubeconfig.in_cluster(environ)
-    return kubeconfig.read(settings.kubeconfig, context=settings.context, environ=environ)
+    return kubeconfig.read(settings.kubeconfig, context=settings.context, server=settings.server, environ=environ)
 
 
 async def first_contact(cluster: Cluster) -> str:

@@ -122,8 +122,11 @@ class Kubeconfig:
         """The names of its contexts."""
         return list(self._entries["contexts"])
 
-    def login(self, context: str = "") -> Login:
+    def login(self, context: str = "", *, server: str = "") -> Login:
         """Return the login of a context, or of the current context for ``""``.
+
+        ``server`` is a URL to use instead of the cluster's own. Its certificate is verified for that, unless the
+        kubeconfig has a ``tls-server-name``.
 
         Raises:
             ConfigError: The context can't be used.
@@ -133,6 +136,8 @@ class Kubeconfig:
             self._refuse("no context is named and there is no current-context", self._choices("contexts"))
         chosen = self._entry("contexts", name)
         cluster = self._entry("clusters", chosen.text("cluster"), chosen)
+        if server:
+            cluster = Section({**cluster.values, "server": server}, file=cluster.file, path=cluster.path)
         user_name = chosen.text("user")
         user = self._entry("users", user_name, chosen) if user_name else Section({}, file=chosen.file, path="")
         source = f"{chosen.file}, context {name}, user {user_name or '(none)'}"
@@ -179,16 +184,18 @@ def find_files(path: str, environ: Mapping[str, str]) -> list[Path]:
     return [file for file in candidates if file.exists()]
 
 
-def read(path: str = "", *, context: str = "", environ: Mapping[str, str]) -> Login:
+def read(path: str = "", *, context: str = "", server: str = "", environ: Mapping[str, str]) -> Login:
     """Return the login of a kubeconfig, or of the Pod's service account if there is no kubeconfig.
+
+    ``server`` as in :meth:`Kubeconfig.login`.
 
     Raises:
         ConfigError: It can't be used; the message names the file and the entry at fault.
     """
     files = find_files(path, environ)
     if files:
-        return through_proxy(Kubeconfig(files).login(context), environ)
-    if "KUBERNETES_SERVICE_HOST" in environ:
+        return through_proxy(Kubeconfig(files).login(context, server=server), environ)
+    if "KUBERNETES_SERVICE_HOST" in environ and not server:
         return in_cluster(environ)
     place = environ.get("KUBECONFIG") or str(_home(environ) / ".kube" / "config")
     hint = "Name a kubeconfig in the configuration, set KUBECONFIG, or run in a Pod with a service account."

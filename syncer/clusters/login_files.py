@@ -17,20 +17,22 @@ class LoginFiles:
     process to another cluster.
     """
 
-    def __init__(self, path: str, *, context: str, environ: Mapping[str, str]) -> None:
+    def __init__(self, path: str, *, context: str, environ: Mapping[str, str], server: str = "") -> None:
         """Read the files that kubectl would read, or the Pod's service account if there is none.
+
+        ``server`` is a URL to use instead of that in the files.
 
         Raises:
             ConfigError: They can't be used.
         """
-        self._files, self._environ = kubeconfig.find_files(path, environ), environ
+        self._files, self._environ, self._server = kubeconfig.find_files(path, environ), environ, server
         self._seen = self._signatures()
         if self._files:
             whole = kubeconfig.Kubeconfig(self._files)
             self._context = context or whole.current_context
-            self.login = kubeconfig.through_proxy(whole.login(self._context), environ)
+            self.login = kubeconfig.through_proxy(whole.login(self._context, server=server), environ)
         else:
-            self.login = kubeconfig.read(path, context=context, environ=environ)
+            self.login = kubeconfig.read(path, context=context, server=server, environ=environ)
 
     def reread(self) -> Login | None:
         """Return the login that the files have now; None if they haven't changed since they were read.
@@ -41,7 +43,7 @@ class LoginFiles:
         seen = self._signatures()
         if seen == self._seen:
             return None
-        login = kubeconfig.Kubeconfig(self._files).login(self._context)
+        login = kubeconfig.Kubeconfig(self._files).login(self._context, server=self._server)
         self._seen = seen
         return kubeconfig.through_proxy(login, self._environ)
 

@@ -40,11 +40,36 @@ class ConnectionSection(Section):
     context: str = ""
     """The context in the kubeconfig. Empty: its current context."""
 
+    server: str = Field(default="", pattern=r"^(https?://[^\s/]+(/\S*)?)?$")
+    """URL of the API server, where the daemon reaches it by another address than the kubeconfig's.
+
+    Its certificate is verified for this address, unless the kubeconfig has a `tls-server-name`.
+    """
+
     qps: float = Field(default=0, ge=0)
     """Sustained rate of requests to this API server, per second. 0: no limit."""
 
     burst: int = Field(default=0, ge=0)
     """Requests that may exceed the rate at once. 0: as many as `qps`."""
+
+    @property
+    def may_run_programs(self) -> bool:
+        """True if a kubeconfig may say which program returns the credentials."""
+        return True
+
+
+class VirtualConnectionSection(ConnectionSection):
+    """How to reach the API server of a virtual cluster."""
+
+    allow_exec: bool = True
+    """Whether the kubeconfig may run a program for its credentials (`exec`, `auth-provider`). If not, one that does
+    is refused.
+    """
+
+    @property
+    def may_run_programs(self) -> bool:
+        """True if a kubeconfig may say which program returns the credentials."""
+        return self.allow_exec
 
 
 def _beside(place: str) -> BeforeValidator:
@@ -56,7 +81,7 @@ def _beside(place: str) -> BeforeValidator:
     return BeforeValidator(refuse)
 
 
-class VirtualSide(ConnectionSection):
+class VirtualSide(VirtualConnectionSection):
     """Short form for a single virtual cluster: how to reach its API server, the one that tenants use."""
 
     @model_validator(mode="after")
@@ -382,7 +407,7 @@ class ClusterSections(Section):
     """
 
 
-class VirtualClusterSection(ClusterSections, ConnectionSection, _Named):
+class VirtualClusterSection(ClusterSections, VirtualConnectionSection, _Named):
     """A virtual cluster, and how to reach its API server, the one that tenants use."""
 
 

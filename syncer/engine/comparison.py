@@ -58,7 +58,9 @@ async def compare(config: SyncerConfig) -> list[str]:
             if login.plugin:
                 reasons.append(f"{path}: it runs a program, which is left alone here")
         for side, login in logins.items():
-            said += [f"{each.name}: {side}: {warning}" for warning in warnings_of(login, side, place)]
+            may_run = side is Side.HOST or each.connection.may_run_programs
+            warnings = warnings_of(login, side, place, may_run_programs=may_run)
+            said += [f"{each.name}: {side}: {warning}" for warning in warnings]
         said += [f"{each.name}: not compared with its host: {reason}" for reason in reasons]
         if not reasons:
             async with AsyncExitStack() as stack:

@@ -100,7 +100,7 @@ def login_of(given: ConnectionSection) -> Login:
     Raises:
         ConfigError: Its kubeconfig can't be used.
     """
-    return read_login(ConnectionSettings(given.kubeconfig, given.context), os.environ)
+    return read_login(ConnectionSettings(given.kubeconfig, given.context, given.server), os.environ)
 
 
 def connect_all(
@@ -171,9 +171,10 @@ def must_be_another(name: str, virtual: Cluster, host: Cluster) -> None:
 def _connect(
     given: ConnectionSection, side: Side, name: str, place: str, metrics: Metrics, moved: Callable[[], None]
 ) -> Cluster:
-    settings = ConnectionSettings(given.kubeconfig, given.context, qps=given.qps, burst=given.burst)
+    settings = ConnectionSettings(given.kubeconfig, given.context, given.server, qps=given.qps, burst=given.burst)
     try:
-        for warning in warnings_of(read_login(settings, os.environ), side, place):
+        login = read_login(settings, os.environ)
+        for warning in warnings_of(login, side, place, may_run_programs=given.may_run_programs):
             log.warning(warning, cluster=name, side=side)
         made = connect(settings, side=side, environ=os.environ, name=name, moved=moved)
     except ConfigError as error:

@@ -14,7 +14,7 @@ from syncer.engine.engine import Engine
 from syncer.engine.patrol.patrollers import confirm, report
 from syncer.engine.reconcile.controller import Controller
 from syncer.engine.reconcile.reconciler import cannot_be_read
-from syncer.engine.status import IN_STEP, clusters, syncers
+from syncer.engine.status import IN_STEP, clusters, failed, syncers
 from syncer.observe.control import Control
 from syncer.translate.times import written
 
@@ -88,12 +88,15 @@ def _held(engine: Engine, chosen: Selection) -> Iterator[dict[str, Any]]:
 
 
 def _unreadable(engine: Engine, chosen: Selection) -> Iterator[dict[str, Any]]:
-    """Yield the quarantined objects that no parked request is about, because they are only read."""
+    """Yield the quarantined objects that no parked request is about, because they are only read, and those
+    about which an index or a watch of a syncer raised.
+    """
     said = {status.reason.partition(":")[0] for _, status in engine.statuses.troubles()}
     for pair in chosen.pairs:
         for store in pair.informers:
             readers = [one.name for one in pair.controllers.values() if store in (*one.stores, *one.extras)]
-            for key, since in store.quarantined.items():
+            since = dict.fromkeys(sorted(failed(store)), engine.clock()) | store.quarantined
+            for key in since:
                 text = cannot_be_read(store, key)
                 meant = chosen.key in ("", str(key)) and not chosen.syncers.isdisjoint(readers)
                 if meant and text.partition(":")[0] not in said:
@@ -101,7 +104,7 @@ def _unreadable(engine: Engine, chosen: Selection) -> Iterator[dict[str, Any]]:
                         "cluster": pair.name,
                         "syncer": ",".join(readers),
                         "key": str(key),
-                        **_times(engine, since),
+                        **_times(engine, since[key]),
                         "tried": 0,
                         "class": "Unreadable",
                         "reason": text,

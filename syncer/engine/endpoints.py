@@ -42,7 +42,7 @@ async def serving(
         ConfigError: An address or a socket can't be served.
     """
     measure(engine, config, lease, shards)
-    checks = _checks(engine, heartbeat)
+    checks = _checks(engine, heartbeat, lease)
     async with AsyncExitStack() as stack:
         for server in (
             serve(config.metrics.address, metrics_app(engine.metrics.registry), setting="metrics.address"),
@@ -66,7 +66,7 @@ async def _serve_control(stack: AsyncExitStack, engine: Engine, config: SyncerCo
         log.warning("no control socket; commands can't ask this daemon", error=str(error))
 
 
-def _checks(engine: Engine, heartbeat: Heartbeat) -> Checks:
+def _checks(engine: Engine, heartbeat: Heartbeat, lease: Lease | None) -> Checks:
     checks = Checks()
     checks.live("loop", heartbeat)
     checks.live("workers", at_most(STUCK_SECONDS, lambda: _longest(engine), "a request has been worked on"))
@@ -74,17 +74,23 @@ def _checks(engine: Engine, heartbeat: Heartbeat) -> Checks:
     checks.ready_by_cluster("virtual", lambda: _virtual(engine))
     checks.ready_by_cluster("caches", lambda: _caches(engine))
     checks.ready_by_cluster("secrets", lambda: _unlisted(engine))
-    checks.degraded(lambda: _degraded(engine))
+    checks.degraded(lambda: _degraded(engine) | _led_elsewhere(lease))
     return checks
 
 
-def _degraded(engine: Engine) -> Mapping[str, str]:
+def _degraded(engine: Engine) -> dict[str, str]:
     """Return what isn't as it should be. Secrets are only counted, as there may be any number of them."""
     found = {"/".join(place): why for place, why in status.degraded(engine, details=False).items()}
     by_namespace: dict[str, list[str]] = {}
     for (namespace, why), number in sorted(_refused(engine).items()):
         by_namespace.setdefault(namespace, []).append(f"{why}: {number}")
     return found | {f"secrets/{namespace}": ", ".join(said) for namespace, said in by_namespace.items()}
+
+
+def _led_elsewhere(lease: Lease | None) -> dict[str, str]:
+    """Return who leads, if that is no replica of this daemon."""
+    stranger = lease.stranger if lease is not None else ""
+    return {"lease": f"{stranger} holds it, a pod of another Deployment: uninstall one of them"} if stranger else {}
 
 
 def _refused(engine: Engine) -> Mapping[tuple[str, ...], int]:

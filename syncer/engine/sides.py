@@ -80,12 +80,17 @@ async def compared(virtual: Cluster, host: Cluster, settings: Settings) -> str:
     return ""
 
 
-def warnings_of(login: Login, side: Side, place: str) -> Iterator[str]:
+def warnings_of(login: Login, side: Side, place: str, *, may_run_programs: bool) -> Iterator[str]:
     """Yield warnings about the login of a side.
 
     Raises:
-        ConfigError: The login would send the daemon's own token to the tenant's API server.
+        ConfigError: The login runs a program, and may not, or would send the daemon's own token to the
+            tenant's API server.
     """
+    if login.plugin is not None and not may_run_programs:
+        why = "it runs a program for its credentials, and allowExec of this virtual cluster is false."
+        hint = "Use a token or a client certificate, or set allowExec to true if you wrote this kubeconfig yourself."
+        raise ConfigError(Problem(why, path=place, hint=hint))
     if side is Side.VIRTUAL and is_own_token(login):
         why = "its tokenFile is the token of this Pod's own service account, which is one of the host."
         hint = "The tenant's API server would get it. Use a token of the virtual cluster."

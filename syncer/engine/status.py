@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from syncer.api.errors import NameTaken
+from syncer.api.objects import Key
 from syncer.engine.cache.informer import Informer
 from syncer.engine.controllers.lifecycle import INIT_RAISED
 from syncer.engine.controllers.pair import ClusterPair
@@ -71,9 +72,20 @@ def kept_by_pauses(pair: ClusterPair) -> Mapping[tuple[str, ...], int]:
     return Counter((request.syncer,) for request in list(pair.policies.pause.kept))
 
 
+def failed(store: Informer) -> frozenset[Key]:
+    """Return the keys of the objects about which an index or a watch of a syncer raised; the log says why."""
+    indexes, watches = list(store.indexer.indexes), list(store.handlers.map_functions)
+    keys = frozenset[Key]().union(*(index.failed for index in indexes), *(watch.failed for watch in watches))
+    return keys - store.quarantined.keys()
+
+
 def unreadable(store: Informer) -> str:
     """Return a sentence about the objects of a store that can't be used; ``""`` if there are none."""
-    counts = {"without their contents": len(store.quarantined), "without a name": store.nameless}
+    counts = {
+        "without their contents": len(store.quarantined),
+        "without a name": store.nameless,
+        "by an index or a watch of a syncer": len(failed(store)),
+    }
     said = ", ".join(f"{count} {how}" for how, count in counts.items() if count)
     return f"{store.side} {store.resource} that can't be read: {said}" if said else ""
 

@@ -37,8 +37,8 @@ class ControllerOptions:
     and as many at once after a pause. ``weights`` gives a cluster another weight than 1, above 0: busy clusters share
     the workers' time in proportion, and none holds all of them.
     ``last_retry`` is the longest delay of a retry, in seconds. ``timeout`` is the longest time of a reconcile, in
-    seconds; one that takes longer is cancelled, and retried. ``annotation`` has the owner of an
-    object in another cluster. ``queue`` and ``log`` replace the controller's own.
+    seconds; one that takes longer is cancelled, and retried (the thread of one that isn't async goes on, though).
+    ``annotation`` has the owner of an object in another cluster. ``queue`` and ``log`` replace the controller's own.
 
     A reconcile that raises :class:`~syncer.multicluster.NotConnected` or
     :class:`~syncer.multicluster.ClusterNotFound` of the very cluster of its request isn't retried: the next change

@@ -6,7 +6,7 @@ from syncer.api import Key, Resource
 from syncer.names.forms import LABEL
 from syncer.names.joined import SEPARATOR, join, split
 from syncer.names.reserved import move_away, move_back
-from syncer.names.single_namespace import LONGEST, REMEMBERED, SingleNamespace
+from syncer.names.single_namespace import REMEMBERED, SingleNamespace, is_remembered
 
 
 class PerNamespace:
@@ -30,7 +30,7 @@ class PerNamespace:
         Raises:
             Refused: The name is reserved and has no room for the suffix.
         """
-        translate = self._remembered if len(key.namespace) + len(key.name) <= LONGEST else self._translate
+        translate = self._remembered if is_remembered(key) else self._translate
         return translate(resource, key)
 
     def to_virtual(self, resource: Resource, key: Key) -> Key | None:

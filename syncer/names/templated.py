@@ -5,7 +5,7 @@ from functools import lru_cache
 
 from syncer.api import Key, NameTranslator, Resource
 from syncer.names.forms import form_of
-from syncer.names.single_namespace import LONGEST, REMEMBERED
+from syncer.names.single_namespace import REMEMBERED, is_remembered
 from syncer.names.template import Template
 
 #: A made-up resource, to find out how a translator behaves.
@@ -31,7 +31,7 @@ class Templated:
         """
         if str(resource) not in self.templates:
             return self.inner.to_host(resource, key)
-        translate = self._remembered if len(key.namespace) + len(key.name) <= LONGEST else self._translate
+        translate = self._remembered if is_remembered(key) else self._translate
         return translate(resource, key)
 
     def to_virtual(self, resource: Resource, key: Key) -> Key | None:

@@ -6,7 +6,7 @@ from typing import ClassVar
 from syncer.api import Key, Resource
 from syncer.names.joined import SEPARATOR
 from syncer.names.reserved import move_away, move_back
-from syncer.names.single_namespace import LONGEST, REMEMBERED
+from syncer.names.single_namespace import REMEMBERED, is_remembered
 
 
 class Unchanged:
@@ -32,7 +32,7 @@ class Unchanged:
         Raises:
             Refused: The name is reserved and has no room for the suffix.
         """
-        translate = self._remembered if len(key.namespace) + len(key.name) <= LONGEST else self._translate
+        translate = self._remembered if is_remembered(key) else self._translate
         return translate(resource, key)
 
     def to_virtual(self, resource: Resource, key: Key) -> Key | None:

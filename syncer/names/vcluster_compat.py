@@ -5,7 +5,7 @@ from functools import lru_cache
 
 from syncer.api import Key, Resource
 from syncer.names.joined import SEPARATOR, split
-from syncer.names.single_namespace import LONGEST, REMEMBERED
+from syncer.names.single_namespace import REMEMBERED, is_remembered
 
 #: The longest name of vcluster, whatever the kind.
 _LIMIT = 63
@@ -30,7 +30,7 @@ class VclusterCompat:
 
     def to_host(self, resource: Resource, key: Key) -> Key:
         """Return the host key that vcluster uses; never refuses."""
-        translate = self._remembered if len(key.namespace) + len(key.name) <= LONGEST else self._translate
+        translate = self._remembered if is_remembered(key) else self._translate
         return translate(resource, key)
 
     def to_virtual(self, resource: Resource, key: Key) -> Key | None:

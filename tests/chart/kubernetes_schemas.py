@@ -22,6 +22,7 @@ CONTROL_PLANE = Path(__file__).parent.parent.parent / "hack" / "controlplane"
 #: CRDs of the custom kinds in the charts: each a module with its version, and the files in it.
 CRDS = {
     "github.com/prometheus-operator/prometheus-operator@v0.85.0": [
+        "example/prometheus-operator-crd/monitoring.coreos.com_podmonitors.yaml",
         "example/prometheus-operator-crd/monitoring.coreos.com_prometheusrules.yaml",
         "example/prometheus-operator-crd/monitoring.coreos.com_servicemonitors.yaml",
     ],

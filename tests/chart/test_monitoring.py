@@ -13,7 +13,7 @@ from chart_rendering import CHARTS, rendered
 from hack.realnode import builds
 from syncer.api import Obj, labels_of
 
-KINDS = ("ServiceMonitor", "PrometheusRule")
+KINDS = ("ServiceMonitor", "PodMonitor", "PrometheusRule")
 OPERATOR = [f"--api-versions=monitoring.coreos.com/v1/{kind}" for kind in KINDS]
 #: Each chart with the values that it can't do without.
 CASES: dict[str, dict[str, Any]] = {
@@ -99,3 +99,21 @@ def test_dashboard_is_found_by_its_label(chart: str) -> None:
     [text] = dashboard["data"].values()
     assert json.loads(text)["title"] == f"vsyncer: shop/{name}"
     assert re.fullmatch(r"vsyncer-[0-9a-f]{12}", json.loads(text)["uid"])
+
+
+def test_pod_monitor_stands_for_the_service_monitor_under_the_same_job() -> None:
+    chosen = {
+        "serviceMonitor": {"enabled": False},
+        "podMonitor": {"enabled": True, "labels": {"release": "prometheus"}},
+    }
+    found = objects("syncer", monitoring=chosen)
+    assert not [kind for kind, _ in found if kind == "ServiceMonitor"]
+    monitor = found["PodMonitor", "shop-syncer"]
+    pod = daemon(found)["spec"]["template"]
+    assert monitor["spec"]["selector"]["matchLabels"].items() <= pod["metadata"]["labels"].items()
+    [endpoint] = monitor["spec"]["podMetricsEndpoints"]
+    assert endpoint["port"] in [port["name"] for port in pod["spec"]["containers"][0]["ports"]]
+    [job] = endpoint["relabelings"]
+    rules = json.dumps(found["PrometheusRule", "shop-syncer"]["spec"])
+    assert f'job=\\"{job["replacement"]}\\"' in rules
+    assert not [kind for kind, _ in objects("syncer", operator=False, monitoring=chosen) if kind == "PodMonitor"]

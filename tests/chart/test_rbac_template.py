@@ -1,13 +1,14 @@
 """The template that computes the daemon's rights, against the daemon's own computation."""
 
 import random
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from importlib.metadata import distribution
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from chart_rendering import CHARTS, Unrenderable, bound, granted, rendered
 
 from syncer.api import Obj, Side
@@ -18,7 +19,7 @@ from syncer.plugins import OURS, Installed
 from syncer.rbac import Subject
 
 #: Enough that each option is tried with each of its values, beside many others.
-CONFIGURATIONS = 120
+CONFIGURATIONS = 200
 TEMPLATE = """\
 {{- range $number, $config := .Values.configurations }}
 {{- range $side := list "host" "virtual" }}
@@ -242,6 +243,32 @@ def test_roles_of_any_configuration_are_those_of_the_daemon(chart: Path) -> None
             assert len({_place(each) for each in mine}) == len(mine), "a role is there twice"
             assert granted(mine) == granted(expected), configuration
             assert bound(mine) == bound(expected)
+
+
+def _examples() -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the example configurations; parts of one are put into the least that there can be."""
+    for file in sorted((CHARTS.parent / "examples").rglob("*.yaml")):
+        for number, found in enumerate(yaml.safe_load_all(file.read_text())):
+            if isinstance(found, dict) and (found.get("kind") == "SyncerConfig" or "sync" in found):
+                yield f"{file.stem}-{number}", found if found.get("kind") else _least(**found)
+
+
+EXAMPLES = dict(_examples())
+
+
+def test_there_are_examples() -> None:
+    assert {"minimal-0", "full-0"} <= EXAMPLES.keys()
+    assert len(EXAMPLES) >= 5
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_roles_of_an_example_are_those_of_the_daemon(chart: Path, name: str) -> None:
+    objects = rendered(chart, {"configurations": [EXAMPLES[name]]})
+    for side in ("host", "virtual"):
+        mine = [each for each in objects if each["metadata"]["labels"]["side"] == side]
+        expected = _expected(EXAMPLES[name], side)
+        assert granted(mine) == granted(expected)
+        assert bound(mine) == bound(expected)
 
 
 @pytest.mark.parametrize(

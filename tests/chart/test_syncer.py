@@ -1,15 +1,17 @@
 """The objects of the chart `syncer`."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from chart_rendering import CHARTS, Unrenderable, rendered
+from chart_rendering import CHARTS, Unrenderable, helm, rendered
 
 from syncer.api import Obj
 from syncer.config import build, parse
 from syncer.plugins import installed
+from syncer.version import VERSION
 
 CHART = CHARTS / "syncer"
 SHOP: Mapping[str, Any] = {
@@ -39,6 +41,13 @@ def test_virtual_cluster_is_served_with_the_kubeconfig_of_its_secret() -> None:
     assert cluster.connection.kubeconfig == f"{mount['mountPath']}/value"
 
 
+def test_address_of_the_virtual_cluster_may_be_another_than_the_kubeconfigs() -> None:
+    server = "https://api.vc-shop-plane.svc:6443"
+    found = objects(virtualClusters=[{**SHOP, "server": server}])
+    [cluster] = build(parse(found["ConfigMap", "syncer"]["data"]["syncer.yaml"]), installed()).config.clusters()
+    assert cluster.connection.server == server
+
+
 def test_rights_are_in_the_namespace_of_the_copies_and_of_the_lease() -> None:
     roles = [each for (kind, _), each in objects().items() if kind in ("Role", "ClusterRole")]
     assert {each["metadata"].get("namespace") for each in roles} == {"vc-shop", "syncer"}
@@ -54,6 +63,9 @@ def test_rights_are_in_the_namespace_of_the_copies_and_of_the_lease() -> None:
         ({"config": {"virtualClusters": []}}, "the value `virtualClusters`"),
         ({"config": {"host": {"namespace": "x"}}}, "hostNamespace"),
         ({"config": {"leaderElection": {"enabled": False}}}, "several replicas would all write"),
+        ({"rbac": {"create": False}, "config": {"sync": {"toHost": {"configmaps": {}}}}}, "there is no such kind"),
+        ({"serviceAccount": {"create": False}}, "serviceAccount.name"),
+        ({"image": {"digest": "sha256:1"}}, "/image/digest"),
     ],
 )
 def test_values_that_cannot_work_are_refused(values: Obj, reason: str) -> None:
@@ -94,3 +106,146 @@ def test_configuration_is_text_that_the_daemon_reads() -> None:
     [container] = found["Deployment", "syncer"]["spec"]["template"]["spec"]["containers"]
     assert container["ports"] == [{"name": "health", "containerPort": 9091}]
     assert container["livenessProbe"]["httpGet"]["port"] == "health"
+
+
+def pod(found: Mapping[tuple[str, str], Obj]) -> Obj:
+    """Return the template of the daemon's pods."""
+    [deployment] = [each for (kind, _), each in found.items() if kind == "Deployment"]
+    template: Obj = deployment["spec"]["template"]
+    return template
+
+
+def test_values_for_the_pod_reach_it() -> None:
+    found = objects(
+        image={"repository": "registry.example.org/syncer", "tag": "old", "digest": f"sha256:{'0' * 64}"},
+        imagePullSecrets=[{"name": "registry"}],
+        priorityClassName="high",
+        commonLabels={"team": "platform"},
+        podAnnotations={"example.org/note": "a"},
+        tolerations=[{"key": "infra", "operator": "Exists"}],
+        topologySpreadConstraints=[{"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway"}],
+        extraEnv=[{"name": "HTTPS_PROXY", "value": "http://proxy"}],
+        extraVolumes=[{"name": "ca", "configMap": {"name": "ca"}}],
+        extraVolumeMounts=[{"name": "ca", "mountPath": "/ca"}],
+        serviceAccount={"annotations": {"example.org/role": "syncer"}},
+        terminationGracePeriodSeconds=7,
+    )
+    template = pod(found)
+    spec, metadata = template["spec"], template["metadata"]
+    [container] = spec["containers"]
+    assert container["image"] == f"registry.example.org/syncer@sha256:{'0' * 64}"
+    assert spec["imagePullSecrets"] == [{"name": "registry"}]
+    assert spec["priorityClassName"] == "high"
+    assert spec["terminationGracePeriodSeconds"] == 7
+    assert metadata["annotations"]["example.org/note"] == "a"
+    assert spec["tolerations"] == [{"key": "infra", "operator": "Exists"}]
+    assert spec["topologySpreadConstraints"][0]["topologyKey"] == "zone"
+    assert {"name": "HTTPS_PROXY", "value": "http://proxy"} in container["env"]
+    assert {"name": "ca", "configMap": {"name": "ca"}} in spec["volumes"]
+    assert {"name": "ca", "mountPath": "/ca"} in container["volumeMounts"]
+    assert found["ServiceAccount", "syncer"]["metadata"]["annotations"] == {"example.org/role": "syncer"}
+    assert all(each["metadata"]["labels"]["team"] == "platform" for each in found.values())
+
+
+def test_pod_has_probes_and_no_more_rights_than_it_needs() -> None:
+    found = objects()
+    spec = pod(found)["spec"]
+    [container] = spec["containers"]
+    paths = {name: container[name]["httpGet"]["path"] for name in container if name.endswith("Probe")}
+    assert paths == {"startupProbe": "/livez", "livenessProbe": "/livez", "readinessProbe": "/readyz"}
+    assert container["securityContext"]["readOnlyRootFilesystem"] is True
+    assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+    assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert found["ServiceAccount", "syncer"]["automountServiceAccountToken"] is False
+
+
+def test_changed_configuration_makes_new_pods() -> None:
+    name = "vsyncer.dev/config"
+    before, same, after = (
+        pod(objects(config=config))["metadata"]["annotations"][name] for config in ({}, {}, {"workers": 3})
+    )
+    assert before == same != after
+
+
+def test_names_follow_the_release_and_its_overrides() -> None:
+    for values, release, name in (
+        ({}, "shop", "shop-syncer"),
+        ({"nameOverride": "daemon"}, "shop", "shop-daemon"),
+        ({"fullnameOverride": "mine"}, "shop", "mine"),
+    ):
+        found = rendered(CHART, {"virtualClusters": [SHOP], **values}, release=release)
+        assert [each["metadata"]["name"] for each in found if each["kind"] == "Deployment"] == [name]
+
+
+def test_service_account_that_exists_gets_the_roles_and_runs_the_pod() -> None:
+    found = objects(serviceAccount={"create": False, "name": "own"}, uninstall={"enabled": True})
+    assert ("ServiceAccount", "syncer") not in found
+    assert pod(found)["spec"]["serviceAccountName"] == "own"
+    subjects = {
+        subject["name"]
+        for (kind, name), each in found.items()
+        if kind.endswith("RoleBinding") or kind == "RoleBinding"
+        for subject in each["subjects"]
+        if not name.endswith("-end")
+    }
+    assert subjects == {"own"}
+    assert found["Pod", "syncer-test"]["spec"]["serviceAccountName"] == "own"
+
+
+def test_replicas_are_on_nodes_of_their_own_unless_the_values_say_where() -> None:
+    found = objects()
+    [apart] = pod(found)["spec"]["affinity"]["podAntiAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]
+    chosen = apart["podAffinityTerm"]["labelSelector"]["matchLabels"]
+    assert chosen.items() <= pod(found)["metadata"]["labels"].items()
+    assert found["PodDisruptionBudget", "syncer"]["spec"]["selector"]["matchLabels"] == chosen
+    affinity: Obj = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": []}}
+    assert pod(objects(affinity=affinity))["spec"]["affinity"] == affinity
+
+
+def test_network_policy_opens_the_metrics_and_the_kubelets_ports_alone() -> None:
+    assert ("NetworkPolicy", "syncer") not in objects()
+    policy = {"enabled": True, "metricsFrom": [{"namespaceSelector": {}}]}
+    spec = objects(networkPolicy=policy, config={"kubelet": {"enabled": True, "ports": 10}})["NetworkPolicy", "syncer"][
+        "spec"
+    ]
+    assert spec["policyTypes"] == ["Ingress"]
+    assert spec["podSelector"]["matchLabels"].items() <= pod(objects())["metadata"]["labels"].items()
+    assert spec["ingress"] == [
+        {"ports": [{"port": "metrics"}], "from": [{"namespaceSelector": {}}]},
+        {"ports": [{"port": 20250, "endPort": 20259}]},
+    ]
+    closed = objects(networkPolicy={"enabled": True}, config={"metrics": {"address": "0"}})["NetworkPolicy", "syncer"]
+    assert not closed["spec"]["ingress"]
+
+
+def notes(**values: Any) -> str:
+    """Return what Helm prints after an install."""
+    said = helm("install", "syncer", str(CHART), "--dry-run=client", values={"virtualClusters": [SHOP], **values})
+    return said.partition("\nNOTES:\n")[2]
+
+
+def test_notes_say_how_to_give_rights_to_check_the_configuration_and_to_see_that_it_works() -> None:
+    said = notes()
+    assert "syncer rbac --side virtual --user NAME | kubectl --kubeconfig VIRTUAL apply -f -" in said
+    assert "syncer config validate" in said
+    assert "syncer status" in said
+    assert "removes all copies" not in said
+    assert "removes all copies" in notes(uninstall={"enabled": True})
+
+
+def test_chart_is_of_the_version_of_the_daemon_and_refuses_an_old_cluster() -> None:
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    assert (chart["version"], chart["appVersion"]) == (VERSION, VERSION)
+    [container] = pod(objects())["spec"]["containers"]
+    assert container["image"].endswith(f":{VERSION}")
+    with pytest.raises(Unrenderable, match=r"incompatible with Kubernetes v1\.28"):
+        rendered(CHART, {"virtualClusters": [SHOP]}, options=["--kube-version=1.28.0"])
+
+
+def test_chart_may_be_part_of_another_with_global_values(tmp_path: Path) -> None:
+    about = {"apiVersion": "v2", "name": "platform", "version": "0.1.0"}
+    dependency = {"name": "syncer", "version": VERSION, "repository": f"file://{CHART}"}
+    (tmp_path / "Chart.yaml").write_text(yaml.safe_dump({**about, "dependencies": [dependency]}))
+    helm("dependency", "build", str(tmp_path))
+    found = rendered(tmp_path, {"global": {"region": "eu"}, "syncer": {"virtualClusters": [SHOP]}}, release="platform")
+    assert "Deployment" in [each["kind"] for each in found]

@@ -17,8 +17,11 @@ from hack.realnode import builds
 from syncer.api import Obj
 from syncer.cli.app import app
 
-FOLDER = Path(__file__).parent / "values"
-FILES = sorted(path.stem for path in FOLDER.iterdir())
+PATHS = {
+    "syncer-default": CHARTS / "syncer" / "ci" / "minimal.yaml",
+    **{path.stem: path for path in (Path(__file__).parent / "values").iterdir()},
+}
+FILES = sorted(PATHS)
 NAMES = ("fleet", "syncer", "virtual-cluster")
 #: Values by which the roles aren't the chart's, and with which there is no daemon.
 BY_HAND, WITHOUT_DAEMON = "syncer-roles-by-hand", "virtual-cluster-fleet"
@@ -33,7 +36,7 @@ def chart_of(file: str) -> Path:
 def made(file: str) -> tuple[Obj, ...]:
     """Return the objects of the chart with the values of a file."""
     operator = [] if file.endswith("-default") else OPERATOR
-    return tuple(rendered(chart_of(file), yaml.safe_load((FOLDER / f"{file}.yaml").read_text()), options=operator))
+    return tuple(rendered(chart_of(file), yaml.safe_load(PATHS[file].read_text()), options=operator))
 
 
 def daemon(file: str) -> tuple[str, Obj]:
@@ -157,7 +160,7 @@ def test_no_role_is_made_where_they_are_made_by_hand() -> None:
 
 @pytest.mark.parametrize("chart", NAMES)
 def test_helm_finds_nothing_to_warn_of(chart: str) -> None:
-    values = yaml.safe_load((FOLDER / f"{chart}-default.yaml").read_text())
+    values = yaml.safe_load(PATHS[f"{chart}-default"].read_text())
     said = helm("lint", "--strict", str(CHARTS / chart), values=values)
     assert "0 chart(s) failed" in said
     assert "WARNING" not in said

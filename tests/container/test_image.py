@@ -41,7 +41,9 @@ def foo(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_image_is_small_and_says_where_it_is_from(built: Built) -> None:
     assert built.saved.compressed < 60 * MB
     config = json.loads(built.engine.run("image", "inspect", TAG))[0]["Config"]
+    assert built.saved.said()["added"]["compressed_bytes"] < 35 * MB
     assert (config["User"], config["Entrypoint"]) == ("65532:65532", ["syncer"])
+    assert config["Cmd"] == ["--config", "/etc/syncer/syncer.yaml"]
     labels = {name.rpartition(".")[2]: value for name, value in config["Labels"].items()}
     assert (labels["version"], labels["licenses"]) == (VERSION, "Apache-2.0")
     assert labels["revision"] not in ("", "unknown")
@@ -99,7 +101,7 @@ def test_daemon_in_the_image_copies_between_real_clusters(built: Built, planes: 
     with contained(built.engine, TAG, planes) as daemon:
         planes.virtual.kubectl("create", "configmap", "settings", f"--namespace={NAMESPACE}", "--from-literal=a=b")
         copy = f"configmap/settings-x-{NAMESPACE}-x-shop"
-        planes.host.kubectl("wait", "--for=create", "--timeout=30s", f"--namespace={HOST_NAMESPACE}", copy)
+        planes.host.kubectl("wait", "--for=create", "--timeout=120s", f"--namespace={HOST_NAMESPACE}", copy)
         said = built.engine.run("exec", daemon.folder.name, "syncer", "status", "--config", str(daemon.file))
         assert "configmaps" in said
         assert Path(f"/proc/{daemon.pid}/status").read_text().split("Uid:\t")[1].startswith("65532")

@@ -2,12 +2,16 @@
 
 from typing import Any
 
+import pytest
 from harness import CLUSTER, NAMESPACE, Daemon, Two, built_in, play
 from small_syncers import Maps, Widgets
 
 from kube_envtest import Rule
+from syncer.api import Index, Indexes, Obj, Side, Source, Watch, Watches, labels_of
 from syncer.engine import control as control_api
+from syncer.engine.status import degraded
 from syncer.observe.control import Control
+from syncer.resources.kinds import CONFIG_MAPS
 from syncer.testing.merge import merged
 from syncer.testing.objects import configmap, service
 
@@ -82,5 +86,49 @@ def test_status_has_the_reason_of_a_degraded_syncer(two: Two) -> None:
             assert found["services"]["standing"] == "degraded"
             assert "services" in found["services"]["reason"]
             assert found["maps"]["standing"] == "ready"
+
+    play(scenario)
+
+
+def fails(obj: Obj, settings: object = None) -> list[Any]:
+    """Index an object, or name other keys; raises for some."""
+    if "bad" in labels_of(obj):
+        raise ValueError("a bug of the syncer, or an odd object")
+    return []
+
+
+class IndexedMaps(Maps, Indexes):
+    """Indexes the ConfigMaps."""
+
+    def indexes(self) -> list[Index]:
+        return [Index(Source(Side.VIRTUAL, CONFIG_MAPS), "uses", fails)]
+
+
+class WatchingMaps(Maps, Watches):
+    """Watches the ConfigMaps."""
+
+    def watches(self) -> list[Watch]:
+        return [Watch(Source(Side.VIRTUAL, CONFIG_MAPS), fails)]
+
+
+@pytest.mark.parametrize("syncer", [IndexedMaps, WatchingMaps])
+def test_object_that_an_index_or_a_watch_fails_for_is_told_of_until_it_changes(two: Two, syncer: type[Maps]) -> None:
+    async def scenario() -> None:
+        for name in ("x", "y", "z"):
+            two.virtual.put(configmap(name, metadata={"labels": {} if name == "z" else {"bad": "1"}}))
+        async with two.daemon([syncer]) as daemon:
+            await daemon.settled()
+            [why] = degraded(daemon.engine).values()
+            assert why.endswith("that can't be read: 2 by an index or a watch of a syncer")
+            rows = control_api.parked(daemon.engine, control_api.selection(daemon.engine))
+            assert [(row["key"], row["class"], row["syncer"]) for row in rows] == [
+                (f"{NAMESPACE}/{name}", "Unreadable", "maps") for name in ("x", "y")
+            ]
+            assert "raised, as the log says" in rows[0]["reason"]
+            two.virtual.put(configmap("x"))
+            two.virtual.delete("configmaps", f"{NAMESPACE}/y")
+            await daemon.settled()
+            assert degraded(daemon.engine) == {}
+            assert control_api.parked(daemon.engine, control_api.selection(daemon.engine)) == []
 
     play(scenario)

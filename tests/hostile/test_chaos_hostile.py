@@ -37,6 +37,11 @@ KINDS = frozenset(
         "careless",
         "hammered",
         "notes",
+        "squatted",
+        "hostnames",
+        "events",
+        "escapes",
+        "orphan",
     )
 )
 

@@ -3,6 +3,7 @@
 import asyncio
 import threading
 import time
+import traceback
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future
 from typing import Any, TypeVar
@@ -19,7 +20,7 @@ from syncer.resources.definitions.versions import custom_resource
 T = TypeVar("T")
 
 #: Seconds within which what happens by itself must have happened; plenty, so that a slow machine fails nothing.
-PATIENCE = 60.0
+PATIENCE = 120.0
 
 #: Every resource that tests write, by kind; those of custom resources are added as they are defined.
 RESOURCES: dict[str, Resource] = {
@@ -32,23 +33,49 @@ class Loop:
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
+        self._begun: list[Future[Any]] = []
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine there and wait for what it gives."""
-        return self.start(work).result(PATIENCE * 4)
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(PATIENCE * 4)
 
-    def start(self, work: Coroutine[Any, Any, T]) -> Future[T]:
-        """Begin to run a coroutine there; what it gives can be cancelled and waited for."""
-        return asyncio.run_coroutine_threadsafe(work, self._loop)
+    def start(self, work: Coroutine[Any, Any, Any]) -> "Future[Any]":
+        """Begin to run a coroutine there, until `end`; an error of its own is shown at once."""
+        begun = asyncio.run_coroutine_threadsafe(work, self._loop)
+        begun.add_done_callback(_show)
+        self._begun.append(begun)
+        return begun
+
+    def end(self, *begun: "Future[Any]") -> None:
+        """Cancel what `start` has begun.
+
+        Raises:
+            Exception: One of them had ended before by this error.
+        """
+        for each in begun:
+            self._begun.remove(each)
+            each.cancel()
+        for each in begun:
+            if not each.cancelled():
+                each.result(PATIENCE)
 
     def stop(self) -> None:
         """End what runs, and the thread."""
-        self.run(_cancel_all())
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
+        try:
+            self.end(*self._begun)
+        finally:
+            self.run(_cancel_all())
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+            self._loop.close()
+
+
+def _show(ended: "Future[Any]") -> None:
+    """Print the error of what ended by itself into the output of the test that runs."""
+    if not ended.cancelled() and (error := ended.exception()):
+        traceback.print_exception(error)
 
 
 async def _cancel_all() -> None:

@@ -35,7 +35,7 @@ class Load:
         try:
             yield
         finally:
-            task.cancel()
+            self._api.loop.end(task)
 
     async def _run(self) -> None:
         while True:

@@ -3,6 +3,7 @@
 import itertools
 import subprocess
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -30,6 +31,8 @@ OWN_ADDRESSES = {"toHost": {"services": {"clusterIP": "own"}}}
 
 #: What Kubernetes itself writes into the virtual cluster and the daemon copies only for pods.
 _NOT_COPIED = ("kube-root-ca.crt",)
+#: Characters of a log that are shown.
+LONGEST_LOG = 8000
 _DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
@@ -45,6 +48,8 @@ class Scene:
     namespaces: list[str] = field(default_factory=list)
     #: The names of the CustomResourceDefinitions of this scene, on either side.
     definitions: list[str] = field(default_factory=list)
+    #: What `must_be_content` has seen, by the daemon's process.
+    _seen: dict[int, Counter[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.host_namespace = f"vc-{self.name}"
@@ -114,12 +119,55 @@ class Scene:
         for path in filter(None, (f"/api/v1/{place}pods", more)):
             eventually(partial(_may_list, api, path, user), f"{user} may list {path}")
 
+    def must_be_content(self) -> None:
+        """Fail if the API servers had to refuse a daemon something since the last call, or it wrote what changed
+        nothing.
+        """
+        more = Counter[str]()
+        for daemon in self.daemons:
+            if daemon.process and daemon.process.poll() is None:
+                found = Counter[str](refused=int(daemon.requests(code="403")))
+                found["written in vain"] = int(daemon.requests("syncer_futile_writes_total"))
+                more += found - self._seen.get(daemon.pid, Counter())
+                self._seen[daemon.pid] = found
+        assert not more, f"{dict(more)}; the daemon's log says what"
+
+    def versions(self, *kinds: str) -> dict[tuple[str, str, Key], str]:
+        """Return the resourceVersion of each object of these kinds that is of this scene, by side, kind and key:
+        nothing of other tests, and nothing that Kubernetes itself makes in any namespace.
+        """
+        return {
+            (api.plane.name, kind, key_of(obj)): obj["metadata"]["resourceVersion"]
+            for api in self.sides
+            for kind in kinds
+            for obj in api.list(kind)
+            if self._is_mine(api, obj)
+        }
+
+    def _is_mine(self, api: Api, obj: Obj) -> bool:
+        key = key_of(obj)
+        if not key.namespace:
+            return labels_of(obj).get(MARKS.cluster) == self.identity
+        if api is self.virtual and key == claim.PLACE:
+            return True
+        if key.namespace not in (self.namespaces if api is self.virtual else [self.host_namespace]):
+            return False
+        if obj["kind"] == "Event":
+            return obj.get("reportingComponent") == "vsyncer"
+        return key.name not in (*_NOT_COPIED, "default")
+
+    def logs(self) -> Iterator[tuple[str, str]]:
+        """Yield the name and the end of the log of each daemon."""
+        for daemon in self.daemons:
+            if daemon.log.exists():
+                yield daemon.folder.name, daemon.said()[-LONGEST_LOG:]
+
     def close(self) -> None:
         """End the daemons, and remove from the virtual cluster what would be work for the daemons of later tests."""
         for daemon in self.daemons:
             daemon.kill()
-            if daemon.log.exists():
-                print(daemon.said()[-8000:])  # pytest shows it where the test has failed
+        for _, log in self.logs():
+            print(log)  # pytest shows it where the test has failed
         for namespace in self.namespaces:
             for kind in ("Pod", "Service", "Secret", "ConfigMap"):
                 for obj in self.virtual.list(kind, namespace=namespace):

@@ -34,13 +34,13 @@ def scene(loop: Loop, tmp_path: Path, control_plane_programs: Programs) -> Itera
     made = Scene(Api(loop, virtual, Side.VIRTUAL), Api(loop, host, Side.HOST), tmp_path)
     playing = loop.start(Kubelet(made.host.cluster, made.host_namespace).run())
     yield made
-    playing.cancel()
     for daemon in made.daemons:
         print(daemon.said()[-8000:])
         daemon.kill()
     for api in made.sides:
         api.close()
         api.plane.stop()
+    loop.end(playing)
 
 
 def copies(scene: Scene) -> dict[tuple[str, Key], tuple[str, str]]:

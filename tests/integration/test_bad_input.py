@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import trustme
-from api import eventually
+from api import PATIENCE, eventually
 from scene import Scene
 
 from hack.bench.daemon import Process
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.controlplane
 
 def ended(daemon: Process) -> "subprocess.CompletedProcess[str]":
     """Return the daemon's end, by itself and soon."""
-    return daemon.run(seconds=30)
+    return daemon.run()
 
 
 def last_line(done: "subprocess.CompletedProcess[str]") -> str:
@@ -33,6 +33,12 @@ def last_line(done: "subprocess.CompletedProcess[str]") -> str:
     assert "Traceback" not in done.stderr
     lines = [line for line in done.stderr.splitlines() if not line.startswith("{")]
     return "\n".join(lines)
+
+
+def whole_lines(daemon: Process, text: str) -> list[Obj]:
+    """Return the lines of the log so far with a text in their message."""
+    lines = [json.loads(line) for line in daemon.said().splitlines(keepends=True) if line.endswith("\n")]
+    return [line for line in lines if text in line["message"]]
 
 
 def host_config(scene: Scene, change: Callable[[Obj], None], folder: Path) -> dict[str, Any]:
@@ -57,7 +63,7 @@ def test_a_bad_configuration_names_every_line(scene: Scene) -> None:
 
 def test_a_configuration_that_is_not_there(scene: Scene, tmp_path: Path) -> None:
     command = [*scene.daemon().command, "--config", str(tmp_path / "none.yaml")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert done.returncode == 2
     assert str(tmp_path / "none.yaml") in last_line(done)
 
@@ -82,8 +88,8 @@ def test_an_unreachable_host_is_named_while_it_is_tried_again(scene: Scene, tmp_
     address = f"127.0.0.1:{port}"
     daemon = scene.daemon(host_config(scene, lambda found: _point(found, f"https://{address}"), tmp_path))
     daemon.spawn()
-    eventually(lambda: "will try again" in daemon.said(), "it says that it tries again")
-    [line] = [line for line in map(json.loads, daemon.said().splitlines()) if "will try again" in line["message"]]
+    lines = eventually(lambda: whole_lines(daemon, "will try again"), "it says that it tries again")
+    line = lines[0]
     for part in (address, str(tmp_path / "host.kubeconfig")):
         assert part in line["error"]
     assert line["side"] == "host"

@@ -152,5 +152,4 @@ def test_kill_9_never_runs_a_pod_twice(scene: Scene, rng: random.Random, figure:
     assert {uid: found for uid, found in runs.items() if len(found) > 1} == {}
     assert kubelet.overwritten == 0
     figure(f"{POD_KILLS} kills, {len(runs)} pods seen, none twice")
-    for task in background:
-        task.cancel()
+    loop.end(*background)

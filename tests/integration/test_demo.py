@@ -1,5 +1,6 @@
 """The demo is what newcomers see first: it says what it does, everything arrives, and nothing is left behind."""
 
+import asyncio
 import os
 import re
 import signal
@@ -13,10 +14,12 @@ from typing import Any
 import pytest
 
 from hack.webshop.clusters import ROOT
+from hack.webshop.daemon import Daemon
 from hack.webshop.databases import DATABASES, NAME
 from hack.webshop.demo import missing
 from hack.webshop.samples import Samples
 from hack.webshop.state import MARKS, VIRTUAL, Row, State, rows
+from hack.webshop.waiting import Failed
 from syncer.api import Obj, Resource
 from syncer.api.marks import kind_mark
 from syncer.resources.definitions.config import PUBLIC_LABEL
@@ -135,13 +138,23 @@ def test_without_a_kube_apiserver_it_falls_back_and_says_why(tmp_path: Path) -> 
 
 
 def test_a_daemon_that_is_not_ready_ends_it_with_its_reason_and_the_log_is_kept(tmp_path: Path) -> None:
-    run = Run(tmp_path, "--once", "--embedded", "--timeout=15", SYNCER_HOST_NAMESPACE="nowhere")
+    run = Run(tmp_path, "--once", "--embedded", "--timeout=1", SYNCER_HOST_NAMESPACE="nowhere")
     status, said = run.end()
     assert status == 1, said
-    assert "the daemon isn't ready after 15 s" in said
-    assert "the namespace nowhere of the host: it doesn't exist, or gives it no rights" in said
+    assert "the daemon isn't ready after 1 s" in said
     assert (folder_of(said) / "syncer.log").exists()
     assert run.left() == []
+
+
+def test_a_daemon_that_is_not_ready_is_told_with_its_last_words(tmp_path: Path) -> None:
+    daemon = Daemon({}, tmp_path)
+    daemon.log.write_text("".join(f"line {number}\n" for number in range(20)))
+    daemon.process = subprocess.Popen(["sleep", "600"])
+    try:
+        with pytest.raises(Failed, match=r"(?s)isn't ready after 0 s; its log .*syncer.log says\nline 8\n.*\nline 19$"):
+            asyncio.run(daemon.ready(0.0))
+    finally:
+        daemon.kill()
 
 
 def test_what_has_not_arrived_is_named() -> None:

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from api import Api, Loop, eventually
+from api import PATIENCE, Api, Loop, eventually
 from scene import OWN_ADDRESSES, Scene
 
 from hack.bench.daemon import Process
@@ -49,7 +49,7 @@ def daemon(scene: Scene, second: Api, loop: Loop) -> Iterator[Process]:
     kubelet["firstPort"] = free_port()  # beyond the ports that the daemon has drawn for itself
     made.start()
     yield made
-    playing.cancel()
+    loop.end(playing)
 
 
 def port_of(api: Api) -> int | None:
@@ -65,7 +65,7 @@ def asked(plane: ControlPlane, certificate: Path | None, port: int, path: str, t
     trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
     if certificate:
         trusting.load_cert_chain(certificate, certificate.with_suffix(".key"))
-    connection = http.client.HTTPSConnection("127.0.0.1", port, context=trusting, timeout=10)
+    connection = http.client.HTTPSConnection("127.0.0.1", port, context=trusting, timeout=PATIENCE)
     try:
         connection.request("GET", path, headers={"Authorization": f"Bearer {token}"} if token else {})
         return connection.getresponse().status

@@ -2,17 +2,24 @@
 
 import asyncio
 import sys
+from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 
-from hack.callpath.figures import figures
+from hack.callpath.figures import figures, shortest
+from hack.callpath.probe import Step
 from hack.callpath.run import ways
+
+
+def called(steps: Iterable[Step]) -> Counter[tuple[str, str]]:
+    """Return how often each function is called."""
+    return Counter((step.file, step.function) for step in steps if not step.resumed)
 
 
 def test_way_of_a_configmap_is_the_same_each_time_and_ends_in_the_transport() -> None:
     found = asyncio.run(ways(Path(sys.executable), 3))
-    figured = figures(found.steps)
-    assert figured["spread"]["objects"] == 3
-    assert figured["spread"]["max"] < 1.2 * figured["calls"]
+    assert figures(found.steps)["spread"]["objects"] == 3
+    assert all(called(shortest(found.steps)) <= called(steps) for steps in found.steps), "the others may do more beside"
     first, last = found.steps[0][0], found.steps[0][-1]
     assert (first.file.partition("/")[0], last.file.partition("/")[0]) == ("clusters", "clusters")
     files = {step.file for steps in found.steps for step in steps}

@@ -1,11 +1,11 @@
 """`syncer run --once` brings both sides in step and ends; `--dry-run` says what it would do, and does nothing."""
 
 import pytest
-from api import RESOURCES, Api
+from api import RESOURCES
 from scene import OWN_ADDRESSES, Scene
 
 from hack.bench.daemon import Process
-from syncer.api import Key, key_of, uid_of
+from syncer.api import Key, uid_of
 from syncer.testing.objects import secret, service
 
 pytestmark = pytest.mark.controlplane
@@ -17,16 +17,6 @@ KINDS = ("ConfigMap", "Secret", "Service", "ServiceAccount", "Pod", "Event", "No
 def shop(scene: Scene) -> str:
     """Return a namespace with one of each, as a tenant has it before anything was synced."""
     return scene.shop(settings="settings", login="login")
-
-
-def versions(api: Api) -> dict[tuple[str, Key], str]:
-    return {
-        (kind, key_of(obj)): obj["metadata"]["resourceVersion"]
-        for kind in KINDS
-        if kind in RESOURCES
-        for obj in api.list(kind)
-        if obj["metadata"].get("namespace") != "kube-system" or kind != "Lease"
-    }
 
 
 @pytest.fixture
@@ -43,9 +33,9 @@ def test_once_brings_both_sides_in_step_and_says_what_it_did(scene: Scene, daemo
         assert f"{scene.name}/{line}" in done.stdout
     for kind, name in (("ConfigMap", "settings"), ("Secret", "login"), ("Service", "web"), ("Pod", "web")):
         assert scene.copy(kind, Key(namespace, name)) is not None
-    before = versions(scene.host), versions(scene.virtual)
+    before = scene.versions(*KINDS)
     again = daemon.run("run", "--once")
-    assert (versions(scene.host), versions(scene.virtual)) == before
+    assert scene.versions(*KINDS) == before
     assert again.returncode == 0
     assert "create" not in again.stdout
 
@@ -67,9 +57,9 @@ def test_once_says_what_cannot_be_brought_in_step(scene: Scene, daemon: Process)
 
 def test_dry_run_says_what_it_would_do_and_writes_nothing(scene: Scene, daemon: Process) -> None:
     namespace = shop(scene)
-    before = versions(scene.host), versions(scene.virtual)
+    before = scene.versions(*KINDS)
     done = daemon.run("run", "--dry-run")
-    assert (versions(scene.host), versions(scene.virtual)) == before
+    assert scene.versions(*KINDS) == before
     assert done.returncode == 0, done
     would = [line for line in done.stdout.splitlines() if line.startswith("would ")]
     for kind, name in (("ConfigMap", "settings"), ("Secret", "login"), ("Service", "web"), ("Pod", "web")):
@@ -86,9 +76,9 @@ def test_dry_run_shows_changes_and_deletions_too(scene: Scene, daemon: Process) 
     scene.virtual.delete("Service", Key(namespace, "web"))
     again = scene.virtual.create(secret("again", namespace=namespace))
     assert uid_of(again)
-    before = versions(scene.host), versions(scene.virtual)
+    before = scene.versions(*KINDS)
     done = daemon.run("run", "--dry-run")
-    assert (versions(scene.host), versions(scene.virtual)) == before
+    assert scene.versions(*KINDS) == before
     settings, web = (
         scene.host_key(kind, Key(namespace, name)) for kind, name in (("ConfigMap", "settings"), ("Service", "web"))
     )

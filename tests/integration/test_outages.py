@@ -28,11 +28,15 @@ pytestmark = pytest.mark.controlplane
 
 #: The user that only daemons are.
 USER = "syncer"
+#: Copies that a stranger changes or deletes.
+MEDDLED = 20
 #: Seconds for which an API server is frozen.
 FROZEN = 30.0
 KINDS = ("ConfigMap", "Secret", "Service")
 #: The virtual and host namespaces and kinds that a daemon watches, twice over: what catching up may cost.
 CATCHING_UP = 120
+#: Requests a second that are no storm: what was refused, or came to nothing, is tried again.
+RETRIES = 2
 
 POLICY = """
 apiVersion: audit.k8s.io/v1
@@ -120,7 +124,7 @@ def started(scene: Scene) -> tuple[Process, int]:
 def meddle(scene: Scene) -> None:
     """Change and delete copies on the host."""
     copies = scene.host.list("ConfigMap", selector=scene.selector)
-    for place, copy in enumerate(copies[:20]):
+    for place, copy in enumerate(copies[:MEDDLED]):
         if place % 2:
             scene.host.delete("ConfigMap", key_of(copy))
         else:
@@ -142,7 +146,7 @@ def test_an_api_server_restarts_under_load(scene: Scene, side: Side, figure: Cal
     plane = scene.virtual.plane if side is Side.VIRTUAL else scene.host.plane
     with load.running():
         eventually(lambda: load.done["patch"] > 20, "the load runs")
-        before, writes = daemon.requests(), sum(load.done.values())
+        before, writes, began = daemon.requests(), sum(load.done.values()), time.monotonic()
         plane.kill_apiserver()
         eventually(lambda: daemon.readyz()[0] == 500, "the daemon says that it is not ready")
         assert f"{side}" in daemon.readyz()[1]
@@ -152,7 +156,7 @@ def test_an_api_server_restarts_under_load(scene: Scene, side: Side, figure: Cal
     check(daemon, pid)
     made, changes = daemon.requests() - before, sum(load.done.values()) - writes
     figure(f"{made:.0f} requests over the restart and {changes} changes")
-    assert made <= 2 * changes + CATCHING_UP
+    assert made <= 2 * changes + CATCHING_UP + RETRIES * (time.monotonic() - began)
 
 
 @pytest.mark.parametrize("side", list(Side))
@@ -165,18 +169,20 @@ def test_an_api_server_is_frozen_for_30_seconds_under_load(
     with load.running():
         eventually(lambda: load.done["patch"] > 20, "the load runs")
         before, writes = daemon.requests(), sum(load.done.values())
+        began = time.monotonic()
         with plane.frozen():
             end = time.monotonic() + FROZEN
             if side is Side.VIRTUAL:
                 meddle(scene)
             eventually(lambda: time.monotonic() > end, "the time is over")
-            during = daemon.requests() - before
+            during, frozen = daemon.requests() - before, time.monotonic() - began
     scene.agree()
     check(daemon, pid)
     made, changes = daemon.requests() - before, sum(load.done.values()) - writes
     figure(f"{during:.0f} requests while frozen, {made:.0f} until all agreed, for {changes} changes")
-    assert during <= 2 * changes + FROZEN
-    assert made <= 2 * changes + CATCHING_UP
+    # There is work for each change of a tenant, and of the stranger.
+    assert during <= 2 * changes + MEDDLED + RETRIES * frozen
+    assert made <= 2 * changes + CATCHING_UP + RETRIES * (time.monotonic() - began)
 
 
 def restart(*planes: ControlPlane) -> None:
@@ -222,14 +228,19 @@ def test_history_is_compacted_while_the_daemon_is_cut_off(
     virtual, host = (audit.asked() for audit in audits)
     figure(f"virtual {dict(virtual)}, host {dict(host)}")
     assert min(virtual["list configmaps"], host["list services"]) >= 1, "no watch was told 410"
-    assert max(number for what, number in (virtual + host).items() if what.startswith(("list", "watch"))) <= 8
+    # Once or twice, and again where an API server whose caches fill has said 429 or has cut a watch.
+    assert max(number for what, number in (virtual + host).items() if what.startswith(("list", "watch"))) <= 40
     # A restarted API server may tell by an Event that it repairs the address of a Service; that goes up.
-    asked = Counter({what: number for what, number in (virtual + host).items() if what != "create events"})
-    others = {what: number for what, number in asked.items() if not what.startswith(("list", "watch"))}
+    asked = {what: number for what, number in (virtual + host).items() if not what.endswith(" events")}
+    others = Counter({what: number for what, number in asked.items() if not what.startswith(("list", "watch"))})
     # Nobody saw those Secrets go; a list only lacks them, so each is asked for before its copy is deleted.
     # Each deletion for what a list lacks looks for the virtual object, and for the identity in a ConfigMap.
     looks = {"get secrets": 5, "get configmaps": 5}
-    assert others == {"create configmaps": 30, **looks, "delete secrets": 5, "create services": 5}
+    least = Counter({"create configmaps": 30, **looks, "delete secrets": 5, "create services": 5})
+    assert least <= others
+    writes = {what for what in others if not what.startswith("get")}
+    assert writes == {"create configmaps", "delete secrets", "create services"}, "nothing else has changed"
+    assert others.total() <= 2 * least.total(), "a write is tried again where it was refused, and now and then only"
 
 
 def test_idle_asks_nothing_but_watches_and_the_lease(
@@ -245,12 +256,14 @@ def test_idle_asks_nothing_but_watches_and_the_lease(
     eventually(
         lambda: "default/kubernetes can't have" in daemon.readyz()[1], "the address of its own Service was refused"
     )
+    cpu, start = daemon.cpu(), time.monotonic()
     for audit in audits:
         audit.asked()
-    cpu, start = daemon.cpu(), time.monotonic()
     eventually(lambda: time.monotonic() > start + 20, "20 seconds have passed")
     virtual, host = (audit.asked() for audit in audits)
     figure(f"idle for 20 s: virtual {dict(virtual)}, host {dict(host)}, {daemon.cpu() - cpu:.2f} s CPU")
-    assert virtual.keys() <= {"watch"}
-    assert {what for what in host if not what.startswith("watch")} == {"patch leases"}
-    assert host["patch leases"] <= 12
+    # A failed renewal looks at the lease, and Events may be told again.
+    quiet = ("watch", "get leases", "patch leases", "create events", "patch events")
+    assert [what for what in (virtual + host) if not what.startswith(quiet)] == []
+    assert virtual["patch leases"] == 0
+    assert 1 <= host["patch leases"] <= time.monotonic() - start, "one in two seconds, and again where it failed"

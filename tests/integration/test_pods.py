@@ -4,7 +4,7 @@ import base64
 import json
 
 import pytest
-from api import Sightings, eventually
+from api import PATIENCE, Sightings, eventually
 from scene import MARKS, Scene
 
 from hack.kubelet import is_ready
@@ -66,7 +66,7 @@ def test_what_a_pod_uses_is_copied_for_as_long_as_it_does(world: Scene, ns: str)
 def test_a_deployment_of_kubectl_becomes_available(world: Scene, ns: str) -> None:
     plane = world.virtual.plane
     plane.kubectl("apply", "--namespace", ns, "-f", "-", stdin=DEPLOYMENT)
-    plane.kubectl("rollout", "status", "deployment/web", "--namespace", ns, "--timeout=50s")
+    plane.kubectl("rollout", "status", "deployment/web", "--namespace", ns, f"--timeout={PATIENCE:g}s")
     pods = world.virtual.list("Pod", namespace=ns)
     assert len(pods) == 2
     for virtual in pods:
@@ -169,7 +169,7 @@ def test_a_virtual_deletion_has_its_grace_period_on_the_host(world: Scene, ns: s
     eventually(lambda: seen.states, "the watch stands")
     world.virtual.delete("Pod", key_of(virtual), grace=7)
     eventually(lambda: world.virtual.get("Pod", key_of(virtual)) is None, "the virtual Pod is gone")
-    watching.cancel()
+    world.host.loop.end(watching)
     name = world.host_key("Pod", key_of(virtual)).name
     graces = [
         host["metadata"].get("deletionGracePeriodSeconds") for host in seen.states if host["metadata"]["name"] == name

@@ -3,6 +3,7 @@
 import itertools
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -30,8 +31,12 @@ def tenant(scene: Scene) -> Iterator[Scene]:
     yield scene
     for running in scene.daemons:
         if running.process and running.process.poll() is None:
-            assert running.requests(code="403") == running.said().count(TERMINATING), running.said()
+            eventually(partial(is_refused_those_alone, running), "each refusal is one of those")
             assert running.requests("syncer_futile_writes_total") == 0, running.said()
+
+
+def is_refused_those_alone(running: Process) -> bool:
+    return running.requests(code="403") == running.said().count(TERMINATING)
 
 
 def start(scene: Scene, *crds: Obj, custom: Obj | None = None, **options: Any) -> Process:

@@ -36,3 +36,11 @@
 {{- end -}}
 {{- dict "kubeconfigs" $kubeconfigs "namespaces" (compact $namespaces | uniq) | toJson -}}
 {{- end -}}
+
+{{/* Where the pods run, as YAML of the value: by default, on nodes of their own if possible. */}}
+{{- define "vsyncer.clusters.apart" -}}
+{{- $labels := include "vsyncer.selector" (dict "root" . "part" "syncer") | fromYaml -}}
+{{- $term := dict "topologyKey" "kubernetes.io/hostname" "labelSelector" (dict "matchLabels" $labels) -}}
+{{- $apart := dict "podAntiAffinity" (dict "preferredDuringSchedulingIgnoredDuringExecution" (list (dict "weight" 100 "podAffinityTerm" $term))) -}}
+{{- dict "affinity" (default $apart .Values.affinity) | toYaml -}}
+{{- end -}}

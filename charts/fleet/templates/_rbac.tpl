@@ -130,6 +130,15 @@
 {{- dict "value" $value | toJson -}}
 {{- end -}}
 
+{{/* Refuse a configuration with sections of kinds that nobody syncs, of a dict as "syncer.rbac" takes it. */}}
+{{- define "syncer.rbac.check" -}}
+{{- $given := . -}}
+{{- $table := include "syncer.rights" . | fromJson -}}
+{{- range include "syncer.rbac.clusters" .config | fromJsonArray -}}
+{{- include "syncer.rbac.known" (dict "layers" (list .entry $given.config) "table" $table "plugins" $given.plugins) -}}
+{{- end -}}
+{{- end -}}
+
 {{/* Refuse sections of kinds that nobody syncs. */}}
 {{- define "syncer.rbac.known" -}}
 {{- $given := . -}}
@@ -289,12 +298,12 @@
 {{- define "syncer.rbac.entry" -}}
 {{- $given := . -}}
 {{- $entry := dict -}}
-{{- $defaults := dict "enabled" true "direction" "toHost" "scope" "" "down" (list "spec") "up" list "onDelete" "delete" "onHostDeletion" "recreate" "authority" dict "namespaces" dict "related" list "references" dict -}}
+{{- $defaults := dict "enabled" true "direction" "toHost" "scope" "" "down" (list "spec") "up" false "onDelete" "delete" "onHostDeletion" "recreate" "authority" dict "namespaces" dict "related" list "references" dict -}}
 {{- range $option, $default := $defaults -}}
 {{- $path := list "sync" "custom" $given.name $option -}}
 {{- $_ := set $entry $option (include "syncer.rbac.option" (dict "layers" $given.layers "path" $path "default" $default) | fromJson).value -}}
 {{- end -}}
-{{- if not $entry.up -}}
+{{- if kindIs "bool" $entry.up -}}
 {{- $_ := set $entry "up" (ternary (list "spec" "status") (list "status") (eq $entry.direction "fromHost")) -}}
 {{- end -}}
 {{- toJson $entry -}}

@@ -15,7 +15,7 @@ metadata:
     helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 spec:
   restartPolicy: Never
-  serviceAccountName: {{ .name }}
+  serviceAccountName: {{ include "vsyncer.daemon.account" . }}
   automountServiceAccountToken: true
   enableServiceLinks: false
   securityContext:

@@ -24,14 +24,6 @@
 {{- mergeOverwrite $known (deepCopy .Values.config) | toYaml -}}
 {{- end -}}
 
-{{/* Where the pods run, as YAML: the section of the values; by default, on nodes of their own if possible. */}}
-{{- define "fleet.places" -}}
-{{- $labels := include "vsyncer.selector" (dict "root" . "part" "syncer") | fromYaml -}}
-{{- $term := dict "topologyKey" "kubernetes.io/hostname" "labelSelector" (dict "matchLabels" $labels) -}}
-{{- $apart := dict "podAntiAffinity" (dict "preferredDuringSchedulingIgnoredDuringExecution" (list (dict "weight" 100 "podAffinityTerm" $term))) -}}
-{{- dict "affinity" (default $apart .Values.affinity) | toYaml -}}
-{{- end -}}
-
 {{/* The dict for the templates of _daemon.tpl, as YAML without root and values. Virtual clusters join, leave and change in running daemons. */}}
 {{- define "fleet.daemon" -}}
 {{- $config := include "fleet.config" . | fromYaml -}}

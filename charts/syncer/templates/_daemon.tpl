@@ -6,6 +6,15 @@
      KUBECONFIGS: of the virtual clusters, each (dict "name" CLUSTER "secret" SECRET); with "optional" true, a pod doesn't wait for the Secret
      With "starting", a part of the configuration, only a change of that restarts the daemon; it follows others by itself. */}}
 
+{{/* The name of its ServiceAccount: its own, or one that exists. */}}
+{{- define "vsyncer.daemon.account" -}}
+{{- if .values.serviceAccount.create -}}
+{{- default .name .values.serviceAccount.name -}}
+{{- else -}}
+{{- required "serviceAccount.name: name the daemon's ServiceAccount, as serviceAccount.create is false" .values.serviceAccount.name -}}
+{{- end -}}
+{{- end -}}
+
 {{/* The folder with one for each virtual cluster, in which the keys of its Secret are files. */}}
 {{- define "vsyncer.daemon.kubeconfigs" -}}
 /etc/vsyncer/virtual
@@ -79,11 +88,12 @@ volumeMounts:
 {{- define "vsyncer.daemon" -}}
 {{- $metrics := dig "metrics" "address" ":8080" .config | toString -}}
 {{- $health := dig "health" "address" ":8081" .config | toString -}}
+{{- if .values.serviceAccount.create }}
 ---
 apiVersion: v1
 kind: ServiceAccount
 metadata:
-  name: {{ .name }}
+  name: {{ include "vsyncer.daemon.account" . }}
   namespace: {{ .root.Release.Namespace }}
   labels:
     {{- include "vsyncer.labels" (dict "root" .root "part" "syncer") | nindent 4 }}
@@ -92,6 +102,7 @@ metadata:
     {{- toYaml . | nindent 4 }}
   {{- end }}
 automountServiceAccountToken: false
+{{- end }}
 ---
 apiVersion: v1
 kind: ConfigMap
@@ -134,7 +145,7 @@ spec:
         {{- toYaml . | nindent 8 }}
         {{- end }}
     spec:
-      serviceAccountName: {{ .name }}
+      serviceAccountName: {{ include "vsyncer.daemon.account" . }}
       automountServiceAccountToken: true
       enableServiceLinks: false
       terminationGracePeriodSeconds: {{ .values.terminationGracePeriodSeconds }}
@@ -200,9 +211,11 @@ spec:
 {{- define "vsyncer.daemon.rights" -}}
 {{- $daemon := . -}}
 {{- $labels := include "vsyncer.labels" (dict "root" .root "part" "syncer") -}}
+{{- $given := dict "config" .config "side" "host" "labels" (fromYaml $labels) "plugins" (ne (include "vsyncer.plugins.any" .values) "") -}}
+{{- include "syncer.rbac.check" $given -}}
 {{- if .values.rbac.create }}
-{{- $subject := dict "kind" "ServiceAccount" "name" .name "namespace" .root.Release.Namespace }}
-{{ include "syncer.rbac" (dict "config" .config "side" "host" "subject" $subject "labels" (fromYaml $labels) "plugins" (ne (include "vsyncer.plugins.any" .values) "")) }}
+{{- $_ := set $given "subject" (dict "kind" "ServiceAccount" "name" (include "vsyncer.daemon.account" .) "namespace" .root.Release.Namespace) }}
+{{ include "syncer.rbac" $given }}
 {{- end }}
 {{- with .values.extraRules.host }}
 {{- $rules := . }}
@@ -227,7 +240,7 @@ metadata:
     {{- $labels | nindent 4 }}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: {{ $daemon.name }}-extra}
 subjects:
-- {kind: ServiceAccount, name: {{ $daemon.name }}, namespace: {{ $daemon.root.Release.Namespace }}}
+- {kind: ServiceAccount, name: {{ include "vsyncer.daemon.account" $daemon }}, namespace: {{ $daemon.root.Release.Namespace }}}
 {{- end }}
 {{- end }}
 {{- with .values.extraRules.hostCluster }}
@@ -249,6 +262,6 @@ metadata:
     {{- $labels | nindent 4 }}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: {{ $daemon.root.Release.Namespace }}-{{ $daemon.name }}-extra}
 subjects:
-- {kind: ServiceAccount, name: {{ $daemon.name }}, namespace: {{ $daemon.root.Release.Namespace }}}
+- {kind: ServiceAccount, name: {{ include "vsyncer.daemon.account" $daemon }}, namespace: {{ $daemon.root.Release.Namespace }}}
 {{- end }}
 {{- end -}}

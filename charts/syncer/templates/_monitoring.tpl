@@ -43,6 +43,29 @@ spec:
   - port: metrics
     interval: {{ $monitoring.serviceMonitor.interval }}
 {{- end }}
+{{- if and (dig "podMonitor" "enabled" false $monitoring) (.root.Capabilities.APIVersions.Has (printf "%s/PodMonitor" $operator)) }}
+---
+apiVersion: {{ $operator }}
+kind: PodMonitor
+metadata:
+  name: {{ .name }}
+  namespace: {{ .root.Release.Namespace }}
+  labels:
+    {{- $labels | nindent 4 }}
+    {{- with $monitoring.podMonitor.labels }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
+spec:
+  selector:
+    matchLabels:
+      {{- include "vsyncer.selector" (dict "root" .root "part" "syncer") | nindent 6 }}
+  podMetricsEndpoints:
+  - port: metrics
+    interval: {{ $monitoring.podMonitor.interval }}
+    # The alerts and the dashboard know the job by this name.
+    relabelings:
+    - {targetLabel: job, replacement: {{ $job }}}
+{{- end }}
 {{- if and $monitoring.rules.enabled (.root.Capabilities.APIVersions.Has (printf "%s/PrometheusRule" $operator)) }}
 ---
 apiVersion: {{ $operator }}

@@ -96,7 +96,7 @@ metadata:
     {{- include "vsyncer.uninstall.rights" . | nindent 4 }}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: {{ .hook }}}
 subjects:
-- {kind: ServiceAccount, name: {{ .name }}, namespace: {{ .root.Release.Namespace }}}
+- {kind: ServiceAccount, name: {{ include "vsyncer.daemon.account" . }}, namespace: {{ .root.Release.Namespace }}}
 ---
 apiVersion: batch/v1
 kind: Job
@@ -162,7 +162,7 @@ spec:
         {{- $labels | nindent 8 }}
     spec:
       restartPolicy: Never
-      serviceAccountName: {{ .name }}
+      serviceAccountName: {{ include "vsyncer.daemon.account" . }}
       automountServiceAccountToken: true
       enableServiceLinks: false
       securityContext:

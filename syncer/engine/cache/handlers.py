@@ -27,6 +27,8 @@ class MapFunction:
     when: Literal["keys", "change"]
     notify: Callable[[Iterable[Any]], None]
     named: dict[Key, frozenset[Any]] = field(default_factory=dict)
+    #: The keys of objects for which one of the functions raised.
+    failed: set[Key] = field(default_factory=set)
     #: True once one of the functions has raised, which is logged once.
     raised: bool = False
 
@@ -35,6 +37,8 @@ class MapFunction:
 
         An object for which the function raises still names the earlier keys.
         """
+        if self.failed:
+            self.failed.discard(key)
         try:
             before = self.named.get(key, frozenset())
             now = frozenset(self.keys(obj) or ()) if obj is not None else frozenset()
@@ -46,6 +50,8 @@ class MapFunction:
             if concerned:
                 self.notify(concerned)
         except Exception:
+            if obj is not None:
+                self.failed.add(key)
             if not self.raised:
                 log.exception("a watch raised", owner=self.owner)
             self.raised = True

@@ -26,6 +26,8 @@ class Index:
     by_key: dict[Key, frozenset[Hashable]] = field(default_factory=dict)
     #: The keys of objects whose values are unknown: they keep their earlier values.
     doubted: set[Key] = field(default_factory=set)
+    #: Those among them for which the function raised.
+    failed: set[Key] = field(default_factory=set)
     #: True once one of the functions has raised, which is logged once.
     raised: bool = False
 
@@ -40,9 +42,11 @@ class Index:
         except Exception:  # noqa: BLE001 — one object, or a syncer's bug, must not stop the others
             self._log()
             self.doubted.add(key)
+            self.failed.add(key)
             return
         if self.doubted:
             self.doubted.discard(key)
+            self.failed.discard(key)
         if now != before:
             self._replace(key, before, now)
         elif self.when == "values":
@@ -107,6 +111,14 @@ class Indexer:
             KeyError: There is no such index.
         """
         return self._by_name[index].by_value.keys()
+
+    def of(self, index: str, key: Key) -> Collection[Any]:
+        """Return the values of the object of a key.
+
+        Raises:
+            KeyError: There is no such index.
+        """
+        return self._by_name[index].by_key.get(key, ())
 
     def is_certain(self, owner: str) -> bool:
         """Return True if the values of all objects in an owner's indexes are known."""

@@ -19,6 +19,8 @@ OWNERS = "owners"
 
 #: Memory for cached selectors, and for each besides its text, in bytes, approximately.
 SELECTOR_BYTES, OVERHEAD = 1 << 22, 500
+#: A resource and a namespace of it, and the text of a selector.
+_Selection = tuple[tuple[Resource, str], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,11 +132,10 @@ class References:
             return True
         if type(referrer.role).selects is Refers.selects:
             return False
-        namespace, labels = key_of(virtual).namespace, labels_of(virtual)
-        return any(
-            (kind, place) == (resource, namespace) and selectors.matches(_selector(text), labels)
-            for kind, place, text in referrer.store.indexer.values(f"selects/{referrer.name}")
-        )
+        place, labels = (resource, key_of(virtual).namespace), labels_of(virtual)
+        indexer, index = referrer.store.indexer, f"selects/{referrer.name}"
+        found: set[_Selection] = {one for key in indexer.keys(index, (place, "")) for one in indexer.of(index, key)}
+        return any(where == place and selectors.matches(_selector(text), labels) for where, text in found if text)
 
     def _listen(self, referrer: _Referrer, resource: Resource, store: Informer) -> None:
         if resource in referrer.role.owns and not store.indexer.has(OWNERS):
@@ -159,8 +160,8 @@ class References:
                 for key in list(self._informers.store(Side.VIRTUAL, resource).indexer.keys(OWNERS, uid)):
                     self.wake(resource, key)
 
-    def _selected(self, selections: Iterable[tuple[Resource, str, str]]) -> None:
-        for resource, namespace, _ in selections:
+    def _selected(self, selections: Iterable[_Selection]) -> None:
+        for resource, namespace in {place for place, _ in selections}:
             if self._informers.has(Side.VIRTUAL, resource):
                 for key in list(self._informers.keys(Side.VIRTUAL, resource)):
                     if key.namespace == namespace:
@@ -179,9 +180,12 @@ def _owners(obj: Obj) -> Iterable[str]:
     return [owner.get("uid", "") for owner in obj["metadata"].get("ownerReferences") or ()]
 
 
-def _selections(role: Refers, obj: Obj) -> Iterable[tuple[Resource, str, str]]:
+def _selections(role: Refers, obj: Obj) -> Iterator[_Selection]:
+    """Yield where an object selects, and by which selectors; the text ``""`` finds all that select in a place."""
     namespace = key_of(obj).namespace
-    return [(resource, namespace, codec.encode_sorted(selector)) for resource, selector in role.selects(obj)]
+    for resource, selector in role.selects(obj):
+        yield (resource, namespace), ""
+        yield (resource, namespace), codec.encode_sorted(selector)
 
 
 @cached(LRUCache(SELECTOR_BYTES, getsizeof=lambda selector: OVERHEAD + 4 * len(codec.encode(selector))))

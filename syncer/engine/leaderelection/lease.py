@@ -144,6 +144,14 @@ class Lease:
         """The identity of the last known holder; ``""`` for none."""
         return self._seen.holder if self._seen else ""
 
+    @property
+    def stranger(self) -> str:
+        """The holder, if it is a pod of another Deployment than this process; ``""`` otherwise.
+
+        Two releases that serve the same virtual cluster are a mistake of the operator's.
+        """
+        return self.holder if self.holder and _deployment(self.holder) != _deployment(self._identity) else ""
+
     async def lead(self, work: Work) -> None:
         """Run ``work()`` whenever this process leads, until cancelled or until the work ends by itself.
 
@@ -238,9 +246,13 @@ class Lease:
         return True
 
     async def _acquire(self) -> None:
+        told = ""
         while True:
             if await self._attempt(self._clock() + self._renew_deadline):
                 return
+            if self.holder != told and self._taken_by_another():
+                told = self.holder
+                log.info("standing by", lease=self._key, holder=told)
             await asyncio.sleep(min(self._retry_period * (1 + JITTER * self._random()), self._rest()))
 
     def _rest(self) -> float:
@@ -382,3 +394,8 @@ def _check_times(duration: float, renew_deadline: float, retry_period: float) ->
                 hint=f"leaseDuration must be more than renewDeadline, and that more than {JITTER} times retryPeriod.",
             )
         )
+
+
+def _deployment(identity: str) -> str:
+    """Return the Deployment of the pod in an identity, which is the pod's name and a random part."""
+    return identity.rpartition("_")[0].rsplit("-", 2)[0]

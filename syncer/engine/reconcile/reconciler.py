@@ -259,7 +259,7 @@ def _remains(store: Informer | None, key: Key, marks: Marks) -> Obj | None:
 
 def cannot_be_read(store: Informer, key: Key) -> str:
     """Return why a quarantined object isn't synced, and what to do."""
-    why = (store.get(key) or {}).get(codec.UNREADABLE, "")
+    why = (store.get(key) or {}).get(codec.UNREADABLE) or "an index or a watch of a syncer raised, as the log says"
     return f"the {store.side} {store.resource.kind} {key} can't be read: {why}. Write it anew, or delete it"
 
 

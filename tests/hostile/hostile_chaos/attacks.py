@@ -10,7 +10,7 @@ from typing import Any
 
 from hostile_scene import CLUSTER, COPIED, FOREIGN, HOME, NAMESPACE
 
-from hostile_chaos.audit import ACTED_ON, CANARY, POLICY_LABELS, PREFIX
+from hostile_chaos.audit import ACTED_ON, ACTED_ON_LABELS, CANARY, POLICY_LABELS, PREFIX
 from hostile_chaos.lies import LIES, RAW
 from hostile_chaos.stage import CLASSES, ISSUERS, SERVICES, SPACES, SYSTEM, TAKEN, VOUCHERS, WIDE, Stage
 from syncer.api import Key, Marks, Obj, Resource, key_of
@@ -28,8 +28,8 @@ from syncer.testing.objects import (
     serviceaccount,
 )
 
-#: Acts on the stage, with a random number generator and a name of its own.
-Attack = Callable[[Stage, random.Random, str], None]
+#: Acts on the stage, with a random number generator and a name of its own; returns False if nothing was done.
+Attack = Callable[[Stage, random.Random, str], bool | None]
 
 ATTACKS: dict[str, Attack] = {}
 #: Annotations in which tools keep the whole of an object.
@@ -116,7 +116,7 @@ def policy_of_namespaces(stage: Stage, rng: random.Random, name: str) -> None:
 def annotations_of_others(stage: Stage, rng: random.Random, name: str) -> None:
     """Set annotations that host components act on."""
     annotations = {rng.choice(ACTED_ON): f"{CANARY}/x", "annotations.example.org/mine": "x"}
-    metadata: Obj = {"annotations": annotations}
+    metadata: Obj = {"annotations": annotations, "labels": {rng.choice(ACTED_ON_LABELS): "true"}}
     choice = rng.randrange(4)
     if choice == 0:
         stage.put(serviceaccount(name, metadata=metadata))
@@ -125,7 +125,7 @@ def annotations_of_others(stage: Stage, rng: random.Random, name: str) -> None:
     elif choice == 2:
         stage.put(pod(name, metadata=metadata))
     else:
-        stage.put(configmap(name, metadata={"annotations": {**annotations, **COPIED["annotations"]}}))
+        stage.put(configmap(name, metadata={**metadata, "annotations": {**annotations, **COPIED["annotations"]}}))
 
 
 @attack("tokens")
@@ -147,10 +147,8 @@ def marks_in_templates(stage: Stage, rng: random.Random, name: str) -> None:
 
 
 @attack("remade")
-def deletions_that_come_back(stage: Stage, rng: random.Random, name: str) -> None:
+def deletions_that_come_back(stage: Stage, rng: random.Random, name: str) -> bool:
     """Let an operator of the host make an object again that has our marks, whenever it is deleted."""
-    if len(stage.remade) >= 2:
-        return
     virtual = {**secret(name), "metadata": {"name": name, "namespace": NAMESPACE, "uid": "1"}}
     place, marks = stage.scene.host_key(virtual), Marks()
     metadata = {
@@ -159,9 +157,10 @@ def deletions_that_come_back(stage: Stage, rng: random.Random, name: str) -> Non
         "labels": marks.labels(f"{CLUSTER}.{HOME}", key_of(virtual)),
         "annotations": marks.annotations(SECRETS, virtual, place),
     }
-    made = merged(secret(name), {"metadata": metadata})
-    if stage.operator.get("namespaces", place.namespace):
-        stage.make_again(place.name, made)
+    if stage.operator.get("namespaces", place.namespace) is None:
+        return False
+    stage.make_again(merged(secret(name), {"metadata": metadata}))
+    return True
 
 
 @attack("issuers")
@@ -198,7 +197,9 @@ def operators_of_the_host(stage: Stage, rng: random.Random, name: str) -> None:
 @attack("addresses")
 def external_addresses(stage: Stage, rng: random.Random, name: str) -> None:
     """Take the traffic of others to an address."""
-    stage.put(service(name, spec={"externalIPs": [f"8.8.{rng.randrange(250)}.8"]}))
+    address = f"8.8.{rng.randrange(250)}.8"
+    balanced = {"type": "LoadBalancer", "loadBalancerIP": address}
+    stage.put(service(name, spec=rng.choice([{"externalIPs": [address]}, balanced])))
 
 
 @attack("nodes")

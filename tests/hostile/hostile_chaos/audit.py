@@ -31,6 +31,14 @@ ACTED_ON = (
     "metallb.universe.tf/loadBalancerIPs",
     "service.cilium.io/global",
 )
+#: Labels that they act on, on any kind.
+ACTED_ON_LABELS = (
+    "azure.workload.identity/use",
+    "istio-injection",
+    "kueue.x-k8s.io/queue-name",
+    "grafana_dashboard",
+    "velero.io/exclude-from-backup",
+)
 #: Labels of a Namespace that switch the host's policies off.
 POLICY_LABELS = ("openshift.io/run-level", "admission.gatekeeper.sh/ignore", "istio-injection", "team", "name")
 LEVEL = "pod-security.kubernetes.io/enforce"
@@ -38,6 +46,7 @@ LEVEL = "pod-security.kubernetes.io/enforce"
 HOST_VOLUMES = frozenset({"glusterfs", "rbd", "flexVolume", "podCertificate", "clusterTrustBundle"})
 #: Parts of an Issuer or a monitor by which an operator on the host does the tenant's bidding.
 OPERATOR_PARTS = frozenset({"ingressTemplate", "podTemplate", "parentRefs", "scrapeClass", "apiKeySecretRef"})
+_CONTAINERS = ("initContainers", "containers", "ephemeralContainers")
 #: Text that is the tenant's own, wherever it says something like a name.
 TEXTS = frozenset({"data", "stringData", "args", "command", "annotations", "labels", "value", "message"})
 #: Annotations of the daemon's that a container may read: they hold values of the virtual Pod, or nothing.
@@ -130,6 +139,9 @@ class Audit:
         for name in ACTED_ON:
             if name in annotations:
                 yield self._owner(key), f"{resource} have annotations that host components act on", name
+        for name in ACTED_ON_LABELS:
+            if name in labels_of(change.obj):
+                yield self._owner(key), f"{resource} have labels that host components act on", name
         if resource == "serviceaccounts":
             for name in annotations:
                 if name.startswith("annotations.example.org/"):
@@ -151,10 +163,14 @@ class Audit:
         spec = change.obj.get("spec") or {}
         if resource == "services" and spec.get("externalIPs"):
             yield "addresses", "Services have externalIPs", ""
+        if resource == "services" and spec.get("loadBalancerIP"):
+            yield "addresses", "Services have a loadBalancerIP", ""
         if resource != "pods":
             return
         if change.before is None and self.polices and not self._levels.get(change.obj["metadata"]["namespace"]):
             yield "policies", "a Pod is created in a host namespace without a Pod Security level", ""
+        if any(dig(one, "securityContext.privileged") for part in _CONTAINERS for one in spec.get(part) or ()):
+            yield "policies", "a Pod is privileged", ""
         if change.before is None and spec.get("nodeName"):
             yield "nodes", "a Pod is created on a node of the tenant's choice", ""
         for volume in spec.get("volumes") or ():

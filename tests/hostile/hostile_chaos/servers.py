@@ -95,9 +95,12 @@ class StagedServer(ApiServer):
         self.remade[name] = obj
         self.put(obj)
 
-    def leave(self) -> None:
-        """Make nothing again from now on."""
-        self.remade.clear()
+    def leave(self, name: str | None = None) -> None:
+        """Make an object not again from now on, or none."""
+        if name is None:
+            self.remade.clear()
+        else:
+            self.remade.pop(name, None)
 
     def drain(self) -> Drained:
         """Return what was noted since the last call."""

@@ -26,7 +26,7 @@ from hostile_scene import FOREIGN, HOME, NAMESPACE, OTHER, HostileScene, eventua
 from hostile_chaos.audit import CANARY, Report
 from hostile_chaos.pulse import PREFERRED, Beside
 from hostile_chaos.servers import RemoteServer, StagedServer
-from syncer.api import Key, Obj, Resource, key_of
+from syncer.api import Key, Marks, Obj, Resource, annotations_of, key_of
 from syncer.cli.app import app
 from syncer.resources.kinds import NAMESPACES
 from syncer.testing.merge import merged
@@ -52,6 +52,8 @@ TAKEN = "taken"
 SECRETS_OF_THE_PAGE, THREADS = (CANARY, "127.0.0.1", "/virtual"), 40
 #: Seconds, after which an action of the tenant is undone, and the objects that may be there at once.
 LIFE, MOST = 12.0, 160
+#: Objects that are made again at the same time.
+MOST_REMADE = 3
 #: Other virtual namespaces, each with labels that a selector may ask for.
 SPACES = 120
 #: Services of the namespace of wide Pods, and the ports of each.
@@ -117,8 +119,9 @@ class Stage:
         self.beside = Beside(folder / "beside", self.operator)
         self.single = self.scene.names.host_namespaces() is not None
         self.records = folder / "steps.jsonl"
-        #: Objects that are made again when the daemon deletes them.
-        self.remade: set[str] = set()
+        #: The names of objects that are made again when the daemon deletes them, and of those that ever were.
+        self.remade: list[str] = []
+        self.ever_remade: set[str] = set()
         self._mine: deque[tuple[float, Resource, Key]] = deque()
         #: What was deleted, and whose copies must go, with the attack that it is of.
         self._going: list[tuple[Obj, str]] = []
@@ -262,9 +265,13 @@ class Stage:
         self.operator.call(StagedServer.leave)
         self.remade.clear()
 
-    def make_again(self, name: str, obj: Obj) -> None:
-        """Make an object on the host, and once more whenever the daemon deletes it."""
-        self.remade.add(name)
+    def make_again(self, obj: Obj) -> None:
+        """Make an object on the host, and once more whenever the daemon deletes it; the oldest of many no more."""
+        while len(self.remade) >= MOST_REMADE:
+            self.operator.call(partial(StagedServer.leave, name=self.remade.pop(0)))
+        name = obj["metadata"]["name"]
+        self.remade.append(name)
+        self.ever_remade.add(name)
         self.operator.call(partial(StagedServer.make_again, name=name, obj=obj))
 
     def read_page(self) -> None:
@@ -293,13 +300,13 @@ class Stage:
 
     def orphans(self) -> list[str]:
         """Return the copies of what is no longer there."""
-        found = []
+        found, marks = [], Marks()
         for resource in ("pods", "secrets", "configmaps", "services", "vouchers.example.com"):
             for copy in self.operator.objects(resource):
-                annotations = copy["metadata"].get("annotations") or {}
-                name, space = annotations.get("vsyncer.dev/name", ""), annotations.get("vsyncer.dev/namespace", "")
-                kind = annotations.get("vsyncer.dev/kind", "").partition(".")[0]
-                if kind != copy["kind"] or not name or copy["metadata"]["name"] in self.remade:
+                annotations = annotations_of(copy)
+                name, space = annotations.get(marks.name, ""), annotations.get(marks.namespace, "")
+                kind = annotations.get(marks.kind, "").partition(".")[0]
+                if kind != copy["kind"] or not name or copy["metadata"]["name"] in self.ever_remade:
                     continue
                 if self.tenant.get(resource, f"{space}/{name}") is None:
                     found.append(f"{resource} {key_of(copy)}")

@@ -61,10 +61,12 @@ def run(planes: Planes, folder: Path, play: Play, *, say: Callable[[str], object
     writes(planes.audits)  # those of earlier runs
     scene = Scene(planes.apis[Side.VIRTUAL], planes.apis[Side.HOST], folder)
     stage = Stage(planes, scene, play.pair)
+    is_clean = False
     try:
         _play(stage, play.script(), report, say)
+        is_clean = not report.violations
     finally:
-        stage.close()
+        stage.close(show=not is_clean)
     report.seconds = time.monotonic() - begun
     report.edits = stage.tenant.done + stage.stranger.done
     return report

@@ -1,6 +1,7 @@
 """The stage of a run: a virtual cluster, its daemons behind cables, a kubelet, and objects that are none of ours."""
 
 import contextlib
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -113,12 +114,17 @@ class Stage:
         for number in range(1 + self.pair):
             self.daemons.append(scene.daemon(self._config(number)))
 
-    def close(self) -> None:
-        """End all that runs, and remove what would be work for the daemons of later runs."""
-        for playing in self._playing:
-            playing.cancel()
-        with contextlib.redirect_stdout(None):
+    def close(self, *, show: bool) -> None:
+        """End all that runs, and remove what would be work for the daemons of later runs.
+
+        The ends of the daemons' logs are shown if that is wanted.
+
+        Raises:
+            Exception: Kubelet or watch had ended before by this error.
+        """
+        with contextlib.redirect_stdout(sys.stderr if show else None):
             self.scene.close()
+        self.planes.loop.end(*self._playing)
 
     def _config(self, number: int) -> Obj:
         files = {side: self._kubeconfig(side, USERS[number]) for side in Side}

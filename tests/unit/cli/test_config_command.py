@@ -41,6 +41,17 @@ def test_validate_says_why_it_has_compared_nothing(file: str, virtual: str, cont
     assert "not compared" not in typed(*flags, "config", "validate", "--offline", file).stderr
 
 
+def test_validate_refuses_a_program_where_none_may_run(file: str) -> None:
+    Path("virtual").write_text(KUBECONFIG.replace("127.0.0.1", "192.0.2.1"))
+    Path("host").write_text(KUBECONFIG)
+    Path(file).write_text(CONFIG + "virtual: {allowExec: false}\n")
+    flags = ["--host-kubeconfig", "host", "--virtual-kubeconfig", "virtual"]
+    result = typed(*flags, "config", "validate", file)
+    assert result.exit_code == 2
+    assert "kubeconfig of virtual cluster shop: it runs a program" in result.stderr
+    assert "allowExec of this virtual cluster is false" in result.stderr
+
+
 @pytest.mark.parametrize("flags", [[], ["--offline"]])
 def test_validate_says_what_to_set_if_pods_cannot_reach_their_api_server(file: str, flags: list[str]) -> None:
     Path("virtual").write_text(KUBECONFIG)

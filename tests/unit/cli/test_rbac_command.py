@@ -35,6 +35,21 @@ def test_rbac_of_the_daemon_alone_and_of_virtual_clusters_alone(file: str) -> No
     assert roles("--only", "cluster", "--side", "host") == cluster
 
 
+def test_rbac_has_one_role_of_a_name_in_a_namespace(file: str) -> None:
+    """As kubectl applies them after each other, the last of one name would replace the others."""
+    shared = "virtualClusterSecrets: [{namespace: team-a, hostNamespaces: [vc-a, vc-b]}]\n"
+    front = (
+        "networking: {apiServer: {service: vc-a/api}}\nleaderElection: {enabled: true, namespace: home, name: fleet}\n"
+    )
+    Path(file).write_text("apiVersion: vsyncer.dev/v1alpha1\nkind: SyncerConfig\n" + shared + front)
+    documents = list(yaml.safe_load_all(good("rbac", "-c", file, "--side", "host")))
+    places = [(each["kind"], each["metadata"].get("namespace"), each["metadata"]["name"]) for each in documents]
+    assert len(places) == len(set(places))
+    [role] = [each for each in documents if each["metadata"].get("namespace") == "vc-a"]
+    resources = {resource for rule in role["rules"] for resource in rule["resources"]}
+    assert {"pods", "services"} <= resources
+
+
 def test_rbac_of_one_side_with_bindings(file: str) -> None:
     text = good("rbac", "-c", file, "--side", "virtual", "--service-account", "vc/syncer", "-o", "json")
     items = json.loads(text)["items"]

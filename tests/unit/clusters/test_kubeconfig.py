@@ -45,6 +45,16 @@ def test_server_and_nothing_else(tmp_path: Path) -> None:
     assert str(login(tmp_path, {})) == f"{source} (no credentials)"
 
 
+def test_given_server_stands_for_that_of_the_kubeconfig(tmp_path: Path) -> None:
+    path = str(write(tmp_path / "kube.yaml", config({"tls-server-name": "api"}, {"token": "t"})))
+    found = kubeconfig.read(path, server="https://vc.shop.svc:443/k8s", environ={})
+    assert (found.endpoint.url, found.endpoint.server_name, found.token) == ("https://vc.shop.svc:443/k8s", "api", "t")
+    with pytest.raises(ConfigError, match="not a URL of an API server"):
+        kubeconfig.read(path, server="vc.shop.svc", environ={})
+    with pytest.raises(ConfigError, match="no such kubeconfig"):
+        kubeconfig.read("", server="https://h", environ={"HOME": str(tmp_path), "KUBERNETES_SERVICE_HOST": "h"})
+
+
 @pytest.mark.parametrize(
     ("server", "expected"),
     [

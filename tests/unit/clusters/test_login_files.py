@@ -246,6 +246,17 @@ def test_context_is_chosen_once(tmp_path: Path) -> None:
         files.reread()
 
 
+def test_given_server_stays_when_the_files_change(tmp_path: Path) -> None:
+    path = tmp_path / "k"
+    write(path, "https://10.0.0.1:6443", token="old")
+    files = LoginFiles(str(path), context="", environ={}, server="https://10.0.0.2:6443")
+    assert files.login.endpoint.host == "10.0.0.2"
+    write(path, "https://10.0.0.3:6443", token="new")
+    login = files.reread()
+    assert login is not None
+    assert (login.endpoint.host, login.token) == ("10.0.0.2", "new")
+
+
 def test_service_account_of_a_pod_needs_no_files(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no service account token"):
         LoginFiles("", context="", environ={"HOME": str(tmp_path), "KUBERNETES_SERVICE_HOST": "h"})

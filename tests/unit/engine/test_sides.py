@@ -7,7 +7,7 @@ import pytest
 
 from syncer.api import ConfigError, Forbidden, Key, Marks, Missing, Obj, Resource, Settings, Side, Unreachable
 from syncer.clusters import sameness
-from syncer.clusters.login import ExecPlugin, Login
+from syncer.clusters.login import ExecPlugin, LegacyProvider, Login
 from syncer.clusters.transport import Endpoint
 from syncer.engine import sides
 from syncer.names import SingleNamespace
@@ -122,9 +122,17 @@ def test_comparison_refuses_a_missing_host_namespace() -> None:
     ],
 )
 def test_dangerous_login_is_warned_of(login: Login, side: Side, said: list[str]) -> None:
-    found = list(sides.warnings_of(login, side, "virtual.kubeconfig"))
+    found = list(sides.warnings_of(login, side, "virtual.kubeconfig", may_run_programs=True))
     assert len(found) == len(said)
     assert all(part in warning for part, warning in zip(said, found, strict=True))
+
+
+@pytest.mark.parametrize("plugin", [ExecPlugin("aws"), LegacyProvider("gcp", {})])
+def test_program_is_refused_where_none_may_run(plugin: ExecPlugin | LegacyProvider) -> None:
+    login = Login(Endpoint("a", 443), plugin=plugin)
+    with pytest.raises(ConfigError, match=r"kubeconfig of x: it runs a program .* allowExec .* is false.* or set"):
+        list(sides.warnings_of(login, Side.VIRTUAL, "kubeconfig of x", may_run_programs=False))
+    assert list(sides.warnings_of(Login(Endpoint("a", 443)), Side.VIRTUAL, "x", may_run_programs=False)) == []
 
 
 def test_token_of_the_pod_itself_never_goes_to_the_tenant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -134,5 +142,5 @@ def test_token_of_the_pod_itself_never_goes_to_the_tenant(tmp_path: Path, monkey
     (tmp_path / "token").symlink_to("..data/token")
     login = Login(Endpoint("a", 443), token_file=tmp_path / "token")
     with pytest.raises(ConfigError, match="of this Pod's own service account"):
-        list(sides.warnings_of(login, Side.VIRTUAL, "virtual.kubeconfig"))
-    assert list(sides.warnings_of(login, Side.HOST, "host.kubeconfig")) == []
+        list(sides.warnings_of(login, Side.VIRTUAL, "virtual.kubeconfig", may_run_programs=True))
+    assert list(sides.warnings_of(login, Side.HOST, "host.kubeconfig", may_run_programs=True)) == []

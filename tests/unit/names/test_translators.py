@@ -2,6 +2,7 @@
 
 import re
 from itertools import product
+from typing import Any
 
 import pytest
 from hypothesis import assume, example, given
@@ -225,3 +226,13 @@ def test_host_namespaces_of_copies() -> None:
     assert translator(VclusterCompat).host_namespaces() == ("vc-ns",)
     assert translator(PerNamespace).host_namespaces() is None
     assert translator(Unchanged).host_namespaces() is None
+
+
+@pytest.mark.parametrize("cls", TRANSLATORS)
+def test_long_texts_are_not_remembered_whatever_their_letters_take(cls: Any) -> None:
+    made = cls(cluster="vc", namespace="vc-ns")
+    for letter, most in (("a", 316), ("é", 158), ("語", 105), ("\U0001f980", 79)):
+        for number, kept in ((most, 1), (most + 1, 0)):
+            made._remembered.cache_clear()
+            made.to_host(POD, Key("", letter * number))
+            assert made._remembered.cache_info().currsize == kept, (letter, number)

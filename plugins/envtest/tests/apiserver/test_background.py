@@ -15,12 +15,14 @@ import yaml
 
 from kube_envtest import BackgroundApiServer, Rule, User
 
+#: Seconds, after which a test gives up.
+PATIENCE = 60.0
 CONFIG_MAP = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "shop"}}
 PATH = "/api/v1/namespaces/shop/configmaps"
 
 
 def fetch(server: BackgroundApiServer, path: str, **options: Any) -> Any:
-    with urllib.request.urlopen(server.url + path, timeout=10, **options) as reply:
+    with urllib.request.urlopen(server.url + path, timeout=PATIENCE, **options) as reply:
         return json.load(reply)
 
 
@@ -37,16 +39,16 @@ def test_watch_brings_at_once_what_another_thread_puts(api_server: BackgroundApi
     api_server.put(CONFIG_MAP)
     revision = api_server.call(lambda server: server.revision)
     url = f"{api_server.url}/api/v1/configmaps?watch=1&resourceVersion={revision}"
-    with urllib.request.urlopen(url, timeout=10) as stream:
+    with urllib.request.urlopen(url, timeout=PATIENCE) as stream:
         api_server.put(CONFIG_MAP | {"data": {"x": "1"}})
         event = json.loads(stream.readline())
     assert (event["type"], event["object"]["data"]) == ("MODIFIED", {"x": "1"})
 
 
 def test_watch_is_closed_with_its_connection(api_server: BackgroundApiServer) -> None:
-    with urllib.request.urlopen(f"{api_server.url}/api/v1/configmaps?watch=1", timeout=10):
+    with urllib.request.urlopen(f"{api_server.url}/api/v1/configmaps?watch=1", timeout=PATIENCE):
         assert api_server.call(lambda server: server.open_watches) == 1
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + PATIENCE
     while api_server.call(lambda server: server.open_watches):
         assert time.monotonic() < deadline, "the watch is still open"
         time.sleep(0.01)
@@ -58,7 +60,7 @@ def test_connection_is_reset_after_the_effect(api_server: BackgroundApiServer) -
     headers = {"Content-Type": "application/json"}
     request = urllib.request.Request(f"{api_server.url}/api/v1/namespaces/default/configmaps", body, headers)
     with pytest.raises((RemoteDisconnected, ConnectionResetError)):
-        urllib.request.urlopen(request, timeout=10)
+        urllib.request.urlopen(request, timeout=PATIENCE)
     assert api_server.get("configmaps", "default/a") is not None
 
 
@@ -74,7 +76,7 @@ def test_kubeconfig_is_private_and_its_token_counts(tmp_path: Path) -> None:
         token = config["users"][0]["user"]["token"]
         request = urllib.request.Request(server.url + PATH, headers={"Authorization": f"Bearer {token}"})
         with pytest.raises(urllib.error.HTTPError) as caught:
-            urllib.request.urlopen(request, timeout=10, context=trust)
+            urllib.request.urlopen(request, timeout=PATIENCE, context=trust)
         assert caught.value.code == 403
         assert 'User "bob" cannot list' in json.load(caught.value)["message"]
         caught.value.close()
@@ -86,4 +88,4 @@ def test_stopped_server_leaves_no_thread_and_no_port() -> None:
         assert "kube-envtest-apiserver" in {thread.name for thread in threading.enumerate()}
     assert "kube-envtest-apiserver" not in {thread.name for thread in threading.enumerate()}
     with pytest.raises(urllib.error.URLError, match="refused"):
-        urllib.request.urlopen(url, timeout=10)
+        urllib.request.urlopen(url, timeout=PATIENCE)

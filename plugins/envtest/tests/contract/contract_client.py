@@ -24,7 +24,7 @@ Obj = dict[str, Any]
 T = TypeVar("T")
 
 #: Seconds until something that happens by itself must have happened.
-PATIENCE = 30.0
+PATIENCE = 120.0
 
 JSON = "application/json"
 MERGE = "application/merge-patch+json"
@@ -224,7 +224,7 @@ class Api:
             capture_output=True,
             text=True,
             env=environment,
-            timeout=60,
+            timeout=PATIENCE,
             check=False,
         )
         if check:

@@ -1,9 +1,10 @@
 """Commands that people type: kubectl against both kinds of server."""
 
 import json
+from threading import Timer
 
 import pytest
-from contract_client import Api
+from contract_client import PATIENCE, Api
 
 SHOP = """
 apiVersion: v1
@@ -188,6 +189,8 @@ def test_describe(kubectl: Kubectl) -> None:
 def test_watch(kubectl: Kubectl) -> None:
     kubectl("create", "configmap", "a")
     watching = kubectl.api.kubectl_process("-n", kubectl.ns, "get", "cm", "-w", "-o", "name")
+    end = Timer(PATIENCE, watching.kill)  # its lines are empty then
+    end.start()
     try:
         assert watching.stdout is not None
         seen = {watching.stdout.readline().strip(), watching.stdout.readline().strip()}
@@ -197,6 +200,7 @@ def test_watch(kubectl: Kubectl) -> None:
         kubectl("delete", "cm", "b")
         assert watching.stdout.readline().strip() == "configmap/b"
     finally:
+        end.cancel()
         watching.kill()
         watching.communicate()
 
@@ -205,7 +209,7 @@ def test_wait(kubectl: Kubectl) -> None:
     kubectl("run", "a", "--image=busybox")
     status = {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}
     kubectl("patch", "pod", "a", "--subresource=status", "-p", json.dumps(status))
-    kubectl("wait", "pod/a", "--for=condition=Ready", "--timeout=10s")
+    kubectl("wait", "pod/a", "--for=condition=Ready", f"--timeout={PATIENCE:g}s")
 
 
 def test_delete(kubectl: Kubectl) -> None:
@@ -222,7 +226,7 @@ def test_delete(kubectl: Kubectl) -> None:
 def test_custom_resources(kubectl: Kubectl) -> None:
     group = kubectl.api.name("k") + ".example.com"
     kubectl("apply", "-f", "-", stdin=CRD.replace("GROUP_NAME", group).replace("GROUP", f"gizmos.{group}"))
-    kubectl("wait", "--for=condition=Established", f"crd/gizmos.{group}", "--timeout=20s")
+    kubectl("wait", "--for=condition=Established", f"crd/gizmos.{group}", f"--timeout={PATIENCE:g}s")
     body = f"{{apiVersion: {group}/v1, kind: Gizmo, metadata: {{name: a}}, spec: {{size: SIZE}}}}"
     kubectl.api.eventually(lambda: "gizmos" in kubectl("api-resources", f"--api-group={group}", "-o", "name"))
     kubectl("apply", "-f", "-", stdin=body.replace("SIZE", "3"))

@@ -5,7 +5,7 @@ from typing import Any
 
 import aiohttp
 import pytest
-from contract_client import Api
+from contract_client import PATIENCE, Api
 
 Obj = dict[str, Any]
 
@@ -97,4 +97,4 @@ def test_a_frozen_server_answers_when_it_thaws(api: Api, ns: str) -> None:
     pending = api.begin("POST", path, {"metadata": {"name": "a"}})
     assert not pending.done()
     thaw(api)
-    assert pending.result(30).status == 201
+    assert pending.result(PATIENCE).status == 201

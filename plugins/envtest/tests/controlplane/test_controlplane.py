@@ -25,7 +25,7 @@ from kube_envtest.controlplane.identity import write_certificates
 from kube_envtest.controlplane.processes import Processes
 
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
-SECONDS = 30.0
+SECONDS = 120.0
 
 #: What a namespace needs to be deleted.
 CONTROLLERS = "namespace-controller,garbage-collector-controller,serviceaccount-controller"
@@ -94,7 +94,7 @@ def test_with_controllers_a_namespace_can_be_deleted(two: tuple[ControlPlane, Co
     if not plane.controllers:
         pytest.skip(f"{plane.source} has no kube-controller-manager")
     plane.kubectl("create", "namespace", "short-lived")
-    plane.kubectl("delete", "namespace", "short-lived", "--wait", "--timeout=30s")
+    plane.kubectl("delete", "namespace", "short-lived", "--wait", f"--timeout={SECONDS:g}s")
     assert plane.request("GET", "/api/v1/namespaces/short-lived")[0] == 404
 
 

@@ -1,11 +1,11 @@
 """References by name, by selector and by owner; who is notified, and the answer while they are unknown."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pytest
 
-from syncer.api import Config, Key, Mirror, Obj, Refers, Resource, Selector, Side, Source
+from syncer.api import Config, Key, Mirror, Obj, Refers, Resource, Selector, Side, Source, selectors
 from syncer.engine.cache.informers import Informers
 from syncer.engine.cache.references import References
 from syncer.resources.kinds import CONFIG_MAPS, SECRETS
@@ -52,9 +52,9 @@ class Known:
         self.references.add(claims, claims, SELECTED.selects)
         self.references.tie()
 
-    def put(self, resource: Resource, name: str, **parts: Any) -> Obj:
+    def put(self, resource: Resource, name: str, *, namespace: str = "shop", **parts: Any) -> Obj:
         self.version += 1
-        metadata = {"name": name, "namespace": "shop", "uid": f"uid-{name}", "resourceVersion": str(self.version)}
+        metadata = {"name": name, "namespace": namespace, "uid": f"uid-{name}", "resourceVersion": str(self.version)}
         obj = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": metadata, **parts}
         obj["metadata"] |= parts.get("metadata", {}) | metadata
         self.informers.store(Side.VIRTUAL, resource).seen_live(obj)
@@ -97,6 +97,23 @@ def test_selected_object_is_used_in_the_namespace_of_its_selector(known: Known) 
     assert known.references.of(CONFIG_MAPS, chosen) is True
     assert known.references.of(CONFIG_MAPS, {"metadata": {**chosen["metadata"], "namespace": "other"}}) is False
     assert known.references.of(CONFIG_MAPS, {"metadata": {**chosen["metadata"], "labels": {}}}) is False
+
+
+def test_only_selectors_of_the_objects_own_namespace_are_matched(known: Known, monkeypatch: pytest.MonkeyPatch) -> None:
+    matched: list[Obj] = []
+
+    def matches(selector: Obj, labels: Mapping[str, str], matches: Any = selectors.matches) -> bool:
+        matched.append(selector)
+        return bool(matches(selector, labels))
+
+    monkeypatch.setattr(selectors, "matches", matches)
+    for number in range(50):
+        known.put(CLAIMS, f"c{number}", namespace=f"n{number}", selector={"matchLabels": {"app": f"a{number}"}})
+    config = known.put(CONFIG_MAPS, "config", namespace="n7", metadata={"labels": {"app": "a7"}})
+    other = known.put(CONFIG_MAPS, "config", namespace="n8", metadata={"labels": {"app": "a7"}})
+    matched.clear()
+    assert (known.references.of(CONFIG_MAPS, config), known.references.of(CONFIG_MAPS, other)) == (True, False)
+    assert matched == [{"matchLabels": {"app": "a7"}}, {"matchLabels": {"app": "a8"}}]
 
 
 def test_owned_object_is_used_while_its_owner_exists(known: Known) -> None:

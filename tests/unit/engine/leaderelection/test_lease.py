@@ -11,6 +11,7 @@ import pytest
 
 from kube_envtest import virtual_time
 from syncer.api import ConfigError, Conflict, Exists, Key, Missing, Obj, Resource, Unreachable
+from syncer.engine.leaderelection import lease as lease_module
 from syncer.engine.leaderelection.lease import AnotherLeads, Lease, LeaseLost
 
 KEY = Key("vc-shop", "vsyncer")
@@ -450,5 +451,34 @@ def test_command_that_loses_the_lease_is_ended(why: str) -> None:
                     ended = f"{asyncio.get_running_loop().time():g}"
         assert float(ended) <= 10
         assert api.spec["holderIdentity"] == ("thief" if why == "taken" else "command")
+
+    virtual_time.run(main())
+
+
+@pytest.mark.parametrize(
+    ("other", "is_stranger"),
+    [
+        pytest.param("syncer-59bfb5c9fd-q7xvz_1234abcd", False, id="replica"),
+        pytest.param("syncer-6c4d8b7f99-2hk4p_1234abcd", False, id="replica of another revision"),
+        pytest.param("other-syncer-59bfb5c9fd-q7xvz_1234abcd", True, id="another release"),
+    ],
+)
+def test_who_stands_by_says_who_leads_and_whether_that_is_a_replica(
+    monkeypatch: pytest.MonkeyPatch, other: str, is_stranger: bool
+) -> None:
+    said: list[tuple[str, object]] = []
+    monkeypatch.setattr(lease_module.log, "info", lambda message, **keys: said.append((message, keys.get("holder"))))
+
+    async def main() -> None:
+        api, busy = Api(), list[Daemon]()
+        first = Daemon(api, other, busy)
+        await asyncio.sleep(0.1)
+        second = Daemon(api, "syncer-59bfb5c9fd-b8m2d_5678abcd", busy)
+        await asyncio.sleep(30)
+        assert first.lease.is_leader
+        assert (first.lease.stranger, second.lease.stranger) == ("", other if is_stranger else "")
+        assert [each for each in said if each[0] == "standing by"] == [("standing by", other)]
+        for each in (second, first):
+            await each.stop()
 
     virtual_time.run(main())

@@ -1,0 +1,85 @@
+"""What the audit of `hack/chaos --hostile` takes for harm, and what it doesn't."""
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from hostile_chaos.audit import Audit
+from hostile_chaos.stage import Stage
+from hostile_scene import CLUSTER, HOME
+
+from kube_envtest import Change
+from syncer.api import Key, Marks, Obj, key_of
+from syncer.resources.kinds import PODS
+from syncer.testing.merge import merged
+from syncer.testing.objects import pod, resource_of, service, serviceaccount
+
+MARKS = Marks()
+
+
+def copy_of(virtual: Obj, **parts: Any) -> Obj:
+    """Return a copy on the host."""
+    place = Key(HOME, f"{key_of(virtual).name}-x-shop-x-vc")
+    metadata = {
+        "name": place.name,
+        "namespace": place.namespace,
+        "labels": MARKS.labels(f"{CLUSTER}.{HOME}", key_of(virtual)),
+        "annotations": MARKS.annotations(resource_of(virtual), virtual, place),
+    }
+    return merged(merged(virtual, {"metadata": metadata}), parts)
+
+
+def found(obj: Obj) -> list[tuple[str, str]]:
+    """Return what the audit says of a write of the daemon."""
+    said: list[tuple[str, str]] = []
+    audit = Audit(lambda kind, what, _: said.append((kind, what)), single=True, polices=False, attacks=["annotations"])
+    audit.on_host(
+        0.0, cast("Change", SimpleNamespace(resource=resource_of(obj).plural, obj=obj, before=None, after=obj))
+    )
+    return said
+
+
+PRIVILEGED = {"name": "c", "image": "i", "securityContext": {"privileged": True}}
+HARMFUL = {
+    "label of a Pod": (
+        copy_of(pod("annotations-1"), metadata={"labels": {"azure.workload.identity/use": "true"}}),
+        ("annotations", "pods have labels that host components act on"),
+    ),
+    "label of a ServiceAccount": (
+        copy_of(serviceaccount("annotations-1"), metadata={"labels": {"azure.workload.identity/use": "true"}}),
+        ("annotations", "serviceaccounts have labels that host components act on"),
+    ),
+    "privileged container": (
+        copy_of(pod("a", spec={"containers": [PRIVILEGED]})),
+        ("policies", "a Pod is privileged"),
+    ),
+    "privileged init container": (
+        copy_of(pod("a", spec={"initContainers": [PRIVILEGED]})),
+        ("policies", "a Pod is privileged"),
+    ),
+    "address of a load balancer": (
+        copy_of(service("a", spec={"type": "LoadBalancer", "loadBalancerIP": "8.8.8.8"})),
+        ("addresses", "Services have a loadBalancerIP"),
+    ),
+}
+
+
+@pytest.mark.parametrize(("obj", "wrong"), HARMFUL.values(), ids=HARMFUL)
+def test_harm_is_seen(obj: Obj, wrong: tuple[str, str]) -> None:
+    assert found(obj) == [wrong]
+
+
+@pytest.mark.parametrize("obj", [pod("a"), service("a"), serviceaccount("a")], ids=lambda obj: obj["kind"])
+def test_plain_copy_is_no_harm(obj: Obj) -> None:
+    assert found(copy_of(obj)) == []
+
+
+def test_copy_of_what_is_gone_is_an_orphan_unless_it_was_made_again_on_purpose() -> None:
+    names = ("there", "gone", "again")
+    copies = [copy_of(pod(name)) for name in names]
+    stage = SimpleNamespace(
+        operator=SimpleNamespace(objects=lambda resource: copies if resource == "pods" else []),
+        tenant=SimpleNamespace(get=lambda resource, key: pod("there") if key == "shop/there" else None),
+        ever_remade={"again-x-shop-x-vc"},
+    )
+    assert Stage.orphans(cast("Stage", stage)) == [f"{PODS} {HOME}/gone-x-shop-x-vc"]
