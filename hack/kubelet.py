@@ -39,6 +39,11 @@ def now() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+def _is_half_gone(pod: Obj) -> bool:
+    """Return True for what a cut deletion leaves: marked as gone, and still there; Kubernetes' PodGC removes it."""
+    return dig(pod, "metadata.deletionGracePeriodSeconds") == 0 and not dig(pod, "metadata.finalizers")
+
+
 @dataclass
 class Kubelet:
     """Simulates scheduler and kubelet for all pods in a namespace."""
@@ -107,7 +112,7 @@ class Kubelet:
             self.overwritten += 1
         new = uid not in self._known
         self._known.add(uid)
-        if is_deleting(pod) and dig(pod, "spec.nodeName"):
+        if is_deleting(pod) and (dig(pod, "spec.nodeName") or _is_half_gone(pod)):
             self._start(self._end(pod))
         elif new and self._is_mine(pod):
             self._start(self._live(pod))

@@ -114,13 +114,14 @@ def unready(scene: Scene) -> list[Obj]:
 
 @contextlib.contextmanager
 def explained(scene: Scene, daemon: Process) -> Iterator[None]:
-    """If something isn't so in the end, show the copies of Pods that aren't Ready, and what the daemon says."""
+    """If something isn't so in the end, show the Pods of both sides, and what the daemon says."""
     try:
         yield
     except AssertionError:
-        for each in unready(scene):
+        for each in scene.virtual.list("Pod"):
             print(f"virtual Pod {key_of(each)}: {json.dumps(each)}")
-            print(f"its copy: {json.dumps(scene.copy('Pod', key_of(each)))}")
+        for each in scene.host.list("Pod", selector=scene.selector):
+            print(f"copy {key_of(each)}: {json.dumps(each)}")
         print(daemon.run("parked", "-o", "json").stdout, daemon.readyz())
         raise
 
@@ -143,7 +144,7 @@ def test_kill_9_never_runs_a_pod_twice(scene: Scene, rng: random.Random, figure:
         daemon.start()
     with explained(scene, daemon):
         nothing_left(lambda: unready(scene), "all Pods are Ready")
-    nothing_left(lambda: unpaired(scene), "there is one host pod for each virtual Pod")
+        nothing_left(lambda: unpaired(scene), "there is one host pod for each virtual Pod")
     pods = {uid_of(each) for each in scene.virtual.list("Pod")}
     runs = defaultdict(set)
     for host in seen.states:

@@ -65,7 +65,12 @@ def not_to_run(ctx: Context, virtual: Obj) -> Decision | None:
 
 
 def _end(virtual: Obj) -> Decision:
-    """Finish a deletion: nothing runs any more."""
-    if virtual["metadata"].get("deletionGracePeriodSeconds") == 0:
+    """Finish a deletion: nothing runs any more.
+
+    An API server deletes in two steps: it marks the Pod, then removes it. A request that is cut in between
+    leaves a Pod marked that has no finalizers; a further deletion removes it.
+    """
+    metadata = virtual["metadata"]
+    if metadata.get("deletionGracePeriodSeconds") == 0 and metadata.get("finalizers"):
         return skip("it is being deleted and waits for its finalizers")
     return delete(virtual=virtual, grace=0, reason="it is being deleted, and the host runs it no more")

@@ -292,6 +292,12 @@ def test_pod_that_waits_for_its_finalizers_is_deleted_only_once(running: World) 
     assert calls(running) == []
 
 
+def test_deletion_that_an_api_server_left_half_done_is_finished(running: World) -> None:
+    running.gone(host=[running.host("Pod", COPY) or {}])
+    virtual(running, {"metadata": {**DELETING, "deletionGracePeriodSeconds": 0}})
+    assert calls(running) == ["delete virtual pods shop/web"]
+
+
 def test_deletion_on_the_host_goes_up_with_its_grace(running: World) -> None:
     host(running, {"metadata": {**DELETING, "deletionGracePeriodSeconds": 5}, "status": {"reason": "Evicted"}})
     sent = running.settle("pods", "shop/web")
