@@ -105,11 +105,15 @@ class Scene:
             command = [*daemon.command, "rbac", *options, more]
             text = subprocess.run(command, capture_output=True, text=True, check=True, timeout=600).stdout
             less = text.replace(f'"{without}"', '"nothing"') if without and api is self.host else text
-            api.plane.kubectl("apply", "-f", "-", stdin=less)
-            self._granted.append((api, text))
+            self.give(api, less)
             if more != "--admission":
                 self._wait_granted(api, user, _DEFINITIONS if '"customresourcedefinitions"' in less else "")
         eventually(lambda: not _may_create_without_mark(self.host, self.host_namespace, user), "the policy holds")
+
+    def give(self, api: Api, manifests: str) -> None:
+        """Apply manifests to a cluster until the end of the scene."""
+        api.plane.kubectl("apply", "-f", "-", stdin=manifests)
+        self._granted.append((api, manifests))
 
     def _wait_granted(self, api: Api, user: str, more: str) -> None:
         """Wait for the authorizer of an API server, which learns of bindings through watches of its own, one

@@ -1,0 +1,206 @@
+"""A release of charts/syncer on a real host API server, and its pods, run as a kubelet would."""
+
+import base64
+import itertools
+import json
+import os
+import re
+import subprocess
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+from api import PATIENCE, eventually
+from scene import API_SERVER, Scene
+
+from hack.bench.daemon import SYNCER, Process
+from hack.realnode import builds
+from kube_envtest.controlplane.processes import spawn
+from syncer.api import Obj, annotations_of, dig
+
+CHART = Path(__file__).parents[2] / "charts" / "syncer"
+#: As the chart names them.
+RELEASE, SECRET = "syncer", "kubeconfig"
+#: The user of the virtual cluster as whom the daemon logs in there.
+USER = "daemon"
+#: Short, so that a takeover can be waited for.
+ELECTION = {"leaseDuration": "6s", "renewDeadline": "4s", "retryPeriod": "1s"}
+_ENFORCED = "pod-security.kubernetes.io/enforce"
+_numbers = itertools.count(1)
+
+
+class Replica(Process):
+    """The daemon of a pod: its arguments, environment and files, and the token of its ServiceAccount."""
+
+    def __init__(
+        self, pod: Obj, container: Obj, folder: Path, host_kubeconfig: Path, files: Callable[[Obj], Mapping[str, str]]
+    ) -> None:
+        super().__init__({}, folder)
+        self._host_kubeconfig, self._container = host_kubeconfig, container
+        self.name = pod["metadata"]["name"]
+        volumes = {volume["name"]: volume for volume in pod["spec"]["volumes"]}
+        self._places = {each["mountPath"]: folder / each["name"] for each in container["volumeMounts"]}
+        self._there = re.compile(rf"(?<![\w/])({'|'.join(map(re.escape, self._places))})(?![\w-])")
+        for mount in container["volumeMounts"]:
+            place = self._places[mount["mountPath"]]
+            place.mkdir()
+            for name, content in files(volumes[mount["name"]]).items():
+                (place / name).write_text(self._here(content))
+
+    def _here(self, text: str) -> str:
+        """Return a text with the paths of this machine instead of those in the container."""
+        return self._there.sub(lambda found: str(self._places[found[1]]), text)
+
+    def environment(self) -> dict[str, str]:
+        """Return the environment of the container, where the host's login is a kubeconfig instead of mounted files."""
+        given = {each["name"]: self._here(each["value"]) for each in self._container["env"]}
+        pages = {"METRICS": f"127.0.0.1:{self.port}", "HEALTH": f"127.0.0.1:{self.health}"}
+        own = {f"SYNCER_{name}_ADDRESS": address for name, address in pages.items()}
+        own |= {"SYNCER_HOST_KUBECONFIG": str(self._host_kubeconfig), "POD_NAME": self.name}
+        return {"PATH": os.environ["PATH"], "HOME": str(self.folder), **given, **own}
+
+    def arguments(self) -> list[str]:
+        """Return the command line of the container, with its environment."""
+        variables = [f"{name}={value}" for name, value in self.environment().items()]
+        return ["env", "-i", *variables, SYNCER, *map(self._here, self._container["args"])]
+
+    def write(self) -> None:
+        """Leave the configuration as the volume has it."""
+
+    def spawn(self) -> None:
+        """Start it without waiting."""
+        self.process = spawn(self.arguments(), self.log, self.folder)
+
+    def once(self) -> "subprocess.CompletedProcess[str]":
+        """Run it to its end, as a container that isn't to stay."""
+        return subprocess.run(self.arguments(), capture_output=True, text=True, timeout=PATIENCE, check=False)
+
+
+@dataclass
+class Release:
+    """A release of the chart for the virtual cluster of a scene, in a namespace that enforces *restricted*."""
+
+    scene: Scene
+    folder: Path
+    namespace: str = field(default_factory=lambda: f"plane-{next(_numbers)}")
+
+    def prepare(self) -> None:
+        """Make the namespace and the Secret with the virtual cluster's kubeconfig, as the chart's README says."""
+        metadata = {"name": self.namespace, "labels": {_ENFORCED: "restricted"}}
+        self.kubectl(
+            "create", "-f", "-", stdin=yaml.safe_dump({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
+        )
+        kubeconfig = self.scene.virtual.plane.kubeconfig(USER)
+        self.kubectl("create", "secret", "generic", SECRET, f"--from-file=config={kubeconfig}")
+
+    def values(self, **config: Any) -> Obj:
+        """Return the values for Helm, with more of the daemon's configuration."""
+        return {
+            "virtualClusters": [
+                {
+                    "name": self.scene.name,
+                    "hostNamespace": self.scene.host_namespace,
+                    "kubeconfigSecret": {"name": SECRET, "key": "config"},
+                }
+            ],
+            "config": {
+                "networking": {"apiServer": {"host": API_SERVER}},
+                "leaderElection": ELECTION,
+                "control": {"socket": "0"},
+                **config,
+            },
+        }
+
+    def helm(self, *arguments: str, values: Obj | None = None) -> str:
+        """Run Helm; return what it says."""
+        with self.helping(*arguments, values=values) as running:
+            said, complaint = running.communicate(timeout=PATIENCE)
+        assert running.returncode == 0, complaint
+        return said
+
+    def helping(self, *arguments: str, values: Obj | None = None) -> "subprocess.Popen[str]":
+        """Start Helm."""
+        command = [str(builds.tool("helm")), *arguments, f"--namespace={self.namespace}"]
+        command += [f"--kubeconfig={self.scene.host.plane.kubeconfig()}"]
+        if values:
+            file = self.folder / "values.yaml"
+            file.write_text(yaml.safe_dump(values))
+            command += [f"--values={file}"]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def kubectl(self, *arguments: str, stdin: str | None = None) -> str:
+        """Run kubectl on the host, in the namespace of the release; return what it says."""
+        command = ("--namespace", self.namespace, *arguments)
+        return str(self.scene.host.plane.kubectl(*command, stdin=stdin).stdout)
+
+    def objects(self, kind: str, selector: str = "") -> list[Obj]:
+        """Return the objects of a kind in the namespace of the release."""
+        found = yaml.safe_load(self.kubectl("get", kind, f"--selector={selector}", "--output=yaml"))
+        return list(found["items"])
+
+    def pods(self) -> list[Obj]:
+        """Return the pods of the Deployment that aren't being deleted."""
+        found = self.objects("pods", "vsyncer.dev/part=syncer")
+        return [each for each in found if "deletionTimestamp" not in each["metadata"]]
+
+    def pods_with(self, config: str) -> list[Obj]:
+        """Return those of a configuration, which is named by its checksum."""
+        return [each for each in self.pods() if annotations_of(each).get("vsyncer.dev/config") == config]
+
+    def config(self) -> str:
+        """Return the checksum of the configuration of the Deployment."""
+        [deployment] = self.objects("deployments")
+        return str(annotations_of(deployment["spec"]["template"])["vsyncer.dev/config"])
+
+    def made(self, count: int) -> list[Obj]:
+        """Return the pods as soon as there are so many; an admission that refuses one says so."""
+        try:
+            return eventually(lambda: found if len(found := self.pods()) == count else None, f"there are {count} pods")
+        except AssertionError as error:
+            said = [each["message"] for each in self.objects("events") if each["reason"] == "FailedCreate"]
+            raise AssertionError(f"{error}; {said}") from None
+
+    # -- as a kubelet ------------------------------------------------------------------------------
+
+    def replica(self, pod: Obj, container: Obj | None = None) -> Replica:
+        """Return a container of a pod, by default the only one; it isn't started yet."""
+        found = container or pod["spec"]["containers"][0]
+        folder = self.folder / f"{pod['metadata']['name']}-{found['name']}"
+        folder.mkdir()
+        made = Replica(pod, found, folder, self._login(pod["spec"]["serviceAccountName"]), self._files)
+        self.scene.daemons.append(made)
+        return made
+
+    def _files(self, volume: Obj) -> Mapping[str, str]:
+        if name := dig(volume, "configMap.name"):
+            return dict(yaml.safe_load(self.kubectl("get", "configmap", name, "--output=yaml"))["data"])
+        if name := dig(volume, "secret.secretName"):
+            data = yaml.safe_load(self.kubectl("get", "secret", name, "--output=yaml"))["data"]
+            return {key: base64.b64decode(content).decode() for key, content in data.items()}
+        assert "emptyDir" in volume or "projected" in volume, volume  # the token, which is in the kubeconfig here
+        return {}
+
+    def _login(self, account: str) -> Path:
+        """Return a kubeconfig of the host with a token of a ServiceAccount."""
+        document = yaml.safe_load(self.scene.host.plane.kubeconfig().read_text())
+        token = self.kubectl("create", "token", account, "--duration=1h").strip()
+        document["users"][0]["user"] = {"token": token}
+        file = self.folder / f"{account}.kubeconfig"
+        file.write_text(yaml.safe_dump(document))
+        return file
+
+    def allow(self, replica: Replica) -> None:
+        """Give the daemon its rights in the virtual cluster, as the notes of the chart say."""
+        command = [SYNCER, "rbac", "--side=virtual", f"--user={USER}"]
+        done = subprocess.run(
+            command, env=replica.environment(), capture_output=True, text=True, timeout=PATIENCE, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        self.scene.give(self.scene.virtual, done.stdout)
+
+    def report(self, name: str, phase: str) -> None:
+        """Say how a pod has ended, as its kubelet does."""
+        patch = json.dumps({"status": {"phase": phase}})
+        self.kubectl("patch", "pod", name, "--subresource=status", "--type=merge", f"--patch={patch}")
