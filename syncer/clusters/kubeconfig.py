@@ -172,6 +172,10 @@ class Kubeconfig:
         raise ConfigError(Problem(_sentence(message, hint), file=os.pathsep.join(map(str, self.files)), hint=hint))
 
 
+class NoKubeconfig(ConfigError):
+    """There is no kubeconfig file of the name in its only problem."""
+
+
 def find_files(path: str, environ: Mapping[str, str]) -> list[Path]:
     """Return the files to read: the given one, else those of ``KUBECONFIG`` that exist, else
     ``~/.kube/config``.
@@ -231,6 +235,8 @@ def _home(environ: Mapping[str, str]) -> Path:
 def _load(file: Path) -> Mapping[str, Any]:
     try:
         return _parse(file.read_bytes(), file)
+    except FileNotFoundError:
+        raise NoKubeconfig(Problem("can't be read: there is no such file", file=str(file))) from None
     except OSError as error:
         raise ConfigError(Problem(f"can't be read: {error.strerror}", file=str(file))) from None
 

@@ -57,6 +57,11 @@ class ConnectionSection(Section):
         """True if a kubeconfig may say which program returns the credentials."""
         return True
 
+    @property
+    def waits_for_kubeconfig(self) -> bool:
+        """True if a missing kubeconfig file is awaited."""
+        return False
+
 
 class VirtualConnectionSection(ConnectionSection):
     """How to reach the API server of a virtual cluster."""
@@ -66,10 +71,20 @@ class VirtualConnectionSection(ConnectionSection):
     is refused.
     """
 
+    wait_for_kubeconfig: bool = False
+    """Whether the daemon waits while there is no such kubeconfig file, for example that of a Secret that is still to
+    be made. If not, a daemon with a single virtual cluster ends.
+    """
+
     @property
     def may_run_programs(self) -> bool:
         """True if a kubeconfig may say which program returns the credentials."""
         return self.allow_exec
+
+    @property
+    def waits_for_kubeconfig(self) -> bool:
+        """True if a missing kubeconfig file is awaited."""
+        return self.wait_for_kubeconfig
 
 
 def _beside(place: str) -> BeforeValidator:

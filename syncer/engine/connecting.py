@@ -178,7 +178,7 @@ def _connect(
             log.warning(warning, cluster=name, side=side)
         made = connect(settings, side=side, environ=os.environ, name=name, moved=moved)
     except ConfigError as error:
-        raise ConfigError(*(replace(problem, path=problem.path or place) for problem in error.problems)) from error
+        raise type(error)(*(replace(problem, path=problem.path or place) for problem in error.problems)) from error
     made.observer = metrics.client(made.virtual_cluster, side.value, made.origin.address)
     return made
 

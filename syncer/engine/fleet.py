@@ -7,6 +7,7 @@ from typing import Any
 
 from syncer.api.errors import SyncerError, Unreachable
 from syncer.api.objects import Resource
+from syncer.clusters.kubeconfig import NoKubeconfig
 from syncer.config import VirtualCluster
 from syncer.engine import startup
 from syncer.engine.connecting import START_SECONDS, connect_virtual, must_be_another
@@ -131,14 +132,14 @@ class Fleet:
                 await self._serve(cluster)
             except Exception as error:
                 is_short = isinstance(error, Unreachable) and engine.clock() - begun < START_SECONDS
-                if self._is_alone() and not is_short:
+                is_to_come = isinstance(error, NoKubeconfig) and cluster.connection.waits_for_kubeconfig
+                if self._is_alone() and not (is_short or is_to_come):
                     raise
                 if isinstance(error, SyncerError):
                     log.warning("a virtual cluster can't be served", cluster=cluster.name, error=str(error))
                 else:
                     log.exception("serving a virtual cluster failed", cluster=cluster.name)
-                public = type(error).__name__
-                engine.absent[cluster.name] = Condition(f"{public}: {error}", public)
+                engine.absent[cluster.name] = _condition(error)
                 failures = 0 if engine.clock() - begun > GOOD_SECONDS else failures + 1
                 delay = min(FIRST_DELAY * 2 ** min(failures, 10), LAST_DELAY)
                 await asyncio.sleep(delay * engine.rng.uniform(0.5, 1.0))
@@ -214,3 +215,11 @@ async def _ends_before(coroutine: Coroutine[Any, Any, None], event: asyncio.Even
         return False
     task.result()
     return True
+
+
+def _condition(error: Exception) -> Condition:
+    """Return why a virtual cluster can't be served; the place of its kubeconfig is the operator's, and no secret."""
+    if isinstance(error, NoKubeconfig):
+        return Condition(str(error), f"there is no kubeconfig {error.problems[0].file}")
+    public = type(error).__name__
+    return Condition(f"{public}: {error}", public)

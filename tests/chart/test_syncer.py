@@ -41,6 +41,19 @@ def test_virtual_cluster_is_served_with_the_kubeconfig_of_its_secret() -> None:
     assert cluster.connection.kubeconfig == f"{mount['mountPath']}/value"
 
 
+@pytest.mark.parametrize("given", [{}, {"waitForKubeconfig": False}])
+def test_secret_with_the_kubeconfig_may_come_later_unless_the_entry_says_otherwise(given: Obj) -> None:
+    found = objects(virtualClusters=[{**SHOP, **given}])
+    [cluster] = build(parse(found["ConfigMap", "syncer"]["data"]["syncer.yaml"]), installed()).config.clusters()
+    [secret] = [
+        each["secret"]
+        for each in found["Deployment", "syncer"]["spec"]["template"]["spec"]["volumes"]
+        if "secret" in each
+    ]
+    assert secret["optional"]
+    assert cluster.connection.waits_for_kubeconfig is not bool(given)
+
+
 def test_address_of_the_virtual_cluster_may_be_another_than_the_kubeconfigs() -> None:
     server = "https://api.vc-shop-plane.svc:6443"
     found = objects(virtualClusters=[{**SHOP, "server": server}])

@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import replace
+from typing import Never
 
 import clusters_scene
 import pytest
@@ -11,14 +12,16 @@ from prometheus_client import generate_latest
 
 from kube_envtest import Rule
 from syncer.api import Key, Refused, Request, Side
+from syncer.api.errors import Problem
 from syncer.api.networking import ApiServerAddress
+from syncer.clusters.kubeconfig import NoKubeconfig
 from syncer.config import config_with
 from syncer.engine import api_server, connecting, startup
 from syncer.engine.control import selection
 from syncer.engine.controllers.lifecycle import LAST_LOOK
 from syncer.engine.endpoints import _caches, _up, _virtual
 from syncer.engine.engine import NOT_BEGUN
-from syncer.engine.fleet import DEFAULT_MEGABYTES
+from syncer.engine.fleet import DEFAULT_MEGABYTES, LAST_DELAY
 from syncer.engine.leaderelection import identity
 from syncer.engine.status import ClusterState, clusters, unfilled
 from syncer.names import SingleNamespace
@@ -203,6 +206,25 @@ def test_only_one_that_is_cut_off_in_the_middle_of_its_start_is_begun_anew(world
         async with world.served(*clusters_named("shop")) as (engine, _):
             await until(lambda: world.has_copy("shop"))
             assert states(engine) == {"shop": "served"}
+
+    play(scenario)
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_only_one_is_served_when_its_kubeconfig_comes_if_that_is_to_be_awaited(
+    world: World, monkeypatch: pytest.MonkeyPatch, waits: bool
+) -> None:
+    async def scenario() -> None:
+        monkeypatch.setattr(connecting, "_connect", missing)
+        async with world.served(*clusters_named("shop", every={"waitForKubeconfig": waits})) as (engine, _):
+            await asyncio.sleep(1.0)
+            assert (_virtual(engine) == {"shop": "there is no kubeconfig shop.kubeconfig"}) is waits
+            monkeypatch.setattr(connecting, "_connect", world.connect)
+            await asyncio.sleep(2 * LAST_DELAY)
+            assert world.has_copy("shop") is waits
+
+    def missing(*_: object) -> Never:
+        raise NoKubeconfig(Problem("there is no such file", file="shop.kubeconfig"))
 
     play(scenario)
 

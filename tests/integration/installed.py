@@ -40,13 +40,18 @@ class Replica(Process):
         super().__init__({}, folder)
         self._host_kubeconfig, self._container = host_kubeconfig, container
         self.name = pod["metadata"]["name"]
-        volumes = {volume["name"]: volume for volume in pod["spec"]["volumes"]}
+        self._volumes = {volume["name"]: volume for volume in pod["spec"]["volumes"]}
+        self._files = files
         self._places = {each["mountPath"]: folder / each["name"] for each in container["volumeMounts"]}
         self._there = re.compile(rf"(?<![\w/])({'|'.join(map(re.escape, self._places))})(?![\w-])")
-        for mount in container["volumeMounts"]:
-            place = self._places[mount["mountPath"]]
+        for place in self._places.values():
             place.mkdir()
-            for name, content in files(volumes[mount["name"]]).items():
+        self.mount()
+
+    def mount(self) -> None:
+        """Write the contents of the volumes as they are now."""
+        for place in self._places.values():
+            for name, content in self._files(self._volumes[place.name]).items():
                 (place / name).write_text(self._here(content))
 
     def _here(self, text: str) -> str:
@@ -92,6 +97,10 @@ class Release:
         self.kubectl(
             "create", "-f", "-", stdin=yaml.safe_dump({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
         )
+        self.make_secret()
+
+    def make_secret(self) -> None:
+        """Make the Secret with the virtual cluster's kubeconfig."""
         kubeconfig = self.scene.virtual.plane.kubeconfig(USER)
         self.kubectl("create", "secret", "generic", SECRET, f"--from-file=config={kubeconfig}")
 
@@ -177,7 +186,9 @@ class Release:
         if name := dig(volume, "configMap.name"):
             return dict(yaml.safe_load(self.kubectl("get", "configmap", name, "--output=yaml"))["data"])
         if name := dig(volume, "secret.secretName"):
-            data = yaml.safe_load(self.kubectl("get", "secret", name, "--output=yaml"))["data"]
+            found = yaml.safe_load(self.kubectl("get", "secret", name, "--output=yaml", "--ignore-not-found")) or {}
+            assert found or volume["secret"]["optional"], f"there is no Secret {name}"
+            data = found.get("data", {})
             return {key: base64.b64decode(content).decode() for key, content in data.items()}
         assert "emptyDir" in volume or "projected" in volume, volume  # the token, which is in the kubeconfig here
         return {}

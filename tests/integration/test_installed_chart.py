@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from api import PATIENCE, Api, Loop, eventually
-from installed import CHART, RELEASE, Release, Replica
+from installed import CHART, RELEASE, SECRET, Release, Replica
 from scene import Scene
 
 from hack.planes import HOST_CONTROLLERS
@@ -84,6 +84,19 @@ def test_replicas_bring_a_shop_in_step_and_the_other_leads_when_the_leader_is_ki
     release.scene.copied("Service", Key(shop, "later"))
     assert leads(other)
     release.scene.must_be_content()
+
+
+def test_daemon_runs_without_the_secret_names_the_missing_file_and_takes_it_when_it_comes(release: Release) -> None:
+    release.kubectl("delete", "secret", SECRET)
+    replica = release.replica(release.made(2)[0])
+    release.allow(replica)
+    replica.spawn()
+    missing = f"there is no kubeconfig {replica.folder}"
+    eventually(lambda: missing in replica.readyz()[1], "/readyz names the missing file")
+    release.make_secret()
+    replica.mount()
+    replica.wait_ready()
+    shop_in_step(release)
 
 
 def test_chart_tests_itself_with_the_rights_of_the_daemon(release: Release) -> None:

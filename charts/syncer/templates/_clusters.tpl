@@ -20,7 +20,11 @@
 {{- $secret := required (printf "virtualClusters[%d].kubeconfigSecret: name the Secret with the kubeconfig" $index) $entry.kubeconfigSecret -}}
 {{- $name := required (printf "virtualClusters[%d].name: name the virtual cluster" $index) $entry.name -}}
 {{- $kubeconfig := printf "%s/%s/%s" (include "vsyncer.daemon.kubeconfigs" $) $name (default "config" $secret.key) -}}
-{{- $clusters = append $clusters (merge (dict "kubeconfig" $kubeconfig) (omit $entry "kubeconfigSecret")) -}}
+{{- $own := dict "kubeconfig" $kubeconfig -}}
+{{- if not (hasKey $entry "waitForKubeconfig") -}}
+{{- $_ := set $own "waitForKubeconfig" true -}}
+{{- end -}}
+{{- $clusters = append $clusters (merge $own (omit $entry "kubeconfigSecret")) -}}
 {{- end -}}
 {{- toJson $clusters -}}
 {{- end -}}
@@ -30,7 +34,7 @@
 {{- $kubeconfigs := list -}}
 {{- $namespaces := list -}}
 {{- range .Values.virtualClusters -}}
-{{- $kubeconfigs = append $kubeconfigs (dict "name" .name "secret" .kubeconfigSecret.name) -}}
+{{- $kubeconfigs = append $kubeconfigs (dict "name" .name "secret" .kubeconfigSecret.name "optional" true) -}}
 {{- $namespaces = append $namespaces (default "" .hostNamespace) -}}
 {{- end -}}
 {{- dict "kubeconfigs" $kubeconfigs "namespaces" (compact $namespaces | uniq) | toJson -}}

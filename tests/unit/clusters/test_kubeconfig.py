@@ -244,7 +244,7 @@ def test_mistake_is_shown_where_it_stands(tmp_path: Path, content: object, messa
 
 
 def test_file_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=f"{tmp_path}/none: can't be read: No such file or directory"):
+    with pytest.raises(ConfigError, match=f"{tmp_path}/none: can't be read: there is no such file"):
         kubeconfig.read(f"{tmp_path}/none", environ={})
     with pytest.raises(ConfigError, match=f"{tmp_path}/.kube/config: no such kubeconfig, and this is not a Pod."):
         kubeconfig.read(environ={"HOME": str(tmp_path)})
