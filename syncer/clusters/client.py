@@ -34,6 +34,10 @@ PAGE = 500
 #: Largest page of several objects that is read, in bytes: 500 Pods with their ``managedFields`` take
 #: half of it.
 LARGEST_PAGE = 8 << 20
+#: Most pages of a list without an object. API servers send none but as the last.
+_MOST_EMPTY = 10
+#: Most fields, items and brackets of a document of a cluster that isn't a tenant's.
+_MOST_FETCHED = 1_200_000
 #: The factor by which a page becomes smaller if it is too large, and larger again if there is room.
 _STEP = 4
 #: Bytes of a page after which other tasks may run.
@@ -168,9 +172,9 @@ class Client:
 
         Raises:
             Expired: The list took too long; begin again.
-            DecodeError: The response is malformed, whatever its size.
+            DecodeError: The response is malformed, whatever its size, or the list never ends.
         """
-        token, most = "", limit
+        token, most, empty = "", limit, 0
         while True:
             request = api_requests.list_page(
                 resource,
@@ -197,6 +201,9 @@ class Client:
                 else:
                     page = await self._without_contents(request, resource)
             else:
+                empty += not page.items
+                if page.next_token and (empty > _MOST_EMPTY or page.next_token == token):
+                    raise codec.DecodeError(f"the list never ends: {empty} of its pages were empty")
                 if limit < most and len(body) * _STEP * 2 < LARGEST_PAGE:
                     limit = min(limit * _STEP, most)
                 if len(body) > BREATH:
@@ -275,7 +282,9 @@ class Client:
     async def fetch(self, path: str, *, accept: str = "application/json") -> Obj:
         """GET a path other than an object's: ``/version``, ``/apis``, ``/openapi/v3``."""
         request = HttpRequest("GET", path, accept=accept, timeout=self.timeout)
-        return codec.decode((await self._send(request, f"get {path} from")).body)
+        # Discovery of thousands of kinds is large; a tenant's is bounded as an object is.
+        most = codec.MOST_PARTS if self.side is Side.VIRTUAL else _MOST_FETCHED
+        return codec.decode((await self._send(request, f"get {path} from")).body, most=most)
 
     def kubernetes_client(self) -> "ApiClient":
         """Return a new ``kubernetes.aio.client.ApiClient`` that sends its requests through this

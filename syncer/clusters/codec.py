@@ -31,17 +31,31 @@ _encode = msgspec.json.Encoder().encode
 _encode_sorted = msgspec.json.Encoder(order="sorted").encode
 
 
-def decode(data: bytes | memoryview | msgspec.Raw) -> Obj:
+def decode(data: bytes | memoryview | msgspec.Raw, *, most: int = 0) -> Obj:
     """Decode a JSON object into a private copy.
 
+    ``most`` fields, items and brackets are decoded, by default :data:`MOST_PARTS`.
+
     Raises:
-        DecodeError: The text is malformed.
+        DecodeError: The text is malformed, or only a lying server sends it.
     """
+    _must_be_readable(data, most or MOST_PARTS)
     try:
         decoded: Obj = _decode(data)
     except (RecursionError, UnicodeDecodeError) as error:
         raise _told(error) from None
     return decoded
+
+
+def _must_be_readable(data: bytes | memoryview | msgspec.Raw, most: int) -> None:
+    """Count the parts of a large text before it is decoded, at a hundredth of the cost.
+
+    Raises:
+        DecodeError: There are more.
+    """
+    size = memoryview(data).nbytes
+    if size > UNCOUNTED and (parts := pieces.count(bytes(data), most)) > most:
+        raise DecodeError(f"it has {size} bytes with {parts} fields, items and brackets")
 
 
 def _told(error: Exception) -> DecodeError:
@@ -111,8 +125,7 @@ def lean(data: bytes | msgspec.Raw) -> Obj:
             counted before it is decoded.
     """
     text = bytes(data)
-    if len(text) > LARGEST_STORED and (parts := pieces.count(text, MOST_PARTS)) > MOST_PARTS:
-        raise DecodeError(f"it has {len(text)} bytes with {parts} fields, items and brackets")
+    _must_be_readable(text, MOST_PARTS)
     start = text.find(b',"managedFields":[{')
     try:
         if start > 0 and text.startswith(_OWN_KINDS) and not _END_OF_METADATA(text, 0, start):
@@ -129,9 +142,9 @@ def lean(data: bytes | msgspec.Raw) -> Obj:
     return found
 
 
-#: Largest object that an API server stores unless its limits were raised, in bytes; and most fields, items
-#: and brackets of a larger one: three times those that are accepted, as ``managedFields`` count, too.
-LARGEST_STORED, MOST_PARTS = 3 << 20, 120_000
+#: Largest text whose fields, items and brackets aren't counted before it is decoded, in bytes; and most of them in a
+#: larger one: three times those of an object that is accepted, as ``managedFields`` count, too.
+UNCOUNTED, MOST_PARTS = 256 << 10, 120_000
 #: Largest malformed text that is cut up, in bytes: a step of the event loop cuts 1 MB in up to a second.
 MOST_CUT = 64 << 10
 #: The beginnings of objects whose fields an API server writes in the order of its Go types. Custom
@@ -268,11 +281,11 @@ _decode_head = msgspec.json.Decoder(_Head).decode
 #: their order, with a name that a URL can have. Custom resources have another order.
 _BEGINNING = re.compile(
     rb'\{(?:"kind":"([A-Za-z0-9]*)","apiVersion":"[^"\\]*",)?"metadata":\{"name":"(?!\.\.?")([!#$&-.0-\[\]-~]{1,253})"'
-    rb'(?:,"generateName":"[^"\\]*")?(?:,"namespace":"([a-z0-9-]{1,63})")?,"uid":"([!#-\[\]-~]*)"'
-    rb',"resourceVersion":"([!#-\[\]-~]+)"'
+    rb'(?:,"generateName":"[^"\\]*")?(?:,"namespace":"([a-z0-9-]{1,63})")?,"uid":"([!#-\[\]-~]{0,253})"'
+    rb',"resourceVersion":"([!#-\[\]-~]{1,253})"'
 ).match
 
-#: Maximum length of a name.
+#: Maximum length of a name; also of a uid and a resourceVersion, which are kept for objects that are gone.
 LONGEST_NAME = 253
 _is_namespace = re.compile(r"(?:[a-z0-9-]{1,63})?\Z").match
 
@@ -305,6 +318,7 @@ def head(data: bytes | msgspec.Raw) -> Head:
     metadata = whole.metadata
     if not _is_name(metadata.name) or not _is_namespace(metadata.namespace):
         raise DecodeError("its name or namespace is none that an object can have")
+    _must_be_short(metadata)
     return Head(Key(metadata.namespace, metadata.name), metadata.uid, metadata.resourceVersion, whole.kind)
 
 
@@ -374,6 +388,12 @@ def check(obj: Obj, key: Key) -> None:
         raise DecodeError("it says two different names")
     if not metadata.resourceVersion:
         raise DecodeError("it has no resourceVersion")
+    _must_be_short(metadata)
+
+
+def _must_be_short(metadata: _HeadMetadata | _Metadata) -> None:
+    if max(len(metadata.uid), len(metadata.resourceVersion)) > LONGEST_NAME:
+        raise DecodeError(f"its uid or resourceVersion has more than {LONGEST_NAME} characters")
 
 
 class WatchEvent(msgspec.Struct, gc=False, frozen=True):

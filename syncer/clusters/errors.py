@@ -124,18 +124,31 @@ def from_status(
     status: Obj, where: Where, origin: Origin = UNKNOWN_ORIGIN, *, retry_after: float | None = None
 ) -> ClusterError:
     """Return the error for a ``Status`` object: a refused request, or an ERROR event of a watch."""
-    code = int(status.get("code") or 500)
+    status = _with_types(status)
+    code = status["code"]
     if code >= 500 and any(text in str(status.get("message"))[:_MOST_MESSAGE] for text in _TOO_LARGE):
         code = 413
-    details = status.get("details") or {}
+    details = status["details"]
     if retry_after is None and details.get("retryAfterSeconds"):
         retry_after = float(details["retryAfterSeconds"])
-    fields = {**where.fields(), "status": code, "reason": status.get("reason") or "", "details": _harmless(details)}
+    fields = {**where.fields(), "status": code, "reason": status["reason"], "details": _harmless(details)}
     if code == 429 or (code == 503 and retry_after is not None):
         wait = min(DEFAULT_RETRY_AFTER if retry_after is None else retry_after, LONGEST_RETRY_AFTER)
         return TooMany(f"{where}: the API server asks to come back in {wait:g} s", retry_after=wait, **fields)
     kind, message = _kind_and_message(code, status, where, origin)
     return kind(message, **fields)
+
+
+def _with_types(status: Obj) -> Obj:
+    """Return a Status, whatever its server has put into it, in which these fields have the types of Kubernetes' API."""
+    code, details, reason = status.get("code"), status.get("details"), status.get("reason")
+    found = dict(details) if isinstance(details, dict) else {}
+    causes = found.get("causes")
+    found["causes"] = [each for each in causes if isinstance(each, dict)] if isinstance(causes, list) else []
+    if type(found.get("retryAfterSeconds")) not in (int, float):
+        found.pop("retryAfterSeconds", None)
+    known = {"code": code if type(code) is int else 500, "reason": reason if isinstance(reason, str) else ""}
+    return {**status, **known, "details": found}
 
 
 def from_failure(failure: ConnectionFailed, where: Where, origin: Origin = UNKNOWN_ORIGIN) -> ClusterError:

@@ -1,6 +1,7 @@
 """The requests of each client method, their responses, and the batches of a watch."""
 
 import asyncio
+import itertools
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -218,6 +219,23 @@ def test_list_goes_on_until_there_is_no_more() -> None:
             assert [(page.resource_version, page.remaining) for page in found] == [("7", 1), ("7", None)]
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize("token", ["always-the-same", "another-{}"])
+def test_list_that_never_ends_is_given_up(token: str) -> None:
+    pages = itertools.count()
+
+    async def answer(call: Call) -> None:
+        page = {"metadata": {"continue": token.format(next(pages))}, "items": []}
+        await call.reply(200, json.dumps(page).encode())
+
+    async def main() -> None:
+        async with cluster_on(answer) as (cluster, _):
+            with pytest.raises(codec.DecodeError, match="the list never ends"):
+                await cluster.list(PODS)
+
+    asyncio.run(main())
+    assert next(pages) < 20
 
 
 def test_list_that_expires_half_way_says_so() -> None:

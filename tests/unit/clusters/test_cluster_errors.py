@@ -22,7 +22,7 @@ from syncer.api.errors import (
     Unauthorized,
     Unreachable,
 )
-from syncer.api.objects import Key, Resource, Side
+from syncer.api.objects import Key, Obj, Resource, Side
 from syncer.clusters.errors import Origin, Where, from_failure, from_response, from_status
 from syncer.clusters.transport import ConnectionFailed, CredentialsFailed, HttpResponse
 
@@ -264,3 +264,22 @@ def test_known_fault_of_the_credentials_is_said_too() -> None:
 def test_cluster_named_like_its_side_is_named_once() -> None:
     assert Where("host", Side.HOST, "get", SECRETS, Key("a", "b")).place == "host cluster"
     assert Where("", Side.HOST, "get", SECRETS, Key("a", "b")).place == "host cluster"
+
+
+@pytest.mark.parametrize(
+    "lie",
+    [
+        {"code": "404"},
+        {"code": [1]},
+        {"code": True},
+        {"reason": {}},
+        {"message": 1},
+        {"details": "x"},
+        {"details": {"causes": "x", "retryAfterSeconds": "soon"}},
+        {"details": {"causes": [1, None, {"field": 1}]}},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("code", [400, 403, 404, 409, 422, 429, 500])
+def test_status_of_a_lying_server_is_an_error_of_its_cluster(code: int, lie: Obj) -> None:
+    assert isinstance(from_status({"kind": "Status", "code": code, **lie}, WHERE), ClusterError)

@@ -301,7 +301,7 @@ def test_managed_fields_of_a_custom_resource_are_left_in_its_contents() -> None:
     assert codec.lean(text) == {**obj, "status": {}}
 
 
-LARGE = codec.LARGEST_STORED
+LARGE = 3 << 20
 
 
 @pytest.mark.parametrize(
@@ -333,6 +333,30 @@ def test_large_object_with_many_parts_is_never_decoded_whole(
     assert found["metadata"]["name"] == "a"
     assert found["metadata"].get("labels") == ({"a": "b"} if len(labels) < 20 else None)
     assert "brackets" in found[codec.UNREADABLE]
+
+
+def test_reply_with_more_parts_than_an_object_may_have_is_decoded_where_that_is_said() -> None:
+    text = b'{"resources":[%s0]}' % (b"1," * codec.MOST_PARTS)
+    assert len(text) <= codec.UNCOUNTED
+    assert codec.decode(text)["resources"]
+    text = b'{"resources":[%s0],"more":"%s"}' % (b"1," * codec.MOST_PARTS, b"x" * codec.UNCOUNTED)
+    with pytest.raises(codec.DecodeError, match="fields, items and brackets"):
+        codec.decode(text)
+    assert codec.decode(text, most=2 * codec.MOST_PARTS)["resources"]
+
+
+@pytest.mark.parametrize("kind", ["v1", "x/v1"])
+@pytest.mark.parametrize("name", ["uid", "resourceVersion"])
+def test_object_with_an_endless_uid_or_version_is_refused(name: str, kind: str) -> None:
+    metadata = {"name": "a", "uid": "1", "resourceVersion": "2", name: "1" * 254}
+    named = {"kind": "X", "apiVersion": kind} if kind == "v1" else {"apiVersion": kind, "kind": "X"}
+    text = codec.encode({**named, "metadata": metadata})
+    with pytest.raises(codec.DecodeError, match="its uid or resourceVersion has more than 253 characters"):
+        codec.head(text)
+    with pytest.raises(codec.DecodeError, match="its uid or resourceVersion has more than 253 characters"):
+        codec.check(codec.decode(text), Key("", "a"))
+    with pytest.raises(codec.DecodeError):
+        codec.head(text[:-1])  # it is cut, so that only its identity can be read
 
 
 @pytest.mark.parametrize("data", [b'"%s"' % (b"1,2,{[" * LARGE), b"[%s0]" % (b"1," * 100_000)], ids=["text", "items"])
