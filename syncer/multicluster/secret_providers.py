@@ -160,7 +160,7 @@ class SecretsProvider(_Secrets):
             return None
         return Member(
             read=self._reader(place),
-            version=(secret.get("data") or {}).get(self.key),
+            version=secret.get("data"),  # with the files beside the kubeconfig
             labels=labels_of(secret),
             namespaces=self._namespaces[place.namespace],
         )
@@ -208,7 +208,7 @@ class ClusterApiProvider(_Secrets):
         secret = secrets.get(at)
         return Member(
             read=self._reader(at),
-            version=(secret.get("data") or {}).get(self.key) if secret else None,
+            version=secret.get("data") if secret else None,  # with the files beside the kubeconfig
             labels=labels_of(cluster),
             namespaces=self._namespaces[place.namespace],
             ready=_is_provisioned(cluster),

@@ -307,6 +307,10 @@ async def test_labelled_secrets_of_listed_namespaces_are_clusters_and_lead_to_na
         site.server.put(kubeconfig_secret("eu", token="new"))
         await eventually(lambda: told.members["fleet/eu"].version != former)
         assert (await told.members["fleet/eu"].read()).token == "new"
+        former = told.members["fleet/eu"].version
+        beside = kubeconfig_secret("eu", token="new")
+        site.server.put({**beside, "data": {**beside["data"], "ca.crt": CA}})
+        await eventually(lambda: told.members["fleet/eu"].version != former)
         site.server.delete("secrets", Key("fleet", "eu"))
         await eventually(lambda: list(told.members) == ["other/us"])
         task.cancel()
