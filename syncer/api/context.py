@@ -12,7 +12,7 @@ from typing_extensions import TypeVar
 from syncer.api.config import Config
 from syncer.api.errors import Refused
 from syncer.api.marks import Marks, label_value
-from syncer.api.metadata_rules import MetadataFilter, MetadataRules, without_reserved
+from syncer.api.metadata_rules import MetadataFilter, MetadataRules, without_keys
 from syncer.api.names import NameTranslator
 from syncer.api.networking import ApiServerAddress, Networking
 from syncer.api.objects import Json, Key, Obj, Resource, Side, annotations_of, key_of
@@ -322,12 +322,27 @@ class Context(Generic[C]):
                 raise Refused(f"{why}: remove it", path=f"metadata.annotations[{key}]", reason="NotCopied")
 
     def without_marks(self, value: Json) -> Json:
-        """Return fields that are copied to the host without marks in the mappings of templates, at any depth.
+        """Return fields that are copied to the host without marks, and without labels and annotations that the
+        rules deny, in the mappings of templates, at any depth.
 
         An operator on the host may write those of a template to the objects that it makes. The
-        value is not changed; parts without marks are shared with the result.
+        value is not changed; parts without such keys are shared with the result. The object's owner is
+        told of those that are denied.
         """
-        return without_reserved(value, self.metadata.is_reserved, self.marks.is_mark)
+        denied: list[str] = []
+
+        def stays(part: str, key: str) -> bool:
+            if self.metadata.is_reserved(key):
+                return True
+            if self.metadata.crosses(part, key) or not self.metadata.is_denied(part, key):
+                return False
+            denied.append(f"{part}[{key}] of a template")
+            return True
+
+        found: Json = without_keys(value, stays, self.marks.is_mark)
+        if denied:
+            self.reader.leave_out(denied)
+        return found
 
     def _kept(self, virtual: Obj, part: str) -> dict[str, str]:
         """Return the labels or annotations that cross; the object's owner is told of the others."""

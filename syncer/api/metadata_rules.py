@@ -117,6 +117,10 @@ class MetadataFilter:
         """Return True if a key is copied; ``part`` is ``labels`` or ``annotations``."""
         return self._parts[part][key]
 
+    def is_denied(self, part: str, key: str) -> bool:
+        """Return True if the rules deny a key by its name; ``part`` as in :meth:`crosses`."""
+        return self._parts[part].is_denied(key)
+
     def kept(self, part: str, found: Mapping[str, str]) -> dict[str, str]:
         """Return the labels or annotations that are copied."""
         crosses = self._parts[part]
@@ -148,17 +152,19 @@ class _Keys(dict[str, bool]):
             self[key] = crosses
         return crosses
 
+    def is_denied(self, key: str) -> bool:
+        """Return True if a rule denies the key, and none allows it in full."""
+        return self._denied(key) or (key not in self._named and self._kept_back(key))
+
     def _crosses(self, key: str) -> bool:
-        if self._is_reserved(key) or key in self._host_owned or self._denied(key):
+        if self._is_reserved(key) or key in self._host_owned or self.is_denied(key):
             return False
-        if key in self._named:
-            return True
-        return not self._kept_back(key) and all(is_allowed(key) for is_allowed in self._allowed)
+        return key in self._named or all(is_allowed(key) for is_allowed in self._allowed)
 
 
-def without_reserved(value: Any, is_reserved: Callable[[str], bool], is_mark: Callable[[str], bool]) -> Any:
-    """Return a value without reserved keys in its ``labels`` and ``annotations``, and without marks in
-    any mapping, at any depth.
+def without_keys(value: Any, stays: Callable[[str, str], bool], is_mark: Callable[[str], bool]) -> Any:
+    """Return a value without the keys of its ``labels`` and ``annotations`` for which ``stays(part, key)`` is
+    true, and without marks in any mapping, at any depth.
 
     An operator on the host may write those of a template to the objects that it makes, under
     whatever name it has them (``podLabels``, ``commonAnnotations``). The value is not changed; parts
@@ -169,9 +175,10 @@ def without_reserved(value: Any, is_reserved: Callable[[str], bool], is_mark: Ca
         for name, old in value.items():
             if isinstance(old, dict | list):
                 new = old
-                if name in _HOLDERS and isinstance(old, dict) and any(map(is_reserved, old)):
-                    new = {key: each for key, each in old.items() if not is_reserved(key)}
-                new = without_reserved(new, is_reserved, is_mark)
+                if name in _HOLDERS and isinstance(old, dict):
+                    kept = {key: each for key, each in old.items() if not stays(name, key)}
+                    new = kept if len(kept) < len(old) else old
+                new = without_keys(new, stays, is_mark)
                 if new is not old:
                     result = value.copy() if result is value else result
                     result[name] = new
@@ -180,9 +187,7 @@ def without_reserved(value: Any, is_reserved: Callable[[str], bool], is_mark: Ca
                 del result[name]
         return result
     if isinstance(value, list):
-        items = [
-            without_reserved(each, is_reserved, is_mark) if isinstance(each, dict | list) else each for each in value
-        ]
+        items = [without_keys(each, stays, is_mark) if isinstance(each, dict | list) else each for each in value]
         return items if any(new is not old for new, old in zip(items, value, strict=True)) else value
     return value
 

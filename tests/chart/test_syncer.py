@@ -75,6 +75,7 @@ def test_rights_are_in_the_namespace_of_the_copies_and_of_the_lease() -> None:
         ({"virtualClusters": [{"name": "shop"}]}, "virtualClusters[0].kubeconfigSecret"),
         ({"config": {"virtualClusters": []}}, "the value `virtualClusters`"),
         ({"config": {"host": {"namespace": "x"}}}, "hostNamespace"),
+        ({"virtualClusters": [{**SHOP, "hostNamespace": ""}]}, "virtualClusters[0].hostNamespace: name the namespace"),
         ({"config": {"leaderElection": {"enabled": False}}}, "several replicas would all write"),
         ({"rbac": {"create": False}, "config": {"sync": {"toHost": {"configmaps": {}}}}}, "there is no such kind"),
         ({"serviceAccount": {"create": False}}, "serviceAccount.name"),

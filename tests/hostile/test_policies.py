@@ -185,6 +185,22 @@ def test_marks_in_a_template_stay_behind(hostile: HostileScene) -> None:
     assert copy["spec"]["secretTemplate"] == {"labels": {"app": "a"}, "annotations": {}}
 
 
+def test_denied_metadata_in_a_template_stays_behind_and_the_tenant_is_told(hostile: HostileScene) -> None:
+    kind = Resource("issuing.example.org/v1", "Paper", "papers")
+    for server in (hostile.tenant, hostile.operator):
+        server.put(crd(str(kind), spec={"names": {"plural": "papers", "singular": "paper", "kind": "Paper"}}))
+    hostile.start(sync={"custom": {str(kind): {}}})
+    annotations = {"replicator.v1.mittwald.de/replicate-from": "kube-system/token", "example.org/note": "a"}
+    spec = {"secretTemplate": {"labels": {"app": "a"}, "annotations": annotations}}
+    made = hostile.tenant.put(build(kind, "p", spec=spec))
+    # 0aeb964 copies both: an operator's Secret with the first is filled with one of the host's.
+    assert hostile.copied(made)["spec"]["secretTemplate"] == {
+        "labels": {"app": "a"},
+        "annotations": {"example.org/note": "a"},
+    }
+    assert "annotations[replicator.v1.mittwald.de/replicate-from] of a template" in told(hostile, made, "NotCopied")
+
+
 @pytest.mark.parametrize("kind", ["secrets", "configmaps"])
 def test_release_of_a_tenant_is_none_for_helm_on_the_host(hostile: HostileScene, kind: str) -> None:
     hostile.start()

@@ -21,6 +21,11 @@
 {{- $secret := required (printf "virtualClusters[%d].kubeconfigSecret: name the Secret with the kubeconfig" $index) $entry.kubeconfigSecret -}}
 {{- $name := required (printf "virtualClusters[%d].name: name the virtual cluster" $index) $entry.name -}}
 {{- $kubeconfig := printf "%s/%s/%s" (include "vsyncer.daemon.kubeconfigs" $) $name (default "config" $secret.key) -}}
+{{- $common := dig "translator" "single-namespace" (default dict $.Values.config.names) -}}
+{{- $translator := dig "translator" $common (default dict $entry.names) -}}
+{{- if and (not $entry.hostNamespace) (has $translator (list "single-namespace" "vcluster-compat")) -}}
+{{- fail (printf "virtualClusters[%d].hostNamespace: name the namespace on the host for the copies" $index) -}}
+{{- end -}}
 {{- $own := dict "kubeconfig" $kubeconfig -}}
 {{- if not (hasKey $entry "waitForKubeconfig") -}}
 {{- $_ := set $own "waitForKubeconfig" true -}}

@@ -29,7 +29,7 @@ INTERNAL |= {
     "is_note",
     "matcher",
     "with_defaults",
-    "without_reserved",
+    "without_keys",
 }
 #: Names of types, of which the interpreter does not know where they are defined.
 ALIASES = (

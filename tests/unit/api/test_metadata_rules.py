@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from syncer.api import KeyRules, Marks, MetadataRules
 from syncer.api.metadata_defaults import COMING_UP, GOING_DOWN
-from syncer.api.metadata_rules import KEY_LIMIT, LAST_APPLIED, MetadataFilter, matcher, without_reserved
+from syncer.api.metadata_rules import KEY_LIMIT, LAST_APPLIED, MetadataFilter, matcher, without_keys
 
 KEYS = ("app", "example.org/team", "example.org/size", "helm.sh/chart", "helm.sh/Chart")
 HELM: dict[str, Any] = {"deny": ["helm.sh/*"]}
@@ -113,10 +113,14 @@ ODD += [{"matchLabels": {"kubernetes.io/metadata.name": "a"}}, {"vsyncer.dev/a":
 
 @pytest.mark.parametrize("value", ODD)
 def test_value_without_reserved_keys_is_left_as_it_is(value: Any) -> None:
-    assert without_reserved(value, RESERVED.is_reserved, Marks().is_mark) is value
+    assert without_keys(value, is_reserved, Marks().is_mark) is value
 
 
 RESERVED = MetadataFilter(MetadataRules(), MetadataRules(), reserved=["public"])
+
+
+def is_reserved(_: str, key: str) -> bool:
+    return RESERVED.is_reserved(key)
 
 
 def test_reserved_keys_are_taken_out_of_templates_at_any_depth() -> None:
@@ -124,7 +128,7 @@ def test_reserved_keys_are_taken_out_of_templates_at_any_depth() -> None:
     deep = {"metadata": {"labels": {**forged, "app": "web"}, "annotations": dict(forged)}}
     spec = {"a": 1, "items": [1, {"template": deep}, [{"secretTemplate": {"labels": {"nested": {"labels": forged}}}}]]}
     before = copy.deepcopy(spec)
-    assert without_reserved(spec, RESERVED.is_reserved, Marks().is_mark) == {
+    assert without_keys(spec, is_reserved, Marks().is_mark) == {
         "a": 1,
         "items": [
             1,
