@@ -281,12 +281,15 @@ _decode_head = msgspec.json.Decoder(_Head).decode
 #: their order, with a name that a URL can have. Custom resources have another order.
 _BEGINNING = re.compile(
     rb'\{(?:"kind":"([A-Za-z0-9]*)","apiVersion":"[^"\\]*",)?"metadata":\{"name":"(?!\.\.?")([!#$&-.0-\[\]-~]{1,253})"'
-    rb'(?:,"generateName":"[^"\\]*")?(?:,"namespace":"([a-z0-9-]{1,63})")?,"uid":"([!#-\[\]-~]{0,253})"'
-    rb',"resourceVersion":"([!#-\[\]-~]{1,253})"'
+    rb'(?:,"generateName":"[^"\\]*")?(?:,"namespace":"([a-z0-9-]{1,63})")?,"uid":"([!#-\[\]-~]{0,512})"'
+    rb',"resourceVersion":"([!#-\[\]-~]{1,512})"'
 ).match
 
-#: Maximum length of a name; also of a uid and a resourceVersion, which are kept for objects that are gone.
+#: Maximum length of a name.
 LONGEST_NAME = 253
+#: Maximum length of a uid and of a resourceVersion, which are kept of objects that are gone, too. API servers give some
+#: 40 characters.
+LONGEST_VERSION = 512
 _is_namespace = re.compile(r"(?:[a-z0-9-]{1,63})?\Z").match
 
 
@@ -392,8 +395,8 @@ def check(obj: Obj, key: Key) -> None:
 
 
 def _must_be_short(metadata: _HeadMetadata | _Metadata) -> None:
-    if max(len(metadata.uid), len(metadata.resourceVersion)) > LONGEST_NAME:
-        raise DecodeError(f"its uid or resourceVersion has more than {LONGEST_NAME} characters")
+    if max(len(metadata.uid), len(metadata.resourceVersion)) > LONGEST_VERSION:
+        raise DecodeError(f"its uid or resourceVersion has more than {LONGEST_VERSION} characters")
 
 
 class WatchEvent(msgspec.Struct, gc=False, frozen=True):
