@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from syncer.api.context import Settings
 from syncer.api.decision import Decision, Verb, Write, delete, skip, wait
-from syncer.api.errors import NotYet, Refused, TooLarge
+from syncer.api.errors import NotYet, Refused
 from syncer.api.marks import Marks
 from syncer.api.objects import Key, Obj, Request, Resource, Side, is_deleting, key_of, labels_of, uid_of
 from syncer.clusters import codec
@@ -185,7 +185,7 @@ class Reconciler:
     def _virtual(self, controller: Controller, key: Key) -> Obj | None:
         try:
             return _last_seen(controller.virtual, key)
-        except TooLarge:
+        except Refused:
             remains = _remains(controller.virtual, key, self.view.settings.marks)
             if not (controller.direction.goes_down and remains and is_deleting(remains)):
                 raise
@@ -194,10 +194,11 @@ class Reconciler:
     def _host(self, controller: Controller, key: Key, virtual: Obj | None) -> Obj | None:
         try:
             return _last_seen(controller.host, key)
-        except TooLarge:
-            if not (controller.direction.goes_down and (virtual is None or is_deleting(virtual))):
+        except Refused:
+            remains = _remains(controller.host, key, self.view.settings.marks)
+            if not (controller.direction.goes_down and remains and (virtual is None or is_deleting(virtual))):
                 raise
-            return _remains(controller.host, key, self.view.settings.marks)
+            return remains
 
     def _asked(self, seen: Observed) -> Decision:
         """Return the syncer's decision, or leave an object to the host that the host creates by itself."""
@@ -245,10 +246,11 @@ def _last_seen(store: Informer | None, key: Key) -> Obj | None:
 
 
 def _remains(store: Informer | None, key: Key, marks: Marks) -> Obj | None:
-    """Return an object that is too large as far as its deletion takes: its metadata, without labels and
-    annotations but for marks. Nobody may hold up a deletion by the size of an object.
+    """Return an object that is too large, or can't be read, as far as its deletion takes: its metadata, without
+    labels and annotations but for marks; None if it can't be told from a later one of its name. Nobody may hold
+    up a deletion by the contents of an object.
     """
-    if store is None or (outline := store.outline(key)) is None:
+    if store is None or (outline := store.outline(key)) is None or not outline["metadata"].get("uid"):
         return None
     metadata = outline["metadata"]
     for part in ("labels", "annotations"):
