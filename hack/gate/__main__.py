@@ -57,6 +57,6 @@ if __name__ == "__main__":
     os.chdir(TOP)
     try:
         sys.exit(main(sys.argv[1:]))
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 — whatever it is, the last line is a verdict
         traceback.print_exc()
         sys.exit(f"gate: {error}\nVERDICT red")

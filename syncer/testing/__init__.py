@@ -37,5 +37,6 @@ def __getattr__(name: str) -> Any:
         if error.name != "kube_envtest":
             raise
         raise ImportError(
-            f"syncer.testing.{name} needs the distribution kube-envtest. Run `pip install ./plugins/envtest` in a checkout"
+            f"syncer.testing.{name} needs the distribution kube-envtest. "
+            "Run `pip install ./plugins/envtest` in a checkout"
         ) from None
