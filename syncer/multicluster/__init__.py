@@ -63,6 +63,7 @@ from syncer.multicluster.listeners import (
     PatrolOptions,
 )
 from syncer.multicluster.logins import CannotConnect, Reason, parsed
+from syncer.multicluster.pages import ControllerCollector
 from syncer.multicluster.process import Manager
 from syncer.multicluster.providers import (
     CallableProvider,
@@ -121,6 +122,7 @@ __all__ = [
     "ConnectionSettings",
     "ContextsProvider",
     "Controller",
+    "ControllerCollector",
     "ControllerFactory",
     "ControllerListener",
     "ControllerOptions",
