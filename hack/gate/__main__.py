@@ -2,9 +2,9 @@
 
 import os
 import platform
-import subprocess
 import sys
 import tempfile
+import traceback
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -57,5 +57,6 @@ if __name__ == "__main__":
     os.chdir(TOP)
     try:
         sys.exit(main(sys.argv[1:]))
-    except subprocess.SubprocessError as error:
+    except Exception as error:  # noqa: BLE001 — whatever it is, the last line is a verdict
+        traceback.print_exc()
         sys.exit(f"gate: {error}\nVERDICT red")

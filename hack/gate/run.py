@@ -31,10 +31,13 @@ class Ran:
 
     @property
     def unexplained(self) -> bool:
-        """True if it failed, and no test says so: a step, a build, or a run of pytest that did not end well."""
+        """True if it failed, and no test says so: a step, a build, or a run of pytest that did not end well.
+
+        1 is the exit status of failing tests, and of nothing else.
+        """
         if not self.stage.tests:
             return self.code != 0
-        return not self.record.is_whole or (self.code != 0 and not self.record.of("failed"))
+        return not self.record.is_whole or self.code not in (0, 1) or (self.code == 1 and not self.record.of("failed"))
 
 
 def run(stage: Stage, folder: Path) -> Ran:

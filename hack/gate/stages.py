@@ -126,4 +126,5 @@ def again(test: str) -> tuple[Sequence[str], Path]:
     if not test.startswith("plugins/"):
         return pytest(test), TOP
     program = TOP / ".venv" / "plugins" / package / "bin" / "pytest"
-    return (str(program), "-q", "-p", "gate_recorder", rest), TOP / "plugins" / package
+    hangs = ("-o", "faulthandler_timeout=900", "-o", "faulthandler_exit_on_timeout=true")
+    return (str(program), "-q", "-p", "gate_recorder", *hangs, rest), TOP / "plugins" / package

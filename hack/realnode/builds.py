@@ -19,8 +19,9 @@ TOOLS = {
     "helm": ("tools", "helm.sh/helm/v4/cmd/helm"),
     "kubeconform": ("tools", "github.com/yannh/kubeconform/cmd/kubeconform"),
     "promtool": ("tools", "github.com/prometheus/prometheus/cmd/promtool"),
+    "prometheus": ("tools", "github.com/prometheus/prometheus/cmd/prometheus"),
 }
-#: Leaves the clients of clouds out of promtool, which looks up no targets here.
+#: Leaves the clients of clouds out of promtool and Prometheus, which look up no targets here.
 _TAGS = "remove_all_sd"
 
 

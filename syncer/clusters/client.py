@@ -201,17 +201,17 @@ class Client:
                 else:
                     page = await self._without_contents(request, resource)
             else:
-                empty += not page.items
-                if page.next_token and (empty > _MOST_EMPTY or page.next_token == token):
-                    raise codec.DecodeError(f"the list never ends: {empty} of its pages were empty")
                 if limit < most and len(body) * _STEP * 2 < LARGEST_PAGE:
                     limit = min(limit * _STEP, most)
-                if len(body) > BREATH:
-                    for part in codec.parts(page, BREATH):
-                        await asyncio.sleep(0)
-                        yield part
+            empty += not page.items
+            if page.next_token and (empty > _MOST_EMPTY or page.next_token == token):
+                raise codec.DecodeError(f"the list never ends: {empty} of its pages were empty")
+            if len(body) > BREATH:
+                for part in codec.parts(page, BREATH):
                     await asyncio.sleep(0)
-                    page = page._replace(items=[])
+                    yield part
+                await asyncio.sleep(0)
+                page = page._replace(items=[])
             yield page
             token = page.next_token
             if not token:

@@ -26,6 +26,7 @@ from syncer.engine.leaderelection.lease import Lease
 from syncer.engine.workqueue.queue import Queue
 from syncer.multicluster.cache_metrics import ClusterCacheCollector
 from syncer.multicluster.cache_options import NODE_PROVIDER_ID_INDEX, ClusterCacheOptions, Index
+from syncer.multicluster.changes import add_finalizer, has_finalizer, remove_finalizer, write_changes
 from syncer.multicluster.children import (
     ADMIRALTY_FINALIZER,
     ADMIRALTY_PARENT_LABEL,
@@ -63,6 +64,7 @@ from syncer.multicluster.listeners import (
     PatrolOptions,
 )
 from syncer.multicluster.logins import CannotConnect, Reason, parsed
+from syncer.multicluster.pages import ControllerCollector
 from syncer.multicluster.process import Manager
 from syncer.multicluster.providers import (
     CallableProvider,
@@ -121,6 +123,7 @@ __all__ = [
     "ConnectionSettings",
     "ContextsProvider",
     "Controller",
+    "ControllerCollector",
     "ControllerFactory",
     "ControllerListener",
     "ControllerOptions",
@@ -171,6 +174,10 @@ __all__ = [
     "Transform",
     "Unreachable",
     "WatchOptions",
+    "add_finalizer",
+    "has_finalizer",
     "owner_of",
     "parsed",
+    "remove_finalizer",
+    "write_changes",
 ]

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from syncer.api.errors import SyncerError
 from syncer.api.objects import Obj, Resource, is_deleting, key_of, labels_of, uid_of
 from syncer.clusters.client import Client
-from syncer.multicluster.changes import write_changes
+from syncer.multicluster.changes import add_finalizer, has_finalizer, remove_finalizer, write_changes
 from syncer.multicluster.cluster import Cluster
 from syncer.multicluster.controller import Controller, ControllerOptions
 from syncer.multicluster.references import ControllerReference
@@ -99,13 +99,11 @@ class Children:
         parent = await cluster.get(self.parents, request.key)
         if parent is None:
             return
-        has_finalizer = self._finalizer in _finalizers(parent)
         if is_deleting(parent):
-            if has_finalizer:
+            if has_finalizer(parent, self._finalizer):
                 await self._end(cluster, parent)
             return
-        if not has_finalizer:
-            parent = await self._with_finalizers(cluster, parent, [*_finalizers(parent), self._finalizer])
+        parent = await add_finalizer(cluster, self.parents, parent, self._finalizer)
         child_cluster = self.controller.cluster(self._child_cluster(parent))
         child = await self._child(child_cluster, parent)
         if child is None:
@@ -131,9 +129,7 @@ class Children:
         child_cluster = self.controller.cluster(self._child_cluster(parent))
         child = await self._child(child_cluster, parent)
         if child is None:
-            await self._with_finalizers(
-                cluster, parent, [each for each in _finalizers(parent) if each != self._finalizer]
-            )
+            await remove_finalizer(cluster, self.parents, parent, self._finalizer)
         elif not is_deleting(child):
             writer = self._writer(child_cluster, cluster.name)
             await writer.delete(self.children, key_of(child), uid=uid_of(child))
@@ -153,13 +149,3 @@ class Children:
             kind = self.parents.kind
             raise DuplicateChildren(f"{kind} {key_of(parent)} has {len(found)} children in {cluster}: {names}")
         return found[0] if found else None
-
-    async def _with_finalizers(self, cluster: Cluster, parent: Obj, finalizers: list[str]) -> Obj:
-        """Set the finalizers of a parent, in this very version of it."""
-        version = parent["metadata"]["resourceVersion"]
-        patch = {"metadata": {"finalizers": finalizers, "resourceVersion": version}}
-        return await cluster.patch(self.parents, key_of(parent), patch)
-
-
-def _finalizers(obj: Obj) -> list[str]:
-    return list(obj["metadata"].get("finalizers") or ())

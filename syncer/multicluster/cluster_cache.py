@@ -33,6 +33,8 @@ from syncer.observe.logs import get_logger
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 
+#: Between the names of a provider and of its cluster.
+SEPARATOR = "#"
 #: Least seconds between two attempts to connect to a cluster.
 LEAST_DELAY = 1.0
 #: Failures in a row after which their number no longer prolongs the delay, whatever its maximum.
@@ -114,7 +116,7 @@ class ClusterCache:
 
     async def _follow(self, provider: Provider) -> None:
         """Run a provider, again after it has failed; its clusters stay meanwhile."""
-        fleet = _Named(self, f"{provider.name}#" if provider.name else "")
+        fleet = _Named(self, f"{provider.name}{SEPARATOR}" if provider.name else "")
         while True:
             try:
                 await provider.run(fleet)
@@ -366,7 +368,17 @@ class _Named:
         self._cache, self._prefix = cache, prefix
 
     def put(self, name: str, member: Member) -> None:
-        self._cache.put(self._prefix + name, member)
+        if self._is_its_own(name):
+            self._cache.put(self._prefix + name, member)
+        else:
+            log.warning(
+                "a provider names a cluster as if it were of another provider, it isn't connected to", cluster=name
+            )
 
     def remove(self, name: str) -> None:
-        self._cache.remove(self._prefix + name)
+        if self._is_its_own(name):
+            self._cache.remove(self._prefix + name)
+
+    def _is_its_own(self, name: str) -> bool:
+        """Return False for what would be the name of another provider's cluster: files and contexts may be named so."""
+        return SEPARATOR not in name

@@ -116,6 +116,8 @@ class Controller:
         self._names: Counter[str] = Counter()
         #: The requests being reconciled.
         self._in_flight: dict[objects.Request, asyncio.Task[None]] = {}
+        #: The reconciles that have ended, by the cluster of their request and their result.
+        self._results: Counter[tuple[str, str]] = Counter()
         self._room = asyncio.Semaphore(self.options.workers)
         rate = self.options.rate
         self._turns = TokenBucket(rate=rate, burst=rate, now=self._clock()) if rate else None
@@ -183,10 +185,30 @@ class Controller:
     def _leave(self, name: str) -> None:
         """Drop the requests with the name of a cluster."""
         del self._names[name]
+        for counted in [each for each in self._results if each[0] == name]:
+            del self._results[counted]
         self._queue.leave(name)
         for request, task in self._in_flight.items():
             if request.cluster == name:
                 task.cancel()
+
+    # -- numbers; they may be read on any thread ---------------------------------------------------------
+
+    def results(self) -> Mapping[tuple[str, str], int]:
+        """Return the number of reconciles that have ended, by the cluster of their request and their result:
+        ``success``, ``error``, ``requeue`` or ``requeue_after``. Those of a cluster go with it.
+        """
+        return dict(list(self._results.items()))
+
+    def active(self) -> Mapping[tuple[str], int]:
+        """Return the number of reconciles in work, by the cluster of their request."""
+        busy = Counter(request.cluster for request in list(self._in_flight))
+        return {(name,): busy[name] for name in list(self._names)}
+
+    def depths(self) -> Mapping[tuple[str], int]:
+        """Return the number of requests that wait for a worker, by cluster."""
+        depths = self._queue.depths()
+        return {(name,): depths.get(name, 0) for name in list(self._names)}
 
     @property
     def clusters(self) -> Mapping[str, Cluster]:
@@ -424,6 +446,7 @@ class Controller:
         if item.cluster not in self._names:
             return
         result = result or Result()
+        self._results[item.cluster, _kind(result)] += 1
         if result.requeue_after > 0:
             self._queue.forget(item)
             self._queue.add(item, after=result.requeue_after)
@@ -447,6 +470,7 @@ class Controller:
         self._log.debug("the cluster of a request is lost", **about, error=str(error), waits=is_kept)
 
     def _failed(self, item: objects.Request, error: BaseException) -> None:
+        self._results[item.cluster, "error"] += 1
         at_least = error.retry_after if isinstance(error, TooMany) else 0.0
         seconds = self._queue.retry(item, at_least=at_least, at_most=self.options.last_retry)
         about = {"cluster": item.cluster, "controller": self.name, "key": item.key, "seconds": round(seconds, 3)}
@@ -464,6 +488,11 @@ class Controller:
         if task.cancelled() and item.cluster in self._names:
             self._queue.add(item)
         self._queue.done(item, seconds=self._clock() - since)
+
+
+def _kind(result: Result) -> str:
+    """Return the result as controller-runtime's metrics call it."""
+    return "requeue_after" if result.requeue_after > 0 else "requeue" if result.requeue else "success"
 
 
 def _is_lost(cluster: str, error: BaseException) -> bool:

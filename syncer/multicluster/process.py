@@ -1,12 +1,18 @@
 """A process with controllers and the clusters that they work in."""
 
 import asyncio
-from collections.abc import Iterable, Iterator
+import contextlib
+import signal
+from collections.abc import Iterable, Iterator, Mapping
+
+from prometheus_client import CollectorRegistry
 
 from syncer.engine.leaderelection.lease import Lease
 from syncer.multicluster.cluster import Cluster
 from syncer.multicluster.controller import Controller
 from syncer.multicluster.errors import NotRunning
+from syncer.multicluster.pages import ControllerCollector, checks_of, serve_pages
+from syncer.observe.health import Heartbeat
 from syncer.observe.logs import get_logger
 
 log = get_logger(__name__)
@@ -22,12 +28,32 @@ class Manager:
         manager = Manager()
         manager.add(controller)
         manager.engage(Cluster("eu", ConnectionSettings(context="eu")))
-        await manager.run()
+        await manager.run_until_signalled()
     """
 
-    def __init__(self, *, lease: Lease | None = None, foreign: Iterable[Cluster] = ()) -> None:
-        """``foreign`` clusters, in which controllers may have watches too, are run by another owner."""
+    def __init__(
+        self,
+        *,
+        lease: Lease | None = None,
+        foreign: Iterable[Cluster] = (),
+        metrics_address: str = "",
+        health_address: str = "",
+    ) -> None:
+        """Create a manager.
+
+        Args:
+            lease: The controllers work while this is held.
+            foreign: Clusters, in which controllers may have watches too, that are run by another owner.
+            metrics_address: Where ``/metrics`` is served, such as ``:8080``; ``""`` for nowhere.
+            health_address: Where ``/livez``, ``/readyz`` and ``/healthz`` are served, on a thread of their own.
+        """
         self._lease, self._foreign = lease, tuple(foreign)
+        self._metrics_address, self._health_address = metrics_address, health_address
+        #: What ``/metrics`` shows; register collectors of your own.
+        self.registry = CollectorRegistry()
+        self.registry.register(ControllerCollector(lambda: self._controllers))
+        #: The ports of the pages, by ``metrics_address`` and ``health_address``, while it runs.
+        self.ports: Mapping[str, int] = {}
         self._controllers: list[Controller] = []
         self._engaged: dict[str, Cluster] = {}
         #: The clusters that are run here, without their aliases.
@@ -88,11 +114,47 @@ class Manager:
 
         Raises:
             NotRunning: The manager, or one of its controllers, runs already.
+            ConfigError: The address of a page is malformed, or can't be listened on.
         """
         if self._tasks is not None:
             raise NotRunning("the manager runs already")
+        with contextlib.ExitStack() as stack:
+            heartbeat = Heartbeat()
+            checks = checks_of(lambda: self._controllers, self._lease, heartbeat)
+            addresses = {"metrics": self._metrics_address, "health": self._health_address}
+            self.ports = serve_pages(stack, **addresses, registry=self.registry, checks=checks)
+            stack.callback(self._forget_ports)
+            await self._run(heartbeat)
+
+    async def run_until_signalled(self) -> None:
+        """Run as :meth:`run`, until the process is told to end by SIGTERM or SIGINT; the latter then end nothing else.
+
+        Raises:
+            NotRunning: As :meth:`run`.
+            ConfigError: As :meth:`run`.
+        """
+        loop, ending = asyncio.get_running_loop(), asyncio.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, ending.set)
+        running, signalled = asyncio.create_task(self.run()), asyncio.create_task(ending.wait())
+        try:
+            await asyncio.wait({running, signalled}, return_when=asyncio.FIRST_COMPLETED)
+            if running.done():
+                running.result()
+        finally:
+            for number in (signal.SIGTERM, signal.SIGINT):
+                loop.remove_signal_handler(number)
+            for task in (running, signalled):
+                task.cancel()
+            await asyncio.wait({running, signalled})
+
+    def _forget_ports(self) -> None:
+        self.ports = {}
+
+    async def _run(self, heartbeat: Heartbeat) -> None:
         try:
             async with asyncio.TaskGroup() as self._tasks:
+                self._tasks.create_task(heartbeat.keep())
                 self._run_clusters()
                 await (self._lease.lead(self._run_controllers) if self._lease else self._run_controllers())
         except ExceptionGroup as group:

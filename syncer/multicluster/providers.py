@@ -40,7 +40,10 @@ class Fleet(Protocol):
     """Is told by a provider which clusters there are."""
 
     def put(self, name: str, member: Member) -> None:
-        """Add a cluster, or replace it as its provider knows it now."""
+        """Add a cluster, or replace it as its provider knows it now.
+
+        One with ``#`` in its name is left alone: it could be that of another provider.
+        """
         ...
 
     def remove(self, name: str) -> None:

@@ -20,7 +20,7 @@ from syncer.clusters.client import Client
 from syncer.clusters.connection import client_of
 from syncer.clusters.credentials import LoginCredentials
 from syncer.clusters.login import Login
-from syncer.multicluster.changes import write_changes
+from syncer.multicluster.changes import add_finalizer, has_finalizer, remove_finalizer, write_changes
 from syncer.multicluster.cluster_informer import ClusterInformer
 from syncer.multicluster.controller import Controller, ControllerOptions
 from syncer.multicluster.errors import NotExist, NotInstalled
@@ -112,17 +112,14 @@ class RemoteClusters:
         if obj is None:
             await self._stop(name)
             return
-        finalizers = list(obj["metadata"].get("finalizers") or ())
         if is_deleting(obj):
             await self._stop(name)
-            if self._finalizer in finalizers:
+            if has_finalizer(obj, self._finalizer):
                 if self._agent is not None and _condition(obj, INSTALLED) is not None:
                     await self._uninstall(name, obj, self._agent)
-                finalizers.remove(self._finalizer)
-                await self._set_finalizers(obj, finalizers)
+                await remove_finalizer(self._manage, self._resource, obj, self._finalizer)
             return
-        if self._finalizer not in finalizers:
-            obj = await self._set_finalizers(obj, [*finalizers, self._finalizer])
+        obj = await add_finalizer(self._manage, self._resource, obj, self._finalizer)
         told: list[_Condition] = []
         try:
             kubeconfig = self._kubeconfig(obj)
@@ -238,11 +235,6 @@ class RemoteClusters:
         """Return the requests of the objects that name a Secret."""
         keys = self._manage.informer(self._resource).indexer.keys(_INDEX, key_of(secret))
         return [Request(self._manage.name, *key) for key in keys]
-
-    async def _set_finalizers(self, obj: Obj, finalizers: list[str]) -> Obj:
-        version = obj["metadata"]["resourceVersion"]
-        patch = {"metadata": {"finalizers": finalizers, "resourceVersion": version}}
-        return await self._manage.patch(self._resource, key_of(obj), patch)
 
     async def _tell(self, obj: Obj, *conditions: "_Condition") -> Obj:
         """Write conditions, if they have changed, and return the object."""

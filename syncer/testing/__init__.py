@@ -7,7 +7,7 @@
 * :class:`~syncer.testing.ApiServer`: an API server in this process, for kubectl and the daemon;
 * :class:`~syncer.testing.ControlPlane`: a real kube-apiserver.
 
-The last two are from the distribution kube-envtest, which ``vsyncer[testing]`` installs.
+The last two are from the distribution kube-envtest: ``pip install ./plugins/envtest`` in a checkout.
 """
 
 from importlib import import_module
@@ -37,5 +37,6 @@ def __getattr__(name: str) -> Any:
         if error.name != "kube_envtest":
             raise
         raise ImportError(
-            f"syncer.testing.{name} needs the distribution kube-envtest. Run `pip install 'vsyncer[testing]'`"
+            f"syncer.testing.{name} needs the distribution kube-envtest. "
+            "Run `pip install ./plugins/envtest` in a checkout"
         ) from None

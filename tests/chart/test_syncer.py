@@ -61,9 +61,9 @@ def test_address_of_the_virtual_cluster_may_be_another_than_the_kubeconfigs() ->
     assert cluster.connection.server == server
 
 
-def test_rights_are_in_the_namespace_of_the_copies_and_of_the_lease() -> None:
+def test_rights_are_in_the_namespace_of_the_copies_where_the_lease_is_too() -> None:
     roles = [each for (kind, _), each in objects().items() if kind in ("Role", "ClusterRole")]
-    assert {each["metadata"].get("namespace") for each in roles} == {"vc-shop", "syncer"}
+    assert {each["metadata"].get("namespace") for each in roles} == {"vc-shop"}
     none = objects(rbac={"create": False})
     assert not [kind for kind, _ in none if kind in ("Role", "RoleBinding")]
 

@@ -154,7 +154,7 @@ def test_copies_of_the_daemon_alone_stay_unless_it_is_asked_for() -> None:
 
 def test_right_to_delete_the_lease_is_where_the_configuration_has_it() -> None:
     elected = {"leaderElection": {"namespace": "home", "name": "fleet"}}
-    for config, place in (({}, ("syncer", "vsyncer-shop")), (elected, ("home", "fleet"))):
+    for config, place in (({}, ("vc-shop", "vsyncer-shop")), (elected, ("home", "fleet"))):
         found = hooks_of_the_daemon_alone(config=config, uninstall={"enabled": True})
         role, binding = found["Role", "syncer-uninstall"], found["RoleBinding", "syncer-uninstall"]
         assert (role["metadata"]["namespace"], *role["rules"][0]["resourceNames"]) == place

@@ -344,3 +344,14 @@ def test_patroller_rests_where_it_is_disabled_and_stands_by_with_the_process(two
             assert patroller(daemon).reports == {}
 
     play(scenario)
+
+
+def test_corrections_of_caches_are_shown_as_0_before_there_are_any(two: Two) -> None:
+    async def scenario() -> None:
+        async with in_step(two, interval="60s", fresh="1h") as daemon:
+            await asyncio.sleep(100)
+            for side in ("host", "virtual"):
+                labels = f'cluster="vc",resource="configmaps",side="{side}"'
+                assert shown(daemon)[f"syncer_store_corrections_total{{{labels}}}"] == 0
+
+    play(scenario)

@@ -149,6 +149,30 @@ class Release:
         found = yaml.safe_load(self.kubectl("get", kind, f"--selector={selector}", "--output=yaml"))
         return list(found["items"])
 
+    def leases(self) -> list[Obj]:
+        """Return the Leases beside the copies."""
+        home = self.scene.host_namespace
+        return list(yaml.safe_load(self.kubectl("--namespace", home, "get", "leases", "--output=yaml"))["items"])
+
+    def bind(self, other: "Release", account: str) -> None:
+        """Give a ServiceAccount of this release the roles of another one."""
+        user = f"system:serviceaccount:{self.namespace}:{account}"
+        for kind in ("rolebindings", "clusterrolebindings"):
+            found = yaml.safe_load(other.kubectl("get", kind, "--all-namespaces", "--output=yaml"))["items"]
+            for each in found:
+                metadata = each["metadata"]
+                if annotations_of(each).get("meta.helm.sh/release-namespace") == other.namespace:
+                    subjects = [{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": user}]
+                    placed = {name: metadata[name] for name in ("namespace",) if name in metadata}
+                    made = {**each, "metadata": {"name": f"{metadata['name']}-too", **placed}, "subjects": subjects}
+                    self.kubectl(
+                        "create",
+                        *(f"--namespace={place}" for place in placed.values()),
+                        "-f",
+                        "-",
+                        stdin=yaml.safe_dump(made),
+                    )
+
     def pods(self) -> list[Obj]:
         """Return the pods of the Deployment that aren't being deleted."""
         found = self.objects("pods", "vsyncer.dev/part=syncer")

@@ -62,7 +62,7 @@ def leads(replica: Replica) -> bool:
 
 
 def holder(release: Release) -> str:
-    [lease] = release.objects("leases")
+    [lease] = release.leases()
     return str(dig(lease, "spec.holderIdentity"))
 
 
@@ -97,6 +97,27 @@ def test_daemon_runs_without_the_secret_names_the_missing_file_and_takes_it_when
     replica.mount()
     replica.wait_ready()
     shop_in_step(release)
+
+
+def test_second_release_for_the_virtual_cluster_is_refused_or_stands_by_and_names_the_one_that_leads(
+    release: Release, tmp_path: Path
+) -> None:
+    run(release)
+    (tmp_path / "second").mkdir()
+    second = Release(release.scene, tmp_path / "second")
+    second.prepare()
+    with second.helping("install", RELEASE, str(CHART), values=second.values()) as refused:
+        assert "exists and cannot be imported into the current release" in refused.communicate(timeout=PATIENCE)[1]
+    values = {**second.values(), "rbac": {"create": False}}
+    second.helm("install", "second", str(CHART), values=values)
+    replica = second.replica(second.made(2)[0])
+    second.bind(release, "second-syncer")
+    replica.spawn()
+    led = f"{RELEASE}-"
+    eventually(lambda: f"lease degraded: {led}" in replica.readyz()[1], "/readyz names who leads")
+    assert not leads(replica)
+    assert "uninstall one of them" in replica.readyz()[1]
+    assert '"standing by"' in replica.said()
 
 
 def test_chart_tests_itself_with_the_rights_of_the_daemon(release: Release) -> None:

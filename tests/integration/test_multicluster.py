@@ -1,5 +1,6 @@
 """The programs of examples/multicluster between two real API servers."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from syncer.testing.objects import pod
 
 #: A namespace on both sides.
 PLACE = "fleet"
+README = Path(__file__).parents[2] / "README.md"
 RESOURCES["Deployment"] = Resource("apps/v1", "Deployment", "deployments")
 
 
@@ -37,6 +39,24 @@ def deployment(name: str, replicas: int) -> Obj:
     template = {"metadata": {"labels": {"app": name}}, "spec": {"containers": [{"name": "c", "image": "i:1"}]}}
     spec = {"replicas": replicas, "selector": {"matchLabels": {"app": name}}, "template": template}
     return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name, "namespace": PLACE}, "spec": spec}
+
+
+def test_program_of_the_readme_prints_the_pods_of_real_clusters(
+    clusters: tuple[Api, Api], kubeconfig: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, code = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
+    program = kubeconfig.parent / "readme.py"
+    program.write_text(code)
+    monkeypatch.setenv("KUBECONFIG", str(kubeconfig))
+    monkeypatch.setenv("PYTHONUNBUFFERED", "1")
+    eu, us = clusters
+    eu.create(bare("first"))
+    with example(str(program), folder=kubeconfig.parent) as said:
+        eventually(lambda: f"eu / {PLACE} / first" in said(), "it prints a pod that was there")
+        us.create(bare("second"))
+        eventually(lambda: f"us / {PLACE} / second" in said(), "it prints a pod that comes")
+    for api, name in ((eu, "first"), (us, "second")):
+        api.delete("Pod", Key(PLACE, name), grace=0)
 
 
 def test_helloworld_prints_the_pods_of_real_clusters(clusters: tuple[Api, Api], kubeconfig: Path) -> None:

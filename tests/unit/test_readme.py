@@ -14,7 +14,7 @@ README = Path(__file__).parents[2] / "README.md"
 
 
 def test_first_syncer_of_the_readme_passes_its_own_test() -> None:
-    [code] = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
+    code, _ = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
     names: dict[str, Any] = {"__name__": "readme"}
     exec(compile(code, str(README), "exec"), names)
     names["test_a_widget_goes_to_the_host"]()

@@ -10,11 +10,13 @@
 {{- if and (gt (int .Values.replicas) 1) (eq (dig "leaderElection" "enabled" true .Values.config | toString) "false") -}}
 {{- fail "config.leaderElection.enabled: several replicas would all write; leave it out, or set the value `replicas` to 1" -}}
 {{- end -}}
+{{- /* Beside the copies, where each release for this virtual cluster finds it, so that one of them alone writes. */ -}}
+{{- $home := default .Release.Namespace (first $clusters).hostNamespace -}}
 {{- $known := dict
   "apiVersion" "vsyncer.dev/v1alpha1"
   "kind" "SyncerConfig"
   "virtualClusters" $clusters
-  "leaderElection" (dict "enabled" true "namespace" .Release.Namespace)
+  "leaderElection" (dict "enabled" true "namespace" $home)
 -}}
 {{- mergeOverwrite $known (deepCopy .Values.config) | toYaml -}}
 {{- end -}}

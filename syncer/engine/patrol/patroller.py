@@ -128,6 +128,8 @@ class Patroller:
             since: Stores listed since then, for another kind, are not listed again; None for now.
         """
         begun = self._clock()
+        for store in controller.stores:
+            self._count_wrong(store, 0)  # shown from the first scan on, as any value but 0 is a bug
         scan = Scan(
             controller.syncer.name,
             times.written(self._utcnow()),
@@ -189,8 +191,11 @@ class Patroller:
             what = f"{store.side} {store.resource}"
             said = "a store had gone wrong; it is mended from a list"
             log.warning(said, cluster=self.cluster, what=what, number=len(wrong))
-            self.tally.corrections[store.side.value, str(store.resource)] += len(wrong)
+            self._count_wrong(store, len(wrong))
             scan.corrected += [f"{what} {key}" for key in wrong]
+
+    def _count_wrong(self, store: Informer, number: int) -> None:
+        self.tally.corrections[store.side.value, str(store.resource)] += number
 
     async def _patrol(self, controller: Controller, scan: Scan) -> None:
         suspects = await self._suspects(controller, scan)

@@ -143,3 +143,32 @@ def test_reserved_keys_are_taken_out_of_templates_at_any_depth() -> None:
 def test_pattern_that_no_key_matches_is_refused(glob: str) -> None:
     with pytest.raises(ValidationError, match=r"expected the key of a label or annotation, such as example.org/team"):
         KeyRules.model_validate({"deny": [glob]})
+
+
+#: As the documentation of each of these programs has them.
+ACTED_ON = (
+    "cdi.k8s.io/vendor.com_device",
+    "cpu-quota.crio.io",
+    "run.oci.handler",
+    "network.nri.containerd.io/x",
+    "scheduling.volcano.sh/queue-name",
+    "scheduling.k8s.io/group-name",
+    "koordinator.sh/qosClass",
+    "quota.scheduling.koordinator.sh/name",
+    "kai.scheduler/queue",
+    "descheduler.kubernetes.io/evict",
+    "kube-router.io/service.advertise.loadbalancer",
+    "beta.cloud.google.com/backend-config",
+    "openservicemesh.io/sidecar-injection",
+    "secrets.doppler.com/reload",
+    "sigs.k8s.io/multicluster-runtime-kubeconfig",
+    "cluster.x-k8s.io/cluster-name",
+    "cluster.open-cluster-management.io/clusterset",
+)
+
+
+@pytest.mark.parametrize("key", ACTED_ON)
+def test_key_that_a_program_of_the_host_acts_on_does_not_go_down(key: str) -> None:
+    down = MetadataFilter(GOING_DOWN, MetadataRules())
+    assert not down.crosses("labels", key)
+    assert not down.crosses("annotations", key)

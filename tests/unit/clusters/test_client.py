@@ -221,18 +221,26 @@ def test_list_goes_on_until_there_is_no_more() -> None:
     asyncio.run(main())
 
 
-@pytest.mark.parametrize("token", ["always-the-same", "another-{}"])
-def test_list_that_never_ends_is_given_up(token: str) -> None:
+MALFORMED = b'{"metadata":{"name":"a"},"data":nothing,"more":"%s"}' % (b"x" * codec.MOST_CUT)
+
+
+@pytest.mark.parametrize(
+    ("token", "item"),
+    [("always-the-same", b""), ("another-{}", b""), ("always-the-same", MALFORMED)],
+    ids=["same token", "no objects", "malformed"],
+)
+def test_list_that_never_ends_is_given_up(token: str, item: bytes) -> None:
     pages = itertools.count()
 
     async def answer(call: Call) -> None:
-        page = {"metadata": {"continue": token.format(next(pages))}, "items": []}
-        await call.reply(200, json.dumps(page).encode())
+        page = b'{"metadata":{"continue":"%s"},"items":[%s]}'
+        await call.reply(200, page % (token.format(next(pages)).encode(), item))
 
     async def main() -> None:
         async with cluster_on(answer) as (cluster, _):
             with pytest.raises(codec.DecodeError, match="the list never ends"):
-                await cluster.list(PODS)
+                async for _ in cluster.list_pages(PODS):
+                    pass
 
     asyncio.run(main())
     assert next(pages) < 20

@@ -26,10 +26,11 @@ run.PATIENCE = 20.0
 def tests(*arguments):
     return stages.pytest("-p", "no:cacheprovider", *arguments)
 
-folder = Path(tempfile.mkdtemp())
-verdict = Verdict(list(_run([{stages}], folder)), is_all=True)
-verdict.try_again(folder)
-print(verdict.text())
+with tempfile.TemporaryDirectory() as made:
+    folder = Path(made)
+    verdict = Verdict(list(_run([{stages}], folder)), is_all=True)
+    verdict.try_again(folder)
+    print(verdict.text())
 sys.exit(not verdict.is_green)
 """
 GOOD = "def test_good():\n    pass\n"
@@ -181,6 +182,15 @@ def test_more_than_three_failing_tests_on_real_servers_are_red(checkout: Checkou
     checkout.write("tests/integration/test_flaky.py", "".join(FLAKY.format(name=name) for name in "abcd"))
     status, lines = checkout.run('Stage("real", tests("tests/integration"), tests=True)')
     assert (status, lines[-2]) == (1, "0 passed, 4 failed")
+
+
+def test_stage_that_fails_beside_a_test_that_passes_when_it_runs_again_is_red(checkout: Checkout) -> None:
+    checkout.write("tests/integration/test_flaky.py", FLAKY.format(name="once"))
+    command = 'sys.executable, "-c", "import subprocess, sys; subprocess.run(sys.argv[1:]); sys.exit(2)"'
+    status, lines = checkout.run(f'Stage("real", ({command}, *tests("tests/integration")), tests=True)')
+    assert (status, lines[-1]) == (1, "VERDICT red")
+    assert any(line.startswith("FLAKY") for line in lines)
+    assert "FAILED: real failed" in lines
 
 
 def test_test_in_one_process_gets_no_second_chance(checkout: Checkout) -> None:

@@ -206,6 +206,21 @@ async def test_names_of_clusters_have_that_of_their_provider() -> None:
 
 
 @in_virtual_time
+async def test_name_that_would_be_that_of_another_providers_cluster_is_left_alone() -> None:
+    site = Site("a")
+    own, other = StaticProvider({"a": site.login()}, name="eu"), StaticProvider({})
+    async with CacheScene("a", providers=[own, other]).running() as cache:
+        other.put("eu#a", site.login())
+        other.put("b", site.login())
+        await asyncio.sleep(0.1)
+        assert sorted(cache) == ["b", "eu#a"]
+        other.remove("eu#a")
+        other.remove("b")
+        await asyncio.sleep(0.1)
+        assert list(cache) == ["eu#a"]
+
+
+@in_virtual_time
 async def test_provider_that_raises_is_run_again_and_its_clusters_stay() -> None:
     scene = CacheScene("a")
 

@@ -71,5 +71,5 @@ def test_server_that_is_not_installed_is_named_with_what_to_install(name: str, m
         monkeypatch.delitem(sys.modules, module)
     monkeypatch.delitem(sys.modules, "syncer.testing.in_process")
     monkeypatch.setitem(sys.modules, "kube_envtest", None)
-    with pytest.raises(ImportError, match=rf"^syncer\.testing\.{name} needs .* `pip install 'vsyncer\[testing\]'"):
+    with pytest.raises(ImportError, match=rf"^syncer\.testing\.{name} needs .* `pip install ./plugins/envtest"):
         getattr(syncer.testing, name)

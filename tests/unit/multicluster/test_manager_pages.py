@@ -1,0 +1,125 @@
+"""A manager's pages and signals: what its controllers have done, whether they work, and how the process ends."""
+
+import asyncio
+import os
+import signal
+import urllib.error
+import urllib.request
+
+import pytest
+from fleet_scene import PODS, Site, eventually, in_virtual_time, leaving_nothing, running
+from prometheus_client import generate_latest
+
+from syncer.api import ConfigError
+from syncer.multicluster import Controller, ControllerOptions, Manager, Request, Result
+from syncer.testing.objects import pod
+
+OUTCOMES = {"good": None, "later": Result(requeue_after=600.0), "again": Result(requeue=True)}
+
+
+async def reconcile(request: Request) -> Result | None:
+    if request.name == "bad":
+        raise ValueError("no")
+    return OUTCOMES[request.name]
+
+
+def controller_of(*sites: Site) -> Controller:
+    made = Controller(reconcile, ControllerOptions(name="pods", workers=3))
+    for site in sites:
+        made.watch_object(site.cluster, PODS)
+    return made
+
+
+def samples(manager: Manager) -> list[str]:
+    return [line for line in generate_latest(manager.registry).decode().splitlines() if not line.startswith("#")]
+
+
+@in_virtual_time
+async def test_metrics_count_reconciles_by_cluster_and_result_and_go_with_the_cluster() -> None:
+    eu, us, manager = Site("eu", *map(pod, ("good", "bad", "later"))), Site("us", pod("again")), Manager()
+    manager.add(controller_of(eu, us))
+    async with running(manager):
+        await asyncio.sleep(1)
+        found = samples(manager)
+        for expected in (
+            'controller_runtime_reconcile_total{cluster="eu",controller="pods",result="success"} 1.0',
+            'controller_runtime_reconcile_total{cluster="eu",controller="pods",result="requeue_after"} 1.0',
+            'controller_runtime_active_workers{cluster="us",controller="pods"} 0.0',
+            'workqueue_depth{cluster="eu",controller="pods"} 0.0',
+            'controller_runtime_max_concurrent_reconciles{controller="pods"} 3.0',
+        ):
+            assert expected in found
+        assert any('cluster="eu",controller="pods",result="error"' in line for line in found)
+        assert any('cluster="us",controller="pods",result="requeue"' in line for line in found)
+        manager.disengage("eu")
+        assert not any('cluster="eu"' in line for line in samples(manager))
+        assert any('cluster="us"' in line for line in samples(manager))
+
+
+def page(manager: Manager, setting: str, path: str) -> tuple[int, str]:
+    """Return status and text of a page."""
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{manager.ports[setting]}{path}", timeout=120) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, error.read().decode()
+
+
+def test_pages_are_served_while_it_runs_and_say_which_caches_are_not_filled() -> None:
+    async def main() -> None:
+        good, hung = Site("good", pod("good")), Site("hung")
+        hung.server.freeze()
+        manager = Manager(metrics_address="127.0.0.1:0", health_address="127.0.0.1:0")
+        manager.add(controller_of(hung))
+        async with running(manager):
+            await eventually(lambda: manager.ports)
+            status, text = await asyncio.to_thread(page, manager, "health_address", "/readyz?verbose")
+            assert status == 500
+            assert "[-]caches/hung failed: controller pods waits for its caches there" in text
+            assert (await asyncio.to_thread(page, manager, "health_address", "/livez"))[0] == 200
+            more = controller_of(good)
+            manager.add(more)
+            await eventually(lambda: more.is_ready("good"))
+            status, text = await asyncio.to_thread(page, manager, "health_address", "/readyz?verbose")
+            assert status == 200
+            assert "[!]caches/hung degraded" in text
+            _, text = await asyncio.to_thread(page, manager, "metrics_address", "/metrics")
+            assert 'workqueue_depth{cluster="good",controller="pods"}' in text
+        assert manager.ports == {}
+
+    asyncio.run(leaving_nothing(main()))
+
+
+def test_address_that_is_none_is_refused() -> None:
+    async def main() -> None:
+        with pytest.raises(ConfigError, match="metrics_address"):
+            await Manager(metrics_address="nonsense").run()
+
+    asyncio.run(leaving_nothing(main()))
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_signal_ends_it_and_leaves_nothing(number: signal.Signals) -> None:
+    async def main() -> None:
+        site, manager = Site("eu", pod("good")), Manager()
+        controller = controller_of(site)
+        manager.add(controller)
+        running = asyncio.create_task(manager.run_until_signalled())
+        await eventually(lambda: controller.results())
+        os.kill(os.getpid(), number)
+        await running
+        assert not site.cluster.is_running
+
+    before = signal.getsignal(number)
+    asyncio.run(leaving_nothing(main()))
+    assert signal.getsignal(number) is before
+
+
+def test_error_of_a_controller_ends_it_as_if_it_ran_without_signals() -> None:
+    async def main() -> None:
+        manager = Manager(metrics_address="nonsense")
+        with pytest.raises(ConfigError):
+            await manager.run_until_signalled()
+
+    asyncio.run(leaving_nothing(main()))
