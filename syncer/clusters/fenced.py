@@ -1,8 +1,10 @@
 """A transport that sends a write only while it may still be made, and ends it in time."""
 
 import asyncio
+import time
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
 
 from syncer.api.errors import NotConnected
 from syncer.clusters.api_requests import DRY_RUN
@@ -12,11 +14,22 @@ from syncer.clusters.transport import DeadlineExceeded, HttpRequest, HttpRespons
 _QUESTIONS = ("/apis/authorization.k8s.io/", "/apis/authentication.k8s.io/")
 
 
+def live_clock() -> Callable[[], float]:
+    """Return the clock of the running event loop, read at each call.
+
+    uvloop reads its own once an iteration: a process that was frozen in the middle of one would go on by a time
+    before its sleep.
+    """
+    loop = asyncio.get_running_loop()
+    return time.monotonic if type(loop).__module__.partition(".")[0] == "uvloop" else loop.time
+
+
 class Fenced:
     """Sends reads, and a write while ``until()``, in seconds of ``clock()``, is to come; it has ended by then.
 
     ``until`` is when another process may take the right to write. The time of a write includes its wait for a rate
-    limit and for a connection.
+    limit and for a connection; the clock is read once more right before the write goes out, because after a freeze
+    of the process a connection may become free before the timer fires that ends the wait.
     """
 
     def __init__(self, transport: Transport, until: Callable[[], float], clock: Callable[[], float]) -> None:
@@ -34,6 +47,7 @@ class Fenced:
         left = self._until() - self._clock()
         if left <= 0:
             raise NotConnected("another daemon may lead by now; nothing is written until this one leads again")
+        request = replace(request, may_send=self._may_send)
         if left >= request.timeout:
             return await self._transport.send(request)
         try:
@@ -41,6 +55,9 @@ class Fenced:
                 return await self._transport.send(request)
         except TimeoutError as error:
             raise DeadlineExceeded("no response before the end of the Lease") from error
+
+    def _may_send(self) -> bool:
+        return self._clock() < self._until()
 
     def stream(self, request: HttpRequest) -> AbstractAsyncContextManager[Stream]:
         """Watch."""

@@ -71,6 +71,7 @@ class HttpTransport:
         head_only = request.method == "HEAD"
         connection = await self._pool.acquire(access, deadline=deadline)
         try:
+            request.check_may_send()
             response = await connection.exchange(data, deadline=deadline, head_only=head_only, most=request.most)
         except ConnectionFailed as error:
             self._pool.discard(connection)
@@ -97,6 +98,7 @@ class HttpTransport:
         head_only = request.method == "HEAD"
         connection = await self._pool.acquire(access, deadline=deadline)
         try:
+            request.check_may_send()
             response = await connection.exchange(data, deadline=deadline, head_only=head_only, most=request.most)
         except BaseException:
             self._pool.discard(connection)

@@ -1,7 +1,7 @@
 """The interface between the API client and HTTP: requests, streams, and their two kinds of failure."""
 
 from collections import deque
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
@@ -45,7 +45,8 @@ class HttpRequest:
     ``path`` is absolute and includes the query. ``timeout`` is in seconds: until the whole response
     for :meth:`Transport.send`, until its head for :meth:`Transport.stream`. ``idle_timeout`` is the
     number of seconds without a byte after which a stream fails; None for no limit. ``most`` is the
-    largest body of the response that is read by :meth:`Transport.send`, in bytes.
+    largest body of the response that is read by :meth:`Transport.send`, in bytes. ``may_send`` is asked
+    by :meth:`Transport.send` right before the request is written to a connection.
 
     Raises:
         ValueError: The path would break the request line.
@@ -59,11 +60,21 @@ class HttpRequest:
     timeout: float = REQUEST_SECONDS
     idle_timeout: float | None = None
     most: int = LARGEST_REPLY
+    may_send: Callable[[], bool] | None = None
 
     def __post_init__(self) -> None:
         path = self.path
         if not (path.startswith("/") and path.isascii() and path.isprintable() and " " not in path):
             raise ValueError(f"not a path of a request: {path!r}")
+
+    def check_may_send(self) -> None:
+        """Check that the request may still be sent.
+
+        Raises:
+            DeadlineExceeded: It may not.
+        """
+        if self.may_send is not None and not self.may_send():
+            raise DeadlineExceeded("nothing was sent: the time in which it may be sent has ended")
 
 
 class HttpResponse(NamedTuple):
@@ -108,7 +119,7 @@ class Transport(Protocol):
 
         Raises:
             ConnectionFailed: There was no response.
-            DeadlineExceeded: There was no response within the request's ``timeout``.
+            DeadlineExceeded: There was no response within the request's ``timeout``, or ``may_send`` said no.
             ReplyTooLarge: The body is larger than the request's ``most``.
         """
 

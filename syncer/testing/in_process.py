@@ -32,6 +32,7 @@ class MemoryTransport:
 
     async def send(self, request: HttpRequest) -> HttpResponse:
         """Send a request and return the whole response; errors as in the protocol."""
+        request.check_may_send()
         with _errors():
             reply = await self._client.request(
                 request.method,

@@ -1,12 +1,15 @@
 """A fence: writes end before another process may write, and reads always go."""
 
 import asyncio
+import time
+from collections.abc import Callable
 
 import pytest
+import uvloop
 
 from kube_envtest import virtual_time
 from syncer.api.errors import NotConnected
-from syncer.clusters.fenced import Fenced
+from syncer.clusters.fenced import Fenced, live_clock
 from syncer.clusters.transport import DeadlineExceeded, HttpRequest, HttpResponse
 
 
@@ -47,3 +50,41 @@ def test_write_ends_when_another_may_write() -> None:
         assert slow.sent == 5
 
     virtual_time.run(scenario())
+
+
+def test_write_that_waited_for_a_connection_over_a_freeze_is_not_sent() -> None:
+    now, sent = 0.0, []
+
+    class Frozen(Slow):
+        """The process is frozen while a write waits for its connection, which is free when it is thawed."""
+
+        async def send(self, request: HttpRequest) -> HttpResponse:
+            nonlocal now
+            now += 20.0
+            request.check_may_send()
+            sent.append(request.method)
+            return await super().send(request)
+
+    async def scenario() -> None:
+        nonlocal now
+        fenced = Fenced(Frozen(0.0), lambda: 40.0, lambda: now)  # type: ignore[arg-type]
+        await fenced.send(HttpRequest("POST", "/api/v1/nodes"))
+        with pytest.raises(DeadlineExceeded, match="nothing was sent"):
+            await fenced.send(HttpRequest("DELETE", "/api/v1/nodes/a"))
+        await fenced.send(HttpRequest("GET", "/api/v1/nodes"))
+        assert sent == ["POST", "GET"]
+
+    virtual_time.run(scenario())
+
+
+@pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
+def test_clock_goes_on_while_the_event_loop_does_not(new_loop: Callable[[], asyncio.AbstractEventLoop]) -> None:
+    async def scenario() -> None:
+        clock = live_clock()
+        before = clock()
+        time.sleep(0.02)  # noqa: ASYNC251 — as a process that is frozen
+        assert clock() - before >= 0.019
+        assert abs(clock() - asyncio.get_running_loop().time()) < 3600, "another clock than that of the timers"
+
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        runner.run(scenario())

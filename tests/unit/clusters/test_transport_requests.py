@@ -31,6 +31,30 @@ def test_request_arrives_as_it_was_given(kind: Kind) -> None:
     kind.run(main())
 
 
+def test_request_that_may_no_longer_be_sent_once_a_connection_is_free_is_not_sent(kind: Kind) -> None:
+    async def main() -> None:
+        may, arrived, free = True, asyncio.Event(), asyncio.Event()
+
+        async def answer(call: Call) -> None:
+            arrived.set()
+            await free.wait()
+            await call.reply()
+
+        async with serve(answer) as peer, kind.open(peer.endpoint(), connections=1) as transport:
+            first = asyncio.create_task(transport.send(HttpRequest("GET", "/first")))
+            late = asyncio.create_task(transport.send(HttpRequest("PUT", "/late", may_send=lambda: may)))
+            await arrived.wait()
+            may = False
+            free.set()
+            await first
+            with pytest.raises(DeadlineExceeded):
+                await late
+            await transport.send(HttpRequest("GET", "/next", may_send=lambda: True))
+            assert [call.path for call in peer.calls] == ["/first", "/next"]
+
+    kind.run(main())
+
+
 def test_chunked_reply_in_single_bytes_is_put_together(kind: Kind) -> None:
     async def main() -> None:
         async def answer(call: Call) -> None:
