@@ -12,7 +12,7 @@ from syncer.config import SyncerConfig
 from syncer.engine import control as control_api
 from syncer.engine import status
 from syncer.engine.cache.reflector import State
-from syncer.engine.controllers.connection import Connection
+from syncer.engine.connections import Connection
 from syncer.engine.controllers.pair import ClusterPair
 from syncer.engine.engine import UNLISTED, Engine
 from syncer.engine.leaderelection.lease import Lease

@@ -23,8 +23,8 @@ from syncer.clusters.discovery import Discovery
 from syncer.clusters.fenced import Fenced, live_clock
 from syncer.engine.cache.informer import Informer
 from syncer.engine.cache.shared import SharedWatches
+from syncer.engine.connections import Connection, Connections
 from syncer.engine.controllers.builder import build_pair, leave
-from syncer.engine.controllers.connection import Connection
 from syncer.engine.controllers.lifecycle import SHARED_SECONDS, DiscoveryLoop, Entry, Lifecycle, Roster
 from syncer.engine.controllers.pair import ClusterPair, Condition
 from syncer.engine.controllers.request_status import RequestStatuses
@@ -122,7 +122,8 @@ class Engine:
         self.served: dict[str, Served] = {}
         self.host_discovery = Discovery(host)
         self.host_watches = SharedWatches(host)
-        self.host_connection = Connection(host, lost=self._host_lost, back=self._host_back)
+        self._connections = Connections(clock=self.clock, rng=self.rng)
+        self.host_connection = self._connections.add(host, lost=self._host_lost, back=self._host_back)
         self._count = workers
         self.workers = Workers(self.queue, self.pairs, self.statuses, self, metrics, clock=self.clock)
         #: Why a syncer's own controller doesn't run at present, by cluster and syncer.
@@ -160,7 +161,7 @@ class Engine:
         if not self.leads(name):
             self.queue.pause(name, STANDBY)
         discovery = Discovery(virtual)
-        connection = Connection(
+        connection = self._connections.add(
             virtual, lost=lambda: self.queue.pause(name), back=lambda: self._virtual_back(self.served[name])
         )
 
@@ -264,7 +265,7 @@ class Engine:
         Others that are prepared later are served by :meth:`serve`.
         """
         async with asyncio.TaskGroup() as tasks:
-            background = [tasks.create_task(self.host_connection.run())]
+            background = [tasks.create_task(each.run()) for each in (self._connections, self.host_connection)]
             background += [tasks.create_task(self.serve(name)) for name in self.served]
             await asyncio.sleep(0)  # they have begun
             try:

@@ -35,6 +35,10 @@ def _provider_id(obj: Obj) -> Iterable[str]:
 NODE_PROVIDER_ID_INDEX = Index(NODES, "spec.providerID", _provider_id)
 
 
+def _is_ok(status: int) -> bool:
+    return status == 200
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterCacheOptions:
     """The options of a :class:`ClusterCache`; times are in seconds.
@@ -45,10 +49,12 @@ class ClusterCacheOptions:
     connected, within ``initial_sync``.
 
     A cluster is probed by GET ``probe_path`` every ``probe_interval``, over the transport of its watches, and is
-    disconnected after ``probe_threshold`` failures in a row. After n failures in a row, of connects and probes, the
-    next attempt to connect is at a random time within 2**n seconds, at least 1 and at most ``retry``, so that clusters
-    that were lost together aren't dialled together. ``dials`` is the number of clusters that are dialled at the same
-    time.
+    disconnected after ``probe_threshold`` failures in a row, or at once by a 401. Other statuses are failures unless
+    ``answers`` returns True for them. With an infinite interval it is probed only when it is suspected.
+
+    After n failures in a row, of connects and probes, the next attempt to connect is at a random time within 2**n
+    seconds, at least 1 and at most ``retry``, so that clusters that were lost together aren't dialled together.
+    ``dials`` is the number of clusters that are dialled at the same time.
 
     Only clusters of the LabelSelector ``selector`` for which ``select`` returns True are connected to; if these
     raise, the cluster isn't. With ``private_keys``, each cluster gets an RSA key after its first connect.
@@ -65,6 +71,7 @@ class ClusterCacheOptions:
     probe_interval: float = 10.0
     probe_timeout: float = 5.0
     probe_threshold: int = 5
+    answers: Callable[[int], bool] = _is_ok
     retry: float = 30.0
     dials: int = 20
     selector: Mapping[str, Json] | None = None
@@ -74,3 +81,7 @@ class ClusterCacheOptions:
     def __post_init__(self) -> None:
         if not self.user_agent:
             raise ValueError("user_agent is required: it tells the administrators of clusters who asks")
+
+    def is_healthy(self, status: int) -> bool:
+        """Return True if a probe that was answered with this status has succeeded; 0 is no answer."""
+        return status not in (0, 401) and self.answers(status)

@@ -140,6 +140,14 @@ class ClusterCache:
         self._members.pop(name, None)
         self._drop(name)
 
+    def suspect(self, name: str) -> None:
+        """Probe a connected cluster now, as a request got no answer: it is disconnected if the probe gets none either.
+
+        Clusters that aren't connected, or are unknown, are ignored.
+        """
+        if name in self._connections:
+            self._connections[name].suspect()
+
     def _is_selected(self, name: str, member: Member) -> bool:
         try:
             if self.options.selector is not None and not selectors.matches(self.options.selector, member.labels):

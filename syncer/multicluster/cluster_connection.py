@@ -13,6 +13,7 @@ connection where something stands on them: a sticky watch, an index, or the watc
 
 import asyncio
 import contextlib
+import math
 from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
@@ -131,6 +132,7 @@ class ClusterConnection:
         #: When to read the login again, which may have changed; None if it hasn't.
         self._look_at: float | None = None
         self._attempt = asyncio.timeout(None)
+        self._is_suspected = False
 
     # -- asked by anybody, at any time ---------------------------------------------------------------
 
@@ -155,9 +157,11 @@ class ClusterConnection:
         """The login in use.
 
         Raises:
-            NotConnected: The cluster isn't connected.
+            NotConnected: The cluster isn't connected, or its provider has given a client.
         """
         if self._credentials is None:
+            if self._client is not None:
+                raise NotConnected(f"get the connection: cluster {self.name} has none of its own", cluster=self.name)
             raise self.not_connected("get the connection")
         return self._credentials.login
 
@@ -185,6 +189,11 @@ class ClusterConnection:
             if self.state is State.CONNECTING and not self._attempt.expired():
                 self._attempt.reschedule(asyncio.get_running_loop().time())
         self.member = member
+        self._wake.set()
+
+    def suspect(self) -> None:
+        """Probe at once if the cluster is connected, and disconnect it if that fails."""
+        self._is_suspected = self.is_connected
         self._wake.set()
 
     def watch(self, watch: Watch) -> None:
@@ -222,7 +231,7 @@ class ClusterConnection:
                     delay = FALLBACK
                 self._tell_failures()
                 with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(delay):
+                    async with asyncio.timeout(None if delay == math.inf else delay):
                         await self._wake.wait()
         finally:
             self._disconnect("", "the cluster has left")
@@ -245,7 +254,7 @@ class ClusterConnection:
             if not self.is_connected:
                 return 0.0
         now, probed = self._around.now(), self.health.last_probe
-        due = 0.0 if probed is None else probed + self._options.probe_interval - now
+        due = 0.0 if probed is None or self._is_suspected else probed + self._options.probe_interval - now
         if due <= 0:
             due = await self._probe()
         look = None if self._look_at is None else self._look_at - self._around.now()
@@ -292,6 +301,12 @@ class ClusterConnection:
         """
         if self._ending is not None:
             await self._ending
+        if (client := self.member.client) is not None:
+            async with self._around.dials:
+                await greet(self.name, client, client.transport, self._options)
+            await self._fill(client)
+            self._client, self._probe_over = client, client.transport
+            return
         login = await self._read_login()
         async with contextlib.AsyncExitStack() as undo:
             async with self._around.dials:
@@ -363,10 +378,14 @@ class ClusterConnection:
             self._wake.set()
 
     async def _look_at_login(self) -> None:
-        """Use a login that renews the former one in place; disconnect for any other.
+        """Use a login that renews the former one in place; disconnect for any other, and for another client.
 
         One that can't be used is looked at again later.
         """
+        if self._credentials is None:
+            self._look_at = None
+            self._disconnect("", "its provider gives another client")
+            return
         assert self._read is not None
         assert self._credentials is not None
         self._look_at = None
@@ -391,14 +410,15 @@ class ClusterConnection:
     async def _probe(self) -> float:
         assert self._probe_over is not None
         status, why = await asked(self._probe_over, self._options)
-        now, ok = self._around.now(), status == 200
+        now, ok = self._around.now(), self._options.is_healthy(status)
         self.health = self.health.probed(now, ok=ok)
         self._around.probed(self.name, ok=ok)
         if status == 401:
             self._disconnect(Reason.UNAUTHORIZED, why)
             self._not_before = float("-inf")
             return 0.0
-        if self.health.failures >= self._options.probe_threshold:
+        suspected, self._is_suspected = self._is_suspected, False
+        if self.health.failures >= self._options.probe_threshold or (suspected and not ok):
             self._disconnect(Reason.UNREACHABLE, why)
             delay = self._around.retry_delay(self.health.failures)
             self._not_before = now + delay
@@ -408,7 +428,8 @@ class ClusterConnection:
     def _disconnect(self, reason: str, message: str) -> None:
         """End the connection without waiting; health, sticky watches and their caches stay."""
         if self._running is not None and self._client is not None:
-            self._ending = asyncio.create_task(self._end(self._running, self._client))
+            mine = None if self._credentials is None else self._client
+            self._ending = asyncio.create_task(self._end(self._running, mine))
             self._running = self._client = self._credentials = self._probe_over = self.login_error = None
             for watch in [each for each in self._watches.values() if not each.sticky]:
                 self._informers.pop(watch.name).forget(watch.owner)
@@ -418,14 +439,15 @@ class ClusterConnection:
         else:
             self._set(State.DISCONNECTED, reason, message)
 
-    async def _end(self, running: asyncio.Task[None], client: Client) -> None:
+    async def _end(self, running: asyncio.Task[None], client: Client | None) -> None:
         running.cancel()
         for ended in await asyncio.gather(running, return_exceptions=True):
             if isinstance(ended, Exception):
                 log.error("the caches of a cluster ended by themselves", cluster=self.name, error=str(ended))
         assert self.cluster is not None
         self.cluster.forget_unused()
-        await client.close()
+        if client is not None:
+            await client.close()
 
     # -- inside --------------------------------------------------------------------------------------
 
@@ -468,7 +490,7 @@ class ClusterConnection:
 
     def _set(self, state: State, reason: str, message: str) -> None:
         if state is not self.state:
-            log.info("the connection of a cluster", cluster=self.name, state=state, reason=reason, message=message)
+            log.info("the connection of a cluster", cluster=self.name, state=state, reason=reason, error=message)
         self.state, self.reason, self.message = state, reason, message
 
     def _tell(self, happening: Happening) -> None:

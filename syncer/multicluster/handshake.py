@@ -25,7 +25,7 @@ async def greet(name: str, client: Client, transport: Transport, options: Cluste
     status, why = await asked(transport, options)
     if status == 401:
         raise CannotConnect(Reason.UNAUTHORIZED, f"cluster {name} doesn't accept the credentials")
-    if status != 200:
+    if not options.is_healthy(status):
         raise CannotConnect(Reason.UNREACHABLE, f"cluster {name} is not reachable: {why}")
     try:
         served = (await client.fetch("/api/v1")).get("resources") or []

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from syncer.api.errors import ConfigError, Problem
+from syncer.clusters.client import Client
 from syncer.clusters.kubeconfig import Kubeconfig, find_files
 from syncer.clusters.login import Login, signature
 from syncer.multicluster.logins import CannotConnect, Reason, must_be_plain, of_files
@@ -19,17 +20,23 @@ LOOK_SECONDS = 10.0
 log = get_logger(__name__)
 
 
+async def _has_none() -> Login:
+    raise CannotConnect(Reason.UNREADABLE, "its provider gives neither a login nor a client")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
     """A cluster as its provider knows it.
 
     ``read`` reads its login anew. It raises :class:`~syncer.multicluster.CannotConnect` if there is none, and
-    another error if it can't be asked for now. ``version`` changes whenever the login may have. A cluster that
+    another error if it can't be asked for now. Or there is a ``client``, which its owner has made and closes: the
+    cache connects and probes over that. ``version`` changes whenever the login may have. A cluster that
     isn't ``ready`` is not connected to. ``labels`` and ``namespaces`` are for filters: the namespaces of the host
     that the cluster may be copied to.
     """
 
-    read: Callable[[], Awaitable[Login]]
+    read: Callable[[], Awaitable[Login]] = _has_none
+    client: Client | None = None
     version: object = ""
     labels: Mapping[str, str] = field(default_factory=dict)
     namespaces: frozenset[str] = frozenset()

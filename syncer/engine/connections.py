@@ -1,0 +1,135 @@
+"""Whether the clusters of a daemon answer: its connections are those of a cache of clusters.
+
+A request that gets no answer makes the cache probe the cluster; no request finds out for itself when it is back.
+"""
+
+import asyncio
+import math
+import random
+from collections.abc import Callable
+
+from syncer.api.errors import SyncerError, Unreachable
+from syncer.api.objects import Side
+from syncer.clusters.client import Cluster
+from syncer.multicluster.cache_options import ClusterCacheOptions
+from syncer.multicluster.cluster_cache import ClusterCache
+from syncer.multicluster.cluster_status import ClusterStatus, State
+from syncer.multicluster.providers import Member, StaticProvider
+from syncer.observe.logs import get_logger
+
+#: Maximum seconds between two probes of a cluster that doesn't answer.
+LAST_PROBE = 5.0
+#: Timeout of a probe, in seconds.
+PROBE_SECONDS = 5.0
+#: The host among the names of virtual clusters, of which none has a blank.
+_HOST = "the host"
+
+log = get_logger(__name__)
+
+
+class Connections:
+    """The connections of a daemon, over the transports of its clients.
+
+    The watches of a daemon end by themselves if nothing comes, so a cluster that answers isn't probed at intervals.
+    """
+
+    def __init__(self, *, clock: Callable[[], float], rng: random.Random) -> None:
+        """Create them, in a running event loop; nothing is sent yet."""
+        options = ClusterCacheOptions(
+            user_agent="vsyncer",
+            probe_path="/readyz",
+            probe_interval=math.inf,
+            probe_timeout=PROBE_SECONDS,
+            answers=lambda status: status < 500,
+            retry=LAST_PROBE,
+        )
+        self._provider = StaticProvider({})
+        self._cache = ClusterCache([self._provider], options, environ={}, clock=clock, rng=rng)
+        self._source = self._cache.source("daemon")
+        self._all: dict[str, Connection] = {}
+
+    def add(self, cluster: Cluster, *, lost: Callable[[], None], back: Callable[[], None]) -> "Connection":
+        """Return the connection of a cluster; it is kept while its :meth:`Connection.run` runs.
+
+        ``lost`` is called when the cluster doesn't answer any more, and ``back`` when it does again.
+        """
+        name = _HOST if cluster.side is Side.HOST else cluster.virtual_cluster
+        return Connection(self, name, cluster, lost, back)
+
+    async def run(self) -> None:
+        """Keep them until cancelled."""
+        keeping = asyncio.create_task(self._cache.run())
+        try:
+            async for name, _ in self._source:
+                if name in self._all:
+                    self._all[name].look()
+        finally:
+            keeping.cancel()
+            await asyncio.wait({keeping})
+
+    def begin(self, connection: "Connection") -> None:
+        """Keep a connection."""
+        self._all[connection.name] = connection
+        self._provider.put(connection.name, Member(client=connection.cluster))
+
+    def end(self, connection: "Connection") -> None:
+        """Keep a connection no longer."""
+        del self._all[connection.name]
+        self._provider.remove(connection.name)
+
+    def suspect(self, name: str) -> None:
+        """Probe a cluster now."""
+        self._cache.suspect(name)
+
+    def status(self, name: str) -> ClusterStatus:
+        """Return the state of a connection."""
+        return self._cache.get_status(name)
+
+
+class Connection:
+    """The state of a connection: up until a request got no answer and a probe gets none either, then
+    down until a probe succeeds. A cluster that answers the probe is not lost: the request alone is.
+    """
+
+    def __init__(
+        self, among: Connections, name: str, cluster: Cluster, lost: Callable[[], None], back: Callable[[], None]
+    ) -> None:
+        self.name, self.cluster = name, cluster
+        #: The reason why the cluster doesn't answer, or None.
+        self.error: SyncerError | None = None
+        self._among, self._tell_lost, self._tell_back = among, lost, back
+        #: The error of the last request that got no answer.
+        self._suspicion: SyncerError | None = None
+        self._about = {"cluster": cluster.virtual_cluster, "side": cluster.side}
+
+    @property
+    def up(self) -> bool:
+        """True if the cluster answered last time."""
+        return self.error is None
+
+    def lost(self, error: SyncerError) -> None:
+        """Report a request that got no answer."""
+        if self.error is None:
+            self._suspicion = error
+            self._among.suspect(self.name)
+            self.look()
+
+    async def run(self) -> None:
+        """Keep the connection until cancelled."""
+        self._among.begin(self)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self._among.end(self)
+
+    def look(self) -> None:
+        """Look at the state of the connection, which may have changed."""
+        status = self._among.status(self.name)
+        if self.error is None and status.health.failures and status.state is not State.CONNECTED:
+            self.error = self._suspicion or Unreachable(status.message)
+            log.warning("no answer from a cluster; its requests wait", **self._about, error=str(self.error))
+            self._tell_lost()
+        elif self.error is not None and status.state is State.CONNECTED:
+            self.error = self._suspicion = None
+            log.info("a cluster answers again", **self._about)
+            self._tell_back()

@@ -1,0 +1,173 @@
+"""A cluster counts as lost when a probe gets no answer either, and as back when one does."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from kube_envtest import virtual_time
+from syncer.api import Side
+from syncer.api.errors import Unreachable
+from syncer.clusters.client import Cluster
+from syncer.clusters.transport import ConnectionFailed, HttpRequest, HttpResponse
+from syncer.engine.connections import LAST_PROBE, Connections
+from syncer.testing.in_process import ApiServer, MemoryTransport
+
+RESET = Unreachable("reset")
+#: Seconds in which a probe has been answered.
+SOON = 0.01
+
+
+class Line(MemoryTransport):
+    """The requests to an API server that may not answer."""
+
+    def __init__(self) -> None:
+        super().__init__(ApiServer())
+        self.answers, self.status, self.probes, self.is_closed = True, 0, list[float](), False
+
+    async def send(self, request: HttpRequest) -> HttpResponse:
+        if request.path == "/readyz":
+            self.probes.append(asyncio.get_running_loop().time())
+        if not self.answers:
+            raise ConnectionFailed("refused")
+        return HttpResponse(self.status, {}, b"{}") if self.status else await super().send(request)
+
+    async def close(self) -> None:
+        self.is_closed = True
+
+
+class Kept:
+    """The connection of a cluster, and what it has told."""
+
+    def __init__(self, connections: Connections, name: str = "shop", side: Side = Side.VIRTUAL) -> None:
+        self.line, self.told = Line(), list[str]()
+        self.connection = connections.add(
+            Cluster(name, side, self.line),
+            lost=lambda: self.told.append("lost"),
+            back=lambda: self.told.append("back"),
+        )
+
+
+@asynccontextmanager
+async def connections() -> AsyncIterator[Connections]:
+    made = Connections(clock=asyncio.get_running_loop().time, rng=random.Random(1))
+    running = asyncio.create_task(made.run())
+    try:
+        yield made
+    finally:
+        running.cancel()
+        await asyncio.wait({running})
+
+
+@asynccontextmanager
+async def kept() -> AsyncIterator[Kept]:
+    async with connections() as made:
+        one = Kept(made)
+        running = asyncio.create_task(one.connection.run())
+        await asyncio.sleep(SOON)
+        try:
+            yield one
+        finally:
+            running.cancel()
+            await asyncio.wait({running})
+
+
+def test_cluster_that_answers_the_probe_is_not_lost() -> None:
+    """An API server may reset the requests for a single kind, again and again."""
+
+    async def scenario() -> None:
+        async with kept() as one:
+            for number in range(1, 4):
+                one.connection.lost(RESET)
+                one.connection.lost(RESET)
+                assert one.connection.up
+                await asyncio.sleep(SOON)
+                assert (one.connection.up, one.told, len(one.line.probes)) == (True, [], 1 + number)
+
+    virtual_time.run(scenario())
+
+
+def test_cluster_that_answers_is_not_probed_at_intervals() -> None:
+    async def scenario() -> None:
+        async with kept() as one:
+            await asyncio.sleep(86400)
+            assert len(one.line.probes) == 1
+
+    virtual_time.run(scenario())
+
+
+def test_cluster_is_lost_until_a_probe_is_answered() -> None:
+    async def scenario() -> None:
+        async with kept() as one:
+            one.line.answers = False
+            one.connection.lost(RESET)
+            await asyncio.sleep(SOON)
+            assert (one.connection.error, one.told) == (RESET, ["lost"])
+            one.connection.lost(Unreachable("another"))
+            assert one.connection.error is RESET
+            await asyncio.sleep(60)
+            pauses = [later - earlier for earlier, later in zip(one.line.probes[2:], one.line.probes[3:], strict=False)]
+            assert len(pauses) >= 60 / LAST_PROBE
+            assert 1.0 <= min(pauses) < max(pauses) <= LAST_PROBE, "it is probed again, at random intervals"
+            one.line.answers = True
+            await asyncio.sleep(LAST_PROBE)
+            assert (one.connection.up, one.told) == (True, ["lost", "back"])
+            assert not one.line.is_closed, "its owner goes on to use it"
+
+    virtual_time.run(scenario())
+
+
+def test_cluster_that_does_not_answer_from_the_beginning_is_lost_with_the_first_request() -> None:
+    async def scenario() -> None:
+        async with connections() as made:
+            one = Kept(made)
+            one.line.answers = False
+            running = asyncio.create_task(one.connection.run())
+            await asyncio.sleep(SOON)
+            assert (one.connection.up, one.told) == (True, [])
+            one.connection.lost(RESET)
+            assert (one.connection.error, one.told) == (RESET, ["lost"])
+            one.line.answers = True
+            await asyncio.sleep(LAST_PROBE)
+            assert (one.connection.up, one.told) == (True, ["lost", "back"])
+            running.cancel()
+
+    virtual_time.run(scenario())
+
+
+def test_cluster_that_refuses_us_is_lost_and_one_that_forbids_the_probe_is_not() -> None:
+    async def scenario() -> None:
+        async with kept() as one:
+            for status, up in ((403, True), (404, True), (429, True), (500, False), (401, False)):
+                one.line.status = status
+                one.connection.lost(RESET)
+                await asyncio.sleep(SOON)
+                assert (status, one.connection.up) == (status, up)
+                one.line.status = 0
+                await asyncio.sleep(LAST_PROBE)
+                assert one.connection.up
+
+    virtual_time.run(scenario())
+
+
+def test_clusters_are_lost_each_by_itself_and_the_host_is_no_virtual_cluster() -> None:
+    async def scenario() -> None:
+        async with connections() as made:
+            both = [Kept(made, "host"), Kept(made, "host", Side.HOST)]
+            running = [asyncio.create_task(each.connection.run()) for each in both]
+            await asyncio.sleep(SOON)
+            for each in both:
+                each.line.answers = False
+            both[0].connection.lost(RESET)
+            await asyncio.sleep(SOON)
+            assert [each.told for each in both] == [["lost"], []]
+            running[0].cancel()
+            both[1].connection.lost(RESET)
+            await asyncio.sleep(SOON)
+            assert [each.told for each in both] == [["lost"], ["lost"]]
+            probes = len(both[0].line.probes)
+            await asyncio.sleep(60)
+            assert len(both[0].line.probes) == probes, "a connection that has ended is probed no longer"
+            running[1].cancel()
+
+    virtual_time.run(scenario())
