@@ -2,29 +2,15 @@
 
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import yaml
-
-from syncer.api import Obj
+from hack.webshop.contexts import joined as joined
 
 #: Seconds, after which a program that doesn't end is given up.
 PATIENCE = 120.0
 FOLDER = Path(__file__).parents[1] / "examples" / "multicluster"
-
-
-def joined(kubeconfigs: Mapping[str, Path], file: Path) -> Path:
-    """Write a kubeconfig with a context of each name; return its path."""
-    whole: Obj = {"apiVersion": "v1", "kind": "Config", "clusters": [], "users": [], "contexts": []}
-    for name, path in kubeconfigs.items():
-        one = yaml.safe_load(path.read_text())
-        for part in ("clusters", "users"):
-            whole[part].append({**one[part][0], "name": name})
-        whole["contexts"].append({"name": name, "context": {"cluster": name, "user": name}})
-    file.write_text(yaml.safe_dump(whole))
-    return file
 
 
 @contextmanager

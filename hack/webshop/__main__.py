@@ -13,6 +13,7 @@ import tempfile
 from pathlib import Path
 
 from hack.realnode import outside
+from hack.webshop.contexts import MOST, ContextsDemo
 from hack.webshop.demo import Demo
 from hack.webshop.fleet import FleetDemo
 from hack.webshop.waiting import Failed, say
@@ -27,31 +28,43 @@ def main() -> int:
     where.add_argument("--node", action="store_true", help="real containers, on a real node (Linux, as root)")
     where.add_argument("--embedded", action="store_true", help="clusters in this process instead of real ones")
     parser.add_argument("--chart", action="store_true", help="with --node: by `helm install` of charts/virtual-cluster")
-    parser.add_argument("--clusters", action="store_true", help="the clusters alone, for a configuration of your own")
+    parser.add_argument(
+        "--clusters",
+        type=int,
+        nargs="?",
+        const=0,
+        metavar="N",
+        help="the two clusters alone, for a configuration of your own; or N clusters with one kubeconfig",
+    )
     where.add_argument("--fleet", type=int, metavar="N", help="N virtual clusters of one daemon; it ends by itself")
     parser.add_argument("--timeout", type=float, default=60, metavar="SECONDS", help="how long arriving may take (60)")
     options = parser.parse_args()
-    if options.chart and (not options.node or options.clusters):
+    alone = options.clusters is not None
+    if options.chart and (not options.node or alone):
         parser.error("--chart needs --node, and takes no --clusters")
     if options.node and (reason := outside.why_not()):
         print(f"hack/demo: NO REAL NODE: {reason}", file=sys.stderr)
         return 1
-    if options.fleet is not None and (options.fleet < 2 or options.clusters):
+    if options.clusters and (options.node or options.once or not 1 <= options.clusters <= MOST):
+        parser.error(f"--clusters takes a number from 1 to {MOST}, without --node and --once")
+    if options.fleet is not None and (options.fleet < 2 or alone):
         parser.error("--fleet needs two virtual clusters at least, and takes no --clusters")
     folder = Path(tempfile.mkdtemp(prefix="syncer-demo-"))
-    demo = (
-        FleetDemo(folder, options.fleet, options.timeout)
-        if options.fleet
-        else Demo(
+    demo: Demo | FleetDemo | ContextsDemo
+    if options.fleet:
+        demo = FleetDemo(folder, options.fleet, options.timeout)
+    elif options.clusters:
+        demo = ContextsDemo(folder, options.clusters, embedded=options.embedded)
+    else:
+        demo = Demo(
             folder,
             once=options.once,
             embedded=options.embedded,
             node=options.node,
             timeout=options.timeout,
-            clusters_only=options.clusters,
+            clusters_only=alone,
             chart=options.chart,
         )
-    )
     try:
         asyncio.run(_interruptible(demo))
     except (Failed, SyncerError) as failure:
@@ -69,7 +82,7 @@ def main() -> int:
     return status
 
 
-async def _interruptible(demo: Demo | FleetDemo) -> None:
+async def _interruptible(demo: Demo | FleetDemo | ContextsDemo) -> None:
     """Run it; the first Ctrl-C ends it regularly, and later ones don't disturb that."""
     running, loop = asyncio.ensure_future(demo.run()), asyncio.get_running_loop()
 

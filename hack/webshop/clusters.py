@@ -5,10 +5,11 @@ import fcntl
 import os
 import shutil
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
 from hack.planes import HOST_CONTROLLERS, VIRTUAL_CONTROLLERS, environment, find_programs
 from hack.realnode import inside, outside, tenant
@@ -18,6 +19,11 @@ from kube_envtest import ControlPlane, NotAvailable, Programs, StartFailed, star
 from kube_envtest.controlplane.programs import CONTROLLER_MANAGER
 from kube_envtest.controlplane.sources import binary
 from syncer.api import Side
+
+if TYPE_CHECKING:
+    from kube_envtest import ApiServer
+
+Name = TypeVar("Name")
 
 ROOT = Path(__file__).parents[2]
 BUILD = ROOT / "hack" / "controlplane" / "build"
@@ -59,7 +65,7 @@ async def started(folder: Path, *, embedded: bool, node: bool = False) -> AsyncI
     Raises:
         Failed: They don't start.
     """
-    programs: Programs | str = "because of --embedded" if embedded else await _programs()
+    programs: Programs | str = "because of --embedded" if embedded else await usable_programs()
     begun = time.monotonic()
     place = Place.beside() if node else None
     front = ""
@@ -72,7 +78,7 @@ async def started(folder: Path, *, embedded: bool, node: bool = False) -> AsyncI
             say(f"1. Two clusters in this process, {programs}. Nothing makes Pods of Deployments in them.")
             write, deployments = await _embedded(stack), False
         else:
-            say(f"1. Two real clusters, etcd and kube-apiserver from {_short(programs.source)}.")
+            say(f"1. Two real clusters, etcd and kube-apiserver from {short(programs.source)}.")
             write, deployments = await _real(programs, stack), programs.has(CONTROLLER_MANAGER)
         real = None if isinstance(programs, str) else programs
         kubeconfigs = {side: write(side, "admin", folder / f"{side}.kubeconfig") for side in Side}
@@ -80,7 +86,7 @@ async def started(folder: Path, *, embedded: bool, node: bool = False) -> AsyncI
         yield Clusters(kubeconfigs, of_daemon, kubectl(real), deployments, time.monotonic() - begun, place, front)
 
 
-async def _programs() -> Programs | str:
+async def usable_programs() -> Programs | str:
     """Return the programs of real clusters, or why there are none."""
     try:
         return find_programs()
@@ -110,13 +116,23 @@ async def _real(programs: Programs, stack: AsyncExitStack) -> WriteKubeconfig:
     virtual = ControlPlane("virtual", programs=programs, controllers=VIRTUAL_CONTROLLERS if has else "")
     host = ControlPlane("host", programs=programs, controllers=HOST_CONTROLLERS if has else "")
     planes = {Side.VIRTUAL: virtual, Side.HOST: host}
-    for plane in planes.values():
+    await run_planes(planes.values(), stack)
+    return lambda side, user, path: planes[side].kubeconfig(user, path=path)
+
+
+async def run_planes(planes: Iterable[ControlPlane], stack: AsyncExitStack) -> None:
+    """Start control planes, which are stopped with the stack.
+
+    Raises:
+        Failed: They don't start.
+    """
+    started_together = list(planes)
+    for plane in started_together:
         stack.callback(plane.stop)
     try:
-        await in_thread(lambda: start_all(virtual, host))
+        await in_thread(lambda: start_all(*started_together))
     except StartFailed as failure:
         raise Failed(f"{failure}\nhack/demo --embedded does without real clusters") from failure
-    return lambda side, user, path: planes[side].kubeconfig(user, path=path)
 
 
 async def _on_node(place: Place, stack: AsyncExitStack) -> ControlPlane:
@@ -176,14 +192,20 @@ def alone() -> Iterator[None]:
 
 
 async def _embedded(stack: AsyncExitStack) -> WriteKubeconfig:
+    servers = await embedded_servers(Side, stack)
+    return lambda side, user, path: servers[side].kubeconfig(path, user)
+
+
+async def embedded_servers(names: Iterable[Name], stack: AsyncExitStack) -> "Mapping[Name, ApiServer]":
+    """Start an API server of each name in this process, which is stopped with the stack."""
     from kube_envtest import ApiServer, User  # imported late: real clusters start sooner without it
 
     users = {"admin-token": User("admin", ("system:masters",)), "daemon-token": User(DAEMON)}
-    servers = {side: ApiServer(tokens=users, rbac=True) for side in Side}
+    servers = {name: ApiServer(tokens=users, rbac=True) for name in names}
     for server in servers.values():
         await server.start(tls=True)
         stack.push_async_callback(server.stop)
-    return lambda side, user, path: servers[side].kubeconfig(path, user)
+    return servers
 
 
 def kubectl(programs: Programs | None) -> tuple[str, ...]:
@@ -197,6 +219,7 @@ def kubectl(programs: Programs | None) -> tuple[str, ...]:
         return (found,) if found else ()
 
 
-def _short(source: str) -> str:
+def short(source: str) -> str:
+    """Return a path as it is below the checkout, if it is there."""
     path = Path(source)
     return str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else source

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from api import eventually
+from programs_scene import example
 
 from hack.webshop.clusters import ROOT
 from hack.webshop.daemon import Daemon
@@ -20,10 +22,12 @@ from hack.webshop.demo import missing
 from hack.webshop.samples import Samples
 from hack.webshop.state import MARKS, VIRTUAL, Row, State, rows
 from hack.webshop.waiting import Failed
-from syncer.api import Obj, Resource
+from syncer.api import Obj, Resource, Side
 from syncer.api.marks import kind_mark
+from syncer.clusters.connection import ConnectionSettings, connect
 from syncer.resources.definitions.config import PUBLIC_LABEL
 from syncer.resources.kinds import CONFIG_MAPS, CUSTOM_RESOURCE_DEFINITIONS, EVENTS, PODS, SECRETS
+from syncer.testing.objects import pod
 
 SECONDS = 180
 #: Of the table of a run in which all has arrived; the names of Pods are made up where a Deployment has them made.
@@ -306,6 +310,26 @@ def test_a_sample_that_was_never_applied_is_missing() -> None:
     assert {row.kind for row in found if not row.good} == {
         *("ServiceAccount", "ConfigMap", "Secret", "Service", "Ingress", "Pod", "Database", "Node"),
     }
+
+
+def test_several_clusters_are_contexts_of_one_kubeconfig(tmp_path: Path) -> None:
+    run = Run(tmp_path, "--clusters", "3", "--embedded")
+    said = run.until("Ctrl-C here ends it all")
+    [kubeconfig] = re.findall(r"export KUBECONFIG=(\S+)", said)
+    [program] = re.findall(r"   \.venv/bin/python (examples/\S+) --contexts a,b,c", said)
+    with example(Path(program).name, "--contexts", "a,b,c", folder=tmp_path, kubeconfig=Path(kubeconfig)) as printed:
+        asyncio.run(_make_pods(kubeconfig, "abc"))
+        eventually(lambda: all(f"{context} / default / one" in printed() for context in "abc"), "it prints all pods")
+    run.process.send_signal(signal.SIGINT)
+    assert run.end()[0] == 0
+    assert run.left() == []
+
+
+async def _make_pods(kubeconfig: str, contexts: str) -> None:
+    for context in contexts:
+        cluster = connect(ConnectionSettings(kubeconfig, context), side=Side.HOST, environ={})
+        await cluster.create(PODS, pod("one", namespace="default"))
+        await cluster.close()
 
 
 def test_the_clusters_alone_take_a_configuration_of_ones_own(tmp_path: Path) -> None:
