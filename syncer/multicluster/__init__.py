@@ -57,6 +57,7 @@ from syncer.multicluster.errors import (
 )
 from syncer.multicluster.listeners import (
     ClusterListener,
+    ConnectionListener,
     ControllerListener,
     ListenedClusters,
     MultiClusterSyncer,
@@ -120,6 +121,7 @@ __all__ = [
     "Clusters",
     "ConfigError",
     "Conflict",
+    "ConnectionListener",
     "ConnectionSettings",
     "ContextsProvider",
     "Controller",

@@ -8,10 +8,12 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
+from syncer.api.errors import NotConnected
 from syncer.api.objects import Resource
 from syncer.multicluster.cluster import Cluster
+from syncer.multicluster.clusters import Clusters
 from syncer.multicluster.controller import Controller, ControllerOptions
 from syncer.multicluster.errors import NotExist
 from syncer.multicluster.requests import Request, Result
@@ -37,6 +39,17 @@ class ClusterListener(Protocol):
 
     def remove_cluster(self, cluster: Cluster) -> None:
         """End with a cluster, which may not have begun."""
+
+
+@runtime_checkable
+class ConnectionListener(Protocol):
+    """Is told of clusters of a cache that lose their connection, too; a :class:`ClusterListener` may be one."""
+
+    def hold_cluster(self, cluster: Cluster) -> None:
+        """Wait: a cluster is disconnected."""
+
+    def resume_cluster(self, cluster: Cluster) -> None:
+        """Go on: a cluster is connected again. Its caches have told what changed or was deleted meanwhile."""
 
 
 class ControllerListener:
@@ -67,6 +80,14 @@ class ControllerListener:
     def remove_cluster(self, cluster: Cluster) -> None:
         """Disengage the controller."""
         self._controller.disengage(cluster.name)
+
+    def hold_cluster(self, cluster: Cluster) -> None:
+        """Let the requests of the cluster wait."""
+        self._controller.hold(cluster.name)
+
+    def resume_cluster(self, cluster: Cluster) -> None:
+        """Go on with the requests of the cluster."""
+        self._controller.engage(cluster)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,7 +216,10 @@ class MultiClusterSyncer:
 
 
 class ListenedClusters:
-    """Runs clusters, and tells listeners of them. Each cluster begins by itself, whatever the others do."""
+    """Runs clusters, and tells listeners of them. Each cluster begins by itself, whatever the others do.
+
+    With :meth:`follow`, they are those of a cache, which runs them.
+    """
 
     def __init__(self, listeners: Iterable[ClusterListener]) -> None:
         self._listeners = list(listeners)
@@ -225,6 +249,42 @@ class ListenedClusters:
             for listener in self._listeners:
                 listener.remove_cluster(cluster)
 
+    async def follow(self, cache: Clusters) -> None:
+        """Add each cluster of a cache once it is connected, and remove it once it has left the cache, until cancelled.
+
+        Meanwhile a cluster that is disconnected is held, and resumed, by those listeners that are
+        :class:`ConnectionListener`.
+        """
+        source = cache.source("listeners")
+        try:
+            for name in list(cache):
+                self._look(cache, name)
+            async for event in source:
+                self._look(cache, event.cluster)
+        finally:
+            cache.leave(source)
+
+    def _look(self, cache: Clusters, name: str) -> None:
+        """Handle the state of a cluster of a cache."""
+        if name not in cache:
+            self.remove(name)
+            return
+        known = self._clusters.get(name)
+        try:
+            cluster = cache.get_client(name)
+        except NotConnected:
+            if known is not None:
+                self._tell_connection(known[0], is_held=True)
+            return
+        self.add(cluster)
+        if known is not None and known[0].is_alias_of(cluster):
+            self._tell_connection(cluster, is_held=False)
+
+    def _tell_connection(self, cluster: Cluster, *, is_held: bool) -> None:
+        for listener in self._listeners:
+            if isinstance(listener, ConnectionListener):
+                (listener.hold_cluster if is_held else listener.resume_cluster)(cluster)
+
     async def close(self) -> None:
         """Remove all clusters, and wait for their end."""
         for name in list(self._clusters):
@@ -239,7 +299,8 @@ class ListenedClusters:
 
     async def _run(self, cluster: Cluster) -> None:
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(cluster.run())
+            if not cluster.is_kept:
+                tasks.create_task(cluster.run())
             for informer in cluster.informers():
                 await informer.filled()
             for listener in self._listeners:

@@ -5,6 +5,7 @@ import contextlib
 from collections.abc import AsyncIterator
 
 import pytest
+from cache_scene import CacheScene
 from fleet_scene import PODS, SECRETS, Site, eventually, in_virtual_time, running
 
 from kube_envtest import Rule
@@ -18,6 +19,7 @@ from syncer.multicluster import (
     Patroller,
     PatrolOptions,
     Request,
+    State,
     WatchOptions,
 )
 from syncer.testing.objects import crd, pod, secret
@@ -99,6 +101,35 @@ async def test_syncer_copies_custom_resources_of_clusters_that_come_and_go() -> 
         await eventually(lambda: scene.copy("eu", "b"))
         assert scene.copy("us", "b") is None
         assert scene.foos.cluster("eu").informer(FOOS).synced
+
+
+@in_virtual_time
+async def test_clusters_of_a_cache_begin_when_they_are_connected_and_end_when_they_have_left() -> None:
+    """While one is disconnected its requests wait; what was made or deleted meanwhile is seen."""
+    scene, cached = Scene(), CacheScene("eu", "us", probe_interval=1, probe_threshold=1)
+    for name, site in cached.sites.items():
+        site.server.put(CRD)
+        site.server.put(foo("a", spec={"from": name}))
+    async with scene.playing(), cached.running():
+        following = asyncio.create_task(scene.clusters.follow(cached.cache))
+        await eventually(lambda: scene.copy("eu") and scene.copy("us"))
+        cached["eu"].refuse("/", count=2)
+        held = scene.foos.downward._engaged["eu"]
+        await eventually(lambda: held.is_held)
+        assert cached.cache.get_status("eu").state is not State.CONNECTED
+        cached["eu"].server.put(foo("b"))
+        cached["eu"].server.delete("foos.example.org", Key("shop", "a"))
+        await eventually(lambda: scene.copy("eu", "b"))
+        await eventually(lambda: scene.copy("eu") is None)
+        assert scene.foos.downward._engaged["eu"] is held, "it was held, and not removed"
+        assert not held.is_held
+        cached.static.remove("us")
+        await eventually(lambda: "us" not in scene.foos.downward.clusters)
+        cached["us"].server.put(foo("b"))
+        await asyncio.sleep(60)
+        assert scene.copy("us", "b") is None
+        assert set(scene.foos.downward.clusters) == {"eu"}
+        following.cancel()
 
 
 @in_virtual_time
