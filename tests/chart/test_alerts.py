@@ -163,6 +163,12 @@ def test_alerts_fire_in_their_bad_case_alone_and_not_while_all_is_well(tmp_path:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def test_first_drift_fires_though_its_counter_was_not_there_before(tmp_path: Path) -> None:
+    first = HEALTHY | has("syncer_drift_total", "_x150 1x30")
+    done = checked([scenario(first, fires="SyncerDriftFound")], tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_alerts_fire_when_nothing_is_scraped_any_more(tmp_path: Path) -> None:
     done = checked([scenario({}, fires="SyncerDown")], tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
