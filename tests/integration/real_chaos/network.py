@@ -30,6 +30,7 @@ class Cable:
     def close(self) -> None:
         """End it."""
         self.cut()
+        self.speak(reset=False)  # nothing waits any more
 
     def silence(self) -> None:
         """Pass nothing on, so that no end knows whether the other one is there; until ``speak``."""
@@ -45,6 +46,7 @@ class Cable:
     async def _refuse(self) -> None:
         if self._server:
             self._server.close()
+        self._server = None
         self._reset()
 
     async def _clear(self) -> None:
@@ -63,9 +65,13 @@ class Cable:
         ends = [writer]
         self._writers.add(writer)
         try:
+            if self._server is None:
+                return  # it was cut while this connection was taken
             there, away = await asyncio.open_connection("127.0.0.1", self._target)
             ends.append(away)
             self._writers.add(away)
+            if self._server is None:
+                return
             ways = [asyncio.ensure_future(way) for way in (self._pass(reader, away), self._pass(there, writer))]
             await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
             for way in ways:
