@@ -75,6 +75,7 @@ from syncer.multicluster.providers import (
     Provider,
     StaticProvider,
 )
+from syncer.multicluster.recorder import EventType, Recorder
 from syncer.multicluster.references import (
     ADMIRALTY_REFERENCE_ANNOTATION,
     REFERENCE_ANNOTATION,
@@ -130,6 +131,7 @@ __all__ = [
     "ControllerReference",
     "Decorator",
     "DuplicateChildren",
+    "EventType",
     "Exists",
     "Fleet",
     "FolderProvider",
@@ -159,6 +161,7 @@ __all__ = [
     "Reader",
     "Reason",
     "Reconcile",
+    "Recorder",
     "RemoteClusters",
     "Request",
     "Resource",
