@@ -87,6 +87,7 @@ from syncer.multicluster.remote_clusters import Agent, RemoteClusters
 from syncer.multicluster.requests import Reconcile, Request, Result
 from syncer.multicluster.secret_providers import ClusterApiProvider, SecretsProvider
 from syncer.multicluster.watch_options import WatchOptions
+from syncer.multicluster.watchdog import WATCHDOG, Step, Watchdog
 
 __all__ = [
     "ADMIRALTY_FINALIZER",
@@ -96,6 +97,7 @@ __all__ = [
     "NODE_PROVIDER_ID_INDEX",
     "PARENT_LABEL",
     "REFERENCE_ANNOTATION",
+    "WATCHDOG",
     "Agent",
     "AlreadyExists",
     "CallableProvider",
@@ -172,11 +174,13 @@ __all__ = [
     "StackStatus",
     "State",
     "StaticProvider",
+    "Step",
     "StillRunning",
     "SyncerError",
     "Transform",
     "Unreachable",
     "WatchOptions",
+    "Watchdog",
     "add_finalizer",
     "has_finalizer",
     "owner_of",

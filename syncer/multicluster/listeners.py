@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from syncer.api.objects import Resource
+from syncer.multicluster import watchdog
+from syncer.multicluster.callbacks import name_of
 from syncer.multicluster.cluster import Cluster
 from syncer.multicluster.controller import Controller, ControllerOptions
 from syncer.multicluster.errors import NotExist
@@ -92,7 +94,7 @@ class Patroller:
         if not callable(patrol):
             raise TypeError(f"a patroller needs an async function, not {patrol!r}")
         options = options or PatrolOptions()
-        self.name = options.name or str(getattr(patrol, "__qualname__", type(patrol).__name__))
+        self.name = options.name or name_of(patrol)
         self.period = options.period if options.period > 0 else PATROL_SECONDS
         self._patrol = patrol
 
@@ -101,7 +103,7 @@ class Patroller:
         vary = random.Random().uniform  # noqa: S311 — jitter, not a secret
         while True:
             try:
-                await self._patrol()
+                await watchdog.WATCHDOG.steps_of(self._patrol(), f"patroller {self.name}")
             except Exception:
                 log.exception("a patrol raised", what=self.name)
             await asyncio.sleep(self.period * vary(*PATROL_JITTER))

@@ -14,7 +14,8 @@ from syncer.api.errors import SyncerError, Unreachable
 from syncer.clusters.client import Client
 from syncer.clusters.connection import ConnectionSettings, client
 from syncer.clusters.rate_limit import RateLimited
-from syncer.multicluster.callbacks import call
+from syncer.multicluster import watchdog
+from syncer.multicluster.callbacks import call, name_of
 from syncer.multicluster.cluster import Cluster
 from syncer.multicluster.cluster_options import ClusterOptions
 from syncer.multicluster.controller import Controller
@@ -145,9 +146,10 @@ class ClusterRegistry:
             raise AlreadyExists(name)
         stack = self._stacks[name] = _Stack(name, connection)
         try:
-            async with stack.starting:
-                stack.starting.reschedule(asyncio.get_running_loop().time() + self._start_timeout)
-                await self._start(stack)
+            with watchdog.WATCHDOG.running():
+                async with stack.starting:
+                    stack.starting.reschedule(asyncio.get_running_loop().time() + self._start_timeout)
+                    await self._start(stack)
         except BaseException as error:
             is_late = isinstance(error, TimeoutError) and stack.starting.expired()
             instead = self._not_started(stack) if is_late else None
@@ -267,7 +269,7 @@ class ClusterRegistry:
         if stack is None or stack.cluster is None or stack.state is not StackState.RUNNING:
             raise NotExist(name, f"their state is {stack.state}" if stack else "")
         try:
-            return await call(use, stack.cluster, what="the callback of", timeout=timeout)
+            return await call(use, stack.cluster, what=f"the callback of {name}", timeout=timeout)
         except (Unreachable, NotSynced) as error:
             if stack.state is StackState.RUNNING:
                 raise
@@ -301,7 +303,8 @@ class ClusterRegistry:
         manager = Manager(foreign=[self.manage])
         try:
             for factory in self._factories:
-                stack.controllers.append(factory(Spawned(stack.name, cluster, self.manage)))
+                with watchdog.WATCHDOG.step(f"factory {name_of(factory)} of cluster {stack.name}"):
+                    stack.controllers.append(factory(Spawned(stack.name, cluster, self.manage)))
         except Exception as error:
             raise CannotStart(f"cluster {stack.name}: a controller can't be made: {error}") from error
         for controller in stack.controllers:
