@@ -1,7 +1,10 @@
 """Call functions of users: async ones here, others in a thread, for so long and no longer."""
 
 import asyncio
+import contextlib
+import contextvars
 import inspect
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -28,7 +31,7 @@ async def call(
             if is_async(function):
                 result = function(*arguments)
             else:
-                result = await asyncio.to_thread(function, *arguments)
+                result = await _in_thread(function, *arguments, what=what)
             if inspect.isawaitable(result):
                 return await watchdog.WATCHDOG.steps_of(result, what)
             return result
@@ -36,6 +39,36 @@ async def call(
         if not deadline.expired():
             raise
         raise CallbackTimeout(f"{what} hasn't returned after {timeout:g} s") from error
+
+
+async def _in_thread(function: Callable[..., Any], *arguments: object, what: str) -> Any:
+    """Call a function in a thread of its own, so that those that never return take none from others, and don't keep
+    the process from its end.
+    """
+    loop, outcome = asyncio.get_running_loop(), asyncio.get_running_loop().create_future()
+    context = contextvars.copy_context()
+
+    def settle(result: object, error: BaseException | None) -> None:
+        if outcome.done():
+            return  # nobody waits any more
+        if error is None:
+            outcome.set_result(result)
+        elif isinstance(error, StopIteration):
+            outcome.set_exception(RuntimeError(f"{what} raised StopIteration"))
+        else:
+            outcome.set_exception(error)
+
+    def work() -> None:
+        result, raised = None, None
+        try:
+            result = context.run(function, *arguments)
+        except BaseException as error:  # noqa: BLE001 — it is passed on
+            raised = error
+        with contextlib.suppress(RuntimeError):  # the event loop has ended meanwhile
+            loop.call_soon_threadsafe(settle, result, raised)
+
+    threading.Thread(target=work, daemon=True, name=what).start()
+    return await outcome
 
 
 def name_of(function: object) -> str:

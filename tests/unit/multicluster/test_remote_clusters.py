@@ -2,14 +2,26 @@
 
 import asyncio
 import contextlib
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import pytest
 from fleet_scene import PODS, SECRETS, Site, eventually, in_virtual_time, leaving_nothing, running
 
 from kube_envtest import ADMIN, Rule
 from syncer.api import Exists, Key, Obj, Resource
-from syncer.multicluster import Client, Cluster, ClusterRegistry, Controller, Manager, RemoteClusters, Request, Spawned
+from syncer.multicluster import (
+    Agent,
+    Client,
+    Cluster,
+    ClusterRegistry,
+    Controller,
+    Manager,
+    RemoteClusters,
+    Request,
+    Spawned,
+)
 from syncer.resources.kinds import NAMESPACES
 from syncer.testing.in_process import ApiServer
 from syncer.testing.objects import build, crd, pod, secret
@@ -54,7 +66,7 @@ class Scene:
         self.manage = Site("manage", crd("remotes.example.org", scope="Cluster"), login("eu"))
         self.sites = {name: Site(name, pod(f"{name}-pod")) for name in ("eu", "us")}
         self.requests: list[Request] = []
-        self.agent: Notes | None = None
+        self.agent: Agent | None = None
         self.opened = self.closed = 0
 
     def _connect(self, name: str, kubeconfig: bytes) -> Client:
@@ -85,6 +97,7 @@ class Scene:
             registry,
             REMOTES,
             agent=self.agent,
+            agent_timeout=30.0,
             connect=self._connect,
             secrets=manage.informer(SECRETS, namespace="logins"),
         )
@@ -264,16 +277,74 @@ async def test_deleted_object_stays_until_its_agent_is_uninstalled() -> None:
 
 
 @in_virtual_time
-async def test_agent_that_was_never_begun_needs_no_uninstall() -> None:
+async def test_agent_that_never_returns_is_ended_in_time_and_says_so_and_delays_nobody() -> None:
+    class Hanging(Notes):
+        hangs = True
+
+        async def install(self, client: Client, obj: Obj) -> None:
+            await super().install(client, obj)
+            if self.hangs and obj["metadata"]["name"] == "shop":
+                await asyncio.Event().wait()
+
+        async def uninstall(self, client: Client, obj: Obj) -> None:
+            if self.hangs:
+                await asyncio.Event().wait()
+            await super().uninstall(client, obj)
+
     scene = Scene()
-    scene.agent = Notes()
+    scene.agent = agent = Hanging()
+    scene.manage.server.put(remote("shop"))
+    scene.manage.server.put(remote("other"))
+    async with scene.process() as registry:
+        await eventually(lambda: scene.ready("other") == ("True", "Running"))
+        assert asyncio.get_running_loop().time() < 5
+        await eventually(lambda: scene.installed() == ("False", "CallbackTimeout"))
+        assert asyncio.get_running_loop().time() == pytest.approx(30.0, abs=0.5)
+        assert scene.ready() == ("False", "NotInstalled")
+        assert list(registry.status()) == ["other"]
+        await scene.manage.new_client().delete(REMOTES, Key("", "shop"))
+        await eventually(lambda: scene.installed() == ("Unknown", "CallbackTimeout"))
+        agent.hangs = False
+        await eventually(lambda: scene.finalizers() is None)
+    assert scene.opened == scene.closed
+
+
+def test_agent_that_is_not_async_runs_in_a_thread() -> None:
+    class Blocking:
+        def __init__(self) -> None:
+            self.threads: list[threading.Thread] = []
+
+        def install(self, client: Client, obj: Obj) -> None:
+            self.threads.append(threading.current_thread())
+
+        def uninstall(self, client: Client, obj: Obj) -> None:
+            self.threads.append(threading.current_thread())
+
+    async def main() -> None:
+        scene = Scene()
+        scene.agent = agent = Blocking()
+        scene.manage.server.put(remote("shop"))
+        async with scene.process():
+            await eventually(lambda: scene.ready() == ("True", "Running"))
+            await scene.manage.new_client().delete(REMOTES, Key("", "shop"))
+            await eventually(lambda: scene.finalizers() is None)
+        assert len(agent.threads) == 2
+        assert threading.main_thread() not in agent.threads
+
+    asyncio.run(leaving_nothing(main()))
+
+
+@in_virtual_time
+async def test_agent_that_was_never_begun_needs_no_uninstall() -> None:
+    scene, agent = Scene(), Notes()
+    scene.agent = agent
     scene.manage.server.put(remote("shop", "missing"))
     async with scene.process():
         await eventually(lambda: scene.ready() == ("False", "KubeconfigMissing"))
         assert scene.installed() == ("", "")
         await scene.manage.new_client().delete(REMOTES, Key("", "shop"))
         await eventually(lambda: scene.finalizers() is None)
-    assert scene.agent.calls == []
+    assert agent.calls == []
 
 
 def test_new_token_is_used_in_place_and_a_kubeconfig_that_runs_programs_is_refused(tmp_path: Path) -> None:

@@ -211,7 +211,7 @@ NAMES: list[tuple[Callable[[Callable[[], None]], Awaitable[None]], str]] = [
     (of_a_setup, "controller greeter: setup of eu"),
     (of_a_map_function, "controller greeter: the map function of pods of eu"),
     (of_a_patrol, "patroller nightly"),
-    (of_a_provider, "provider mine"),
+    (of_a_provider, "of_a_provider.<locals>.members of provider mine"),
 ]
 
 
