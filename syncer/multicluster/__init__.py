@@ -14,6 +14,7 @@ from syncer.api.errors import (
     Exists,
     Missing,
     NotConnected,
+    PluginError,
     SyncerError,
     Unreachable,
 )
@@ -55,6 +56,7 @@ from syncer.multicluster.errors import (
     NotSynced,
     StillRunning,
 )
+from syncer.multicluster.factories import installed_factories, known_factories
 from syncer.multicluster.listeners import (
     ClusterListener,
     ControllerListener,
@@ -158,6 +160,7 @@ __all__ = [
     "Part",
     "PatrolOptions",
     "Patroller",
+    "PluginError",
     "Provider",
     "Queue",
     "Reader",
@@ -183,6 +186,8 @@ __all__ = [
     "Watchdog",
     "add_finalizer",
     "has_finalizer",
+    "installed_factories",
+    "known_factories",
     "owner_of",
     "parsed",
     "remove_finalizer",
