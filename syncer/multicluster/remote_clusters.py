@@ -10,12 +10,12 @@ import contextlib
 import copy
 import hashlib
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import NamedTuple, Protocol
 
 from syncer.api.errors import SyncerError
-from syncer.api.objects import Key, Obj, Resource, is_deleting, key_of
+from syncer.api.objects import Json, Key, Obj, Resource, is_deleting, key_of
 from syncer.clusters.client import Client
 from syncer.clusters.connection import client_of
 from syncer.clusters.credentials import LoginCredentials
@@ -61,7 +61,10 @@ class Agent(Protocol):
 class RemoteClusters:
     """Spawns and stops controllers as the objects of a resource say.
 
-    An object's ``spec.kubeConfig.secretRef`` has ``namespace``, ``name`` and ``key``. Its status gets the condition
+    An object's ``spec.kubeConfig.secretRef`` has ``namespace``, ``name`` and ``key``. Whoever writes an object chooses
+    the Secret, so it may be of the listed ``namespaces`` alone. If none are listed, it is of the object's own
+    namespace, which is also meant where the reference has none; for objects without a namespace, of the one that
+    the cache ``secrets`` is limited to. Any other is refused, and the condition says so. Its status gets the condition
     ``Ready`` and ``observedGeneration``, and it bears a finalizer while its controllers may run. The
     name in the registry is that of the object, with its namespace if it has one. ``secrets`` is the cache
     of the Secrets, of a namespace at best.
@@ -83,6 +86,7 @@ class RemoteClusters:
         resource: Resource,
         *,
         secrets: ClusterInformer,
+        namespaces: Collection[str] = (),
         agent: Agent | None = None,
         agent_timeout: float = AGENT_SECONDS,
         connect: Callable[[str, bytes], Client] | None = None,
@@ -95,7 +99,7 @@ class RemoteClusters:
         #: The credentials of the clients of spawned clusters; None if they can't be renewed.
         self._credentials: dict[str, LoginCredentials | None] = {}
         self._secrets, self._finalizer, self._agent = secrets, finalizer, agent
-        self._agent_timeout = agent_timeout
+        self._agent_timeout, self._namespaces = agent_timeout, frozenset(namespaces)
         self._manage = registry.manage
         #: The checksum of the kubeconfig that each spawned cluster has.
         self._spawned: dict[str, str] = {}
@@ -235,7 +239,12 @@ class RemoteClusters:
     # -- inside --------------------------------------------------------------------------------------
 
     def _kubeconfig(self, obj: Obj) -> bytes:
-        key, entry = _secret_of(obj), _reference(obj).get("key")
+        key, entry = _secret_of(obj), str(_reference(obj).get("key", ""))
+        allowed = self._namespaces_of(obj)
+        if not key.namespace or key.namespace not in allowed:
+            instead = f"but only of: {', '.join(sorted(allowed))}" if allowed else "as no namespaces are listed"
+            why = f"Secrets of namespace {key.namespace!r} are not read for it, {instead}"
+            raise CannotConnect(Reason.REFUSED, why)
         secret = self._secrets.get(key)
         if secret is None:
             raise CannotConnect(Reason.KUBECONFIG_MISSING, f"there is no Secret {key}")
@@ -246,6 +255,11 @@ class RemoteClusters:
             return base64.b64decode(data, validate=True)
         except (binascii.Error, TypeError, ValueError):
             raise CannotConnect(Reason.KEY_MISSING, f"key {entry!r} of Secret {key} is no base64") from None
+
+    def _namespaces_of(self, obj: Obj) -> frozenset[str]:
+        """Return the namespaces whose Secrets an object may name."""
+        own = key_of(obj).namespace or self._secrets.namespace
+        return self._namespaces or frozenset([own] if own else [])
 
     def _users(self, secret: Obj) -> Iterable[Request]:
         """Return the requests of the objects that name a Secret."""
@@ -284,10 +298,12 @@ def _checksum(kubeconfig: bytes) -> str:
 
 
 def _reference(obj: Obj) -> Obj:
-    found: Obj = ((obj.get("spec") or {}).get("kubeConfig") or {}).get("secretRef") or {}
-    return found
+    found: Json = obj
+    for name in ("spec", "kubeConfig", "secretRef"):
+        found = found.get(name) if isinstance(found, dict) else None
+    return found if isinstance(found, dict) else {}
 
 
 def _secret_of(obj: Obj) -> Key:
     reference = _reference(obj)
-    return Key(str(reference.get("namespace", "")), str(reference.get("name", "")))
+    return Key(str(reference.get("namespace") or key_of(obj).namespace), str(reference.get("name", "")))

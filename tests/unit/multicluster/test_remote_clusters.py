@@ -29,9 +29,14 @@ from syncer.testing.objects import build, crd, pod, secret
 REMOTES = Resource("example.org/v1", "Remote", "remotes", namespaced=False)
 
 
-def remote(name: str, secret_name: str = "login", **metadata: object) -> Obj:
-    spec = {"kubeConfig": {"secretRef": {"namespace": "logins", "name": secret_name, "key": "kubeconfig"}}}
-    return build(REMOTES, name, spec=spec, metadata=metadata)
+LOCALS = Resource("example.org/v1", "Local", "locals")
+
+
+def remote(
+    name: str, secret_name: str = "login", *, namespace: str = "logins", kind: Resource = REMOTES, **metadata: object
+) -> Obj:
+    spec = {"kubeConfig": {"secretRef": {"namespace": namespace, "name": secret_name, "key": "kubeconfig"}}}
+    return build(kind, name, spec=spec, metadata=metadata)
 
 
 def login(name: str, *, secret_name: str = "login", key: str = "kubeconfig") -> Obj:
@@ -68,6 +73,8 @@ class Scene:
         self.requests: list[Request] = []
         self.agent: Agent | None = None
         self.opened = self.closed = 0
+        self.resource, self.secrets_in = REMOTES, "logins"
+        self.namespaces: list[str] = []
 
     def _connect(self, name: str, kubeconfig: bytes) -> Client:
         client = self.sites[kubeconfig.decode()].new_client(name)
@@ -95,21 +102,30 @@ class Scene:
         registry = ClusterRegistry(manage, factories=[self._pods], start_timeout=10.0)
         remotes = RemoteClusters(
             registry,
-            REMOTES,
+            self.resource,
             agent=self.agent,
             agent_timeout=30.0,
             connect=self._connect,
-            secrets=manage.informer(SECRETS, namespace="logins"),
+            secrets=manage.informer(SECRETS, namespace=self.secrets_in),
+            namespaces=self.namespaces,
         )
         manager = Manager()
         manager.add(remotes.controller)
         async with registry, running(manager):
             yield registry
 
-    def ready(self, name: str = "shop", condition: str = "Ready") -> tuple[str, str]:
-        obj = self.manage.server.get("remotes.example.org", Key("", name)) or {}
+    def ready(self, name: str | Key = "shop", condition: str = "Ready") -> tuple[str, str]:
+        found = self.condition(name, condition)
+        return found.get("status", ""), found.get("reason", "")
+
+    def message(self, name: str | Key = "shop") -> str:
+        return str(self.condition(name)["message"])
+
+    def condition(self, name: str | Key = "shop", condition: str = "Ready") -> Obj:
+        key = name if isinstance(name, Key) else Key("", name)
+        obj = self.manage.server.get(f"{self.resource.plural}.example.org", key) or {}
         conditions = (obj.get("status") or {}).get("conditions") or []
-        return next(((one["status"], one["reason"]) for one in conditions if one["type"] == condition), ("", ""))
+        return next((one for one in conditions if one["type"] == condition), {})
 
     def since(self) -> str:
         obj = self.manage.server.get("remotes.example.org", Key("", "shop")) or {}
@@ -180,6 +196,68 @@ async def test_missing_secret_or_key_is_awaited() -> None:
         scene.manage.server.put(login("eu", secret_name="other"))
         await eventually(lambda: scene.ready() == ("True", "Running"))
         assert scene.since() > "2020-01-01T00:00:00Z"
+
+
+@in_virtual_time
+async def test_secret_of_a_namespace_that_is_not_listed_is_refused_and_the_others_notice_nothing() -> None:
+    scene = Scene()
+    scene.secrets_in = ""
+    scene.namespaces = ["logins"]
+    scene.manage.server.put(secret("login", {"kubeconfig": "us"}, namespace="kube-system"))
+    scene.manage.server.put(remote("shop", namespace="kube-system"))
+    scene.manage.server.put(remote("other"))
+    async with scene.process() as registry:
+        await eventually(lambda: scene.ready() == ("False", "Refused"))
+        assert scene.message() == "Secrets of namespace 'kube-system' are not read for it, but only of: logins"
+        await eventually(lambda: scene.ready("other") == ("True", "Running"))
+        assert list(registry.status()) == ["other"]
+        assert len(scene.sites["us"].server.requests) == 0
+        scene.manage.server.put(remote("shop"))
+        await eventually(lambda: scene.ready() == ("True", "Running"))
+
+
+@in_virtual_time
+async def test_cluster_wide_object_may_name_secrets_of_the_cache_or_of_listed_namespaces_alone() -> None:
+    scene = Scene()
+    scene.manage.server.put(remote("shop"))
+    scene.secrets_in = ""
+    async with scene.process():
+        await eventually(lambda: scene.ready() == ("False", "Refused"))
+        assert scene.message() == "Secrets of namespace 'logins' are not read for it, as no namespaces are listed"
+    scene.secrets_in = "logins"
+    async with scene.process():
+        await eventually(lambda: scene.ready() == ("True", "Running"))
+
+
+@in_virtual_time
+async def test_namespaced_object_may_name_secrets_of_its_own_namespace_alone() -> None:
+    scene = Scene()
+    scene.resource, scene.secrets_in = LOCALS, ""
+    scene.manage.server.put(crd("locals.example.org"))
+    scene.manage.server.put(secret("login", {"kubeconfig": "us"}, namespace="shop"))
+    for name, namespace in (("own", "shop"), ("none", ""), ("foreign", "logins")):
+        obj = remote(name, namespace=namespace, kind=LOCALS)
+        scene.manage.server.put({**obj, "metadata": {**obj["metadata"], "namespace": "shop"}})
+    async with scene.process() as registry:
+        await eventually(lambda: scene.ready(Key("shop", "foreign")) == ("False", "Refused"))
+        assert scene.message(Key("shop", "foreign")).endswith("but only of: shop")
+        keys = [Key("shop", "own"), Key("shop", "none")]
+        await eventually(lambda: [scene.ready(key) for key in keys] == [("True", "Running")] * 2)
+        assert sorted(registry.status()) == ["shop/none", "shop/own"]
+        assert len(scene.sites["eu"].server.requests) == 0
+
+
+@in_virtual_time
+async def test_object_whose_reference_is_malformed_says_so_and_is_awaited() -> None:
+    scene = Scene()
+    odd: list[object] = ["x", {"secretRef": ["x"]}, {"secretRef": {"namespace": 5, "name": {}, "key": []}}]
+    for number, given in enumerate(odd):
+        scene.manage.server.put({**remote(f"odd{number}"), "spec": {"kubeConfig": given}})
+    scene.manage.server.put(remote("shop"))
+    async with scene.process():
+        await eventually(lambda: scene.ready() == ("True", "Running"))
+        names = [f"odd{number}" for number in range(len(odd))]
+        await eventually(lambda: [scene.ready(name) for name in names] == [("False", "Refused")] * len(odd))
 
 
 @in_virtual_time
