@@ -59,7 +59,7 @@ class Copies:
 
 
 async def main() -> None:
-    """Run until interrupted."""
+    """Run until interrupted or terminated."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("source", help="a context of the kubeconfig")
     parser.add_argument("destination", help="another context of the kubeconfig")
@@ -77,9 +77,8 @@ async def main() -> None:
     controller.watch_owner(destination, DEPLOYMENTS, DEPLOYMENTS)
     manager = Manager()
     manager.add(controller)
-    await manager.run()
+    await manager.run_until_signalled()
 
 
 if __name__ == "__main__":
-    with contextlib.suppress(KeyboardInterrupt):
-        asyncio.run(main())
+    asyncio.run(main())

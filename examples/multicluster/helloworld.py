@@ -5,7 +5,6 @@ $ python examples/multicluster/helloworld.py --contexts eu,us
 
 import argparse
 import asyncio
-import contextlib
 
 from syncer.api import Resource
 from syncer.multicluster import Cluster, ConnectionSettings, Controller, Manager, Request
@@ -19,7 +18,7 @@ async def reconcile(request: Request) -> None:
 
 
 async def main() -> None:
-    """Run until interrupted."""
+    """Run until interrupted or terminated."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--contexts", required=True, help="contexts of the kubeconfig, separated by commas")
     parser.add_argument("--kubeconfig", default="", help="its file, otherwise as for kubectl")
@@ -31,9 +30,8 @@ async def main() -> None:
     manager.add(controller)
     for context in options.contexts.split(","):
         manager.engage(Cluster(context, ConnectionSettings(options.kubeconfig, context)))
-    await manager.run()
+    await manager.run_until_signalled()
 
 
 if __name__ == "__main__":
-    with contextlib.suppress(KeyboardInterrupt):
-        asyncio.run(main())
+    asyncio.run(main())

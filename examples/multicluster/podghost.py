@@ -85,7 +85,7 @@ def pod_of(ghost: Obj) -> list[Request]:
 
 
 async def main() -> None:
-    """Run until interrupted."""
+    """Run until interrupted or terminated."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("destination", help="the context of the kubeconfig whose cluster has the ghosts")
     parser.add_argument("sources", nargs="+", help="the contexts whose pods have ghosts")
@@ -107,9 +107,8 @@ async def main() -> None:
     controller.watch_owner(destination, GHOSTS, PODS)
     manager = Manager()
     manager.add(controller)
-    await manager.run()
+    await manager.run_until_signalled()
 
 
 if __name__ == "__main__":
-    with contextlib.suppress(KeyboardInterrupt):
-        asyncio.run(main())
+    asyncio.run(main())

@@ -14,6 +14,7 @@ from syncer.api.errors import (
     Exists,
     Missing,
     NotConnected,
+    PluginError,
     SyncerError,
     Unreachable,
 )
@@ -55,6 +56,7 @@ from syncer.multicluster.errors import (
     NotSynced,
     StillRunning,
 )
+from syncer.multicluster.factories import installed_factories, known_factories
 from syncer.multicluster.listeners import (
     ClusterListener,
     ConnectionListener,
@@ -76,6 +78,7 @@ from syncer.multicluster.providers import (
     Provider,
     StaticProvider,
 )
+from syncer.multicluster.recorder import EventType, Recorder
 from syncer.multicluster.references import (
     ADMIRALTY_REFERENCE_ANNOTATION,
     REFERENCE_ANNOTATION,
@@ -87,6 +90,7 @@ from syncer.multicluster.remote_clusters import Agent, RemoteClusters
 from syncer.multicluster.requests import Reconcile, Request, Result
 from syncer.multicluster.secret_providers import ClusterApiProvider, SecretsProvider
 from syncer.multicluster.watch_options import WatchOptions
+from syncer.multicluster.watchdog import WATCHDOG, Step, Watchdog
 
 __all__ = [
     "ADMIRALTY_FINALIZER",
@@ -96,6 +100,7 @@ __all__ = [
     "NODE_PROVIDER_ID_INDEX",
     "PARENT_LABEL",
     "REFERENCE_ANNOTATION",
+    "WATCHDOG",
     "Agent",
     "AlreadyExists",
     "CallableProvider",
@@ -132,6 +137,7 @@ __all__ = [
     "ControllerReference",
     "Decorator",
     "DuplicateChildren",
+    "EventType",
     "Exists",
     "Fleet",
     "FolderProvider",
@@ -156,11 +162,13 @@ __all__ = [
     "Part",
     "PatrolOptions",
     "Patroller",
+    "PluginError",
     "Provider",
     "Queue",
     "Reader",
     "Reason",
     "Reconcile",
+    "Recorder",
     "RemoteClusters",
     "Request",
     "Resource",
@@ -171,13 +179,17 @@ __all__ = [
     "StackStatus",
     "State",
     "StaticProvider",
+    "Step",
     "StillRunning",
     "SyncerError",
     "Transform",
     "Unreachable",
     "WatchOptions",
+    "Watchdog",
     "add_finalizer",
     "has_finalizer",
+    "installed_factories",
+    "known_factories",
     "owner_of",
     "parsed",
     "remove_finalizer",

@@ -1,39 +1,81 @@
 """Call functions of users: async ones here, others in a thread, for so long and no longer."""
 
 import asyncio
+import contextlib
+import contextvars
 import inspect
+import threading
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
+from syncer.multicluster import watchdog
 from syncer.multicluster.errors import CallbackTimeout
-
-A = TypeVar("A")
 
 
 async def call(
-    function: Callable[[A], Any],
-    argument: A,
-    *,
+    function: Callable[..., Any],
+    *arguments: object,
     what: str,
     timeout: float | None,  # noqa: ASYNC109
 ) -> Any:
     """Call a function, and return its result; one that isn't async is called in a thread.
 
     After ``timeout`` seconds it is cancelled; a thread goes on until the function returns, but nobody waits for it.
-    What the function raises is passed on. ``what`` and the argument name it in the error.
+    What the function raises is passed on. ``what`` names it in the error, and in the log if it blocks the event loop.
 
     Raises:
         CallbackTimeout: It hasn't returned in time.
     """
     try:
         async with asyncio.timeout(timeout) as deadline:
-            result = function(argument) if _is_async(function) else await asyncio.to_thread(function, argument)
-            return await result if inspect.isawaitable(result) else result
+            if is_async(function):
+                result = function(*arguments)
+            else:
+                result = await _in_thread(function, *arguments, what=what)
+            if inspect.isawaitable(result):
+                return await watchdog.WATCHDOG.steps_of(result, what)
+            return result
     except TimeoutError as error:
         if not deadline.expired():
             raise
-        raise CallbackTimeout(f"{what} {argument} hasn't returned after {timeout:g} s") from error
+        raise CallbackTimeout(f"{what} hasn't returned after {timeout:g} s") from error
 
 
-def _is_async(function: object) -> bool:
+async def _in_thread(function: Callable[..., Any], *arguments: object, what: str) -> Any:
+    """Call a function in a thread of its own, so that those that never return take none from others, and don't keep
+    the process from its end.
+    """
+    loop, outcome = asyncio.get_running_loop(), asyncio.get_running_loop().create_future()
+    context = contextvars.copy_context()
+
+    def settle(result: object, error: BaseException | None) -> None:
+        if outcome.done():
+            return  # nobody waits any more
+        if error is None:
+            outcome.set_result(result)
+        elif isinstance(error, StopIteration):
+            outcome.set_exception(RuntimeError(f"{what} raised StopIteration"))
+        else:
+            outcome.set_exception(error)
+
+    def work() -> None:
+        result, raised = None, None
+        try:
+            result = context.run(function, *arguments)
+        except BaseException as error:  # noqa: BLE001 — it is passed on
+            raised = error
+        with contextlib.suppress(RuntimeError):  # the event loop has ended meanwhile
+            loop.call_soon_threadsafe(settle, result, raised)
+
+    threading.Thread(target=work, daemon=True, name=what).start()
+    return await outcome
+
+
+def name_of(function: object) -> str:
+    """Return the name of a function, or of the class of an object that is called."""
+    return str(getattr(function, "__qualname__", type(function).__name__))
+
+
+def is_async(function: object) -> bool:
+    """Return True for a function or an object whose call returns an awaitable without doing anything."""
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004

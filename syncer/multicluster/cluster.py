@@ -14,6 +14,7 @@ from syncer.multicluster.cluster_caches import Caches
 from syncer.multicluster.cluster_informer import ClusterInformer
 from syncer.multicluster.cluster_options import ClusterOptions, Part
 from syncer.multicluster.errors import NotSynced
+from syncer.multicluster.recorder import Recorder
 
 
 class Cluster:
@@ -108,6 +109,13 @@ class Cluster:
             NotRunning: The cluster runs, with the former client.
         """
         self._caches.use(client)
+
+    def recorder(self, component: str) -> Recorder:
+        """Return what records Events about the cluster's objects: always the same for a component, in the event loop.
+
+        They are written while :meth:`run` runs.
+        """
+        return self._caches.recorder(component)
 
     async def close(self) -> None:
         """Close the connections of the client."""

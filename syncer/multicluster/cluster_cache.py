@@ -18,7 +18,9 @@ from syncer.clusters.login import Login
 from syncer.clusters.rate_limit import RateLimited
 from syncer.clusters.transport import Transport
 from syncer.engine.cache.handlers import Handler
+from syncer.multicluster import watchdog
 from syncer.multicluster.cache_options import ClusterCacheOptions
+from syncer.multicluster.callbacks import name_of
 from syncer.multicluster.cluster import Cluster
 from syncer.multicluster.cluster_connection import ClusterConnection, Watch
 from syncer.multicluster.cluster_events import ClusterSource, MapCluster
@@ -104,9 +106,10 @@ class ClusterCache:
     async def run(self) -> None:
         """Find clusters and keep their connections, until cancelled."""
         try:
-            async with asyncio.TaskGroup() as tasks:
-                for provider in self._providers:
-                    tasks.create_task(self._follow(provider))
+            with watchdog.WATCHDOG.running():
+                async with asyncio.TaskGroup() as tasks:
+                    for provider in self._providers:
+                        tasks.create_task(self._follow(provider))
         finally:
             for name in list(self._connections):
                 self._drop(name)
@@ -119,7 +122,7 @@ class ClusterCache:
         fleet = _Named(self, f"{provider.name}{SEPARATOR}" if provider.name else "")
         while True:
             try:
-                await provider.run(fleet)
+                await watchdog.WATCHDOG.steps_of(provider.run(fleet), f"provider {provider.name or name_of(provider)}")
             except Exception:
                 log.exception("a provider of clusters raised", provider=provider.name)
             await asyncio.sleep(LOOK_SECONDS * self._vary(0.75, 1.25))
@@ -152,7 +155,8 @@ class ClusterCache:
         try:
             if self.options.selector is not None and not selectors.matches(self.options.selector, member.labels):
                 return False
-            return self.options.select is None or self.options.select(name, member)
+            with watchdog.WATCHDOG.step(f"the filter of cluster {name}"):
+                return self.options.select is None or self.options.select(name, member)
         except Exception:  # the provider, and its other clusters, aren't to blame
             log.exception("a filter of clusters raised, the cluster isn't selected", cluster=name)
             return False

@@ -1,4 +1,4 @@
-"""The client and the caches that a cluster shares with its aliases."""
+"""The client, the caches and the recorders of Events that a cluster shares with its aliases."""
 
 import asyncio
 import contextlib
@@ -15,6 +15,7 @@ from syncer.engine.cache.reflector import Reflector
 from syncer.multicluster.cluster_informer import ClusterInformer, InformerListener
 from syncer.multicluster.cluster_options import ClusterOptions, Part
 from syncer.multicluster.errors import NotRunning
+from syncer.multicluster.recorder import Recorder
 from syncer.observe.logs import get_logger
 
 #: Seconds between attempts to reach a cluster for the first time: at most the first delay, doubled up to the
@@ -31,7 +32,7 @@ log = get_logger(__name__)
 
 
 class Caches:
-    """The client and the caches that a cluster shares with its aliases."""
+    """The client, the caches and the recorders of Events that a cluster shares with its aliases."""
 
     def __init__(self, name: str, client: Client, options: ClusterOptions) -> None:
         self.name, self.client, self.options = name, client, options
@@ -43,6 +44,7 @@ class Caches:
         self.live_indexes: dict[tuple[Resource, str], Callable[[Obj], Iterable[Hashable]]] = {}
         self._informers: dict[tuple[Resource, Part], ClusterInformer] = {}
         self._reflectors: dict[ClusterInformer, Reflector] = {}
+        self._recorders: dict[str, Recorder] = {}
         #: The reason why the first contact fails; None before it and afterwards.
         self._no_contact: SyncerError | None = None
         self._is_ordered = False
@@ -62,6 +64,8 @@ class Caches:
                 await self._contact()
                 for informer in self._informers.values():
                     self._start(informer)
+                for recorder in self._recorders.values():
+                    self.tasks.create_task(recorder.run())
                 if self.options.resync:
                     self.tasks.create_task(self._resync())
                 await asyncio.Event().wait()
@@ -78,6 +82,15 @@ class Caches:
     def error(self) -> SyncerError | None:
         """See :attr:`.Cluster.error`."""
         return self._no_contact or next((each.error for each in self._informers.values() if each.error), None)
+
+    def recorder(self, component: str) -> Recorder:
+        """See :meth:`.Cluster.recorder`."""
+        known = self._recorders.get(component)
+        if known is None:
+            known = self._recorders[component] = Recorder(component, self.name, lambda: self.client)
+            if self.tasks is not None and self._has_contact:
+                self.tasks.create_task(known.run())
+        return known
 
     async def _contact(self) -> None:
         """Find out whether versions are ordered: a single request is retried while the cluster doesn't answer."""

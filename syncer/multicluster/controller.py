@@ -12,7 +12,8 @@ from syncer.api import objects
 from syncer.api.errors import Conflict, NotConnected, SyncerError, TooMany
 from syncer.api.objects import Key, Obj, Resource, key_of, uid_of
 from syncer.engine.workqueue.queue import LAST_RETRY, Queue
-from syncer.multicluster.callbacks import call
+from syncer.multicluster import watchdog
+from syncer.multicluster.callbacks import call, name_of
 from syncer.multicluster.cluster import Cluster
 from syncer.multicluster.cluster_events import ClusterSource
 from syncer.multicluster.cluster_informer import ClusterInformer
@@ -102,7 +103,7 @@ class Controller:
         if not callable(reconcile):
             raise TypeError(f"a controller needs an async function that takes a Request, not {reconcile!r}")
         self.options = options or ControllerOptions()
-        self.name = self.options.name or str(getattr(reconcile, "__qualname__", type(reconcile).__name__))
+        self.name = self.options.name or name_of(reconcile)
         self._reconcile = reconcile
         self._clock = asyncio.get_running_loop().time
         self._queue = self.options.queue or Queue(
@@ -129,7 +130,7 @@ class Controller:
         """Call a function, which adds watches and indexes, for every cluster that is engaged or will be."""
         self._setups.append(setup)
         for engaged in list(self._engaged.values()):
-            setup(engaged.cluster)
+            self._set_up(setup, engaged.cluster)
 
     def engage(self, cluster: Cluster) -> None:
         """Add a cluster, at any time; its owner runs it.
@@ -149,10 +150,14 @@ class Controller:
         try:
             self._serve(engaged, cluster.name)
             for setup in self._setups:
-                setup(cluster)
+                self._set_up(setup, cluster)
         except BaseException:
             self.disengage(cluster.name)
             raise
+
+    def _set_up(self, setup: Callable[[Cluster], None], cluster: Cluster) -> None:
+        with watchdog.WATCHDOG.step(f"controller {self.name}: setup of {cluster}"):
+            setup(cluster)
 
     def hold(self, name: str) -> None:
         """Let the requests of a cluster wait until it is engaged again, such as while it has no connection.
@@ -354,9 +359,13 @@ class Controller:
         owner = f"{self.name} {next(_numbers)}"
         engaged.watches.append((informer, owner))
         self._settle(engaged)
-        informer.add_map_function(
-            lambda obj: requests(obj) if options.selects(obj) else (), "change", self._add, owner=owner
-        )
+        what = f"controller {self.name}: the map function of {informer}"
+
+        def mapped(obj: Obj) -> Iterable[Request]:
+            with watchdog.WATCHDOG.step(what):
+                return list(requests(obj)) if options.selects(obj) else ()
+
+        informer.add_map_function(mapped, "change", self._add, owner=owner)
 
     def _serve(self, engaged: _Engaged, name: str) -> None:
         """Take requests with the name of a cluster, which wait until the caches of the engaged one are filled."""
@@ -406,6 +415,10 @@ class Controller:
         """
         if self._tasks is not None:
             raise NotRunning(f"controller {self.name} runs already")
+        with watchdog.WATCHDOG.running():
+            await self._run()
+
+    async def _run(self) -> None:
         try:
             async with asyncio.TaskGroup() as self._tasks:
                 for engaged in self._engaged.values():
@@ -427,11 +440,10 @@ class Controller:
             self._tasks = None
 
     async def _work(self, item: objects.Request) -> None:
-        holds = self._holds(item.cluster)
+        holds, request = self._holds(item.cluster), _request(item)
+        what = f"controller {self.name}: reconcile of {request}"
         try:
-            result: Result | None = await call(
-                self._reconcile, _request(item), what="reconcile of", timeout=self.options.timeout
-            )
+            result: Result | None = await call(self._reconcile, request, what=what, timeout=self.options.timeout)
         except (Exception, asyncio.CancelledError) as error:
             task = asyncio.current_task()
             if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():

@@ -12,6 +12,8 @@ from typing import Protocol, runtime_checkable
 
 from syncer.api.errors import NotConnected
 from syncer.api.objects import Resource
+from syncer.multicluster import watchdog
+from syncer.multicluster.callbacks import name_of
 from syncer.multicluster.cluster import Cluster
 from syncer.multicluster.clusters import Clusters
 from syncer.multicluster.controller import Controller, ControllerOptions
@@ -113,7 +115,7 @@ class Patroller:
         if not callable(patrol):
             raise TypeError(f"a patroller needs an async function, not {patrol!r}")
         options = options or PatrolOptions()
-        self.name = options.name or str(getattr(patrol, "__qualname__", type(patrol).__name__))
+        self.name = options.name or name_of(patrol)
         self.period = options.period if options.period > 0 else PATROL_SECONDS
         self._patrol = patrol
 
@@ -122,7 +124,7 @@ class Patroller:
         vary = random.Random().uniform  # noqa: S311 — jitter, not a secret
         while True:
             try:
-                await self._patrol()
+                await watchdog.WATCHDOG.steps_of(self._patrol(), f"patroller {self.name}")
             except Exception:
                 log.exception("a patrol raised", what=self.name)
             await asyncio.sleep(self.period * vary(*PATROL_JITTER))

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from prometheus_client import CollectorRegistry
 
 from syncer.engine.leaderelection.lease import Lease
+from syncer.multicluster import watchdog
 from syncer.multicluster.cluster import Cluster
 from syncer.multicluster.controller import Controller
 from syncer.multicluster.errors import NotRunning
@@ -119,6 +120,7 @@ class Manager:
         if self._tasks is not None:
             raise NotRunning("the manager runs already")
         with contextlib.ExitStack() as stack:
+            stack.enter_context(watchdog.WATCHDOG.running())
             heartbeat = Heartbeat()
             checks = checks_of(lambda: self._controllers, self._lease, heartbeat)
             addresses = {"metrics": self._metrics_address, "health": self._health_address}

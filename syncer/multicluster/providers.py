@@ -11,11 +11,14 @@ from syncer.api.errors import ConfigError, Problem
 from syncer.clusters.client import Client
 from syncer.clusters.kubeconfig import Kubeconfig, find_files
 from syncer.clusters.login import Login, signature
+from syncer.multicluster.callbacks import call, name_of
 from syncer.multicluster.logins import CannotConnect, Reason, must_be_plain, of_files
 from syncer.observe.logs import get_logger
 
 #: Seconds between two looks at files.
 LOOK_SECONDS = 10.0
+#: Default seconds in which a function has to say which clusters there are.
+LIST_SECONDS = 60.0
 
 log = get_logger(__name__)
 
@@ -109,24 +112,30 @@ def _member(given: Member | Login) -> Member:
 
 
 class CallableProvider:
-    """Clusters as a function returns them, asked at intervals, in seconds."""
+    """Clusters as a function returns them, asked at intervals, in seconds.
+
+    It may be async; else it runs in a thread. While it raises, or hasn't returned after ``timeout`` seconds, the
+    clusters stay as they are.
+    """
 
     def __init__(
         self,
-        members: Callable[[], Awaitable[Mapping[str, Member]]],
+        members: Callable[[], Awaitable[Mapping[str, Member]] | Mapping[str, Member]],
         *,
         name: str = "",
         interval: float = LOOK_SECONDS,
+        timeout: float = LIST_SECONDS,
     ) -> None:
         self.name = name
-        self._members, self._interval = members, interval
+        self._members, self._interval, self._timeout = members, interval, timeout
 
     async def run(self, fleet: Fleet) -> None:
-        """Tell the fleet of all changes; while the function raises, the clusters stay as they are."""
+        """Tell the fleet of all changes."""
+        what = f"{name_of(self._members)} of provider {self.name}"
         known: Mapping[str, Member] = {}
         while True:
             try:
-                found = await self._members()
+                found = await call(self._members, what=what, timeout=self._timeout)
             except Exception as error:  # noqa: BLE001  (whatever it raises, the clusters stay)
                 log.warning("a provider can't list its clusters", provider=self.name, error=str(error))
             else:

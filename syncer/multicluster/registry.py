@@ -14,11 +14,12 @@ from syncer.api.errors import SyncerError, Unreachable
 from syncer.clusters.client import Client
 from syncer.clusters.connection import ConnectionSettings, client
 from syncer.clusters.rate_limit import RateLimited
-from syncer.multicluster.callbacks import call
+from syncer.multicluster import watchdog
+from syncer.multicluster.callbacks import call, name_of
 from syncer.multicluster.cluster import Cluster
 from syncer.multicluster.cluster_options import ClusterOptions
 from syncer.multicluster.controller import Controller
-from syncer.multicluster.errors import AlreadyExists, CannotStart, NotExist, NotSynced, StillRunning
+from syncer.multicluster.errors import AlreadyExists, CallbackTimeout, CannotStart, NotExist, NotSynced, StillRunning
 from syncer.multicluster.process import Manager
 from syncer.observe.logs import get_logger
 
@@ -61,8 +62,9 @@ class Spawned:
     manage: Cluster
 
 
-#: Makes a controller, with its watches, for a cluster.
-ControllerFactory = Callable[[Spawned], Controller]
+#: Makes a controller, with its watches, for a cluster. It is called in the event loop, as controllers are made there,
+#: and may be async.
+ControllerFactory = Callable[[Spawned], Controller | Awaitable[Controller]]
 
 
 @dataclass(eq=False)
@@ -72,6 +74,8 @@ class _Stack:
     name: str
     connection: ConnectionSettings | Client
     state: StackState = StackState.STARTING
+    #: The factory that makes a controller at present.
+    factory: str = ""
     cluster: Cluster | None = None
     controllers: list[Controller] = field(default_factory=list)
     task: "asyncio.Task[None] | None" = None
@@ -105,7 +109,8 @@ class ClusterRegistry:
         burst: int = 0,
         environ: Mapping[str, str] = os.environ,
     ) -> None:
-        """``options`` are those of each spawned cluster; ``start_timeout`` is in seconds.
+        """``options`` are those of each spawned cluster; ``start_timeout`` is in seconds, and also the longest time of
+        a factory that is async.
 
         ``qps`` and ``burst`` limit the requests per second to each cluster, whose connection settings have no limit of
         their own; 0 is no limit.
@@ -145,15 +150,16 @@ class ClusterRegistry:
             raise AlreadyExists(name)
         stack = self._stacks[name] = _Stack(name, connection)
         try:
-            async with stack.starting:
-                stack.starting.reschedule(asyncio.get_running_loop().time() + self._start_timeout)
-                await self._start(stack)
+            with watchdog.WATCHDOG.running():
+                async with stack.starting:
+                    stack.starting.reschedule(asyncio.get_running_loop().time() + self._start_timeout)
+                    await self._start(stack)
         except BaseException as error:
             is_late = isinstance(error, TimeoutError) and stack.starting.expired()
             instead = self._not_started(stack) if is_late else None
             await self._discard(stack)
             if instead is not None:
-                raise instead from (stack.cluster.error if stack.cluster else None)
+                raise instead from instead.__cause__
             raise
         stack.state = StackState.RUNNING
         log.info("controllers run", cluster=name)
@@ -267,7 +273,7 @@ class ClusterRegistry:
         if stack is None or stack.cluster is None or stack.state is not StackState.RUNNING:
             raise NotExist(name, f"their state is {stack.state}" if stack else "")
         try:
-            return await call(use, stack.cluster, what="the callback of", timeout=timeout)
+            return await call(use, stack.cluster, what=f"the callback of {name}", timeout=timeout)
         except (Unreachable, NotSynced) as error:
             if stack.state is StackState.RUNNING:
                 raise
@@ -301,7 +307,9 @@ class ClusterRegistry:
         manager = Manager(foreign=[self.manage])
         try:
             for factory in self._factories:
-                stack.controllers.append(factory(Spawned(stack.name, cluster, self.manage)))
+                stack.factory = f"factory {name_of(factory)} of cluster {stack.name}"
+                stack.controllers.append(await _made(factory, Spawned(stack.name, cluster, self.manage), stack.factory))
+            stack.factory = ""
         except Exception as error:
             raise CannotStart(f"cluster {stack.name}: a controller can't be made: {error}") from error
         for controller in stack.controllers:
@@ -334,9 +342,12 @@ class ClusterRegistry:
     def _not_started(self, stack: _Stack) -> SyncerError:
         if stack.state is StackState.STOPPING:
             return NotExist(stack.name, "they were stopped before they had started")
+        if stack.factory:
+            late = CallbackTimeout(f"{stack.factory} hasn't returned after {self._start_timeout:g} s")
+            return _caused(CannotStart(f"cluster {stack.name}: a controller can't be made: {late}"), late)
         why = stack.cluster.error if stack.cluster else None
         said = f"caches aren't filled after {self._start_timeout:g} s{f': {why}' if why else ''}"
-        return CannotStart(f"cluster {stack.name}: {said}")
+        return _caused(CannotStart(f"cluster {stack.name}: {said}"), why)
 
     def _has_ended(self, stack: _Stack, task: "asyncio.Task[None]") -> None:
         """Record that controllers have ended by themselves, which only an error of theirs can do."""
@@ -404,6 +415,17 @@ def _not_followed(name: str) -> Callable[[RetryCallState], None]:
         log.warning("controllers can't be started again, will try again", cluster=name, error=str(error))
 
     return say
+
+
+async def _made(factory: ControllerFactory, of: Spawned, what: str) -> Controller:
+    with watchdog.WATCHDOG.step(what):
+        made = factory(of)
+    return made if isinstance(made, Controller) else await watchdog.WATCHDOG.steps_of(made, what)
+
+
+def _caused(error: SyncerError, cause: BaseException | None) -> SyncerError:
+    error.__cause__ = cause
+    return error
 
 
 async def _all_filled(controllers: Iterable[Controller], name: str) -> None:

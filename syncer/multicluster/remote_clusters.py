@@ -10,16 +10,17 @@ import contextlib
 import copy
 import hashlib
 import os
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import NamedTuple, Protocol
 
 from syncer.api.errors import SyncerError
-from syncer.api.objects import Key, Obj, Resource, is_deleting, key_of
+from syncer.api.objects import Json, Key, Obj, Resource, is_deleting, key_of
 from syncer.clusters.client import Client
 from syncer.clusters.connection import client_of
 from syncer.clusters.credentials import LoginCredentials
 from syncer.clusters.login import Login
+from syncer.multicluster.callbacks import call, name_of
 from syncer.multicluster.changes import add_finalizer, has_finalizer, remove_finalizer, write_changes
 from syncer.multicluster.cluster_informer import ClusterInformer
 from syncer.multicluster.controller import Controller, ControllerOptions
@@ -36,6 +37,8 @@ FINALIZER = "vsyncer.dev/remote-cluster"
 SECRETS = Resource("v1", "Secret", "secrets")
 #: The conditions of an object: its controllers run, its agent is installed.
 READY, INSTALLED = "Ready", "Installed"
+#: Default seconds in which an agent has to be installed, or uninstalled.
+AGENT_SECONDS = 300.0
 _INDEX = "kubeconfig of remote clusters"
 
 log = get_logger(__name__)
@@ -45,20 +48,23 @@ class Agent(Protocol):
     """What the controllers of a cluster need in it, such as CustomResourceDefinitions or a program.
 
     Both methods may be repeated at any time, also after they have succeeded, and may raise whatever they like: it
-    is told in the object's condition, and they are called again.
+    is told in the object's condition, and they are called again. They may be async; else they run in a thread.
     """
 
-    async def install(self, client: Client, obj: Obj) -> None:
+    def install(self, client: Client, obj: Obj) -> Awaitable[None] | None:
         """Install it as the object says, or bring what is installed in step with it."""
 
-    async def uninstall(self, client: Client, obj: Obj) -> None:
+    def uninstall(self, client: Client, obj: Obj) -> Awaitable[None] | None:
         """Remove it."""
 
 
 class RemoteClusters:
     """Spawns and stops controllers as the objects of a resource say.
 
-    An object's ``spec.kubeConfig.secretRef`` has ``namespace``, ``name`` and ``key``. Its status gets the condition
+    An object's ``spec.kubeConfig.secretRef`` has ``namespace``, ``name`` and ``key``. Whoever writes an object chooses
+    the Secret, so it may be of the listed ``namespaces`` alone. If none are listed, it is of the object's own
+    namespace, which is also meant where the reference has none; for objects without a namespace, of the one that
+    the cache ``secrets`` is limited to. Any other is refused, and the condition says so. Its status gets the condition
     ``Ready`` and ``observedGeneration``, and it bears a finalizer while its controllers may run. The
     name in the registry is that of the object, with its namespace if it has one. ``secrets`` is the cache
     of the Secrets, of a namespace at best.
@@ -66,6 +72,7 @@ class RemoteClusters:
     An ``agent`` is installed before the controllers of a cluster start, and again after each change of the object or
     the kubeconfig; the condition ``Installed`` is about it. When the object is deleted, the controllers are stopped,
     and the object stays until the agent is uninstalled; if its cluster is gone for good, remove the finalizer.
+    Either ends after ``agent_timeout`` seconds, with the reason ``CallbackTimeout``, and is tried again.
 
     Kubeconfigs that run programs, name files, or don't verify the server are refused: who writes them gets
     nothing of this process. A new token or certificate of the same server is used from the next request on,
@@ -79,7 +86,9 @@ class RemoteClusters:
         resource: Resource,
         *,
         secrets: ClusterInformer,
+        namespaces: Collection[str] = (),
         agent: Agent | None = None,
+        agent_timeout: float = AGENT_SECONDS,
         connect: Callable[[str, bytes], Client] | None = None,
         environ: Mapping[str, str] = os.environ,
         finalizer: str = FINALIZER,
@@ -90,6 +99,7 @@ class RemoteClusters:
         #: The credentials of the clients of spawned clusters; None if they can't be renewed.
         self._credentials: dict[str, LoginCredentials | None] = {}
         self._secrets, self._finalizer, self._agent = secrets, finalizer, agent
+        self._agent_timeout, self._namespaces = agent_timeout, frozenset(namespaces)
         self._manage = registry.manage
         #: The checksum of the kubeconfig that each spawned cluster has.
         self._spawned: dict[str, str] = {}
@@ -187,7 +197,7 @@ class RemoteClusters:
             self._installed.pop(name, None)
             async with self._client(name, kubeconfig) as client:
                 try:
-                    await agent.install(client, obj)
+                    await self._call(agent.install, name, client, obj)
                 except Exception as error:
                     log.warning("an agent can't be installed", cluster=name, exc_info=error)
                     return _Condition(INSTALLED, "False", type(error).__name__, str(error))
@@ -202,11 +212,21 @@ class RemoteClusters:
         """
         try:
             async with self._client(name, self._kubeconfig(obj)) as client:
-                await agent.uninstall(client, obj)
+                await self._call(agent.uninstall, name, client, obj)
         except Exception as error:
             reason = error.reason if isinstance(error, CannotConnect) else type(error).__name__
             await self._tell(obj, _Condition(INSTALLED, "Unknown", reason, f"it can't be uninstalled: {error}"))
             raise NotInstalled(f"the agent of cluster {name} can't be uninstalled: {error}") from error
+
+    async def _call(
+        self, method: Callable[[Client, Obj], Awaitable[None] | None], name: str, client: Client, obj: Obj
+    ) -> None:
+        """Call a method of the agent.
+
+        Raises:
+            CallbackTimeout: It hasn't returned in time.
+        """
+        await call(method, client, obj, what=f"{name_of(method)} of cluster {name}", timeout=self._agent_timeout)
 
     @contextlib.asynccontextmanager
     async def _client(self, name: str, kubeconfig: bytes) -> AsyncIterator[Client]:
@@ -219,7 +239,12 @@ class RemoteClusters:
     # -- inside --------------------------------------------------------------------------------------
 
     def _kubeconfig(self, obj: Obj) -> bytes:
-        key, entry = _secret_of(obj), _reference(obj).get("key")
+        key, entry = _secret_of(obj), str(_reference(obj).get("key", ""))
+        allowed = self._namespaces_of(obj)
+        if not key.namespace or key.namespace not in allowed:
+            instead = f"but only of: {', '.join(sorted(allowed))}" if allowed else "as no namespaces are listed"
+            why = f"Secrets of namespace {key.namespace!r} are not read for it, {instead}"
+            raise CannotConnect(Reason.REFUSED, why)
         secret = self._secrets.get(key)
         if secret is None:
             raise CannotConnect(Reason.KUBECONFIG_MISSING, f"there is no Secret {key}")
@@ -230,6 +255,11 @@ class RemoteClusters:
             return base64.b64decode(data, validate=True)
         except (binascii.Error, TypeError, ValueError):
             raise CannotConnect(Reason.KEY_MISSING, f"key {entry!r} of Secret {key} is no base64") from None
+
+    def _namespaces_of(self, obj: Obj) -> frozenset[str]:
+        """Return the namespaces whose Secrets an object may name."""
+        own = key_of(obj).namespace or self._secrets.namespace
+        return self._namespaces or frozenset([own] if own else [])
 
     def _users(self, secret: Obj) -> Iterable[Request]:
         """Return the requests of the objects that name a Secret."""
@@ -268,10 +298,12 @@ def _checksum(kubeconfig: bytes) -> str:
 
 
 def _reference(obj: Obj) -> Obj:
-    found: Obj = ((obj.get("spec") or {}).get("kubeConfig") or {}).get("secretRef") or {}
-    return found
+    found: Json = obj
+    for name in ("spec", "kubeConfig", "secretRef"):
+        found = found.get(name) if isinstance(found, dict) else None
+    return found if isinstance(found, dict) else {}
 
 
 def _secret_of(obj: Obj) -> Key:
     reference = _reference(obj)
-    return Key(str(reference.get("namespace", "")), str(reference.get("name", "")))
+    return Key(str(reference.get("namespace") or key_of(obj).namespace), str(reference.get("name", "")))

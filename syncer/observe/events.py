@@ -14,11 +14,11 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Literal, Protocol
 
 from cachetools import LRUCache, TTLCache
 
-from syncer.api import Key, LiveClient, Missing, Obj, Resource
+from syncer.api import Key, Missing, Obj, Resource
 from syncer.observe.logs import get_logger
 from syncer.resources.kinds import EVENTS
 from syncer.token_bucket import TokenBucket
@@ -73,6 +73,18 @@ class Note:
         return OVERHEAD + sum(map(sys.getsizeof, text))
 
 
+class EventWriter(Protocol):
+    """Writes Events, live."""
+
+    async def create(self, resource: Resource, obj: Obj) -> Obj:
+        """Create an object."""
+        ...
+
+    async def patch(self, resource: Resource, key: Key, patch: Obj) -> Obj:
+        """Change an object by a merge patch."""
+        ...
+
+
 @dataclass(slots=True)
 class _Series:
     """A written event, whose count is increased when it recurs."""
@@ -95,7 +107,7 @@ class EventRecorder:
 
     def __init__(
         self,
-        client: LiveClient,
+        client: EventWriter,
         *,
         cluster: str,
         component: str = "vsyncer",

@@ -2,12 +2,12 @@
 
 import asyncio
 import dataclasses
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import pytest
-from cache_scene import CacheScene, Site, now, until
-from fleet_scene import PODS, SECRETS, in_virtual_time
+from cache_scene import CacheScene, Door, Site, now, until
+from fleet_scene import PODS, SECRETS, in_virtual_time, running
 
 from kube_envtest import Rule
 from syncer.api import Key, Unreachable
@@ -16,12 +16,14 @@ from syncer.clusters.credentials import Access, LoginCredentials
 from syncer.clusters.http_transport import HttpTransport
 from syncer.multicluster import (
     NODE_PROVIDER_ID_INDEX,
+    ClusterCache,
     ClusterCacheOptions,
     ClusterOptions,
     Index,
     NotSynced,
     Part,
     State,
+    StaticProvider,
 )
 from syncer.multicluster.cluster_cache import dial
 from syncer.resources.kinds import NODES
@@ -223,11 +225,48 @@ async def test_user_agent_is_in_the_head_of_each_request() -> None:
     assert "User-Agent: my-controller/1.0\r\n" in transport.dialer.fixed_head(Access())
 
 
-def test_every_option_is_named_by_a_test_that_changes_it() -> None:
-    """Guard against an option that nothing reads."""
-    texts = "".join(file.read_text() for file in Path(__file__).parent.glob("test_cluster_*.py"))
-    for options in (ClusterCacheOptions, ClusterOptions):
-        for each in dataclasses.fields(options):
-            given = f"{each.name}=" in texts or f'"{each.name}"' in texts
-            given = given or each.name == "resync"  # test_cluster.py has it
-            assert given, f"no test gives {each.name}"
+@in_virtual_time
+async def test_every_option_is_read_while_a_cluster_connects_is_read_from_and_is_lost() -> None:
+    whole, clusters = noting(ClusterCacheOptions), noting(ClusterOptions)
+    options = whole.made(
+        user_agent="test",
+        clusters=clusters.made(),
+        select=lambda name, member: True,
+        selector={"matchLabels": {}},
+        private_keys=True,
+    )
+    site = Site("a")
+
+    def door(credentials: LoginCredentials, given: ClusterCacheOptions) -> Door:
+        dial(credentials, given)
+        return Door({"a": site}, credentials)
+
+    whole.read.clear()  # what is looked at to be refused isn't used
+    cache = ClusterCache([StaticProvider({"a": site.login()})], options, environ={}, clock=now, dial=door)
+    async with running(cache):
+        await until(1)
+        await cache.get_client("a").list(PODS)
+        site.refuse()
+        await until(100)
+    for noted, kind in ((whole, ClusterCacheOptions), (clusters, ClusterOptions)):
+        assert {each.name for each in dataclasses.fields(kind)} - noted.read == set()
+
+
+class Noting(NamedTuple):
+    """Options whose reads are noted."""
+
+    made: Callable[..., Any]
+    read: set[str]
+
+
+def noting(options: type) -> Noting:
+    read: set[str] = set()
+
+    class Noted(options):  # type: ignore[misc]
+        __slots__ = ()
+
+        def __getattribute__(self, name: str) -> object:
+            read.add(name)
+            return super().__getattribute__(name)
+
+    return Noting(Noted, read)

@@ -293,10 +293,9 @@ async def test_cached_read_that_is_not_filled_ends_in_time() -> None:
         assert now() - begun <= 10.0
 
 
-@in_virtual_time
-async def test_process_that_runs_in_the_cluster_uses_its_inner_address_with_the_given_credentials(
-    tmp_path: Path, monkeypatch: Any
-) -> None:
+@pytest.fixture
+def in_a_pod(tmp_path: Path, monkeypatch: Any) -> dict[str, str]:
+    """The environment of a Pod ``me``, whose uid is to be set; its API server is at the host ``inside``."""
     from syncer.clusters import kubeconfig
 
     for name in ("token", "ca.crt"):
@@ -304,19 +303,45 @@ async def test_process_that_runs_in_the_cluster_uses_its_inner_address_with_the_
     real = kubeconfig.in_cluster
     monkeypatch.setattr(kubeconfig, "in_cluster", lambda environ: real(environ, directory=tmp_path))
     monkeypatch.setattr("syncer.clusters.login.Material.read", lambda self: b"")
-    environ = {
+    monkeypatch.setattr("syncer.clusters.credentials.LoginCredentials._context", lambda self: None)
+    return {
         "POD_NAMESPACE": "shop",
         "POD_NAME": "me",
         "POD_UID": "mine",
         "KUBERNETES_SERVICE_HOST": "inside",
         "KUBERNETES_SERVICE_PORT": "443",
     }
+
+
+@in_virtual_time
+async def test_token_of_the_cluster_in_which_the_process_runs_is_swapped_in_place(in_a_pod: dict[str, str]) -> None:
+    scene = CacheScene("a", "inside", environ=in_a_pod)
+    in_a_pod["POD_UID"] = scene["a"].server.put(pod("me"))["metadata"]["uid"]
+    scene.static.remove("inside")
+    site = scene["inside"]
+    async with scene.running() as cache:
+        client, closed = cache.get_uncached_client("a"), site.closed
+        for number in range(10):
+            site.tokens = {f"token-{number}"}
+            scene.static.put("a", scene.member("a", f"token-{number}"))
+            await asyncio.sleep(30)
+            assert cache.get_connection("a").endpoint.host == "inside"
+            assert cache.get_connection("a").token == f"token-{number}"
+        assert cache.get_uncached_client("a") is client
+        assert site.closed == closed
+        assert len(site.seen) > 5, "the probes had the new tokens"
+
+
+@in_virtual_time
+async def test_process_that_runs_in_the_cluster_uses_its_inner_address_with_the_given_credentials(
+    in_a_pod: dict[str, str],
+) -> None:
+    environ = in_a_pod
     scene = CacheScene("a", "b", "inside", environ=environ)
     environ["POD_UID"] = scene["a"].server.put(pod("me"))["metadata"]["uid"]
     scene["b"].server.put(pod("other"))
     assert scene["b"].server.put(pod("me"))["metadata"]["uid"] != environ["POD_UID"]
     scene.static.remove("inside")
-    monkeypatch.setattr("syncer.clusters.credentials.LoginCredentials._context", lambda self: None)
     async with scene.running() as cache:
         assert cache.get_connection("a").endpoint.host == "inside"
         assert cache.get_connection("a").token == GOOD

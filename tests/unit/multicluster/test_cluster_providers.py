@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import threading
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 import pki_scene
 import pytest
 import yaml
-from fleet_scene import Site, eventually, in_virtual_time, running
+from fleet_scene import Site, eventually, in_virtual_time, leaving_nothing, running
 
 from kube_envtest import Rule
 from syncer.api import Key, Obj
@@ -266,6 +267,43 @@ async def test_function_says_which_clusters_there_are_and_may_fail() -> None:
     await asyncio.sleep(1.1)
     assert list(told.members) == ["b"]
     task.cancel()
+
+
+@in_virtual_time
+async def test_function_that_never_returns_is_asked_again_after_its_time_and_the_clusters_stay() -> None:
+    told, asked = Told(), 0
+
+    async def members() -> Mapping[str, Member]:
+        nonlocal asked
+        asked += 1
+        if asked == 2:
+            await asyncio.Event().wait()
+        return {"a": Member(read=unread)} if asked < 3 else {"b": Member(read=unread)}
+
+    task = await watching(CallableProvider(members, interval=1.0, timeout=30.0), told)
+    await asyncio.sleep(30.5)
+    assert list(told.members) == ["a"]
+    await asyncio.sleep(2)
+    assert list(told.members) == ["b"]
+    task.cancel()
+
+
+def test_function_that_is_not_async_is_asked_in_a_thread() -> None:
+    threads: list[threading.Thread] = []
+
+    def members() -> Mapping[str, Member]:
+        threads.append(threading.current_thread())
+        return {"a": Member(read=unread)}
+
+    async def main() -> None:
+        told = Told()
+        task = await watching(CallableProvider(members), told)
+        await eventually(lambda: told.members)
+        assert list(told.members) == ["a"]
+        assert threading.main_thread() not in threads
+        task.cancel()
+
+    asyncio.run(leaving_nothing(main()))
 
 
 async def unread() -> Login:

@@ -1,7 +1,12 @@
 """The programs of examples/multicluster, as processes beside two API servers."""
 
+import asyncio
+import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -9,10 +14,13 @@ import yaml
 from programs_scene import FOLDER, example, joined
 
 from kube_envtest import BackgroundApiServer
-from syncer.api import Key, Obj
-from syncer.testing.objects import build, pod, resource_of
+from syncer.api import Key, Obj, Resource
+from syncer.clusters.connection import ConnectionSettings, client
+from syncer.testing.objects import build, pod, resource_of, secret
 
 WEB = Key("shop", "web")
+REMOTE_CLUSTERS = Resource("examples.vsyncer.dev/v1", "RemoteCluster", "remoteclusters")
+AGENT = Key("", "remotecluster-agent")
 PATIENCE = 60.0
 
 
@@ -133,3 +141,66 @@ def test_fleet_follows_the_kubeconfigs_of_a_folder(tmp_path: Path) -> None:
             eventually(lambda: "eu disconnected" in said(), said)
             us.delete("pods", Key("shop", "second"))
             eventually(lambda: "us / shop / second: gone" in said(), said)
+
+
+def test_remotecluster_runs_a_controller_in_each_cluster_that_an_object_names(tmp_path: Path) -> None:
+    key, resource = Key("fleet", "eu"), "remoteclusters.examples.vsyncer.dev"
+
+    def condition(name: str) -> tuple[str, str]:
+        obj = home.get(resource, key) or {}
+        found = (obj.get("status") or {}).get("conditions") or []
+        return next(((each["status"], each["reason"]) for each in found if each["type"] == name), ("", ""))
+
+    def run() -> AbstractContextManager[Callable[[], str]]:
+        arguments = ("--namespace", "fleet")
+        return example("remotecluster.py", *arguments, folder=tmp_path, kubeconfig=config)
+
+    async def delete() -> None:
+        connection = client(ConnectionSettings(str(config)), name="home", environ={})
+        try:
+            await connection.delete(REMOTE_CLUSTERS, key)
+        finally:
+            await connection.close()
+
+    with BackgroundApiServer() as home, BackgroundApiServer(tls=True) as eu:
+        config = home.kubeconfig(tmp_path / "home")
+        login = secret("eu", {"kubeconfig": eu.kubeconfig(tmp_path / "eu").read_text()}, namespace="fleet")
+        home.put(yaml.safe_load((FOLDER / "remotecluster.yaml").read_text()))
+        eu.put(pod("first"))
+        spec = {"kubeConfig": {"secretRef": {"name": "eu", "key": "kubeconfig"}}}
+        home.put(build(REMOTE_CLUSTERS, "eu", namespace="fleet", spec=spec))
+        with run() as said:
+            eventually(lambda: condition("Ready") == ("False", "KubeconfigMissing"), said)
+            assert condition("Installed") == ("", "")
+            home.put(login)
+            eventually(lambda: condition("Ready") == ("True", "Running"), said)
+            assert condition("Installed") == ("True", "Installed")
+            eventually(lambda: "fleet/eu: shop / first" in said(), said)
+            obj = home.get(resource, key) or {}
+            assert obj["status"]["observedGeneration"] == obj["metadata"]["generation"]
+            assert obj["metadata"]["finalizers"] == ["vsyncer.dev/remote-cluster"]
+            assert eu.get("namespaces", AGENT)
+            home.put(secret("eu", {"kubeconfig": "{}"}, namespace="fleet"))
+            eventually(lambda: condition("Ready") == ("False", "Unparsable"), said)
+            home.put(login)
+            eventually(lambda: condition("Ready") == ("True", "Running"), said)
+        eu.put(pod("second"))
+        with run() as said:
+            eventually(lambda: "fleet/eu: shop / second" in said(), said)
+            asyncio.run(delete())
+            eventually(lambda: home.get(resource, key) is None, said)
+            assert eu.get("namespaces", AGENT) is None
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_programs_end_well_when_they_are_told_to(
+    number: signal.Signals, eu: BackgroundApiServer, kubeconfig: Path, tmp_path: Path
+) -> None:
+    eu.put(pod("first"))
+    command = [sys.executable, str(FOLDER / "helloworld.py"), "--contexts", "eu", "--kubeconfig", str(kubeconfig)]
+    log = tmp_path / "log"
+    with log.open("wb") as output, subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT) as program:
+        eventually(lambda: "eu / shop / first" in log.read_text(), log.read_text)
+        program.send_signal(number)
+        assert program.wait(PATIENCE) == 0, log.read_text()
+    assert "Traceback" not in log.read_text()

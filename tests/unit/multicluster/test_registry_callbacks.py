@@ -4,12 +4,12 @@ import asyncio
 import threading
 
 import pytest
-from fleet_scene import PODS, SECRETS, in_virtual_time, leaving_nothing
+from fleet_scene import PATIENCE, PODS, SECRETS, eventually, in_virtual_time, leaving_nothing
 from registry_scene import Scene, pod_a
 
 from kube_envtest import Rule
 from syncer.api import Exists, Key, Missing, Obj, Unreachable
-from syncer.multicluster import CallbackTimeout, Cluster, NotExist
+from syncer.multicluster import CallbackTimeout, CannotStart, Cluster, ClusterRegistry, Controller, NotExist, Spawned
 from syncer.testing.objects import pod
 
 
@@ -110,6 +110,70 @@ async def test_callback_whose_cluster_is_stopped_meanwhile_gets_a_typed_error() 
         scene.sites["us"].server.faults.add(Rule(reset="before"))
         with pytest.raises(Unreachable):
             await registry.with_client("us", slow)
+
+
+@in_virtual_time
+async def test_factory_may_be_async_and_one_that_never_returns_ends_the_start_with_its_name() -> None:
+    scene, may_end = Scene(), asyncio.Event()
+
+    async def patient(of: Spawned) -> Controller:
+        await may_end.wait()
+        return scene.pods(of)
+
+    scene.registry = ClusterRegistry(scene.manage.cluster, factories=[patient], start_timeout=20.0)
+    async with scene.playing() as registry:
+        with pytest.raises(CannotStart, match=r"factory .*patient of cluster eu hasn't returned after 20 s") as raised:
+            await scene.spawn("eu")
+        assert isinstance(raised.value.__cause__, CallbackTimeout)
+        assert asyncio.get_running_loop().time() == pytest.approx(20.0, abs=0.1)
+        assert registry.status() == {}
+        starting = asyncio.create_task(scene.spawn("us"))
+        await asyncio.sleep(5)
+        may_end.set()
+        await starting
+        assert await registry.with_client("us", pod_a)
+        await eventually(lambda: [request.cluster for request in scene.pods.requests] == ["us"])
+
+
+def test_callbacks_that_hang_in_threads_take_none_from_others() -> None:
+    async def main() -> None:
+        scene, may_end = Scene(), threading.Event()
+
+        def hang(_: Cluster) -> None:
+            assert may_end.wait(2 * PATIENCE)
+
+        async with scene.playing() as registry:
+            await scene.spawn("eu")
+            hanging = [asyncio.create_task(registry.with_client("eu", hang)) for _ in range(100)]
+            await asyncio.sleep(0)
+            assert await registry.with_client("eu", str, timeout=PATIENCE) == "eu"
+            assert not any(task.done() for task in hanging)
+            may_end.set()
+            await asyncio.gather(*hanging)
+
+    asyncio.run(leaving_nothing(main()))
+
+
+def test_what_a_callback_in_a_thread_raises_comes_back_unchanged() -> None:
+    mine = RuntimeError("mine")
+
+    def fail(_: Cluster) -> None:
+        raise mine
+
+    def stop(_: Cluster) -> None:
+        raise StopIteration
+
+    async def main() -> None:
+        scene = Scene()
+        async with scene.playing() as registry:
+            await scene.spawn("eu")
+            with pytest.raises(RuntimeError) as raised:
+                await registry.with_client("eu", fail)
+            assert raised.value is mine
+            with pytest.raises(RuntimeError, match="StopIteration"):  # a future can't have it
+                await registry.with_client("eu", stop)
+
+    asyncio.run(leaving_nothing(main()))
 
 
 def test_callback_that_is_not_async_runs_in_a_thread_which_nobody_waits_for_after_its_time() -> None:

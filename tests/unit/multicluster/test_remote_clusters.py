@@ -2,14 +2,26 @@
 
 import asyncio
 import contextlib
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import pytest
 from fleet_scene import PODS, SECRETS, Site, eventually, in_virtual_time, leaving_nothing, running
 
 from kube_envtest import ADMIN, Rule
 from syncer.api import Exists, Key, Obj, Resource
-from syncer.multicluster import Client, Cluster, ClusterRegistry, Controller, Manager, RemoteClusters, Request, Spawned
+from syncer.multicluster import (
+    Agent,
+    Client,
+    Cluster,
+    ClusterRegistry,
+    Controller,
+    Manager,
+    RemoteClusters,
+    Request,
+    Spawned,
+)
 from syncer.resources.kinds import NAMESPACES
 from syncer.testing.in_process import ApiServer
 from syncer.testing.objects import build, crd, pod, secret
@@ -17,9 +29,14 @@ from syncer.testing.objects import build, crd, pod, secret
 REMOTES = Resource("example.org/v1", "Remote", "remotes", namespaced=False)
 
 
-def remote(name: str, secret_name: str = "login", **metadata: object) -> Obj:
-    spec = {"kubeConfig": {"secretRef": {"namespace": "logins", "name": secret_name, "key": "kubeconfig"}}}
-    return build(REMOTES, name, spec=spec, metadata=metadata)
+LOCALS = Resource("example.org/v1", "Local", "locals")
+
+
+def remote(
+    name: str, secret_name: str = "login", *, namespace: str = "logins", kind: Resource = REMOTES, **metadata: object
+) -> Obj:
+    spec = {"kubeConfig": {"secretRef": {"namespace": namespace, "name": secret_name, "key": "kubeconfig"}}}
+    return build(kind, name, spec=spec, metadata=metadata)
 
 
 def login(name: str, *, secret_name: str = "login", key: str = "kubeconfig") -> Obj:
@@ -54,8 +71,10 @@ class Scene:
         self.manage = Site("manage", crd("remotes.example.org", scope="Cluster"), login("eu"))
         self.sites = {name: Site(name, pod(f"{name}-pod")) for name in ("eu", "us")}
         self.requests: list[Request] = []
-        self.agent: Notes | None = None
+        self.agent: Agent | None = None
         self.opened = self.closed = 0
+        self.resource, self.secrets_in = REMOTES, "logins"
+        self.namespaces: list[str] = []
 
     def _connect(self, name: str, kubeconfig: bytes) -> Client:
         client = self.sites[kubeconfig.decode()].new_client(name)
@@ -83,20 +102,30 @@ class Scene:
         registry = ClusterRegistry(manage, factories=[self._pods], start_timeout=10.0)
         remotes = RemoteClusters(
             registry,
-            REMOTES,
+            self.resource,
             agent=self.agent,
+            agent_timeout=30.0,
             connect=self._connect,
-            secrets=manage.informer(SECRETS, namespace="logins"),
+            secrets=manage.informer(SECRETS, namespace=self.secrets_in),
+            namespaces=self.namespaces,
         )
         manager = Manager()
         manager.add(remotes.controller)
         async with registry, running(manager):
             yield registry
 
-    def ready(self, name: str = "shop", condition: str = "Ready") -> tuple[str, str]:
-        obj = self.manage.server.get("remotes.example.org", Key("", name)) or {}
+    def ready(self, name: str | Key = "shop", condition: str = "Ready") -> tuple[str, str]:
+        found = self.condition(name, condition)
+        return found.get("status", ""), found.get("reason", "")
+
+    def message(self, name: str | Key = "shop") -> str:
+        return str(self.condition(name)["message"])
+
+    def condition(self, name: str | Key = "shop", condition: str = "Ready") -> Obj:
+        key = name if isinstance(name, Key) else Key("", name)
+        obj = self.manage.server.get(f"{self.resource.plural}.example.org", key) or {}
         conditions = (obj.get("status") or {}).get("conditions") or []
-        return next(((one["status"], one["reason"]) for one in conditions if one["type"] == condition), ("", ""))
+        return next((one for one in conditions if one["type"] == condition), {})
 
     def since(self) -> str:
         obj = self.manage.server.get("remotes.example.org", Key("", "shop")) or {}
@@ -167,6 +196,68 @@ async def test_missing_secret_or_key_is_awaited() -> None:
         scene.manage.server.put(login("eu", secret_name="other"))
         await eventually(lambda: scene.ready() == ("True", "Running"))
         assert scene.since() > "2020-01-01T00:00:00Z"
+
+
+@in_virtual_time
+async def test_secret_of_a_namespace_that_is_not_listed_is_refused_and_the_others_notice_nothing() -> None:
+    scene = Scene()
+    scene.secrets_in = ""
+    scene.namespaces = ["logins"]
+    scene.manage.server.put(secret("login", {"kubeconfig": "us"}, namespace="kube-system"))
+    scene.manage.server.put(remote("shop", namespace="kube-system"))
+    scene.manage.server.put(remote("other"))
+    async with scene.process() as registry:
+        await eventually(lambda: scene.ready() == ("False", "Refused"))
+        assert scene.message() == "Secrets of namespace 'kube-system' are not read for it, but only of: logins"
+        await eventually(lambda: scene.ready("other") == ("True", "Running"))
+        assert list(registry.status()) == ["other"]
+        assert len(scene.sites["us"].server.requests) == 0
+        scene.manage.server.put(remote("shop"))
+        await eventually(lambda: scene.ready() == ("True", "Running"))
+
+
+@in_virtual_time
+async def test_cluster_wide_object_may_name_secrets_of_the_cache_or_of_listed_namespaces_alone() -> None:
+    scene = Scene()
+    scene.manage.server.put(remote("shop"))
+    scene.secrets_in = ""
+    async with scene.process():
+        await eventually(lambda: scene.ready() == ("False", "Refused"))
+        assert scene.message() == "Secrets of namespace 'logins' are not read for it, as no namespaces are listed"
+    scene.secrets_in = "logins"
+    async with scene.process():
+        await eventually(lambda: scene.ready() == ("True", "Running"))
+
+
+@in_virtual_time
+async def test_namespaced_object_may_name_secrets_of_its_own_namespace_alone() -> None:
+    scene = Scene()
+    scene.resource, scene.secrets_in = LOCALS, ""
+    scene.manage.server.put(crd("locals.example.org"))
+    scene.manage.server.put(secret("login", {"kubeconfig": "us"}, namespace="shop"))
+    for name, namespace in (("own", "shop"), ("none", ""), ("foreign", "logins")):
+        obj = remote(name, namespace=namespace, kind=LOCALS)
+        scene.manage.server.put({**obj, "metadata": {**obj["metadata"], "namespace": "shop"}})
+    async with scene.process() as registry:
+        await eventually(lambda: scene.ready(Key("shop", "foreign")) == ("False", "Refused"))
+        assert scene.message(Key("shop", "foreign")).endswith("but only of: shop")
+        keys = [Key("shop", "own"), Key("shop", "none")]
+        await eventually(lambda: [scene.ready(key) for key in keys] == [("True", "Running")] * 2)
+        assert sorted(registry.status()) == ["shop/none", "shop/own"]
+        assert len(scene.sites["eu"].server.requests) == 0
+
+
+@in_virtual_time
+async def test_object_whose_reference_is_malformed_says_so_and_is_awaited() -> None:
+    scene = Scene()
+    odd: list[object] = ["x", {"secretRef": ["x"]}, {"secretRef": {"namespace": 5, "name": {}, "key": []}}]
+    for number, given in enumerate(odd):
+        scene.manage.server.put({**remote(f"odd{number}"), "spec": {"kubeConfig": given}})
+    scene.manage.server.put(remote("shop"))
+    async with scene.process():
+        await eventually(lambda: scene.ready() == ("True", "Running"))
+        names = [f"odd{number}" for number in range(len(odd))]
+        await eventually(lambda: [scene.ready(name) for name in names] == [("False", "Refused")] * len(odd))
 
 
 @in_virtual_time
@@ -264,16 +355,74 @@ async def test_deleted_object_stays_until_its_agent_is_uninstalled() -> None:
 
 
 @in_virtual_time
-async def test_agent_that_was_never_begun_needs_no_uninstall() -> None:
+async def test_agent_that_never_returns_is_ended_in_time_and_says_so_and_delays_nobody() -> None:
+    class Hanging(Notes):
+        hangs = True
+
+        async def install(self, client: Client, obj: Obj) -> None:
+            await super().install(client, obj)
+            if self.hangs and obj["metadata"]["name"] == "shop":
+                await asyncio.Event().wait()
+
+        async def uninstall(self, client: Client, obj: Obj) -> None:
+            if self.hangs:
+                await asyncio.Event().wait()
+            await super().uninstall(client, obj)
+
     scene = Scene()
-    scene.agent = Notes()
+    scene.agent = agent = Hanging()
+    scene.manage.server.put(remote("shop"))
+    scene.manage.server.put(remote("other"))
+    async with scene.process() as registry:
+        await eventually(lambda: scene.ready("other") == ("True", "Running"))
+        assert asyncio.get_running_loop().time() < 5
+        await eventually(lambda: scene.installed() == ("False", "CallbackTimeout"))
+        assert asyncio.get_running_loop().time() == pytest.approx(30.0, abs=0.5)
+        assert scene.ready() == ("False", "NotInstalled")
+        assert list(registry.status()) == ["other"]
+        await scene.manage.new_client().delete(REMOTES, Key("", "shop"))
+        await eventually(lambda: scene.installed() == ("Unknown", "CallbackTimeout"))
+        agent.hangs = False
+        await eventually(lambda: scene.finalizers() is None)
+    assert scene.opened == scene.closed
+
+
+def test_agent_that_is_not_async_runs_in_a_thread() -> None:
+    class Blocking:
+        def __init__(self) -> None:
+            self.threads: list[threading.Thread] = []
+
+        def install(self, client: Client, obj: Obj) -> None:
+            self.threads.append(threading.current_thread())
+
+        def uninstall(self, client: Client, obj: Obj) -> None:
+            self.threads.append(threading.current_thread())
+
+    async def main() -> None:
+        scene = Scene()
+        scene.agent = agent = Blocking()
+        scene.manage.server.put(remote("shop"))
+        async with scene.process():
+            await eventually(lambda: scene.ready() == ("True", "Running"))
+            await scene.manage.new_client().delete(REMOTES, Key("", "shop"))
+            await eventually(lambda: scene.finalizers() is None)
+        assert len(agent.threads) == 2
+        assert threading.main_thread() not in agent.threads
+
+    asyncio.run(leaving_nothing(main()))
+
+
+@in_virtual_time
+async def test_agent_that_was_never_begun_needs_no_uninstall() -> None:
+    scene, agent = Scene(), Notes()
+    scene.agent = agent
     scene.manage.server.put(remote("shop", "missing"))
     async with scene.process():
         await eventually(lambda: scene.ready() == ("False", "KubeconfigMissing"))
         assert scene.installed() == ("", "")
         await scene.manage.new_client().delete(REMOTES, Key("", "shop"))
         await eventually(lambda: scene.finalizers() is None)
-    assert scene.agent.calls == []
+    assert agent.calls == []
 
 
 def test_new_token_is_used_in_place_and_a_kubeconfig_that_runs_programs_is_refused(tmp_path: Path) -> None:

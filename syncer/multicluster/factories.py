@@ -1,0 +1,58 @@
+"""Factories of controllers that other packages offer, as plugins do for syncers.
+
+A package offers one by an entry point, which has a name and leads to the function::
+
+    [options.entry_points]
+    syncer.controllers =
+        backups = acme.backups:controller
+"""
+
+from collections.abc import Collection, Sequence
+from importlib.metadata import entry_points
+from typing import Any
+
+from syncer.api.contract import Fault
+from syncer.api.errors import PluginError
+from syncer.multicluster.registry import ControllerFactory
+from syncer.plugins.loading import look_at, origin_of, refusal
+
+#: The group of the entry points.
+GROUP = "syncer.controllers"
+
+
+def known_factories() -> Sequence[str]:
+    """Return the names of the factories that installed packages offer; none is imported."""
+    return sorted(set(entry_points(group=GROUP).names))
+
+
+def installed_factories(names: Collection[str] | None = None) -> Sequence[ControllerFactory]:
+    """Return factories that installed packages offer, by their names; only these are imported. None is all of them.
+
+    They are in the order of the names, for a :class:`~syncer.multicluster.ClusterRegistry`::
+
+        ClusterRegistry(manage, factories=[pods_controller, *installed_factories(["backups"])])
+
+    Raises:
+        PluginError: There is none of a name, there are several, or it can't be imported or called.
+    """
+    return [_loaded(name) for name in (known_factories() if names is None else names)]
+
+
+def _loaded(name: str) -> ControllerFactory:
+    points = {(point.value, origin_of(point)): point for point in entry_points(group=GROUP, name=name)}
+    if not points:
+        known = ", ".join(known_factories()) or "none"
+        raise PluginError(name, f"no installed package offers such a factory of controllers; there are: {known}")
+    point, *others = points.values()
+    if others:
+        both = " and ".join(str(origin_of(each)) for each in (point, *others))
+        raise refusal(name, origin_of(point), f"is offered by {both}. Uninstall all but one")
+    found = look_at(point, _faults)
+    if found.problems:
+        raise found.error()
+    factory: ControllerFactory = found.plugin
+    return factory
+
+
+def _faults(plugin: Any) -> Sequence[Fault]:
+    return [] if callable(plugin) else [Fault(f"is no function of a Spawned, but {plugin!r}")]

@@ -1,0 +1,59 @@
+"""The pages beside the Go originals name what there is, and their programs compile."""
+
+import ast
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+
+import syncer.multicluster as package
+
+FOLDER = Path(__file__).parents[3] / "examples" / "multicluster"
+PAGES = sorted(FOLDER.glob("for-users-of-*.md"))
+README = FOLDER / "README.md"
+
+
+def spans_of_here(page: Path) -> list[str]:
+    """Return what is code in the second column of the page's table."""
+    rows = [line for line in page.read_text().splitlines() if line.startswith("| ") and not line.startswith("| there")]
+    return [span for row in rows for span in re.findall(r"`([^`]+)`", row.split(" | ", 1)[1])]
+
+
+def named_in(span: str) -> list[str] | None:
+    """Return the parts of a name of the package, such as of ``Cluster.get(…)``; None for other code."""
+    found = re.match(r"[A-Za-z_][\w.]*", span)
+    parts = found[0].split(".") if found else []
+    return parts if parts and (parts[0][0].isupper() or parts[0] in package.__all__) else None
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_names_of_a_page_exist(page: Path) -> None:
+    names = [name for span in spans_of_here(page) if (name := named_in(span)) is not None and name != ["Failed"]]
+    assert len(names) > 15
+    missing = []
+    for first, *rest in names:
+        found: object = getattr(package, first) if first in package.__all__ else None
+        for part in rest:
+            found = getattr(found, part, None)
+        if found is None:
+            missing.append(".".join([first, *rest]))
+    assert missing == []
+
+
+@pytest.mark.parametrize("page", [*PAGES, README], ids=lambda page: page.stem)
+def test_programs_of_a_page_compile_and_import_what_there_is(page: Path) -> None:
+    programs = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
+    assert programs
+    for program in programs:
+        tree = compile(program, str(page), "exec", ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                module = importlib.import_module(node.module)
+                assert [each.name for each in node.names if not hasattr(module, each.name)] == []
+
+
+def test_readme_links_to_each_page() -> None:
+    assert len(PAGES) == 3
+    text = README.read_text()
+    assert [page.name for page in PAGES if f"({page.name})" not in text] == []
