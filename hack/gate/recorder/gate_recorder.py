@@ -102,23 +102,21 @@ class LeftBehind(Exception):
 class Garbage:
     """Collects garbage at the end of each module and of the run, where what complains has a name to fail under.
 
-    What is there before the first test is frozen, so that this costs little; an engine freezes as well, while it runs.
+    What is there before the first test is frozen, so that this costs little. Nothing else is: what an engine freezes
+    would hide here, as a test ends while the process goes on.
     """
 
     def __init__(self) -> None:
-        #: How many objects the collector doesn't look at, if no test has frozen any.
-        self._frozen = 0
+        self._patch = pytest.MonkeyPatch()
         #: What was found at the end of the run, here or in a worker of pytest-xdist.
         self._left: list[str] = []
 
     def pytest_collection_finish(self) -> None:
-        """Freeze what the collection of tests has made."""
+        """Freeze what the collection of tests has made, and nothing from now on."""
         gc.collect()
-        self._freeze()
-
-    def _freeze(self) -> None:
         gc.freeze()
-        self._frozen = gc.get_freeze_count()
+        for name in ("freeze", "unfreeze"):
+            self._patch.setattr(gc, name, lambda: None)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_teardown(self, item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None]:
@@ -128,18 +126,13 @@ class Garbage:
             return
         if isinstance(item, pytest.Function):
             item.funcargs.clear()  # the values of fixtures that have ended
-        is_changed = gc.get_freeze_count() > self._frozen
-        if is_changed:
-            gc.unfreeze()
         gc.collect()
-        if is_changed:
-            self._freeze()
-        self._frozen = gc.get_freeze_count()
         _complain(item.config, f"left to the garbage collector by a test of {item.path.name}")
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Collect the garbage of the run, and report it as a failure of its own."""
+        self._patch.undo()
         gc.unfreeze()
         gc.collect()
         try:
