@@ -1,15 +1,17 @@
 """Small Debians, of which images are made without a registry."""
 
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from hack.commands import run
 from hack.realnode import archive, outside
 from hack.realnode.builds import BINARIES
 from hack.realnode.inside import Failed
 
 SUITE = "bookworm"
+#: How long mmdebstrap may take, also in an emulator.
+_SECONDS = 1800.0
 KEYS = "/usr/share/keyrings/debian-archive-keyring.gpg"
 #: Debian's packages that making takes, and a program or file of each.
 _PACKAGES = {"mmdebstrap": "mmdebstrap", "debian-archive-keyring": KEYS}
@@ -33,6 +35,7 @@ def root(name: str, packages: Sequence[str], *, suite: str = SUITE, architecture
 
     Raises:
         Failed: mmdebstrap can't be installed, or failed.
+        Hung: It took too long.
     """
     tar, stamp = BINARIES / f"{name}.tar", BINARIES / f"{name}.sources"
     recipe = " ".join((suite, *([architecture] if architecture else ()), *_PATHS, *packages))
@@ -44,7 +47,7 @@ def root(name: str, packages: Sequence[str], *, suite: str = SUITE, architecture
     command = ["nice", "mmdebstrap", "--quiet", "--mode=root", "--variant=essential", f"--keyring={KEYS}"]
     command += [f"--architectures={architecture}"] if architecture else []
     command += [*(f"--dpkgopt={path}" for path in _PATHS), f"--include={','.join(packages)}", suite, str(tar)]
-    done = subprocess.run(command, cwd=BINARIES, capture_output=True, text=True, check=False)
+    done = run(command, seconds=_SECONDS, cwd=BINARIES)
     if done.returncode:
         raise Failed(f"{' '.join(command)}: {(done.stderr or done.stdout).strip()[-2000:]}")
     stamp.write_text(recipe)
