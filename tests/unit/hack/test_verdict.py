@@ -316,5 +316,13 @@ def test_each_folder_of_tests_belongs_to_a_stage() -> None:
 def test_only_tests_on_real_servers_get_a_second_chance() -> None:
     assert is_real("tests/integration/test_life.py::test_x")
     assert is_real("plugins/envtest/tests/contract/test_contract_watch.py::test_x")
+    assert is_real("tests/e2e/test_node.py::test_x")
     assert not is_real("tests/flow/test_life.py::test_x")
     assert not is_real("plugins/foo/tests/test_foos.py::test_x")
+
+
+def test_tests_of_charts_that_start_servers_get_a_second_chance_and_the_others_do_not() -> None:
+    files = {file: "mark.controlplane" in file.read_text() for file in (TOP / "tests" / "chart").glob("test_*.py")}
+    assert {file.name for file, starts in files.items() if starts} == {
+        file.name for file in files if is_real(f"tests/chart/{file.name}::test_x")
+    }
