@@ -2,9 +2,10 @@
 
 import argparse
 import os
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
+
+from hack.commands import run
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +26,11 @@ class Checkout:
 
     @property
     def commit(self) -> str:
-        """Return the commit, with `-dirty` if files differ from it; empty outside git."""
+        """Return the commit, with `-dirty` if files differ from it; empty outside git.
+
+        Raises:
+            Hung: git took too long.
+        """
         command = [
             "git",
             "-C",
@@ -36,7 +41,7 @@ class Checkout:
             "--abbrev=7",
             "--exclude=*",
         ]
-        return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+        return run(command).stdout.strip()
 
 
 #: The checkout that this file belongs to.

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hack.bench.daemon import Daemon
+from hack.helpers import helped_by
 from hack.kubelet import Kubelet, is_ready
 from syncer.api import Key, Obj, Unreachable
 from syncer.clusters import codec
@@ -248,16 +249,13 @@ class Bench:
     @asynccontextmanager
     async def watching(self) -> AsyncIterator[None]:
         """Watch arrivals while the block runs; simulate the kubelet if configured."""
-        tasks = [asyncio.create_task(self._watch())]
+        helpers = [self._watch()]
         if self.load.life:
             self.kubelet = Kubelet(self.host, HOST_NAMESPACE)
-            tasks.append(asyncio.create_task(self.kubelet.run()))
-        await asyncio.sleep(0.5)
-        try:
+            helpers.append(self.kubelet.run())
+        async with helped_by(*helpers):
+            await asyncio.sleep(0.5)
             yield
-        finally:
-            for task in tasks:
-                task.cancel()
 
     async def _watch(self) -> None:
         """Watch arrivals: on the host, or with `life` the status on the virtual side."""

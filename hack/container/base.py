@@ -1,9 +1,9 @@
 """A base for the image where none can be pulled: Debian's Python."""
 
-import subprocess
 import sys
 from pathlib import Path
 
+from hack.commands import run
 from hack.container.engine import OUTPUT, Engine
 from hack.realnode import debian
 from hack.realnode.archive import Image, write
@@ -46,10 +46,12 @@ def bases(engine: Engine, architecture: str) -> tuple[str, str]:
 def _settings_of_pip() -> dict[str, Path | str]:
     """Return the files of an image in which pip reaches the index that this machine's does."""
     command = [sys.executable, "-m", "pip", "config", "list"]
-    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    done = run(command)
+    done.check_returncode()
     # Lines such as :env:.cert='/a/file' or global.index-url='https://…'.
     found = {
-        name.rpartition(".")[2]: value.strip("'") for name, _, value in (x.partition("=") for x in said.split("\n"))
+        name.rpartition(".")[2]: value.strip("'")
+        for name, _, value in (x.partition("=") for x in done.stdout.split("\n"))
     }
     lines = [f"{name} = {found[name]}" for name in _SETTINGS if name in found]
     files: dict[str, Path | str] = {}

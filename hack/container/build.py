@@ -4,7 +4,6 @@ import gzip
 import hashlib
 import os
 import shutil
-import subprocess
 import sys
 import venv
 from collections import Counter
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from hack.checkout import THIS
+from hack.commands import run
 from hack.container.base import bases
 from hack.container.engine import OUTPUT, Engine
 from hack.container.layers import Layer, layers
@@ -124,7 +124,7 @@ def programs(lock: str) -> Path:
     if not stamp.exists() or stamp.read_text() != digest:
         venv.create(folder, clear=True, with_pip=True)
         command = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", "--require-hashes", "-r"]
-        done = subprocess.run([*command, str(wanted)], capture_output=True, text=True, check=False)
+        done = run([*command, str(wanted)])
         if done.returncode:
             raise Failed(f"{wanted.name} can't be installed:\n{done.stderr.strip()[-2000:]}")
         stamp.write_text(digest)
@@ -135,7 +135,7 @@ def _list_packages(archive: Path, tag: str, into: Path) -> None:
     name, _, version = tag.rpartition(":")
     command = [str(programs("programs.lock") / "syft"), "scan", "--quiet", f"docker-archive:{archive}"]
     command += [f"--source-name={name}", f"--source-version={version}", f"--output=cyclonedx-json={into}"]
-    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **_OFFLINE}, check=False)
+    done = run(command, env={**os.environ, **_OFFLINE})
     if done.returncode:
         raise Failed(f"{' '.join(command)}: {done.stderr.strip()[-2000:]}")
 

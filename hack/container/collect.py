@@ -19,6 +19,8 @@ from pathlib import Path
 from py_compile import PycInvalidationMode
 
 USER = 65532
+#: How long a program of the base may take.
+SECONDS = 600
 #: Parts of the standard library that no daemon needs: tests, tools of developers, terminals, windows, pip.
 UNUSED = (
     *("__pycache__", "site-packages", "dist-packages", "config-*", "test", "tests", "idlelib", "lib2to3", "ensurepip"),
@@ -97,10 +99,19 @@ def libraries(programs: Iterable[Path]) -> Iterator[Path]:
     A module of the standard library whose library the base lacks can't be imported there either.
     """
     for program in programs:
-        done = subprocess.run(["ldd", program], capture_output=True, text=True, check=False)
+        done = _run("ldd", str(program))
         if "not found" in done.stdout and "lib-dynload" not in program.parts:
             sys.exit(f"{program}: a shared library is missing:\n{done.stdout}")
         yield from (Path(found) for found in _LIBRARY.findall(done.stdout))
+
+
+def _run(*command: str) -> "subprocess.CompletedProcess[str]":
+    """Run a program, whether it fails or not; its complaints are seen at once."""
+    try:
+        return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False, timeout=SECONDS)
+    except subprocess.TimeoutExpired as late:
+        said = (late.stdout or b"").decode(errors="replace")
+        sys.exit(f"{' '.join(command)}: not done after {SECONDS} s; its output ends with:\n{said[-1000:]}")
 
 
 def note_packages(root: Root) -> None:
@@ -113,11 +124,12 @@ def note_packages(root: Root) -> None:
         for path in sorted(root.copied | {CERTIFICATES_FROM})
         for name in (str(path), str(path).removeprefix("/usr"))
     ]
-    found = subprocess.run(["dpkg-query", "--search", *paths], capture_output=True, text=True, check=False).stdout
+    found = _run("dpkg-query", "--search", *paths).stdout
     for package in sorted({line.partition(": ")[0] for line in found.splitlines() if not line.startswith("diversion")}):
         name = package.partition(":")[0]
-        status = subprocess.run(["dpkg-query", "--status", package], capture_output=True, text=True, check=True).stdout
-        root.write(f"var/lib/dpkg/status.d/{name}", status)
+        status = _run("dpkg-query", "--status", package)
+        status.check_returncode()
+        root.write(f"var/lib/dpkg/status.d/{name}", status.stdout)
         licence = Path("/usr/share/doc", name, "copyright")
         if licence.exists():
             root.copy(licence)
@@ -163,7 +175,7 @@ def main() -> None:
     for name, mode in FOLDERS.items():
         (folder / name).mkdir()
         (folder / name).chmod(mode)
-    subprocess.run(["ldconfig", "-X", "-r", folder], check=True)
+    _run("ldconfig", "-X", "-r", str(folder)).check_returncode()
     # By content and unchecked: files don't change in an image, and the same files give the same bytecode.
     library = folder / sysconfig.get_path("stdlib").lstrip("/")
     compileall.compile_dir(library, quiet=1, stripdir=folder, invalidation_mode=PycInvalidationMode.UNCHECKED_HASH)

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from hack.commands import line_of, run
 from hack.realnode import archive, outside
 from hack.realnode.inside import Failed
 
@@ -31,17 +32,18 @@ def emulated(architecture: str) -> Iterator[None]:
 
     Raises:
         Failed: The emulator can't be installed or registered.
+        Hung: This took too long.
     """
     if architecture == archive.architecture() or sys.platform != "linux" or os.geteuid() != 0:
         yield
         return
     name = f"qemu-{_NAMES[architecture]}"
     line = f"/usr/lib/binfmt.d/{name}.conf"
-    if subprocess.run(_apart(_SEEN, name), capture_output=True, check=False).returncode:
+    if run(_apart(_SEEN, name)).returncode:
         outside.install({"qemu-user-static": line})
     pipe = subprocess.PIPE
     with subprocess.Popen(_apart(_HOLD, name, line), stdin=pipe, stdout=pipe, text=True) as holder:
-        if not holder.stdout or holder.stdout.readline() != "0\n":
+        if line_of(holder, holder.stdout) != "0\n":
             raise Failed(f"{name} can't be registered in {_FOLDER}")
         yield
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from hack.commands import SECONDS, run
 from hack.realnode import outside
 from hack.realnode.inside import Failed, wait
 from kube_envtest.controlplane.processes import spawn
@@ -20,6 +21,8 @@ OUTPUT = Path(__file__).parents[2] / "build" / "image"
 _PACKAGES = {"docker.io": "dockerd"}
 #: It leaves the machine's network alone; containers have the host's or none.
 _NO_NETWORK = ("--bridge=none", "--iptables=false", "--ip6tables=false")
+#: How long a command of ``docker`` may take: a build installs packages, in an emulator perhaps.
+_SECONDS = 1800.0
 
 
 class Engine:
@@ -36,7 +39,8 @@ class Engine:
 
     def answers(self) -> bool:
         """Return True if it runs and there is a client for it."""
-        return bool(shutil.which("docker")) and not self.command("version", "--format={{.Server.Version}}").returncode
+        asked = ("version", "--format={{.Server.Version}}")
+        return bool(shutil.which("docker")) and not self._command(*asked, seconds=SECONDS).returncode
 
     def has(self, image: str) -> bool:
         """Return True if the engine has the image."""
@@ -47,6 +51,7 @@ class Engine:
 
         Raises:
             Failed: It failed.
+            Hung: It took too long.
         """
         done = self.command(*arguments)
         if done.returncode:
@@ -54,8 +59,15 @@ class Engine:
         return done.stdout.strip()
 
     def command(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
-        """Run a command of ``docker``, whether it fails or not."""
-        return subprocess.run([*self.docker, *arguments], capture_output=True, text=True, check=False)
+        """Run a command of ``docker``, whether it fails or not.
+
+        Raises:
+            Hung: It took too long.
+        """
+        return self._command(*arguments, seconds=_SECONDS)
+
+    def _command(self, *arguments: str, seconds: float) -> "subprocess.CompletedProcess[str]":
+        return run([*self.docker, *arguments], seconds=seconds)
 
 
 def why_not() -> str:

@@ -2,7 +2,6 @@
 
 import configparser
 import re
-import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator, Sequence
@@ -11,6 +10,7 @@ from pathlib import Path
 import click
 
 from hack.checkout import THIS
+from hack.commands import Hung, run
 from hack.container.build import LOCKS, programs
 from hack.realnode.inside import Failed
 
@@ -56,15 +56,14 @@ def write(path: Path, *, upgrade: bool) -> None:
 
     Raises:
         Failed: The requirements can't be satisfied.
+        Hung: This took too long.
     """
     command = [str(programs(PROGRAMS) / "uv"), "pip", "compile", "--quiet", "--universal", "--python-version=3.11"]
     command += ["--no-header", "--no-annotate", "--no-emit-index-url", f"--output-file={path}"]
     # pip wants hashes of all packages or of none, and those of this tree have none.
     command += [] if path == CONSTRAINTS else ["--generate-hashes"]
     command += ["--upgrade"] if upgrade else []
-    done = subprocess.run(
-        [*command, "-"], input="\n".join(wanted(path.name)), capture_output=True, text=True, check=False
-    )
+    done = run([*command, "-"], input="\n".join(wanted(path.name)))
     if done.returncode:
         raise Failed(f"{path.name}: {done.stderr.strip()[-2000:]}")
 
@@ -80,5 +79,5 @@ def main(upgrade: bool) -> None:
 if __name__ == "__main__":
     try:
         main()
-    except (Failed, OSError) as error:
+    except (Failed, Hung, OSError) as error:
         sys.exit(f"lock: {error}")

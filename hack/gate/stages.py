@@ -112,7 +112,11 @@ def _builds() -> list[Stage]:
 
 
 #: Tests on real servers or a real node, which get a second chance: never those in one process.
-_REAL = re.compile(r"tests/(integration|container)/|plugins/envtest/tests/(contract|controlplane)/")
+_REAL = re.compile(
+    r"tests/(integration|container|e2e)/"
+    r"|tests/chart/(test_control_plane_runs|test_running_release)\.py"
+    r"|plugins/envtest/tests/(contract|controlplane)/"
+)
 
 
 def is_real(test: str) -> bool:

@@ -3,17 +3,19 @@
 import hashlib
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from hack.commands import run
 from hack.realnode import settings
 from hack.realnode.archive import Image, write
 
 _HERE = Path(__file__).parent
 #: Where built programs are; not in git.
 BINARIES = _HERE / "bin"
+#: How long the go command may take, which compiles all modules the first time.
+_SECONDS = 3000.0
 #: Tools for charts, each with its module's folder and its package.
 TOOLS = {
     "helm": ("tools", "helm.sh/helm/v4/cmd/helm"),
@@ -101,8 +103,9 @@ def write_images(path: Path) -> None:
     """Write the images that each node has: pause, CoreDNS, busybox, and the demo's web server."""
     demo = build("images")
     busybox = Path("/bin/busybox")
-    commands = subprocess.run([busybox, "--list"], capture_output=True, text=True, check=True).stdout.split()
-    links = {f"bin/{name}": "busybox" for name in commands if name != "busybox"}
+    listed = run([busybox, "--list"])
+    listed.check_returncode()
+    links = {f"bin/{name}": "busybox" for name in listed.stdout.split() if name != "busybox"}
     accounts = {"etc/passwd": "root:x:0:0:root:/:/bin/sh\n", "etc/group": "root:x:0:\n"}
     write(
         path,
@@ -119,12 +122,10 @@ def go(folder: str, arguments: Sequence[str]) -> str:
     """Run the go command in the module in the folder of this name, without cgo; return its output.
 
     Raises:
-        RuntimeError: It failed.
+        RuntimeError: It failed, or took too long.
     """
     environment = {**os.environ, "CGO_ENABLED": "0"}
-    done = subprocess.run(
-        ["nice", "go", *arguments], cwd=_HERE / folder, env=environment, capture_output=True, text=True, check=False
-    )
+    done = run(["nice", "go", *arguments], seconds=_SECONDS, cwd=_HERE / folder, env=environment)
     if done.returncode:
         raise RuntimeError(f"go {' '.join(arguments)} in {folder}: {done.stderr.strip()[-2000:]}")
     return done.stdout

@@ -1,15 +1,18 @@
 """Small Debians, of which images are made without a registry."""
 
-import subprocess
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from hack.commands import run
 from hack.realnode import archive, outside
 from hack.realnode.builds import BINARIES
 from hack.realnode.inside import Failed
 
 SUITE = "bookworm"
+#: How long mmdebstrap may take, also in an emulator.
+_SECONDS = 1800.0
 KEYS = "/usr/share/keyrings/debian-archive-keyring.gpg"
 #: Debian's packages that making takes, and a program or file of each.
 _PACKAGES = {"mmdebstrap": "mmdebstrap", "debian-archive-keyring": KEYS}
@@ -33,6 +36,7 @@ def root(name: str, packages: Sequence[str], *, suite: str = SUITE, architecture
 
     Raises:
         Failed: mmdebstrap can't be installed, or failed.
+        Hung: It took too long.
     """
     tar, stamp = BINARIES / f"{name}.tar", BINARIES / f"{name}.sources"
     recipe = " ".join((suite, *([architecture] if architecture else ()), *_PATHS, *packages))
@@ -41,11 +45,18 @@ def root(name: str, packages: Sequence[str], *, suite: str = SUITE, architecture
     outside.install(_PACKAGES | (FOREIGN if architecture not in ("", archive.architecture()) else {}))
     print(f"node: making {tar.name} from Debian's packages, about a minute", file=sys.stderr, flush=True)
     BINARIES.mkdir(exist_ok=True)
+    # Under another name first: what a run that is cut off leaves is trusted by none.
+    new = tar.with_name(f"{name}.{os.getpid()}.new.tar")
     command = ["nice", "mmdebstrap", "--quiet", "--mode=root", "--variant=essential", f"--keyring={KEYS}"]
     command += [f"--architectures={architecture}"] if architecture else []
-    command += [*(f"--dpkgopt={path}" for path in _PATHS), f"--include={','.join(packages)}", suite, str(tar)]
-    done = subprocess.run(command, cwd=BINARIES, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise Failed(f"{' '.join(command)}: {(done.stderr or done.stdout).strip()[-2000:]}")
+    command += [*(f"--dpkgopt={path}" for path in _PATHS), f"--include={','.join(packages)}", suite, str(new)]
+    try:
+        done = run(command, seconds=_SECONDS, cwd=BINARIES)
+        if done.returncode:
+            raise Failed(f"{' '.join(command)}: {(done.stderr or done.stdout).strip()[-2000:]}")
+        stamp.unlink(missing_ok=True)
+        new.replace(tar)
+    finally:
+        new.unlink(missing_ok=True)
     stamp.write_text(recipe)
     return tar

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from typing import TypeVar
 
+from hack.commands import SECONDS
 from hack.realnode.policies import pod_of, ruleset
 from syncer.api import Key, Obj, Resource
 from syncer.api.selectors import Labels
@@ -33,6 +34,7 @@ class Enforcer:
 
         Raises:
             CalledProcessError: nft refuses the rules; those before stay in force.
+            TimeoutExpired: nft hangs.
         """
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._cluster.run())
@@ -47,7 +49,9 @@ class Enforcer:
             namespaces = {key.name: labels for key, labels in self._namespaces.items()}
             rules = ruleset(self._policies.values(), list(self._pods.values()), namespaces)
             if rules != set_before:
-                await asyncio.to_thread(subprocess.run, ["nft", "-f", "-"], input=rules, text=True, check=True)
+                await asyncio.to_thread(
+                    subprocess.run, ["nft", "-f", "-"], input=rules, text=True, check=True, timeout=SECONDS
+                )
                 set_before = rules
             await self._changed.wait()
 

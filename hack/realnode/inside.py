@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
+from hack import commands
 from hack.planes import find_programs
 from hack.realnode import builds, policies, settings
 from hack.realnode.place import Place
@@ -84,12 +85,12 @@ def network(place: Place) -> None:
 
 def has_link(name: str) -> bool:
     """Return True if the network interface exists; /sys may show those of another namespace."""
-    return subprocess.run(["ip", "link", "show", name], capture_output=True, check=False).returncode == 0
+    return commands.run(["ip", "link", "show", name]).returncode == 0
 
 
 def has_table(name: str) -> bool:
     """Return True if nftables has the table."""
-    return subprocess.run(["nft", "list", "table", *name.split()], capture_output=True, check=False).returncode == 0
+    return commands.run(["nft", "list", "table", *name.split()]).returncode == 0
 
 
 class Node:
@@ -243,8 +244,9 @@ def run(*command: str) -> str:
 
     Raises:
         Failed: It failed.
+        Hung: It took too long.
     """
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, "LC_ALL": "C"})
+    done = commands.run(command, env={**os.environ, "LC_ALL": "C"})
     if done.returncode:
         raise Failed(f"{' '.join(command)}: {done.stderr.strip()}")
     return done.stdout
@@ -253,5 +255,5 @@ def run(*command: str) -> str:
 if __name__ == "__main__":
     try:
         main()
-    except Failed as error:
+    except (Failed, commands.Hung) as error:
         sys.exit(str(error))

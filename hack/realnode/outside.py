@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
+from hack.commands import SECONDS, run
 from hack.realnode import builds
 from hack.realnode.inside import Failed, wait
 from hack.realnode.place import ROOT, Place
@@ -111,7 +112,7 @@ def down(place: Place) -> None:
         while (lives(pid) or (first and lives(first))) and time.monotonic() < deadline:
             time.sleep(0.05)
     # The kernel does it, too, but some time later.
-    subprocess.run(["ip", "link", "delete", place.link], capture_output=True, check=False)
+    run(["ip", "link", "delete", place.link])
     if place.folder.exists():
         restore_settings(place)
         place.remove()
@@ -135,21 +136,27 @@ def load(place: Place, archives: Sequence[Path]) -> None:
         ]  # --force: one that isn't compressed as it is
         with subprocess.Popen(plain, stdout=subprocess.PIPE) as read:
             command = ["ctr", "--address=/run/containerd/containerd.sock", "-n", "k8s.io", "images", "import", "-"]
-            inside(place, command, read.stdout)
+            inside(place, command, read.stdout, seconds=SECONDS)
 
 
-def inside(place: Place, command: Sequence[str], stdin: IO[bytes] | None = None) -> None:
+def inside(
+    place: Place, command: Sequence[str], stdin: IO[bytes] | None = None, *, seconds: float | None = None
+) -> None:
     """Run a command in the namespaces of the node.
 
     Args:
         place: The node's.
         command: The command.
         stdin: Its input, by default this process's.
+        seconds: How long it may take; by default as long as it likes.
 
     Raises:
-        Failed: No node runs, or the command failed.
+        Failed: No node runs, or the command failed or took too long.
     """
-    done = subprocess.run(enter(place, command), stdin=stdin, check=False)
+    try:
+        done = subprocess.run(enter(place, command), stdin=stdin, check=False, timeout=seconds)
+    except subprocess.TimeoutExpired as late:
+        raise Failed(f"{' '.join(command)}: not done after {seconds:g} s, see above for its output") from late
     if done.returncode:
         raise Failed(f"{' '.join(command)} ended with status {done.returncode}")
 
@@ -186,6 +193,7 @@ def install(packages: Mapping[str, str] = PACKAGES) -> None:
 
     Raises:
         Failed: apt-get failed.
+        Hung: It took too long.
     """
     missing = missing_packages(packages)
     if not missing:
@@ -198,15 +206,7 @@ def install(packages: Mapping[str, str] = PACKAGES) -> None:
         [*apt, "update"],
         [*apt, "install", "-y", "--no-install-recommends", *missing],
     ):
-        done = subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            env=environment,
-            check=False,
-            timeout=_INSTALL_SECONDS,
-        )
+        done = run(command, seconds=_INSTALL_SECONDS, stdin=subprocess.DEVNULL, env=environment)
         if done.returncode and "install" in command:
             raise Failed(f"{' '.join(command)}: {done.stderr.strip()[-1000:]}")
 
@@ -233,6 +233,7 @@ def spawn(place: Place) -> None:
             stdout=log,
             stderr=log,
             check=True,
+            timeout=SECONDS,
         )
     wait("the first process", lambda: pid_of(place) is not None)
 
@@ -272,7 +273,7 @@ def lay_cable(place: Place) -> None:
         f"ip address add {place.addresses[0]}/30 dev {place.link}",
         f"ip link set {place.link} up",
     ):
-        done = subprocess.run(command.split(), capture_output=True, text=True, check=False)
+        done = run(command.split())
         if done.returncode:
             raise Failed(f"{command}: {done.stderr.strip()}")
 

@@ -34,7 +34,8 @@ class Operator:
 
     async def run(self) -> None:
         """Install the kind, and run until cancelled."""
-        await self.cluster.create(CUSTOM_RESOURCE_DEFINITIONS, CRD)
+        with contextlib.suppress(Exists):  # of an earlier demo on this node
+            await self.cluster.create(CUSTOM_RESOURCE_DEFINITIONS, CRD)
         while True:
             with contextlib.suppress(ClusterError):  # not served yet, or gone with the cluster
                 await self._watch()

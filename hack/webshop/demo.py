@@ -10,6 +10,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from hack.helpers import helped_by
 from hack.kubelet import Kubelet
 from hack.realnode.tenant import HOST_NAMESPACE
 from hack.webshop import databases, table
@@ -198,15 +199,11 @@ async def _make_host_namespace(host: Cluster) -> None:
 @asynccontextmanager
 async def _simulation(host: Cluster, *, pods: bool) -> AsyncIterator[None]:
     """Play the operator of Databases, and scheduler and kubelet if asked to, while the block runs."""
-    playing = {asyncio.create_task(databases.Operator(host, HOST_NAMESPACE).run())}
+    playing = [databases.Operator(host, HOST_NAMESPACE).run()]
     if pods:
-        playing.add(asyncio.create_task(Kubelet(host, HOST_NAMESPACE, events=True).run()))
-    try:
+        playing.append(Kubelet(host, HOST_NAMESPACE, events=True).run())
+    async with helped_by(*playing):
         yield
-    finally:
-        for task in playing:
-            task.cancel()
-        await asyncio.wait(playing)
 
 
 def _simulated(clusters: Clusters) -> Sequence[str]:

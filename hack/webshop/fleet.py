@@ -12,6 +12,7 @@ from typing import Any
 
 import yaml
 
+from hack.helpers import helped_by
 from hack.kubelet import Kubelet, is_ready
 from hack.planes import HOST_CONTROLLERS, find_programs
 from hack.realnode.tenant import HOST_NAMESPACE
@@ -49,8 +50,7 @@ class FleetDemo:
             say(f"1. A host and {len(names)} virtual clusters. They took {time.monotonic() - begun:.1f} s to start.")
             admins = {name: await self._admin(name, planes[name], stack) for name in ("host", *names)}
             await admins["host"].create(NAMESPACES, namespace(HOST_NAMESPACE))
-            playing = asyncio.create_task(Kubelet(admins["host"], HOST_NAMESPACE).run())
-            stack.callback(playing.cancel)
+            await stack.enter_async_context(helped_by(Kubelet(admins["host"], HOST_NAMESPACE).run()))
             daemon = await self._daemon(planes, admins, names, stack)
             say("", f"3. {PODS_EACH} pods in each of them, all in the host namespace {HOST_NAMESPACE}:")
             for name in names:

@@ -114,7 +114,7 @@ class Visit:
             raise Failed(f"kubectl {_quoted(_FORWARD)}: no answer ({error!r})") from error
         finally:
             if forwarding.returncode is None:
-                forwarding.terminate()
+                forwarding.kill()
                 await forwarding.wait()
 
     async def _top(self) -> str:

@@ -5,6 +5,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
+from hack.commands import SECONDS, complaint
+
 T = TypeVar("T")
 
 
@@ -34,14 +36,21 @@ async def output_of(command: Sequence[str | Path], environ: dict[str, str]) -> s
     """Run a program and return its output.
 
     Raises:
-        Failed: It fails; the message is its output.
+        Failed: It fails, or takes more than ten minutes; the message has its output.
     """
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(
         *command, env=environ, stdin=asyncio.subprocess.DEVNULL, stdout=pipe, stderr=asyncio.subprocess.STDOUT
     )
+    said = bytearray()
     try:
-        said, _ = await process.communicate()
+        async with asyncio.timeout(SECONDS):
+            assert process.stdout is not None
+            while chunk := await process.stdout.read(1 << 16):
+                said += chunk
+            await process.wait()
+    except TimeoutError as late:
+        raise Failed(complaint(command, SECONDS, bytes(said))) from late
     finally:
         if process.returncode is None:
             process.kill()

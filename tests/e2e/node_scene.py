@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from hack.commands import line_of
 from hack.realnode import outside
 from hack.realnode.place import Place
 from hack.realnode.virtual import kubectl, kubectl_command
@@ -87,12 +88,11 @@ class Reached(ABC):
         command = self.command("port-forward", "-n", namespace, pod, f":{port}")
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
             try:
-                assert process.stdout is not None
-                address = re.search(r"127\.0\.0\.1:\d+", process.stdout.readline())
+                address = re.search(r"127\.0\.0\.1:\d+", line_of(process, process.stdout))
                 assert address
                 yield f"http://{address[0]}/"
             finally:
-                process.terminate()
+                process.kill()
 
 
 @dataclass(frozen=True)

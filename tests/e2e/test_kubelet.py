@@ -70,7 +70,7 @@ def test_output_of_a_container_is_followed(tenant: Tenant, pod: str, command: li
             until("the container's output arrives", arrived)
             assert following.poll() is None
         finally:
-            following.terminate()
+            following.kill()
 
 
 def test_refusal_names_nothing_of_the_host(tenant: Tenant, pod: str) -> None:

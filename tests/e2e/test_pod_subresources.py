@@ -9,6 +9,7 @@ import pytest
 from node_scene import running, until
 from tenant_scene import Tenant
 
+from hack.commands import line_of
 from hack.realnode.inside import Failed
 
 WEB = """
@@ -66,12 +67,11 @@ def test_debug_container_runs_and_logs_exec_and_attach_reach_it(web: Tenant) -> 
     ) as attached:
         try:
             assert attached.stdin is not None
-            assert attached.stdout is not None
             attached.stdin.write("echoed\n")
             attached.stdin.flush()
-            assert attached.stdout.readline() == "echoed\n"
+            assert line_of(attached, attached.stdout) == "echoed\n"
         finally:
-            attached.terminate()
+            attached.kill()
 
 
 def test_second_debug_container_reads_a_secret_of_the_tenant(web: Tenant) -> None:

@@ -158,8 +158,8 @@ def test_metrics_server_of_the_tenant_reads_the_nodes(tenant: Tenant, pod: str) 
         until("it has measured the pod", lambda: cores() > 0)
         assert 0.001 < cores() < 2
     finally:
-        process.terminate()
-        process.wait()
+        process.kill()
+        process.wait(600)
 
 
 def test_autoscaler_makes_a_busy_deployment_larger(tenant: Tenant, pod: str) -> None:

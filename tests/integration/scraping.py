@@ -99,7 +99,7 @@ def prometheus(folder: Path, targets: Sequence[Target], alerts: Path) -> Iterato
         yield made
     finally:
         process.kill()
-        process.wait()
+        process.wait(600)
         print(log.read_text())  # pytest shows it where the test has failed
 
 

@@ -1,18 +1,23 @@
 """A pytest plugin that each stage of the gate loads with ``-p``: it writes down how each test ended, and quarantines.
 
+It also lets what a test leaves to the garbage collector, such as an open socket, fail in the module of that test.
+
 ``VSYNCER_GATE`` is the folder for its files. It is taken out of the environment, so that what a test starts writes
 none. This file needs nothing but pytest and hypothesis: it also runs where only a package and its tests are installed.
 """
 
+import gc
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+import traceback
+from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from _pytest.unraisableexception import collect_unraisable
 from hypothesis import HealthCheck, settings
 
 TOP = Path(__file__).resolve().parents[3]
@@ -82,10 +87,92 @@ class Recorder:
         if report.failed:
             self._report(report, "collect", "failed")
 
-    def pytest_sessionfinish(self, exitstatus: int) -> None:
+    @pytest.hookimpl(wrapper=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None]:
         """Write down that the run came to its end."""
-        self._write(exit=int(exitstatus))
+        yield
+        self._write(exit=int(session.exitstatus))
         self._file.close()
+
+
+class LeftBehind(Exception):
+    """Garbage that complains when it is freed, such as a socket that was not closed."""
+
+
+class Garbage:
+    """Collects garbage at the end of each module and of the run, where what complains has a name to fail under.
+
+    What is there before the first test is frozen, so that this costs little. Nothing else is: what an engine freezes
+    would hide here, as a test ends while the process goes on.
+    """
+
+    def __init__(self) -> None:
+        self._patch = pytest.MonkeyPatch()
+        #: What was found at the end of the run, here or in a worker of pytest-xdist.
+        self._left: list[str] = []
+
+    def pytest_collection_finish(self) -> None:
+        """Freeze what the collection of tests has made, and nothing from now on."""
+        gc.collect()
+        gc.freeze()
+        for name in ("freeze", "unfreeze"):
+            self._patch.setattr(gc, name, lambda: None)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_teardown(self, item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None]:
+        """Collect the garbage of a module after its last test."""
+        yield
+        if nextitem is not None and nextitem.path == item.path:
+            return
+        if isinstance(item, pytest.Function):
+            item.funcargs.clear()  # the values of fixtures that have ended
+        gc.collect()
+        _complain(item.config, f"left to the garbage collector by a test of {item.path.name}")
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Collect the garbage of the run, and report it as a failure of its own."""
+        self._patch.undo()
+        gc.unfreeze()
+        gc.collect()
+        try:
+            _complain(session.config, "left to the garbage collector at the end of the run")
+        except LeftBehind as found:
+            self._left.append(f"{''.join(traceback.format_exception(found.__cause__))}\n{found}")
+        if hasattr(session.config, "workeroutput"):
+            session.config.workeroutput["left"] = self._left
+        elif self._left:
+            session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED
+            session.config.hook.pytest_runtest_logreport(report=_of_run(session.config, "\n\n".join(self._left)))
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        """Take over what a worker has found."""
+        self._left += getattr(node, "workeroutput", {}).get("left", ())
+
+
+def _complain(config: pytest.Config, where: str) -> None:
+    """Raise an error if what was freed meanwhile has complained."""
+    try:
+        collect_unraisable(config)
+    except Exception as error:
+        raise LeftBehind(f"{where}: {_innermost(error)}") from error
+
+
+def _innermost(error: BaseException) -> BaseException:
+    """Return the complaint itself, the first of several."""
+    while True:
+        inner = error.exceptions[0] if isinstance(error, BaseExceptionGroup) else error.__cause__
+        if inner is None:
+            return error
+        error = inner
+
+
+def _of_run(config: pytest.Config, text: str) -> pytest.TestReport:
+    """Return the report about the end of a run, which is no test; its id says what ran."""
+    where = " ".join(config.args)
+    name = f"{where}: the end of the run"
+    return pytest.TestReport(name, (where, None, name), {}, "failed", text, "teardown")
 
 
 def _reason(report: Any) -> str:
@@ -102,6 +189,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Begin to write, in the process that sees all reports: workers of pytest-xdist have no folder."""
     if not config.getoption("hypothesis_profile", None):
         load_profile()
+    config.pluginmanager.register(Garbage())
     if folder := os.environ.pop("VSYNCER_GATE", ""):
         config.pluginmanager.register(Recorder(Path(folder), _prefix(config)))
 

@@ -11,6 +11,8 @@ from syncer.api import Obj
 from syncer.testing import ApiServer
 from syncer.testing.objects import build, crd, namespace, secret
 
+#: How long the daemon may take.
+SECONDS = 600.0
 README = (Path(__file__).parents[1] / "README.md").read_text()
 CONFIG = """\
 apiVersion: vsyncer.dev/v1alpha1
@@ -57,11 +59,19 @@ async def defined(folder: Path) -> tuple[ApiServer, ApiServer]:
 async def run_once(folder: Path) -> None:
     """``syncer run --once`` with the configuration in the folder."""
     command = (sys.executable, "-m", "syncer", "run", "--once", "--config", "syncer.yaml")
-    process = await asyncio.create_subprocess_exec(
-        *command, cwd=folder, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
-    )
-    said, _ = await process.communicate()
-    assert process.returncode == 0, said.decode()
+    with (folder / "said").open("wb") as output:
+        process = await asyncio.create_subprocess_exec(*command, cwd=folder, stdout=output, stderr=output)
+    try:
+        await asyncio.wait_for(process.wait(), SECONDS)
+    except TimeoutError:
+        process.kill()
+        raise AssertionError(f"{' '.join(command)}: not done after {SECONDS:g} s: {said(folder)}") from None
+    assert process.returncode == 0, said(folder)
+
+
+def said(folder: Path) -> str:
+    """Return the end of what the daemon said last."""
+    return (folder / "said").read_text()[-4000:]
 
 
 def there(obj: Obj | None) -> Obj:

@@ -13,6 +13,8 @@ from syncer.api import Obj
 from syncer.testing import ApiServer
 from syncer.testing.objects import build, namespace
 
+#: How long the daemon may take.
+SECONDS = 600.0
 PACKAGE = Path(__file__).parents[1]
 DEFINITION = yaml.safe_load((PACKAGE / "crd.yaml").read_text())
 #: Each configuration of the guide, and what it shows that the daemon says.
@@ -37,15 +39,17 @@ async def cluster(folder: Path, side: str, space: str) -> ApiServer:
 async def run_once(folder: Path) -> str:
     """Return the output of ``syncer run --once`` with the configuration in the folder."""
     off = ("--metrics-address", "0", "--health-address", "0")
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "syncer", "run", "--once", "--config", "syncer.yaml", *off),
-        cwd=folder,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    said, log = await process.communicate()
-    assert process.returncode == 0, log.decode()
-    return said.decode()
+    command = (sys.executable, "-m", "syncer", "run", "--once", "--config", "syncer.yaml", *off)
+    said, log = folder / "said", folder / "log"
+    with said.open("wb") as stdout, log.open("wb") as stderr:
+        process = await asyncio.create_subprocess_exec(*command, cwd=folder, stdout=stdout, stderr=stderr)
+    try:
+        await asyncio.wait_for(process.wait(), SECONDS)
+    except TimeoutError:
+        process.kill()
+        raise AssertionError(f"{' '.join(command)}: not done after {SECONDS:g} s: {log.read_text()[-4000:]}") from None
+    assert process.returncode == 0, log.read_text()
+    return said.read_text()
 
 
 def there(obj: Obj | None) -> Obj:

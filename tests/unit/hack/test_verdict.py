@@ -158,6 +158,60 @@ def test_test_that_runs_pytest_itself_writes_into_no_record(checkout: Checkout) 
     assert checkout.run()[1][-2] == "2 passed, 0 failed"
 
 
+SOCKET = """
+import gc, pytest, socket
+
+@pytest.fixture
+def given():
+    yield socket.socket()
+
+def test_leaks({fixture}):
+    held = [socket.socket() if not "{fixture}" else None]
+    held.append(held)
+    {freeze}
+"""
+
+
+@pytest.mark.parametrize(
+    ("freeze", "fixture", "workers"), [("", "", "-n2"), ("gc.freeze()", "", ""), ("", "given", "")]
+)
+def test_open_socket_fails_in_the_module_that_left_it(
+    checkout: Checkout, freeze: str, fixture: str, workers: str
+) -> None:
+    checkout.write("setup.cfg", "[tool:pytest]\nfilterwarnings = error\n")
+    checkout.write("tests/unit/test_it.py", SOCKET.format(freeze=freeze, fixture=fixture))
+    checkout.write("tests/unit/test_later.py", "import gc\ndef test_later():\n    gc.unfreeze()\n    gc.collect()\n")
+    status, lines = checkout.run(
+        f'Stage("units", tests("tests/unit", "-p", "xdist", "{workers}"[:3] or "-q", "--dist=loadfile"), tests=True)'
+    )
+    assert status == 1
+    [failed] = [line for line in lines if line.startswith("FAILED")]
+    assert failed.startswith("FAILED tests/unit/test_it.py::test_leaks - ")
+    assert "left to the garbage collector by a test of test_it.py: unclosed <socket.socket" in failed
+
+
+LEFT = """
+import os, socket
+
+def pytest_sessionfinish():
+    if "PYTEST_XDIST_WORKER" in os.environ or not "{workers}":
+        held = [socket.socket()]
+        held.append(held)
+"""
+
+
+@pytest.mark.parametrize("workers", ["", "-n1"])
+def test_open_socket_at_the_end_of_a_run_is_named(checkout: Checkout, workers: str) -> None:
+    checkout.write("setup.cfg", "[tool:pytest]\nfilterwarnings = error\n")
+    checkout.write("conftest.py", LEFT.format(workers=workers))
+    status, lines = checkout.run(
+        f'Stage("units", tests("tests/unit", "-p", "xdist", "{workers}"[:3] or "-q"), tests=True)'
+    )
+    assert (status, lines[-2]) == (1, "1 passed, 1 failed")
+    said = "left to the garbage collector at the end of the run: unclosed <socket.socket"
+    assert f"FAILED tests/unit: the end of the run - {said}" in lines[-3]
+
+
 FLAKY = """
 import pathlib
 def test_{name}():
@@ -262,5 +316,13 @@ def test_each_folder_of_tests_belongs_to_a_stage() -> None:
 def test_only_tests_on_real_servers_get_a_second_chance() -> None:
     assert is_real("tests/integration/test_life.py::test_x")
     assert is_real("plugins/envtest/tests/contract/test_contract_watch.py::test_x")
+    assert is_real("tests/e2e/test_node.py::test_x")
     assert not is_real("tests/flow/test_life.py::test_x")
     assert not is_real("plugins/foo/tests/test_foos.py::test_x")
+
+
+def test_tests_of_charts_that_start_servers_get_a_second_chance_and_the_others_do_not() -> None:
+    files = {file: "mark.controlplane" in file.read_text() for file in (TOP / "tests" / "chart").glob("test_*.py")}
+    assert {file.name for file, starts in files.items() if starts} == {
+        file.name for file in files if is_real(f"tests/chart/{file.name}::test_x")
+    }

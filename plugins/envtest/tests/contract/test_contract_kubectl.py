@@ -189,16 +189,22 @@ def test_describe(kubectl: Kubectl) -> None:
 def test_watch(kubectl: Kubectl) -> None:
     kubectl("create", "configmap", "a")
     watching = kubectl.api.kubectl_process("-n", kubectl.ns, "get", "cm", "-w", "-o", "name")
-    end = Timer(PATIENCE, watching.kill)  # its lines are empty then
+    end = Timer(PATIENCE, watching.kill)
     end.start()
-    try:
+
+    def line() -> str:
         assert watching.stdout is not None
-        seen = {watching.stdout.readline().strip(), watching.stdout.readline().strip()}
+        found = watching.stdout.readline()
+        assert found, f"{watching.args!r}: ended, or wrote no more in {PATIENCE:g} s"
+        return found.strip()
+
+    try:
+        seen = {line(), line()}
         assert seen == {"configmap/a", "configmap/kube-root-ca.crt"}
         kubectl("create", "configmap", "b")
-        assert watching.stdout.readline().strip() == "configmap/b"
+        assert line() == "configmap/b"
         kubectl("delete", "cm", "b")
-        assert watching.stdout.readline().strip() == "configmap/b"
+        assert line() == "configmap/b"
     finally:
         end.cancel()
         watching.kill()

@@ -209,6 +209,19 @@ def test_the_end_of_the_thread_that_started_a_cluster_does_not_end_the_cluster(p
         plane.stop()
 
 
+def line_of(process: subprocess.Popen[str]) -> str:
+    """Return the next line of a program, which is killed if it writes none in time."""
+    assert process.stdout is not None
+    end = threading.Timer(SECONDS, process.kill)
+    end.start()
+    try:
+        line = process.stdout.readline()
+    finally:
+        end.cancel()
+    assert line, f"{process.args!r}: ended without a line, or wrote none in {SECONDS:g} s"
+    return line
+
+
 OWNER = """
 import time
 from kube_envtest import ControlPlane
@@ -224,8 +237,7 @@ time.sleep(600)
 @pytest.mark.skipif("ENVTEST_DOCKER" in os.environ, reason="containers are children of the docker daemon")
 def test_sigkill_of_the_owner_ends_its_cluster_and_the_next_one_removes_the_files() -> None:
     with subprocess.Popen([sys.executable, "-c", OWNER], stdout=subprocess.PIPE, text=True) as owner:
-        assert owner.stdout is not None
-        name, *pids = owner.stdout.readline().split()
+        name, *pids = line_of(owner).split()
         assert Path(name).is_dir()
         assert len(pids) == 2
         owner.send_signal(signal.SIGKILL)
@@ -324,9 +336,9 @@ def test_no_port_is_given_to_two() -> None:
     script = "from kube_envtest.controlplane.folder import free_ports; print(*free_ports(400), flush=True); input()"
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     others = [subprocess.Popen([sys.executable, "-c", script], **pipes) for _ in range(3)]  # type: ignore[call-overload]
-    given = [int(port) for other in others for port in other.stdout.readline().split()]
+    given = [int(port) for other in others for port in line_of(other).split()]
     for other in others:
-        other.communicate("\n")
+        other.communicate("\n", timeout=SECONDS)
     assert len(given) == len(set(given)) == 1200
 
 
