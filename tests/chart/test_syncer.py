@@ -129,6 +129,32 @@ def pod(found: Mapping[tuple[str, str], Obj]) -> Obj:
     return template
 
 
+def test_plugins_are_an_image_volume_or_what_an_init_container_writes_wherever_the_daemon_runs() -> None:
+    values = yaml.safe_load((CHART / "ci" / "plugins.yaml").read_text())
+    found = objects(**values, uninstall={"enabled": True})
+    job = found["Job", "syncer-uninstall"]["spec"]["template"]["spec"]
+    for spec in (pod(found)["spec"], found["Pod", "syncer-test"]["spec"], job):
+        volumes = {each["name"]: each for each in spec["volumes"]}
+        assert volumes["plugin-foo"]["image"]["reference"] == "registry.example.org/vsyncer-foo:0.1.0"
+        mounts = {each["mountPath"]: each for each in spec["containers"][0]["volumeMounts"]}
+        assert mounts["/plugins/foo"]["subPath"] == "plugin"
+        assert all(mounts[f"/plugins/{name}"]["readOnly"] for name in ("foo", "bar", "baz"))
+        starts = {each["name"]: each for each in spec["initContainers"]}
+        assert starts["plugin-bar"]["command"] == ["cp", "-r", "/plugin/.", "/plugins/bar/"]
+        assert starts["plugin-baz"]["command"][:2] == ["pip", "install"]
+        for name in ("bar", "baz"):
+            assert volumes[f"plugin-{name}"]["emptyDir"] == {}
+            assert "subPath" not in mounts[f"/plugins/{name}"]
+            written = {each["mountPath"]: each["name"] for each in starts[f"plugin-{name}"]["volumeMounts"]}
+            assert written == {f"/plugins/{name}": f"plugin-{name}", "/tmp": "tmp"}, "its root is read-only"
+            assert "emptyDir" in volumes["tmp"]
+
+
+def test_plugin_is_refused_whose_init_container_has_nothing_to_copy() -> None:
+    with pytest.raises(Unrenderable, match="plugins: foo.subPath: name the folder"):
+        objects(plugins=[{"name": "foo", "image": "example.org/foo:1", "initContainer": {}}])
+
+
 def test_values_for_the_pod_reach_it() -> None:
     found = objects(
         image={"repository": "registry.example.org/syncer", "tag": "old", "digest": f"sha256:{'0' * 64}"},

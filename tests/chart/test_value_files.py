@@ -19,6 +19,7 @@ from syncer.cli.app import app
 
 PATHS = {
     "syncer-default": CHARTS / "syncer" / "ci" / "minimal.yaml",
+    "syncer-plugins": CHARTS / "syncer" / "ci" / "plugins.yaml",
     **{path.stem: path for path in (Path(__file__).parent / "values").iterdir()},
 }
 FILES = sorted(PATHS)
@@ -158,9 +159,8 @@ def test_no_role_is_made_where_they_are_made_by_hand() -> None:
     assert granted(made(BY_HAND)) == {}
 
 
-@pytest.mark.parametrize("chart", NAMES)
-def test_helm_finds_nothing_to_warn_of(chart: str) -> None:
-    values = yaml.safe_load(PATHS[f"{chart}-default"].read_text())
-    said = helm("lint", "--strict", str(CHARTS / chart), values=values)
+@pytest.mark.parametrize("file", [*(f"{name}-default" for name in NAMES), "syncer-plugins"])
+def test_helm_finds_nothing_to_warn_of(file: str) -> None:
+    said = helm("lint", "--strict", str(chart_of(file)), values=yaml.safe_load(PATHS[file].read_text()))
     assert "0 chart(s) failed" in said
     assert "WARNING" not in said

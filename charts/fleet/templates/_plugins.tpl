@@ -2,7 +2,7 @@
 {{/* Plugins in the daemon's pod: packages in a folder of /plugins each, where the image looks for them. Each template takes the dict of
      _daemon.tpl. */}}
 
-{{/* Init containers that copy a plugin out of its image, for hosts without image volumes. */}}
+{{/* Init containers that copy a plugin out of its image, for hosts without image volumes, or install its wheels. */}}
 {{- define "vsyncer.plugins.initContainers" -}}
 {{- $daemon := . -}}
 {{- range .values.plugins -}}
@@ -10,9 +10,13 @@
 - name: plugin-{{ .name }}
   image: {{ .image }}
   imagePullPolicy: {{ default "IfNotPresent" .pullPolicy }}
+  {{- $command := (default dict .initContainer).command }}
+  {{- if not $command }}
   {{- $folder := required (printf "plugins: %s.subPath: name the folder with the packages in the image" .name) .subPath }}
+  {{- $command = list "cp" "-r" (printf "/%s/." (trimAll "/" $folder)) (printf "/plugins/%s/" .name) }}
+  {{- end }}
   command:
-    {{- default (list "cp" "-r" (printf "/%s/." (trimAll "/" $folder)) (printf "/plugins/%s/" .name)) (default dict .initContainer).command | toYaml | nindent 4 }}
+    {{- toYaml $command | nindent 4 }}
   resources:
     {{- toYaml $daemon.values.resources | nindent 4 }}
   securityContext:
@@ -20,6 +24,8 @@
   volumeMounts:
   - name: plugin-{{ .name }}
     mountPath: /plugins/{{ .name }}
+  - name: tmp
+    mountPath: /tmp
 {{- end -}}
 {{- end -}}
 {{- end -}}
