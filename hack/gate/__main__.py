@@ -8,6 +8,7 @@ import traceback
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from hack.endings import interrupt_on_sigterm
 from hack.gate import stages
 from hack.gate.run import Ran, run
 from hack.gate.stages import TOP, Stage
@@ -53,10 +54,20 @@ def _run(chosen: Sequence[Stage], folder: Path) -> Iterator[Ran]:
         yield ran
 
 
-if __name__ == "__main__":
+def guarded(arguments: Sequence[str]) -> int:
+    """Run what is asked for; whatever ends it, what it has started ends with it, and the last line is a verdict."""
     os.chdir(TOP)
+    interrupt_on_sigterm()
     try:
-        sys.exit(main(sys.argv[1:]))
-    except Exception as error:  # noqa: BLE001 — whatever it is, the last line is a verdict
+        return main(arguments)
+    except KeyboardInterrupt:
+        print("gate: interrupted\nVERDICT red", file=sys.stderr)
+        return 130
+    except Exception as error:  # noqa: BLE001 — whatever it is
         traceback.print_exc()
-        sys.exit(f"gate: {error}\nVERDICT red")
+        print(f"gate: {error}\nVERDICT red", file=sys.stderr)
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(guarded(sys.argv[1:]))

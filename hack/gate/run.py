@@ -1,6 +1,7 @@
 """Running a stage: its output goes on to whoever looks, and its last lines are kept."""
 
 import os
+import shutil
 import signal
 import subprocess
 import threading
@@ -51,11 +52,16 @@ def run(stage: Stage, folder: Path) -> Ran:
 
 
 def execute(command: Sequence[str], folder: Path, place: Path) -> tuple[int, list[str]]:
-    """Run a command for an hour at most; return its exit status and its last lines."""
+    """Run a command for an hour at most; return its exit status and its last lines.
+
+    Its temporary files are in a folder of its own, which goes with it. Its path is short, as it is a part of sockets'.
+    """
+    temporary = folder / "t"
+    temporary.mkdir(exist_ok=True)
     process = subprocess.Popen(
         command,
         cwd=place,
-        env={**stages.environment(), "VSYNCER_GATE": str(folder)},
+        env={**stages.environment(), "VSYNCER_GATE": str(folder), "TMPDIR": str(temporary)},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -75,6 +81,8 @@ def execute(command: Sequence[str], folder: Path, place: Path) -> tuple[int, lis
         timer.cancel()
         if process.poll() is None:
             _end(process)
+            process.wait()
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def _end(process: "subprocess.Popen[str]") -> None:

@@ -3,6 +3,7 @@
 import shutil
 import subprocess
 import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -74,6 +75,7 @@ def checkout(tmp_path: Path) -> Checkout:
     shutil.copytree(TOP / "hack" / "gate", tmp_path / "hack" / "gate", ignore=shutil.ignore_patterns("__pycache__"))
     made = Checkout(tmp_path)
     made.write("hack/__init__.py", "")
+    shutil.copy(TOP / "hack" / "endings.py", tmp_path / "hack")
     made.write("setup.cfg", "[tool:pytest]\n")
     made.write("tests/unit/test_it.py", GOOD)
     made.quarantine()
@@ -210,6 +212,46 @@ def test_open_socket_at_the_end_of_a_run_is_named(checkout: Checkout, workers: s
     assert (status, lines[-2]) == (1, "1 passed, 1 failed")
     said = "left to the garbage collector at the end of the run: unclosed <socket.socket"
     assert f"FAILED tests/unit: the end of the run - {said}" in lines[-3]
+
+
+LEAVES = """
+import pathlib, tempfile
+def test_leaves():
+    descriptor, path = tempfile.mkstemp()
+    pathlib.Path("left").write_text(path)
+"""
+
+
+def test_temporary_files_of_a_stage_go_with_it(checkout: Checkout) -> None:
+    checkout.write("tests/unit/test_leaves.py", LEAVES)
+    assert checkout.run()[0] == 0
+    assert not Path((checkout.folder / "left").read_text()).exists()
+
+
+HANGS = """
+import os, sys
+from hack.gate import __main__, stages
+begins = 'echo "$TMPDIR" >here; mv here begun; sleep 3600; echo never'
+stages.check_stages = lambda fast=False: [stages.Stage("hangs", ("sh", "-c", begins))]
+sys.exit(__main__.guarded(["check"]))
+"""
+
+
+def test_gate_that_is_told_to_end_leaves_nothing(checkout: Checkout) -> None:
+    begun = checkout.folder / "begun"
+    with subprocess.Popen(
+        [sys.executable, "-c", HANGS], cwd=checkout.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as gate:
+        deadline = time.monotonic() + 120
+        while not begun.exists():
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        gate.terminate()
+        said = gate.communicate(timeout=120)[0]
+    assert (gate.returncode, said.splitlines()[-1]) == (130, "VERDICT red")
+    temporary = Path(begun.read_text().strip())
+    assert temporary.parents[1].name.startswith("gate-")
+    assert not temporary.parents[1].exists()
 
 
 FLAKY = """
