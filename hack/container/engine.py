@@ -1,5 +1,6 @@
 """A Docker engine: the one that runs, or one of this checkout's own for as long as it is needed."""
 
+import contextlib
 import fcntl
 import os
 import shutil
@@ -13,6 +14,7 @@ from pathlib import Path
 from hack.commands import SECONDS, run
 from hack.realnode import outside
 from hack.realnode.inside import Failed, wait
+from hack.realnode.place import hierarchies, remove_group
 from kube_envtest.controlplane.processes import spawn
 
 #: What this folder's commands make; not in git.
@@ -107,6 +109,8 @@ def _started(folder: Path) -> Iterator[Engine]:
     """Yield an engine of this checkout's own; its images are kept, and other files are in the folder."""
     own, log = Engine(f"unix://{folder}/sock"), folder / "log"
     command = ["dockerd", f"--host=unix://{folder}/sock", f"--pidfile={folder}/pid", *_NO_NETWORK]
+    # The groups of containers, which dockerd makes and leaves.
+    groups = [group for root in hierarchies() if not (group := root / "docker").exists()]
     # Of its mounts, none is left at its end.
     apart = ["unshare", "--mount"]
     process = spawn([*apart, *command, f"--data-root={OUTPUT}/docker", f"--exec-root={folder}/run"], log, folder)
@@ -124,3 +128,6 @@ def _started(folder: Path) -> Iterator[Engine]:
     finally:
         process.terminate()
         process.wait(60)
+        with contextlib.suppress(OSError):  # another engine has begun to use one
+            for group in groups:
+                remove_group(group)

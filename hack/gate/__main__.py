@@ -5,11 +5,13 @@ import platform
 import sys
 import tempfile
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
+from hack.endings import interrupt_on_sigterm
 from hack.gate import stages
-from hack.gate.run import Ran, run
+from hack.gate.run import Beside, Ran, run
 from hack.gate.stages import TOP, Stage
 from hack.gate.verdict import Verdict
 
@@ -44,19 +46,46 @@ def _say_where() -> None:
 
 
 def _run(chosen: Sequence[Stage], folder: Path) -> Iterator[Ran]:
-    for number, stage in enumerate(chosen):
-        print(f"── {stage.name}", flush=True)
-        place = folder / str(number)
-        place.mkdir()
-        ran = run(stage, place)
-        print(f"   {ran.seconds:.0f} s", flush=True)
-        yield ran
+    """Run the stages in their order, but for one that runs beside those before the stage that it is to end before."""
+    beside: Beside | None = None
+    try:
+        for number, stage in enumerate(chosen):
+            if beside and beside.stage.before == stage.name:
+                yield _shown(beside.stage, beside.ran)
+                beside = None
+            place = folder / str(number)
+            place.mkdir()
+            if stage.before:
+                print(f"── {stage.name}: runs beside the next ones, and is shown before: {stage.before}", flush=True)
+                beside = Beside(stage, place)
+            else:
+                yield _shown(stage, partial(run, stage, place, nice=beside is not None))
+    finally:
+        if beside:
+            beside.end()
+
+
+def _shown(stage: Stage, run: Callable[[], Ran]) -> Ran:
+    print(f"── {stage.name}", flush=True)
+    ran = run()
+    print(f"   {ran.seconds:.0f} s", flush=True)
+    return ran
+
+
+def guarded(arguments: Sequence[str]) -> int:
+    """Run what is asked for; whatever ends it, what it has started ends with it, and the last line is a verdict."""
+    os.chdir(TOP)
+    interrupt_on_sigterm()
+    try:
+        return main(arguments)
+    except KeyboardInterrupt:
+        print("gate: interrupted\nVERDICT red", file=sys.stderr)
+        return 130
+    except Exception as error:  # noqa: BLE001 — whatever it is
+        traceback.print_exc()
+        print(f"gate: {error}\nVERDICT red", file=sys.stderr)
+        return 1
 
 
 if __name__ == "__main__":
-    os.chdir(TOP)
-    try:
-        sys.exit(main(sys.argv[1:]))
-    except Exception as error:  # noqa: BLE001 — whatever it is, the last line is a verdict
-        traceback.print_exc()
-        sys.exit(f"gate: {error}\nVERDICT red")
+    sys.exit(guarded(sys.argv[1:]))

@@ -1,12 +1,14 @@
 """Running a stage: its output goes on to whoever looks, and its last lines are kept."""
 
 import os
+import shutil
 import signal
 import subprocess
 import threading
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -40,22 +42,62 @@ class Ran:
         return not self.record.is_whole or self.code not in (0, 1) or (self.code == 1 and not self.record.of("failed"))
 
 
-def run(stage: Stage, folder: Path) -> Ran:
-    """Run a stage, whose record goes into the folder."""
+def show(line: str) -> None:
+    """Let a line of output be seen at once."""
+    print(line, end="", flush=True)
+
+
+def run(stage: Stage, folder: Path, *, nice: bool = False, say: Callable[[str], None] = show) -> Ran:
+    """Run a stage, whose record goes into the folder; ``nice`` lets what runs beside it go first."""
     started = time.monotonic()
+    command = (*(("nice",) if nice else ()), *stage.command)
     for _ in range(stage.tries):
-        code, tail = execute(stage.command, folder, TOP)
+        code, tail = execute(command, folder, TOP, say)
         if code == 0:
             break
     return Ran(stage, time.monotonic() - started, code, tail, read(folder))
 
 
-def execute(command: Sequence[str], folder: Path, place: Path) -> tuple[int, list[str]]:
-    """Run a command for an hour at most; return its exit status and its last lines."""
+class Beside:
+    """A stage that runs beside others. What it says is seen when it has ended."""
+
+    def __init__(self, stage: Stage, folder: Path) -> None:
+        self.stage = stage
+        self._lines: list[str] = []
+        self._pool = ThreadPoolExecutor(1)
+        self._ran = self._pool.submit(run, stage, folder, say=self._lines.append)
+
+    def ran(self) -> Ran:
+        """Wait for its end, and show what it has said."""
+        found = self._ran.result()
+        for line in self._lines:
+            show(line)
+        return found
+
+    def end(self) -> None:
+        """End it now, if it still runs."""
+        for process in list(_running):
+            _end(process)
+        self._pool.shutdown()
+
+
+#: What runs now.
+_running: set["subprocess.Popen[str]"] = set()
+
+
+def execute(
+    command: Sequence[str], folder: Path, place: Path, say: Callable[[str], None] = show
+) -> tuple[int, list[str]]:
+    """Run a command for an hour at most; return its exit status and its last lines.
+
+    Its temporary files are in a folder of its own, which goes with it. Its path is short, as it is a part of sockets'.
+    """
+    temporary = folder / "t"
+    temporary.mkdir(exist_ok=True)
     process = subprocess.Popen(
         command,
         cwd=place,
-        env={**stages.environment(), "VSYNCER_GATE": str(folder)},
+        env={**stages.environment(), "VSYNCER_GATE": str(folder), "TMPDIR": str(temporary)},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -63,18 +105,22 @@ def execute(command: Sequence[str], folder: Path, place: Path) -> tuple[int, lis
         errors="replace",
         start_new_session=True,
     )
+    _running.add(process)
     timer = threading.Timer(PATIENCE, _end, [process])
     timer.start()
     tail: deque[str] = deque(maxlen=_TAIL)
     try:
         for line in process.stdout or ():
-            print(line, end="", flush=True)
+            say(line)
             tail.append(line.rstrip())
         return process.wait(), list(tail)
     finally:
         timer.cancel()
         if process.poll() is None:
             _end(process)
+            process.wait()
+        _running.discard(process)
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def _end(process: "subprocess.Popen[str]") -> None:

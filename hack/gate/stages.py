@@ -30,6 +30,8 @@ class Stage:
     decides: bool = True
     #: How often it is tried: what fetches from a network may fail once.
     tries: int = 1
+    #: The stage that it ends before, if it mostly waits: it runs beside those until there, which let it go first.
+    before: str = ""
 
 
 def tool(name: str) -> str:
@@ -89,15 +91,16 @@ def check_stages(*, fast: bool = False) -> list[Stage]:
 
 
 def all_stages() -> list[Stage]:
-    """Return all; first what is built, and last what only shows."""
+    """Return all; first what is built. A node mostly waits, and what runs beside it has a time of its own."""
+    servers = "on real API servers"
     return [
         *_builds(),
+        Stage("a real node", pytest("tests/e2e"), tests=True, decides=False, before=servers),
         *check_stages(),
         Stage("the whole daemon", pytest(*_MODULES, "tests/flow", "tests/sieve", "tests/hostile"), tests=True),
-        Stage("on real API servers", pytest(*_MODULES, "tests/integration"), tests=True),
+        Stage(servers, pytest(*_MODULES, "tests/integration"), tests=True),
         Stage("the container image", pytest("tests/container"), tests=True),
         Stage("the packages under plugins/", ("hack/plugins",), tests=True),
-        Stage("a real node", pytest("tests/e2e"), tests=True, decides=False),
     ]
 
 

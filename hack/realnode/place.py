@@ -76,7 +76,7 @@ class Place:
 
     def make_cgroups(self) -> None:
         """Make the control group, in each hierarchy of version 1 or in the only one of version 2."""
-        for root in _hierarchies():
+        for root in hierarchies():
             group = root / self.cgroup.lstrip("/")
             group.mkdir(exist_ok=True)
             for name in ("cpuset.cpus", "cpuset.mems"):  # empty in a new group of version 1, so nothing could run in it
@@ -89,21 +89,26 @@ class Place:
         Raises:
             OSError: A control group is still in use after some seconds.
         """
-        for root in _hierarchies():
-            _remove_group(root / self.cgroup.lstrip("/"))
+        for root in hierarchies():
+            remove_group(root / self.cgroup.lstrip("/"))
         if self.state.exists():
             shutil.rmtree(self.failed, ignore_errors=True)
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def _hierarchies() -> list[Path]:
+def hierarchies() -> list[Path]:
     """Return the roots of control groups: of version 2, or those of version 1 that the kubelet uses."""
     if (_CGROUPS / "cgroup.controllers").exists():
         return [_CGROUPS]
     return [path for path in _CGROUPS.iterdir() if path.is_dir() and not path.is_symlink()]
 
 
-def _remove_group(group: Path) -> None:
+def remove_group(group: Path) -> None:
+    """Remove a control group with those in it, if it is there.
+
+    Raises:
+        OSError: It is still in use after some seconds.
+    """
     if not group.exists():
         return
     for below in sorted(group.rglob("*"), key=lambda path: -len(path.parts)):

@@ -45,6 +45,10 @@ class Cable:
 
     async def _refuse(self) -> None:
         if self._server:
+            for listening in self._server.sockets:
+                asyncio.get_running_loop().remove_reader(listening)
+            # What has been accepted becomes a transport first; asyncio loses it if its server is closed by then.
+            await asyncio.sleep(0)
             self._server.close()
         self._server = None
         self._reset()

@@ -16,7 +16,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
     monkeypatch.setattr(outside, "why_not", lambda: "")
     monkeypatch.setattr(outside, "install", lambda: None)
     monkeypatch.setattr(outside, "KUBELET_SETTINGS", ())
-    monkeypatch.setattr("hack.realnode.place._hierarchies", list)
+    monkeypatch.setattr("hack.realnode.place.hierarchies", list)
     if not shutil.which("ip"):  # which deletes the link of a node that ran
         monkeypatch.setattr("subprocess.run", lambda *_, **__: None)
     return Place("0badcafe")

@@ -1,8 +1,12 @@
 """The last lines of a run say what failed and why: tried on a small checkout with stages of its own."""
 
+import os
 import shutil
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -74,6 +78,7 @@ def checkout(tmp_path: Path) -> Checkout:
     shutil.copytree(TOP / "hack" / "gate", tmp_path / "hack" / "gate", ignore=shutil.ignore_patterns("__pycache__"))
     made = Checkout(tmp_path)
     made.write("hack/__init__.py", "")
+    shutil.copy(TOP / "hack" / "endings.py", tmp_path / "hack")
     made.write("setup.cfg", "[tool:pytest]\n")
     made.write("tests/unit/test_it.py", GOOD)
     made.quarantine()
@@ -212,6 +217,52 @@ def test_open_socket_at_the_end_of_a_run_is_named(checkout: Checkout, workers: s
     assert f"FAILED tests/unit: the end of the run - {said}" in lines[-3]
 
 
+LEAVES = """
+import pathlib, tempfile
+def test_leaves():
+    descriptor, path = tempfile.mkstemp()
+    pathlib.Path("left").write_text(path)
+"""
+
+
+def test_temporary_files_of_a_stage_go_with_it(checkout: Checkout) -> None:
+    checkout.write("tests/unit/test_leaves.py", LEAVES)
+    assert checkout.run()[0] == 0
+    assert not Path((checkout.folder / "left").read_text()).exists()
+
+
+HANGS = """
+import os, sys
+from hack.gate import __main__, stages
+begins = 'echo "$TMPDIR" >here; mv here begun; sleep 3600; echo never'
+stages.check_stages = lambda fast=False: [stages.Stage("hangs", ("sh", "-c", begins))]
+sys.exit(__main__.guarded(["check"]))
+"""
+
+
+@contextmanager
+def begun(checkout: Checkout, script: str) -> Iterator["subprocess.Popen[str]"]:
+    """Yield a gate whose stage hangs."""
+    with subprocess.Popen(
+        [sys.executable, "-c", script], cwd=checkout.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as gate:
+        deadline = time.monotonic() + 120
+        while not (checkout.folder / "begun").exists():
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        yield gate
+
+
+def test_gate_that_is_told_to_end_leaves_nothing(checkout: Checkout) -> None:
+    with begun(checkout, HANGS) as gate:
+        gate.terminate()
+        said = gate.communicate(timeout=120)[0]
+    assert (gate.returncode, said.splitlines()[-1]) == (130, "VERDICT red")
+    temporary = Path((checkout.folder / "begun").read_text().strip())
+    assert temporary.parents[1].name.startswith("gate-")
+    assert not temporary.parents[1].exists()
+
+
 FLAKY = """
 import pathlib
 def test_{name}():
@@ -236,6 +287,30 @@ def test_more_than_three_failing_tests_on_real_servers_are_red(checkout: Checkou
     checkout.write("tests/integration/test_flaky.py", "".join(FLAKY.format(name=name) for name in "abcd"))
     status, lines = checkout.run('Stage("real", tests("tests/integration"), tests=True)')
     assert (status, lines[-2]) == (1, "0 passed, 4 failed")
+
+
+def test_stage_that_mostly_waits_runs_beside_others_and_ends_before_the_one_it_is_to(checkout: Checkout) -> None:
+    checkout.write("tests/unit/test_it.py", GOOD + "def test_waits():\n    open('waiting').read()\n")
+    os.mkfifo(checkout.folder / "waiting")
+    status, lines = checkout.run(
+        'Stage("node", tests("tests/unit"), tests=True, before="later")',
+        'Stage("first", ("sh", "-c", "echo >waiting; ps -o ni= $$ >nice"))',
+        'Stage("later", ("sh", "-c", "ls tests/unit/__pycache__; exit 3"))',
+    )
+    assert (status, lines[-2]) == (1, "2 passed, 0 failed")
+    assert [line.partition(" s  ")[2] for line in lines[1:4]] == ["first", "node: 2 passed", "later FAILED"]
+    assert int((checkout.folder / "nice").read_text()) == min(os.nice(0) + 10, 19)
+
+
+def test_stage_beside_others_ends_with_the_gate(checkout: Checkout) -> None:
+    """The gate is told to end while both run."""
+    hangs = 'stages.Stage("node", ("sh", "-c", "echo $$ >pid; sleep 3600; echo never"), before="later"), stages.Stage('
+    with begun(checkout, HANGS.replace("stages.Stage(", hangs, 1)) as gate:
+        gate.terminate()
+        gate.communicate(timeout=120)
+    pid = int((checkout.folder / "pid").read_text())
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
 
 
 def test_stage_that_fails_beside_a_test_that_passes_when_it_runs_again_is_red(checkout: Checkout) -> None:
