@@ -264,6 +264,9 @@ class Mirror(Syncer[C], SyncDown[C], Sync[C], Refers):
     Override ``translate`` to change the copy.
     """
 
+    #: False if no field that goes down can hold labels and annotations of other objects, as a template does.
+    has_templates: ClassVar[bool] = True
+
     @cached_property
     def references_down(self) -> ReferencePaths:
         """The compiled ``references`` of fields that go down."""
@@ -277,13 +280,20 @@ class Mirror(Syncer[C], SyncDown[C], Sync[C], Refers):
     def translate(self, ctx: Context[C], virtual: Obj) -> Obj:
         """Return the host copy of a virtual object. Fields that it doesn't set are never written.
 
+        Its templates are without marks, and without what the rules of ``metadata`` deny.
+
         Raises:
             Refused: The object, or a name in it, can't be translated.
         """
         host = ctx.host_copy(virtual)
         copy_fields(virtual, host, (*self.down, *self.both))
         names = self.references_down
-        return host if names.is_empty else names.to_host(ctx, virtual, host)
+        if not names.is_empty:
+            host = names.to_host(ctx, virtual, host)
+        if not self.has_templates:
+            return host
+        # Its own metadata is without forged marks already, and bears those of a copy.
+        return {name: each if name == "metadata" else ctx.without_marks(each) for name, each in host.items()}
 
     def reflect(self, ctx: Context[C], pair: Pair) -> Obj | None:
         """Return the virtual object with the ``up`` paths of the host object; None if there is

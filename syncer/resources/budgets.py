@@ -34,6 +34,7 @@ class BudgetSyncer(Mirror[BudgetConfig]):
     name = "poddisruptionbudgets"
     section = "toHost.podDisruptionBudgets"
     resource = DISRUPTION_BUDGETS
+    has_templates = False
     down = ("spec.maxUnavailable", "spec.minAvailable", "spec.selector", "spec.unhealthyPodEvictionPolicy")
     translates = ("spec.maxUnavailable", "spec.minAvailable")
     exact = down

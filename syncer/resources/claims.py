@@ -51,6 +51,7 @@ class ClaimSyncer(Mirror[ClaimConfig]):
     name = "persistentvolumeclaims"
     section = "toHost.persistentVolumeClaims"
     resource = PERSISTENT_VOLUME_CLAIMS
+    has_templates = False
     down = (
         "spec.accessModes",
         "spec.dataSource",

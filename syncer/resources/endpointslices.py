@@ -97,6 +97,7 @@ class EndpointSliceSyncer(Mirror[EndpointSliceConfig], Excludes[EndpointSliceCon
     name = "endpointslices"
     section = "toHost.endpointSlices"
     resource = ENDPOINT_SLICES
+    has_templates = False
     down = ("addressType", "endpoints", "ports")
     translates = ("endpoints",)
     references: ClassVar[References] = {

@@ -69,6 +69,7 @@ class IngressSyncer(Mirror[IngressConfig]):
 
     name = "ingresses"
     resource = INGRESSES
+    has_templates = False
     down = ("spec",)
     up = ("status",)
     references: ClassVar[References] = {

@@ -93,6 +93,7 @@ class NamespaceSyncer(Mirror[NamespaceConfig]):
 
     name = "namespaces"
     resource = NAMESPACES
+    has_templates = False
     metadata = MetadataRules(labels=KeyRules(deny=("*",)), annotations=KeyRules(deny=("*",)))
 
     def applies_to(self, settings: Settings) -> bool:

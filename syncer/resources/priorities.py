@@ -57,6 +57,7 @@ class TenantPrioritySyncer(Mirror[TenantPriorityConfig], Excludes[TenantPriority
     name = "tenant-priorityclasses"
     section = "toHost.priorityClasses"
     resource = PRIORITY_CLASSES
+    has_templates = False
     down = ("value", "preemptionPolicy", "globalDefault", "description")
     translates = ("value", "preemptionPolicy", "globalDefault")
     exact = down

@@ -13,6 +13,7 @@ class ServiceAccountSyncer(Mirror):
 
     name = "serviceaccounts"
     resource = SERVICE_ACCOUNTS
+    has_templates = False
     section = "toHost.serviceAccounts"
     #: A cloud's identity webhook gives pods credentials by the annotations of their account.
     metadata = MetadataRules(annotations=KeyRules(deny=("*",)))

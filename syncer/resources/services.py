@@ -119,6 +119,7 @@ class ServiceSyncer(Mirror[ServiceConfig], Excludes[ServiceConfig], Initialize, 
 
     name = "services"
     resource = SERVICES
+    has_templates = False
     down = (
         "spec.type",
         "spec.externalName",

@@ -39,6 +39,7 @@ class UsedSyncer(Mirror[UsedConfig]):
     """
 
     when_used = True
+    has_templates = False
     #: Helm finds its releases by such a label alone, among the Secrets and ConfigMaps of a namespace:
     #: ``owner=helm``, and ``OWNER=TILLER`` before version 3.
     metadata = MetadataRules(labels=KeyRules(deny=("owner", "OWNER")))

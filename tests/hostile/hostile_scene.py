@@ -8,6 +8,7 @@ reason="…")` if it isn't about all of them; write the assertion that an older 
 it (`HOSTILE_SYNCER=PATH/bin/syncer pytest tests/hostile` runs that version).
 """
 
+import configparser
 import json
 import os
 import subprocess
@@ -105,6 +106,8 @@ class HostileScene:
     cli: Sequence[str] = field(default_factory=lambda: (installation(),))
     #: Sections of plugins under `sync.toHost`, which no schema has.
     plugins: Mapping[str, Any] = field(default_factory=dict)
+    #: A command that runs another one with the import path of the plugins.
+    environment: Sequence[str] = ()
     _daemon: Process | None = None
     _beats: Iterable[int] = field(default_factory=count)
 
@@ -190,6 +193,27 @@ class HostileScene:
         """Run a command of the tested installation, and return its result."""
         return subprocess.run([installation(), *words], capture_output=True, text=True, check=False, timeout=600)
 
+    def add_plugins(self, *names: str) -> bool:
+        """Have the daemon load these folders of `plugins/`; return False if the installation lacks one.
+
+        They are installed by their entry points alone.
+        """
+        root, paths = Path(installation()).parents[2] / "plugins", [str(self.folder)]
+        for plugin in names:
+            config = configparser.ConfigParser()
+            if not config.read(root / plugin / "setup.cfg"):
+                return False
+            info = self.folder / f"{plugin.replace('-', '_')}-1.dist-info"
+            info.mkdir(exist_ok=True)
+            (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {config['metadata']['name']}\nVersion: 1\n")
+            lines = config["options.entry_points"]["syncer.syncers"].strip()
+            (info / "entry_points.txt").write_text(f"[syncer.syncers]\n{lines}\n")
+            paths.append(str(root / plugin))
+        found = os.pathsep.join([*paths, *filter(None, [os.environ.get("PYTHONPATH")])])
+        self.environment = ("env", f"PYTHONPATH={found}")
+        self.cli = (*self.environment, *self.cli)
+        return True
+
     # -- what it does ------------------------------------------------------------------------------
 
     @property
@@ -204,6 +228,16 @@ class HostileScene:
     def copy(self, obj: Obj) -> Obj | None:
         """Return the copy of a virtual object; None: there is none."""
         return self.operator.get(resource_of(obj), str(self.host_key(obj)))
+
+    def told(self, obj: Obj, reason: str) -> str:
+        """Return the message of the event with this reason about a virtual object, as soon as it is there."""
+
+        def look() -> list[str]:
+            events, name = self.tenant.objects("events"), key_of(obj).name
+            about = [each for each in events if each["involvedObject"]["name"] == name]
+            return [each["message"] for each in about if each["reason"] == reason]
+
+        return eventually(look, f"{reason} about {key_of(obj)}")[0]
 
     def copied(self, obj: Obj, *, seconds: float = PATIENCE) -> Obj:
         """Return the copy of a virtual object as soon as it is there."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hostile_scene import OTHER, HostileScene
+from hostile_scene import OTHER, HostileScene, eventually
 
 from hack.bench.daemon import SYNCER
 
@@ -60,3 +60,59 @@ def _server(kubeconfig: Path) -> str:
     """Return the address in a kubeconfig."""
     found: str = yaml.safe_load(kubeconfig.read_text())["clusters"][0]["cluster"]["server"]
     return found
+
+
+def _changed(hostile: HostileScene, **parts: Any) -> None:
+    """Change the user, or the cluster, of the virtual kubeconfig."""
+    file = hostile.folder / "virtual"
+    found = yaml.safe_load(file.read_text())
+    found["users"][0]["user"] = parts.get("user", found["users"][0]["user"])
+    found["clusters"][0]["cluster"].update(parts.get("cluster", {}))
+    file.write_text(yaml.safe_dump(found))
+
+
+@pytest.mark.translators("single-namespace", reason="no translator sees a kubeconfig")
+def test_program_in_a_kubeconfig_is_not_run_unless_allowed(hostile: HostileScene, tmp_path: Path) -> None:
+    """On 0aeb964 there is no such option, and the program runs: `assert not True`."""
+    ran = tmp_path / "ran"
+    program = {"apiVersion": "client.authentication.k8s.io/v1", "command": "touch", "args": [str(ran)]}
+    _changed(hostile, user={"exec": {**program, "interactiveMode": "Never"}})
+    hostile.start(wait=False, virtual={"allowExec": False})
+    eventually(lambda: not hostile.lives or ran.exists(), "it refuses, or runs the program")
+    assert not ran.exists()
+    assert hostile.daemon.wait() == 2
+    assert "allowExec of this virtual cluster is false" in hostile.daemon.said()
+    result = validated(hostile, tmp_path, virtual={"allowExec": False})
+    assert result.returncode == 2
+    assert not ran.exists()
+
+
+@pytest.mark.translators("single-namespace", reason="no translator sees a kubeconfig")
+def test_token_of_the_daemons_own_pod_isnt_sent_to_the_tenant(hostile: HostileScene, tmp_path: Path) -> None:
+    """On 0aeb964: returncode 0, "careless.yaml is fine."."""
+    _changed(hostile, user={"tokenFile": "/var/run/secrets/kubernetes.io/serviceaccount/token"})
+    result = validated(hostile, tmp_path)
+    assert result.returncode == 2, result.stdout
+    assert "is the token of this Pod's own service account" in result.stderr
+    hostile.start(wait=False)
+    assert hostile.daemon.wait() == 2
+    assert "is the token of this Pod's own service account" in hostile.daemon.said()
+    assert hostile.tenant.requests() == []
+
+
+@pytest.mark.translators("single-namespace", reason="no translator sees a kubeconfig")
+@pytest.mark.parametrize(
+    ("cluster", "said"),
+    [
+        ({"insecure-skip-tls-verify": True}, "insecure-skip-tls-verify is set"),
+        ({"server": "http://127.0.0.2:9"}, "the address begins with http://"),
+    ],
+    ids=["unverified", "plain"],
+)
+def test_operator_is_warned_of_a_connection_that_others_can_read(
+    hostile: HostileScene, cluster: dict[str, Any], said: str
+) -> None:
+    """0aeb964 says nothing."""
+    _changed(hostile, cluster=cluster)
+    hostile.start(wait=False)
+    eventually(lambda: said in hostile.daemon.said(), "the log says so")

@@ -8,10 +8,10 @@ import yaml
 from hostile_scene import CLUSTER, DAEMON, HOME, NAMESPACE, HostileScene, eventually
 
 from kube_envtest import Rule
-from syncer.api import Key, Obj
+from syncer.api import Key, Obj, Resource
 from syncer.resources.kinds import SECRETS
 from syncer.testing.merge import merged
-from syncer.testing.objects import pod, pod_mounting, secret, serviceaccount
+from syncer.testing.objects import build, pod, pod_mounting, secret, serviceaccount
 
 CRDS = Path(__file__).parents[1] / "crds"
 CERTIFICATE = "certificates.cert-manager.io"
@@ -91,6 +91,27 @@ def _certificate(name: str, to: str) -> Obj:
     spec: dict[str, Any] = {"secretName": to, "dnsNames": ["a.example.org"], "issuerRef": {"name": "ca"}}
     metadata = {"name": name, "namespace": NAMESPACE}
     return {"apiVersion": "cert-manager.io/v1", "kind": "Certificate", "metadata": metadata, "spec": spec}
+
+
+def test_certificate_is_signed_by_no_issuer_of_the_hosts(hostile: HostileScene) -> None:
+    """On 0aeb964 the copy is there, and the host's own Issuer signs it."""
+    _define(hostile, CERTIFICATE, ISSUER)
+    issuers, references = Resource("cert-manager.io/v1", "Issuer", "issuers"), {"spec.issuerRef.name": ISSUER}
+    hostile.start(sync={"custom": {CERTIFICATE: {"references": references}, ISSUER: {}}})
+    place = hostile.names.to_host(issuers, Key(NAMESPACE, "ca"))
+    eventually(lambda: hostile.operator.get("namespaces", place.namespace), "the host namespace is there")
+    theirs = hostile.operator.put(
+        build(issuers, place.name, namespace=place.namespace, spec={"selfSigned": {"crlDistributionPoints": []}})
+    )
+    thief = hostile.tenant.put(_certificate("thief", "thief-tls"))
+    hostile.serves_others()
+    hostile.quiet()
+    assert hostile.copy(thief) is None
+    assert hostile.operator.get(ISSUER, str(place)) == theirs
+    hostile.operator.delete(ISSUER, str(place))
+    own = hostile.tenant.put(build(issuers, "ca", namespace=NAMESPACE, spec={"selfSigned": {}}))
+    assert hostile.copied(own)["spec"] == {"selfSigned": {}}
+    assert hostile.copied(thief)["spec"]["issuerRef"]["name"] == place.name
 
 
 @pytest.mark.translators("single-namespace", "vcluster-compat", reason="the others refuse this configuration")

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from hostile_scene import HOME, NAMESPACE, HostileScene, eventually
 
-from syncer.api import Key, Obj, Resource, annotations_of, key_of, labels_of
+from syncer.api import Key, Obj, Resource, annotations_of, labels_of
 from syncer.resources.kinds import NAMESPACES
 from syncer.testing.objects import build, configmap, crd, namespace, pod, secret, service, serviceaccount
 
@@ -24,23 +24,9 @@ ACTED_ON = {
 }
 
 
-def told(hostile: HostileScene, obj: Obj, reason: str) -> str:
-    """Return the message of the event with this reason about a virtual object, as soon as it is there."""
-
-    def look() -> list[str]:
-        name = key_of(obj).name
-        return [
-            event["message"]
-            for event in hostile.tenant.objects("events")
-            if event["reason"] == reason and event["involvedObject"]["name"] == name
-        ]
-
-    return eventually(look, f"{reason} about {key_of(obj)}")[0]
-
-
 def refused(hostile: HostileScene, obj: Obj, reason: str) -> str:
     """Return the message to the tenant about a Pod that has no copy."""
-    message = told(hostile, obj, reason)
+    message = hostile.told(obj, reason)
     assert hostile.copy(obj) is None
     assert "vc-ns" not in message, "nothing of the host is named"
     return message
@@ -66,7 +52,7 @@ def test_metadata_that_a_host_acts_on_stays_behind_on_every_kind(hostile: Hostil
         assert "azure.workload.identity/use" not in labels_of(copy)
         assert labels_of(copy)["app"] == "a"
         assert ("plain" in annotations_of(copy)) is (obj["kind"] != "ServiceAccount"), "none of an account's cross"
-        assert "eks.amazonaws.com/role-arn" in told(hostile, obj, "NotCopied")
+        assert "eks.amazonaws.com/role-arn" in hostile.told(obj, "NotCopied")
     hostile.serves_others()
 
 
@@ -89,13 +75,13 @@ def test_service_takes_no_address_of_the_hosts(hostile: HostileScene) -> None:
     copy = hostile.copied(greedy)
     # 0aeb964 copies both.
     assert not {"externalIPs", "loadBalancerIP"} & copy["spec"].keys()
-    assert "spec.externalIPs" in told(hostile, greedy, "NotCopied")
+    assert "spec.externalIPs" in hostile.told(greedy, "NotCopied")
     chosen = hostile.tenant.put(service("chosen", spec={**asked, "loadBalancerClass": "example.org/other"}))
     # 0aeb964 copies it with the class.
     refused(hostile, chosen, "NotCopied")
     name = service("meta", spec={"type": "ExternalName", "externalName": "metadata.google.internal", "ports": None})
     hostile.tenant.put(name)
-    told(hostile, name, "NotCopied")
+    hostile.told(name, "NotCopied")
     assert hostile.copy(name) is None
 
 
@@ -198,7 +184,7 @@ def test_denied_metadata_in_a_template_stays_behind_and_the_tenant_is_told(hosti
         "labels": {"app": "a"},
         "annotations": {"example.org/note": "a"},
     }
-    assert "annotations[replicator.v1.mittwald.de/replicate-from] of a template" in told(hostile, made, "NotCopied")
+    assert "annotations[replicator.v1.mittwald.de/replicate-from] of a template" in hostile.told(made, "NotCopied")
 
 
 @pytest.mark.parametrize("kind", ["secrets", "configmaps"])

@@ -26,7 +26,7 @@ class FooSyncer(Syncer, SyncDown, Sync, SyncUp):
         return delete(host=host, reason="the virtual Foo is gone")
 
     def _wanted(self, ctx: Context, virtual: Obj) -> Obj:
-        return ctx.host_copy(virtual) | {"spec": virtual.get("spec") or {}}
+        return ctx.host_copy(virtual) | {"spec": ctx.without_marks(virtual.get("spec") or {})}
 
     def _reported(self, pair: Pair) -> Obj:
         metadata = {part: pair.virtual["metadata"][part] for part in ("name", "namespace", "uid")}

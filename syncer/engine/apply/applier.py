@@ -21,6 +21,7 @@ from syncer.api.marks import Marks
 from syncer.api.objects import Key, Resource, Side, key_of, labels_of, uid_of
 from syncer.clusters.client import Cluster
 from syncer.directions import collision
+from syncer.engine.apply.confirmation_pace import ConfirmationPace
 from syncer.engine.apply.field_managers import name_others
 from syncer.engine.apply.preconditions import Claim, must_be_served, must_be_unused, must_be_vacant, must_have_home
 from syncer.engine.apply.tokens import with_tokens
@@ -86,6 +87,7 @@ class Applier:
     refusals: Refusals
     drift_policy: DriftPolicy
     pace: WritePace
+    confirmations: ConfirmationPace
     claim: Claim = field(default_factory=Claim)
 
     async def apply(self, plan: Plan, recorder: Recorder) -> set[Side]:

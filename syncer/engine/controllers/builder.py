@@ -15,6 +15,7 @@ from syncer.api.sources import Index, Source, Watch
 from syncer.clusters.client import Cluster
 from syncer.directions import direction_of, resources_of
 from syncer.engine.apply.applier import Applier
+from syncer.engine.apply.confirmation_pace import ConfirmationPace
 from syncer.engine.apply.write_pace import WritePace
 from syncer.engine.cache.informer import Informer
 from syncer.engine.cache.informers import Informers, Place, Selection
@@ -92,6 +93,7 @@ def build_pair(
         refusals=policies.refusals,
         drift_policy=policies.drift,
         pace=WritePace(clock),
+        confirmations=ConfirmationPace(clock),
     )
     pair = ClusterPair(
         settings, virtual, host, queue, informers, references, reconciler, policies, applier, controllers

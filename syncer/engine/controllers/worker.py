@@ -46,6 +46,8 @@ DRAIN_SECONDS = 3.0
 
 #: The reason of a request that must wait because its host object was written a moment ago.
 PACED = "its host object was written twice within a second; further changes are collected"
+#: The reason of a request that waits for its turn to have many names confirmed.
+CONFIRMED_LATER = "it names many objects that are not there, and the host is asked about them in turn"
 
 log = get_logger(__name__)
 
@@ -247,6 +249,9 @@ class Workers:
                     self.queue.retry(request, at_least=delay, at_most=controller.config.max_retry_delay)
                 after = delay if is_fed else None
                 decision = replace(decision, outcome=Outcome.PENDING, reason=PACED, after=after)
+                break
+            if (delay := pair.applier.confirmations.delay(plan)) > 0:
+                decision = replace(decision, outcome=Outcome.PENDING, reason=CONFIRMED_LATER, after=delay)
                 break
             before = plan
             sides = await pair.applier.apply(plan, recorder)

@@ -80,12 +80,6 @@ class ToHost(Mirror[CustomConfig]):
             owns=tuple(dict.fromkeys(ties.owned)),
         )
 
-    def translate(self, ctx: Context[CustomConfig], virtual: Obj) -> Obj:
-        """Return the copy, without marks in the templates that it holds."""
-        host = super().translate(ctx, virtual)
-        # Its own metadata is without forged marks already, and bears those of a copy.
-        return {name: each if name == "metadata" else ctx.without_marks(each) for name, each in host.items()}
-
     def selects(self, virtual: Obj) -> Iterable[tuple[Resource, Obj]]:
         """Return the label selectors of objects that belong to this object."""
         name = virtual["metadata"]["name"]

@@ -1,6 +1,5 @@
 """The stage of a hostile tenant: the clusters, the host's own objects, and the tenant's."""
 
-import configparser
 import contextlib
 import heapq
 import itertools
@@ -170,11 +169,16 @@ class Stage:
     def start(self) -> None:
         """Start the daemon, measured, and put canaries into the host namespaces that it makes."""
         python = str(Path(installation()).with_name("python"))
-        path = plugin_path(self.scene.folder)
-        setting = ("env", f"PYTHONPATH={path}")
-        self.scene.cli = (*setting, installation())
-        measured = (*PREFERRED, *setting, python, "-P", str(ROOT / "hack" / "loop_steps.py"), str(self.records))
-        self.scene.plugins = {"issuers": {}, "serviceMonitors": {}} if path else {}
+        loaded = self.scene.add_plugins("cert-manager", "prometheus-operator")
+        measured = (
+            *PREFERRED,
+            *self.scene.environment,
+            python,
+            "-P",
+            str(ROOT / "hack" / "loop_steps.py"),
+            str(self.records),
+        )
+        self.scene.plugins = {"issuers": {}, "serviceMonitors": {}} if loaded else {}
         custom = CUSTOM if self.single else merged(CUSTOM, {"vouchers.example.com": {"related": None}})
         self.scene.start(command=measured, sync={"custom": custom})
         self.beside.daemon.start()
@@ -328,23 +332,3 @@ def accepts(cli: tuple[str, ...], config: str) -> bool:
         if cli:
             return subprocess.run([*cli, *arguments], capture_output=True, check=False, timeout=600).returncode == 0
         return CliRunner().invoke(app, arguments).exit_code == 0
-
-
-def plugin_path(folder: Path) -> str:
-    """Return an import path with the packages under plugins/ of the tested installation.
-
-    They are installed by their entry points alone; "" if the installation has no such folder.
-    """
-    root = Path(installation()).parents[2] / "plugins"
-    found = []
-    for plugin in ("cert-manager", "prometheus-operator"):
-        config = configparser.ConfigParser()
-        if not config.read(root / plugin / "setup.cfg"):
-            return ""
-        info = folder / f"{plugin.replace('-', '_')}-1.dist-info"
-        info.mkdir(exist_ok=True)
-        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {config['metadata']['name']}\nVersion: 1\n")
-        lines = config["options.entry_points"]["syncer.syncers"].strip()
-        (info / "entry_points.txt").write_text(f"[syncer.syncers]\n{lines}\n")
-        found.append(str(root / plugin))
-    return ":".join((str(folder), *found))

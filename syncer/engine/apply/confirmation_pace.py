@@ -1,0 +1,60 @@
+"""The pace of confirmations: a write may name many objects that aren't there, and the host is asked about each.
+
+So a tenant who creates Pods that name what doesn't exist would have the host asked dozens of times for
+each. A few names are free. Beyond them, the names of all writes of a virtual cluster have a rate, and
+each write its turn. A name whose object has its copy costs nothing.
+"""
+
+from collections.abc import Callable
+
+from syncer.api.objects import Side
+from syncer.engine.reconcile.plan import Place, Plan
+from syncer.token_bucket import TokenBucket
+
+#: Names in a write that are confirmed without a turn.
+FREE = 4
+#: Further confirmations per second, and as many as may be made at once.
+PER_SECOND, AT_ONCE = 50.0, 500
+#: Longest wait for a turn, in seconds. What would wait for longer gets no turn, and asks again then.
+LONGEST = 60.0
+#: Turns that are kept at least before those of writes that didn't come back are dropped.
+_KEPT = 1024
+
+
+class ConfirmationPace:
+    """The turns of writes that name many objects which aren't there; ``clock`` returns seconds."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._bucket = TokenBucket(rate=PER_SECOND, burst=AT_ONCE, now=clock())
+        #: When the writes that wait have their turns, and the number of these at which old ones are dropped.
+        self._turns: dict[Place, float] = {}
+        self._most = _KEPT
+
+    def __len__(self) -> int:
+        return len(self._turns)
+
+    def delay(self, plan: Plan) -> float:
+        """Return the seconds for which a plan must wait, mostly 0. With 0 it has had its turn."""
+        further = len(plan.vacant) - FREE
+        if further <= 0:
+            return 0.0
+        place = next((each.place for each in plan.writes if each.calls and each.place.side is Side.HOST), None)
+        if place is None:
+            return 0.0
+        now = self._clock()
+        turn = self._turns.pop(place, None)
+        if turn is None:
+            wait = max(self._bucket.take(now) for _ in range(further))
+            if wait > LONGEST:
+                for _ in range(further):
+                    self._bucket.give_back()
+                return LONGEST
+            turn = now + wait
+        if turn <= now:
+            return 0.0
+        self._turns[place] = turn
+        if len(self._turns) > self._most:
+            self._turns = {each: at for each, at in self._turns.items() if at > now - LONGEST}
+            self._most = 2 * len(self._turns) + _KEPT
+        return turn - now
