@@ -151,7 +151,7 @@ def test_plugins_are_an_image_volume_or_what_an_init_container_writes_wherever_t
 
 
 def test_plugin_is_refused_whose_init_container_has_nothing_to_copy() -> None:
-    with pytest.raises(Unrenderable, match="plugins: foo.subPath: name the folder"):
+    with pytest.raises(Unrenderable, match=r"plugins: foo\.subPath: name the folder"):
         objects(plugins=[{"name": "foo", "image": "example.org/foo:1", "initContainer": {}}])
 
 
