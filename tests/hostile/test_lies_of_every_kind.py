@@ -66,7 +66,7 @@ def _tell(hostile: HostileScene, *rules: Rule) -> None:
 
 
 def test_lies_about_objects_of_every_kind_end_nothing_else_at_the_start(hostile: HostileScene) -> None:
-    """On 0aeb964 the daemon ends: `SystemExit: the daemon ended`."""
+    """On 0aeb964 kinds stand still: `not within 60 s: shop/well-formed has a copy`."""
     _defined(hostile)
     spoilt = [hostile.tenant.put(make(name)) for make in KINDS.values() for name in SAID]
     _tell(hostile, *(Rule(verb=verb, resource=kind, rewrite=_lie) for verb in ("list", "watch") for kind in KINDS))
@@ -106,7 +106,7 @@ def _group(said: Any) -> Callable[[bytes], bytes]:
     ids=["text", "numbers", "types", "huge", "mapping"],
 )
 def test_lie_about_a_group_costs_that_group_alone(hostile: HostileScene, said: Any) -> None:
-    """On 0aeb964 the daemon doesn't start."""
+    """On 0aeb964 text, numbers and a mapping end it: `SystemExit: the daemon ended`."""
     _defined(hostile)
     _tell(hostile, Rule(user=DAEMON.name, path="/apis*", verb="get", resource="", rewrite=_group(said)))
     hostile.start(**CUSTOM)
@@ -142,36 +142,28 @@ def test_list_that_never_ends_is_given_up(hostile: HostileScene) -> None:
 
 
 @pytest.mark.translators("single-namespace", reason="no translator sees a refusal")
-@pytest.mark.parametrize("verb", ["list", "watch"])
-def test_giant_refusal_is_cut(hostile: HostileScene, verb: str) -> None:
-    """On 0aeb964 the log has all of it."""
+def test_giant_refusal_is_cut(hostile: HostileScene) -> None:
+    """Held on 0aeb964, too. If messages weren't cut: `assert 9000265 < 20000`."""
     _defined(hostile)
-    status = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "InternalError", "code": 500}
-    giant = {**status, "message": "vc " * 3_000_000}
-    line = giant if verb == "list" else {"type": "ERROR", "object": giant}
+    status = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden", "code": 403}
+    line = json.dumps({"type": "ERROR", "object": {**status, "message": "vc " * 3_000_000}}).encode()
     hostile.start(**CUSTOM)
-    first = hostile.tenant.put(build(PAPERS, "first", spec={"size": 1}))
-    hostile.copied(first)
-    rule = Rule(
-        user=DAEMON.name,
-        verb=verb,
-        resource="papers",
-        status=500 if verb == "list" else 0,
-        rewrite=lambda _: json.dumps(line).encode(),
-    )
+    hostile.copied(hostile.tenant.put(build(PAPERS, "first", spec={"size": 1})))
+    rule = Rule(user=DAEMON.name, verb="watch", resource="papers", rewrite=lambda _: line)
     _tell(hostile, rule)
     hostile.tenant.call(_relist)
 
-    def said_twice() -> bool:
-        hostile.tenant.put(build(PAPERS, f"p{rule.hits}", spec={"size": time.monotonic()}))
-        return rule.hits >= 2
+    def said() -> int:
+        hostile.tenant.put(build(PAPERS, "second", spec={"size": time.monotonic()}))
+        return rule.hits
 
-    eventually(said_twice, "it is said twice")
+    eventually(said, "it is said")
+    eventually(lambda: str(PAPERS) in hostile.degraded(), "the page says so")
     hostile.serves_others()
     assert max(map(len, hostile.daemon.said().splitlines())) < 20_000
     assert len(hostile.degraded()) < 20_000
     hostile.tenant.call(lambda server: server.faults.clear())
-    hostile.copied(build(PAPERS, "p1"))
+    hostile.copied(build(PAPERS, "second"))
 
 
 def _relist(server: ApiServer) -> None:
