@@ -291,3 +291,13 @@ def test_shown_object_of_the_host_lacks_denied_keys() -> None:
     assert shown
     assert theirs(labels_of(shown)) == {"tier": "gold"}
     assert theirs(annotations_of(shown)) == {"a": "1"}
+
+
+def test_templates_in_a_copied_field_are_without_marks_and_without_what_is_denied() -> None:
+    metadata = {"labels": {"vsyncer.dev/cluster": "forged", "a": "1"}, "annotations": {"danger.example.org/run": "x"}}
+    given = build(WIDGETS, "w", spec={"parts": [{"template": {"metadata": metadata}}], "podLabels": metadata["labels"]})
+    world = world_of().given(virtual=[given])
+    world.settle(Widgets, "shop/w")
+    cleaned = {"metadata": {"labels": {"a": "1"}, "annotations": {}}}
+    assert copy_in(world)["spec"] == {"parts": [{"template": cleaned}], "podLabels": {"a": "1"}}
+    assert given["spec"]["podLabels"] == metadata["labels"]

@@ -1,0 +1,171 @@
+"""An aggregated API server of a tenant lies about every kind, right from the start, and ends nothing else."""
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+from hostile_chaos.lies import LIES, Lie
+from hostile_scene import COPIED, DAEMON, NAMESPACE, HostileScene, eventually
+
+from kube_envtest import ApiServer, Rule
+from syncer.api import Obj, Resource
+from syncer.testing.objects import build, configmap, crd, pod, resource_of, secret, service, serviceaccount
+
+PAPERS = Resource("issuing.example.org/v1", "Paper", "papers")
+CUSTOM: dict[str, Any] = {"sync": {"custom": {str(PAPERS): {}}}}
+#: The kinds that are copied by default, and one of a tenant's own.
+KINDS: Mapping[str, Callable[[str], Obj]] = {
+    "pods": lambda name: pod(name),
+    "services": lambda name: service(name),
+    "secrets": lambda name: secret(name, {"a": "b"}, metadata=COPIED),
+    "configmaps": lambda name: configmap(name, metadata=COPIED),
+    "serviceaccounts": lambda name: serviceaccount(name),
+    "papers": lambda name: build(PAPERS, name, spec={"size": 1}),
+}
+MEGABYTE = "u" * 1_000_000
+
+
+def _uid(uid: Any) -> Lie:
+    return lambda obj: {**obj, "metadata": {**obj["metadata"], "uid": uid}}
+
+
+#: What is said of the objects with these names.
+SAID: Mapping[str, Lie] = {
+    **{name.replace(" ", "-"): lie for name, lie in LIES.items()},
+    "huge-uid": _uid(MEGABYTE),
+    "uid-of-lines": _uid("a\nb: c"),
+    "huge-kind": lambda obj: {**obj, "kind": MEGABYTE},
+}
+
+
+def _lie(body: bytes) -> bytes:
+    """Return a list, or a line of a watch, with the lies about its objects."""
+    whole = json.loads(body)
+
+    def said(obj: Any) -> Any:
+        lie = SAID.get(obj.get("metadata", {}).get("name"))
+        return obj if lie is None else lie(obj)
+
+    if "items" in whole:
+        whole["items"] = [said(each) for each in whole["items"]]
+    elif "object" in whole:
+        whole["object"] = said(whole["object"])
+    return json.dumps(whole).encode()
+
+
+def _defined(hostile: HostileScene) -> None:
+    for server in (hostile.tenant, hostile.operator):
+        server.put(crd(str(PAPERS)))
+
+
+def _tell(hostile: HostileScene, *rules: Rule) -> None:
+    """Let the virtual API server answer the daemon so from now on."""
+    hostile.tenant.call(lambda server: [server.faults.add(each) for each in rules])
+
+
+def test_lies_about_objects_of_every_kind_end_nothing_else_at_the_start(hostile: HostileScene) -> None:
+    """On 0aeb964 kinds stand still: `not within 60 s: shop/well-formed has a copy`."""
+    _defined(hostile)
+    spoilt = [hostile.tenant.put(make(name)) for make in KINDS.values() for name in SAID]
+    _tell(hostile, *(Rule(verb=verb, resource=kind, rewrite=_lie) for verb in ("list", "watch") for kind in KINDS))
+    hostile.start(**CUSTOM)
+    for make in KINDS.values():
+        hostile.copied(hostile.tenant.put(make("well-formed")))
+    hostile.serves_others()
+    assert hostile.daemon.readyz()[0] == 200
+    hostile.tenant.call(lambda server: server.faults.clear())
+    for each in spoilt:
+        hostile.tenant.patch(
+            resource_of(each), f"{NAMESPACE}/{each['metadata']['name']}", metadata={"labels": {"a": "b"}}
+        )
+    for each in spoilt:
+        hostile.copied(each)
+
+
+def _group(said: Any) -> Callable[[bytes], bytes]:
+    """Return discovery documents with something else said of the resources of Papers' group."""
+
+    def rewrite(body: bytes) -> bytes:
+        whole = json.loads(body)
+        for group in whole.get("items") or ():
+            if group["metadata"]["name"] == PAPERS.group:
+                group["versions"] = [{"version": "v1", "resources": said, "freshness": "Current"}]
+        if whole.get("kind") == "APIResourceList":
+            whole["resources"] = said
+        return json.dumps(whole).encode()
+
+    return rewrite
+
+
+@pytest.mark.translators("single-namespace", reason="no translator sees discovery")
+@pytest.mark.parametrize(
+    "said",
+    ["text", [7], [{"resource": 7, "verbs": "all"}], [{"resource": MEGABYTE, "responseKind": None}], {"a": []}],
+    ids=["text", "numbers", "types", "huge", "mapping"],
+)
+def test_lie_about_a_group_costs_that_group_alone(hostile: HostileScene, said: Any) -> None:
+    """On 0aeb964 text, numbers and a mapping end it: `SystemExit: the daemon ended`."""
+    _defined(hostile)
+    _tell(hostile, Rule(user=DAEMON.name, path="/apis*", verb="get", resource="", rewrite=_group(said)))
+    hostile.start(**CUSTOM)
+    hostile.serves_others()
+    hostile.copied(hostile.tenant.put(pod("web")))
+    hostile.tenant.call(lambda server: server.faults.clear())
+    paper = hostile.tenant.put(build(PAPERS, "a", spec={"size": 1}))
+    hostile.tenant.patch("customresourcedefinitions.apiextensions.k8s.io", str(PAPERS), metadata={"labels": {"a": "b"}})
+    hostile.copied(paper)
+
+
+@pytest.mark.translators("single-namespace", reason="no translator sees lists")
+def test_list_that_never_ends_is_given_up(hostile: HostileScene) -> None:
+    """On 0aeb964 the daemon asks for its pages for ever: `not within 60 s: the page says so`."""
+    _defined(hostile)
+    for number in range(600):
+        hostile.tenant.put(build(PAPERS, f"p{number}", spec={"size": 1}))
+    tokens: list[str] = []
+
+    def endless(body: bytes) -> bytes:
+        whole = json.loads(body)
+        tokens.append(whole["metadata"].get("continue") or tokens[0])
+        whole["metadata"]["continue"] = tokens[0]
+        return json.dumps(whole).encode()
+
+    _tell(hostile, Rule(user=DAEMON.name, verb="list", resource="papers", rewrite=endless))
+    hostile.start(wait=False, **CUSTOM)
+    hostile.serves_others()
+    hostile.copied(hostile.tenant.put(pod("web")))
+    eventually(lambda: f"{PAPERS} degraded" in hostile.degraded(), "the page says so")
+    hostile.tenant.call(lambda server: server.faults.clear())
+    hostile.copied(build(PAPERS, "p599"))
+
+
+@pytest.mark.translators("single-namespace", reason="no translator sees a refusal")
+def test_giant_refusal_is_cut(hostile: HostileScene) -> None:
+    """Held on 0aeb964, too. If messages weren't cut: `assert 9000265 < 20000`."""
+    _defined(hostile)
+    status = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden", "code": 403}
+    line = json.dumps({"type": "ERROR", "object": {**status, "message": "vc " * 3_000_000}}).encode()
+    hostile.start(**CUSTOM)
+    hostile.copied(hostile.tenant.put(build(PAPERS, "first", spec={"size": 1})))
+    rule = Rule(user=DAEMON.name, verb="watch", resource="papers", rewrite=lambda _: line)
+    _tell(hostile, rule)
+    hostile.tenant.call(_relist)
+
+    def said() -> int:
+        hostile.tenant.put(build(PAPERS, "second", spec={"size": time.monotonic()}))
+        return rule.hits
+
+    eventually(said, "it is said")
+    eventually(lambda: str(PAPERS) in hostile.degraded(), "the page says so")
+    hostile.serves_others()
+    assert max(map(len, hostile.daemon.said().splitlines())) < 20_000
+    assert len(hostile.degraded()) < 20_000
+    hostile.tenant.call(lambda server: server.faults.clear())
+    hostile.copied(build(PAPERS, "second"))
+
+
+def _relist(server: ApiServer) -> None:
+    """Let the daemon list Papers anew."""
+    server.lag(server.revision, user=DAEMON.name, resource="papers", relist=True).end()
