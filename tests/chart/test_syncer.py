@@ -68,6 +68,19 @@ def test_rights_are_in_the_namespace_of_the_copies_where_the_lease_is_too() -> N
     assert not [kind for kind, _ in none if kind in ("Role", "RoleBinding")]
 
 
+def test_missing_host_namespace_ends_an_install_before_anything_is_made() -> None:
+    first = {
+        (each["kind"], each["metadata"]["namespace"]): each
+        for each in objects(uninstall={"enabled": True}).values()
+        if "pre-install" in each["metadata"].get("annotations", {}).get("helm.sh/hook", "")
+    }
+    [role] = first.values()
+    assert list(first) == [("Role", "vc-shop")]
+    assert role["rules"] == [], "it gives no right"
+    assert "hook-succeeded" in role["metadata"]["annotations"]["helm.sh/hook-delete-policy"]
+    assert ("Role", "syncer-check") not in objects(rbac={"create": False}), "the installer may write nothing there"
+
+
 @pytest.mark.parametrize(
     ("values", "reason"),
     [
@@ -151,7 +164,7 @@ def test_plugins_are_an_image_volume_or_what_an_init_container_writes_wherever_t
 
 
 def test_plugin_is_refused_whose_init_container_has_nothing_to_copy() -> None:
-    with pytest.raises(Unrenderable, match="plugins: foo.subPath: name the folder"):
+    with pytest.raises(Unrenderable, match=r"plugins: foo\.subPath: name the folder"):
         objects(plugins=[{"name": "foo", "image": "example.org/foo:1", "initContainer": {}}])
 
 
