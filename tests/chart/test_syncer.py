@@ -68,6 +68,19 @@ def test_rights_are_in_the_namespace_of_the_copies_where_the_lease_is_too() -> N
     assert not [kind for kind, _ in none if kind in ("Role", "RoleBinding")]
 
 
+def test_missing_host_namespace_ends_an_install_before_anything_is_made() -> None:
+    first = {
+        (each["kind"], each["metadata"]["namespace"]): each
+        for each in objects(uninstall={"enabled": True}).values()
+        if "pre-install" in each["metadata"].get("annotations", {}).get("helm.sh/hook", "")
+    }
+    [role] = first.values()
+    assert list(first) == [("Role", "vc-shop")]
+    assert role["rules"] == [], "it gives no right"
+    assert "hook-succeeded" in role["metadata"]["annotations"]["helm.sh/hook-delete-policy"]
+    assert ("Role", "syncer-check") not in objects(rbac={"create": False}), "the installer may write nothing there"
+
+
 @pytest.mark.parametrize(
     ("values", "reason"),
     [
