@@ -5,6 +5,8 @@ import sys
 
 import click
 
+from hack.bench.image import measured
+from hack.bench.scene import fresh_planes
 from hack.container.build import TAG, build, save
 from hack.container.emulator import emulated
 from hack.container.engine import engine
@@ -33,7 +35,13 @@ PLATFORMS = ("linux/amd64", "linux/arm64")
     help="Another one than this machine's runs in an emulator, which root on Linux gets from Debian's packages.",
 )
 @click.option("--node", is_flag=True, help="Load it into the running node of hack/node, too.")
-def main(base: str, tag: str, platform: str, node: bool) -> None:
+@click.option(
+    "--measure",
+    is_flag=True,
+    help="Run it once between two real API servers, read-only, without capabilities and as another user: seconds until "
+    "it is ready, and MB at rest. hack/bench/image has the median of several runs.",
+)
+def main(base: str, tag: str, platform: str, node: bool, measure: bool) -> None:
     """Build the container image of the daemon.
 
     Writes an archive that `docker load` and `hack/node load` take, with an SBOM beside it, to build/image.
@@ -42,9 +50,12 @@ def main(base: str, tag: str, platform: str, node: bool) -> None:
     with emulated(architecture), engine() as found:
         build(found, tag, architecture=architecture, base=base)
         saved = save(found, tag, architecture)
+        said = saved.said()
+        if measure:
+            with fresh_planes() as planes:
+                said |= {name: round(figure, 2) for name, figure in measured(found, tag, planes).items()}
     if node:
         outside.load(Place.here(), [saved.archive])
-    said = saved.said()
     click.echo(json.dumps(said))
     added = said["added"]["compressed_bytes"]
     click.echo(f"{saved.tag}: {saved.compressed / 1e6:.1f} MB compressed, {added / 1e6:.1f} of it ours", err=True)

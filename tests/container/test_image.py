@@ -7,7 +7,7 @@ from pathlib import Path, PurePosixPath
 import pytest
 from image_scene import Built
 
-from hack.bench.image import contained
+from hack.bench.image import USER, contained, measured
 from hack.bench.phases import HOST_NAMESPACE, NAMESPACE
 from hack.bench.scene import Planes
 from hack.container.build import TAG
@@ -73,9 +73,11 @@ def test_image_lists_its_packages(built: Built) -> None:
     assert not {"setuptools", "pip", "bash"} & set(versions)
 
 
-def test_commands_run_as_nobody_of_the_system_with_a_read_only_root(built: Built) -> None:
-    assert built.syncer("version").startswith(f"syncer {VERSION} ")
-    assert "foos" not in built.syncer("plugins", "list")
+@pytest.mark.parametrize("user", ["65532:65532", f"{USER}:{USER}"])
+def test_commands_run_as_any_user_with_a_read_only_root(built: Built, user: str) -> None:
+    options = (f"--user={user}",)
+    assert built.syncer("version", options=options).startswith(f"syncer {VERSION} ")
+    assert "foos" not in built.syncer("plugins", "list", options=options)
 
 
 def test_extension_modules_of_all_packages_load(built: Built) -> None:
@@ -104,4 +106,10 @@ def test_daemon_in_the_image_copies_between_real_clusters(built: Built, planes: 
         planes.host.kubectl("wait", "--for=create", "--timeout=120s", f"--namespace={HOST_NAMESPACE}", copy)
         said = built.engine.run("exec", daemon.folder.name, "syncer", "status", "--config", str(daemon.file))
         assert "configmaps" in said
-        assert Path(f"/proc/{daemon.pid}/status").read_text().split("Uid:\t")[1].startswith("65532")
+        about = Path(f"/proc/{daemon.pid}/status").read_text()
+        assert about.split("Uid:\t")[1].startswith(f"{USER}\t")
+        assert about.split("CapEff:\t")[1].startswith("0000000000000000\n")
+
+
+def test_daemon_at_rest_takes_80_mb_at_most(built: Built, planes: Planes) -> None:
+    assert measured(built.engine, TAG, planes)["rss_mb"] < 80

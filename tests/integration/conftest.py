@@ -1,5 +1,6 @@
 """Scenes for the integration tests: a virtual cluster of its own for each, on the planes of the session."""
 
+import os
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,6 +11,7 @@ from scene import Scene
 
 from hack.kubelet import Kubelet
 from hack.planes import HOST_CONTROLLERS, VIRTUAL_CONTROLLERS
+from hack.realnode import builds
 from kube_envtest import ControlPlane, Programs, start_all
 from syncer.api import Side
 
@@ -98,6 +100,22 @@ def second(control_plane_programs: Programs, loop: Loop) -> Iterator[Api]:
     plane = ControlPlane("second", programs=control_plane_programs)
     start_all(plane)
     api = Api(loop, plane, Side.VIRTUAL)
+    yield api
+    api.close()
+    plane.stop()
+
+
+@pytest.fixture(scope="module")
+def chart_host(control_plane_programs: Programs, loop: Loop) -> Iterator[Api]:
+    """A host where Deployments and Jobs make pods, for releases by Helm."""
+    if not control_plane_programs.has("kube-controller-manager"):
+        pytest.skip("these programs have no kube-controller-manager")
+    if not builds.is_built("helm") and os.environ.get("CI") != "true":
+        pytest.skip("helm is not built: python -m hack.realnode.builds")
+    controllers = f"{HOST_CONTROLLERS},deployment-controller,replicaset-controller,job-controller"
+    plane = ControlPlane("chart-host", programs=control_plane_programs, controllers=controllers)
+    plane.start()
+    api = Api(loop, plane, Side.HOST)
     yield api
     api.close()
     plane.stop()

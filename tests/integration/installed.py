@@ -235,7 +235,18 @@ class Release:
         assert done.returncode == 0, done.stderr
         self.scene.give(self.scene.virtual, done.stdout)
 
-    def report(self, name: str, phase: str) -> None:
-        """Say how a pod has ended, as its kubelet does."""
-        patch = json.dumps({"status": {"phase": phase}})
+    def pod_of(self, job: str) -> Obj:
+        """Return the pod of a Job as soon as there is one."""
+        [pod] = eventually(lambda: self.objects("pods", f"batch.kubernetes.io/job-name={job}"), f"{job} has a pod")
+        return pod
+
+    def run_kubectl(self, pod: Obj, container: Obj) -> None:
+        """Run a container of kubectl to its end, with the token of its pod's ServiceAccount."""
+        login = self._login(pod["spec"]["serviceAccountName"])
+        self.scene.host.plane.kubectl(f"--kubeconfig={login}", *container["args"])
+
+    def report(self, name: str, phase: str, *, ready: bool = False) -> None:
+        """Say how a pod is, or has ended, as its kubelet does."""
+        conditions = [{"type": "Ready", "status": "True"}] if ready else []
+        patch = json.dumps({"status": {"phase": phase, "conditions": conditions}})
         self.kubectl("patch", "pod", name, "--subresource=status", "--type=merge", f"--patch={patch}")

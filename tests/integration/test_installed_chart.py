@@ -2,49 +2,38 @@
 *restricted*. No kubelet runs there: the tests run the containers of its pods.
 """
 
-import os
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
-from api import PATIENCE, Api, Loop, eventually
-from installed import CHART, RELEASE, SECRET, Release, Replica
+import yaml
+from api import PATIENCE, Api, eventually, nothing_left
+from installed import CHART, ELECTION, RELEASE, SECRET, Release, Replica
 from scene import Scene
 
-from hack.planes import HOST_CONTROLLERS
-from hack.realnode import builds
-from kube_envtest import ControlPlane, Programs
-from syncer.api import Key, Side, dig
+from syncer.api import Key, dig
 from syncer.testing.objects import service
 
 pytestmark = pytest.mark.controlplane
 
 
-@pytest.fixture(scope="module")
-def host(control_plane_programs: Programs, loop: Loop) -> Iterator[Api]:
-    """A host where Deployments make pods."""
-    if not control_plane_programs.has("kube-controller-manager"):
-        pytest.skip("these programs have no kube-controller-manager")
-    if not builds.is_built("helm") and os.environ.get("CI") != "true":
-        pytest.skip("helm is not built: python -m hack.realnode.builds")
-    controllers = f"{HOST_CONTROLLERS},deployment-controller,replicaset-controller"
-    plane = ControlPlane("chart-host", programs=control_plane_programs, controllers=controllers)
-    plane.start()
-    api = Api(loop, plane, Side.HOST)
-    yield api
-    api.close()
-    plane.stop()
+@pytest.fixture
+def prepared(apis: tuple[Api, Api], chart_host: Api, tmp_path: Path) -> Iterator[Release]:
+    """A release that isn't installed yet."""
+    scene = Scene(apis[0], chart_host, tmp_path)
+    made = Release(scene, tmp_path)
+    made.prepare()
+    yield made
+    scene.close()
 
 
 @pytest.fixture
-def release(apis: tuple[Api, Api], host: Api, tmp_path: Path) -> Iterator[Release]:
+def release(prepared: Release) -> Release:
     """A release with two pods, whose containers nobody has started yet."""
-    scene = Scene(apis[0], host, tmp_path)
-    made = Release(scene, tmp_path)
-    made.prepare()
-    made.helm("install", RELEASE, str(CHART), values=made.values())
-    yield made
-    scene.close()
+    prepared.helm("install", RELEASE, str(CHART), values=prepared.values())
+    return prepared
 
 
 def run(release: Release) -> tuple[Replica, Replica]:
@@ -61,6 +50,13 @@ def leads(replica: Replica) -> bool:
     return replica.total("leader_election_master_status") == 1
 
 
+def parts(release: Release, namespace: str) -> list[str]:
+    """Return the names of what a release makes in a namespace, but for its accounts and configuration."""
+    kinds = "deployments,jobs,roles,rolebindings,poddisruptionbudgets,services"
+    selector = f"app.kubernetes.io/instance={RELEASE}"
+    return release.kubectl("get", kinds, f"--namespace={namespace}", f"--selector={selector}", "--output=name").split()
+
+
 def holder(release: Release) -> str:
     [lease] = release.leases()
     return str(dig(lease, "spec.holderIdentity"))
@@ -74,16 +70,38 @@ def shop_in_step(release: Release) -> str:
     return shop
 
 
-def test_replicas_bring_a_shop_in_step_and_the_other_leads_when_the_leader_is_killed(release: Release) -> None:
+def test_replicas_bring_a_shop_in_step_and_the_other_leads_when_the_leader_is_killed(
+    release: Release, figure: Callable[[str], None]
+) -> None:
     leader, other = run(release)
     shop = shop_in_step(release)
     release.scene.must_be_content()
     assert holder(release).startswith(f"{RELEASE}-"), "the holder of the Lease bears the name of the release"
     leader.kill()
+    killed = time.monotonic()
     release.scene.virtual.create(service("later", namespace=shop))
+    eventually(lambda: leads(other), "the other one leads")
+    took = time.monotonic() - killed
     release.scene.copied("Service", Key(shop, "later"))
-    assert leads(other)
+    copied = time.monotonic() - killed
+    figure(f"the other led {took:.1f} s after the kill, and had copied after {copied:.1f} s; {ELECTION}")
     release.scene.must_be_content()
+
+
+def test_install_without_the_host_namespace_names_it_makes_nothing_and_goes_on_once_it_is_there(
+    prepared: Release,
+) -> None:
+    values, missing = prepared.values(), f"{prepared.scene.host_namespace}-missing"
+    values["virtualClusters"][0]["hostNamespace"] = missing
+    with prepared.helping("install", RELEASE, str(CHART), values=values) as refused:
+        assert f'namespaces "{missing}" not found' in refused.communicate(timeout=PATIENCE)[1]
+    assert refused.returncode != 0
+    assert parts(prepared, prepared.namespace) == []
+    prepared.scene.host.make_namespace(missing)
+    prepared.helm("upgrade", "--install", RELEASE, str(CHART), values=values)
+    assert len(prepared.made(2)) == 2
+    roles = yaml.safe_load(prepared.kubectl("get", "roles", f"--namespace={missing}", "--output=yaml"))["items"]
+    assert not [each for each in roles if not each["rules"]], "the role that finds the namespace out is gone"
 
 
 def test_daemon_runs_without_the_secret_names_the_missing_file_and_takes_it_when_it_comes(release: Release) -> None:
@@ -145,7 +163,7 @@ def test_upgrade_makes_pods_of_the_new_configuration_and_rollback_those_of_the_o
     replica = release.replica(pod)
     release.allow(replica)
     replica.start()
-    assert '"level": "debug"' in replica.said()
+    eventually(lambda: '"level": "debug"' in replica.said(), "it logs as it is told now")
     release.helm("rollback", RELEASE)
     assert release.config() == old
     assert len(release.pods_with(old)) == 2, "pods of the old configuration go before those of the new one are ready"
@@ -159,5 +177,36 @@ def test_uninstall_leaves_the_copies_and_nothing_else(release: Release) -> None:
     release.helm("uninstall", RELEASE)
     eventually(lambda: not release.pods(), "the pods are gone")
     assert release.scene.copy("ConfigMap", Key(shop, "settings")) is not None
-    for kind in ("deployments", "roles", "rolebindings", "poddisruptionbudgets", "services"):
-        assert release.objects(kind) == []
+    for place in (release.namespace, release.scene.host_namespace):
+        assert parts(release, place) == []
+
+
+def test_uninstall_hook_ends_the_daemon_and_removes_its_copies_before_the_release_goes(release: Release) -> None:
+    run(release)
+    shop = shop_in_step(release)
+    release.helm("upgrade", RELEASE, str(CHART), values={**release.values(), "uninstall": {"enabled": True}})
+    with release.helping("uninstall", RELEASE) as removing:
+        try:
+            ended = release.pod_of(f"{RELEASE}-uninstall-end")
+            [end], [wait] = ended["spec"]["initContainers"], ended["spec"]["containers"]
+            release.run_kubectl(ended, end)
+            eventually(lambda: not release.pods(), "the pods are gone")
+            for daemon in release.scene.daemons:
+                daemon.stop()
+            release.run_kubectl(ended, wait)
+            release.report(ended["metadata"]["name"], "Succeeded")
+            pod = release.pod_of(f"{RELEASE}-uninstall")
+            done = release.replica(pod).once()
+            assert done.returncode == 0, (done.stdout, done.stderr)
+            release.report(pod["metadata"]["name"], "Succeeded")
+            said, complaint = removing.communicate(timeout=PATIENCE)
+        finally:
+            removing.kill()
+    assert removing.returncode == 0, (said, complaint)
+    for kind, name in (("ConfigMap", "settings"), ("Secret", "login"), ("Service", "web"), ("Pod", "web")):
+        assert release.scene.copy(kind, Key(shop, name)) is None
+    kept = release.scene.virtual.get("ConfigMap", Key(shop, "settings"))
+    assert kept is not None, "the tenant's own stays"
+    assert release.leases() == []
+    for place in (release.namespace, release.scene.host_namespace):
+        nothing_left(partial(parts, release, place), f"nothing of the release is in {place}")
