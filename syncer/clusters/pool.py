@@ -67,8 +67,8 @@ class Pool:
         self._free_place()
 
     def discard(self, connection: Exchange) -> None:
-        """Return a connection that must not be used again."""
-        connection.close()
+        """Return a connection that must not be used again; whoever is at its other end isn't waited for."""
+        connection.abort()
         self.release(connection)
 
     def drop_idle(self) -> None:
@@ -81,7 +81,7 @@ class Pool:
         """Close all connections; requests in progress fail."""
         self.drop_idle()
         for connection in tuple(self._busy):
-            connection.close()
+            connection.abort()
 
     def take(self, tls: ssl.SSLContext | None) -> Exchange | None:
         """Return the idle connection of this TLS context that was used last, which the pool forgets; None if

@@ -55,6 +55,7 @@ from syncer.multicluster.errors import (
     NotRunning,
     NotSynced,
     StillRunning,
+    TooLarge,
 )
 from syncer.multicluster.factories import installed_factories, known_factories
 from syncer.multicluster.listeners import (
@@ -182,6 +183,7 @@ __all__ = [
     "Step",
     "StillRunning",
     "SyncerError",
+    "TooLarge",
     "Transform",
     "Unreachable",
     "WatchOptions",

@@ -73,6 +73,8 @@ class Cluster:
 
         Raises:
             NotRunning: The cluster, or an alias of it, runs already.
+            TooLarge: Its objects take more memory than ``max_bytes`` of the options. They stay in the caches, so make
+                another cluster to begin anew.
         """
         await self._caches.run()
 

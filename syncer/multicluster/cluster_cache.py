@@ -22,7 +22,7 @@ from syncer.multicluster import watchdog
 from syncer.multicluster.cache_options import ClusterCacheOptions
 from syncer.multicluster.callbacks import name_of
 from syncer.multicluster.cluster import Cluster
-from syncer.multicluster.cluster_connection import ClusterConnection, Watch
+from syncer.multicluster.cluster_connection import MOST_FAILURES, ClusterConnection, Watch
 from syncer.multicluster.cluster_events import ClusterSource, MapCluster
 from syncer.multicluster.cluster_options import Part
 from syncer.multicluster.cluster_status import ClusterStatus, Health, State
@@ -39,8 +39,6 @@ if TYPE_CHECKING:
 SEPARATOR = "#"
 #: Least seconds between two attempts to connect to a cluster.
 LEAST_DELAY = 1.0
-#: Failures in a row after which their number no longer prolongs the delay, whatever its maximum.
-MOST_DOUBLINGS = 30
 
 log = get_logger(__name__)
 
@@ -330,6 +328,8 @@ class ClusterCache:
         for controller in self._controllers:
             if connection.is_connected:
                 _engage(controller, connection)
+            elif connection.cluster is None:
+                controller.disengage(connection.name)
             else:
                 controller.hold(connection.name)
 
@@ -339,7 +339,7 @@ class ClusterCache:
 
     def retry_delay(self, failures: int) -> float:
         """Return a random delay before another attempt to connect after some failures in a row, in seconds."""
-        most = min(self.options.retry, 2.0 ** min(failures, MOST_DOUBLINGS))
+        most = min(self.options.retry, 2.0 ** min(failures, MOST_FAILURES))
         return max(LEAST_DELAY, self._vary(0.0, most))
 
     def client(self, name: str, credentials: LoginCredentials) -> tuple[Client, Transport]:

@@ -11,10 +11,11 @@ from syncer.api.errors import ClusterError, SyncerError, Unreachable
 from syncer.api.objects import Key, Obj, Resource, key_of
 from syncer.clusters import codec, discovery
 from syncer.clusters.client import Client
+from syncer.engine.cache.budget import Budget
 from syncer.engine.cache.reflector import Reflector
 from syncer.multicluster.cluster_informer import ClusterInformer, InformerListener
 from syncer.multicluster.cluster_options import ClusterOptions, Part
-from syncer.multicluster.errors import NotRunning
+from syncer.multicluster.errors import NotRunning, TooLarge
 from syncer.multicluster.recorder import Recorder
 from syncer.observe.logs import get_logger
 
@@ -42,6 +43,9 @@ class Caches:
         self.tasks: asyncio.TaskGroup | None = None
         #: The functions of the indexes of resources that have no cache.
         self.live_indexes: dict[tuple[Resource, str], Callable[[Obj], Iterable[Hashable]]] = {}
+        #: The memory of the cached objects; more than that ends the cluster.
+        self._budget = Budget(options.max_bytes, over=self._is_too_large)
+        self._limit = asyncio.timeout(None)
         self._informers: dict[tuple[Resource, Part], ClusterInformer] = {}
         self._reflectors: dict[ClusterInformer, Reflector] = {}
         self._recorders: dict[str, Recorder] = {}
@@ -57,6 +61,21 @@ class Caches:
         """See :meth:`.Cluster.run`."""
         if self.tasks is not None:
             raise NotRunning(f"cluster {self.name} runs already")
+        self._limit = asyncio.timeout(None)
+        try:
+            async with self._limit:
+                await self._run()
+        except TimeoutError:
+            if not self._limit.expired():
+                raise
+            most = self.options.max_bytes / 1e6
+            raise TooLarge(f"the objects of cluster {self.name} take more than {most:g} MB (max_bytes)") from None
+
+    def _is_too_large(self) -> None:
+        if self.tasks is not None and self._limit.when() is None:
+            self._limit.reschedule(asyncio.get_running_loop().time())
+
+    async def _run(self) -> None:
         for informer in self._informers.values():
             informer.begin()
         try:
@@ -159,6 +178,7 @@ class Caches:
                 transform=options.transforms.get(resource, options.transform),
                 clock=asyncio.get_running_loop().time,
                 ordered=lambda: self._is_ordered,
+                budget=self._budget,
             )
             if self._has_contact:
                 self._start(informer)
@@ -171,6 +191,7 @@ class Caches:
         if self.tasks is not None:
             raise NotRunning(f"cluster {self.name} runs, with the cache of {informer}; stop it before")
         self._informers = {place: each for place, each in self._informers.items() if each is not informer}
+        informer.empty()
 
     def all(self) -> Sequence[ClusterInformer]:
         """Return the caches that exist."""

@@ -31,6 +31,7 @@ from syncer.multicluster.cluster_events import ClusterEvent, Happening
 from syncer.multicluster.cluster_informer import ClusterInformer
 from syncer.multicluster.cluster_options import Part
 from syncer.multicluster.cluster_status import Health, State
+from syncer.multicluster.errors import TooLarge
 from syncer.multicluster.handshake import asked, from_inside, greet, is_here
 from syncer.multicluster.logins import CannotConnect, Reason
 from syncer.multicluster.providers import Member
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
 FALLBACK = 10.0
 #: Objects that a new watch is shown at once, after which other tasks may run.
 BREATH = 100
+#: Failures in a row after which their number no longer prolongs the delay, whatever its maximum.
+MOST_FAILURES = 30
 _KEY_BITS = 2048
 
 log = get_logger(__name__)
@@ -247,8 +250,14 @@ class ClusterConnection:
         if not self.is_connected:
             return await self._try_to_connect()
         if self._running is not None and self._running.done():
-            self._disconnect(Reason.NOT_SYNCED, "its caches have ended by themselves")
-            return 0.0
+            error = _error_of(self._running)
+            if not isinstance(error, TooLarge):
+                self._disconnect(Reason.NOT_SYNCED, "its caches have ended by themselves")
+                return 0.0
+            self._disconnect(Reason.TOO_LARGE, str(error), anew=True)
+            delay = self._around.retry_delay(MOST_FAILURES)
+            self._not_before = self._around.now() + delay
+            return requeue(delay, self._next_failure())
         if self._look_at is not None and self._look_at <= self._around.now():
             await self._look_at_login()
             if not self.is_connected:
@@ -358,14 +367,22 @@ class ClusterConnection:
             self.cluster.use(client)
         running = asyncio.create_task(self.cluster.run())
         await asyncio.sleep(0)
+        filled = asyncio.create_task(_all_current(self.cluster))
         try:
             async with asyncio.timeout(self._options.initial_sync):
-                for informer in self.cluster.informers():
-                    await informer.current.wait()
+                await asyncio.wait({running, filled}, return_when=asyncio.FIRST_COMPLETED)
+            if running.done():
+                self.cluster = None  # with its memory
+                self._around.turned(self)
+                error = _error_of(running)
+                reason = Reason.TOO_LARGE if isinstance(error, TooLarge) else Reason.NOT_SYNCED
+                raise CannotConnect(reason, f"its caches have ended: {error}") from error
         except BaseException as error:
             running.cancel()
-            await asyncio.wait({running})
+            filled.cancel()
+            await asyncio.wait({running, filled})
             if isinstance(error, TimeoutError) and not self._attempt.expired():
+                assert self.cluster is not None
                 late = [f"{each}: {each.error or 'no answer'}" for each in self.cluster.informers() if each.error]
                 said = f"cluster {self.name} isn't listed within {self._options.initial_sync:g} s"
                 raise CannotConnect(Reason.NOT_SYNCED, "; ".join([said, *late])) from error
@@ -425,27 +442,29 @@ class ClusterConnection:
             return requeue(delay, self._next_failure())
         return requeue(self._options.probe_interval, self._next_failure())
 
-    def _disconnect(self, reason: str, message: str) -> None:
-        """End the connection without waiting; health, sticky watches and their caches stay."""
+    def _disconnect(self, reason: str, message: str, *, anew: bool = False) -> None:
+        """End the connection without waiting; health and sticky watches stay, and their caches unless ``anew``."""
         if self._running is not None and self._client is not None:
+            assert self.cluster is not None
             mine = None if self._credentials is None else self._client
-            self._ending = asyncio.create_task(self._end(self._running, mine))
+            self._ending = asyncio.create_task(self._end(self._running, mine, self.cluster))
             self._running = self._client = self._credentials = self._probe_over = self.login_error = None
             for watch in [each for each in self._watches.values() if not each.sticky]:
                 self._informers.pop(watch.name).forget(watch.owner)
                 del self._watches[watch.name]
+            if anew:
+                self.cluster = None
             self._set(State.DISCONNECTED, reason, message)
             self._tell(Happening.DISCONNECTED)
         else:
             self._set(State.DISCONNECTED, reason, message)
 
-    async def _end(self, running: asyncio.Task[None], client: Client | None) -> None:
+    async def _end(self, running: asyncio.Task[None], client: Client | None, cluster: Cluster) -> None:
         running.cancel()
         for ended in await asyncio.gather(running, return_exceptions=True):
-            if isinstance(ended, Exception):
+            if isinstance(ended, Exception) and not isinstance(ended, TooLarge):
                 log.error("the caches of a cluster ended by themselves", cluster=self.name, error=str(ended))
-        assert self.cluster is not None
-        self.cluster.forget_unused()
+        cluster.forget_unused()
         if client is not None:
             await client.close()
 
@@ -512,6 +531,15 @@ class ClusterConnection:
         each = [source.next_failure(success, now) for source in self._around.sources()]
         # A limit is over only afterwards.
         return min((one + 0.001 for one in each if one is not None), default=None)
+
+
+async def _all_current(cluster: Cluster) -> None:
+    for informer in cluster.informers():
+        await informer.current.wait()
+
+
+def _error_of(task: asyncio.Task[None]) -> BaseException | None:
+    return None if task.cancelled() else task.exception()
 
 
 def _new_key() -> "RSAPrivateKey":

@@ -31,11 +31,16 @@ class ClusterOptions:
     ``parts`` limits the caches of some resources further, where no part is asked for. Resources in ``live``
     have no cache: they are read from the API server. Each object is stored as the transform of its resource in
     ``transforms`` leaves it, else ``transform``.
+
+    The cached objects may take ``max_bytes`` of memory; 0 is no limit. A cluster of which there are more ends, with
+    :class:`~syncer.multicluster.TooLarge`: give clusters of others a limit, as their owners have as many objects as
+    they like.
     """
 
     namespace: str = ""
     sync_timeout: float | None = None
     resync: float = 0.0
+    max_bytes: int = 0
     parts: Mapping[Resource, Part] = field(default_factory=dict)
     live: frozenset[Resource] = frozenset()
     transforms: Mapping[Resource, Transform] = field(default_factory=dict)

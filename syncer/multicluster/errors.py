@@ -10,6 +10,10 @@ class NotSynced(ClusterError):
     """
 
 
+class TooLarge(SyncerError):
+    """The objects of a cluster take more memory than its options allow; it has ended."""
+
+
 class NotRunning(SyncerError):
     """A change needs a cluster that isn't running, or one that is."""
 

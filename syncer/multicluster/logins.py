@@ -32,6 +32,7 @@ class Reason(StrEnum):
     UNREACHABLE = "Unreachable"
     UNAUTHORIZED = "Unauthorized"
     NOT_SYNCED = "NotSynced"
+    TOO_LARGE = "TooLarge"
 
 
 class CannotConnect(SyncerError):

@@ -323,7 +323,8 @@ class ClusterRegistry:
             filled.cancel()
             await asyncio.gather(filled, return_exceptions=True)
         if stack.task.done():
-            raise CannotStart(f"cluster {stack.name}: its controllers ended at once") from _error_of(stack.task)
+            why = _error_of(stack.task)
+            raise CannotStart(f"cluster {stack.name}: its controllers ended at once: {why}") from why
         stack.task.add_done_callback(lambda task: self._has_ended(stack, task))
 
     def _client(self, stack: _Stack) -> Client:

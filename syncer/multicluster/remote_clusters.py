@@ -20,14 +20,15 @@ from syncer.clusters.client import Client
 from syncer.clusters.connection import client_of
 from syncer.clusters.credentials import LoginCredentials
 from syncer.clusters.login import Login
+from syncer.clusters.transport import ReplyTooLarge
 from syncer.multicluster.callbacks import call, name_of
 from syncer.multicluster.changes import add_finalizer, has_finalizer, remove_finalizer, write_changes
 from syncer.multicluster.cluster_informer import ClusterInformer
 from syncer.multicluster.controller import Controller, ControllerOptions
-from syncer.multicluster.errors import NotExist, NotInstalled
+from syncer.multicluster.errors import NotExist, NotInstalled, TooLarge
 from syncer.multicluster.logins import CannotConnect, Reason, parsed
 from syncer.multicluster.registry import ClusterRegistry, StackState
-from syncer.multicluster.requests import Request
+from syncer.multicluster.requests import Request, Result
 from syncer.observe.logs import get_logger
 from syncer.translate.times import written
 
@@ -39,6 +40,8 @@ SECRETS = Resource("v1", "Secret", "secrets")
 READY, INSTALLED = "Ready", "Installed"
 #: Default seconds in which an agent has to be installed, or uninstalled.
 AGENT_SECONDS = 300.0
+#: Seconds after which it is looked whether controllers still run.
+LOOK_SECONDS = 60.0
 _INDEX = "kubeconfig of remote clusters"
 
 log = get_logger(__name__)
@@ -77,7 +80,8 @@ class RemoteClusters:
     Kubeconfigs that run programs, name files, or don't verify the server are refused: who writes them gets
     nothing of this process. A new token or certificate of the same server is used from the next request on,
     and no watch is lost; with anything else that is new, the controllers are started again. ``connect`` makes
-    a client of a kubeconfig in another way, for each new one.
+    a client of a kubeconfig in another way, for each new one. Controllers that have ended by themselves, such as those
+    of a cluster that has more objects than ``max_bytes`` of the registry's options allow, are started again.
     """
 
     def __init__(
@@ -111,8 +115,8 @@ class RemoteClusters:
         self.controller.watch_object(self._manage, resource)
         self.controller.watch_with(self._manage, secrets, self._users)
 
-    async def reconcile(self, request: Request) -> None:
-        """Bring the controllers of an object's cluster in step.
+    async def reconcile(self, request: Request) -> Result:
+        """Bring the controllers of an object's cluster in step; they are looked after again, as they may end.
 
         Raises:
             SyncerError: They can't be; it is retried, and the condition says why.
@@ -121,14 +125,14 @@ class RemoteClusters:
         name = str(request.key)
         if obj is None:
             await self._stop(name)
-            return
+            return Result()
         if is_deleting(obj):
             await self._stop(name)
             if has_finalizer(obj, self._finalizer):
                 if self._agent is not None and _condition(obj, INSTALLED) is not None:
                     await self._uninstall(name, obj, self._agent)
                 await remove_finalizer(self._manage, self._resource, obj, self._finalizer)
-            return
+            return Result()
         obj = await add_finalizer(self._manage, self._resource, obj, self._finalizer)
         told: list[_Condition] = []
         try:
@@ -142,11 +146,12 @@ class RemoteClusters:
             await self._spawn(name, kubeconfig)
         except CannotConnect as error:  # the Secret's next change is awaited
             await self._tell(obj, *told, _Condition(READY, "False", error.reason, str(error)))
-            return
+            return Result()
         except SyncerError as error:
-            await self._tell(obj, *told, _Condition(READY, "False", type(error).__name__, str(error)))
+            await self._tell(obj, *told, _Condition(READY, "False", _reason_of(error), str(error)))
             raise
         await self._tell(obj, *told, _Condition(READY, "True", "Running", "its controllers run"))
+        return Result(requeue_after=LOOK_SECONDS)
 
     async def _spawn(self, name: str, kubeconfig: bytes) -> None:
         checksum = _checksum(kubeconfig)
@@ -291,6 +296,16 @@ class _Condition(NamedTuple):
 def _condition(obj: Obj, name: str) -> Obj | None:
     conditions: list[Obj] = (obj.get("status") or {}).get("conditions") or []
     return next((each for each in conditions if each.get("type") == name), None)
+
+
+def _reason_of(error: BaseException) -> str:
+    """Return the reason of a condition: the kind of an error, or that a cluster answers with too much, or has it."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, TooLarge | ReplyTooLarge):
+            return Reason.TOO_LARGE
+        cause = cause.__cause__
+    return type(error).__name__
 
 
 def _checksum(kubeconfig: bytes) -> str:

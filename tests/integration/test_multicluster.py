@@ -9,7 +9,7 @@ from api import RESOURCES, Api, eventually
 from programs_scene import FOLDER, example, joined
 
 from syncer.api import Key, Obj, Resource
-from syncer.testing.objects import pod
+from syncer.testing.objects import build, pod, secret
 
 #: A namespace on both sides.
 PLACE = "fleet"
@@ -107,3 +107,33 @@ def test_podghost_shows_real_pods_as_custom_resources(clusters: tuple[Api, Api],
         eventually(lambda: phases() == ["Running"], "the ghost follows")
         us.delete("Pod", Key(PLACE, "web"), grace=0)
         eventually(lambda: phases() == [], "the ghost goes")
+
+
+def test_remotecluster_runs_a_controller_in_a_real_cluster_that_an_object_names(
+    clusters: tuple[Api, Api], kubeconfig: Path
+) -> None:
+    home, us = clusters
+    home.define(yaml.safe_load((FOLDER / "remotecluster.yaml").read_text()))
+    login = yaml.safe_dump(yaml.safe_load(Path(us.plane.kubeconfig()).read_text()))
+    home.create(secret("us", {"kubeconfig": login}, namespace=PLACE))
+    key = Key(PLACE, "us")
+
+    def condition(name: str) -> str:
+        status = (home.get("RemoteCluster", key) or {}).get("status") or {}
+        return next((each["status"] for each in status.get("conditions") or [] if each["type"] == name), "")
+
+    folder = kubeconfig.parent
+    arguments = ("--namespace", PLACE, "--context", "eu")
+    with example("remotecluster.py", *arguments, folder=folder, kubeconfig=kubeconfig) as said:
+        us.create(bare("seen"))
+        spec = {"kubeConfig": {"secretRef": {"name": "us", "key": "kubeconfig"}}}
+        home.create(build(RESOURCES["RemoteCluster"], "us", namespace=PLACE, spec=spec))
+        eventually(lambda: (condition("Installed"), condition("Ready")) == ("True", "True"), "it is ready")
+        eventually(lambda: f"{PLACE}/us: {PLACE} / seen" in said(), "its controller runs")
+        obj = home.get("RemoteCluster", key) or {}
+        assert obj["status"]["observedGeneration"] == obj["metadata"]["generation"]
+        home.delete("RemoteCluster", key)
+        eventually(lambda: home.get("RemoteCluster", key) is None, "it goes")
+        agent = us.get("Namespace", Key("", "remotecluster-agent"))
+        assert agent is None or agent["metadata"].get("deletionTimestamp"), said()
+    us.delete("Pod", Key(PLACE, "seen"), grace=0)

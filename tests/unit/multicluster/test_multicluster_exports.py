@@ -9,10 +9,11 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 import syncer.multicluster as package
 from syncer.clusters.credentials import LoginCredentials
 from syncer.clusters.transport import Transport
+from syncer.engine.cache.budget import Budget
 from syncer.multicluster.cluster_connection import ClusterConnection
 
 #: What a cluster cache and its own connections tell each other, or a test gives it.
-INTERNAL = {LoginCredentials, Transport, ClusterConnection}
+INTERNAL = {Budget, LoginCredentials, Transport, ClusterConnection}
 
 
 def types_in(hint: object) -> Iterator[type]:

@@ -3,15 +3,60 @@
 import ast
 import importlib
 import re
+import time
 from pathlib import Path
 
 import pytest
+from programs_scene import example
 
 import syncer.multicluster as package
+from kube_envtest import BackgroundApiServer
+from syncer.testing.objects import crd, crd_version, node, secret
 
 FOLDER = Path(__file__).parents[3] / "examples" / "multicluster"
 PAGES = sorted(FOLDER.glob("for-users-of-*.md"))
 README = FOLDER / "README.md"
+
+
+#: Seconds after which a program that prints nothing is given up.
+PATIENCE = 60.0
+
+
+def program_of(page: str, file: Path) -> Path:
+    """Write the program of a page; return its path."""
+    [code] = re.findall(r"```python\n(.*?)```", (FOLDER / page).read_text(), re.DOTALL)
+    file.write_text(code)
+    return file
+
+
+def printed(program: Path, text: str) -> bool:
+    """Run a program until it prints a text."""
+    with example(str(program), folder=program.parent) as said:
+        deadline = time.monotonic() + PATIENCE
+        while text not in said():
+            assert time.monotonic() < deadline, said()
+            time.sleep(0.05)
+    return True
+
+
+def test_program_for_users_of_clustercache_lists_nodes_of_each_cluster(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clusters = crd("clusters.cluster.x-k8s.io", [crd_version("v1beta2", storage=True)])
+    with BackgroundApiServer() as home, BackgroundApiServer(tls=True) as eu:
+        home.put(clusters)
+        ready = {"initialization": {"infrastructureProvisioned": True}}
+        metadata = {"namespace": "fleet", "name": "eu"}
+        kind = {"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster"}
+        home.put({**kind, "metadata": metadata, "spec": {}, "status": ready})
+        login = eu.kubeconfig(tmp_path / "eu").read_text()
+        labels = {"labels": {"cluster.x-k8s.io/cluster-name": "eu"}}
+        home.put(secret("eu-kubeconfig", {"value": login}, namespace="fleet", metadata=labels))
+        for name in ("a", "b"):
+            eu.put(node(name))
+        monkeypatch.setenv("KUBECONFIG", str(home.kubeconfig(tmp_path / "home")))
+        monkeypatch.setenv("PYTHONUNBUFFERED", "1")
+        assert printed(program_of("for-users-of-clustercache.md", tmp_path / "nodes.py"), "eu 2")
 
 
 def spans_of_here(page: Path) -> list[str]:
@@ -47,10 +92,10 @@ def test_programs_of_a_page_compile_and_import_what_there_is(page: Path) -> None
     assert programs
     for program in programs:
         tree = compile(program, str(page), "exec", ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
-        for node in ast.walk(tree):
-            if isinstance(node, ast.ImportFrom) and node.module:
-                module = importlib.import_module(node.module)
-                assert [each.name for each in node.names if not hasattr(module, each.name)] == []
+        for part in ast.walk(tree):
+            if isinstance(part, ast.ImportFrom) and part.module:
+                module = importlib.import_module(part.module)
+                assert [each.name for each in part.names if not hasattr(module, each.name)] == []
 
 
 def test_readme_links_to_each_page() -> None:
