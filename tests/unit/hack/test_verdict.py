@@ -303,6 +303,12 @@ def test_stage_that_mostly_waits_runs_beside_others_and_ends_before_the_one_it_i
     assert int((checkout.folder / "nice").read_text()) == min(os.nice(0) + NICE, 19)
 
 
+def test_stage_beside_others_is_waited_for_where_none_comes_after_it(checkout: Checkout) -> None:
+    checkout.write("tests/unit/test_bad.py", BAD)
+    status, lines = checkout.run('Stage("node", tests("tests/unit"), tests=True, before="on real API servers")')
+    assert (status, lines[-2]) == (1, "1 passed, 1 failed")
+
+
 def test_stage_beside_others_ends_with_the_gate(checkout: Checkout) -> None:
     """The gate is told to end while both run."""
     hangs = 'stages.Stage("node", ("sh", "-c", "echo $$ >pid; sleep 3600; echo never"), before="later"), stages.Stage('
