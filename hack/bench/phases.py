@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hack.bench.daemon import Daemon
-from hack.helpers import helped_by
 from hack.kubelet import Kubelet, is_ready
+from hack.side_tasks import helped_by
 from syncer.api import Key, Obj, Unreachable
 from syncer.clusters import codec
 from syncer.clusters.client import Cluster

@@ -60,6 +60,9 @@ def _run(chosen: Sequence[Stage], folder: Path) -> Iterator[Ran]:
                 beside = Beside(stage, place)
             else:
                 yield _shown(stage, partial(run, stage, place, nice=beside is not None))
+        if beside:
+            yield _shown(beside.stage, beside.ran)
+            beside = None
     finally:
         if beside:
             beside.end()

@@ -18,6 +18,8 @@ from hack.gate.stages import PATIENCE, TOP, Stage
 
 #: Lines of output that are shown again at the end, of a stage that failed and can't say by which test.
 _TAIL = 15
+#: How nice a stage is to one that runs beside it: that one gets the processor whenever it needs it.
+NICE = 15
 
 
 @dataclass(slots=True)
@@ -50,7 +52,7 @@ def show(line: str) -> None:
 def run(stage: Stage, folder: Path, *, nice: bool = False, say: Callable[[str], None] = show) -> Ran:
     """Run a stage, whose record goes into the folder; ``nice`` lets what runs beside it go first."""
     started = time.monotonic()
-    command = (*(("nice",) if nice else ()), *stage.command)
+    command = (*(("nice", "-n", str(NICE)) if nice else ()), *stage.command)
     for _ in range(stage.tries):
         code, tail = execute(command, folder, TOP, say)
         if code == 0:

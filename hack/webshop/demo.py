@@ -10,9 +10,9 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from hack.helpers import helped_by
 from hack.kubelet import Kubelet
 from hack.realnode.tenant import HOST_NAMESPACE
+from hack.side_tasks import helped_by
 from hack.webshop import databases, table
 from hack.webshop import samples as shop
 from hack.webshop.chart import Release, installed

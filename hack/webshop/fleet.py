@@ -12,10 +12,10 @@ from typing import Any
 
 import yaml
 
-from hack.helpers import helped_by
 from hack.kubelet import Kubelet, is_ready
 from hack.planes import HOST_CONTROLLERS, find_programs
 from hack.realnode.tenant import HOST_NAMESPACE
+from hack.side_tasks import helped_by
 from hack.webshop.daemon import NETWORKING, Daemon
 from hack.webshop.waiting import Failed, in_thread, say
 from kube_envtest import ControlPlane, NotAvailable, start_all

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from hack.gate import quarantine
+from hack.gate.run import NICE
 from hack.gate.stages import TOP, all_stages, is_real
 
 pytestmark = pytest.mark.slow
@@ -299,7 +300,13 @@ def test_stage_that_mostly_waits_runs_beside_others_and_ends_before_the_one_it_i
     )
     assert (status, lines[-2]) == (1, "2 passed, 0 failed")
     assert [line.partition(" s  ")[2] for line in lines[1:4]] == ["first", "node: 2 passed", "later FAILED"]
-    assert int((checkout.folder / "nice").read_text()) == min(os.nice(0) + 10, 19)
+    assert int((checkout.folder / "nice").read_text()) == min(os.nice(0) + NICE, 19)
+
+
+def test_stage_beside_others_is_waited_for_where_none_comes_after_it(checkout: Checkout) -> None:
+    checkout.write("tests/unit/test_bad.py", BAD)
+    status, lines = checkout.run('Stage("node", tests("tests/unit"), tests=True, before="on real API servers")')
+    assert (status, lines[-2]) == (1, "1 passed, 1 failed")
 
 
 def test_stage_beside_others_ends_with_the_gate(checkout: Checkout) -> None:

@@ -5,7 +5,7 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from hack.helpers import helped_by
+from hack.side_tasks import helped_by
 
 
 class Broken(Exception):
