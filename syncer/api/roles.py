@@ -287,13 +287,11 @@ class Mirror(Syncer[C], SyncDown[C], Sync[C], Refers):
         """
         host = ctx.host_copy(virtual)
         copy_fields(virtual, host, (*self.down, *self.both))
+        if self.has_templates:
+            # Its own metadata is without forged marks already, and bears those of a copy; translated selectors will.
+            host = {name: each if name == "metadata" else ctx.without_marks(each) for name, each in host.items()}
         names = self.references_down
-        if not names.is_empty:
-            host = names.to_host(ctx, virtual, host)
-        if not self.has_templates:
-            return host
-        # Its own metadata is without forged marks already, and bears those of a copy.
-        return {name: each if name == "metadata" else ctx.without_marks(each) for name, each in host.items()}
+        return host if names.is_empty else names.to_host(ctx, virtual, host)
 
     def reflect(self, ctx: Context[C], pair: Pair) -> Obj | None:
         """Return the virtual object with the ``up`` paths of the host object; None if there is

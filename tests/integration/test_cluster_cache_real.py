@@ -53,6 +53,7 @@ async def running(provider: StaticProvider) -> AsyncIterator[ClusterCache]:
     finally:
         task.cancel()
         await asyncio.wait({task})
+        await asyncio.sleep(0.2)  # connections are closed in TLS first
 
 
 async def until(look: Callable[[], bool]) -> None:
