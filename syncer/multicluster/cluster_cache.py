@@ -73,7 +73,7 @@ class ClusterCache:
         providers: Sequence[Provider],
         options: ClusterCacheOptions,
         *,
-        environ: Mapping[str, str] = os.environ,
+        environ: Mapping[str, str] | None = None,
         clock: Callable[[], float] = time.time,
         dial: Dial = dial,
         rng: random.Random | None = None,
@@ -86,7 +86,8 @@ class ClusterCache:
         names = [provider.name for provider in providers]
         if len(set(names)) < len(names):
             raise ValueError(f"providers need names of their own, so that their clusters do: {', '.join(names)}")
-        self.options, self.environ, self.now = options, environ, clock
+        self.options, self.now = options, clock
+        self.environ = os.environ if environ is None else environ
         self.dials = asyncio.Semaphore(options.dials)
         self._providers, self._dial = providers, dial
         self._vary = (rng or random.Random()).uniform  # noqa: S311 — jitter, not a secret
