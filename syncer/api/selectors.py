@@ -60,6 +60,17 @@ def folded(selector: Obj, labels: Labels, *, match: Iterable[str] = (), mismatch
     return required(selector, *matched, *others)
 
 
+def must_be_selector(selector: Mapping[str, Json] | None, what: str) -> None:
+    """Check that a LabelSelector has no field but its own: other ones would select everything.
+
+    Raises:
+        ValueError: It has; ``what`` names it.
+    """
+    others = {key: value for key, value in (selector or {}).items() if key not in _SELECTOR}
+    if others:
+        raise ValueError(f"{what} is no LabelSelector: to select labels, write {{'matchLabels': {others}}}")
+
+
 def matches(selector: Mapping[str, Json] | None, labels: Labels) -> bool:
     """Return True if a LabelSelector selects an object with these labels.
 

@@ -1,7 +1,6 @@
 """A transport that sends a write only while it may still be made, and ends it in time."""
 
 import asyncio
-import time
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
@@ -12,16 +11,6 @@ from syncer.clusters.transport import DeadlineExceeded, HttpRequest, HttpRespons
 
 #: POSTs to these API groups ask, and store nothing.
 _QUESTIONS = ("/apis/authorization.k8s.io/", "/apis/authentication.k8s.io/")
-
-
-def live_clock() -> Callable[[], float]:
-    """Return the clock of the running event loop, read at each call.
-
-    uvloop reads its own once an iteration: a process that was frozen in the middle of one would go on by a time
-    before its sleep.
-    """
-    loop = asyncio.get_running_loop()
-    return time.monotonic if type(loop).__module__.partition(".")[0] == "uvloop" else loop.time
 
 
 class Fenced:

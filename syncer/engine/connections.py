@@ -14,7 +14,7 @@ from syncer.clusters.client import Cluster
 from syncer.multicluster.cache_options import ClusterCacheOptions
 from syncer.multicluster.cluster_cache import ClusterCache
 from syncer.multicluster.cluster_status import ClusterStatus, State
-from syncer.multicluster.providers import Member, StaticProvider
+from syncer.multicluster.providers import Member
 from syncer.observe.logs import get_logger
 
 #: Maximum seconds between two probes of a cluster that doesn't answer.
@@ -43,8 +43,7 @@ class Connections:
             answers=lambda status: status < 500,
             retry=LAST_PROBE,
         )
-        self._provider = StaticProvider({})
-        self._cache = ClusterCache([self._provider], options, environ={}, clock=clock, rng=rng)
+        self._cache = ClusterCache([], options, environ={}, clock=clock, rng=rng)
         self._source = self._cache.source("daemon")
         self._all: dict[str, Connection] = {}
 
@@ -58,24 +57,22 @@ class Connections:
 
     async def run(self) -> None:
         """Keep them until cancelled."""
-        keeping = asyncio.create_task(self._cache.run())
         try:
             async for name, _ in self._source:
                 if name in self._all:
                     self._all[name].look()
         finally:
-            keeping.cancel()
-            await asyncio.wait({keeping})
+            await self._cache.close()
 
     def begin(self, connection: "Connection") -> None:
         """Keep a connection."""
         self._all[connection.name] = connection
-        self._provider.put(connection.name, Member(client=connection.cluster))
+        self._cache.put(connection.name, Member(client=connection.cluster))
 
     def end(self, connection: "Connection") -> None:
         """Keep a connection no longer."""
         del self._all[connection.name]
-        self._provider.remove(connection.name)
+        self._cache.remove(connection.name)
 
     def suspect(self, name: str) -> None:
         """Probe a cluster now."""

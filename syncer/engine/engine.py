@@ -20,7 +20,7 @@ from syncer.api.optional_roles import Live, OwnController
 from syncer.api.roles import Syncer
 from syncer.clusters.client import Cluster
 from syncer.clusters.discovery import Discovery
-from syncer.clusters.fenced import Fenced, live_clock
+from syncer.clusters.fenced import Fenced
 from syncer.engine.cache.informer import Informer
 from syncer.engine.cache.shared import SharedWatches
 from syncer.engine.connections import Connection, Connections
@@ -104,7 +104,6 @@ class Engine:
     ) -> None:
         self.host, self.metrics = host, metrics
         self.clock = clock or asyncio.get_running_loop().time
-        self._live_clock = clock or live_clock()
         self.utcnow = utcnow
         self.rng = rng or random.Random()  # noqa: S311 — jitter, not a secret
         self.queue = Queue(
@@ -211,11 +210,11 @@ class Engine:
 
     def _fenced(self, cluster: Cluster, name: str) -> Cluster:
         """Return a client that writes only while this process may write for a virtual cluster of this name."""
-        return cluster.over(Fenced(cluster.transport, lambda: self.until(name), self._live_clock))
+        return cluster.over(Fenced(cluster.transport, lambda: self.until(name), self.clock))
 
     def may_write(self, name: str) -> bool:
         """Return True while this process may write to or for a virtual cluster."""
-        return self._live_clock() < self.until(name)
+        return self.clock() < self.until(name)
 
     async def remove(self, name: str) -> None:
         """Forget a virtual cluster that no longer runs, once the requests in work on it have ended."""

@@ -18,7 +18,7 @@ from syncer.api.errors import (
     SyncerError,
     Unreachable,
 )
-from syncer.api.objects import Key, Obj, Resource
+from syncer.api.objects import Key, Obj, Resource, key_of, labels_of, uid_of
 from syncer.clusters.client import Client
 from syncer.clusters.connection import ConnectionSettings
 from syncer.clusters.login import Login
@@ -191,9 +191,12 @@ __all__ = [
     "add_finalizer",
     "has_finalizer",
     "installed_factories",
+    "key_of",
     "known_factories",
+    "labels_of",
     "owner_of",
     "parsed",
     "remove_finalizer",
+    "uid_of",
     "write_changes",
 ]

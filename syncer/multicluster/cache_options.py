@@ -4,6 +4,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from syncer.api import selectors
 from syncer.api.objects import Json, Obj, Resource
 from syncer.multicluster.cluster_options import ClusterOptions
 from syncer.multicluster.providers import Member
@@ -81,6 +82,7 @@ class ClusterCacheOptions:
     def __post_init__(self) -> None:
         if not self.user_agent:
             raise ValueError("user_agent is required: it tells the administrators of clusters who asks")
+        selectors.must_be_selector(self.selector, "selector of ClusterCacheOptions")
 
     def is_healthy(self, status: int) -> bool:
         """Return True if a probe that was answered with this status has succeeded; 0 is no answer."""

@@ -5,11 +5,18 @@ import contextlib
 import contextvars
 import inspect
 import threading
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
 from syncer.multicluster import watchdog
 from syncer.multicluster.errors import CallbackTimeout
+
+#: Calls of a function that go on in threads though nobody waits for them any more, at most; then it isn't called again
+#: until one has returned.
+MOST_LEFT = 16
+_left: Counter[str] = Counter()
+_left_lock = threading.Lock()
 
 
 async def call(
@@ -24,7 +31,7 @@ async def call(
     What the function raises is passed on. ``what`` names it in the error, and in the log if it blocks the event loop.
 
     Raises:
-        CallbackTimeout: It hasn't returned in time.
+        CallbackTimeout: It hasn't returned in time, or isn't called because too many calls of it haven't returned.
     """
     try:
         async with asyncio.timeout(timeout) as deadline:
@@ -44,9 +51,16 @@ async def call(
 async def _in_thread(function: Callable[..., Any], *arguments: object, what: str) -> Any:
     """Call a function in a thread of its own, so that those that never return take none from others, and don't keep
     the process from its end.
+
+    Raises:
+        CallbackTimeout: :data:`MOST_LEFT` calls of it have been given up, and haven't returned.
     """
+    name = name_of(function)
+    if _left[name] >= MOST_LEFT:
+        raise CallbackTimeout(f"{what} isn't begun: {MOST_LEFT} calls of {name} were given up and haven't returned yet")
     loop, outcome = asyncio.get_running_loop(), asyncio.get_running_loop().create_future()
     context = contextvars.copy_context()
+    has_returned = is_left = False
 
     def settle(result: object, error: BaseException | None) -> None:
         if outcome.done():
@@ -59,16 +73,26 @@ async def _in_thread(function: Callable[..., Any], *arguments: object, what: str
             outcome.set_exception(error)
 
     def work() -> None:
+        nonlocal has_returned
         result, raised = None, None
         try:
             result = context.run(function, *arguments)
         except BaseException as error:  # noqa: BLE001 — it is passed on
             raised = error
+        with _left_lock:
+            has_returned = True
+            _left[name] -= is_left
         with contextlib.suppress(RuntimeError):  # the event loop has ended meanwhile
             loop.call_soon_threadsafe(settle, result, raised)
 
     threading.Thread(target=work, daemon=True, name=what).start()
-    return await outcome
+    try:
+        return await outcome
+    except asyncio.CancelledError:
+        with _left_lock:
+            is_left = not has_returned
+            _left[name] += is_left
+        raise
 
 
 def name_of(function: object) -> str:

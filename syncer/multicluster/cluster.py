@@ -16,6 +16,8 @@ from syncer.multicluster.cluster_options import ClusterOptions, Part
 from syncer.multicluster.errors import NotSynced
 from syncer.multicluster.recorder import Recorder
 
+_NOBODY = "; nobody runs this cluster: add it to a Manager or a ClusterCache, or run it"
+
 
 class Cluster:
     """A cluster with a name of its owner's choice.
@@ -41,7 +43,7 @@ class Cluster:
         connection: ConnectionSettings | Client,
         *,
         options: ClusterOptions | None = None,
-        environ: Mapping[str, str] = os.environ,
+        environ: Mapping[str, str] | None = None,
     ) -> None:
         """Create a cluster, in a running event loop; nothing is sent yet.
 
@@ -49,7 +51,7 @@ class Cluster:
             ConfigError: The kubeconfig can't be used.
         """
         if isinstance(connection, ConnectionSettings):
-            connection = client(connection, name=name, environ=environ)
+            connection = client(connection, name=name, environ=os.environ if environ is None else environ)
         self.name = name
         self._caches = Caches(name, connection, options or ClusterOptions())
 
@@ -126,16 +128,19 @@ class Cluster:
     # -- reads from caches -------------------------------------------------------------------------
 
     def informer(
-        self, resource: Resource, *, namespace: str = "", selector: str = "", fields: str = ""
+        self, resource: Resource, *, namespace: str = "", selector: str | Mapping[str, Json] = "", fields: str = ""
     ) -> ClusterInformer:
         """Return the cache of a resource: always the same for the same arguments.
 
-        ``namespace`` (``""``: that of the options, or all), ``selector`` (a label selector as text) and
+        ``namespace`` (``""``: that of the options, or all), ``selector`` (a LabelSelector, or the same as text) and
         ``fields`` (a field selector) limit it on the API server.
 
         Raises:
-            ValueError: The cluster is limited to another namespace.
+            ValueError: The cluster is limited to another namespace, or the selector is none.
         """
+        if not isinstance(selector, str):
+            selectors.must_be_selector(selector, "selector")
+            selector = selectors.written(selector)
         return self._caches.informer(resource, Part(namespace, selector, fields))
 
     def forget(self, informer: ClusterInformer) -> None:
@@ -194,8 +199,9 @@ class Cluster:
         Raises:
             NotSynced: The cache isn't filled within ``sync_timeout``.
             NotConnected: It isn't filled, and the cluster has lost its connection.
-            ValueError: The cluster is limited to another namespace.
+            ValueError: The cluster is limited to another namespace, or the selector is none.
         """
+        selectors.must_be_selector(selector, "selector")
         limited = self._caches.limited(resource, namespace)
         if self._is_live(resource):
             written = selectors.written(selector) if selector else ""
@@ -322,7 +328,7 @@ class Cluster:
         if seconds is None:
             seconds = self.client.timeout
         try:
-            await informer.wait_synced(0.0 if self._is_lost else seconds)
+            await informer.wait_synced(0.0 if self._is_lost else seconds, hint="" if self.is_running else _NOBODY)
         except NotSynced as error:
             if self._is_lost:
                 raise NotConnected(f"{informer} aren't listed, and it isn't connected", cluster=self.name) from error

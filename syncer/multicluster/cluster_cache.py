@@ -73,7 +73,7 @@ class ClusterCache:
         providers: Sequence[Provider],
         options: ClusterCacheOptions,
         *,
-        environ: Mapping[str, str] = os.environ,
+        environ: Mapping[str, str] | None = None,
         clock: Callable[[], float] = time.time,
         dial: Dial = dial,
         rng: random.Random | None = None,
@@ -86,7 +86,8 @@ class ClusterCache:
         names = [provider.name for provider in providers]
         if len(set(names)) < len(names):
             raise ValueError(f"providers need names of their own, so that their clusters do: {', '.join(names)}")
-        self.options, self.environ, self.now = options, environ, clock
+        self.options, self.now = options, clock
+        self.environ = os.environ if environ is None else environ
         self.dials = asyncio.Semaphore(options.dials)
         self._providers, self._dial = providers, dial
         self._vary = (rng or random.Random()).uniform  # noqa: S311 — jitter, not a secret
@@ -109,11 +110,15 @@ class ClusterCache:
                     for provider in self._providers:
                         tasks.create_task(self._follow(provider))
         finally:
-            for name in list(self._connections):
-                self._drop(name)
-            self._members.clear()
-            if self._leaving:
-                await asyncio.wait(self._leaving)
+            await self.close()
+
+    async def close(self) -> None:
+        """Remove all clusters, and wait for the end of their connections, where they were :meth:`put` without a run."""
+        for name in list(self._connections):
+            self._drop(name)
+        self._members.clear()
+        if self._leaving:
+            await asyncio.wait(self._leaving)
 
     async def _follow(self, provider: Provider) -> None:
         """Run a provider, again after it has failed; its clusters stay meanwhile."""

@@ -135,7 +135,7 @@ class ClusterConnection:
         #: When to read the login again, which may have changed; None if it hasn't.
         self._look_at: float | None = None
         self._attempt = asyncio.timeout(None)
-        self._is_suspected = False
+        self._is_suspected = self._has_left = False
 
     # -- asked by anybody, at any time ---------------------------------------------------------------
 
@@ -237,6 +237,7 @@ class ClusterConnection:
                     async with asyncio.timeout(None if delay == math.inf else delay):
                         await self._wake.wait()
         finally:
+            self._has_left = True
             self._disconnect("", "the cluster has left")
             for task in self._showing:
                 task.cancel()
@@ -509,8 +510,16 @@ class ClusterConnection:
 
     def _set(self, state: State, reason: str, message: str) -> None:
         if state is not self.state:
-            log.info("the connection of a cluster", cluster=self.name, state=state, reason=reason, error=message)
+            self._log_change(state, reason, message)
         self.state, self.reason, self.message = state, reason, message
+
+    def _log_change(self, state: State, reason: str, message: str) -> None:
+        if state is State.CONNECTED:
+            log.info("a cluster is connected", cluster=self.name)
+        elif state is State.DISCONNECTED and self._has_left:
+            log.info("a cluster has left", cluster=self.name)
+        elif state is State.DISCONNECTED:
+            log.warning("a cluster is disconnected", cluster=self.name, reason=reason, error=message)
 
     def _tell(self, happening: Happening) -> None:
         self._around.turned(self)

@@ -52,7 +52,7 @@ class ClusterInformer(Informer):
     def __str__(self) -> str:
         return f"{self.resource} of {self.cluster}"
 
-    async def wait_synced(self, seconds: float) -> None:
+    async def wait_synced(self, seconds: float, *, hint: str = "") -> None:
         """Wait until the first list is complete, and indexes have seen each object, at most so many seconds.
 
         A list that has failed already isn't awaited, so that a cluster that is known to be dead
@@ -66,7 +66,7 @@ class ClusterInformer(Informer):
                 async with asyncio.timeout(seconds):
                     await self._settled.wait()
             except TimeoutError:
-                raise self._not_synced(f"aren't listed after {seconds:g} s") from self.error
+                raise self._not_synced(f"aren't listed after {seconds:g} s{hint}") from self.error
             if not self.synced:
                 raise self._not_synced(f"can't be listed: {self.error}") from self.error
         if self.newcomers:

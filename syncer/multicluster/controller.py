@@ -3,7 +3,7 @@
 import asyncio
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -305,8 +305,8 @@ class Controller:
     ) -> None:
         """Request what a function returns for each object that appears, changes or goes.
 
-        After a change these are the requests of the object as it is, and as it was. Requests of
-        clusters that aren't engaged are dropped.
+        After a change these are the requests of the object as it is, and as it was. Requests of a cluster
+        that isn't engaged wait until it is, while there are objects that lead to them.
 
         Raises:
             ValueError: Another cluster of this name is engaged.
@@ -376,6 +376,18 @@ class Controller:
         if self._names[name] == 1 and self.options.cluster_workers:
             self._queue.limit(name, self.name, concurrency=self.options.cluster_workers)
         self._settle(engaged)
+        if self._names[name] == 1:
+            self._add(self._awaited(name))
+
+    def _awaited(self, name: str) -> Collection[Request]:
+        """Return the requests of a cluster to which objects of others led before it was engaged."""
+        watches = [each for other in self._engaged.values() if other.cluster.name != name for each in other.watches]
+        return {
+            request
+            for informer, owner in watches
+            for request in informer.handlers.mapped_keys(owner)
+            if request.cluster == name
+        }
 
     def _settle(self, engaged: _Engaged) -> None:
         """Hold requests until the caches are filled; those that come under another name, too."""
@@ -485,7 +497,7 @@ class Controller:
         self._results[item.cluster, "error"] += 1
         at_least = error.retry_after if isinstance(error, TooMany) else 0.0
         seconds = self._queue.retry(item, at_least=at_least, at_most=self.options.last_retry)
-        about = {"cluster": item.cluster, "controller": self.name, "key": item.key, "seconds": round(seconds, 3)}
+        about = {"cluster": item.cluster, "controller": self.name, "key": item.key, "retry_in": round(seconds, 3)}
         if isinstance(error, Conflict):
             self._log.debug("an object has changed meanwhile, will try again", **about, error=str(error))
         elif isinstance(error, SyncerError):

@@ -171,11 +171,12 @@ class ContextsProvider(CallableProvider):
         contexts: Iterable[str] = (),
         trusted: bool = True,
         name: str = "",
-        environ: Mapping[str, str] = os.environ,
+        environ: Mapping[str, str] | None = None,
         interval: float = LOOK_SECONDS,
     ) -> None:
         super().__init__(self._contexts, name=name, interval=interval)
-        self._path, self._chosen, self._environ = path, tuple(contexts), environ
+        self._path, self._chosen = path, tuple(contexts)
+        self._environ = os.environ if environ is None else environ
         self._trusted = trusted
 
     async def _contexts(self) -> Mapping[str, Member]:
@@ -206,11 +207,12 @@ class FolderProvider(CallableProvider):
         pattern: str = "*.kubeconfig",
         trusted: bool = True,
         name: str = "",
-        environ: Mapping[str, str] = os.environ,
+        environ: Mapping[str, str] | None = None,
         interval: float = LOOK_SECONDS,
     ) -> None:
         super().__init__(self._files, name=name, interval=interval)
-        self._folder, self._pattern, self._environ = Path(folder), pattern, environ
+        self._folder, self._pattern = Path(folder), pattern
+        self._environ = os.environ if environ is None else environ
         self._trusted = trusted
 
     async def _files(self) -> Mapping[str, Member]:

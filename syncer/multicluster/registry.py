@@ -107,7 +107,7 @@ class ClusterRegistry:
         start_timeout: float = START_SECONDS,
         qps: float = 0.0,
         burst: int = 0,
-        environ: Mapping[str, str] = os.environ,
+        environ: Mapping[str, str] | None = None,
     ) -> None:
         """``options`` are those of each spawned cluster; ``start_timeout`` is in seconds, and also the longest time of
         a factory that is async.
@@ -117,7 +117,8 @@ class ClusterRegistry:
         """
         self.manage = manage
         self._factories = list(factories)
-        self._options, self._start_timeout, self._environ = options, start_timeout, environ
+        self._options, self._start_timeout = options, start_timeout
+        self._environ = os.environ if environ is None else environ
         self._qps, self._burst = qps, burst
         self._stacks: dict[str, _Stack] = {}
         self._moves: dict[str, asyncio.Task[None]] = {}

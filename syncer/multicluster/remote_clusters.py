@@ -94,11 +94,12 @@ class RemoteClusters:
         agent: Agent | None = None,
         agent_timeout: float = AGENT_SECONDS,
         connect: Callable[[str, bytes], Client] | None = None,
-        environ: Mapping[str, str] = os.environ,
+        environ: Mapping[str, str] | None = None,
         finalizer: str = FINALIZER,
         options: ControllerOptions | None = None,
     ) -> None:
-        self._registry, self._resource, self._environ = registry, resource, environ
+        self._registry, self._resource = registry, resource
+        self._environ = os.environ if environ is None else environ
         self._connect = connect
         #: The credentials of the clients of spawned clusters; None if they can't be renewed.
         self._credentials: dict[str, LoginCredentials | None] = {}

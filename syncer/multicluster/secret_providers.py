@@ -40,11 +40,11 @@ class _Secrets(ABC):
         namespaces: Mapping[str, Collection[str]],
         name: str,
         key: str,
-        environ: Mapping[str, str],
+        environ: Mapping[str, str] | None,
     ) -> None:
         self.name, self.management, self.key = name, management, key
         self._namespaces = {each: frozenset(hosts) for each, hosts in namespaces.items()}
-        self._environ = environ
+        self._environ = os.environ if environ is None else environ
         self._fleet: Fleet | None = None
 
     async def run(self, fleet: Fleet) -> None:
@@ -139,7 +139,7 @@ class SecretsProvider(_Secrets):
         selector: str = KUBECONFIG_LABEL,
         key: str = KUBECONFIG_KEY,
         name: str = "",
-        environ: Mapping[str, str] = os.environ,
+        environ: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(management, namespaces, name, key, environ)
         self._selector = selector
@@ -180,7 +180,7 @@ class ClusterApiProvider(_Secrets):
         *,
         clusters: Resource = _CLUSTERS,
         name: str = "",
-        environ: Mapping[str, str] = os.environ,
+        environ: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(management, namespaces, name, "value", environ)
         self._clusters = clusters

@@ -14,6 +14,7 @@ class WatchOptions:
     ``namespaces``: any of these; none is all. ``labels`` and ``annotations`` are LabelSelectors
     (``{"matchLabels": …, "matchExpressions": …}``) over the object's labels and annotations; None selects
     everything. ``predicate`` is a function. An object that ceases to fulfil them leads to a last request.
+    A ``ValueError`` says that one of them is no LabelSelector.
 
     These are conditions on cached objects. To have the API server send fewer, watch a part of the
     resource: ``cluster.informer(PODS, namespace="shop", selector="app=web")``.
@@ -23,6 +24,10 @@ class WatchOptions:
     labels: Mapping[str, Json] | None = None
     annotations: Mapping[str, Json] | None = None
     predicate: Callable[[Obj], bool] | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("labels", "annotations"):
+            selectors.must_be_selector(getattr(self, name), f"{name} of WatchOptions")
 
     def selects(self, obj: Obj) -> bool:
         """Return True if an object fulfils the conditions."""

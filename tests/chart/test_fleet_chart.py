@@ -45,6 +45,19 @@ def pod(found: Objects) -> Obj:
     return made
 
 
+def test_missing_namespace_of_copies_or_secrets_ends_an_install_before_anything_is_made() -> None:
+    values = {"virtualClusterSecrets": [TEAM], "virtualClusters": [SHOP]}
+    first = [
+        each
+        for each in rendered(CHART, values, release="fleet")
+        if "pre-install" in each["metadata"].get("annotations", {}).get("helm.sh/hook", "")
+    ]
+    places = [each["metadata"]["namespace"] for each in first]
+    assert sorted(places) == ["team-a", "team-a-more", "team-a-pods", "vc-shop"]
+    assert all(each["kind"] == "Role" and each["rules"] == [] for each in first), "they give no right"
+    assert not [name for _, name in objects(**values, rbac={"create": False}) if name == "fleet-check"]
+
+
 def test_virtual_clusters_of_secrets_and_listed_ones_are_served() -> None:
     found = config(virtualClusterSecrets=[TEAM], virtualClusters=[SHOP, BANK])
     assert [each.name for each in found.clusters()] == ["shop", "bank"]

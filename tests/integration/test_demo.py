@@ -330,6 +330,7 @@ async def _make_pods(kubeconfig: str, contexts: str) -> None:
         cluster = connect(ConnectionSettings(kubeconfig, context), side=Side.HOST, environ={})
         await cluster.create(PODS, pod("one", namespace="default"))
         await cluster.close()
+    await asyncio.sleep(0.2)  # connections are closed in TLS first
 
 
 def test_the_clusters_alone_take_a_configuration_of_ones_own(tmp_path: Path) -> None:

@@ -266,3 +266,27 @@ subjects:
 - {kind: ServiceAccount, name: {{ include "vsyncer.daemon.account" $daemon }}, namespace: {{ $daemon.root.Release.Namespace }}}
 {{- end }}
 {{- end -}}
+
+{{/*
+Roles without rules that a hook makes in the host namespaces before anything else, and removes at once: where one of these is missing, Helm says
+so and has done nothing. The dict is that of `vsyncer.daemon`; `secretNamespaces` are looked for, too.
+*/}}
+{{- define "vsyncer.daemon.namespacesFirst" -}}
+{{- $daemon := . }}
+{{- if .root.Values.rbac.create }}
+{{- range uniq (concat .namespaces (default list .secretNamespaces)) }}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata:
+  name: {{ $daemon.name }}-check
+  namespace: {{ . }}
+  labels:
+    {{- include "vsyncer.labels" (dict "root" $daemon.root "part" "install") | nindent 4 }}
+  annotations:
+    helm.sh/hook: pre-install,pre-upgrade
+    helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
+rules: []
+{{- end }}
+{{- end }}
+{{- end -}}

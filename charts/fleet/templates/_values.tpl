@@ -29,12 +29,14 @@
 {{- $config := include "fleet.config" . | fromYaml -}}
 {{- $listed := include "vsyncer.clusters.places" . | fromJson -}}
 {{- $namespaces := $listed.namespaces -}}
-{{- range .Values.virtualClusterSecrets -}}{{- $namespaces = concat $namespaces .hostNamespaces -}}{{- end -}}
+{{- $secrets := list -}}
+{{- range .Values.virtualClusterSecrets -}}{{- $namespaces = concat $namespaces .hostNamespaces -}}{{- $secrets = append $secrets .namespace -}}{{- end -}}
 {{- dict
   "name" (include "vsyncer.fullname" .)
   "config" $config
   "starting" (pick $config "control" "gracePeriod" "health" "host" "leaderElection" "log" "metrics" "workers")
   "kubeconfigs" $listed.kubeconfigs
   "namespaces" (uniq $namespaces)
+  "secretNamespaces" $secrets
 | toYaml -}}
 {{- end -}}

@@ -1,15 +1,12 @@
 """A fence: writes end before another process may write, and reads always go."""
 
 import asyncio
-import time
-from collections.abc import Callable
 
 import pytest
-import uvloop
 
 from kube_envtest import virtual_time
 from syncer.api.errors import NotConnected
-from syncer.clusters.fenced import Fenced, live_clock
+from syncer.clusters.fenced import Fenced
 from syncer.clusters.transport import DeadlineExceeded, HttpRequest, HttpResponse
 
 
@@ -75,16 +72,3 @@ def test_write_that_waited_for_a_connection_over_a_freeze_is_not_sent() -> None:
         assert sent == ["POST", "GET"]
 
     virtual_time.run(scenario())
-
-
-@pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
-def test_clock_goes_on_while_the_event_loop_does_not(new_loop: Callable[[], asyncio.AbstractEventLoop]) -> None:
-    async def scenario() -> None:
-        clock = live_clock()
-        before = clock()
-        time.sleep(0.02)  # noqa: ASYNC251 — as a process that is frozen
-        assert clock() - before >= 0.019
-        assert abs(clock() - asyncio.get_running_loop().time()) < 3600, "another clock than that of the timers"
-
-    with asyncio.Runner(loop_factory=new_loop) as runner:
-        runner.run(scenario())

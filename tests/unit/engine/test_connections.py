@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -92,6 +93,16 @@ def test_cluster_that_answers_is_not_probed_at_intervals() -> None:
         async with kept() as one:
             await asyncio.sleep(86400)
             assert len(one.line.probes) == 1
+
+    virtual_time.run(scenario())
+
+
+def test_connections_of_the_daemon_have_no_thread_that_looks_for_code_of_others() -> None:
+    """It would take a third of the CPU of a daemon at rest."""
+
+    async def scenario() -> None:
+        async with kept():
+            assert "watchdog" not in [thread.name for thread in threading.enumerate()]
 
     virtual_time.run(scenario())
 

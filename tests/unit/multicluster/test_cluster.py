@@ -10,7 +10,15 @@ from fleet_scene import CONFIG_MAPS, PODS, SECRETS, Site, eventually, in_virtual
 
 from kube_envtest import Rule
 from syncer.api import ConfigError, Conflict, Key, Missing, Obj, labels_of
-from syncer.multicluster import Cluster, ClusterOptions, ConnectionSettings, NotRunning, NotSynced
+from syncer.multicluster import (
+    Cluster,
+    ClusterCacheOptions,
+    ClusterOptions,
+    ConnectionSettings,
+    NotRunning,
+    NotSynced,
+    WatchOptions,
+)
 from syncer.resources.kinds import NODES
 from syncer.testing.objects import crd, node, pod, secret
 
@@ -357,3 +365,30 @@ async def test_resource_that_cannot_be_listed_fails_its_own_reads_alone() -> Non
         site.server.faults.remove(broken)
         await eventually(lambda: site.cluster.error is None)
         assert await site.cluster.list(CONFIG_MAPS)
+
+
+@in_virtual_time
+async def test_selector_that_is_none_is_refused_instead_of_selecting_everything() -> None:
+    plain = {"copy": "yes"}
+    with pytest.raises(
+        ValueError, match=r"labels of WatchOptions is no LabelSelector: .* write \{'matchLabels': \{'copy'"
+    ):
+        WatchOptions(labels=plain)
+    with pytest.raises(ValueError, match="annotations of WatchOptions"):
+        WatchOptions(annotations=plain)
+    with pytest.raises(ValueError, match="selector of ClusterCacheOptions"):
+        ClusterCacheOptions(user_agent="test", selector=plain)
+    site = Site("eu")
+    async with running(site):
+        with pytest.raises(ValueError, match="selector is no LabelSelector"):
+            await site.cluster.list(PODS, selector=plain)
+        with pytest.raises(ValueError, match="selector is no LabelSelector"):
+            site.cluster.informer(PODS, selector=plain)
+        same = site.cluster.informer(PODS, selector={"matchLabels": plain})
+        assert same is site.cluster.informer(PODS, selector="copy=yes")
+
+
+@in_virtual_time
+async def test_read_of_a_cluster_that_nobody_runs_says_so() -> None:
+    with pytest.raises(NotSynced, match="aren't listed after 5 s; nobody runs this cluster"):
+        await Site("eu").cluster.list(PODS)

@@ -146,6 +146,28 @@ async def test_watch_with_a_function_requests_what_it_returns_of_engaged_cluster
 
 
 @in_virtual_time
+async def test_requests_of_a_cluster_wait_until_it_is_engaged_each_time() -> None:
+    """Copies in one cluster are seen before their originals' clusters join: else none would go with its original."""
+    home, us, seen = Site("home", pod("a"), pod("b")), Site("us"), Recorded()
+    controller = Controller(seen)
+    controller.watch_with(home.cluster, PODS, lambda obj: [Request("us", "", obj["metadata"]["name"])])
+    async with running(home, us, controller):
+        await home.cluster.list(PODS)
+        await asyncio.sleep(5)
+        assert seen.requests == []
+        controller.engage(us.cluster)
+        await eventually(lambda: sorted(seen.names()) == ["a", "b"])
+        controller.disengage("us")
+        home.server.delete("pods", Key("shop", "b"))
+        await asyncio.sleep(5)
+        seen.requests.clear()
+        controller.engage(us.cluster)
+        await eventually(lambda: seen.names() == ["a"])
+        await asyncio.sleep(5)
+        assert seen.names() == ["a"], "no object leads to the other one any more"
+
+
+@in_virtual_time
 async def test_conditions_of_a_watch_are_all_to_be_fulfilled() -> None:
     def labelled(name: str, *, namespace: str = "shop", app: str = "web", note: str = "yes") -> Obj:
         return pod(name, namespace=namespace, metadata={"labels": {"app": app}, "annotations": {"note": note}})

@@ -56,3 +56,15 @@ def test_errors_that_controllers_catch_can_be_imported_from_the_package() -> Non
     assert [
         name for name in [*names, "SyncerError", "Unreachable", "Obj", "Handler"] if name not in package.__all__
     ] == []
+
+
+def test_help_of_a_class_does_not_show_the_environment_of_the_process() -> None:
+    """It may have tokens, and hides the arguments."""
+    shown = {
+        name: str(inspect.signature(function))
+        for name in package.__all__
+        for function in functions_of(getattr(package, name))
+        if callable(function)
+    }
+    assert shown
+    assert [name for name, text in shown.items() if "environ(" in text] == []

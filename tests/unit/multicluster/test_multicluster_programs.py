@@ -16,7 +16,8 @@ from programs_scene import FOLDER, example, joined
 from kube_envtest import BackgroundApiServer
 from syncer.api import Key, Obj, Resource
 from syncer.clusters.connection import ConnectionSettings, client
-from syncer.testing.objects import build, pod, resource_of, secret
+from syncer.resources.kinds import NAMESPACES
+from syncer.testing.objects import build, configmap, pod, resource_of, secret
 
 WEB = Key("shop", "web")
 REMOTE_CLUSTERS = Resource("examples.vsyncer.dev/v1", "RemoteCluster", "remoteclusters")
@@ -97,6 +98,33 @@ def test_deploymentcopy_keeps_copies_in_step_and_leaves_others_alone(
         taken = us.get("deployments.apps", Key("shop", "taken"))
         assert taken is not None
         assert taken["spec"]["replicas"] == 1
+
+
+def test_configmapcollect_copies_what_is_labelled_and_deletes_what_has_gone_while_it_was_away(
+    eu: BackgroundApiServer, us: BackgroundApiServer, kubeconfig: Path, tmp_path: Path
+) -> None:
+    arguments = ("eu", "eu,us", "--namespace", "collected")
+    label = {"labels": {"collect": "yes"}}
+
+    def copies() -> dict[str, str]:
+        found = [each for each in eu.objects("configmaps") if each["metadata"]["namespace"] == "collected"]
+        return {each["metadata"]["name"]: each["data"]["k"] for each in found if "k" in each.get("data", {})}
+
+    eu.put(build(NAMESPACES, "collected"))
+    for server, value in ((eu, "1"), (us, "2")):
+        server.put(configmap("one", {"k": value}, metadata=label))
+        server.put(configmap("other", {"k": value}))
+    with example("configmapcollect.py", *arguments, kubeconfig=kubeconfig, folder=tmp_path) as said:
+        eventually(lambda: copies() == {"eu-shop-one": "1", "us-shop-one": "2"}, said)
+        us.put(configmap("one", {"k": "3"}, metadata=label))
+        eventually(lambda: copies()["us-shop-one"] == "3", said)
+        eu.delete("configmaps", Key("collected", "us-shop-one"))
+        eventually(lambda: copies().get("us-shop-one") == "3", said)
+        eventually(lambda: [each["reason"] for each in us.objects("events")] == ["Collected"], said)
+    us.delete("configmaps", Key("shop", "one"))
+    eu.put(configmap("one", {"k": "1"}))
+    with example("configmapcollect.py", *arguments, kubeconfig=kubeconfig, folder=tmp_path) as said:
+        eventually(lambda: copies() == {}, said)
 
 
 def test_podghost_shows_the_pods_of_clusters_in_one_of_them(

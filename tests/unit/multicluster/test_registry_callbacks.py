@@ -9,7 +9,17 @@ from registry_scene import Scene, pod_a
 
 from kube_envtest import Rule
 from syncer.api import Exists, Key, Missing, Obj, Unreachable
-from syncer.multicluster import CallbackTimeout, CannotStart, Cluster, ClusterRegistry, Controller, NotExist, Spawned
+from syncer.multicluster import (
+    CallbackTimeout,
+    CannotStart,
+    Cluster,
+    ClusterRegistry,
+    Controller,
+    NotExist,
+    Spawned,
+    callbacks,
+)
+from syncer.multicluster.callbacks import MOST_LEFT
 from syncer.testing.objects import pod
 
 
@@ -150,6 +160,34 @@ def test_callbacks_that_hang_in_threads_take_none_from_others() -> None:
             assert not any(task.done() for task in hanging)
             may_end.set()
             await asyncio.gather(*hanging)
+
+    asyncio.run(leaving_nothing(main()))
+
+
+def test_callback_whose_calls_never_return_is_called_no_more_until_one_does() -> None:
+    called, may_end = list[str](), threading.Event()
+
+    def hang(_: Cluster) -> str:
+        called.append(threading.current_thread().name)
+        assert may_end.wait(2 * PATIENCE)
+        return "done"
+
+    async def main() -> None:
+        scene = Scene()
+        async with scene.playing() as registry:
+            await scene.spawn("eu")
+            hanging = [asyncio.create_task(registry.with_client("eu", hang)) for _ in range(MOST_LEFT)]
+            await eventually(lambda: len(called) == MOST_LEFT)
+            for task in hanging:
+                task.cancel()
+            await asyncio.gather(*hanging, return_exceptions=True)
+            with pytest.raises(CallbackTimeout, match=r"16 calls of .*hang were given up"):
+                await registry.with_client("eu", hang)
+            assert len(called) == MOST_LEFT
+            assert await registry.with_client("eu", str, timeout=PATIENCE) == "eu", "another function is called"
+            may_end.set()
+            await eventually(lambda: not sum(callbacks._left.values()))
+            assert await registry.with_client("eu", hang) == "done"
 
     asyncio.run(leaving_nothing(main()))
 
