@@ -9,6 +9,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,6 +21,8 @@ from hack.gate.stages import PATIENCE, TOP, Stage
 _TAIL = 15
 #: How nice a stage is to one that runs beside it: that one gets the processor whenever it needs it.
 NICE = 15
+#: Seconds in which a stage that is ended may put away what it has made, such as a node.
+GRACE = 60.0
 
 
 @dataclass(slots=True)
@@ -126,6 +129,13 @@ def execute(
 
 
 def _end(process: "subprocess.Popen[str]") -> None:
-    """End a stage that hangs, with all that it has started in its session."""
+    """End a stage as Ctrl-C does, then by force, with all that it has started in its session."""
     print(f"gate: ending what has not ended: {' '.join(map(str, process.args))}", flush=True)  # type: ignore[arg-type]
-    os.killpg(process.pid, signal.SIGKILL)
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGINT)
+    try:
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(GRACE)
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)

@@ -26,8 +26,6 @@ class Stage:
     command: tuple[str, ...]
     #: True if pytest runs in it, by whose record it is judged.
     tests: bool = False
-    #: False if it is only shown.
-    decides: bool = True
     #: How often it is tried: what fetches from a network may fail once.
     tries: int = 1
     #: The stage that it ends before, if it mostly waits: it runs beside those until there, which let it go first.
@@ -95,7 +93,7 @@ def all_stages() -> list[Stage]:
     servers = "on real API servers"
     return [
         *_builds(),
-        Stage("a real node", pytest("tests/e2e"), tests=True, decides=False, before=servers),
+        Stage("a real node", pytest("tests/e2e"), tests=True, before=servers),
         *check_stages(),
         Stage("the whole daemon", pytest(*_MODULES, "tests/flow", "tests/sieve", "tests/hostile"), tests=True),
         Stage(servers, pytest(*_MODULES, "tests/integration"), tests=True),

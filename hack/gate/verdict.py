@@ -15,19 +15,19 @@ SECOND_CHANCES = 3
 
 @dataclass(slots=True)
 class Verdict:
-    """All that ran, and what of it decides. ``is_all`` is True if no stage was left out."""
+    """All that ran. ``is_all`` is True if no stage was left out."""
 
     ran: Sequence[Ran]
     is_all: bool
     #: Tests that failed, and passed when they ran again.
     flaky: list[Result] = field(default_factory=list)
 
-    def _results(self, outcome: str, *, decides: bool = True) -> list[Result]:
-        return [one for ran in self.ran if ran.stage.decides == decides for one in ran.record.of(outcome)]
+    def _results(self, outcome: str) -> list[Result]:
+        return [one for ran in self.ran for one in ran.record.of(outcome)]
 
     @property
     def failed(self) -> list[Result]:
-        """The failing tests that decide."""
+        """The tests that failed, and failed again if they got a second chance."""
         passed = {one.test for one in self.flaky}
         return [one for one in self._results("failed") if one.test not in passed]
 
@@ -48,14 +48,14 @@ class Verdict:
 
     def faults(self) -> list[str]:
         """Return what is wrong other than a failing test: stages, and the quarantine."""
-        found = [f"{ran.stage.name} failed" for ran in self.ran if ran.unexplained and ran.stage.decides]
+        found = [f"{ran.stage.name} failed" for ran in self.ran if ran.unexplained]
         known = {test for ran in self.ran for test in ran.record.results} if self.is_all else None
         text = QUARANTINE.read_text() if QUARANTINE.exists() else "# at most 0"
         return found + [f"tests/quarantine.txt: {fault}" for fault in quarantine.faults(text, known)]
 
     @property
     def is_green(self) -> bool:
-        """True if nothing that decides has failed."""
+        """True if nothing has failed."""
         return not self.failed and not self.faults()
 
     def text(self) -> str:
@@ -73,7 +73,7 @@ class Verdict:
         lines.append("── verdict")
         lines += [f"{name} {one.test} - {one.reason}" for name, one in self._shown()]
         lines += [f"FAILED: {fault}" for fault in self.faults()]
-        every = [one for ran in self.ran if ran.stage.decides for one in ran.record.results.values()]
+        every = [one for ran in self.ran for one in ran.record.results.values()]
         passed = sum(one.outcome == "passed" for one in every) + len(self.flaky)
         lines.append(f"{passed} passed, {len(self.failed)} failed")
         return "\n".join([*lines, f"VERDICT {'green' if self.is_green else 'red'}"])
@@ -83,7 +83,6 @@ class Verdict:
         return [
             *(("XFAIL", one) for one in self._results("xfailed")),
             *(("XPASS", one) for one in self._results("xpassed")),
-            *(("UNDECIDED", one) for one in self._results("failed", decides=False)),
             *(("FLAKY", one) for one in self.flaky),
             *(("FAILED", one) for one in self.failed),
         ]

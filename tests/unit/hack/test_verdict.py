@@ -242,10 +242,14 @@ sys.exit(__main__.guarded(["check"]))
 
 
 @contextmanager
-def begun(checkout: Checkout, script: str) -> Iterator["subprocess.Popen[str]"]:
+def begun(checkout: Checkout, script: str, *arguments: str) -> Iterator["subprocess.Popen[str]"]:
     """Yield a gate whose stage hangs."""
     with subprocess.Popen(
-        [sys.executable, "-c", script], cwd=checkout.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        [sys.executable, "-c", script, *arguments],
+        cwd=checkout.folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
     ) as gate:
         deadline = time.monotonic() + 120
         while not (checkout.folder / "begun").exists():
@@ -309,15 +313,27 @@ def test_stage_beside_others_is_waited_for_where_none_comes_after_it(checkout: C
     assert (status, lines[-2]) == (1, "1 passed, 1 failed")
 
 
+#: Another stage beside it, which has begun, too, when it has.
+HANGS_BESIDE = HANGS.replace("begins = '", "begins = 'until [ -e pid ]; do sleep 0.1; done; ").replace(
+    "[stages.Stage(", "[stages.Stage('node', ('sh', '-c', sys.argv[1]), before='later'), stages.Stage("
+)
+
+
 def test_stage_beside_others_ends_with_the_gate(checkout: Checkout) -> None:
     """The gate is told to end while both run."""
-    hangs = 'stages.Stage("node", ("sh", "-c", "echo $$ >pid; sleep 3600; echo never"), before="later"), stages.Stage('
-    with begun(checkout, HANGS.replace("stages.Stage(", hangs, 1)) as gate:
+    with begun(checkout, HANGS_BESIDE, "echo $$ >new; mv new pid; sleep 3600; echo never") as gate:
         gate.terminate()
         gate.communicate(timeout=120)
     pid = int((checkout.folder / "pid").read_text())
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
+
+
+def test_stage_that_is_ended_may_put_away_what_it_has_made(checkout: Checkout) -> None:
+    with begun(checkout, HANGS_BESIDE, "trap 'echo yes >tidied; exit' INT; echo >pid; sleep 3600") as gate:
+        gate.terminate()
+        gate.communicate(timeout=120)
+    assert (checkout.folder / "tidied").read_text() == "yes\n"
 
 
 def test_stage_that_fails_beside_a_test_that_passes_when_it_runs_again_is_red(checkout: Checkout) -> None:
@@ -332,13 +348,6 @@ def test_stage_that_fails_beside_a_test_that_passes_when_it_runs_again_is_red(ch
 def test_test_in_one_process_gets_no_second_chance(checkout: Checkout) -> None:
     checkout.write("tests/unit/test_flaky.py", FLAKY.format(name="once"))
     assert checkout.run()[0] == 1
-
-
-def test_stage_that_does_not_decide_is_shown(checkout: Checkout) -> None:
-    checkout.write("tests/e2e/test_bad.py", BAD)
-    status, lines = checkout.run('Stage("node", tests("tests/e2e"), tests=True, decides=False)')
-    assert status == 0
-    assert "UNDECIDED tests/e2e/test_bad.py::test_bad - AssertionError: not the same fruit" in lines
 
 
 def test_test_in_quarantine_runs_is_shown_and_does_not_decide(checkout: Checkout) -> None:
