@@ -20,6 +20,7 @@ import httptools
 import trustme
 import uvloop
 
+from hack.commands import SECONDS
 from syncer.api.objects import Obj, Resource, Side
 from syncer.clusters.client import Cluster
 from syncer.clusters.credentials import LoginCredentials
@@ -147,7 +148,7 @@ def _all(options: argparse.Namespace) -> None:
                 time.sleep(0.05)
             for variant in [options.variant] if options.variant else VARIANTS:
                 arguments = ["-n", str(options.n), "-c", str(options.concurrency), "--part", variant, directory]
-                subprocess.run([sys.executable, __file__, *arguments], check=True)
+                subprocess.run([sys.executable, __file__, *arguments], check=True, timeout=SECONDS)
         finally:
             server.kill()
             server.wait()

@@ -2,13 +2,13 @@
 
 import os
 import shutil
-import subprocess
 import sys
 import tarfile
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from hack.commands import run
 from hack.planes import BINARY
 from hack.realnode import builds, debian, outside
 from hack.realnode.inside import Failed
@@ -123,7 +123,7 @@ def base() -> Path:
 
 def commands(shell: Path) -> list[str]:
     """Return the names of a busybox' commands."""
-    return subprocess.run([shell, "--list"], capture_output=True, text=True, check=True).stdout.split()
+    return _run([str(shell), "--list"]).split()
 
 
 def file_in(tar: Path, path: str) -> str:
@@ -154,10 +154,11 @@ def _fetch_source(package: str, suite: str, into: Path) -> None:
     _run([*apt, "source", "--download-only", package], into)
 
 
-def _run(command: Sequence[str], folder: Path) -> None:
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+def _run(command: Sequence[str], folder: Path | None = None) -> str:
+    done = run(command, cwd=folder)
     if done.returncode:
         raise Failed(f"{' '.join(command)}: {(done.stderr or done.stdout).strip()[-2000:]}")
+    return done.stdout
 
 
 def _say(text: str) -> None:

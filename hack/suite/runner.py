@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from hack.commands import SECONDS, run
 from hack.suite import programs
 from hack.suite.cases import Case, batches, listed
 from hack.suite.results import Outcome, Results, State, reported
@@ -52,7 +53,7 @@ class Runner:
             log.open("ab") as output,
             tempfile.TemporaryDirectory(prefix="vsyncer-suite-", ignore_cleanup_errors=True) as temporary,
         ):
-            _run(self._command(batch, processes, report), output, temporary)
+            _run(self._command(batch, processes, report), output, temporary, seconds(len(batch), processes) + SECONDS)
         found = json.loads(report.read_text()) if report.exists() else []
         report.unlink(missing_ok=True)  # it lists all 7,000 tests of Kubernetes
         return reported(found, batch)
@@ -82,15 +83,15 @@ class Runner:
         ]
 
 
-def _run(command: Sequence[str], output: IO[bytes], temporary: str) -> None:
+def _run(command: Sequence[str], output: IO[bytes], temporary: str, seconds: float) -> None:
     """Run a command with this folder for its temporary files: the tests leave hundreds.
 
-    If this process is told to end meanwhile, all that the command started ends, too.
+    If it takes longer, or this process is told to end meanwhile, all that the command started ends.
     """
     environment = {**os.environ, "TMPDIR": temporary}
     with subprocess.Popen(command, stdout=output, stderr=output, env=environment, start_new_session=True) as process:
         try:
-            process.wait()
+            process.wait(seconds)
         except BaseException:
             os.killpg(process.pid, signal.SIGKILL)
             raise
@@ -104,4 +105,6 @@ def seconds(tests: int, processes: int) -> int:
 def all_cases(wanted: str) -> list[Case]:
     """Return the tests with this in their name."""
     command = [str(programs.suite()), "--list-tests"]
-    return listed(subprocess.run(command, capture_output=True, text=True, check=True).stdout, wanted)
+    done = run(command)
+    done.check_returncode()
+    return listed(done.stdout, wanted)
